@@ -1,18 +1,20 @@
-"""How long results take: histograms of many drivers into steps, steps into the table, and a run into its report.
+"""How long results take: histograms of many drivers into steps, steps into the table, and a run
+into its report.
 
 usage: aggregation.py [--steps N] [--histograms N] [--report N] [--linear] [--json FILE]
 
-Made up first, seeded and not counted: a run of N steps (10,000), each of 100 drivers' histograms of 1000 latencies (1e9 operations
-at the default). Then, each in a process of its own whose CPU (with that of processes it starts), wall time and peak
-memory (of its largest process) are told:
+Made up first, seeded and not counted: a run of N steps (10,000), each of 100 drivers' histograms of
+1000 latencies (1e9 operations at the default). Then, each in a process of its own whose CPU (with
+that of processes it starts), wall time and peak memory (of its largest process) are told:
 
-  sum     adds the histograms of each step up, as the Locust driver does, judges each step, and writes `steps.jsonl`;
-          by as many processes as there are CPUs
-  table   reads `steps.jsonl`, judges every step, and writes the table as CSV
-  page    derives a run of 200 steps with telemetry, without files of pictures: table, findings, the HTML report with its charts
-  report  derives the same run with every picture as PNG, SVG and PDF
+  sum     adds the histograms of each step up, as the Locust driver does, judges each step, and
+          writes `steps.jsonl`; by as many processes as there are CPUs
+  table   reads `steps.jsonl`, judges every step, and writes the table as CSV page    derives a run
+  of 200 steps with telemetry, without files of pictures: table, findings, the HTML report with its
+  charts report  derives the same run with every picture as PNG, SVG and PDF
 
-`--linear` measures sum and table at a tenth of the steps as well, to show that cost grows with the steps and no faster.
+`--linear` measures sum and table at a tenth of the steps as well, to show that cost grows with the
+steps and no faster.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ from fake_run import fake_run
 SECONDS = 20
 LATENCIES = 1000
 KINDS = 500
-"""Different histograms, from which each step's are drawn: what is added does not know that it was there before."""
+"""Different histograms, from which each step's are drawn: what is added does not know that it was
+there before.
+"""
 BANDS = 14
 WORKERS = tuple(2**power for power in range(10))
 REPEATS = 5
@@ -95,7 +99,9 @@ def keys(steps: int) -> Iterator[StepKey]:
     """The steps of the run: repeats, layouts, workloads, worker counts."""
     workloads = range(-(-steps // (REPEATS * len(LAYOUTS) * len(WORKERS))))
     found = (
-        StepKey(layout=layout, api="swift", workload=f"read-{number}", workers=workers, repeat=repeat)
+        StepKey(
+            layout=layout, api="swift", workload=f"read-{number}", workers=workers, repeat=repeat
+        )
         for repeat in range(REPEATS)
         for layout in LAYOUTS
         for number in workloads
@@ -115,14 +121,22 @@ def prepare(folder: Path, steps: int, histograms: int) -> None:
         name="many",
         about="Many steps",
         workloads=tuple(
-            Workload(name=name, objects=Objects(size=64000), operations={"read": 1}, workers=WORKERS, runtime=f"{SECONDS}s")
+            Workload(
+                name=name,
+                objects=Objects(size=64000),
+                operations={"read": 1},
+                workers=WORKERS,
+                runtime=f"{SECONDS}s",
+            )
             for name in names
         ),
         repeats=REPEATS,
         layouts=LAYOUTS,
     )
     layouts = [{"name": name, "gateway": "rgw"} for name in LAYOUTS]
-    plan = ResolvedPlan.model_validate({"suite": suite.model_dump(), "hardware": {"name": "none"}, "layouts": layouts})
+    plan = ResolvedPlan.model_validate(
+        {"suite": suite.model_dump(), "hardware": {"name": "none"}, "layouts": layouts}
+    )
     RunStore.create(folder, plan_yaml="name: many\n", plan=plan, suite=suite.name)
 
 
@@ -133,11 +147,16 @@ def run_in(folder: Path) -> RunStore:
 
 
 def add_up(folder: Path, steps: int) -> None:
-    """Each step's histograms as one, judged, in `steps.jsonl`, by as many processes as there are CPUs: no step knows of another.
+    """Each step's histograms as one, judged, in `steps.jsonl`, by as many processes as there are
+    CPUs: no step knows of another.
 
     They are not synced one by one, as in a run.
     """
-    with (folder / "told.jsonl").open("rb") as file, (run_in(folder).folder / "steps.jsonl").open("w") as out, Pool() as pool:
+    with (
+        (folder / "told.jsonl").open("rb") as file,
+        (run_in(folder).folder / "steps.jsonl").open("w") as out,
+        Pool() as pool,
+    ):
         jobs = zip(range(steps), keys(steps), file, strict=True)
         out.writelines(pool.imap(step_line, jobs, chunksize=20))
 
@@ -169,7 +188,9 @@ def step_line(job: tuple[int, StepKey, bytes]) -> str:
         load=Load(cpu_s=1.0, cpu_limit=100.0, window_s=SECONDS),
     )
     verdict = judge(measurement, Bounds())
-    step = StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=order)
+    step = StepResult(
+        key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=order
+    )
     return step.model_dump_json() + "\n"
 
 
@@ -179,7 +200,16 @@ def series(count: int) -> tuple[Second, ...]:
     each = count // SECONDS
     bands = tuple((band, each // BANDS) for band in range(44, 44 + BANDS))
     return tuple(
-        Second(second=second, operation="read", count=each, bytes=0, errors=0, max_us=90_000, sum_us=each * 9_000, bands=bands)
+        Second(
+            second=second,
+            operation="read",
+            count=each,
+            bytes=0,
+            errors=0,
+            max_us=90_000,
+            sum_us=each * 9_000,
+            bands=bands,
+        )
         for second in range(SECONDS)
     )
 
@@ -193,9 +223,17 @@ def tabulate(folder: Path) -> None:
 
 
 def prepare_report(folder: Path, steps: int) -> None:
-    """A run of so many steps with telemetry, in which five repeats of two layouts do reads at ten worker counts."""
+    """A run of so many steps with telemetry, in which five repeats of two layouts do reads at ten
+    worker counts.
+    """
     workloads = tuple(
-        Workload(name=f"read-{number}", objects=Objects(size=64000), operations={"read": 1}, workers=WORKERS, runtime=f"{SECONDS}s")
+        Workload(
+            name=f"read-{number}",
+            objects=Objects(size=64000),
+            operations={"read": 1},
+            workers=WORKERS,
+            runtime=f"{SECONDS}s",
+        )
         for number in range(max(1, steps // (REPEATS * len(LAYOUTS) * len(WORKERS))))
     )
     fake_run(folder, workloads=workloads, repeats=REPEATS)
@@ -204,9 +242,21 @@ def prepare_report(folder: Path, steps: int) -> None:
 def measured(stage: str, folder: Path, steps: int) -> Cost:
     """One stage in a process of its own. Raises CalledProcessError when it fails."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    command = [sys.executable, __file__, "--stage", stage, "--folder", str(folder), "--steps", str(steps)]
+    command = [
+        sys.executable,
+        __file__,
+        "--stage",
+        stage,
+        "--folder",
+        str(folder),
+        "--steps",
+        str(steps),
+    ]
     answer = subprocess.run(
-        command, check=True, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        command,
+        check=True,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     wall_s, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -230,7 +280,9 @@ def report_costs(steps: int) -> Iterator[Cost]:
 
 
 def do_stage(stage: str, folder: Path, steps: int) -> None:
-    """What a process of its own does: one stage, then it prints the peak memory of its largest process in KiB."""
+    """What a process of its own does: one stage, then it prints the peak memory of its largest
+    process in KiB.
+    """
     match stage:
         case "sum":
             add_up(folder, steps)
@@ -238,18 +290,29 @@ def do_stage(stage: str, folder: Path, steps: int) -> None:
             tabulate(folder)
         case _:
             derive(run_in(folder).folder, pictures=stage == "report")
-    print(max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+    print(
+        max(
+            resource.getrusage(who).ru_maxrss
+            for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        )
+    )
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--steps", type=int, default=10_000)
     parser.add_argument("--histograms", type=int, default=100)
-    parser.add_argument("--report", type=int, default=200, help="steps of the run whose report is made; 0: none")
+    parser.add_argument(
+        "--report", type=int, default=200, help="steps of the run whose report is made; 0: none"
+    )
     parser.add_argument("--linear", action="store_true")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--stage", choices=("sum", "table", "page", "report"), help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--stage", choices=("sum", "table", "page", "report"), help=argparse.SUPPRESS
+    )
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.stage:
@@ -273,7 +336,10 @@ def show(cost: Cost, histograms: int) -> None:
     """A line of the table."""
     what = f"{cost.steps:,} steps" + (f" x {histograms} histograms" if cost.stage == "sum" else "")
     each = cost.cpu_s / cost.steps * 1e3
-    print(f"{cost.stage:<7}{what:<30}{cost.cpu_s:8.1f} s CPU{cost.wall_s:8.1f} s{cost.peak_mib:8.0f} MiB  {each:.2f} ms CPU a step")
+    print(
+        f"{cost.stage:<7}{what:<30}{cost.cpu_s:8.1f} s CPU{cost.wall_s:8.1f} "
+        f"s{cost.peak_mib:8.0f} MiB  {each:.2f} ms CPU a step"
+    )
 
 
 if __name__ == "__main__":

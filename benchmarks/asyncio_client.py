@@ -1,4 +1,5 @@
-"""A plain asyncio client: HTTP/1.1 written by hand over kept connections. A job as JSON on stdin, what it saw as JSON on stdout.
+"""A plain asyncio client: HTTP/1.1 written by hand over kept connections. A job as JSON on stdin,
+what it saw as JSON on stdout.
 
 It shares no code with the engine, so that driver_agreement.py can set the two beside each other.
 """
@@ -18,7 +19,9 @@ LARGEST_PIECE = 256 * 1024
 
 
 async def worker(port: int, request: bytes, closes_ns: int, latencies_ns: list[int]) -> None:
-    """Ask again and again over one connection, one request outstanding, and note how long each took that ended in time."""
+    """Ask again and again over one connection, one request outstanding, and note how long each took
+    that ended in time.
+    """
     loop = asyncio.get_running_loop()
     buffer = memoryview(bytearray(LARGEST_PIECE))
     with socket.create_connection(("127.0.0.1", port)) as connection:
@@ -34,7 +37,9 @@ async def worker(port: int, request: bytes, closes_ns: int, latencies_ns: list[i
             latencies_ns.append(ended_ns - began_ns)
 
 
-async def answer(loop: asyncio.AbstractEventLoop, connection: socket.socket, buffer: memoryview) -> None:
+async def answer(
+    loop: asyncio.AbstractEventLoop, connection: socket.socket, buffer: memoryview
+) -> None:
     """Read one answer to its end. Raises SystemExit when it is no success."""
     got = 0
     while (end := bytes(buffer[:got]).find(b"\r\n\r\n")) < 0:
@@ -61,7 +66,9 @@ async def measure(job: dict[str, int | str], body: bytes) -> list[int]:
     port, request = int(job["port"]), head.encode() + body
     latencies_ns: list[int] = []
     closes_ns = time.perf_counter_ns() + int(float(job["window_s"]) * 1e9)
-    await asyncio.gather(*(worker(port, request, closes_ns, latencies_ns) for _ in range(int(job["connections"]))))
+    await asyncio.gather(
+        *(worker(port, request, closes_ns, latencies_ns) for _ in range(int(job["connections"])))
+    )
     return latencies_ns
 
 
@@ -73,8 +80,20 @@ def main() -> None:
     before_s = time.process_time()
     latencies_ns = sorted(asyncio.run(measure(job, body)))
     cpu_s = time.process_time() - before_s
-    at_us = [latencies_ns[math.ceil(len(latencies_ns) * share / 100) - 1] / 1000 for share in (50, 90, 99)]
-    print(json.dumps({"count": len(latencies_ns), "window_s": job["window_s"], "percentiles_us": at_us, "cpu_s": cpu_s}))
+    at_us = [
+        latencies_ns[math.ceil(len(latencies_ns) * share / 100) - 1] / 1000
+        for share in (50, 90, 99)
+    ]
+    print(
+        json.dumps(
+            {
+                "count": len(latencies_ns),
+                "window_s": job["window_s"],
+                "percentiles_us": at_us,
+                "cpu_s": cpu_s,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
-"""How far apart attestations of the same hosts are: the noise below which a difference between deployments says nothing.
+"""How far apart attestations of the same hosts are: the noise below which a difference between
+deployments says nothing.
 
     python benchmarks/attestation.py [--hardware lab-small] [--runs 5] [--idle 0] [--json FILE]
 
-Raises the hosts of a hardware file again and again, attests them as a run does and takes them away; client hosts and others
-alike have this machine's own root, since no gateway is wanted. Prints the figures of each, how far apart they are (as a part
-of the highest), and the largest of each kind, which is what the bounds of `results.record.attestation` are to be above. `--idle
-0.8` waits before each run until that part of the machine's CPUs has been idle for two seconds. `others` is the part of the
-machine's CPU time that went to others meanwhile.
-Needs root and the lab's tools; the image of the tools is built first and not counted.
+Raises the hosts of a hardware file again and again, attests them as a run does and takes them away;
+client hosts and others alike have this machine's own root, since no gateway is wanted. Prints the
+figures of each, how far apart they are (as a part of the highest), and the largest of each kind,
+which is what the bounds of `results.record.attestation` are to be above. `--idle 0.8` waits before
+each run until that part of the machine's CPUs has been idle for two seconds. `others` is the part
+of the machine's CPU time that went to others meanwhile. Needs root and the lab's tools; the image
+of the tools is built first and not counted.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ from weighbridge.topologies.loader import load_hardware, shipped_hardware
 def needs_of(hardware: Hardware) -> dict[str, HostNeed]:
     """Hosts with disks keep data, all others but clients answer: as in the layouts that ship."""
     return {
-        name: HostNeed(roles=("any",), disks=len(spec.disks), tier="storage" if spec.disks else "gateway")
+        name: HostNeed(
+            roles=("any",), disks=len(spec.disks), tier="storage" if spec.disks else "gateway"
+        )
         for name, spec in hardware.hosts.items()
         if name not in hardware.clients
     }
@@ -47,7 +51,14 @@ def once(hardware: Hardware, tools: Path) -> tuple[Attestation, float]:
     roots = dict.fromkeys(hardware.hosts, Path("/"))
     try:
         with raise_lab(
-            label, hardware, roots, lambda _: None, folder=folder, names=list(hardware.hosts), state=place().state, tools=tools
+            label,
+            hardware,
+            roots,
+            lambda _: None,
+            folder=folder,
+            names=list(hardware.hosts),
+            state=place().state,
+            tools=tools,
         ) as hosts:
             before = psutil.cpu_times()
             found = attest(hosts, hardware, needs_of(hardware), lambda _: None)
@@ -55,13 +66,20 @@ def once(hardware: Hardware, tools: Path) -> tuple[Attestation, float]:
             own_s = sum(host.counters().cpu_s or 0.0 for host in hosts.hosts.values())
     finally:
         shutil.rmtree(folder)
-    busy_s = sum(after[:8]) - sum(before[:8]) - (after.idle - before.idle) - (after.iowait - before.iowait)
+    busy_s = (
+        sum(after[:8])
+        - sum(before[:8])
+        - (after.idle - before.idle)
+        - (after.iowait - before.iowait)
+    )
     return found, max(0.0, busy_s - own_s) / ((psutil.cpu_count() or 1) * found.took_s)
 
 
 def main() -> int:
     """Run them, print a row for each figure and the largest spread of each kind."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--hardware", default="lab-small")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--idle", type=float, default=0.0)
@@ -80,10 +98,25 @@ def main() -> int:
     for of in zip(*(run.ceilings for run in runs), strict=True):
         values = [one.value for one in of]
         apart = 1 - min(values) / max(values)
-        rows.append({"host": of[0].host, "kind": of[0].kind, "what": of[0].what, "values": values, "apart": round(apart, 3)})
-        print(f"{of[0].host:10} {of[0].what:28} {apart:6.1%} ", *(f"{value:.4g}" for value in values), of[0].unit)
+        rows.append(
+            {
+                "host": of[0].host,
+                "kind": of[0].kind,
+                "what": of[0].what,
+                "values": values,
+                "apart": round(apart, 3),
+            }
+        )
+        print(
+            f"{of[0].host:10} {of[0].what:28} {apart:6.1%} ",
+            *(f"{value:.4g}" for value in values),
+            of[0].unit,
+        )
     for kind in ("cpu", "disk", "network"):
-        print(f"{kind}: at most {max((float(row['apart']) for row in rows if row['kind'] == kind), default=0.0):.1%} apart")
+        print(
+            f"{kind}: at most "
+            f"{max((float(row['apart']) for row in rows if row['kind'] == kind), default=0.0):.1%} apart"
+        )
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1))
     return 0

@@ -1,11 +1,13 @@
-"""Seconds from cached images to the first verified PUT and GET, to a gateway that stands, and down again.
+"""Seconds from cached images to the first verified PUT and GET, to a gateway that stands, and down
+again.
 
     python benchmarks/bring_up.py [--layouts rgw-beast,swift@swift-2.35] [--runs 5] [--json FILE]
 
-`verified_s`: from nothing to PUT, HEAD, GET and DELETE verified over every API of the layout. `standing_s`: until it may be
-weighed (RGW: HEALTH_OK and all placement groups clean; both: facts read, limits on). `down_s`: taking all of it away.
-Needs root and the lab's tools; images are built first and not counted. `load` is the machine's load average before each run:
-figures of a busy machine say little, since Swift's start is nothing but CPU.
+`verified_s`: from nothing to PUT, HEAD, GET and DELETE verified over every API of the layout.
+`standing_s`: until it may be weighed (RGW: HEALTH_OK and all placement groups clean; both: facts
+read, limits on). `down_s`: taking all of it away. Needs root and the lab's tools; images are built
+first and not counted. `load` is the machine's load average before each run: figures of a busy
+machine say little, since Swift's start is nothing but CPU.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ def once(layout: str, hardware_name: str, where: StatePlace) -> dict[str, float 
 
 def main() -> int:
     """Run them in turns, print a row each and the medians."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--layouts", default="rgw-beast,swift")
     parser.add_argument("--hardware", default="lab-small")
     parser.add_argument("--runs", type=int, default=5)
@@ -66,8 +70,14 @@ def main() -> int:
             print(*(f"{name}={value}" for name, value in rows[-1].items()), flush=True)
     for layout in layouts:
         own = [row for row in rows if row["layout"] == layout]
-        medians = {name: statistics.median(float(row[name]) for row in own) for name in ("verified_s", "standing_s", "down_s")}
-        print(f"{layout}: median of {len(own)}:", *(f"{name}={value:.2f}" for name, value in medians.items()))
+        medians = {
+            name: statistics.median(float(row[name]) for row in own)
+            for name in ("verified_s", "standing_s", "down_s")
+        }
+        print(
+            f"{layout}: median of {len(own)}:",
+            *(f"{name}={value:.2f}" for name, value in medians.items()),
+        )
     if options.json is not None:
         options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     return 0

@@ -1,22 +1,29 @@
-"""How often a comparison claims what is not there, holds the truth in its intervals, and shows what it says that it would show.
+"""How often a comparison claims what is not there, holds the truth in its intervals, and shows what
+it says that it would show.
 
-Whole runs are made up, with fixed seeds, and judged by `results.analysis.comparing.compare`, as every report is: two layouts in
-blocks, two workloads at three worker counts, throughput and p90. Half of the scatter of repeats is the deployment's, which all its
-cells share; p90 rises where throughput falls. What a machine may do besides is in REGIMES.
+Whole runs are made up, with fixed seeds, and judged by `results.analysis.comparing.compare`, as
+every report is: two layouts in blocks, two workloads at three worker counts, throughput and p90.
+Half of the scatter of repeats is the deployment's, which all its cells share; p90 rises where
+throughput falls. What a machine may do besides is in REGIMES.
 
-The rule of a claim (`results.statistics`), which this holds against each: the interval lies beyond the practical bound, as
-a p-value `TTest.p_beyond(bound)`; all that a run tests is corrected together by Benjamini and Hochberg, of every metric and also
-what is over all worker counts; a claim has q <= 5 %. Correcting each metric by itself, with the point beyond the bound, makes 10 to
-14 % of runs claim something where one layout scatters by 3 % and the other by 20 %. Where the sides go up and down together from
-block to block (`results.analysis.contrast.together` >= 0.5 over all cells of the two) each block is compared by itself.
+The rule of a claim (`results.statistics`), which this holds against each: the interval lies beyond
+the practical bound, as a p-value `TTest.p_beyond(bound)`; all that a run tests is corrected
+together by Benjamini and Hochberg, of every metric and also what is over all worker counts; a claim
+has q <= 5 %. Correcting each metric by itself, with the point beyond the bound, makes 10 to 14 % of
+runs claim something where one layout scatters by 3 % and the other by 20 %. Where the sides go up
+and down together from block to block (`results.analysis.contrast.together` >= 0.5 over all cells of
+the two) each block is compared by itself.
 
-Columns, in per cent: runs of a layout against itself that claim any difference (at most 5 wanted); 95 % intervals of cells that
-hold the truth; where one cell differs by what another run said that it would show 8 times in 10, runs that show it (80 wanted), and
-the median of those differences; cells that differ by exactly the practical bound and are called equivalent (at most 5 wanted).
+Columns, in per cent: runs of a layout against itself that claim any difference (at most 5 wanted);
+95 % intervals of cells that hold the truth; where one cell differs by what another run said that it
+would show 8 times in 10, runs that show it (80 wanted), and the median of those differences; cells
+that differ by exactly the practical bound and are called equivalent (at most 5 wanted).
 
-A second table is of runs against each other (`results.analysis.across_runs.runs_comparison.compare_runs`): a layout that did not
-change, measured on days that differ, is called worse somewhere, by the repeats of the two runs alone and with so many runs of the
-same thing known (at most 5 wanted); and a layout that became 30 % slower in all cells is.
+A second table is of runs against each other
+(`results.analysis.across_runs.runs_comparison.compare_runs`): a layout that did not change,
+measured on days that differ, is called worse somewhere, by the repeats of the two runs alone and
+with so many runs of the same thing known (at most 5 wanted); and a layout that became 30 % slower
+in all cells is.
 
     .venv/bin/python -m benchmarks.claims [--runs 1000]
 """
@@ -56,14 +63,22 @@ P90_MS: Final = 20.0
 CLAIMED: Final = ("better", "worse")
 BOUNDS: Final = Bounds()
 WORKLOADS: Final = tuple(
-    Workload(name=operation, objects=Objects(size=64_000), operations={operation: 100}, workers=WORKERS, runtime=20.0)
+    Workload(
+        name=operation,
+        objects=Objects(size=64_000),
+        operations={operation: 100},
+        workers=WORKERS,
+        runtime=20.0,
+    )
     for operation in OPERATIONS
 )
 
 
 @dataclass(frozen=True)
 class Regime:
-    """How repeats scatter: standard deviations of the two layouts' logarithms, and what comes on top (layout, block, cell)."""
+    """How repeats scatter: standard deviations of the two layouts' logarithms, and what comes on
+    top (layout, block, cell).
+    """
 
     name: str
     spreads: tuple[float, float]
@@ -81,11 +96,15 @@ def _stalled_visits(draw: np.random.Generator) -> Array:
 
 
 def _blocks(draw: np.random.Generator) -> Array:
-    return np.broadcast_to(np.cumsum(0.1 * draw.normal(size=BLOCKS))[None, :, None], (2, BLOCKS, CELLS))
+    return np.broadcast_to(
+        np.cumsum(0.1 * draw.normal(size=BLOCKS))[None, :, None], (2, BLOCKS, CELLS)
+    )
 
 
 def _line(draw: np.random.Generator, *, balanced: bool = True) -> Array:
-    """The machine gets 4 % faster with every visit; who is visited first changes from block to block, or never does."""
+    """The machine gets 4 % faster with every visit; who is visited first changes from block to
+    block, or never does.
+    """
     first = draw.permutation(np.arange(BLOCKS) % 2) if balanced else np.zeros(BLOCKS)
     places = 2 * np.arange(BLOCKS) + np.stack([first, 1 - first])
     return np.broadcast_to(0.04 * places[:, :, None], (2, BLOCKS, CELLS))
@@ -99,7 +118,10 @@ def _modes_of_cells(draw: np.random.Generator) -> Array:
     return math.log(0.75) * (draw.random((2, BLOCKS, CELLS)) < 0.5)
 
 
-_WIDE = "what is rare is in the spread of the run that has it, and absent from most: intervals are wide, and show less"
+_WIDE = (
+    "what is rare is in the spread of the run that has it, and absent from most: intervals "
+    "are wide, and show less"
+)
 _MODES = "two modes far apart are seen more often than the spread lets expect"
 REGIMES: Final = (
     Regime("equal, 5 %", (0.05, 0.05)),
@@ -110,7 +132,10 @@ REGIMES: Final = (
     Regime("outliers: 1 visit in 10 at half speed", (0.04, 0.04), _stalled_visits, _WIDE),
     Regime("drift: the machine by 10 % a block", (0.04, 0.04), _blocks),
     Regime(
-        "drift: a line, 4 % a visit, balanced", (0.04, 0.04), _line, "what is left of a line is in the spread, not in the means"
+        "drift: a line, 4 % a visit, balanced",
+        (0.04, 0.04),
+        _line,
+        "what is left of a line is in the spread, not in the means",
     ),
     Regime("bimodal: deployments 25 % apart", (0.04, 0.04), _modes, _MODES),
     Regime("bimodal: steps 25 % apart", (0.04, 0.04), _modes_of_cells, _MODES),
@@ -118,7 +143,8 @@ REGIMES: Final = (
         "drift: a line, 4 % a visit, never balanced",
         (0.04, 0.04),
         lambda draw: _line(draw, balanced=False),
-        "the second layout is 4 % ahead in truth of this machine: plans are balanced for that reason",
+        "the second layout is 4 % ahead in truth of this machine: plans are balanced for that "
+        "reason",
     ),
 )
 
@@ -129,7 +155,10 @@ def logs_of(regime: Regime, draw: np.random.Generator) -> Array:
     visits, steps = draw.normal(size=(2, BLOCKS, 1)), draw.normal(size=(2, 2, BLOCKS, CELLS))
     way = np.array([1.0, -1.0])[:, None, None, None]
     steps[1] = -0.8 * steps[0] + 0.6 * steps[1]
-    return spreads * (math.sqrt(0.5) * way * visits[None] + math.sqrt(0.5) * steps) + way * regime.more(draw)[None]
+    return (
+        spreads * (math.sqrt(0.5) * way * visits[None] + math.sqrt(0.5) * steps)
+        + way * regime.more(draw)[None]
+    )
 
 
 def rows_of(logs: Array) -> tuple[Row, ...]:
@@ -163,7 +192,11 @@ def rows_of(logs: Array) -> tuple[Row, ...]:
                     repeats=BLOCKS,
                     figures={
                         "throughput": float(np.median([point.ops_s for point in points])),
-                        "p90": float(np.median([p90 for point in points if (p90 := point.value("p90")) is not None])),
+                        "p90": float(
+                            np.median(
+                                [p90 for point in points if (p90 := point.value("p90")) is not None]
+                            )
+                        ),
                         "samples": 20_000 * BLOCKS,
                         "errors": 0,
                     },
@@ -204,17 +237,25 @@ class Tally:
             (self.equivalent, self.at_bound),
         )
         cells = [f"{100 * part / whole:.1f}" if whole else "-" for part, whole in shares]
-        return " | ".join([*cells[:3], f"{float(np.median(self.spans)):.0f} %" if self.spans else "-", cells[3]])
+        return " | ".join(
+            [*cells[:3], f"{float(np.median(self.spans)):.0f} %" if self.spans else "-", cells[3]]
+        )
 
 
 def add(tally: Tally, regime: Regime, draw: np.random.Generator) -> None:
-    """One run of a layout against itself; one more with a difference that the first said would be shown; one at the bound."""
+    """One run of a layout against itself; one more with a difference that the first said would be
+    shown; one at the bound.
+    """
     first = judged(logs_of(regime, draw))
     cells = [effect for effect in first.effects if effect.workers is not None]
     tally.runs += 1
     tally.claiming += any(effect.verdict in CLAIMED for effect in first.effects)
     for effect in cells:
-        if effect.ratio is not None and effect.ratio.low is not None and effect.ratio.high is not None:
+        if (
+            effect.ratio is not None
+            and effect.ratio.low is not None
+            and effect.ratio.high is not None
+        ):
             tally.intervals += 1
             tally.held += effect.ratio.low <= 1 <= effect.ratio.high
     place = int(draw.integers(len(cells)))
@@ -241,21 +282,33 @@ def _cell(effect: Effect) -> int:
 
 
 def _same(one: Effect, other: Effect) -> bool:
-    return (one.operation, one.workers, one.metric) == (other.operation, other.workers, other.metric)
+    return (one.operation, one.workers, one.metric) == (
+        other.operation,
+        other.workers,
+        other.metric,
+    )
 
 
 def day(draw: np.random.Generator, between: float, slower: float = 0.0) -> ComparedRun:
-    """A run of one layout on a day of its own: days differ by a standard deviation, half of whose square all cells share."""
+    """A run of one layout on a day of its own: days differ by a standard deviation, half of whose
+    square all cells share.
+    """
     share = math.sqrt(0.5) * between * (draw.normal() + draw.normal(size=CELLS)) - slower
     steps = share + 0.05 * draw.normal(size=(BLOCKS, CELLS))
     return PLANNED.model_copy(update={"rows": rows_of(np.stack([steps, -steps])[:, None])})
 
 
 def _planned() -> ComparedRun:
-    suite = Suite(name="made-up", about="made up", workloads=WORKLOADS, repeats=BLOCKS, layouts=("a",))
+    suite = Suite(
+        name="made-up", about="made up", workloads=WORKLOADS, repeats=BLOCKS, layouts=("a",)
+    )
     layout = PlannedLayout(name="a", about="made up", gateway="rgw", release="none-0")
-    manifest = Manifest(run_id="made-up", suite="made-up", state="done", created_at="2014-11-04T12:00:00Z")
-    plan = ResolvedPlan(suite=suite, hardware=hardware(), layouts=(layout,), passes={}, structures={})
+    manifest = Manifest(
+        run_id="made-up", suite="made-up", state="done", created_at="2014-11-04T12:00:00Z"
+    )
+    plan = ResolvedPlan(
+        suite=suite, hardware=hardware(), layouts=(layout,), passes={}, structures={}
+    )
     return ComparedRun(folder=Path(), manifest=manifest, plan=plan, rows=())
 
 
@@ -270,7 +323,11 @@ def worse(a: ComparedRun, b: ComparedRun, history: Sequence[ComparedRun]) -> boo
 
 def alone(a: ComparedRun, b: ComparedRun) -> bool:
     """The same by the repeats of the two runs alone."""
-    rows = [row.model_copy(update={"layout": side}) for side, run in (("A", a), ("B", b)) for row in run.rows]
+    rows = [
+        row.model_copy(update={"layout": side})
+        for side, run in (("A", a), ("B", b))
+        for row in run.rows
+    ]
     return any(effect.verdict == "worse" for effect in compare(rows, bounds=BOUNDS).effects)
 
 
@@ -278,28 +335,42 @@ def against_each_other(runs: int) -> None:
     """The table of regressions."""
     counts = (RUNS, 6)
     known = " | ".join(f"{count} runs known: false | found" for count in counts)
-    print(f"\n| days differ by | repeats alone: false | {known} |\n|{' ---: |' * (2 + 2 * len(counts))}")
+    print(
+        f"\n| days differ by | repeats alone: false | {known} "
+        f"|\n|{' ---: |' * (2 + 2 * len(counts))}"
+    )
     for between in (0.0, 0.03, 0.10):
         lone, false, found = 0, dict.fromkeys(counts, 0), dict.fromkeys(counts, 0)
         for run in range(runs):
             draw = np.random.default_rng([41, round(100 * between), run])
-            a, b, slow = day(draw, between), day(draw, between), day(draw, between, slower=math.log(1 / 0.7))
+            a, b, slow = (
+                day(draw, between),
+                day(draw, between),
+                day(draw, between, slower=math.log(1 / 0.7)),
+            )
             earlier = [day(draw, between) for _ in range(max(counts) - 1)]
             lone += alone(a, b)
             for count in counts:
                 false[count] += worse(a, b, earlier[: count - 1])
                 found[count] += worse(a, slow, earlier[: count - 1])
-        cells = " | ".join(f"{100 * false[count] / runs:.1f} | {100 * found[count] / runs:.1f}" for count in counts)
+        cells = " | ".join(
+            f"{100 * false[count] / runs:.1f} | {100 * found[count] / runs:.1f}" for count in counts
+        )
         print(f"| {between:.0%} | {100 * lone / runs:.1f} | {cells} |", flush=True)
 
 
 def main() -> None:
     """Print the tables, in Markdown as they stand in docs/statistics.md."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=1000, help="of each line")
     runs = parser.parse_args().runs
     began_s = time.monotonic()
-    print("| repeats scatter | any claim | held by 95 % intervals | shown, of 80 | median of that | equivalent at the bound |")
+    print(
+        "| repeats scatter | any claim | held by 95 % intervals | shown, of 80 | median of that | "
+        "equivalent at the bound |"
+    )
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for number, regime in enumerate(REGIMES):
         tally = Tally()
@@ -310,7 +381,9 @@ def main() -> None:
         if regime.why:
             print(f"\\* {regime.name}: {regime.why}.")
     against_each_other(runs // 2)
-    print(f"\n{runs} runs a line, n = {BLOCKS}, {2 * CELLS} cells; {time.monotonic() - began_s:.0f} s")
+    print(
+        f"\n{runs} runs a line, n = {BLOCKS}, {2 * CELLS} cells; {time.monotonic() - began_s:.0f} s"
+    )
 
 
 if __name__ == "__main__":

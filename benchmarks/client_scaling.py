@@ -1,20 +1,25 @@
-"""How throughput grows with the clients that make the load: 1, 2 and 4 lab hosts against the null target.
+"""How throughput grows with the clients that make the load: 1, 2 and 4 lab hosts against the null
+target.
 
     python benchmarks/client_scaling.py --json FILE [--quick]      (needs root, as the lab does)
 
-All hosts stand at once, in one deployment a case; rounds are interleaved, each number of clients having its turn in each, and a
-row is the median of the rounds. Locust's driver runs as in a comparison: its master and a station on the first client, a station on
-each of the others. A row has throughput as a ratio to that of one client, and that ratio by the number of clients: 1 is linear.
+All hosts stand at once, in one deployment a case; rounds are interleaved, each number of clients
+having its turn in each, and a row is the median of the rounds. Locust's driver runs as in a
+comparison: its master and a station on the first client, a station on each of the others. A row has
+throughput as a ratio to that of one client, and that ratio by the number of clients: 1 is linear.
 `client_share` is of the CPU that the busiest client may use.
 
-waiting    clients of half a core; every answer takes 20 ms, so that the 8 workers of each make 400 requests a second and use a
-           small part of it: what is lost here, the master and the merging cost
-loaded     the same with 48 workers a client. They go in step, since all wait equally long, so that the null target's one thread
-           answers 192 requests one after the other: D / (D + n s) of linear is all there can be, with 9 us for each of n
-small      answers come at once and every client uses all of what it has, a fifth of a core: CPU-bound clients, and enough of a
-           machine of two cores left for the null target
-busy       the same with half a core for each client. Four of these are two cores: where the machine has no more, the null target
-           has to share them, and the clients one another's; see `machine_share`, of all its CPUs, and `target_cpus`
+waiting    clients of half a core; every answer takes 20 ms, so that the 8 workers of each make 400
+           requests a second and use a small part of it: what is lost here, the master and the
+           merging cost
+loaded     the same with 48 workers a client. They go in step, since all wait equally long, so that
+           the null target's one thread answers 192 requests one after the other: D / (D + n s) of
+           linear is all there can be, with 9 us for each of n
+small      answers come at once and every client uses all of what it has, a fifth of a core:
+           CPU-bound clients, and enough of a machine of two cores left for the null target
+busy       the same with half a core for each client. Four of these are two cores: where the machine
+           has no more, the null target has to share them, and the clients one another's; see
+           `machine_share`, of all its CPUs, and `target_cpus`
 """
 
 from __future__ import annotations
@@ -78,14 +83,27 @@ class Row:
 def hardware(case: Case, clients: int) -> Hardware:
     """Clients of a case, and a host without a limit for the null target."""
     names = [f"client-{number}" for number in range(1, clients + 1)]
-    hosts = {**{name: {"cpus": CLIENT_CPUS[case], "memory": "512MiB"} for name in names}, "gateway-1": {}}
-    return Hardware.model_validate({"name": "scaling", "kind": "lab", "clients": names, "hosts": hosts})
+    hosts = {
+        **{name: {"cpus": CLIENT_CPUS[case], "memory": "512MiB"} for name in names},
+        "gateway-1": {},
+    }
+    return Hardware.model_validate(
+        {"name": "scaling", "kind": "lab", "clients": names, "hosts": hosts}
+    )
 
 
 def planned(case: Case) -> Planned:
     """The null target of a case."""
-    gateway = Null("engine", NullPlacement(target="gateway-1"), NullSettings(delay_ms=DELAY_MS[case]))
-    layout = Layout(name="null", about="the null target", gateway="null", release="engine", place={"target": "gateway-1"})
+    gateway = Null(
+        "engine", NullPlacement(target="gateway-1"), NullSettings(delay_ms=DELAY_MS[case])
+    )
+    layout = Layout(
+        name="null",
+        about="the null target",
+        gateway="null",
+        release="engine",
+        place={"target": "gateway-1"},
+    )
     return Planned(layout, gateway, "")
 
 
@@ -95,7 +113,9 @@ def suite(case: Case, window_s: float) -> Suite:
         "name": case, "objects": {"size": "4KiB", "containers": 2, "per_container": 50}, "operations": {"read": 1},
         "workers": [WORKERS[case]], "warmup": "1s", "runtime": f"{window_s:g}s",
     }  # fmt: skip
-    return Suite.model_validate({"name": "scaling", "about": "How load grows with clients", "workloads": [workload]})
+    return Suite.model_validate(
+        {"name": "scaling", "about": "How load grows with clients", "workloads": [workload]}
+    )
 
 
 def turn(deployment: Deployment, case: Case, asked: Suite, clients: int, log: Path) -> Turn:
@@ -103,13 +123,17 @@ def turn(deployment: Deployment, case: Case, asked: Suite, clients: int, log: Pa
     deployment.hardware = hardware(case, clients)
     (workload,) = asked.workloads
     machine, target = LabMachine(), deployment.hosts["gateway-1"]
-    with opened(deployment, asked, Pass(api="s3", workloads=(workload,)), prefix="wb-bench", log=log) as ready:
+    with opened(
+        deployment, asked, Pass(api="s3", workloads=(workload,)), prefix="wb-bench", log=log
+    ) as ready:
         ready.driver.prepare(Prepare(workload=workload))
         used: list[tuple[float, float, float]] = []
 
         def sample(phase: str, done_s: float) -> None:
             if phase == "measure":
-                used.append((done_s, target.counters().cpu_s or 0.0, machine.counters().cpu_s or 0.0))
+                used.append(
+                    (done_s, target.counters().cpu_s or 0.0, machine.counters().cpu_s or 0.0)
+                )
 
         step = Step(workload=workload, workers=clients * workload.workers[0])
         measurement = ready.driver.step(step, lambda one: sample(one.phase, one.done)).measurement
@@ -157,19 +181,26 @@ def show(found: list[Row]) -> None:
     print(f"{'case':8} {''.join(title.rjust(10) for title in titles)}")
     for one in found:
         print(
-            f"{one.case:8} {one.clients:10}{one.workers:10}{one.ops_s:10.1f}{one.ratio:10.3f}{one.of_linear:10.3f}"
+            f"{one.case:8} "
+            f"{one.clients:10}{one.workers:10}{one.ops_s:10.1f}{one.ratio:10.3f}{one.of_linear:10.3f}"
             f"{one.client_share:10.0%}{one.target_cpus:10.2f}{one.machine_share:10.0%}"
         )
 
 
 def main() -> None:
     """Measure, print the table, write the rows."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     parser.add_argument(
-        "--quick", action="store_true", help="one round of 3 s windows instead of 5 rounds of 10 s: a look, no result"
+        "--quick",
+        action="store_true",
+        help="one round of 3 s windows instead of 5 rounds of 10 s: a look, no result",
     )
-    parser.add_argument("--cases", nargs="+", choices=DELAY_MS, default=list(DELAY_MS), help="only these")
+    parser.add_argument(
+        "--cases", nargs="+", choices=DELAY_MS, default=list(DELAY_MS), help="only these"
+    )
     asked = parser.parse_args()
     rounds, window_s = (1, 3.0) if asked.quick else (5, 10.0)
     found: list[Row] = []
@@ -177,16 +208,31 @@ def main() -> None:
         for case in asked.cases:
             turns: dict[int, list[Turn]] = {count: [] for count in COUNTS}
             with deploy(
-                planned(case), hardware(case, max(COUNTS)), place(), lambda text: print(text, file=sys.stderr)
+                planned(case),
+                hardware(case, max(COUNTS)),
+                place(),
+                lambda text: print(text, file=sys.stderr),
             ) as deployment:
                 for number in range(rounds):
                     for count in COUNTS:
-                        print(f"{case}, round {number + 1}/{rounds}: {count} clients", file=sys.stderr)
-                        turns[count].append(turn(deployment, case, suite(case, window_s), count, Path(folder, "driver.log")))
+                        print(
+                            f"{case}, round {number + 1}/{rounds}: {count} clients", file=sys.stderr
+                        )
+                        turns[count].append(
+                            turn(
+                                deployment,
+                                case,
+                                suite(case, window_s),
+                                count,
+                                Path(folder, "driver.log"),
+                            )
+                        )
             found += rows(case, turns)
     show(found)
     if asked.json:
-        asked.json.write_text(json.dumps([asdict(one) for one in found], indent=1) + "\n", encoding="utf-8")
+        asked.json.write_text(
+            json.dumps([asdict(one) for one in found], indent=1) + "\n", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 usage: command_cost.py [--runs N] [--json FILE]
 
-The first run may have to compile modules and is left out; the median of the others is reported with their range.
+The first run may have to compile modules and is left out; the median of the others is reported with
+their range.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ class Cost:
 
 
 def cpu_ms(argv: list[str]) -> float:
-    """CPU milliseconds of one process, its output thrown away. Raises RuntimeError when it fails."""
+    """CPU milliseconds of one process, its output thrown away.
+
+    Raises RuntimeError when it fails.
+    """
     nothing = os.open(os.devnull, os.O_WRONLY)
     actions = [(os.POSIX_SPAWN_DUP2, nothing, 1)]
     pid = os.posix_spawn(argv[0], argv, dict(os.environ), file_actions=actions)
@@ -41,7 +45,9 @@ def cpu_ms(argv: list[str]) -> float:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -52,7 +58,10 @@ def main() -> None:
         times = [cpu_ms(argv) for _ in range(options.runs + 1)][1:]
         rows.append(Cost(name, statistics.median(times), min(times), max(times), len(times)))
     for row in rows:
-        print(f"{row.command:<20} {row.median_ms:7.1f} ms CPU ({row.least_ms:.1f} to {row.most_ms:.1f}, n = {row.runs})")
+        print(
+            f"{row.command:<20} {row.median_ms:7.1f} ms CPU ({row.least_ms:.1f} to "
+            f"{row.most_ms:.1f}, n = {row.runs})"
+        )
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
 

@@ -1,17 +1,21 @@
-"""What the period of the hosts' CPU quota does to the latencies of the same layout under the same limits.
+"""What the period of the hosts' CPU quota does to the latencies of the same layout under the same
+limits.
 
-    python benchmarks/cpu_period.py [--layouts rgw-beast,swift] [--hardware lab-small] [--periods 100ms,20ms,10ms,5ms]
-        [--workers 4,16] [--rounds 3] [--seconds 5] [--size 64KB] [--json FILE]
+    python benchmarks/cpu_period.py [--layouts rgw-beast,swift] [--hardware lab-small] [--periods
+        100ms,20ms,10ms,5ms] [--workers 4,16] [--rounds 3] [--seconds 5] [--size 64KB] [--json FILE]
 
-Each layout is deployed once; then every worker count is read once in each period, and all of that again in every round, the
-periods in another order each time (rotated). Only the period changes: quotas are the same share of a CPU, on all hosts, the
-client's too. The load is the suite's own Locust driver, whose engine times every request from when it is sent, so that a stall
-of the host is in the latency of each request that waited for it. A figure is the median of the rounds, max the largest.
+Each layout is deployed once; then every worker count is read once in each period, and all of that
+again in every round, the periods in another order each time (rotated). Only the period changes:
+quotas are the same share of a CPU, on all hosts, the client's too. The load is the suite's own
+Locust driver, whose engine times every request from when it is sent, so that a stall of the host is
+in the latency of each request that waited for it. A figure is the median of the rounds, max the
+largest.
 
-`throttled` is what the gateway's host counted while the step ran: share of the periods of its quota in which it ran out, share of
-the time that it was stopped, and how long each stop was on average. `limited` names what the rule of
-`results.analysis.steps.throttling` says was set by the quota. `others` is the share of this machine's CPUs that neither the hosts
-nor this program used: figures of a busy machine say little. `slice` is the kernel's own (sched_cfs_bandwidth_slice_us), which is
+`throttled` is what the gateway's host counted while the step ran: share of the periods of its quota
+in which it ran out, share of the time that it was stopped, and how long each stop was on average.
+`limited` names what the rule of `results.analysis.steps.throttling` says was set by the quota.
+`others` is the share of this machine's CPUs that neither the hosts nor this program used: figures
+of a busy machine say little. `slice` is the kernel's own (sched_cfs_bandwidth_slice_us), which is
 read and never changed. Needs root and the lab's tools; images are built first and not counted.
 """
 
@@ -84,7 +88,9 @@ def set_period(deployment: Deployment, period_s: float) -> None:
             write.apply()
 
 
-def throttled(before: Counters, after: Counters, cpus: float, period_s: float, took_s: float) -> Throttled | None:
+def throttled(
+    before: Counters, after: Counters, cpus: float, period_s: float, took_s: float
+) -> Throttled | None:
     """What the gateway's host was throttled between two looks at its counters."""
     grown = [
         float(getattr(after, name) or 0) - float(getattr(before, name) or 0)
@@ -104,7 +110,9 @@ def throttled(before: Counters, after: Counters, cpus: float, period_s: float, t
 
 
 def beside_s(deployment: Deployment, machine: LabMachine) -> float:
-    """CPU seconds of this machine that neither the hosts nor this process have used, since whenever each began to count."""
+    """CPU seconds of this machine that neither the hosts nor this process have used, since whenever
+    each began to count.
+    """
     whole = machine.counters()
     return (
         (whole.cpu_s or 0.0)
@@ -113,12 +121,18 @@ def beside_s(deployment: Deployment, machine: LabMachine) -> float:
     )
 
 
-def once(deployment: Deployment, driver: Driver, workload: Workload, workers: int, period_s: float) -> Row:
+def once(
+    deployment: Deployment, driver: Driver, workload: Workload, workers: int, period_s: float
+) -> Row:
     """One step in one period."""
     set_period(deployment, period_s)
     gateway = deployment.hosts[GATEWAY]
     machine = LabMachine()
-    before, began, busy_before_s = gateway.counters(), time.monotonic(), beside_s(deployment, machine)
+    before, began, busy_before_s = (
+        gateway.counters(),
+        time.monotonic(),
+        beside_s(deployment, machine),
+    )
     measured = driver.step(Step(workload=workload, workers=workers, repeat=0)).measurement
     took_s = time.monotonic() - began
     cpus = deployment.hardware.hosts[GATEWAY].cpus or 1.0
@@ -127,7 +141,11 @@ def once(deployment: Deployment, driver: Driver, workload: Workload, workers: in
     latency = Histogram.decode(tally.latency or "")
     others = (beside_s(deployment, machine) - busy_before_s) / took_s / machine.cpus
     percentiles = [latency.percentile_us(percent) / 1e3 for percent in PERCENTS]
-    figures = (("p50", 50.0, percentiles[0]), ("p90", 90.0, percentiles[1]), ("p99", 99.0, percentiles[2]))
+    figures = (
+        ("p50", 50.0, percentiles[0]),
+        ("p90", 90.0, percentiles[1]),
+        ("p99", 99.0, percentiles[2]),
+    )
     figures = (*figures, ("max", 100.0, (tally.max_us or 0) / 1e3))
     return Row(
         layout=deployment.layout.name,
@@ -141,7 +159,11 @@ def once(deployment: Deployment, driver: Driver, workload: Workload, workers: in
         periods_throttled=round(held.share_of_periods, 3) if held else 0.0,
         time_throttled=round(held.share_of_time or 0.0, 3) if held else 0.0,
         stall_ms=round(held.stall_ms or 0.0, 2) if held else 0.0,
-        limited=tuple(name for name, percent, length_ms in figures if held and held.touches(percent, length_ms)),
+        limited=tuple(
+            name
+            for name, percent, length_ms in figures
+            if held and held.touches(percent, length_ms)
+        ),
         others=round(max(0.0, others), 2),
     )
 
@@ -169,7 +191,11 @@ def measure(name: str, options: argparse.Namespace) -> list[Row]:
         tempfile.TemporaryDirectory() as folder,
         deploy(planned, hardware, place(), print) as deployment,
         opened(
-            deployment, suite, Pass(api="swift", workloads=(workload,)), prefix="wb-period", log=Path(folder) / "driver.log"
+            deployment,
+            suite,
+            Pass(api="swift", workloads=(workload,)),
+            prefix="wb-period",
+            log=Path(folder) / "driver.log",
         ) as ready,
     ):
         ready.driver.prepare(Prepare(workload=workload))
@@ -178,24 +204,39 @@ def measure(name: str, options: argparse.Namespace) -> list[Row]:
                 for place_of in range(len(periods_s)):
                     period_s = periods_s[(place_of + number) % len(periods_s)]
                     rows.append(once(deployment, ready.driver, workload, count, period_s))
-                    print(*(f"{key}={value}" for key, value in asdict(rows[-1]).items()), flush=True)
+                    print(
+                        *(f"{key}={value}" for key, value in asdict(rows[-1]).items()), flush=True
+                    )
     return rows
 
 
 def table(rows: Sequence[Row]) -> str:
     """Medians over the rounds, as Markdown."""
     lines = [
-        f"| layout | workers | period ms | op/s | p50 ms | p90 ms | p99 ms | max ms | {' | '.join(HELD)} |",
+        (
+            "| layout | workers | period ms | op/s | p50 ms | p90 ms | p99 ms | max ms | "
+            f"{' | '.join(HELD)} |"
+        ),
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: |",
     ]
     for cell in dict.fromkeys((row.layout, row.workers, row.period_ms) for row in rows):
         own = [row for row in rows if (row.layout, row.workers, row.period_ms) == cell]
-        figures = [statistics.median(getattr(row, name) for row in own) for name in ("op_s", "p50_ms", "p90_ms", "p99_ms")]
+        figures = [
+            statistics.median(getattr(row, name) for row in own)
+            for name in ("op_s", "p50_ms", "p90_ms", "p99_ms")
+        ]
         figures.append(max(row.max_ms for row in own))
-        shares = [statistics.median(getattr(row, name) for row in own) for name in ("periods_throttled", "time_throttled")]
+        shares = [
+            statistics.median(getattr(row, name) for row in own)
+            for name in ("periods_throttled", "time_throttled")
+        ]
         stall_ms = statistics.median(row.stall_ms for row in own)
         # What was said in most of the rounds.
-        limited = [one for one in ("p50", "p90", "p99", "max") if 2 * sum(one in row.limited for row in own) > len(own)]
+        limited = [
+            one
+            for one in ("p50", "p90", "p99", "max")
+            if 2 * sum(one in row.limited for row in own) > len(own)
+        ]
         others = statistics.median(row.others for row in own)
         words = [cell[0], str(cell[1]), f"{cell[2]:g}", *(f"{value:.3g}" for value in figures)]
         words += [
@@ -210,7 +251,9 @@ def table(rows: Sequence[Row]) -> str:
 
 def main() -> int:
     """Run all, print a row each, and the table of medians."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--layouts", default="rgw-beast,swift")
     parser.add_argument("--hardware", default="lab-small")
     parser.add_argument("--periods", default="100ms,20ms,10ms,5ms")
@@ -224,7 +267,9 @@ def main() -> int:
     rows = [row for name in split(options.layouts) for row in measure(name, options)]
     print(table(rows))
     if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
+        options.json.write_text(
+            json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8"
+        )
     return 0
 
 

@@ -1,4 +1,6 @@
-"""The engine without Locust, as a client of driver_cost.py: a job as JSON on stdin, what it did as JSON on stdout."""
+"""The engine without Locust, as a client of driver_cost.py: a job as JSON on stdin, what it did as
+JSON on stdout.
+"""
 
 from __future__ import annotations
 

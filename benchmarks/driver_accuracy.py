@@ -2,12 +2,14 @@
 
     python benchmarks/driver_accuracy.py --json FILE [--quick]
 
-The target holds every answer back by the delay, so the true latency is the delay and what the kernel takes for the way
-there and back. While the engine measures, an independent probe (a blocking socket in a process of its own) asks the same
-target; its figures tell what of an error is the machine's: a target or client that did not get its CPU in time is late for
-both. A program of the idle class keeps each of the two CPUs from going to sleep, since waking a sleeping CPU of a virtual
-machine takes 0.05 to 0.2 ms that are neither the target's nor the driver's. Goal: p90 within 1 % + 0.1 ms of the delay, and
-the maximum too where the probe's is. The engine's CPU is 0, the target's 1.
+The target holds every answer back by the delay, so the true latency is the delay and what the
+kernel takes for the way there and back. While the engine measures, an independent probe (a blocking
+socket in a process of its own) asks the same target; its figures tell what of an error is the
+machine's: a target or client that did not get its CPU in time is late for both. A program of the
+idle class keeps each of the two CPUs from going to sleep, since waking a sleeping CPU of a virtual
+machine takes 0.05 to 0.2 ms that are neither the target's nor the driver's. Goal: p90 within 1 % +
+0.1 ms of the delay, and the maximum too where the probe's is. The engine's CPU is 0, the target's
+1.
 """
 
 from __future__ import annotations
@@ -37,7 +39,10 @@ CONNECTIONS = 4
 
 @dataclass(frozen=True)
 class Row:
-    """What one client saw of one delay. Errors are measured less true; `within`: at most 1 % + 0.1 ms."""
+    """What one client saw of one delay.
+
+    Errors are measured less true; `within`: at most 1 % + 0.1 ms.
+    """
 
     client: str
     delay_ms: float
@@ -55,7 +60,9 @@ class Row:
     max_within: bool
 
 
-def row(client: str, delay_ms: float, connections: int, samples: int, values_ms: Sequence[float]) -> Row:
+def row(
+    client: str, delay_ms: float, connections: int, samples: int, values_ms: Sequence[float]
+) -> Row:
     """A row of p50, p90, p99 and the maximum."""
     p50, p90, p99, largest = (round(value, 3) for value in values_ms)
     bound_ms = 0.01 * delay_ms + 0.1
@@ -68,21 +75,27 @@ def row(client: str, delay_ms: float, connections: int, samples: int, values_ms:
 
 @contextmanager
 def awake(cpus: Sequence[int]) -> Iterator[None]:
-    """Keep CPUs from sleeping: a loop on each, of the class that runs only where nothing else wants to."""
+    """Keep CPUs from sleeping: a loop on each, of the class that runs only where nothing else wants
+    to.
+    """
     with ExitStack() as stack:
         for cpu in cpus:
             code = (
-                f"import os; os.sched_setaffinity(0, {{{cpu}}}); os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))\n"
+                f"import os; os.sched_setaffinity(0, {{{cpu}}}); os.sched_setscheduler(0, "
+                "os.SCHED_IDLE, os.sched_param(0))\n"
                 "while True: pass"
             )
-            process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", sys.executable, "-c", code])
+            process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "--", sys.executable, "-c", code]
+            )
             stack.callback(process.wait)
             stack.callback(process.kill)
         yield
 
 
 def probe(port: int, path: str, seconds: float) -> None:
-    """Ask with a blocking socket for some seconds; prints the latencies in nanoseconds as JSON. Runs in its own process.
+    """Ask with a blocking socket for some seconds; prints the latencies in nanoseconds as JSON.
+    Runs in its own process.
 
     It says when it is ready and waits to be told, so that its own start falls into nobody's window.
     """
@@ -124,8 +137,17 @@ def measure(delay_ms: float, window_s: float) -> list[Row]:
         for worker in range(CONNECTIONS):
             engine.add_worker(worker, CONNECTIONS, 0)
         time.sleep(0.3)
-        argv = [sys.executable, __file__, "--probe", str(target.port), f"/{bucket}/{_native.object_name(0)}", str(window_s)]
-        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        argv = [
+            sys.executable,
+            __file__,
+            "--probe",
+            str(target.port),
+            f"/{bucket}/{_native.object_name(0)}",
+            str(window_s),
+        ]
+        with subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
             if process.stdout is None or process.stdout.readline() != "ready\n":
                 raise SystemExit("the probe did not start")
             engine.open_window()
@@ -138,7 +160,9 @@ def measure(delay_ms: float, window_s: float) -> list[Row]:
     values_ms = [histogram.get_value_at_percentile(share) / 1000 for share in (50, 90, 99)]
     latencies_ns = sorted(json.loads(out))
     count = len(latencies_ns)
-    probed_ms = [latencies_ns[min(count - 1, int(count * share))] / 1e6 for share in (0.5, 0.9, 0.99)]
+    probed_ms = [
+        latencies_ns[min(count - 1, int(count * share))] / 1e6 for share in (0.5, 0.9, 0.99)
+    ]
     return [
         row("engine", delay_ms, CONNECTIONS, tally["count"], [*values_ms, tally["max_us"] / 1000]),
         row("probe", delay_ms, 1, count, [*probed_ms, latencies_ns[-1] / 1e6]),
@@ -148,35 +172,50 @@ def measure(delay_ms: float, window_s: float) -> list[Row]:
 def show(rows: list[Row]) -> None:
     """A table for people."""
     print(
-        f"{'client':7} {'delay_ms':>8} {'samples':>8} {'p50_ms':>8} {'p90_ms':>8} {'p99_ms':>8} {'max_ms':>8} "
+        f"{'client':7} {'delay_ms':>8} {'samples':>8} {'p50_ms':>8} {'p90_ms':>8} {'p99_ms':>8} "
+        f"{'max_ms':>8} "
         f"{'p90 error':>18} {'max error':>18}"
     )
     for one in rows:
         verdicts = ["ok" if good else "--" for good in (one.p90_within, one.max_within)]
         print(
-            f"{one.client:7} {one.delay_ms:8g} {one.samples:8} {one.p50_ms:8.3f} {one.p90_ms:8.3f} {one.p99_ms:8.3f} "
-            f"{one.max_ms:8.3f} {one.p90_error_ms:7.3f}ms {one.p90_error_percent:4.1f}% {verdicts[0]} "
+            f"{one.client:7} {one.delay_ms:8g} {one.samples:8} {one.p50_ms:8.3f} "
+            f"{one.p90_ms:8.3f} {one.p99_ms:8.3f} "
+            f"{one.max_ms:8.3f} {one.p90_error_ms:7.3f}ms {one.p90_error_percent:4.1f}% "
+            f"{verdicts[0]} "
             f"{one.max_error_ms:7.3f}ms {one.max_error_percent:4.1f}% {verdicts[1]}"
         )
 
 
 def main() -> None:
     """Measure, print the table, write the rows."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     parser.add_argument("--quick", action="store_true", help="2 s a delay instead of 10 s")
-    parser.add_argument("--delays", type=float, nargs="+", default=[1.0, 2.0, 5.0, 10.0, 20.0, 100.0], metavar="MS")
-    parser.add_argument("--probe", nargs=3, metavar=("PORT", "PATH", "SECONDS"), help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--delays", type=float, nargs="+", default=[1.0, 2.0, 5.0, 10.0, 20.0, 100.0], metavar="MS"
+    )
+    parser.add_argument(
+        "--probe", nargs=3, metavar=("PORT", "PATH", "SECONDS"), help=argparse.SUPPRESS
+    )
     asked = parser.parse_args()
     if asked.probe:
         probe(int(asked.probe[0]), asked.probe[1], float(asked.probe[2]))
         return
     os.sched_setaffinity(0, {CLIENT_CPU})
     with awake((CLIENT_CPU, TARGET_CPU)):
-        rows = [one for delay_ms in asked.delays for one in measure(delay_ms, 2.0 if asked.quick else 10.0)]
+        rows = [
+            one
+            for delay_ms in asked.delays
+            for one in measure(delay_ms, 2.0 if asked.quick else 10.0)
+        ]
     show(rows)
     if asked.json:
-        asked.json.write_text(json.dumps([asdict(one) for one in rows], indent=1) + "\n", encoding="utf-8")
+        asked.json.write_text(
+            json.dumps([asdict(one) for one in rows], indent=1) + "\n", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -1,24 +1,30 @@
 """Whether the engine, wrk and a plain asyncio client see the same of the same target.
 
-    python benchmarks/driver_agreement.py --json FILE [--rounds N] [--sizes BYTES...] [--workers N...]
+    python benchmarks/driver_agreement.py --json FILE [--rounds N] [--sizes BYTES...] [--workers
+    N...]
 
-Three clients that share no code ask the null target for objects and write them, 4 KiB and 1 MiB, with 1 to 64 connections that
-each have one request outstanding. Rounds are interleaved: each client has its turn in each, in an order that turns from round to
-round, and is compared with the others of the same round; a figure is the median of the rounds. Bounds: throughput within 3 %,
-and p50, p90 and p99 within 0.2 ms + 3 %.
+Three clients that share no code ask the null target for objects and write them, 4 KiB and 1 MiB,
+with 1 to 64 connections that each have one request outstanding. Rounds are interleaved: each client
+has its turn in each, in an order that turns from round to round, and is compared with the others of
+the same round; a figure is the median of the rounds. Bounds: throughput within 3 %, and p50, p90
+and p99 within 0.2 ms + 3 %.
 
-Clients of which one takes a hundred times the CPU of another for a request can only agree where none of them, nor the target, is
-short of CPU. The target therefore holds each answer back, which is most of what a request takes (`DELAYS_MS`), so that neither it
-nor the dearest client, in Python, is busy for more than about 40 % of the time; how busy the busiest was is in the table. Client
-and target have a CPU each, of which a program of the idle class keeps either from sleeping, and run before all other programs
-(SCHED_RR), which on a machine that does something else beside would otherwise be measured as well.
+Clients of which one takes a hundred times the CPU of another for a request can only agree where
+none of them, nor the target, is short of CPU. The target therefore holds each answer back, which is
+most of what a request takes (`DELAYS_MS`), so that neither it nor the dearest client, in Python, is
+busy for more than about 40 % of the time; how busy the busiest was is in the table. Client and
+target have a CPU each, of which a program of the idle class keeps either from sleeping, and run
+before all other programs (SCHED_RR), which on a machine that does something else beside would
+otherwise be measured as well.
 
-Delays are drawn, from half of the mean to one and a half of it. Were they all the same, workers that once asked together would do
-so for ever, and their answers, of which the target writes one after the other, would come in bursts of 16 to 64 MiB: what a
-client sees of those depends on the order in which it empties its connections. Each turn has a target of its own that draws the
-same delays in the same order for all clients of a round, and others in the next round.
+Delays are drawn, from half of the mean to one and a half of it. Were they all the same, workers
+that once asked together would do so for ever, and their answers, of which the target writes one
+after the other, would come in bursts of 16 to 64 MiB: what a client sees of those depends on the
+order in which it empties its connections. Each turn has a target of its own that draws the same
+delays in the same order for all clients of a round, and others in the next round.
 
-All turns are measured alike: from the first request on, since wrk has no warm-up, and without what is in flight at the end.
+All turns are measured alike: from the first request on, since wrk has no warm-up, and without what
+is in flight at the end.
 """
 
 from __future__ import annotations
@@ -47,7 +53,9 @@ SEED: Final = 2014
 SPREAD: Final = 0.5
 LEAST_TURN_S: Final = 3.0
 REQUESTS_A_TURN: Final = 40
-"""Of one connection: the one in flight at the end, which nobody counts, is then no more than 2.5 % of any client's."""
+"""Of one connection: the one in flight at the end, which nobody counts, is then no more than 2.5 %
+of any client's.
+"""
 PERCENTS: Final = (50, 90, 99)
 WORKERS: Final = (1, 4, 16, 64)
 SIZES: Final = (4096, 2**20)
@@ -108,12 +116,17 @@ class Seen:
     def of(cls, told: dict[str, Any]) -> Seen:
         """From what a client printed."""
         at_ms = (round(one / 1000, 4) for one in told["percentiles_us"])
-        return cls(told["count"] / told["window_s"], *at_ms, round(told["cpu_s"] / told["window_s"], 3))
+        return cls(
+            told["count"] / told["window_s"], *at_ms, round(told["cpu_s"] / told["window_s"], 3)
+        )
 
 
 @dataclass(frozen=True)
 class Row:
-    """The engine beside another client: medians over the rounds. Differences are the engine's less the other's."""
+    """The engine beside another client: medians over the rounds.
+
+    Differences are the engine's less the other's.
+    """
 
     operation: str
     object_size_bytes: int
@@ -134,7 +147,9 @@ class Row:
 def run(argv: list[str], stdin: str = "") -> str:
     """A client's turn, on its CPU and before all other programs; what it printed."""
     pinned = ["chrt", "-r", "10", "taskset", "-c", str(CLIENT_CPU), *argv]
-    done = subprocess.run(pinned, input=stdin, stdout=subprocess.PIPE, text=True, check=False, timeout=300)
+    done = subprocess.run(
+        pinned, input=stdin, stdout=subprocess.PIPE, text=True, check=False, timeout=300
+    )
     if done.returncode:
         raise SystemExit(f"{argv[0]} ended with {done.returncode}: {done.stdout}")
     return done.stdout
@@ -152,11 +167,15 @@ def engine(target: NullTarget, case: Case, turn_s: float) -> Seen:
     job = {
         "config": target.config(work, seed=target.seed), "connections": case.workers, "warmup_s": 0.0, "window_s": turn_s,
     }  # fmt: skip
-    told = json.loads(run([sys.executable, str(Path(__file__).with_name("direct_engine.py"))], json.dumps(job)))
+    told = json.loads(
+        run([sys.executable, str(Path(__file__).with_name("direct_engine.py"))], json.dumps(job))
+    )
     if told["errors"]:
         raise SystemExit(f"engine: {told['errors']}")
     latency = Histogram.decode(told["latency"])
-    return Seen.of({**told, "percentiles_us": [latency.percentile_us(percent) for percent in PERCENTS]})
+    return Seen.of(
+        {**told, "percentiles_us": [latency.percentile_us(percent) for percent in PERCENTS]}
+    )
 
 
 def wrk(target: NullTarget, case: Case, turn_s: float) -> Seen:
@@ -165,10 +184,24 @@ def wrk(target: NullTarget, case: Case, turn_s: float) -> Seen:
         script, body = Path(folder, "agreement.lua"), Path(folder, "body")
         text = WRK_DONE
         if case.operation == "write":
-            body.write_bytes(_native.content(target.seed, case.object_size_bytes, 0, case.object_size_bytes))
-            text += f'wrk.method = "PUT"\nlocal file = io.open("{body}", "rb")\nwrk.body = file:read("*a")\nfile:close()\n'
+            body.write_bytes(
+                _native.content(target.seed, case.object_size_bytes, 0, case.object_size_bytes)
+            )
+            text += (
+                f'wrk.method = "PUT"\nlocal file = io.open("{body}", "rb")\nwrk.body = '
+                'file:read("*a")\nfile:close()\n'
+            )
         script.write_text(text)
-        argv = ["wrk", "-t1", f"-c{case.workers}", f"-d{turn_s:.0f}s", "--timeout", "30s", "-s", str(script)]
+        argv = [
+            "wrk",
+            "-t1",
+            f"-c{case.workers}",
+            f"-d{turn_s:.0f}s",
+            "--timeout",
+            "30s",
+            "-s",
+            str(script),
+        ]
         before_s = children_cpu_s()
         out = run([*argv, f"{target.url}{case.path}"])
         cpu_s = children_cpu_s() - before_s
@@ -185,20 +218,39 @@ def plain(target: NullTarget, case: Case, turn_s: float) -> Seen:
         "body_bytes": case.object_size_bytes if case.operation == "write" else 0, "connections": case.workers,
         "window_s": turn_s,
     }  # fmt: skip
-    return Seen.of(json.loads(run([sys.executable, str(Path(__file__).with_name("asyncio_client.py"))], json.dumps(job))))
+    return Seen.of(
+        json.loads(
+            run(
+                [sys.executable, str(Path(__file__).with_name("asyncio_client.py"))],
+                json.dumps(job),
+            )
+        )
+    )
 
 
-CLIENTS: dict[str, Callable[[NullTarget, Case, float], Seen]] = {"engine": engine, "wrk": wrk, "asyncio": plain}
+CLIENTS: dict[str, Callable[[NullTarget, Case, float], Seen]] = {
+    "engine": engine,
+    "wrk": wrk,
+    "asyncio": plain,
+}
 
 
 def turns(case: Case, number: int) -> dict[str, tuple[Seen, float]]:
-    """One round: every client's turn, in an order that turns with the round's number, and the CPUs that the target used in it."""
+    """One round: every client's turn, in an order that turns with the round's number, and the CPUs
+    that the target used in it.
+    """
     turn_s = float(round(max(LEAST_TURN_S, REQUESTS_A_TURN * case.delay_ms / 1000)))
     names = list(CLIENTS)
     shift = number % len(names)
     seen = {}
     for name in names[shift:] + names[:shift]:
-        with NullTarget(seed=SEED + number, core=TARGET_CPU, delay_ms=case.delay_ms, delay_spread=SPREAD, first=True) as target:
+        with NullTarget(
+            seed=SEED + number,
+            core=TARGET_CPU,
+            delay_ms=case.delay_ms,
+            delay_spread=SPREAD,
+            first=True,
+        ) as target:
             target.make_bucket(case.bucket)
             target.put(case.bucket, _native.object_name(0), target.seed, case.object_size_bytes)
             before_s = target.cpu_s()
@@ -218,11 +270,26 @@ def row(case: Case, other: str, rounds: list[dict[str, tuple[Seen, float]]]) -> 
     for name in (f"p{percent}_ms" for percent in PERCENTS):
         figures = [(getattr(ours, name), getattr(theirs, name)) for ours, theirs in pairs]
         apart.append(middle(ours - theirs for ours, theirs in figures))
-        within &= abs(apart[-1]) <= LATENCY_BOUND_MS + LATENCY_BOUND * middle(theirs for _, theirs in figures)
-    busiest = middle(max(cpus for name in ("engine", other) for cpus in (one[name][0].client_cpus, one[name][1])) for one in rounds)
-    ops_s, p50_ms = (middle(getattr(ours, name) for ours, _ in pairs) for name in ("ops_s", "p50_ms"))
-    told = (round(ops_s, 1), round(ratio, 4), round(p50_ms, 3), *(round(one, 3) for one in apart), round(busiest, 3))
-    return Row(case.operation, case.object_size_bytes, case.workers, case.delay_ms, other, *told, within)
+        within &= abs(apart[-1]) <= LATENCY_BOUND_MS + LATENCY_BOUND * middle(
+            theirs for _, theirs in figures
+        )
+    busiest = middle(
+        max(cpus for name in ("engine", other) for cpus in (one[name][0].client_cpus, one[name][1]))
+        for one in rounds
+    )
+    ops_s, p50_ms = (
+        middle(getattr(ours, name) for ours, _ in pairs) for name in ("ops_s", "p50_ms")
+    )
+    told = (
+        round(ops_s, 1),
+        round(ratio, 4),
+        round(p50_ms, 3),
+        *(round(one, 3) for one in apart),
+        round(busiest, 3),
+    )
+    return Row(
+        case.operation, case.object_size_bytes, case.workers, case.delay_ms, other, *told, within
+    )
 
 
 def table(rows: list[Row]) -> str:
@@ -232,8 +299,19 @@ def table(rows: list[Row]) -> str:
     lines = [f"| {' | '.join(columns)} |", "|" + " --- |" * len(columns)]
     for one in rows:
         size = {4096: "4 KiB", 2**20: "1 MiB"}[one.object_size_bytes]
-        cells = [one.operation, size, str(one.workers), f"{one.delay_ms:g}", f"{one.engine_ops_s:g}", f"{one.engine_p50_ms:.2f}"]
-        cells += [one.other, f"{one.ratio:.3f}", *(f"{apart:+.2f}" for apart in (one.p50_ms, one.p90_ms, one.p99_ms))]
+        cells = [
+            one.operation,
+            size,
+            str(one.workers),
+            f"{one.delay_ms:g}",
+            f"{one.engine_ops_s:g}",
+            f"{one.engine_p50_ms:.2f}",
+        ]
+        cells += [
+            one.other,
+            f"{one.ratio:.3f}",
+            *(f"{apart:+.2f}" for apart in (one.p50_ms, one.p90_ms, one.p99_ms)),
+        ]
         cells.append(f"{one.busiest_cpus:.0%}")
         lines.append(f"| {' | '.join(cells)} | {'yes' if one.within else 'no'} |")
     return "\n".join(lines)
@@ -241,13 +319,28 @@ def table(rows: list[Row]) -> str:
 
 def main() -> int:
     """Measure, print the table, write the rows. Exit status 1 where they do not agree."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", type=Path, help="write the rows to this file")
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="turns of each client (3); one is a look, not a result")
-    parser.add_argument("--sizes", type=int, nargs="+", choices=SIZES, default=SIZES, metavar="BYTES")
-    parser.add_argument("--workers", type=int, nargs="+", choices=WORKERS, default=WORKERS, metavar="N")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=3,
+        metavar="N",
+        help="turns of each client (3); one is a look, not a result",
+    )
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", choices=SIZES, default=SIZES, metavar="BYTES"
+    )
+    parser.add_argument(
+        "--workers", type=int, nargs="+", choices=WORKERS, default=WORKERS, metavar="N"
+    )
     asked = parser.parse_args()
-    cases = [Case(operation, size, workers) for size, operation, workers in product(asked.sizes, ("read", "write"), asked.workers)]
+    cases = [
+        Case(operation, size, workers)
+        for size, operation, workers in product(asked.sizes, ("read", "write"), asked.workers)
+    ]
     rows = []
     with awake((CLIENT_CPU, TARGET_CPU)):
         for case in cases:
@@ -255,7 +348,9 @@ def main() -> int:
             rows += [row(case, other, rounds) for other in CLIENTS if other != "engine"]
     print(table(rows))
     if asked.json:
-        asked.json.write_text(json.dumps([asdict(one) for one in rows], indent=1) + "\n", encoding="utf-8")
+        asked.json.write_text(
+            json.dumps([asdict(one) for one in rows], indent=1) + "\n", encoding="utf-8"
+        )
     return 0 if all(one.within for one in rows) else 1
 
 

@@ -1,18 +1,21 @@
-"""What it costs a client to make load: CPU of several clients against the same null target, in one run.
+"""What it costs a client to make load: CPU of several clients against the same null target, in one
+run.
 
     python benchmarks/driver_cost.py --json FILE [--quick]
 
-Clients are pinned to CPU 0 and the target to CPU 1, so that neither takes the other's time and their shares do not depend
-on the scheduler. Rounds are interleaved: every client has its turn in each, and a row is the median of the rounds. CPU is
-user and system time of all threads of the client:
+Clients are pinned to CPU 0 and the target to CPU 1, so that neither takes the other's time and
+their shares do not depend on the scheduler. Rounds are interleaved: every client has its turn in
+each, and a row is the median of the rounds. CPU is user and system time of all threads of the
+client:
 
-locust-engine  `python -m weighbridge.drivers.locust` with engine users, signing every request: inside its window,
-               as it measures itself
-engine         the same engine without Locust: inside its window (getrusage)
-engine-blind   the same with `verify: 0`: no read is compared with what was written, where the others compare the default share
-locust-sdk     `python -m weighbridge.drivers.locust` with boto3 users: inside its window
-wrk            unsigned requests: its whole life (wait4); starting it costs it some milliseconds
-warp           signed requests, where it is installed: its whole life without what a run of the shortest length costs,
+locust-engine  `python -m weighbridge.drivers.locust` with engine users, signing every request:
+               inside its window, as it measures itself
+engine         the same engine without Locust: inside its window (getrusage) engine-blind   the same
+with `verify: 0`: no read is compared with what was written, where the others compare the default
+share locust-sdk     `python -m weighbridge.drivers.locust` with boto3 users: inside its window wrk
+unsigned requests: its whole life (wait4); starting it costs it some milliseconds warp
+signed requests, where it is installed: its whole life without what a run of the shortest length
+costs,
                since it prepares its objects in the same process
 """
 
@@ -38,7 +41,18 @@ from pydantic import SecretStr
 
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.drivers.engine import _native
-from weighbridge.drivers.order import EVENT, Failed, Measured, Order, Prepare, Prepared, Quit, Ready, Setup, Step
+from weighbridge.drivers.order import (
+    EVENT,
+    Failed,
+    Measured,
+    Order,
+    Prepare,
+    Prepared,
+    Quit,
+    Ready,
+    Setup,
+    Step,
+)
 from weighbridge.suites import Workload
 from weighbridge.suites.workload import VERIFIED_SHARE
 
@@ -61,10 +75,15 @@ class Case:
 
     @property
     def workload(self) -> Workload:
-        """The case as a workload; its warm-up is not counted. As many reads are compared as in any suite."""
+        """The case as a workload; its warm-up is not counted.
+
+        As many reads are compared as in any suite.
+        """
         objects = 200 if self.object_size_bytes < 2**20 else 4
         record = workload(self.operation, self.object_size_bytes, objects)
-        return Workload.model_validate({**record, "warmup": WARMUP_S, "workers": [self.connections], "verify": VERIFIED_SHARE})
+        return Workload.model_validate(
+            {**record, "warmup": WARMUP_S, "workers": [self.connections], "verify": VERIFIED_SHARE}
+        )
 
 
 @dataclass(frozen=True)
@@ -103,8 +122,12 @@ def pinned(*argv: str) -> list[str]:
 
 
 @contextmanager
-def driver(target: NullTarget, users: Literal["engine", "sdk"]) -> Iterator[Callable[[Order, type], object]]:
-    """A Locust driver; what it gives sends an order and returns the event of the type that answers it."""
+def driver(
+    target: NullTarget, users: Literal["engine", "sdk"]
+) -> Iterator[Callable[[Order, type], object]]:
+    """A Locust driver; what it gives sends an order and returns the event of the type that answers
+    it.
+    """
     with subprocess.Popen(
         pinned(sys.executable, "-m", "weighbridge.drivers.locust"),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
@@ -136,7 +159,9 @@ def driver(target: NullTarget, users: Literal["engine", "sdk"]) -> Iterator[Call
                 process.kill()
 
 
-def locust(users: Literal["engine", "sdk"], target: NullTarget, case: Case, window_s: float) -> Spent:
+def locust(
+    users: Literal["engine", "sdk"], target: NullTarget, case: Case, window_s: float
+) -> Spent:
     """A turn of the Locust driver."""
     work = case.workload.model_copy(update={"runtime": window_s})
     with driver(target, users) as ask:
@@ -150,7 +175,9 @@ def locust(users: Literal["engine", "sdk"], target: NullTarget, case: Case, wind
     return Spent(tally.count, measurement.load.cpu_s, measurement.window_s)
 
 
-def engine(target: NullTarget, case: Case, window_s: float, verify: float = VERIFIED_SHARE) -> Spent:
+def engine(
+    target: NullTarget, case: Case, window_s: float, verify: float = VERIFIED_SHARE
+) -> Spent:
     """A turn of the engine alone."""
     work = case.workload.model_copy(update={"verify": verify})
     job = {
@@ -192,10 +219,13 @@ def wrk(target: NullTarget, case: Case, window_s: float) -> Spent:
         argv = ["wrk", "-t1", f"-c{case.connections}", f"-d{window_s:.0f}s", "--timeout", "30s"]
         if case.operation == "write":
             body = Path(folder, "body")
-            body.write_bytes(_native.content(SEED, case.object_size_bytes, 0, case.object_size_bytes))
+            body.write_bytes(
+                _native.content(SEED, case.object_size_bytes, 0, case.object_size_bytes)
+            )
             script = Path(folder, "put.lua")
             script.write_text(
-                f'wrk.method = "PUT"\nlocal file = io.open("{body}", "rb")\nwrk.body = file:read("*a")\nfile:close()\n'
+                f'wrk.method = "PUT"\nlocal file = io.open("{body}", "rb")\nwrk.body = '
+                'file:read("*a")\nfile:close()\n'
             )
             argv += ["-s", str(script)]
         out, cpu_s = lifetime([*argv, url])
@@ -206,7 +236,9 @@ def wrk(target: NullTarget, case: Case, window_s: float) -> Spent:
 
 
 def warp(target: NullTarget, case: Case, window_s: float) -> Spent:
-    """A turn of warp: a run as long as the window less a short one, which holds what is prepared."""
+    """A turn of warp: a run as long as the window less a short one, which holds what is
+    prepared.
+    """
     short_s = 1.0
     long, short = (_warp_once(target, case, length_s) for length_s in (window_s + short_s, short_s))
     return Spent(long.count - short.count, long.cpu_s - short.cpu_s, window_s)
@@ -246,43 +278,80 @@ def row(client: str, case: Case, turns: list[Spent]) -> Row:
     ops_s = statistics.median(turn.count / turn.window_s for turn in turns)
     s_per_gib = us_per_op / 1e6 * GIB / case.object_size_bytes
     return Row(
-        client, case.operation, case.object_size_bytes, case.connections, round(us_per_op, 3), round(s_per_gib, 5), round(ops_s, 1)
+        client,
+        case.operation,
+        case.object_size_bytes,
+        case.connections,
+        round(us_per_op, 3),
+        round(s_per_gib, 5),
+        round(ops_s, 1),
     )
 
 
 def show(rows: list[Row]) -> None:
     """A table for people, with each client's cost as a multiple of wrk's."""
-    floor = {(one.operation, one.object_size_bytes): one.cpu_us_per_op for one in rows if one.client == "wrk"}
+    floor = {
+        (one.operation, one.object_size_bytes): one.cpu_us_per_op
+        for one in rows
+        if one.client == "wrk"
+    }
     print(
-        f"{'client':14} {'operation':9} {'object_size':>11} {'conn':>4} {'cpu us/op':>11} {'cpu s/GiB':>9} {'op/s':>9} {'x wrk':>6}"
+        f"{'client':14} {'operation':9} {'object_size':>11} {'conn':>4} {'cpu us/op':>11} "
+        f"{'cpu s/GiB':>9} {'op/s':>9} {'x wrk':>6}"
     )
     for one in rows:
-        times = one.cpu_us_per_op / floor[one.operation, one.object_size_bytes] if floor else float("nan")
+        times = (
+            one.cpu_us_per_op / floor[one.operation, one.object_size_bytes]
+            if floor
+            else float("nan")
+        )
         print(
-            f"{one.client:14} {one.operation:9} {one.object_size_bytes:11} {one.connections:4} {one.cpu_us_per_op:11.2f} "
+            f"{one.client:14} {one.operation:9} {one.object_size_bytes:11} {one.connections:4} "
+            f"{one.cpu_us_per_op:11.2f} "
             f"{one.cpu_s_per_gib:9.4f} {one.ops_s:9.1f} {times:6.2f}"
         )
 
 
 def show_verify(turns: dict[tuple[str, Case], list[Spent]]) -> None:
-    """What comparing a share of reads costs: the median over rounds of the ratio with and without it in the same round."""
+    """What comparing a share of reads costs: the median over rounds of the ratio with and without
+    it in the same round.
+    """
     for case in CASES:
-        pairs = zip(turns.get(("engine", case), ()), turns.get(("engine-blind", case), ()), strict=True)
-        ratios = [(with_it.cpu_s / with_it.count) / (blind.cpu_s / blind.count) for with_it, blind in pairs]
+        pairs = zip(
+            turns.get(("engine", case), ()), turns.get(("engine-blind", case), ()), strict=True
+        )
+        ratios = [
+            (with_it.cpu_s / with_it.count) / (blind.cpu_s / blind.count)
+            for with_it, blind in pairs
+        ]
         if ratios:
-            text = f"{statistics.median(ratios):.3f} times ({min(ratios):.3f} to {max(ratios):.3f} by round) the CPU of verify: 0"
-            print(f"verify: {VERIFIED_SHARE:.0%}, {case.operation} of {case.object_size_bytes} bytes: {text}")
+            text = (
+                f"{statistics.median(ratios):.3f} times ({min(ratios):.3f} to "
+                f"{max(ratios):.3f} by round) the CPU of verify: 0"
+            )
+            print(
+                f"verify: {VERIFIED_SHARE:.0%}, {case.operation} of {case.object_size_bytes} "
+                f"bytes: {text}"
+            )
 
 
 def main() -> None:
     """Measure, print the table, write the rows."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     parser.add_argument(
-        "--quick", action="store_true", help="one round of 2 s windows instead of 5 rounds of 5 s: a look, not a result"
+        "--quick",
+        action="store_true",
+        help="one round of 2 s windows instead of 5 rounds of 5 s: a look, not a result",
     )
     parser.add_argument(
-        "--clients", nargs="+", choices=CLIENTS, default=list(CLIENTS), help="only these; programs not on PATH are left out"
+        "--clients",
+        nargs="+",
+        choices=CLIENTS,
+        default=list(CLIENTS),
+        help="only these; programs not on PATH are left out",
     )
     asked = parser.parse_args()
     clients = [name for name in asked.clients if name not in ("wrk", "warp") or shutil.which(name)]
@@ -292,10 +361,17 @@ def main() -> None:
         for case in CASES:
             with NullTarget(seed=SEED, core=TARGET_CPU) as target:
                 target.make_bucket(f"{PREFIX}-{case.workload.name}-0")
-                target.put(f"{PREFIX}-{case.workload.name}-0", _native.object_name(0), SEED, case.object_size_bytes)
+                target.put(
+                    f"{PREFIX}-{case.workload.name}-0",
+                    _native.object_name(0),
+                    SEED,
+                    case.object_size_bytes,
+                )
                 for name in clients:
                     print(
-                        f"round {number + 1}/{rounds}: {name}, {case.operation} of {case.object_size_bytes} bytes", file=sys.stderr
+                        f"round {number + 1}/{rounds}: {name}, {case.operation} of "
+                        f"{case.object_size_bytes} bytes",
+                        file=sys.stderr,
                     )
                     turns.setdefault((name, case), []).append(CLIENTS[name](target, case, window_s))
     rows = [row(name, case, turns[name, case]) for case in CASES for name in clients]
@@ -303,7 +379,9 @@ def main() -> None:
     if {"engine", "engine-blind"} <= set(clients):
         show_verify(turns)
     if asked.json:
-        asked.json.write_text(json.dumps([asdict(one) for one in rows], indent=1) + "\n", encoding="utf-8")
+        asked.json.write_text(
+            json.dumps([asdict(one) for one in rows], indent=1) + "\n", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

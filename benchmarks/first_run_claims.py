@@ -1,18 +1,24 @@
-"""What the first run claims: how often the suite `quick` claims what is not there, when it ends, and what it finds.
+"""What the first run claims: how often the suite `quick` claims what is not there, when it ends,
+and what it finds.
 
-Whole runs of its cells are made up, with fixed seeds, in the very order that a plan would have (`weighbridge.conductor.balance`),
-with its A/A control, and looked at after 5, 6, 7 and 8 repeats by the functions that make claims
-(`results.analysis.comparing.compare`) and that end a run (`weighbridge.conductor.further.clear`). Half of the scatter of repeats is
-the deployment's, which all its cells share; p90 rises where throughput falls. Four rules are set beside each other on the same
-figures:
+Whole runs of its cells are made up, with fixed seeds, in the very order that a plan would have
+(`weighbridge.conductor.balance`), with its A/A control, and looked at after 5, 6, 7 and 8 repeats
+by the functions that make claims (`results.analysis.comparing.compare`) and that end a run
+(`weighbridge.conductor.further.clear`). Half of the scatter of repeats is the deployment's, which
+all its cells share; p90 rises where throughput falls. Four rules are set beside each other on the
+same figures:
 
 - five: the run ends after 5 repeats, whatever it found: what two busy cores have time for.
-- strict: the suite's rule. The run ends after 5, 6 or 7 repeats only where every cell is shown at 0.1 %, else after 8.
-- twice: it is read after 5 repeats, and gone on with to 8 where it left something open; a claim of either counts.
-- eager: it ends as soon as every cell is shown at 5 %. What is wanted is not this: it is here to be compared.
+- strict: the suite's rule. The run ends after 5, 6 or 7 repeats only where every cell is shown at
+  0.1 %, else after 8.
+- twice: it is read after 5 repeats, and gone on with to 8 where it left something open; a claim of
+  either counts.
+- eager: it ends as soon as every cell is shown at 5 %. What is wanted is not this: it is here to be
+  compared.
 
-Columns, in per cent of runs or cells: runs with a wrong claim (a difference where there is none, the wrong way round, or
-equivalence of what differs by more than the bound), cells whose difference is claimed, and the mean number of repeats.
+Columns, in per cent of runs or cells: runs with a wrong claim (a difference where there is none,
+the wrong way round, or equivalence of what differs by more than the bound), cells whose difference
+is claimed, and the mean number of repeats.
 
     .venv/bin/python -m benchmarks.first_run_claims [--runs 1000] [--truth WORDS]
 """
@@ -53,8 +59,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class Case:
-    """What is true, as the ratio of B to A in each cell (the last one apart), and how repeats scatter: A's and B's spread, and by
-    how much the machine gets faster from visit to visit, as a share.
+    """What is true, as the ratio of B to A in each cell (the last one apart), and how repeats
+    scatter: A's and B's spread, and by how much the machine gets faster from visit to visit, as a
+    share.
     """
 
     name: str
@@ -65,10 +72,23 @@ class Case:
 
 
 def _cases() -> tuple[Case, ...]:
-    scatter = (("5 %", (0.05, 0.05), 0.0), ("15 %", (0.15, 0.15), 0.0), ("5 and 20 %", (0.05, 0.20), 0.0))
+    scatter = (
+        ("5 %", (0.05, 0.05), 0.0),
+        ("15 %", (0.15, 0.15), 0.0),
+        ("5 and 20 %", (0.05, 0.20), 0.0),
+    )
     drifting = (*scatter, ("5 %, 3 % faster a visit", (0.05, 0.05), 0.03))
-    truths = (("no difference", 1.0, 1.0), ("2x but in one cell", 2.0, 1.0), ("2x", 2.0, 2.0), ("1.3x", 1.3, 1.3))
-    return tuple(Case(f"{what}; spread {how}", *truth, *spread) for what, *truth in truths for how, *spread in drifting)
+    truths = (
+        ("no difference", 1.0, 1.0),
+        ("2x but in one cell", 2.0, 1.0),
+        ("2x", 2.0, 2.0),
+        ("1.3x", 1.3, 1.3),
+    )
+    return tuple(
+        Case(f"{what}; spread {how}", *truth, *spread)
+        for what, *truth in truths
+        for how, *spread in drifting
+    )
 
 
 def cells_of(suite: Suite) -> tuple[Cell, ...]:
@@ -84,7 +104,9 @@ def cells_of(suite: Suite) -> tuple[Cell, ...]:
 def logs_of(case: Case, cells: int, most: int, draw: np.random.Generator) -> np.ndarray:
     """Logarithms of one run's figures: metric (throughput, p90), layout, repeat, cell."""
     order = blocks(NAMES, most, int(draw.integers(2**32)))
-    place = np.array([[block * len(NAMES) + order[block].index(name) for block in range(most)] for name in NAMES])
+    place = np.array(
+        [[block * len(NAMES) + order[block].index(name) for block in range(most)] for name in NAMES]
+    )
     spreads = np.array([case.spreads[0], case.spreads[1], case.spreads[0]])[None, :, None, None]
     way = np.array([1.0, -1.0])[:, None, None, None]
     visits, steps = draw.normal(size=(3, most, 1)), draw.normal(size=(2, 3, most, cells))
@@ -151,12 +173,18 @@ def wrong(case: Case, found: Comparison, cells: Sequence[Cell]) -> bool:
 
 def claimed(found: Comparison) -> int:
     """How many cells of throughput and p90 have a difference that is claimed."""
-    return sum(one.verdict in ("better", "worse") for one in found.effects if one.workers is not None and one.metric in ALWAYS)
+    return sum(
+        one.verdict in ("better", "worse")
+        for one in found.effects
+        if one.workers is not None and one.metric in ALWAYS
+    )
 
 
 def decided(found: Comparison) -> bool:
     """Whether something is claimed of every cell of throughput and p90."""
-    return all(one.claimed for one in found.effects if one.workers is not None and one.metric in ALWAYS)
+    return all(
+        one.claimed for one in found.effects if one.workers is not None and one.metric in ALWAYS
+    )
 
 
 def look_by(rule: str, looks: Sequence[Comparison]) -> list[int]:
@@ -174,30 +202,52 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--truth", default="", metavar="WORDS", help="only what is true in these words, such as '2x;'")
+    parser.add_argument(
+        "--truth",
+        default="",
+        metavar="WORDS",
+        help="only what is true in these words, such as '2x;'",
+    )
     given = parser.parse_args()
     runs = given.runs
     suite = loader.load(loader.find("quick"))
     cells = cells_of(suite)
-    counts = range(suite.repeats, suite.repeats + (suite.further.blocks if suite.further else 0) + 1)
-    print(f"{runs} runs a line; {len(cells)} cells of 2 metrics; {counts[0]} to {counts[-1]} repeats\n")
-    print("| truth and scatter | " + " | ".join(f"{rule}: wrong | claimed | n" for rule in RULES) + " |")
+    counts = range(
+        suite.repeats, suite.repeats + (suite.further.blocks if suite.further else 0) + 1
+    )
+    print(
+        f"{runs} runs a line; {len(cells)} cells of 2 metrics; {counts[0]} to {counts[-1]} "
+        "repeats\n"
+    )
+    print(
+        "| truth and scatter | "
+        + " | ".join(f"{rule}: wrong | claimed | n" for rule in RULES)
+        + " |"
+    )
     print("| --- |" + " --: |" * (3 * len(RULES)))
     began = time.monotonic()
     for number, case in enumerate(_cases()):
         if given.truth not in case.name:
             continue
-        errors, shown, ended = dict.fromkeys(RULES, 0), dict.fromkeys(RULES, 0), dict.fromkeys(RULES, 0)
+        errors, shown, ended = (
+            dict.fromkeys(RULES, 0),
+            dict.fromkeys(RULES, 0),
+            dict.fromkeys(RULES, 0),
+        )
         for run in range(runs):
             logs = logs_of(case, len(cells), counts[-1], np.random.default_rng([2014, number, run]))
-            looks = [compare(rows_of(logs, cells, repeats), {"A-again": "A"}, BOUNDS) for repeats in counts]
+            looks = [
+                compare(rows_of(logs, cells, repeats), {"A-again": "A"}, BOUNDS)
+                for repeats in counts
+            ]
             for rule in RULES:
                 read = look_by(rule, looks)
                 errors[rule] += any(wrong(case, looks[one], cells) for one in read)
                 shown[rule] += claimed(looks[read[-1]])
                 ended[rule] += counts[read[-1]]
         parts = [
-            f"{errors[rule] / runs * 100:.1f} | {shown[rule] / runs / len(cells) / 2 * 100:.0f} | {ended[rule] / runs:.1f}"
+            f"{errors[rule] / runs * 100:.1f} | {shown[rule] / runs / len(cells) / 2 * 100:.0f} | "
+            f"{ended[rule] / runs:.1f}"
             for rule in RULES
         ]
         print(f"| {case.name} | " + " | ".join(parts) + " |", flush=True)

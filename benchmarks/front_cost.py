@@ -1,12 +1,15 @@
-"""What a front costs: CPU of the gateway host for anonymous S3 reads, straight from radosgw and through Apache, in one run.
+"""What a front costs: CPU of the gateway host for anonymous S3 reads, straight from radosgw and
+through Apache, in one run.
 
     python benchmarks/front_cost.py [--rounds 3] [--seconds 4] [--connections 32] [--json FILE]
 
-One deployment of rgw-beast stands; Apache is started before its radosgw and stopped again for each turn, by mod_proxy_http (`http`)
-and by mod_proxy_fcgi with the FastCGI responder (`fastcgi`), and left out (`direct`). wrk reads one object from the client host.
-Turns are interleaved: every path has its turn in each round, and a figure is the median of the rounds. CPU is user and system time
-by program, of all its processes, in milliseconds for a request (ticks of 10 ms); rates are those of a host with limits, and are
-there to show that something was done. Needs root, the lab's tools and wrk.
+One deployment of rgw-beast stands; Apache is started before its radosgw and stopped again for each
+turn, by mod_proxy_http (`http`) and by mod_proxy_fcgi with the FastCGI responder (`fastcgi`), and
+left out (`direct`). wrk reads one object from the client host. Turns are interleaved: every path
+has its turn in each round, and a figure is the median of the rounds. CPU is user and system time by
+program, of all its processes, in milliseconds for a request (ticks of 10 ms); rates are those of a
+host with limits, and are there to show that something was done. Needs root, the lab's tools and
+wrk.
 """
 
 from __future__ import annotations
@@ -68,7 +71,9 @@ class Turn:
 def ticks(host: Host) -> dict[str, int]:
     """CPU ticks by program, of processes that are there."""
     used = dict.fromkeys(PROGRAMS, 0)
-    for line in host.run(["sh", "-c", "cat /proc/[0-9]*/stat 2>/dev/null || true"]).stdout.splitlines():
+    for line in host.run(
+        ["sh", "-c", "cat /proc/[0-9]*/stat 2>/dev/null || true"]
+    ).stdout.splitlines():
         name, _, rest = line.partition("(")[2].rpartition(")")
         if name in used:
             fields = rest.split()
@@ -85,7 +90,9 @@ def front(deployment: Deployment, path: str) -> Iterator[int]:
         return
     host = deployment.hosts["gateway-1"]
     apache = Apache(ApacheSettings.model_validate({"path": path}), Behind())
-    for name, text in apache.files(host.address, [Backend("radosgw", host.address, RADOSGW_PORT)]).items():
+    for name, text in apache.files(
+        host.address, [Backend("radosgw", host.address, RADOSGW_PORT)]
+    ).items():
         host.put(name, text)
     daemons = apache.daemons(host)
     daemon.start(daemons)
@@ -103,7 +110,9 @@ def turn(deployment: Deployment, path: str, size: str, seconds: float, connectio
     with front(deployment, path) as port:
         url = f"http://{host.address}:{port}/open/{size}"
         argv = ["wrk", "-t", "1", "-c", str(connections), "--timeout", "30s", url]
-        deployment.client.run([*argv, "-d", "1s"])  # connections are made, and Apache's processes started
+        deployment.client.run(
+            [*argv, "-d", "1s"]
+        )  # connections are made, and Apache's processes started
         before = ticks(host)
         told = deployment.client.run([*argv, "-d", f"{seconds:g}s"], timeout_s=seconds + 60).stdout
         used = {name: value - before[name] for name, value in ticks(host).items()}
@@ -114,7 +123,9 @@ def turn(deployment: Deployment, path: str, size: str, seconds: float, connectio
 
 def main() -> int:
     """Take turns, print a row each and the medians with their ratio to `direct`."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--connections", type=int, default=32)
@@ -132,17 +143,25 @@ def main() -> int:
             for size in SIZES:
                 for path in PATHS:
                     turns.append(turn(deployment, path, size, options.seconds, options.connections))
-                    print(*(f"{name}={value}" for name, value in asdict(turns[-1]).items()), flush=True)
+                    print(
+                        *(f"{name}={value}" for name, value in asdict(turns[-1]).items()),
+                        flush=True,
+                    )
     for size in SIZES:
         direct = 0.0
         for path in PATHS:
             own = [one for one in turns if (one.path, one.size) == (path, size)]
-            medians = {name: statistics.median(one.cpu_ms[name] for one in own) for name in PROGRAMS}
+            medians = {
+                name: statistics.median(one.cpu_ms[name] for one in own) for name in PROGRAMS
+            }
             whole = statistics.median(sum(one.cpu_ms.values()) for one in own)
             direct = direct or whole
             rate = statistics.median(one.requests / one.seconds for one in own)
             parts = ", ".join(f"{name} {value:.3f}" for name, value in medians.items() if value)
-            print(f"{size} {path}: {whole:.3f} CPU-ms a request ({parts}), {whole / direct:.2f} x direct; {rate:.0f} requests/s")
+            print(
+                f"{size} {path}: {whole:.3f} CPU-ms a request ({parts}), {whole / direct:.2f} x "
+                f"direct; {rate:.0f} requests/s"
+            )
     if options.json:
         options.json.write_text(json.dumps([asdict(one) for one in turns], indent=1) + "\n")
     return 1 if any(one.bad for one in turns) else 0

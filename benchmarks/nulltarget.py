@@ -13,15 +13,26 @@ from typing import Any, Self
 
 from weighbridge.drivers.engine import _native
 
-SERVE = "import sys; from weighbridge.drivers.engine import _native; _native.null_target(sys.argv[1])"
+SERVE = (
+    "import sys; from weighbridge.drivers.engine import _native; _native.null_target(sys.argv[1])"
+)
 USER, KEY = "test:tester", "testing"
 
 
 class NullTarget:
-    """A running null target; use it with `with`. `core` is the CPU it is pinned to, None: not pinned. `first`: before others."""
+    """A running null target; use it with `with`.
+
+    `core` is the CPU it is pinned to, None: not pinned. `first`: before others.
+    """
 
     def __init__(
-        self, *, seed: int, core: int | None = None, delay_ms: float = 0.0, delay_spread: float = 0.0, first: bool = False
+        self,
+        *,
+        seed: int,
+        core: int | None = None,
+        delay_ms: float = 0.0,
+        delay_spread: float = 0.0,
+        first: bool = False,
     ) -> None:
         config = {
             "host": "127.0.0.1", "port": 0, "threads": 1, "delay_ms": delay_ms, "delay_spread": delay_spread, "seed": seed,
@@ -29,7 +40,14 @@ class NullTarget:
         }  # fmt: skip
         self.seed = seed
         pin = [] if core is None else ["taskset", "-c", str(core)]
-        argv = [*(["chrt", "-r", "10"] if first else []), *pin, sys.executable, "-c", SERVE, json.dumps(config)]
+        argv = [
+            *(["chrt", "-r", "10"] if first else []),
+            *pin,
+            sys.executable,
+            "-c",
+            SERVE,
+            json.dumps(config),
+        ]
         self._process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self.url: str = json.loads(self._process.stdout.readline())["listening"]
@@ -44,19 +62,29 @@ class NullTarget:
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._process.terminate()
         self._process.wait(10)
 
     def make_bucket(self, name: str) -> None:
         """PUT a bucket."""
-        with urllib.request.urlopen(urllib.request.Request(f"{self.url}/{name}", method="PUT"), timeout=10):
+        with urllib.request.urlopen(
+            urllib.request.Request(f"{self.url}/{name}", method="PUT"), timeout=10
+        ):
             pass
 
     def put(self, bucket: str, name: str, seed: int, size_bytes: int) -> None:
         """PUT an object with the engine's content."""
         body = _native.content(seed, size_bytes, 0, size_bytes)
-        with urllib.request.urlopen(urllib.request.Request(f"{self.url}/{bucket}/{name}", data=body, method="PUT"), timeout=30):
+        with urllib.request.urlopen(
+            urllib.request.Request(f"{self.url}/{bucket}/{name}", data=body, method="PUT"),
+            timeout=30,
+        ):
             pass
 
     def config(self, workload: dict[str, Any], *, seed: int, threads: int = 1) -> dict[str, Any]:

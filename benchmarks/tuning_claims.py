@@ -1,10 +1,13 @@
-"""How often a tuning's ledger claims what is not there, holds the truth in its intervals, and finds what is there.
+"""How often a tuning's ledger claims what is not there, holds the truth in its intervals, and finds
+what is there.
 
-Whole tunings are made up, with fixed seeds, and judged by `results.analysis.tuning.ledger` after each round as `weighbridge tune`
-does: a setting that is clear drops out, the others go on. The rig scatters and drifts: not at all, along a line, or as a random
-walk. Beside it stands what the same trials say when a setting's are set against all of the baseline's by Welch's test, with the
-same corrections. Columns: ledgers with any false `better` or `worse`; claims that are false; 95 % intervals (wider for the number
-of looks) that hold the truth; settings that help and are found. All in per cent.
+Whole tunings are made up, with fixed seeds, and judged by `results.analysis.tuning.ledger` after
+each round as `weighbridge tune` does: a setting that is clear drops out, the others go on. The rig
+scatters and drifts: not at all, along a line, or as a random walk. Beside it stands what the same
+trials say when a setting's are set against all of the baseline's by Welch's test, with the same
+corrections. Columns: ledgers with any false `better` or `worse`; claims that are false; 95 %
+intervals (wider for the number of looks) that hold the truth; settings that help and are found. All
+in per cent.
 
     .venv/bin/python -m benchmarks.tuning_claims [--ledgers 400]
 """
@@ -47,14 +50,25 @@ class Tally:
     found: int = 0
 
     def row(self) -> str:
-        """Shares in per cent: false ledgers, false claims, intervals that hold the truth, helpful settings found."""
-        shares = ((self.false, self.ledgers), (self.wrong, self.claims), (self.held, self.intervals), (self.found, self.helpful))
-        return "".join(f"{100 * part / whole:>12.1f}" if whole else f"{'-':>12}" for part, whole in shares)
+        """Shares in per cent: false ledgers, false claims, intervals that hold the truth, helpful
+        settings found.
+        """
+        shares = (
+            (self.false, self.ledgers),
+            (self.wrong, self.claims),
+            (self.held, self.intervals),
+            (self.found, self.helpful),
+        )
+        return "".join(
+            f"{100 * part / whole:>12.1f}" if whole else f"{'-':>12}" for part, whole in shares
+        )
 
 
 @dataclass
 class Side:
-    """A setting as one way judged it: its factor, the interval, and whether it was called better or worse."""
+    """A setting as one way judged it: its factor, the interval, and whether it was called better or
+    worse.
+    """
 
     factor: float
     low: float
@@ -98,7 +112,9 @@ def tune(seed: int, factors: Sequence[float], scatter: float, drift: str) -> tup
 
 
 def search(seed: int, factors: Sequence[float], scatter: float, drift: str) -> tuple[Rig, Ledger]:
-    """A search: four proposals a round, three trials each, one lot after the other; then the best three go on together."""
+    """A search: four proposals a round, three trials each, one lot after the other; then the best
+    three go on together.
+    """
     run = tuning_run()
     rig = Rig(run, level(drift, seed), scatter, seed)
     arms = [(arm(number + 1), factor) for number, factor in enumerate(factors)]
@@ -108,7 +124,9 @@ def search(seed: int, factors: Sequence[float], scatter: float, drift: str) -> t
             rig.go_round(arms[first : first + 4], number)
             number += 1
     book = ledger(run, rig.trials, rig.visits)
-    going = [next(one for one in arms if one[0].name == entry.arm.name) for entry in book.entries[:3]]
+    going = [
+        next(one for one in arms if one[0].name == entry.arm.name) for entry in book.entries[:3]
+    ]
     for look in range(3, run.tuning.trials.most):
         rig.go_round(going, number)
         number += 1
@@ -125,7 +143,12 @@ def paired(book: Ledger, factors: dict[str, float]) -> Iterator[Side]:
     """What the ledger says."""
     for entry in book.entries:
         ratio = entry.effects[0].ratio
-        if ratio is not None and ratio.low is not None and ratio.high is not None and ratio.repeats >= REPEATS_FOR_A_CLAIM:
+        if (
+            ratio is not None
+            and ratio.low is not None
+            and ratio.high is not None
+            and ratio.repeats >= REPEATS_FOR_A_CLAIM
+        ):
             yield Side(factors[entry.arm.name], ratio.low, ratio.high, entry.verdict)
 
 
@@ -140,13 +163,29 @@ def unpaired(book: Ledger, rig: Rig, factors: dict[str, float]) -> Iterator[Side
     tested = {name: welch(own, base) for name, own in values.items() if name in factors}
     looks, bound = book.looks, rig.run.tuning.threshold.throughput_ratio
     judged = {name: len(values[name]) >= REPEATS_FOR_A_CLAIM for name in tested}
-    q_of = dict(zip(tested, corrected([min(1, one.p * looks) if judged[name] else 1 for name, one in tested.items()]), strict=True))
+    q_of = dict(
+        zip(
+            tested,
+            corrected(
+                [min(1, one.p * looks) if judged[name] else 1 for name, one in tested.items()]
+            ),
+            strict=True,
+        )
+    )
     for name, one in tested.items():
         if not judged[name]:
             continue
         reach = t_quantile(1 - LEVEL / looks / 2, one.freedom) * one.error
-        said = "" if q_of[name] > LEVEL or one.ratio.either_way < bound else "better" if one.difference > 0 else "worse"
-        yield Side(factors[name], math.exp(one.difference - reach), math.exp(one.difference + reach), said)
+        said = (
+            ""
+            if q_of[name] > LEVEL or one.ratio.either_way < bound
+            else "better"
+            if one.difference > 0
+            else "worse"
+        )
+        yield Side(
+            factors[name], math.exp(one.difference - reach), math.exp(one.difference + reach), said
+        )
 
 
 def add(tally: Tally, sides: Iterator[Side]) -> None:
@@ -188,7 +227,9 @@ def cases() -> list[Case]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--ledgers", type=int, default=400, help="of each line")
     ledgers = parser.parse_args().ledgers
     columns = "".join(f"{name:>12}" for name in ("any false", "false", "held", "found"))
@@ -198,7 +239,9 @@ def main() -> None:
             tallies = (Tally(), Tally())
             for seed in range(ledgers):
                 rig, book = case.make(seed, case.factors, case.scatter, drift)
-                factors = {arm(number + 1).name: factor for number, factor in enumerate(case.factors)}
+                factors = {
+                    arm(number + 1).name: factor for number, factor in enumerate(case.factors)
+                }
                 add(tallies[0], paired(book, factors))
                 add(tallies[1], unpaired(book, rig, factors))
             head = f"{case.name}, {case.scatter:.0%}, {drift}"

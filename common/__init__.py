@@ -1,1 +1,3 @@
-"""What every room stands on: the tree of errors, records, quantities with units, and YAML with places."""
+"""What every room stands on: the tree of errors, records, quantities with units, and YAML with
+places.
+"""

@@ -1,7 +1,7 @@
 """What is worth showing of what a daemon counts.
 
-Whoever brings a daemon declares it with its probe; it is kept with what was counted, so that a run can be read where nobody
-knows the daemon.
+Whoever brings a daemon declares it with its probe; it is kept with what was counted, so that a run
+can be read where nobody knows the daemon.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from weighbridge.common.record import Record
 class CounterFigure(Record):
     """One figure of all daemons of a kind, made of counters of theirs, over a window.
 
-    `sum`: the mean of a gauge, added up. `rate`: by how much a counter grows in a second, added up. `latency`: milliseconds, what
-    `NAME_sum_s` grew by for each of `NAME_count`. `hits`: percent, the growth of the first counter of that of both.
+    `sum`: the mean of a gauge, added up. `rate`: by how much a counter grows in a second, added up.
+    `latency`: milliseconds, what `NAME_sum_s` grew by for each of `NAME_count`. `hits`: percent,
+    the growth of the first counter of that of both.
     """
 
     words: str

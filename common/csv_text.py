@@ -1,8 +1,10 @@
-"""Texts in cells of CSV, written so that a spreadsheet does not take them for formulas (OWASP, "CSV Injection").
+"""Texts in cells of CSV, written so that a spreadsheet does not take them for formulas (OWASP, "CSV
+Injection").
 
-A text that begins with `=`, `+`, `-` or `@`, also as full-width letters, which spreadsheets in East Asia obey as well, or with a
-tab or an end of a line, gets one apostrophe more in front: also behind apostrophes, blanks and letters that do not show, which some
-spreadsheets drop. Numbers stay numbers, also where a text is one, such as `-1.5` or `+3e9`: programs that read the file must find
+A text that begins with `=`, `+`, `-` or `@`, also as full-width letters, which spreadsheets in East
+Asia obey as well, or with a tab or an end of a line, gets one apostrophe more in front: also behind
+apostrophes, blanks and letters that do not show, which some spreadsheets drop. Numbers stay
+numbers, also where a text is one, such as `-1.5` or `+3e9`: programs that read the file must find
 them. `plain` is the way back.
 """
 
@@ -14,7 +16,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-_OBEYED: Final = re.compile(r"'*[\s\x00-\x1f\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|'*[\t\r\n]")
+_OBEYED: Final = re.compile(
+    r"'*[\s\x00-\x1f\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|'*[\t\r\n]"
+)
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 

@@ -1,4 +1,6 @@
-"""YAML files with places: every fault of a file at once, as file:line:column with the line, a caret and "did you mean"."""
+"""YAML files with places: every fault of a file at once, as file:line:column with the line, a caret
+and "did you mean".
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ Model = TypeVar("Model", bound=BaseModel)
 Path_ = tuple[str | int, ...]
 
 WRITTEN = "written"
-"""The context in which records are validated that a person wrote: names in them must be known here and now."""
+"""The context in which records are validated that a person wrote: names in them must be known here
+and now.
+"""
 
 LARGEST_FILE_BYTES = 1_000_000
 """Files beyond this are refused unread: no suite, layout or hardware file comes near it."""
@@ -37,14 +41,17 @@ LONGEST_SHOWN = 400
 """Characters of a line that are shown with a fault."""
 
 _USER_IN_URL = re.compile(r"(?<=://)[^/\s]*(?=@)")
-"""It is refused wherever a URL is wanted, and the line that is shown with the refusal must not tell it."""
+"""It is refused wherever a URL is wanted, and the line that is shown with the refusal must not tell
+it.
+"""
 
 
 @dataclass(frozen=True)
 class Fault:
     """One fault of a file: where (1-based line and column), what, and the text of that line.
 
-    `caret` is where in the text it is, when the text is not the line itself: from 1, or 0 for nowhere.
+    `caret` is where in the text it is, when the text is not the line itself: from 1, or 0 for
+    nowhere.
     """
 
     file: str
@@ -59,7 +66,9 @@ class Fault:
         # Of a very long line what stands around the fault; nothing of it moves a terminal's cursor.
         begin = max(0, at - LONGEST_SHOWN // 2) if len(self.text) > LONGEST_SHOWN else 0
         text = _USER_IN_URL.sub(lambda found: "*" * len(found[0]), self.text)
-        shown = "".join(one if one.isprintable() else " " for one in text[begin : begin + LONGEST_SHOWN])
+        shown = "".join(
+            one if one.isprintable() else " " for one in text[begin : begin + LONGEST_SHOWN]
+        )
         told = f"{self.file}:{self.line}:{self.column}: {inert(self.message)}\n    {shown}"
         return f"{told}\n    {' ' * (at - 1 - begin)}^" if at > 0 else told.rstrip()
 
@@ -76,8 +85,15 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     """Safe loading only: no tags make objects. libyaml's parser where PyYAML has it."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """The value of a node. PyYAML lets what its own readers of numbers and dates raise through; here it has a place."""
-        if isinstance(node, yaml.ScalarNode) and node.tag in _NUMBERS and len(node.value) > LONGEST_NUMBER:
+        """The value of a node.
+
+        PyYAML lets what its own readers of numbers and dates raise through; here it has a place.
+        """
+        if (
+            isinstance(node, yaml.ScalarNode)
+            and node.tag in _NUMBERS
+            and len(node.value) > LONGEST_NUMBER
+        ):
             problem = f"a number of more than {LONGEST_NUMBER} characters"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
         try:
@@ -85,7 +101,10 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:
             kind = node.tag.rpartition(":")[2]
             value = repr(node.value[:60]) if isinstance(node, yaml.ScalarNode) else "this"
-            problem = f"{value} is not a value of YAML's type {kind!r}; as a text it would stand in quotes"
+            problem = (
+                f"{value} is not a value of YAML's type {kind!r}; as a text it would stand "
+                "in quotes"
+            )
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
 
 
@@ -96,7 +115,10 @@ class Document:
     """One parsed YAML file that knows where each of its values stands."""
 
     def __init__(self, file: str, text: str) -> None:
-        """Parse `text`; `file` is only its name in messages. Raises DocumentError, or UsageError when it is too large."""
+        """Parse `text`; `file` is only its name in messages.
+
+        Raises DocumentError, or UsageError when it is too large.
+        """
         if len(text) > LARGEST_FILE_BYTES:
             raise _too_large(file)
         self.file = file
@@ -139,15 +161,25 @@ class Document:
             raise UsageError(f"{str(path)!r}: {error}") from error
 
     def change(self, path: Path_, value: object, origin: Fault) -> None:
-        """Put a value in that did not come from the file. Faults about it are told at `origin`, with other words.
+        """Put a value in that did not come from the file. Faults about it are told at `origin`,
+        with other words.
 
-        Raises DocumentError at `origin` when there is no such place: something on the way is a plain value.
+        Raises DocumentError at `origin` when there is no such place: something on the way is a
+        plain value.
         """
         inner = self.data
         for part in path[:-1]:
             inner = inner.setdefault(part, {}) if isinstance(inner, dict) else None
         if not isinstance(inner, dict):
-            raise DocumentError([replace(origin, message=f"{'.'.join(map(str, path))}: there is nothing of that name to change")])
+            raise DocumentError(
+                [
+                    replace(
+                        origin,
+                        message=f"{'.'.join(map(str, path))}: there is nothing of that name to "
+                        "change",
+                    )
+                ]
+            )
         inner[path[-1]] = value
         self._changes.append((path, origin))
 
@@ -156,14 +188,21 @@ class Document:
         self._faults.append(Fault(self.file, line, column, message, text))
 
     def _see_how_deep(self, text: str) -> None:
-        """Refuse what is nested too deeply before nodes are made of it: PyYAML does so by calls in C, which end the process."""
+        """Refuse what is nested too deeply before nodes are made of it:
+
+        PyYAML does so by calls in C, which end the process.
+        """
         depth = 0
         for event in yaml.parse(text, Loader=_Loader):
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
                 if depth > DEEPEST + 1:
                     mark = event.start_mark
-                    self._fault(mark.line + 1 if mark else 1, mark.column + 1 if mark else 1, "nested too deeply")
+                    self._fault(
+                        mark.line + 1 if mark else 1,
+                        mark.column + 1 if mark else 1,
+                        "nested too deeply",
+                    )
                     return
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
@@ -173,7 +212,12 @@ class Document:
         if depth > DEEPEST or len(self._places) > MOST_VALUES:
             # Aliases can make a small file unfold without end; none of our files is like that.
             if not self._unfolds:
-                self._fault(*place, "nested too deeply" if depth > DEEPEST else f"too many values (more than {MOST_VALUES})")
+                self._fault(
+                    *place,
+                    "nested too deeply"
+                    if depth > DEEPEST
+                    else f"too many values (more than {MOST_VALUES})",
+                )
             self._unfolds = True
         if self._unfolds:
             return
@@ -187,7 +231,9 @@ class Document:
                     continue
                 name = str(key.value)
                 if name in seen:
-                    self._fault(line, column, f"duplicate key {name!r} (first at line {seen[name]})")
+                    self._fault(
+                        line, column, f"duplicate key {name!r} (first at line {seen[name]})"
+                    )
                     continue
                 seen[name] = line
                 self._places[(*path, name, "#key")] = (line, column)
@@ -197,7 +243,9 @@ class Document:
                 self._walk(value, (*path, index), depth + 1)
 
     def fault_at(self, path: Path_, message: str, *, key: bool = False) -> Fault:
-        """A fault at the value (or with `key` at the key) of a path such as ("workloads", 0, "name")."""
+        """A fault at the value (or with `key` at the key) of a path such as ("workloads", 0,
+        "name").
+        """
         for changed, origin in reversed(self._changes):
             if path[: len(changed)] == changed:
                 return replace(origin, message=message)
@@ -208,7 +256,8 @@ class Document:
     def _place(self, path: Path_, *, key: bool) -> tuple[int, int]:
         if key and (*path, "#key") in self._places:
             return self._places[(*path, "#key")]
-        # pydantic adds names of union members and the like, which are not in the file: skip what is not there.
+        # pydantic adds names of union members and the like, which are not in the file: skip what is
+        # not there.
         known: Path_ = ()
         for part in path:
             if (*known, part) in self._places:
@@ -219,35 +268,54 @@ class Document:
         """The file as a record. Raises DocumentError with every fault at once."""
         if not isinstance(self.data, dict):
             raise DocumentError(
-                [self.fault_at((), f"a mapping of keys is wanted here, such as `name: ...`, not {_kind(self.data)}")]
+                [
+                    self.fault_at(
+                        (),
+                        "a mapping of keys is wanted here, such as `name: ...`, not "
+                        f"{_kind(self.data)}",
+                    )
+                ]
             )
         try:
             return model.model_validate(self.data, context=WRITTEN)
         except ValidationError as error:
             raise DocumentError(self.faults_of(error, model)) from None
 
-    def faults_of(self, error: ValidationError, model: type[BaseModel], under: Path_ = ()) -> list[Fault]:
-        """The faults of a pydantic error about the part of this file that stands at `under`, in the order of the file."""
+    def faults_of(
+        self, error: ValidationError, model: type[BaseModel], under: Path_ = ()
+    ) -> list[Fault]:
+        """The faults of a pydantic error about the part of this file that stands at `under`, in the
+        order of the file.
+        """
         faults = []
         errors = error.errors(include_url=False, include_context=False)
         for one in errors:
-            if one["type"] == "too_short" and any(_below(other["loc"], one["loc"]) for other in errors):
+            if one["type"] == "too_short" and any(
+                _below(other["loc"], one["loc"]) for other in errors
+            ):
                 continue  # items that are wrong do not count as there: they are told by themselves
             path: Path_ = (*under, *one["loc"])
             unknown = one["type"] == "extra_forbidden"
             message = one["msg"].removeprefix("Value error, ")
             if unknown:
                 fields = _fields_at(model, one["loc"][:-1])
-                message = f"unknown key {str(one['loc'][-1])!r}{did_you_mean(str(one['loc'][-1]), fields)}"
+                message = (
+                    "unknown key "
+                    f"{str(one['loc'][-1])!r}{did_you_mean(str(one['loc'][-1]), fields)}"
+                )
             elif one["type"] == "missing":
                 message = f"{one['loc'][-1]!r} is missing"
                 path = path[:-1]
             else:
-                # Of a value that may be of several kinds pydantic puts its own name of the kind in, which is in no file.
+                # Of a value that may be of several kinds pydantic puts its own name of the kind in,
+                # which is in no file.
                 name = ".".join(str(part) for part in one["loc"] if "(" not in str(part))
                 message = f"{name}: {message}" if name else message
                 if one["type"] == "literal_error" and isinstance(one["input"], str):
-                    choices = [word.strip("' ") for word in one["msg"].split("be", 1)[-1].replace(" or ", ",").split(",")]
+                    choices = [
+                        word.strip("' ")
+                        for word in one["msg"].split("be", 1)[-1].replace(" or ", ",").split(",")
+                    ]
                     message += did_you_mean(one["input"], choices, known=False)
             fault = self.fault_at(path, message, key=unknown)
             if fault not in faults:

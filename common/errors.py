@@ -1,17 +1,17 @@
 """The errors of the suite. Libraries raise them; only the command layer prints them and exits.
 
-WeighbridgeError                 exit 3
-├── UsageError                   exit 2   what was asked cannot be done as asked; nothing was started
-│   ├── DocumentError                     faults of a YAML file, each with its place (common.document)
-│   └── MissingMeans                      a tool, a right or a resource of this machine is missing
-├── TargetError                  exit 3   a host or a gateway failed
-│   ├── CommandFailed                     a command on a host ended with an error
-│   ├── ServiceFailed                     a service did not come up or died; carries its last log lines
-│   └── VerificationFailed                a gateway answered, but wrongly
-├── DriverError                  exit 3   the program that makes the load failed
-└── InvalidMeasurement           exit 4   what was measured cannot be used
+WeighbridgeError                 exit 3 ├── UsageError                   exit 2   what was asked
+cannot be done as asked; nothing was started │   ├── DocumentError                     faults of a
+YAML file, each with its place (common.document) │   └── MissingMeans                      a tool, a
+right or a resource of this machine is missing ├── TargetError                  exit 3   a host or a
+gateway failed │   ├── CommandFailed                     a command on a host ended with an error │
+├── ServiceFailed                     a service did not come up or died; carries its last log lines
+│   └── VerificationFailed                a gateway answered, but wrongly ├── DriverError
+exit 3   the program that makes the load failed └── InvalidMeasurement           exit 4   what was
+measured cannot be used
 
-Anything else that gets as far as the command is a fault of the suite itself: exit 5, a line, and a file with its details.
+Anything else that gets as far as the command is a fault of the suite itself: exit 5, a line, and a
+file with its details.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ class CommandFailed(TargetError):
     `code` is the exit status, or None when the command was ended for taking too long.
     """
 
-    def __init__(self, host: str, argv: Sequence[str], code: int | None, output: str, *, advice: str = "") -> None:
+    def __init__(
+        self, host: str, argv: Sequence[str], code: int | None, output: str, *, advice: str = ""
+    ) -> None:
         self.host = host
         self.argv = tuple(argv)
         self.code = code
@@ -78,9 +80,14 @@ class CommandFailed(TargetError):
 
 
 class ServiceFailed(TargetError):
-    """A service did not come up or died. `log` is where its log is on this machine, `tail` its last lines."""
+    """A service did not come up or died.
 
-    def __init__(self, host: str, service: str, what: str, *, log: str, tail: Sequence[str], advice: str = "") -> None:
+    `log` is where its log is on this machine, `tail` its last lines.
+    """
+
+    def __init__(
+        self, host: str, service: str, what: str, *, log: str, tail: Sequence[str], advice: str = ""
+    ) -> None:
         self.host = host
         self.service = service
         self.what = what
@@ -91,7 +98,9 @@ class ServiceFailed(TargetError):
 
     def moved(self, log: str) -> ServiceFailed:
         """The same error with another place of the log: hosts go, their logs are kept elsewhere."""
-        return ServiceFailed(self.host, self.service, self.what, log=log, tail=self.tail, advice=self.advice)
+        return ServiceFailed(
+            self.host, self.service, self.what, log=log, tail=self.tail, advice=self.advice
+        )
 
 
 class VerificationFailed(TargetError):

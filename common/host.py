@@ -1,4 +1,6 @@
-"""The Host seam: all that a gateway asks of a machine, and all that a kind of host (lab, ssh, fake) has to offer."""
+"""The Host seam: all that a gateway asks of a machine, and all that a kind of host (lab, ssh, fake)
+has to offer.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ LARGEST_LOG_BYTES: Final = 256 * 2**20
 
 @dataclass(frozen=True)
 class Service:
-    """A program that runs on a host until it is stopped. Its output goes to the log `{name}.out` of the host."""
+    """A program that runs on a host until it is stopped.
+
+    Its output goes to the log `{name}.out` of the host.
+    """
 
     name: str
     argv: tuple[str, ...]
@@ -31,7 +36,9 @@ class Service:
 
 @dataclass(frozen=True)
 class Command:
-    """What starts a program on a host: its words, and what its environment has beside the host's own."""
+    """What starts a program on a host: its words, and what its environment has beside the host's
+    own.
+    """
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
@@ -54,9 +61,13 @@ class DiskCounters:
     reads: int
     writes: int
     busy_s: float
-    """Time with something in hand (io_ticks): counted in ticks of the kernel, and so too much where requests are short."""
+    """Time with something in hand (io_ticks): counted in ticks of the kernel, and so too much where
+    requests are short.
+    """
     waited_s: float
-    """What all requests took together: a second of it in a second is one request in hand on average."""
+    """What all requests took together: a second of it in a second is one request in hand on
+    average.
+    """
 
 
 @dataclass(frozen=True)
@@ -86,7 +97,9 @@ class Counters:
     conductor_cpu_s: float | None = None
     """Of the machine that hosts are containers of: what this very process used of `cpu_s`."""
     kernel_cpu_s: float | None = None
-    """Of the same: what its kernel used by itself, for all: interrupts, and threads of its own such as those of loop disks."""
+    """Of the same: what its kernel used by itself, for all: interrupts, and threads of its own such
+    as those of loop disks.
+    """
 
 
 class Host(ABC):
@@ -97,28 +110,45 @@ class Host(ABC):
     address: str
     """Its address on the deployment's network."""
     disks: tuple[str, ...]
-    """Device paths of its disks on the host, in the order of the hardware file; empty block devices of this deployment."""
+    """Device paths of its disks on the host, in the order of the hardware file; empty block devices
+    of this deployment.
+    """
 
     @abstractmethod
-    def put(self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root") -> None:
+    def put(
+        self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root"
+    ) -> None:
         """Write a file (parents are made). `owner` is a user name of the host."""
 
     @abstractmethod
     def run(
-        self, argv: Sequence[str], *, stdin: str | bytes = b"", env: Mapping[str, str] | None = None, timeout_s: float = 60
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str | bytes = b"",
+        env: Mapping[str, str] | None = None,
+        timeout_s: float = 60,
     ) -> Completed:
-        """Run a command to its end. Raises CommandFailed on another status than 0, or when it takes too long.
+        """Run a command to its end. Raises CommandFailed on another status than 0, or when it takes
+        too long.
 
-        What is secret goes by `stdin`: words, and on some kinds of host `env` too, can be read in the list of processes.
+        What is secret goes by `stdin`: words, and on some kinds of host `env` too, can be read in
+        the list of processes.
         """
 
     @abstractmethod
     def start(self, services: Sequence[Service]) -> None:
-        """Start services and return at once. Whether one works is asked of its port. Raises CommandFailed."""
+        """Start services and return at once.
+
+        Whether one works is asked of its port. Raises CommandFailed.
+        """
 
     @abstractmethod
     def stop(self, service: str, *, timeout_s: float = 10) -> None:
-        """End a service: TERM, and KILL when it is still there after `timeout_s`. One that has ended is no error."""
+        """End a service: TERM, and KILL when it is still there after `timeout_s`.
+
+        One that has ended is no error.
+        """
 
     @abstractmethod
     def alive(self, service: str) -> bool:
@@ -126,11 +156,17 @@ class Host(ABC):
 
     @abstractmethod
     def log(self, name: str) -> Path:
-        """Where the file /var/log/host/`name` of the host can be read on this machine (it may not exist yet)."""
+        """Where the file /var/log/host/`name` of the host can be read on this machine (it may not
+        exist yet).
+        """
 
     @abstractmethod
-    def spawn(self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None) -> Piped:
-        """Start a program on the host with its stdin and stdout as pipes here; it lives in the host's network and limits."""
+    def spawn(
+        self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
+    ) -> Piped:
+        """Start a program on the host with its stdin and stdout as pipes here; it lives in the
+        host's network and limits.
+        """
 
     @abstractmethod
     def counters(self) -> Counters:
@@ -138,28 +174,39 @@ class Host(ABC):
 
     @abstractmethod
     def drop_kernel_caches(self) -> str:
-        """Write back and drop page cache, dentries and inodes; returns in words what was dropped."""
+        """Write back and drop page cache, dentries and inodes; returns in words what was
+        dropped.
+        """
 
     def stands(self) -> bool:
-        """Whether the host itself is there still; True where its end cannot be told from that of its services."""
+        """Whether the host itself is there still; True where its end cannot be told from that of
+        its services.
+        """
         return True
 
     def module(self, name: str, *arguments: str) -> Command:
-        """What runs a module of this suite on the host, as `python -m` would: on hosts that make load or ask others.
+        """What runs a module of this suite on the host, as `python -m` would: on hosts that make
+        load or ask others.
 
-        Here: this very suite by this very Python, which lab hosts without an image see. Raises MissingMeans or CommandFailed
-        where the host has no suite and cannot get one.
+        Here: this very suite by this very Python, which lab hosts without an image see. Raises
+        MissingMeans or CommandFailed where the host has no suite and cannot get one.
         """
-        env = {"PYTHONPATH": str(IMPORTED_FROM), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        env = {
+            "PYTHONPATH": str(IMPORTED_FROM),
+            "PYTHONSAFEPATH": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
         return Command((sys.executable, "-m", name, *arguments), env)
 
     def tool(self, name: str) -> tuple[str, ...]:
-        """The command that runs `name`, one of the tools that hosts are attested with, the same on every host.
+        """The command that runs `name`, one of the tools that hosts are attested with, the same on
+        every host.
 
         Raises MissingMeans where hosts of this kind, or as they were raised, have none.
         """
         raise MissingMeans(
-            f"{self.name}: it has no {name}", advice="only lab hosts that were raised to be attested have such tools"
+            f"{self.name}: it has no {name}",
+            advice="only lab hosts that were raised to be attested have such tools",
         )
 
     def tail(self, name: str, lines: int = 15) -> list[str]:
@@ -170,9 +217,11 @@ class Host(ABC):
             return [error.message]
 
     def logged(self, name: str, begin: int = 0) -> bytes:
-        """The log file `name` from a byte on, or its last bytes (`begin` < 0), up to LARGEST_LOG_BYTES; nothing when there is none.
+        """The log file `name` from a byte on, or its last bytes (`begin` < 0), up to
+        LARGEST_LOG_BYTES; nothing when there is none.
 
-        Whoever is root on a host may have put a link there, which is not followed. Raises TargetError.
+        Whoever is root on a host may have put a link there, which is not followed. Raises
+        TargetError.
         """
         path = self.log(name)
         folder = path.parents[len(inside.parts_of(name)) - 1]

@@ -1,4 +1,6 @@
-"""Texts from elsewhere that are shown to people: terminals and pages obey some of what may stand in them."""
+"""Texts from elsewhere that are shown to people: terminals and pages obey some of what may stand in
+them.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,19 @@ Value = TypeVar("Value")
 
 
 def inert(text: str) -> str:
-    """A text whose unprintable characters are told by their numbers, as in Python; spaces, ends of lines and tabs stay.
+    """A text whose unprintable characters are told by their numbers, as in Python; spaces, ends of
+    lines and tabs stay.
 
-    Escape sequences, which move cursors and set colours and titles, are among them, and marks that turn the order of letters.
+    Escape sequences, which move cursors and set colours and titles, are among them, and marks that
+    turn the order of letters.
     """
     return text if text.isprintable() else _UNUSUAL.sub(_shown, text)
 
 
 def inert_all(value: Value) -> Value:
-    """A record, text, mapping, list or tuple with all its texts inert, all the way down; anything else as it is."""
+    """A record, text, mapping, list or tuple with all its texts inert, all the way down; anything
+    else as it is.
+    """
     from weighbridge.common.record import Record  # noqa: PLC0415 - the command line makes its errors inert before it imports anything heavy
 
     made: object = value
@@ -33,10 +39,16 @@ def inert_all(value: Value) -> Value:
     elif isinstance(value, Mapping):
         made = {inert_all(name): inert_all(one) for name, one in value.items()}
     elif isinstance(value, Record):
-        made = value.model_copy(update={name: inert_all(getattr(value, name)) for name in type(value).model_fields})
+        made = value.model_copy(
+            update={name: inert_all(getattr(value, name)) for name in type(value).model_fields}
+        )
     return made  # type: ignore[return-value]  # of the kind that was given
 
 
 def _shown(letter: re.Match[str]) -> str:
     found = letter[0]
-    return found if found.isprintable() or unicodedata.category(found) == "Zs" else found.encode("unicode_escape").decode("ascii")
+    return (
+        found
+        if found.isprintable() or unicodedata.category(found) == "Zs"
+        else found.encode("unicode_escape").decode("ascii")
+    )

@@ -1,8 +1,9 @@
 """Files below a folder that others filled: a host that is measured, or whoever sent a run folder.
 
-A name is a plain path relative to the folder. On the way to it no link is followed, what is opened is a regular file, and what is
-read has a bound. Whatever is otherwise is an OSError whose `strerror` is a sentence: callers make the error of their room of it.
-The folder itself is as its user names it: links to it are the user's own.
+A name is a plain path relative to the folder. On the way to it no link is followed, what is opened
+is a regular file, and what is read has a bound. Whatever is otherwise is an OSError whose
+`strerror` is a sentence: callers make the error of their room of it. The folder itself is as its
+user names it: links to it are the user's own.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class Refused(OSError):
 
 @dataclass(frozen=True)
 class FolderEntry:
-    """What stands below a folder: its path in it, and what it is where it is no regular file ("" where it is one)."""
+    """What stands below a folder: its path in it, and what it is where it is no regular file (""
+    where it is one).
+    """
 
     name: str
     otherwise: str = ""
@@ -57,7 +60,12 @@ def parts_of(name: str) -> tuple[str, ...]:
         os.fsencode(name)
     except UnicodeEncodeError:
         parts = ()
-    if not parts or len(name) > LONGEST_NAME or "\0" in name or any(part in ("", ".", "..") for part in parts):
+    if (
+        not parts
+        or len(name) > LONGEST_NAME
+        or "\0" in name
+        or any(part in ("", ".", "..") for part in parts)
+    ):
         raise Refused(errno.EINVAL, "is no plain path below a folder", name)
     return parts
 
@@ -72,7 +80,10 @@ def read(folder: Path, name: str, *, largest_bytes: int) -> bytes:
 
 
 def reading(folder: Path, name: str, *, largest_bytes: int) -> BinaryIO:
-    """A file to be read piece by piece; one that is larger than this now is refused. Raises OSError."""
+    """A file to be read piece by piece; one that is larger than this now is refused.
+
+    Raises OSError.
+    """
     descriptor = opened(folder, name, os.O_RDONLY)
     if os.fstat(descriptor).st_size > largest_bytes:
         os.close(descriptor)
@@ -80,8 +91,13 @@ def reading(folder: Path, name: str, *, largest_bytes: int) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def opened(folder: Path, name: str, flags: int, *, mode: int = 0o644, make_folders: bool = False) -> int:
-    """The descriptor of a regular file, by flags of os.open; O_CREAT makes it where it is missing. Raises OSError."""
+def opened(
+    folder: Path, name: str, flags: int, *, mode: int = 0o644, make_folders: bool = False
+) -> int:
+    """The descriptor of a regular file, by flags of os.open; O_CREAT makes it where it is missing.
+
+    Raises OSError.
+    """
     *above, last = parts_of(name)
     with _below(folder, above, make=make_folders) as parent:
         try:
@@ -102,7 +118,8 @@ def opened(folder: Path, name: str, flags: int, *, mode: int = 0o644, make_folde
 
 
 def write(folder: Path, name: str, data: bytes, *, mode: int = 0o644) -> None:
-    """Write a file so that the old or the new one is there, never half of one; folders are made on the way. Raises OSError.
+    """Write a file so that the old or the new one is there, never half of one; folders are made on
+    the way. Raises OSError.
 
     Whatever had its name, a link as well, gives way to it.
     """
@@ -110,7 +127,9 @@ def write(folder: Path, name: str, data: bytes, *, mode: int = 0o644) -> None:
     with _below(folder, above, make=True) as parent:
         # Nobody has one of this name: two processes may write the same file.
         part = f".{secrets.token_hex(8)}{DRAFT}"
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CAREFULLY, mode, dir_fd=parent)
+        descriptor = os.open(
+            part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CAREFULLY, mode, dir_fd=parent
+        )
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
@@ -124,7 +143,10 @@ def write(folder: Path, name: str, data: bytes, *, mode: int = 0o644) -> None:
 
 
 def make_folder(folder: Path, name: str) -> Path:
-    """A folder and those between, made where they are missing. Raises OSError, where one of them is a link as well."""
+    """A folder and those between, made where they are missing.
+
+    Raises OSError, where one of them is a link as well.
+    """
     with _below(folder, parts_of(name), make=True):
         return folder / name
 
@@ -179,7 +201,9 @@ def entries(folder: Path) -> Iterator[FolderEntry]:
 
 @contextmanager
 def _below(folder: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
-    """The descriptor of a folder, reached part by part: no part can be changed into a link on the way."""
+    """The descriptor of a folder, reached part by part: no part can be changed into a link on the
+    way.
+    """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for number, part in enumerate(parts):
@@ -189,7 +213,9 @@ def _below(folder: Path, parts: Sequence[str], *, make: bool = False) -> Iterato
             try:
                 inner = os.open(part, _FOLDER, dir_fd=descriptor)
             except OSError as error:
-                raise _said(error, descriptor, part, folder.joinpath(*parts[: number + 1])) from None
+                raise _said(
+                    error, descriptor, part, folder.joinpath(*parts[: number + 1])
+                ) from None
             os.close(descriptor)
             descriptor = inner
         yield descriptor
@@ -198,7 +224,9 @@ def _below(folder: Path, parts: Sequence[str], *, make: bool = False) -> Iterato
 
 
 def _said(error: OSError, parent: int, last: str, path: Path) -> OSError:
-    """The same error, with the whole path; of what is neither file nor folder, one that says what it is."""
+    """The same error, with the whole path; of what is neither file nor folder, one that says what
+    it is.
+    """
     if error.errno in _NEITHER:
         with suppress(OSError):
             otherwise = _otherwise(os.stat(last, dir_fd=parent, follow_symlinks=False).st_mode)
@@ -214,4 +242,8 @@ def _otherwise(mode: int) -> str:
 def _too_large(path: Path, largest_bytes: int) -> Refused:
     from weighbridge.common.quantities import show_bytes  # noqa: PLC0415 - small programs on hosts read files too, and start without pydantic
 
-    return Refused(errno.EFBIG, f"is larger than {show_bytes(largest_bytes)}, as no such file of ours is", str(path))
+    return Refused(
+        errno.EFBIG,
+        f"is larger than {show_bytes(largest_bytes)}, as no such file of ours is",
+        str(path),
+    )

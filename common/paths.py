@@ -6,7 +6,10 @@ from pathlib import Path
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is such a file. What can be no path, since it is too long or goes round in links, is no file."""
+    """Whether there is such a file.
+
+    What can be no path, since it is too long or goes round in links, is no file.
+    """
     try:
         return path.is_file()
     except OSError:

@@ -1,7 +1,8 @@
-"""XML from anywhere, such as the list of a bucket that a server answers: elements, attributes and text, and nothing else.
+"""XML from anywhere, such as the list of a bucket that a server answers: elements, attributes and
+text, and nothing else.
 
-Document types are refused, and with them entities, what they unfold to and what they would fetch; so is what is larger or
-deeper than any such answer.
+Document types are refused, and with them entities, what they unfold to and what they would fetch;
+so is what is larger or deeper than any such answer.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import xml.etree.ElementTree as ET
 from xml.parsers import expat
 
 LARGEST_BYTES = 32 * 1024 * 1024
-"""A list of a thousand names of 1024 bytes, each byte written as an entity of six, has some seven MB."""
+"""A list of a thousand names of 1024 bytes, each byte written as an entity of six, has some seven
+MB.
+"""
 DEEPEST = 50
 
 
@@ -46,16 +49,24 @@ class _Reader:
             return self._builder.close()
         except expat.ExpatError as error:
             raise NotPlain(f"not XML: {error}") from None
-        except (LookupError, ValueError) as error:  # an encoding that is none, or that has more than a byte a character
+        except (
+            LookupError,
+            ValueError,
+        ) as error:  # an encoding that is none, or that has more than a byte a character
             raise error if isinstance(error, NotPlain) else NotPlain(f"not XML: {error}") from None
 
     def _refuse(self, *_: object) -> int:
-        raise NotPlain(f"line {self._parser.CurrentLineNumber}: a document type or an entity, which no answer needs")
+        raise NotPlain(
+            f"line {self._parser.CurrentLineNumber}: a document type or an entity, which no "
+            "answer needs"
+        )
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self._depth += 1
         if self._depth > DEEPEST:
-            raise NotPlain(f"line {self._parser.CurrentLineNumber}: nested deeper than {DEEPEST} elements")
+            raise NotPlain(
+                f"line {self._parser.CurrentLineNumber}: nested deeper than {DEEPEST} elements"
+            )
         self._builder.start(_name(tag), {_name(name): value for name, value in attributes.items()})
 
     def _end(self, tag: str) -> None:

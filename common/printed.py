@@ -1,4 +1,6 @@
-"""What tools print, where it is JSON: any of it, or an object with whatever the tool says before it left out."""
+"""What tools print, where it is JSON: any of it, or an object with whatever the tool says before it
+left out.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ def json_value(tool: str, told: str | bytes, error: type[WeighbridgeError]) -> A
 
 
 def json_object(tool: str, told: str, error: type[WeighbridgeError]) -> dict[str, Any]:
-    """The object of JSON that a tool printed, from the first `{` on: fio warns and `rados bench` tells of hints before it.
+    """The object of JSON that a tool printed, from the first `{` on: fio warns and `rados bench`
+    tells of hints before it.
 
     Raises `error`, with what was printed, when there is none.
     """
@@ -32,5 +35,8 @@ def json_object(tool: str, told: str, error: type[WeighbridgeError]) -> dict[str
 
 
 def printable(told: object) -> str:
-    """What a tool told, in a sentence: at most 300 characters, none that cannot be printed: JSON may hold halves of characters."""
+    """What a tool told, in a sentence: at most 300 characters, none that cannot be printed:
+
+    JSON may hold halves of characters.
+    """
     return inert(str(told)[:300])

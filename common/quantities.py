@@ -1,7 +1,8 @@
-"""Quantities with units as people write them: `1MB`, `64MiB`, `20s`, `10Gbit`; inside, plain numbers in base units.
+"""Quantities with units as people write them: `1MB`, `64MiB`, `20s`, `10Gbit`; inside, plain
+numbers in base units.
 
-Sizes: B, kB/KB, MB, GB, TB are powers of 1000; KiB, MiB, GiB, TiB are powers of 1024 (IEC 80000-13).
-Times: ms, s, m, h. Network rates: bit, kbit, Mbit, Gbit (powers of 1000) a second.
+Sizes: B, kB/KB, MB, GB, TB are powers of 1000; KiB, MiB, GiB, TiB are powers of 1024 (IEC
+80000-13). Times: ms, s, m, h. Network rates: bit, kbit, Mbit, Gbit (powers of 1000) a second.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ def _scale(text: str, units: dict[str, int] | dict[str, float], example: str) ->
 
 
 def parse_bytes(value: object) -> object:
-    """Bytes of `4KiB`, `1MB` or a plain whole number. Raises ValueError on anything else a string can be."""
+    """Bytes of `4KiB`, `1MB` or a plain whole number.
+
+    Raises ValueError on anything else a string can be.
+    """
     if not isinstance(value, str):
         return value
     scaled = _scale(value, _BYTES, "4KiB or 1MB")
@@ -44,7 +48,9 @@ def parse_bytes(value: object) -> object:
 
 
 def parse_seconds(value: object) -> object:
-    """Seconds of `20s`, `15m`, `2h`, `500ms`; a bare number is refused, since its unit would be a guess."""
+    """Seconds of `20s`, `15m`, `2h`, `500ms`; a bare number is refused, since its unit would be a
+    guess.
+    """
     if isinstance(value, str):
         return _scale(value, _SECONDS, "20s or 15m")
     if isinstance(value, int) and not isinstance(value, bool) and value != 0:
@@ -53,7 +59,8 @@ def parse_seconds(value: object) -> object:
 
 
 def parse_bits_per_s(value: object, info: ValidationInfo) -> object:
-    """Bits a second of `10Gbit`, `100Mbit`; a bare number is refused in a file, since its unit would be a guess.
+    """Bits a second of `10Gbit`, `100Mbit`; a bare number is refused in a file, since its unit
+    would be a guess.
 
     In JSON, which only programs write, it is bits a second.
     """
@@ -65,7 +72,10 @@ def parse_bits_per_s(value: object, info: ValidationInfo) -> object:
 
 
 def parse_share(value: object) -> object:
-    """The share that `20%` is: 0.2; anything else as it is. Raises ValueError on a percentage that is no number."""
+    """The share that `20%` is: 0.2; anything else as it is.
+
+    Raises ValueError on a percentage that is no number.
+    """
     if not isinstance(value, str) or not value.strip().endswith("%"):
         return value
     try:
@@ -78,7 +88,10 @@ Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=0, le=5 * 2**40)]
 """A size in bytes, written `1MB` (10^6) or `1MiB` (2^20); at most 5 TiB, S3's largest object."""
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
-"""How many of something: what programs and kernels count in 64 bits. Larger whole numbers could not be divided by a time."""
+"""How many of something: what programs and kernels count in 64 bits.
+
+Larger whole numbers could not be divided by a time.
+"""
 
 Seconds = Annotated[float, BeforeValidator(parse_seconds), Field(ge=0, le=30 * 86400)]
 """A duration in seconds, written `20s`, `15m`, `2h` or `500ms`."""
@@ -88,10 +101,16 @@ BitsPerS = Annotated[int, BeforeValidator(parse_bits_per_s), Field(gt=0, le=10**
 
 
 def show_bytes(count: float) -> str:
-    """`1 MB`, `4 KiB`, `64 MB`: the shorter of the decimal and the binary form where one is whole, else to three digits."""
+    """`1 MB`, `4 KiB`, `64 MB`: the shorter of the decimal and the binary form where one is whole,
+    else to three digits.
+    """
     units = ("TiB", "GiB", "MiB", "KiB", "TB", "GB", "MB", "kB")
     scales = {unit: _BYTES[unit.lower()] for unit in units}
-    whole = [f"{count // scale:.0f} {unit}" for unit, scale in scales.items() if count >= scale and count % scale == 0]
+    whole = [
+        f"{count // scale:.0f} {unit}"
+        for unit, scale in scales.items()
+        if count >= scale and count % scale == 0
+    ]
     if whole:
         return min(whole, key=len)
     for unit in ("TB", "GB", "MB", "kB"):

@@ -21,15 +21,18 @@ T = TypeVar("T")
 
 
 class Registry(Mapping[str, T]):
-    """Objects by name, of this package and of others. It is read-only; names are known without importing what they name.
+    """Objects by name, of this package and of others. It is read-only; names are known without
+    importing what they name.
 
-    `group` is the entry point group, `what` the singular that errors use ("metric"). `own` declares this package's objects in
-    their order, each as itself or as "module:attribute", imported when it is first asked for; entry points of this package in
-    the same group come next, then other packages' by name. (An installer sorts entry points by name, so an order that
-    matters is declared in `own`.) With `kind`, whatever is not an instance of it is refused.
+    `group` is the entry point group, `what` the singular that errors use ("metric"). `own` declares
+    this package's objects in their order, each as itself or as "module:attribute", imported when it
+    is first asked for; entry points of this package in the same group come next, then other
+    packages' by name. (An installer sorts entry points by name, so an order that matters is
+    declared in `own`.) With `kind`, whatever is not an instance of it is refused.
 
-    Names that two packages give, and objects that cannot be imported or are of another kind, raise UsageError with the
-    packages' names: the former at the first use of the registry, the latter when the object is asked for.
+    Names that two packages give, and objects that cannot be imported or are of another kind, raise
+    UsageError with the packages' names: the former at the first use of the registry, the latter
+    when the object is asked for.
     """
 
     def __init__(
@@ -66,15 +69,18 @@ class Registry(Mapping[str, T]):
         return f"Registry({self.group!r}: {', '.join(self)})"
 
     def known(self, name: str) -> str:
-        """The name, where there is such an object; it is not imported. Raises ValueError with the closest name where not:
-        a validator of a record's field.
+        """The name, where there is such an object; it is not imported. Raises ValueError with the
+        closest name where not: a validator of a record's field.
         """
         if name not in self:
             raise ValueError(f"no {self.what} {name!r}{did_you_mean(name, tuple(self))}")
         return name
 
     def get_or_refuse(self, name: str) -> T:
-        """The object of that name. Raises UsageError with the closest name and the list of all where there is none."""
+        """The object of that name.
+
+        Raises UsageError with the closest name and the list of all where there is none.
+        """
         try:
             self.known(name)
         except ValueError as error:
@@ -90,36 +96,53 @@ class Registry(Mapping[str, T]):
     def _entry_points(self) -> dict[str, EntryPoint]:
         every = list(entry_points(group=self.group))
         ours = [one for one in every if _package(one) == OWN_PACKAGE]
-        foreign = sorted((one for one in every if _package(one) != OWN_PACKAGE), key=lambda one: (one.name, _package(one)))
+        foreign = sorted(
+            (one for one in every if _package(one) != OWN_PACKAGE),
+            key=lambda one: (one.name, _package(one)),
+        )
         found: dict[str, EntryPoint] = {}
         for one in (*ours, *foreign):
-            first = OWN_PACKAGE if one.name in self._own else _package(found[one.name]) if one.name in found else None
+            first = (
+                OWN_PACKAGE
+                if one.name in self._own
+                else _package(found[one.name])
+                if one.name in found
+                else None
+            )
             if first is not None:
                 raise UsageError(
                     f"two packages have a {self.what} {one.name!r}: {first} and {_package(one)}",
-                    advice=f"Rename one of them (entry point group {self.group}), or uninstall its package.",
+                    advice=f"Rename one of them (entry point group {self.group}), or uninstall "
+                    "its package.",
                 )
             found[one.name] = one
         return found
 
     def _load(self, name: str) -> T:
-        others = self._others()  # also for an own one: two of one name are refused whichever is asked for
+        others = (
+            self._others()
+        )  # also for an own one: two of one name are refused whichever is asked for
         declared = self._own.get(name)
         if declared is not None and not isinstance(declared, str):
             return declared
         entry = others[name] if declared is None else EntryPoint(name, declared, self.group)
         try:
             found = entry.load()
-        except Exception as error:  # another package's module may fail by anything when it is imported
+        except (
+            Exception
+        ) as error:  # another package's module may fail by anything when it is imported
             raise self._broken(entry, f"{type(error).__name__}: {error}") from error
         if self._kind is not None and not isinstance(found, self._kind):
-            raise self._broken(entry, f"it is a {type(found).__name__}, not a {self._kind.__name__}")
+            raise self._broken(
+                entry, f"it is a {type(found).__name__}, not a {self._kind.__name__}"
+            )
         return cast("T", found)
 
     def _broken(self, entry: EntryPoint, why: str) -> UsageError:
         package = _package(entry)
         return UsageError(
-            f"{self.what} {entry.name!r} of the package {package} cannot be used: {entry.value}: {why}",
+            f"{self.what} {entry.name!r} of the package {package} cannot be used: {entry.value}: "
+            f"{why}",
             advice=f"Repair, upgrade or uninstall {package}: its entry point group is {self.group}.",
         )
 

@@ -8,9 +8,10 @@ from typing import Final, Literal, get_args
 from weighbridge.common.record import Record
 
 Scope = Literal["nothing", "reload", "restart", "buckets", "cluster"]
-"""`nothing`: running daemons take it. `reload`: a front reads its configuration again while it serves (Apache's graceful restart).
-`restart`: daemons whose configuration changed are ended and started (radosgw, Apache's stop and start, HAProxy, Swift's servers).
-`buckets`: that, and buckets and objects are made anew, since only new ones have it. `cluster`: all of the deployment is.
+"""`nothing`: running daemons take it. `reload`: a front reads its configuration again while it
+serves (Apache's graceful restart). `restart`: daemons whose configuration changed are ended and
+started (radosgw, Apache's stop and start, HAProxy, Swift's servers). `buckets`: that, and buckets
+and objects are made anew, since only new ones have it. `cluster`: all of the deployment is.
 """
 
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
@@ -25,7 +26,11 @@ def widest(scopes: Iterable[Scope]) -> Scope:
 def differing(before: Record, after: Record) -> tuple[str, ...]:
     """Dotted keys of settings that differ, those that one of the two lacks included."""
     one, other = dict(_flat(before.model_dump(), "")), dict(_flat(after.model_dump(), ""))
-    return tuple(key for key in {**one, **other} if key not in one or key not in other or one[key] != other[key])
+    return tuple(
+        key
+        for key in {**one, **other}
+        if key not in one or key not in other or one[key] != other[key]
+    )
 
 
 def _flat(value: object, key: str) -> Iterator[tuple[str, object]]:

@@ -1,4 +1,6 @@
-"""What has to come to its end once it was begun: signals that would cut it short come when it has."""
+"""What has to come to its end once it was begun: signals that would cut it short come when it
+has.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def undisturbed(ending: Callable[[], object]) -> None:
-    """Call `ending`; a signal that comes meanwhile is delivered, as it would have been, when that has returned or raised.
+    """Call `ending`; a signal that comes meanwhile is delivered, as it would have been, when that
+    has returned or raised.
 
     Only a main thread is disturbed by signals; in others `ending` is called as it is.
     """
@@ -28,16 +31,19 @@ def undisturbed(ending: Callable[[], object]) -> None:
 class Endings:
     """What is to be done at an end, the last that was added first, each to its own end.
 
-    A signal that raises can come at the beginning of any function, of these too. What it kept from its beginning is done all the
-    same here. Only at the very beginning of `close` nothing is done, so that whoever has to be sure calls that twice: of the
-    signals that end a program one comes through (`interruptible`).
+    A signal that raises can come at the beginning of any function, of these too. What it kept from
+    its beginning is done all the same here. Only at the very beginning of `close` nothing is done,
+    so that whoever has to be sure calls that twice: of the signals that end a program one comes
+    through (`interruptible`).
     """
 
     def __init__(self) -> None:
         self._left: list[Callable[[], object]] = []
 
     def add(self, ending: Callable[[], object]) -> None:
-        """What may be done more than once: it is done again where a signal came before it was taken off the list."""
+        """What may be done more than once: it is done again where a signal came before it was taken
+        off the list.
+        """
         self._left.append(ending)
 
     def drop(self) -> None:
@@ -45,7 +51,10 @@ class Endings:
         self._left.clear()
 
     def close(self) -> None:
-        """Do all of them that are left, whichever fail. Raises the first of their errors, else what a signal has raised."""
+        """Do all of them that are left, whichever fail.
+
+        Raises the first of their errors, else what a signal has raised.
+        """
         raised: list[BaseException] = []
         while self._left:
             try:

@@ -1,1 +1,3 @@
-"""WHO loads: one process on a client host that takes orders and gives measurements (see drivers.order)."""
+"""WHO loads: one process on a client host that takes orders and gives measurements (see
+drivers.order).
+"""

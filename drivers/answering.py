@@ -1,4 +1,6 @@
-"""The driver's side of its orders: lines in, events out, one order after the other, whatever becomes of each."""
+"""The driver's side of its orders: lines in, events out, one order after the other, whatever
+becomes of each.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,11 @@ def answer_orders(
     say: Callable[[Event], None],
     secrets: Callable[[], Sequence[str]] = tuple,
 ) -> int:
-    """Answer orders until Quit or the last line (0), or until one cannot be done (3). Returns the exit status.
+    """Answer orders until Quit or the last line (0), or until one cannot be done (3). Returns the
+    exit status.
 
-    `orders` reads a line, `answer` gives the last event of an order, and `secrets` what no text of a library may tell anybody.
+    `orders` reads a line, `answer` gives the last event of an order, and `secrets` what no text of
+    a library may tell anybody.
     """
     for line in lines:
         try:
@@ -38,7 +42,9 @@ def answer_orders(
         except ValidationError as error:
             # Without its input: the line may hold a key.
             faults = error.errors(include_url=False, include_context=False, include_input=False)
-            words = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults[:5])
+            words = "; ".join(
+                f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults[:5]
+            )
             say(Failed(message=f"the line is no order: {words}"))
             return EXIT_FAILED
         if isinstance(order, Quit):
@@ -49,7 +55,8 @@ def answer_orders(
             say(Failed(message=str(error), kept=error.kept if isinstance(error, GaveUp) else ()))
             return EXIT_FAILED
         except Exception as error:  # noqa: BLE001 - whatever it is, it is answered: silence would be waited for
-            # As one text: handlers of logs are not ours to rely on, and what libraries say may repeat a key.
+            # As one text: handlers of logs are not ours to rely on, and what libraries say may
+            # repeat a key.
             log.error("%s", redacted(traceback.format_exc(), secrets()))  # noqa: TRY400
             say(Failed(message=redacted(f"{type(error).__name__}: {error}", secrets())))
             return EXIT_FAILED
@@ -57,8 +64,8 @@ def answer_orders(
 
 
 def saying(descriptor: int, alone: Callable[[], None]) -> Callable[[Event], None]:
-    """What says events as lines of a descriptor, from any thread; `alone` is called when nobody listens any more, which is how a
-    conductor that died looks from a driver.
+    """What says events as lines of a descriptor, from any thread; `alone` is called when nobody
+    listens any more, which is how a conductor that died looks from a driver.
     """
     writing = threading.Lock()
 

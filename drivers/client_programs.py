@@ -1,4 +1,6 @@
-"""Programs on other clients that a driver cannot do without: started, watched, and ended on every path."""
+"""Programs on other clients that a driver cannot do without: started, watched, and ended on every
+path.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ class _Program:
 
 
 class ClientPrograms:
-    """Such programs, each of which ends when its stdin closes; `end_s` is how long they may take for it, all together.
+    """Such programs, each of which ends when its stdin closes; `end_s` is how long they may take
+    for it, all together.
 
     A context manager whose end ends all of them. `check` and `close` may be called at any time.
     """
@@ -42,16 +45,26 @@ class ClientPrograms:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def add(self, host: Host, called: str, command: Command, log: Path, told: bytes = b"") -> Piped:
-        """Start one on a host and hand it `told` through its stdin, which stays open. What it says to people goes to `log`."""
+        """Start one on a host and hand it `told` through its stdin, which stays open.
+
+        What it says to people goes to `log`.
+        """
         program = host.spawn(command.argv, stderr=log, env=command.env)
         if program.stdin is None:
             raise DriverError(f"{host.name}: {called} has no stdin")
         # One that does not read must keep nobody waiting.
-        telling = threading.Thread(target=_tell, args=(program.stdin, told), name=f"tell-{host.name}", daemon=True)
+        telling = threading.Thread(
+            target=_tell, args=(program.stdin, told), name=f"tell-{host.name}", daemon=True
+        )
         self._programs.append(_Program(called, host, program, log, telling))
         telling.start()
         return program
@@ -63,10 +76,14 @@ class ClientPrograms:
             if code is None:
                 continue
             how = how_it_ended(code) if one.host.stands() else "has ended: the host is gone"
-            raise DriverError("\n".join([f"{one.host.name}: {one.called} {how}", *last_lines(one.log)]))
+            raise DriverError(
+                "\n".join([f"{one.host.name}: {one.called} {how}", *last_lines(one.log)])
+            )
 
     def close(self) -> None:
-        """End all: by the end of their stdin, and those that are then still there by a signal to their own process."""
+        """End all: by the end of their stdin, and those that are then still there by a signal to
+        their own process.
+        """
         for one in self._programs:
             if one.told.is_alive():
                 one.program.kill()  # it does not even read what it is told
@@ -75,7 +92,9 @@ class ClientPrograms:
                 with contextlib.suppress(OSError, ValueError):
                     one.program.stdin.close()
         deadline_s = time.monotonic() + self._end_s
-        left = [one for one in self._programs if not _ended(one.program, deadline_s - time.monotonic())]
+        left = [
+            one for one in self._programs if not _ended(one.program, deadline_s - time.monotonic())
+        ]
         for one in left:
             one.program.kill()
         deadline_s = time.monotonic() + KILLED_S

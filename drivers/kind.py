@@ -1,4 +1,7 @@
-"""Kinds of driver: all that is to be known of one before it is opened, and how it is. Found by name in one registry."""
+"""Kinds of driver: all that is to be known of one before it is opened, and how it is.
+
+Found by name in one registry.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,10 @@ class Opened:
 
 @dataclass(frozen=True)
 class ClusterSite:
-    """The Ceph cluster of a deployment. `host` has an administrator's keys and Ceph's programs, `mon` is where the mon is."""
+    """The Ceph cluster of a deployment.
+
+    `host` has an administrator's keys and Ceph's programs, `mon` is where the mon is.
+    """
 
     host: Host
     mon: Host
@@ -72,16 +78,26 @@ class LoadSite:
     """At layers of Ceph."""
 
     def setup(self, kind: type[SetupKind], **own: object) -> SetupKind:
-        """The first order to a driver that is a process; `own` are the fields that its kind of Setup has besides."""
-        common = {"target": self.target, "ring": self.ring, "bucket_prefix": self.prefix, "seed": self.suite.seed}
+        """The first order to a driver that is a process; `own` are the fields that its kind of
+        Setup has besides.
+        """
+        common = {
+            "target": self.target,
+            "ring": self.ring,
+            "bucket_prefix": self.prefix,
+            "seed": self.suite.seed,
+        }
         return kind.model_validate({**common, "request_timeout_s": self.suite.timeout, **own})
 
     def settings_as(self, kind: type[Own]) -> Own | None:
         """The driver's own settings."""
         return self.settings if isinstance(self.settings, kind) else None
 
-    def process(self, module: str, *arguments: str, look: Callable[[], None] = lambda: None) -> DriverProcess:
-        """Start a driver that is a module of Python, on the first of the clients. Leaving it as a context manager ends it.
+    def process(
+        self, module: str, *arguments: str, look: Callable[[], None] = lambda: None
+    ) -> DriverProcess:
+        """Start a driver that is a module of Python, on the first of the clients. Leaving it as a
+        context manager ends it.
 
         `look` as DriverProcess has it.
         """
@@ -90,11 +106,16 @@ class LoadSite:
         if PATHS in env and PATHS in os.environ:
             # Where the host has this machine's files, it has the drivers that were found here.
             env[PATHS] = os.pathsep.join((env[PATHS], os.environ[PATHS]))
-        return DriverProcess(self.clients[0].spawn(command.argv, stderr=self.log, env=env), self.log, look=look)
+        return DriverProcess(
+            self.clients[0].spawn(command.argv, stderr=self.log, env=env), self.log, look=look
+        )
 
 
 class DriverKind(ABC):
-    """One kind of driver. `weighbridge.drivers` is the entry point group that one is found in, by its name in `traits`."""
+    """One kind of driver.
+
+    `weighbridge.drivers` is the entry point group that one is found in, by its name in `traits`.
+    """
 
     traits: ClassVar[DriverTraits]
     apis: ClassVar[tuple[Api, ...]] = ()
@@ -104,7 +125,9 @@ class DriverKind(ABC):
     rank: ClassVar[int] = 0
     """Of several that load a layer the one with the lower rank goes first, and then by name."""
     mark: ClassVar[str] = "x"
-    """What the prefix of its buckets ends with, a letter at most: two drivers that find one another's objects cannot take turns."""
+    """What the prefix of its buckets ends with, a letter at most: two drivers that find one
+    another's objects cannot take turns.
+    """
     first_bucket: ClassVar[int] = 0
     """Its buckets are `{prefix}-{workload}-{index}`, counted from here."""
     packages: ClassVar[tuple[str, ...]] = ()
@@ -115,19 +138,25 @@ class DriverKind(ABC):
     """Its own options of the commands that run something."""
 
     def settings(self, given: Mapping[str, object], hidden: Collection[str]) -> Record | None:
-        """Its own settings, by its options as they were `given`. Raises UsageError before anything is started.
+        """Its own settings, by its options as they were `given`. Raises UsageError before anything
+        is started.
 
         `hidden` are folders of this machine in place of which client hosts have their own.
         """
         return None
 
     def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:
-        """What of a workload it cannot do over an API, in words; asked before anything starts, so that no run ends over it."""
+        """What of a workload it cannot do over an API, in words; asked before anything starts, so
+        that no run ends over it.
+        """
         return ()
 
     @abstractmethod
     def opened(self, site: LoadSite) -> AbstractContextManager[Opened]:
-        """The driver, set up, and ended on every path. Raises DriverError when it cannot be, or did not end well."""
+        """The driver, set up, and ended on every path.
+
+        Raises DriverError when it cannot be, or did not end well.
+        """
 
 
 KINDS: Final[Registry[DriverKind]] = Registry("weighbridge.drivers", "driver", kind=DriverKind)

@@ -1,4 +1,5 @@
-"""The words between the conductor and a driver: orders as JSON lines on the driver's stdin, events as JSON lines on its stdout.
+"""The words between the conductor and a driver: orders as JSON lines on the driver's stdin, events
+as JSON lines on its stdout.
 
     conductor                      driver
     Setup            ->
@@ -14,14 +15,14 @@
                      <-            Progress ...   Aged
     Quit             ->            (ends with exit status 0)
 
-One order is answered before the next is sent; any order may be answered by `Failed`, after which the driver ends with
-exit status 3. stdin closing means Quit at once. stderr is for people and goes to a log.
-Secrets travel here and nowhere else: never on a command line.
+One order is answered before the next is sent; any order may be answered by `Failed`, after which
+the driver ends with exit status 3. stdin closing means Quit at once. stderr is for people and goes
+to a log. Secrets travel here and nowhere else: never on a command line.
 
-Load from several clients: Locust's driver on the first is the master. It says where it listens, and the conductor starts the
-stations of the other clients, `python -m weighbridge.drivers.locust station ADDRESS PORT NUMBER` with the same Setup
-as a line on stdin. They
-end when their stdin closes.
+Load from several clients: Locust's driver on the first is the master. It says where it listens, and
+the conductor starts the stations of the other clients, `python -m weighbridge.drivers.locust
+station ADDRESS PORT NUMBER` with the same Setup as a line on stdin. They end when their stdin
+closes.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ class RingDisk(Record):
 
 
 class Ring(Record):
-    """Which disks have which partitions of objects, and what the paths of objects are hashed with (see _native.pyi)."""
+    """Which disks have which partitions of objects, and what the paths of objects are hashed with
+    (see _native.pyi).
+    """
 
     disks: tuple[RingDisk, ...]
     table: tuple[tuple[NonNegativeInt, ...], ...]
@@ -69,20 +72,27 @@ class Ring(Record):
 
 
 class Setup(Record):
-    """First order, once a deployment. A driver with settings of its own has a kind of Setup that holds them."""
+    """First order, once a deployment.
+
+    A driver with settings of its own has a kind of Setup that holds them.
+    """
 
     kind: Literal["setup"] = "setup"
     target: Endpoint
     ring: Ring | None = None
-    """Where Swift's object servers are, when they are asked past any proxy: the path of the target's URL is then the account,
-    there are no keys and no containers."""
+    """Where Swift's object servers are, when they are asked past any proxy: the path of the
+    target's URL is then the account, there are no keys and no containers."""
     users: Literal["engine", "sdk"] = "engine"
     processes: Annotated[int, Field(ge=1, le=64)] = 1
     """Of each client: Locust's worker processes there, which are called stations."""
     clients: tuple[str, ...] = ()
-    """Names of the hosts that make the load, the driver's own first; it has to be told them only where there are several."""
+    """Names of the hosts that make the load, the driver's own first; it has to be told them only
+    where there are several.
+    """
     listen: str | None = None
-    """This host's address on the deployment's network, where stations on other clients find the driver; None: there are none."""
+    """This host's address on the deployment's network, where stations on other clients find the
+    driver; None: there are none.
+    """
     bucket_prefix: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{2,30}$")]
     """Buckets are named `{bucket_prefix}-{workload}-{index}`; nothing else is touched."""
     seed: NonNegativeInt
@@ -111,16 +121,23 @@ class Setup(Record):
 
     @property
     def stations(self) -> int:
-        """How many stations there are on all clients. The first `processes` of them are the driver's own."""
+        """How many stations there are on all clients.
+
+        The first `processes` of them are the driver's own.
+        """
         return self.processes * max(1, len(self.clients))
 
     def client_of(self, station: int) -> str:
-        """The name of the client that a station is on, counted from 0; empty where that was not told."""
+        """The name of the client that a station is on, counted from 0; empty where that was not
+        told.
+        """
         return self.clients[station // self.processes] if self.clients else ""
 
 
 class Prepare(Record):
-    """Make the buckets of a workload and, where it needs them, write its objects; what is there already is left."""
+    """Make the buckets of a workload and, where it needs them, write its objects; what is there
+    already is left.
+    """
 
     kind: Literal["prepare"] = "prepare"
     workload: Workload
@@ -135,11 +152,15 @@ class Step(Record):
     workload: Workload
     workers: Annotated[int, Field(ge=1)]
     repeat: NonNegativeInt = 0
-    """Goes into the seed of the sequence together with workload and workers, never into what is measured."""
+    """Goes into the seed of the sequence together with workload and workers, never into what is
+    measured.
+    """
 
 
 class Cleanup(Record):
-    """Delete what steps of this workload wrote (`written`), or its objects and buckets altogether (`all`)."""
+    """Delete what steps of this workload wrote (`written`), or its objects and buckets altogether
+    (`all`).
+    """
 
     kind: Literal["cleanup"] = "cleanup"
     workload: Workload
@@ -147,7 +168,9 @@ class Cleanup(Record):
 
 
 class AgeBuckets(Record):
-    """Fill buckets `{bucket_prefix}-age-{index}` with `objects` objects and churn them; they are left there."""
+    """Fill buckets `{bucket_prefix}-age-{index}` with `objects` objects and churn them; they are
+    left there.
+    """
 
     kind: Literal["age"] = "age"
     age: suites.Age
@@ -195,7 +218,10 @@ class Ready(Record):
 
 
 class Progress(Record):
-    """What is being done now, at least twice a second while an order runs. Rates are of the last second or so."""
+    """What is being done now, at least twice a second while an order runs.
+
+    Rates are of the last second or so.
+    """
 
     kind: Literal["progress"] = "progress"
     phase: Literal["prepare", "warm-up", "measure", "drain", "cleanup"]
@@ -209,7 +235,8 @@ class Progress(Record):
 
 
 class KeptFile(Record):
-    """A file of the tool that makes the load, kept beside the run as it is but for secrets: a configuration, an answer, a log.
+    """A file of the tool that makes the load, kept beside the run as it is but for secrets: a
+    configuration, an answer, a log.
 
     `text`, or where that would be long `packed`: its bytes by gzip in base64.
     """
@@ -281,6 +308,9 @@ class Failed(Record):
 
 
 Order = Annotated[Setup | Prepare | Step | Cleanup | AgeBuckets | Quit, Field(discriminator="kind")]
-Event = Annotated[Listening | Ready | Progress | Prepared | Measured | Cleaned | Aged | Failed, Field(discriminator="kind")]
+Event = Annotated[
+    Listening | Ready | Progress | Prepared | Measured | Cleaned | Aged | Failed,
+    Field(discriminator="kind"),
+]
 ORDER: TypeAdapter[Order] = TypeAdapter(Order)
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)

@@ -1,4 +1,6 @@
-"""The conductor's side of a driver: sends orders to a driver process, follows its events, and ends it on every path."""
+"""The conductor's side of a driver: sends orders to a driver process, follows its events, and ends
+it on every path.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ from weighbridge.drivers.order import (
 Answer = TypeVar("Answer", Ready, Prepared, Measured, Cleaned, Aged)
 
 SILENCE_S = 60.0
-"""A driver speaks at least twice a second while an order runs; start-up on a host with a share of one CPU takes longest."""
+"""A driver speaks at least twice a second while an order runs; start-up on a host with a share of
+one CPU takes longest.
+"""
 
 QUIT_S = 10.0
 """How long a driver may take to end by itself, and once more after SIGTERM."""
@@ -53,15 +57,24 @@ TAIL_LINES = 15
 
 
 class DriverProcess:
-    """One driver that runs, given as a Popen with stdin and stdout as pipes; `log` is the file its stderr goes to.
+    """One driver that runs, given as a Popen with stdin and stdout as pipes; `log` is the file its
+    stderr goes to.
 
-    For one conductor thread; `close` may be called from any. Use it as a context manager: leaving it ends the driver.
-    Every order raises DriverError when the driver fails, ends, says something that is no event, or says nothing for
-    `silence_s` seconds; after that only `close` is of use. `look` is called at least twice a second while an order runs, and
-    raises DriverError when something has ended that the driver cannot do without.
+    For one conductor thread; `close` may be called from any. Use it as a context manager: leaving
+    it ends the driver. Every order raises DriverError when the driver fails, ends, says something
+    that is no event, or says nothing for `silence_s` seconds; after that only `close` is of use.
+    `look` is called at least twice a second while an order runs, and raises DriverError when
+    something has ended that the driver cannot do without.
     """
 
-    def __init__(self, process: Piped, log: Path, *, silence_s: float = SILENCE_S, look: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        process: Piped,
+        log: Path,
+        *,
+        silence_s: float = SILENCE_S,
+        look: Callable[[], None] = lambda: None,
+    ) -> None:
         if process.stdin is None or process.stdout is None:
             raise ValueError("the driver's stdin and stdout must be pipes")
         self.process = process
@@ -72,13 +85,20 @@ class DriverProcess:
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._busy = False
         self._closing = threading.Lock()
-        self._reader = threading.Thread(target=self._read, args=(process.stdout,), name=f"driver-{log.stem}", daemon=True)
+        self._reader = threading.Thread(
+            target=self._read, args=(process.stdout,), name=f"driver-{log.stem}", daemon=True
+        )
         self._reader.start()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def setup(self, order: Setup, listening: Callable[[Listening], None] | None = None) -> Ready:
@@ -105,9 +125,15 @@ class DriverProcess:
         return self._ask(order, Aged, heard)
 
     def quit(self) -> None:
-        """Ask an idle driver to end and see that it ended well. Raises DriverError when it did not."""
+        """Ask an idle driver to end and see that it ended well.
+
+        Raises DriverError when it did not.
+        """
         if self._busy or self.process.poll() is not None:
-            raise self._error("was asked to quit, but " + ("an order runs" if self._busy else self._how_it_ended()))
+            raise self._error(
+                "was asked to quit, but "
+                + ("an order runs" if self._busy else self._how_it_ended())
+            )
         self._send(Quit())
         try:
             self.process.wait(QUIT_S)
@@ -119,7 +145,9 @@ class DriverProcess:
             raise self._error(self._how_it_ended())
 
     def close(self) -> None:
-        """End the driver whatever it does: stdin closed (which means Quit), then SIGTERM, then SIGKILL, each by its pid."""
+        """End the driver whatever it does: stdin closed (which means Quit), then SIGTERM, then
+        SIGKILL, each by its pid.
+        """
         with self._closing:
             self._close_stdin()
             for number, patience_s in (
@@ -132,7 +160,8 @@ class DriverProcess:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self.process.wait(patience_s)
                     break
-            # The reader ends by itself at the end of the pipe; one that a surviving child holds open is not waited for.
+            # The reader ends by itself at the end of the pipe; one that a surviving child holds
+            # open is not waited for.
             self._reader.join(1.0)
             if not self._reader.is_alive() and self.process.stdout is not None:
                 self.process.stdout.close()
@@ -143,7 +172,8 @@ class DriverProcess:
             self._stdin.close()
 
     def _read(self, stdout: IO[bytes]) -> None:
-        # An empty line means the end: a pipe that closes gives none before it, and an event is never empty.
+        # An empty line means the end: a pipe that closes gives none before it, and an event is
+        # never empty.
         try:
             for line in stdout:
                 self._lines.put(line)
@@ -166,7 +196,9 @@ class DriverProcess:
     ) -> Answer:
         if self._busy:
             raise self._error(f"was given {order.kind!r} before its last order was answered")
-        self._busy = True  # stays so when this raises: nothing more can be asked of a driver that failed
+        self._busy = (
+            True  # stays so when this raises: nothing more can be asked of a driver that failed
+        )
         self._send(order)
         while True:
             event = self._next(order)
@@ -191,21 +223,28 @@ class DriverProcess:
         try:
             return EVENT.validate_json(line)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_context=False, include_input=False)[0]["msg"]
-            raise self._error(f"said what is no event ({first}): {line[:200].decode(errors='replace').rstrip()}") from None
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0][
+                "msg"
+            ]
+            raise self._error(
+                f"said what is no event ({first}): {line[:200].decode(errors='replace').rstrip()}"
+            ) from None
 
     def _line(self, order: Order) -> bytes:
         """What it says next. Raises DriverError when that is nothing, and what `look` raises."""
         deadline = time.monotonic() + self.silence_s
         while True:
-            # What it has said already comes first: a measurement is none the worse for what has ended since.
+            # What it has said already comes first: a measurement is none the worse for what has
+            # ended since.
             with contextlib.suppress(queue.Empty):
                 return self._lines.get_nowait()
             self._look()
             with contextlib.suppress(queue.Empty):
                 return self._lines.get(timeout=max(0.0, min(LOOK_S, deadline - time.monotonic())))
             if time.monotonic() >= deadline:
-                raise self._error(f"said nothing for {self.silence_s:g} s while it was to do {order.kind!r}")
+                raise self._error(
+                    f"said nothing for {self.silence_s:g} s while it was to do {order.kind!r}"
+                )
 
     def _how_it_ended(self) -> str:
         deadline = time.monotonic() + 2.0
@@ -220,7 +259,9 @@ class DriverProcess:
 
 
 def how_it_ended(code: int) -> str:
-    """Of a program on a host, in words, by its exit status: signal N is told as -N, or where another stands between as 128 + N."""
+    """Of a program on a host, in words, by its exit status: signal N is told as -N, or where
+    another stands between as 128 + N.
+    """
     number = -code if code < 0 else code - 128
     if number not in set(signal.Signals):
         return f"ended with exit status {code}"
@@ -237,4 +278,8 @@ def last_lines(log: Path) -> list[str]:
             lines = file.read().decode(errors="replace").splitlines()[-TAIL_LINES:]
     except OSError as error:
         return [f"{log} cannot be read: {error.strerror}"]
-    return [f"last lines of {log}:", *[f"  | {line}" for line in lines]] if lines else [f"its log is empty: {log}"]
+    return (
+        [f"last lines of {log}:", *[f"  | {line}" for line in lines]]
+        if lines
+        else [f"its log is empty: {log}"]
+    )

@@ -1,6 +1,8 @@
-"""What may stand in a configuration file: the name of a section and of an option, a value, a line. Whatever file, whoever wrote it.
+"""What may stand in a configuration file: the name of a section and of an option, a value, a line.
+Whatever file, whoever wrote it.
 
-Each is one line, so that nothing that a layout says in one place becomes an option or a section in another.
+Each is one line, so that nothing that a layout says in one place becomes an option or a section in
+another.
 """
 
 from __future__ import annotations
@@ -19,14 +21,19 @@ _KEY: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.@/+ -]*[A-Za-z0-9_.@/+-])?")
 def section_name(text: str) -> str:
     """The name of a section, such as `app:proxy-server`. Raises ValueError."""
     if not _SECTION.fullmatch(text):
-        raise ValueError(f"{text!r} is no name of a section: letters, digits and any of _ . : + - are wanted")
+        raise ValueError(
+            f"{text!r} is no name of a section: letters, digits and any of _ . : + - are wanted"
+        )
     return text
 
 
 def option_key(text: str) -> str:
     """The name of an option, such as `max connections` or `set log_level`. Raises ValueError."""
     if not _KEY.fullmatch(text):
-        raise ValueError(f"{text!r} is no name of an option: letters, digits, blanks inside and any of _ . @ / + - are wanted")
+        raise ValueError(
+            f"{text!r} is no name of an option: letters, digits, blanks inside and any of _ . @ / "
+            "+ - are wanted"
+        )
     return text
 
 
@@ -46,11 +53,17 @@ def config_line(text: str) -> str:
 
 
 def _see_one_line(text: str) -> None:
-    # Readers differ in what ends a line for them: all that any of them may take for an end is refused. Only tabs may stay.
+    # Readers differ in what ends a line for them: all that any of them may take for an end is
+    # refused. Only tabs may stay.
     if not text.replace("\t", " ").isprintable():
-        raise ValueError(f"{text!r} is not one line: it has a line break, a control character or one that cannot be shown")
+        raise ValueError(
+            f"{text!r} is not one line: it has a line break, a control character or one that "
+            "cannot be shown"
+        )
     if text.endswith("\\"):
-        raise ValueError(f"{text!r} is not one line: the backslash at its end joins the next one to it")
+        raise ValueError(
+            f"{text!r} is not one line: the backslash at its end joins the next one to it"
+        )
 
 
 Section = Annotated[str, AfterValidator(section_name)]

@@ -1,4 +1,6 @@
-"""A daemon of a gateway: its service, where it runs, the port it answers and the logs in which it says why it does not."""
+"""A daemon of a gateway: its service, where it runs, the port it answers and the logs in which it
+says why it does not.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ _PAUSE_S = 0.1
 
 @dataclass(frozen=True)
 class Daemon:
-    """One service on one host. `port` is None for a daemon that listens nowhere; `logs` are looked into before its own output."""
+    """One service on one host.
+
+    `port` is None for a daemon that listens nowhere; `logs` are looked into before its own output.
+    """
 
     host: Host
     service: Service
@@ -27,13 +32,23 @@ class Daemon:
     logs: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.host.name} {self.service.name}" + (f" (port {self.port})" if self.port else "")
+        return f"{self.host.name} {self.service.name}" + (
+            f" (port {self.port})" if self.port else ""
+        )
 
     def failed(self, what: str) -> ServiceFailed:
-        """The error that says `what` happened, with the last lines of its output, or else of the first log that has any."""
+        """The error that says `what` happened, with the last lines of its output, or else of the
+        first log that has any.
+        """
         names = (f"{self.service.name}.out", *self.logs)
         name = next((name for name in names if self.host.tail(name)), names[0])
-        return ServiceFailed(self.host.name, self.service.name, what, log=str(self.host.log(name)), tail=self.host.tail(name))
+        return ServiceFailed(
+            self.host.name,
+            self.service.name,
+            what,
+            log=str(self.host.log(name)),
+            tail=self.host.tail(name),
+        )
 
     def check(self) -> None:
         """Raise ServiceFailed when the daemon has died."""
@@ -42,11 +57,18 @@ class Daemon:
 
 def start(daemons: Sequence[Daemon]) -> None:
     """Start daemons, all of one host in one go and the hosts at once. Raises CommandFailed."""
-    together([partial(group[0].host.start, [daemon.service for daemon in group]) for group in by_host(daemons)])
+    together(
+        [
+            partial(group[0].host.start, [daemon.service for daemon in group])
+            for group in by_host(daemons)
+        ]
+    )
 
 
 def stop(daemons: Sequence[Daemon], *, timeout_s: float = 10) -> None:
-    """Stop daemons, those of one host in their order and the hosts at once; each is killed when it is there after `timeout_s`."""
+    """Stop daemons, those of one host in their order and the hosts at once; each is killed when it
+    is there after `timeout_s`.
+    """
 
     def end(some: Sequence[Daemon]) -> None:
         for one in some:
@@ -63,7 +85,8 @@ def by_host(daemons: Sequence[Daemon]) -> list[list[Daemon]]:
 
 @contextlib.contextmanager
 def blaming(daemons: Sequence[Daemon]) -> Iterator[None]:
-    """When what is done here fails for a wrong answer, and one of the daemons has died or dies soon, that is the error.
+    """When what is done here fails for a wrong answer, and one of the daemons has died or dies
+    soon, that is the error.
 
     Somebody else may have answered on the port of a daemon that is about to find it taken.
     """
@@ -78,7 +101,9 @@ def blaming(daemons: Sequence[Daemon]) -> Iterator[None]:
 
 
 def check(daemons: Sequence[Daemon]) -> None:
-    """Raise ServiceFailed for the first daemon that has died; it names every other that has, and says when its host is gone."""
+    """Raise ServiceFailed for the first daemon that has died; it names every other that has, and
+    says when its host is gone.
+    """
     there = together([partial(daemon.host.alive, daemon.service.name) for daemon in daemons])
     dead = [daemon for daemon, alive in zip(daemons, there, strict=True) if not alive]
     if dead:
@@ -86,11 +111,16 @@ def check(daemons: Sequence[Daemon]) -> None:
 
 
 def _how(dead: Sequence[Daemon]) -> str:
-    """`died; so did container-server and object-server on store-1`: what is said of the first of those that died."""
+    """`died; so did container-server and object-server on store-1`: what is said of the first of
+    those that died.
+    """
     first, *others = dead
     words = "died" if first.host.stands() else "died with its host, on which nothing runs any more"
     by_host: dict[str, list[str]] = {}
     for one in others:
         by_host.setdefault(one.host.name, []).append(one.service.name)
-    also = [f"{', '.join(names[:-1])} and {names[-1]} on {host}".removeprefix(" and ") for host, names in by_host.items()]
+    also = [
+        f"{', '.join(names[:-1])} and {names[-1]} on {host}".removeprefix(" and ")
+        for host, names in by_host.items()
+    ]
     return f"{words}; so did {'; '.join(also)}" if also else words

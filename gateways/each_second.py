@@ -1,6 +1,8 @@
-"""The loop of a probe's program: it tells each second what a daemon counts, on the daemon's host (see gateways.probe).
+"""The loop of a probe's program: it tells each second what a daemon counts, on the daemon's host
+(see gateways.probe).
 
-It is shipped with the programs that use it: good for Python 3.9, and of nothing but its own library.
+It is shipped with the programs that use it: good for Python 3.9, and of nothing but its own
+library.
 """
 
 from __future__ import annotations
@@ -14,7 +16,11 @@ from collections.abc import Callable, Mapping
 EVERY_S = 1.0
 
 
-def tell(look: Callable[[], Mapping[str, float]], about: str, errors: tuple[type[Exception], ...] = (OSError, ValueError)) -> None:
+def tell(
+    look: Callable[[], Mapping[str, float]],
+    about: str,
+    errors: tuple[type[Exception], ...] = (OSError, ValueError),
+) -> None:
     """Print what `look` sees as a line of JSON, at once and then every second, until stdin ends.
 
     A second in which it raises one of `errors` has no line; stderr says why, of what it is `about`.

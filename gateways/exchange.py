@@ -1,7 +1,9 @@
-"""Requests to one bucket of a gateway, in either API, by the standard library and botocore's signatures.
+"""Requests to one bucket of a gateway, in either API, by the standard library and botocore's
+signatures.
 
-For the small programs that run on client hosts (`gateways.verify` and others): they start fast and share no code with the
-drivers, which are checked by them. An endpoint is here what `Endpoint.model_dump_json` gives.
+For the small programs that run on client hosts (`gateways.verify` and others): they start fast and
+share no code with the drivers, which are checked by them. An endpoint is here what
+`Endpoint.model_dump_json` gives.
 """
 
 from __future__ import annotations
@@ -46,11 +48,16 @@ Exchange = Callable[[str, str, bytes, Mapping[str, str]], HttpAnswer]
 
 
 class Wire:
-    """One connection, kept alive. `ca_file`: the authority of an https peer; None: the machine's own."""
+    """One connection, kept alive.
+
+    `ca_file`: the authority of an https peer; None: the machine's own.
+    """
 
     def __init__(self, scheme: str, netloc: str, ca_file: str | None) -> None:
         self._connection = (
-            http.client.HTTPSConnection(netloc, timeout=TIMEOUT_S, context=ssl.create_default_context(cafile=ca_file))
+            http.client.HTTPSConnection(
+                netloc, timeout=TIMEOUT_S, context=ssl.create_default_context(cafile=ca_file)
+            )
             if scheme == "https"
             else http.client.HTTPConnection(netloc, timeout=TIMEOUT_S)
         )
@@ -59,7 +66,9 @@ class Wire:
         """Connect now, and not with the first request. Raises OSError."""
         self._connection.connect()
 
-    def __call__(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
+    def __call__(
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str]
+    ) -> HttpAnswer:
         """Send one request and read its whole answer."""
         self._connection.request(method, path, body, dict(headers))
         response = self._connection.getresponse()
@@ -79,7 +88,8 @@ class Wire:
 def exchanging(endpoint: Mapping[str, Any], bucket: str) -> Iterator[Exchange]:
     """Requests on `bucket` of an endpoint with its credentials; paths are `/bucket...`.
 
-    Raises WrongAnswer when auth gives no token, or a storage URL that https credentials are not meant for.
+    Raises WrongAnswer when auth gives no token, or a storage URL that https credentials are not
+    meant for.
     """
     with contextlib.ExitStack() as stack:
 
@@ -101,7 +111,11 @@ def _s3(endpoint: Mapping[str, Any], wire: Callable[..., Wire], bucket: str) -> 
     from botocore.awsrequest import AWSRequest  # noqa: PLC0415
     from botocore.credentials import Credentials  # noqa: PLC0415
 
-    signer = S3SigV4Auth(Credentials(endpoint["user"], endpoint["key"], endpoint.get("token")), "s3", endpoint["region"])
+    signer = S3SigV4Auth(
+        Credentials(endpoint["user"], endpoint["key"], endpoint.get("token")),
+        "s3",
+        endpoint["region"],
+    )
     place = urlsplit(endpoint["url"])
     before = f"{bucket}." if endpoint.get("addressing") == "virtual" else ""
     base = f"{place.scheme}://{before}{place.netloc}"
@@ -135,20 +149,32 @@ def _swift(endpoint: Mapping[str, Any], wire: Callable[..., Wire]) -> Exchange:
     return exchange
 
 
-def _log_in(endpoint: Mapping[str, Any], wire: Callable[..., Wire]) -> tuple[SplitResult, str, Wire]:
+def _log_in(
+    endpoint: Mapping[str, Any], wire: Callable[..., Wire]
+) -> tuple[SplitResult, str, Wire]:
     """Storage URL, token and connection that the v1 auth URL leads to."""
     place = urlsplit(endpoint["url"])
     send = wire(place)
     path = place.path + (f"?{place.query}" if place.query else "")
     with answered("auth"):
-        answer = send("GET", path or "/", b"", {"X-Auth-User": endpoint["user"], "X-Auth-Key": endpoint["key"]})
+        answer = send(
+            "GET",
+            path or "/",
+            b"",
+            {"X-Auth-User": endpoint["user"], "X-Auth-Key": endpoint["key"]},
+        )
     expect("auth", (200, 204), answer)
     if "x-storage-url" not in answer.headers or "x-auth-token" not in answer.headers:
         raise WrongAnswer("auth", "no X-Storage-Url or no X-Auth-Token in the answer", answer)
     storage = urlsplit(endpoint.get("storage_url") or answer.headers["x-storage-url"])
     if place.scheme == "https" and storage.scheme != "https":
-        what = f"the storage URL is {storage.geturl()}, so that tokens and objects would go over the network in the clear"
-        raise WrongAnswer("auth", f"{what}; set `storage_url` to the one that is reached over https", answer)
+        what = (
+            f"the storage URL is {storage.geturl()}, so that tokens and objects would go over "
+            "the network in the clear"
+        )
+        raise WrongAnswer(
+            "auth", f"{what}; set `storage_url` to the one that is reached over https", answer
+        )
     same = (storage.scheme, storage.netloc) == (place.scheme, place.netloc)
     return storage, answer.headers["x-auth-token"], send if same else wire(storage)
 
@@ -161,8 +187,13 @@ def answered(operation: str) -> Iterator[None]:
     except (OSError, http.client.HTTPException) as error:
         raise WrongAnswer(operation, in_words(error), None) from error
     except ValueError:
-        # http.client's own words repeat the field that cannot be sent, which may be a key or a token.
-        raise WrongAnswer(operation, "not asked: its URL or a field of the request holds what HTTP cannot carry", None) from None
+        # http.client's own words repeat the field that cannot be sent, which may be a key or a
+        # token.
+        raise WrongAnswer(
+            operation,
+            "not asked: its URL or a field of the request holds what HTTP cannot carry",
+            None,
+        ) from None
 
 
 def in_words(error: Exception) -> str:

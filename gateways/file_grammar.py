@@ -1,12 +1,15 @@
-"""How configuration files of a kind are read, so that what differs between two of them can be pasted."""
+"""How configuration files of a kind are read, so that what differs between two of them can be
+pasted.
+"""
 
 from __future__ import annotations
 
 from typing import ClassVar, Literal
 
 Reading = Literal["line", "section", "container", "transparent", "end"]
-"""What a line is: one of a section or container; the beginning of a section, which ends where the next begins; the beginning of a
-container; that of one whose lines are meant for the container around it; or the end of a container.
+"""What a line is: one of a section or container; the beginning of a section, which ends where the
+next begins; the beginning of a container; that of one whose lines are meant for the container
+around it; or the end of a container.
 """
 
 
@@ -15,7 +18,10 @@ class FileGrammar:
 
     names: ClassVar[tuple[str, ...]] = ()
     """Names of the files, or what follows the `*` of one that begins with it: `*-server.conf`."""
-    where: ClassVar[str] = "Where: in place of the lines that begin with the same words. Its daemon reads the file when it starts."
+    where: ClassVar[str] = (
+        "Where: in place of the lines that begin with the same words. Its daemon reads the file "
+        "when it starts."
+    )
     """Tells people where a piece goes."""
     indent: ClassVar[str] = ""
     """Before lines, for each container or section around them."""
@@ -24,7 +30,9 @@ class FileGrammar:
 
     def is_of(self, name: str) -> bool:
         """Whether a file of this name is read so."""
-        return any(name.endswith(one[1:]) if one.startswith("*") else name == one for one in self.names)
+        return any(
+            name.endswith(one[1:]) if one.startswith("*") else name == one for one in self.names
+        )
 
     def reads(self, raw: str) -> Reading:
         """What a line that is not empty is, with the blanks before it."""

@@ -1,4 +1,6 @@
-"""What has to be pasted into configuration files to go from one configuration of a gateway to another."""
+"""What has to be pasted into configuration files to go from one configuration of a gateway to
+another.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,15 @@ _WIDE = 100
 _OTHER: Final = OtherGrammar()
 
 _Path = tuple[tuple[str, int], ...]
-"""Containers from the outermost on: the line that begins each, and its number among those that begin alike."""
+"""Containers from the outermost on: the line that begins each, and its number among those that
+begin alike.
+"""
 
 
 class FragmentPart(Record):
-    """What of one kind of file is to be otherwise, as a text that its program reads: lines, and comments that say where."""
+    """What of one kind of file is to be otherwise, as a text that its program reads: lines, and
+    comments that say where.
+    """
 
     name: str
     """What the file is called: `ceph.conf`, `proxy-server.conf`."""
@@ -47,12 +53,16 @@ class _Place:
     swaps: dict[_Swap, list[Rendered]] = field(default_factory=dict)
 
 
-def fragments(before: Sequence[Rendered], after: Sequence[Rendered], evidence: Sequence[str] = ()) -> tuple[FragmentPart, ...]:
-    """A piece for each name of file in which these configurations differ, in the order of `after`; none when they do not.
+def fragments(
+    before: Sequence[Rendered], after: Sequence[Rendered], evidence: Sequence[str] = ()
+) -> tuple[FragmentPart, ...]:
+    """A piece for each name of file in which these configurations differ, in the order of `after`;
+    none when they do not.
 
-    Only lines that differ are in it, each once under its section or container, with the line it comes in place of as a comment;
-    lines that go are comments. Files of the same name on several hosts, and numbered ones such as proxy-server-1.conf, are one
-    piece; what not all of them want says which do. `evidence` are lines of comment at the top. No line with a secret is told.
+    Only lines that differ are in it, each once under its section or container, with the line it
+    comes in place of as a comment; lines that go are comments. Files of the same name on several
+    hosts, and numbered ones such as proxy-server-1.conf, are one piece; what not all of them want
+    says which do. `evidence` are lines of comment at the top. No line with a secret is told.
     """
     known = {(one.host, one.path): one for one in before}
     wanted = {(one.host, one.path): one for one in after}
@@ -70,7 +80,9 @@ def fragments(before: Sequence[Rendered], after: Sequence[Rendered], evidence: S
         for path, swap in _swaps(_parsed(grammar, old), _parsed(grammar, new), grammar):
             places.setdefault(path, _Place()).swaps.setdefault(swap, []).append(one)
     return tuple(
-        FragmentPart(name=name, text=_text(name, places, sharing[name], evidence)) for name, places in files.items() if places
+        FragmentPart(name=name, text=_text(name, places, sharing[name], evidence))
+        for name, places in files.items()
+        if places
     )
 
 
@@ -86,7 +98,9 @@ def _grammar(name: str) -> FileGrammar:
 
 
 def _parsed(grammar: FileGrammar, text: str) -> dict[_Path, list[str]]:
-    """Lines by container, in the order in which containers begin, without comments and empty lines."""
+    """Lines by container, in the order in which containers begin, without comments and empty
+    lines.
+    """
     found: dict[_Path, list[str]] = {(): []}
     seen: Counter[tuple[_Path, str]] = Counter()
     stack: list[_Path] = [()]
@@ -116,7 +130,9 @@ def _parsed(grammar: FileGrammar, text: str) -> dict[_Path, list[str]]:
 
 
 def _swaps(
-    before: Mapping[_Path, Sequence[str]], after: Mapping[_Path, Sequence[str]], grammar: FileGrammar
+    before: Mapping[_Path, Sequence[str]],
+    after: Mapping[_Path, Sequence[str]],
+    grammar: FileGrammar,
 ) -> Iterator[tuple[_Path, _Swap]]:
     for path, lines in after.items():
         old = before.get(path, ())
@@ -142,7 +158,14 @@ def _text(name: str, places: Mapping[_Path, _Place], files: int, evidence: Seque
     lines += _wrapped(grammar.where)
     open_: _Path = ()
     for path in _ordered(places):
-        shared = next((number for number, pair in enumerate(zip(open_, path, strict=False)) if pair[0] != pair[1]), None)
+        shared = next(
+            (
+                number
+                for number, pair in enumerate(zip(open_, path, strict=False))
+                if pair[0] != pair[1]
+            ),
+            None,
+        )
         common = min(len(open_), len(path)) if shared is None else shared
         lines += _closed(open_, common, grammar)
         if len(path) <= 1:
@@ -156,10 +179,15 @@ def _text(name: str, places: Mapping[_Path, _Place], files: int, evidence: Seque
 
 
 def _ordered(places: Mapping[_Path, _Place]) -> list[_Path]:
-    """Each container followed by those within it; what is in none comes first. Otherwise as they are."""
+    """Each container followed by those within it; what is in none comes first.
+
+    Otherwise as they are.
+    """
     heads = list(dict.fromkeys(path[:depth] for path in places for depth in range(len(path) + 1)))
     number = {head: index for index, head in enumerate(heads)}
-    return sorted(places, key=lambda path: [number[path[: depth + 1]] for depth in range(len(path))])
+    return sorted(
+        places, key=lambda path: [number[path[: depth + 1]] for depth in range(len(path))]
+    )
 
 
 def _closed(path: _Path, depth: int, grammar: FileGrammar) -> list[str]:
@@ -175,7 +203,10 @@ def _told(place: _Place, grammar: FileGrammar, path: _Path, files: int) -> Itera
         yield f"{indent}# {note}"
     for swap, wanting in place.swaps.items():
         if len(wanting) < files:
-            yield f"{indent}# only {', '.join(dict.fromkeys(f'{one.host}:{one.path}' for one in wanting))}:"
+            yield (
+                f"{indent}# only "
+                f"{', '.join(dict.fromkeys(f'{one.host}:{one.path}' for one in wanting))}:"
+            )
         if swap.after is None:
             yield indent + _comment(f"remove: {swap.before}")
             continue

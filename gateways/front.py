@@ -1,7 +1,9 @@
-"""The Front seam: a program between clients and the daemons of a gateway, such as HAProxy or Apache; and how a layout names one.
+"""The Front seam: a program between clients and the daemons of a gateway, such as HAProxy or
+Apache; and how a layout names one.
 
-A layout places a front by its name in the registry (`place: {haproxy: balancer-1}`) and sets it by the same name (`settings:
-{haproxy: {...}}`). A store's records take every front that may be before it: `with_fronts` gives them a field for each.
+A layout places a front by its name in the registry (`place: {haproxy: balancer-1}`) and sets it by
+the same name (`settings: {haproxy: {...}}`). A store's records take every front that may be before
+it: `with_fronts` gives them a field for each.
 """
 
 from __future__ import annotations
@@ -80,19 +82,31 @@ class Front(ABC):
 
     @abstractmethod
     def files(self, address: str, backends: Sequence[Backend]) -> Mapping[str, str]:
-        """Its configuration files by path, for a front that listens on `address`. Nothing in them is secret."""
+        """Its configuration files by path, for a front that listens on `address`.
+
+        Nothing in them is secret.
+        """
 
     @abstractmethod
     def check(self, host: Host) -> None:
-        """Have its own program check the files, which are on the host. Raises UsageError in its words, with "did you mean"."""
+        """Have its own program check the files, which are on the host.
+
+        Raises UsageError in its words, with "did you mean".
+        """
 
     @abstractmethod
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
-        """What is to be started, in an order in which it may be, when the backends answer. The last one has the front's port."""
+        """What is to be started, in an order in which it may be, when the backends answer.
+
+        The last one has the front's port.
+        """
 
     @abstractmethod
     def facts(self, host: Host) -> dict[str, str]:
-        """What decides results, in words: version, settings as they run. Which path is weighed is named here."""
+        """What decides results, in words: version, settings as they run.
+
+        Which path is weighed is named here.
+        """
 
     @abstractmethod
     def probes(self, host: Host) -> tuple[Probe, ...]:
@@ -100,14 +114,18 @@ class Front(ABC):
 
     @abstractmethod
     def await_backends(self, host: Host) -> None:
-        """Return when a front that runs sends requests to all of its backends, which answer. Raises ServiceFailed.
+        """Return when a front that runs sends requests to all of its backends, which answer. Raises
+        ServiceFailed.
 
-        For after it or they were started anew while clients know its address: a request may come at once then.
+        For after it or they were started anew while clients know its address: a request may come at
+        once then.
         """
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """What a setting needs to count, by its dotted key below the front's own settings; its port is what clients know."""
+        """What a setting needs to count, by its dotted key below the front's own settings; its port
+        is what clients know.
+        """
         return "cluster" if key == "port" else "restart"
 
     def reloads(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
@@ -115,12 +133,15 @@ class Front(ABC):
         return False
 
     def reload(self, host: Host) -> str:
-        """Have it read its files again while it serves, and nothing of before left over; returns in words what was seen.
+        """Have it read its files again while it serves, and nothing of before left over; returns in
+        words what was seen.
 
-        Empty when it took the files, but is not as it would be had it been started with them, such as with fewer processes: it must
-        then be started anew, since what is weighed would not be the setting.
+        Empty when it took the files, but is not as it would be had it been started with them, such
+        as with fewer processes: it must then be started anew, since what is weighed would not be
+        the setting.
 
-        Raises UsageError when it is none that can, CommandFailed or ServiceFailed when it did not take the files.
+        Raises UsageError when it is none that can, CommandFailed or ServiceFailed when it did not
+        take the files.
         """
         raise UsageError(f"{type(self).__name__} reads its files only when it starts")
 
@@ -128,14 +149,19 @@ class Front(ABC):
 FRONTS: Registry[type[Front]] = Registry(
     "weighbridge.fronts",
     "front",
-    own={"haproxy": "weighbridge.gateways.haproxy.haproxy:Haproxy", "apache": "weighbridge.gateways.apache.apache:Apache"},
+    own={
+        "haproxy": "weighbridge.gateways.haproxy.haproxy:Haproxy",
+        "apache": "weighbridge.gateways.apache.apache:Apache",
+    },
 )
 """Every front by the name layouts use."""
 
 
 def fronts_before(store: str) -> Mapping[str, type[Front]]:
     """Those that may be before a kind of gateway, by name."""
-    return {name: front for name, front in FRONTS.items() if not front.stores or store in front.stores}
+    return {
+        name: front for name, front in FRONTS.items() if not front.stores or store in front.stores
+    }
 
 
 def packages_before(store: str) -> tuple[str, ...]:
@@ -144,7 +170,10 @@ def packages_before(store: str) -> tuple[str, ...]:
 
 
 class FrontedPlacement(Record):
-    """The `place` of a layout that may name a host for one of the fronts. Made whole by `with_fronts`."""
+    """The `place` of a layout that may name a host for one of the fronts.
+
+    Made whole by `with_fronts`.
+    """
 
     fronts: ClassVar[tuple[str, ...]] = ()
 
@@ -152,7 +181,10 @@ class FrontedPlacement(Record):
     def _one_front(self) -> FrontedPlacement:
         placed = [name for name in self.fronts if getattr(self, name) is not None]
         if len(placed) > 1:
-            raise ValueError(f"{' and '.join(placed)} are both placed: one of them is the front that clients find")
+            raise ValueError(
+                f"{' and '.join(placed)} are both placed: one of them is the front that clients "
+                "find"
+            )
         return self
 
     @property
@@ -182,15 +214,30 @@ Fronted = TypeVar("Fronted", bound=FrontedPlacement | FrontedSettings)
 
 
 def with_fronts(store: str) -> Callable[[type[Fronted]], type[Fronted]]:
-    """Decorates the placement or the settings of a kind of gateway: the record has a field for each front before it as well."""
+    """Decorates the placement or the settings of a kind of gateway: the record has a field for each
+    front before it as well.
+    """
 
     def made(record: type[Fronted]) -> type[Fronted]:
         fields: dict[str, Any] = {}
         for name, front in fronts_before(store).items():
             if name in record.model_fields:
-                raise UsageError(f"the front {name!r} is called as something of the gateway {store!r} is: rename it")
-            fields[name] = (str | None, None) if issubclass(record, FrontedPlacement) else (front.Settings, front.Settings())
-        whole = create_model(record.__name__, __base__=record, __module__=record.__module__, __doc__=record.__doc__, **fields)
+                raise UsageError(
+                    f"the front {name!r} is called as something of the gateway {store!r} is: "
+                    "rename it"
+                )
+            fields[name] = (
+                (str | None, None)
+                if issubclass(record, FrontedPlacement)
+                else (front.Settings, front.Settings())
+            )
+        whole = create_model(
+            record.__name__,
+            __base__=record,
+            __module__=record.__module__,
+            __doc__=record.__doc__,
+            **fields,
+        )
         whole.fronts = tuple(fields)
         return whole
 
@@ -203,21 +250,34 @@ def front_of(place: FrontedPlacement, settings: FrontedSettings, behind: Behind)
     return None if name is None else FRONTS[name](settings.of_front(name), behind)
 
 
-def refuse_unfit(place: FrontedPlacement, settings: FrontedSettings, daemons: int, what: str) -> None:
-    """Raise ValueError where several daemons, `what` in the plural, have no front before them, or a front that is set no host."""
+def refuse_unfit(
+    place: FrontedPlacement, settings: FrontedSettings, daemons: int, what: str
+) -> None:
+    """Raise ValueError where several daemons, `what` in the plural, have no front before them, or a
+    front that is set no host.
+    """
     if daemons > 1 and place.front is None:
-        raise ValueError(f"{daemons} {what} need a front, {' or '.join(place.fronts)}: clients know one address")
+        raise ValueError(
+            f"{daemons} {what} need a front, {' or '.join(place.fronts)}: clients know one address"
+        )
     for name in settings.fronts:
         if name in settings.model_fields_set and name != place.front_name:
             raise ValueError(f"settings of {name} are given, but place names no host for it")
 
 
-def refuse_shared_ports(place: FrontedPlacement, front: Front | None, wanted: Iterable[tuple[str, int, str]]) -> None:
-    """Raise ValueError where two want the same port of a host; `wanted` are host, port and who, those of the front come last."""
+def refuse_shared_ports(
+    place: FrontedPlacement, front: Front | None, wanted: Iterable[tuple[str, int, str]]
+) -> None:
+    """Raise ValueError where two want the same port of a host; `wanted` are host, port and who,
+    those of the front come last.
+    """
     taken: dict[tuple[str, int], str] = {}
     own: list[tuple[str, int, str]] = []
     if front is not None and place.front is not None and place.front_name is not None:
-        own = [(place.front, port, who) for port, who in ((front.port, place.front_name), *front.further_ports())]
+        own = [
+            (place.front, port, who)
+            for port, who in ((front.port, place.front_name), *front.further_ports())
+        ]
     for host, port, who in (*wanted, *own):
         if (host, port) in taken:
             raise ValueError(f"{host}: port {port} of {who} is taken by {taken[host, port]}")

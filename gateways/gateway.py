@@ -1,4 +1,6 @@
-"""The Gateway seam: what a kind of gateway needs, how it comes up on hosts, and what stands then."""
+"""The Gateway seam: what a kind of gateway needs, how it comes up on hosts, and what stands
+then.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ Tier = Literal["gateway", "storage", "shared"]
 
 
 class Site(Protocol):
-    """Where a host is, as far as configuration files want to know it: a Host, or one that is yet to be."""
+    """Where a host is, as far as configuration files want to know it: a Host, or one that is yet to
+    be.
+    """
 
     @property
     def name(self) -> str:
@@ -44,15 +48,17 @@ class Site(Protocol):
 
 
 class RootImage(Record):
-    """A root image that hosts of a release run on: a Debian suite and packages; `options` go to mmdebstrap as they are."""
+    """A root image that hosts of a release run on: a Debian suite and packages; `options` go to
+    mmdebstrap as they are.
+    """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
     suite: str
     packages: tuple[str, ...]
     options: tuple[str, ...] = ()
     told_by: tuple[str, ...] = ()
-    """Packages whose version tells of which release a real host is: Debian's names, then others'. The release is what follows the
-    first dash of `name`; empty: there is none to see."""
+    """Packages whose version tells of which release a real host is: Debian's names, then others'.
+    The release is what follows the first dash of `name`; empty: there is none to see."""
 
 
 class HostNeed(Record):
@@ -61,7 +67,9 @@ class HostNeed(Record):
     roles: tuple[str, ...]
     disks: Annotated[int, Field(ge=0)] = 0
     memory_bytes: Annotated[int, Field(ge=0)] = 0
-    """What its daemons are told they may take: a host with less would end them in the middle of a step."""
+    """What its daemons are told they may take: a host with less would end them in the middle of a
+    step.
+    """
     tier: Tier = "gateway"
 
 
@@ -75,8 +83,8 @@ class Rendered(Record):
 
 @dataclass(frozen=True)
 class CephBelow:
-    """The Ceph cluster below a gateway, as its own benches want it. `host` has ceph.conf, the keys of an administrator and
-    Ceph's programs, and no daemon of the store; `mon` is where the mon is.
+    """The Ceph cluster below a gateway, as its own benches want it. `host` has ceph.conf, the keys
+    of an administrator and Ceph's programs, and no daemon of the store; `mon` is where the mon is.
     """
 
     host: Host
@@ -99,7 +107,10 @@ class ObjectServer:
 
 @dataclass(frozen=True)
 class SwiftBelow:
-    """The object servers below a Swift proxy. `ring` is the number of a disk for each replica (row) of each partition."""
+    """The object servers below a Swift proxy.
+
+    `ring` is the number of a disk for each replica (row) of each partition.
+    """
 
     servers: tuple[ObjectServer, ...]
     ring: tuple[tuple[int, ...], ...]
@@ -113,7 +124,10 @@ class SwiftBelow:
 
 @dataclass(frozen=True)
 class Below:
-    """What a gateway stands on, so far as it can be measured without it. `gateway`: one of its daemons, behind its front."""
+    """What a gateway stands on, so far as it can be measured without it.
+
+    `gateway`: one of its daemons, behind its front.
+    """
 
     gateway: tuple[Endpoint, ...] = ()
     ceph: CephBelow | None = None
@@ -122,7 +136,9 @@ class Below:
 
 @dataclass(frozen=True)
 class Room:
-    """What the disks of a store hold and have left, in bytes of theirs: each byte of an object takes one for each replica."""
+    """What the disks of a store hold and have left, in bytes of theirs: each byte of an object
+    takes one for each replica.
+    """
 
     bytes: int
     free_bytes: int
@@ -134,33 +150,45 @@ class Standing(ABC):
 
     endpoints: tuple[Endpoint, ...]
     facts: Mapping[str, str]
-    """What decides results, in words: versions, replicas, acknowledgement rule, pipeline as it runs, tcp_nodelay ..."""
+    """What decides results, in words: versions, replicas, acknowledgement rule, pipeline as it
+    runs, tcp_nodelay ...
+    """
     rendered: tuple[Rendered, ...]
     profile_remark: str = ""
     """What has to be known of a profile of its daemons."""
     uneven: tuple[str, ...] = ()
-    """Why its storage hosts do not share the reads as they should, a sentence each; what is read from it is provisional then."""
+    """Why its storage hosts do not share the reads as they should, a sentence each; what is read
+    from it is provisional then.
+    """
 
     @abstractmethod
     def settle(self) -> tuple[str, ...]:
-        """Bring deferred work of the last step to its end (RGW's garbage collection ...); returns in words what was done."""
+        """Bring deferred work of the last step to its end (RGW's garbage collection ...); returns
+        in words what was done.
+        """
 
     @abstractmethod
     def drop_caches(self) -> tuple[str, ...]:
-        """Drop every cache of the gateway itself (OSD, RGW, memcached ...), not the kernel's; returns in words what was dropped."""
+        """Drop every cache of the gateway itself (OSD, RGW, memcached ...), not the kernel's;
+        returns in words what was dropped.
+        """
 
     @abstractmethod
     def check(self) -> None:
         """Raise ServiceFailed when a service of the gateway has died."""
 
     def check_room(self) -> None:  # noqa: B027 - most have nothing to tell: they answer what they cannot keep with an error
-        """Raise ServiceFailed when it answers nothing any more for want of room. Asked only where requests were not answered."""
+        """Raise ServiceFailed when it answers nothing any more for want of room.
+
+        Asked only where requests were not answered.
+        """
 
     def clear(self, buckets: Sequence[str]) -> tuple[str, ...]:
-        """Delete these buckets with all that is in them, where the gateway outlives its deployment; returns in words what was.
+        """Delete these buckets with all that is in them, where the gateway outlives its deployment;
+        returns in words what was.
 
-        A bucket that is not there is fine. Raises TargetError that names each bucket that is left, or may be. Gateways that are
-        taken away with their deployment have nothing to clear.
+        A bucket that is not there is fine. Raises TargetError that names each bucket that is left,
+        or may be. Gateways that are taken away with their deployment have nothing to clear.
         """
         return ()
 
@@ -173,25 +201,34 @@ class Standing(ABC):
         return None
 
     def probes(self) -> tuple[Probe, ...]:
-        """Programs on its hosts that tell every second what its daemons count of themselves; none where it has nothing to tell."""
+        """Programs on its hosts that tell every second what its daemons count of themselves; none
+        where it has nothing to tell.
+        """
         return ()
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
-        """Raise UsageError where `change` would refuse this, and touch nothing: running daemons are asked what they take."""
+        """Raise UsageError where `change` would refuse this, and touch nothing: running daemons are
+        asked what they take.
+        """
         return  # where nobody asks, `change` itself tells
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
-        """Have what stands run as `gateway` says: the same kind, release and placement, with other settings.
+        """Have what stands run as `gateway` says: the same kind, release and placement, with other
+        settings.
 
-        `scope` is the least that is started anew, `nothing`, `reload` or `restart` (of `buckets` this is the daemons' part, and
-        buckets are the caller's); daemons whose configuration stays the same are left alone. Returns in words what was done.
-        When it returns, the daemons answer, run with the settings as they say themselves, and `facts`, `rendered` and `probes`
+        `scope` is the least that is started anew, `nothing`, `reload` or `restart` (of `buckets`
+        this is the daemons' part, and buckets are the caller's); daemons whose configuration stays
+        the same are left alone. Returns in words what was done. When it returns, the daemons
+        answer, run with the settings as they say themselves, and `facts`, `rendered` and `probes`
         are theirs.
 
-        Raises UsageError when it cannot be done in this scope; ServiceFailed, CommandFailed or VerificationFailed when
-        something does not come up with these settings: it can then be changed back, or on.
+        Raises UsageError when it cannot be done in this scope; ServiceFailed, CommandFailed or
+        VerificationFailed when something does not come up with these settings: it can then be
+        changed back, or on.
         """
-        raise UsageError(f"nothing of this gateway can be changed while it stands, as {scope} would")
+        raise UsageError(
+            f"nothing of this gateway can be changed while it stands, as {scope} would"
+        )
 
 
 class Gateway(ABC):
@@ -199,7 +236,9 @@ class Gateway(ABC):
 
     kind: ClassVar[str]
     already_runs: ClassVar[bool] = False
-    """Whether it runs without this suite: nothing is stood up or taken away, and its credentials are the user's own."""
+    """Whether it runs without this suite: nothing is stood up or taken away, and its credentials
+    are the user's own.
+    """
     releases: ClassVar[Mapping[str, RootImage]]
     """Root image by name of release."""
     Placement: ClassVar[type[Record]]
@@ -211,7 +250,9 @@ class Gateway(ABC):
     release: str
     """Name of the release, one of `releases`."""
     cluster: Record | None = None
-    """All that a deployment of it is, as the layout plans it, where it can be changed while it runs; its class tells the kind."""
+    """All that a deployment of it is, as the layout plans it, where it can be changed while it
+    runs; its class tells the kind.
+    """
 
     @abstractmethod
     def __init__(self, release: str, place: Record, settings: Record) -> None:
@@ -223,20 +264,26 @@ class Gateway(ABC):
 
     @abstractmethod
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        """Every configuration file that `bring_up` would write to hosts at these places, with `***` for secrets; starts nothing."""
+        """Every configuration file that `bring_up` would write to hosts at these places, with `***`
+        for secrets; starts nothing.
+        """
 
     @abstractmethod
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
-        """Have the gateway's own programs check what `render` gives, on hosts that run nothing yet; no daemon is started.
+        """Have the gateway's own programs check what `render` gives, on hosts that run nothing yet;
+        no daemon is started.
 
-        Raises UsageError with every option that they do not know, each with the closest ones that they do.
+        Raises UsageError with every option that they do not know, each with the closest ones that
+        they do.
         """
 
     @abstractmethod
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
-        """Stand the gateway up and verify PUT, GET, HEAD, DELETE over each of its APIs from `client`.
+        """Stand the gateway up and verify PUT, GET, HEAD, DELETE over each of its APIs from
+        `client`.
 
-        Raises ServiceFailed, CommandFailed or VerificationFailed; what was started is ended by deleting the hosts.
+        Raises ServiceFailed, CommandFailed or VerificationFailed; what was started is ended by
+        deleting the hosts.
         """
 
     @abstractmethod
@@ -245,8 +292,9 @@ class Gateway(ABC):
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """The least that must be started anew for a setting to count, by its dotted key below `settings`, as far as its kind
-        knows; `cluster` is always enough. What a release's daemons take while they run (`nothing`) they are asked when it is done.
+        """The least that must be started anew for a setting to count, by its dotted key below
+        `settings`, as far as its kind knows; `cluster` is always enough. What a release's daemons
+        take while they run (`nothing`) they are asked when it is done.
         """
         return "cluster"
 

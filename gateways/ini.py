@@ -17,7 +17,10 @@ def render(sections: Sections, *, head: Mapping[str, Value] | None = None) -> st
     Raises ValueError on what would be read as something else (see gateways.config_text).
     """
     parts = [_lines(head)] if head else []
-    parts += [f"[{config_text.section_name(name)}]\n{_lines(options)}" for name, options in sections.items()]
+    parts += [
+        f"[{config_text.section_name(name)}]\n{_lines(options)}"
+        for name, options in sections.items()
+    ]
     return "\n".join(parts)
 
 
@@ -32,7 +35,9 @@ def merge(*layers: Sections) -> dict[str, dict[str, Value]]:
 
 def mask(text: str, secrets: Sequence[str]) -> str:
     """The text with every secret replaced by `***`."""
-    return re.sub("|".join(re.escape(secret) for secret in secrets), "***", text) if secrets else text
+    return (
+        re.sub("|".join(re.escape(secret) for secret in secrets), "***", text) if secrets else text
+    )
 
 
 def word(value: Value) -> str:
@@ -41,5 +46,8 @@ def word(value: Value) -> str:
 
 
 def _lines(options: Mapping[str, Value]) -> str:
-    lines = ((config_text.option_key(name), config_text.option_value(value)) for name, value in options.items())
+    lines = (
+        (config_text.option_key(name), config_text.option_value(value))
+        for name, value in options.items()
+    )
     return "".join(f"{name} = {word(value)}\n" for name, value in lines)

@@ -1,12 +1,13 @@
 """Waiting until services answer on their ports, seen from the client host.
 
-A port is asked, never a pid alone: radosgw with an unknown front end stays up and answers nowhere. While ports are
-waited for, their daemons are watched, so that one that died is reported at once and not at the deadline.
+A port is asked, never a pid alone: radosgw with an unknown front end stays up and answers nowhere.
+While ports are waited for, their daemons are watched, so that one that died is reported at once and
+not at the deadline.
 
-As a program (`python -m weighbridge.gateways.ports`, on the client host): reads the line `{"ports": [[address, port],
-...], "deadline_s": s}`
-from stdin, prints the index of each port that has accepted a connection as a line of its own, and ends with 0 when all
-have, with 1 at the deadline or when stdin ends.
+As a program (`python -m weighbridge.gateways.ports`, on the client host): reads the line `{"ports":
+[[address, port], ...], "deadline_s": s}` from stdin, prints the index of each port that has
+accepted a connection as a line of its own, and ends with 0 when all have, with 1 at the deadline or
+when stdin ends.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ if TYPE_CHECKING:
     from weighbridge.gateways.gateway import Say
 
 DEADLINE_S = 180.0
-"""How long a port may take. Generous: Swift's servers took 5 s on an idle machine and 32 s on a busy one."""
+"""How long a port may take.
+
+Generous: Swift's servers took 5 s on an idle machine and 32 s on a busy one.
+"""
 
 _CONNECT_TIMEOUT_S = 1.0
 _PAUSE_S = 0.05
@@ -40,13 +44,18 @@ _WATCH_S = 0.5
 _SAY_S = 10.0
 
 
-def await_ports(client: Host, daemons: Sequence[Daemon], say: Say, *, deadline_s: float = DEADLINE_S) -> None:
+def await_ports(
+    client: Host, daemons: Sequence[Daemon], say: Say, *, deadline_s: float = DEADLINE_S
+) -> None:
     """Return when the port of every daemon accepts connections from `client`.
 
     Raises ServiceFailed when one of them died, or when a port does not answer within `deadline_s`.
     """
     waiting = {index: daemon for index, daemon in enumerate(daemons) if daemon.port is not None}
-    order = {"ports": [[daemon.host.address, daemon.port] for daemon in waiting.values()], "deadline_s": deadline_s}
+    order = {
+        "ports": [[daemon.host.address, daemon.port] for daemon in waiting.values()],
+        "deadline_s": deadline_s,
+    }
     names = list(waiting)
     deadline = time.monotonic() + deadline_s
     said = time.monotonic()
@@ -67,14 +76,20 @@ def await_ports(client: Host, daemons: Sequence[Daemon], say: Say, *, deadline_s
                     daemon.check()
                 if time.monotonic() - said > _SAY_S:
                     said = time.monotonic()
-                    say(f"waiting for {len(waiting)} of {len(names)} ports, such as that of {next(iter(waiting.values()))}")
+                    say(
+                        f"waiting for {len(waiting)} of {len(names)} ports, such as that of "
+                        f"{next(iter(waiting.values()))}"
+                    )
                 if time.monotonic() > deadline + 10:
                     break
     # All are looked at once more: what answers on the port of one that died is somebody else.
     for daemon in daemons:
         daemon.check()
     for daemon in waiting.values():
-        raise daemon.failed(f"port {daemon.port} did not answer within {deadline_s:g} s, though the process is there")
+        raise daemon.failed(
+            f"port {daemon.port} did not answer within {deadline_s:g} s, though the process is "
+            "there"
+        )
 
 
 @contextlib.contextmanager
@@ -91,8 +106,12 @@ def _running(client: Host, errors: Path, order: str) -> Iterator[Piped]:
         program.end(process)
 
 
-def ask(ports: Sequence[tuple[str, int]], deadline_s: float, pause: Callable[[], bool]) -> Iterator[int]:
-    """Index of each port in the order in which they answer; ends at the deadline, when `pause` says so, or with the last."""
+def ask(
+    ports: Sequence[tuple[str, int]], deadline_s: float, pause: Callable[[], bool]
+) -> Iterator[int]:
+    """Index of each port in the order in which they answer; ends at the deadline, when `pause` says
+    so, or with the last.
+    """
     waiting = dict(enumerate(ports))
     deadline = time.monotonic() + deadline_s
     while waiting and time.monotonic() < deadline:
@@ -113,7 +132,11 @@ def main() -> int:
     order = json.loads(sys.stdin.readline())
     ports = [(str(address), int(port)) for address, port in order["ports"]]
     answered = 0
-    for index in ask(ports, float(order["deadline_s"]), lambda: bool(select.select([sys.stdin], [], [], _PAUSE_S)[0])):
+    for index in ask(
+        ports,
+        float(order["deadline_s"]),
+        lambda: bool(select.select([sys.stdin], [], [], _PAUSE_S)[0]),
+    ):
         answered += 1
         sys.stdout.write(f"{index}\n")
         sys.stdout.flush()

@@ -13,9 +13,10 @@ from weighbridge.common.host import Host
 class Probe:
     """What is to be run on which host while a step is measured.
 
-    The program prints a line of JSON at once and then one every second, until its stdin ends: a flat object of numbers by
-    name, such as `{"qlen": 3, "req": 12345}`. Names of counters that only grow end with nothing; what they grew by in a
-    second is for the reader to find. A line it cannot fill (its daemon is busy) it leaves out; its own errors go to stderr.
+    The program prints a line of JSON at once and then one every second, until its stdin ends: a
+    flat object of numbers by name, such as `{"qlen": 3, "req": 12345}`. Names of counters that only
+    grow end with nothing; what they grew by in a second is for the reader to find. A line it cannot
+    fill (its daemon is busy) it leaves out; its own errors go to stderr.
     """
 
     host: Host

@@ -1,4 +1,6 @@
-"""Small programs of this suite: those the client host runs from here, and those that are put on hosts to run there."""
+"""Small programs of this suite: those the client host runs from here, and those that are put on
+hosts to run there.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ _IMPORT: Final = re.compile(r"^from (weighbridge\.[a-z_.]+) import ", re.MULTILI
 
 
 def ship(host: Host, module: str) -> tuple[str, ...]:
-    """Put `module` on a host with all that it imports of this suite; returns the command that runs it with the host's own Python.
+    """Put `module` on a host with all that it imports of this suite; returns the command that runs
+    it with the host's own Python.
 
     Such modules use nothing but what the host's image has, and are good for Python 3.9.
     """
@@ -46,12 +49,16 @@ def _with_imports(module: str) -> dict[str, str]:
 
 
 def _archive(module: str, texts: Mapping[str, str]) -> bytes:
-    """An archive that Python runs as a program (PEP 441); its packages are empty but for the modules wanted."""
+    """An archive that Python runs as a program (PEP 441); its packages are empty but for the
+    modules wanted.
+    """
     files = {"__main__.py": texts[module]}
     for name, text in texts.items():
         if name != module:
             parts = name.split(".")
-            files |= {f"{'/'.join(parts[:depth])}/__init__.py": "" for depth in range(1, len(parts))}
+            files |= {
+                f"{'/'.join(parts[:depth])}/__init__.py": "" for depth in range(1, len(parts))
+            }
             files[f"{'/'.join(parts)}.py"] = text
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
@@ -63,7 +70,8 @@ def _archive(module: str, texts: Mapping[str, str]) -> bytes:
 def end(process: Piped, *, within_s: float = 5.0) -> None:
     """End a program that ends when its stdin does; it is killed when it has not within `within_s`.
 
-    Closing comes first: what a host runs for us may be behind a program (runc, ssh) whose killing it would not notice.
+    Closing comes first: what a host runs for us may be behind a program (runc, ssh) whose killing
+    it would not notice.
     """
     if process.stdin is not None:
         with contextlib.suppress(BrokenPipeError):  # it ended before it had read all

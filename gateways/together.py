@@ -13,7 +13,10 @@ THREADS = 8
 
 
 def together(calls: Sequence[Callable[[], Result]]) -> list[Result]:
-    """Results of all calls, in their order. When some fail, all are waited for and the first one's error is raised."""
+    """Results of all calls, in their order.
+
+    When some fail, all are waited for and the first one's error is raised.
+    """
     if len(calls) < 2:
         return [call() for call in calls]
     with ThreadPoolExecutor(min(THREADS, len(calls))) as pool:

@@ -1,12 +1,13 @@
-"""A verified PUT, HEAD, GET, LIST, DELETE over each API of a gateway, from the client host, before anything is measured.
+"""A verified PUT, HEAD, GET, LIST, DELETE over each API of a gateway, from the client host, before
+anything is measured.
 
-64 KiB of random bytes are written and read back byte for byte; lengths and ETags must agree, the bucket's list must have
-the object's name, a deleted object must be gone, and the bucket is removed again.
+64 KiB of random bytes are written and read back byte for byte; lengths and ETags must agree, the
+bucket's list must have the object's name, a deleted object must be gone, and the bucket is removed
+again.
 
-As a program (`python -m weighbridge.gateways.verify`, on the client host): reads `{"endpoints": [...],
-"stores_bodies": bool, "bucket": name,
-"told_within_s": s}` from stdin and prints one JSON line, `{"checks": [...]}` with the milliseconds of each operation, or
-`{"failed": {...}}`.
+As a program (`python -m weighbridge.gateways.verify`, on the client host): reads `{"endpoints":
+[...], "stores_bodies": bool, "bucket": name, "told_within_s": s}` from stdin and prints one JSON
+line, `{"checks": [...]}` with the milliseconds of each operation, or `{"failed": {...}}`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,15 @@ from typing import TYPE_CHECKING, Any
 
 from weighbridge.common import plain_xml
 from weighbridge.common.errors import VerificationFailed
-from weighbridge.gateways.exchange import TIMEOUT_S, Exchange, HttpAnswer, WrongAnswer, answered, exchanging, expect
+from weighbridge.gateways.exchange import (
+    TIMEOUT_S,
+    Exchange,
+    HttpAnswer,
+    WrongAnswer,
+    answered,
+    exchanging,
+    expect,
+)
 
 if TYPE_CHECKING:
     from weighbridge.common.endpoint import Endpoint
@@ -31,14 +40,19 @@ if TYPE_CHECKING:
 
 SIZE_BYTES = 65536
 TOLD_WITHIN_S = 20.0
-"""How long a container may take to hear of its objects: Swift tells it a little later than the client."""
+"""How long a container may take to hear of its objects:
+
+Swift tells it a little later than the client.
+"""
 _OPERATIONS = 9
 _HEAD_OF_BODY = 300
 _PAUSE_S = 0.05
 
 
 class RoundFailed(VerificationFailed):
-    """The round of operations failed over `api` at `operation`, with `status` when there was an answer."""
+    """The round of operations failed over `api` at `operation`, with `status` when there was an
+    answer.
+    """
 
     def __init__(self, message: str, *, api: str, operation: str, status: int | None) -> None:
         super().__init__(message)
@@ -50,7 +64,9 @@ class RoundFailed(VerificationFailed):
     def nothing_made(self) -> bool:
         """Whether no bucket can have been left."""
         refused = self.status is not None and self.status < http.client.INTERNAL_SERVER_ERROR
-        return self.operation in {"connect", "auth"} or (self.operation == "make bucket" and refused)
+        return self.operation in {"connect", "auth"} or (
+            self.operation == "make bucket" and refused
+        )
 
 
 @dataclass(frozen=True)
@@ -71,12 +87,14 @@ def verify(
     bucket: str | None = None,
     told_within_s: float = TOLD_WITHIN_S,
 ) -> tuple[OperationCheck, ...]:
-    """Write, read, list and delete over every endpoint from `client`; returns what was checked, in order.
+    """Write, read, list and delete over every endpoint from `client`; returns what was checked, in
+    order.
 
-    With `stores_bodies` False (the null target) a read is checked by its length alone. `bucket` is made and deleted again over
-    each endpoint; None: one with a name of chance. What fails leaves it there. `told_within_s` is how long a bucket may take to
-    hear of its objects.
-    Raises RoundFailed with API, operation, status and the start of the body; CommandFailed when the program itself fails.
+    With `stores_bodies` False (the null target) a read is checked by its length alone. `bucket` is
+    made and deleted again over each endpoint; None: one with a name of chance. What fails leaves it
+    there. `told_within_s` is how long a bucket may take to hear of its objects. Raises RoundFailed
+    with API, operation, status and the start of the body; CommandFailed when the program itself
+    fails.
     """
     from weighbridge.gateways import entrusted  # noqa: PLC0415 - the program on the client host has no use for it, and starts fast
 
@@ -86,7 +104,11 @@ def verify(
         "told_within_s": told_within_s,
     }
     timeout_s = TIMEOUT_S * _OPERATIONS * len(endpoints)
-    answer = json.loads(entrusted.answer_of(client, "weighbridge.gateways.verify", endpoints, order, timeout_s=timeout_s))
+    answer = json.loads(
+        entrusted.answer_of(
+            client, "weighbridge.gateways.verify", endpoints, order, timeout_s=timeout_s
+        )
+    )
     if "failed" in answer:
         failed = answer["failed"]
         message = f"{failed['api']} {failed['operation']} at {failed['url']}: {failed['what']}"
@@ -94,19 +116,29 @@ def verify(
             message += f" (status {failed['status']})"
         where = {"api": failed["api"], "operation": failed["operation"], "status": failed["status"]}
         # Some of it is a server's own words, which may repeat what it was sent.
-        raise RoundFailed(entrusted.without_secrets(f"{message}\n{failed['body']}".rstrip(), endpoints), **where)
+        raise RoundFailed(
+            entrusted.without_secrets(f"{message}\n{failed['body']}".rstrip(), endpoints), **where
+        )
     return tuple(OperationCheck(**check) for check in answer["checks"])
 
 
-def tour(exchange: Exchange, body: bytes, order: Mapping[str, Any], endpoint: Mapping[str, Any]) -> list[tuple[str, int, float]]:
-    """The round of operations on one bucket of one API: (operation, status, ms) of each. Raises WrongAnswer."""
+def tour(
+    exchange: Exchange, body: bytes, order: Mapping[str, Any], endpoint: Mapping[str, Any]
+) -> list[tuple[str, int, float]]:
+    """The round of operations on one bucket of one API:
+
+    (operation, status, ms) of each. Raises WrongAnswer.
+    """
     done = []
     api, bucket, patience_s = endpoint["api"], order["bucket"], order["told_within_s"]
     name = f"/{bucket}/check"
 
-    def ask(operation: str, method: str, path: str, wanted: Sequence[int], content: bytes = b"") -> HttpAnswer:
+    def ask(
+        operation: str, method: str, path: str, wanted: Sequence[int], content: bytes = b""
+    ) -> HttpAnswer:
         started = time.monotonic()
-        # http.client only writes a length for methods it expects a body of; an empty PUT needs one too.
+        # http.client only writes a length for methods it expects a body of; an empty PUT needs one
+        # too.
         headers = {"Content-Length": str(len(content))} if method == "PUT" else {}
         with answered(operation):
             answer = exchange(method, path, content, headers)
@@ -121,9 +153,13 @@ def tour(exchange: Exchange, body: bytes, order: Mapping[str, Any], endpoint: Ma
     _agree(body, written, headed, read, stores_bodies=order["stores_bodies"])
     query = "list-type=2&prefix=check" if api == "s3" else "format=json&prefix=check"
     deadline = time.monotonic() + patience_s
-    while (names := listed(answer := ask("LIST", "GET", f"/{bucket}?{query}", (200, 204)), api)) != ["check"]:
+    while (
+        names := listed(answer := ask("LIST", "GET", f"/{bucket}?{query}", (200, 204)), api)
+    ) != ["check"]:
         if time.monotonic() > deadline:
-            raise WrongAnswer("LIST", f"the names {names}, one object named 'check' was written", answer)
+            raise WrongAnswer(
+                "LIST", f"the names {names}, one object named 'check' was written", answer
+            )
         done.pop()
         time.sleep(_PAUSE_S)
     ask("DELETE", "DELETE", name, (200, 204))
@@ -134,7 +170,11 @@ def tour(exchange: Exchange, body: bytes, order: Mapping[str, Any], endpoint: Ma
             ask("delete bucket", "DELETE", f"/{bucket}", (200, 204))
         except WrongAnswer as wrong:
             # Its container has not heard of the object's end: 409 until then.
-            if wrong.answer is None or wrong.answer.status != http.client.CONFLICT or time.monotonic() > deadline:
+            if (
+                wrong.answer is None
+                or wrong.answer.status != http.client.CONFLICT
+                or time.monotonic() > deadline
+            ):
                 raise
             time.sleep(_PAUSE_S)
         else:
@@ -142,7 +182,9 @@ def tour(exchange: Exchange, body: bytes, order: Mapping[str, Any], endpoint: Ma
 
 
 def _location(endpoint: Mapping[str, Any]) -> bytes:
-    """What says in which region a bucket is made; us-east-1 must not be said (CreateBucket in the API reference of S3)."""
+    """What says in which region a bucket is made; us-east-1 must not be said (CreateBucket in the
+    API reference of S3).
+    """
     if endpoint["api"] != "s3" or endpoint["region"] == "us-east-1":
         return b""
     location = f"<LocationConstraint>{endpoint['region']}</LocationConstraint>"
@@ -151,7 +193,10 @@ def _location(endpoint: Mapping[str, Any]) -> bytes:
 
 
 def listed(answer: HttpAnswer, api: str) -> list[str]:
-    """Names of the objects in the list of a bucket. Raises WrongAnswer when it is not the list that the API promises."""
+    """Names of the objects in the list of a bucket.
+
+    Raises WrongAnswer when it is not the list that the API promises.
+    """
     try:
         if api == "s3":
             root = plain_xml.parse(answer.body)
@@ -161,9 +206,15 @@ def listed(answer: HttpAnswer, api: str) -> list[str]:
         raise WrongAnswer("LIST", f"the list cannot be read: {error}", answer) from error
 
 
-def _agree(body: bytes, written: HttpAnswer, headed: HttpAnswer, read: HttpAnswer, *, stores_bodies: bool) -> None:
+def _agree(
+    body: bytes, written: HttpAnswer, headed: HttpAnswer, read: HttpAnswer, *, stores_bodies: bool
+) -> None:
     if headed.headers.get("content-length") != str(len(body)):
-        raise WrongAnswer("HEAD", f"Content-Length {headed.headers.get('content-length')}, {len(body)} were written", headed)
+        raise WrongAnswer(
+            "HEAD",
+            f"Content-Length {headed.headers.get('content-length')}, {len(body)} were written",
+            headed,
+        )
     if len(read.body) != len(body):
         raise WrongAnswer("GET", f"{len(read.body)} bytes, {len(body)} were written", read)
     if not stores_bodies:
@@ -171,10 +222,20 @@ def _agree(body: bytes, written: HttpAnswer, headed: HttpAnswer, read: HttpAnswe
     digest = hashlib.md5(body, usedforsecurity=False).hexdigest()
     for operation, answer in (("PUT", written), ("HEAD", headed), ("GET", read)):
         if answer.headers.get("etag", "").strip('"') != digest:
-            raise WrongAnswer(operation, f"ETag {answer.headers.get('etag')}, the MD5 of what was written is {digest}", answer)
+            raise WrongAnswer(
+                operation,
+                f"ETag {answer.headers.get('etag')}, the MD5 of what was written is {digest}",
+                answer,
+            )
     if read.body != body:
-        first = next(index for index, (got, sent) in enumerate(zip(read.body, body, strict=True)) if got != sent)
-        raise WrongAnswer("GET", f"content differs from what was written, first at byte {first}", read)
+        first = next(
+            index
+            for index, (got, sent) in enumerate(zip(read.body, body, strict=True))
+            if got != sent
+        )
+        raise WrongAnswer(
+            "GET", f"content differs from what was written, first at byte {first}", read
+        )
 
 
 def answer_of(order: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,16 +248,23 @@ def answer_of(order: Mapping[str, Any]) -> dict[str, Any]:
             with exchanging(endpoint, order["bucket"]) as exchange:
                 rows = tour(exchange, body, order, endpoint)
         except WrongAnswer as wrong:
-            start = wrong.answer.body[:_HEAD_OF_BODY].decode(errors="replace") if wrong.answer else ""
+            start = (
+                wrong.answer.body[:_HEAD_OF_BODY].decode(errors="replace") if wrong.answer else ""
+            )
             status = wrong.answer.status if wrong.answer else None
             where = {"api": api, "url": endpoint["url"], "operation": wrong.operation}
             return {"failed": {**where, "what": wrong.what, "status": status, "body": start}}
-        checks += [OperationCheck(api, operation, status, round(took_ms, 3)) for operation, status, took_ms in rows]
+        checks += [
+            OperationCheck(api, operation, status, round(took_ms, 3))
+            for operation, status, took_ms in rows
+        ]
     return {"checks": [asdict(check) for check in checks]}
 
 
 def main() -> int:
-    """Read the order from stdin, print one JSON line; exit status 0 also when a gateway answered wrongly."""
+    """Read the order from stdin, print one JSON line; exit status 0 also when a gateway answered
+    wrongly.
+    """
     sys.stdout.write(json.dumps(answer_of(json.load(sys.stdin))) + "\n")
     return 0
 

@@ -1,4 +1,6 @@
-"""WHAT came out: the measurement, the run folder, validity, the study's table, findings, charts and the report."""
+"""WHAT came out: the measurement, the run folder, validity, the study's table, findings, charts and
+the report.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,10 @@ __all__ = ["derive"]
 
 
 def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
-    """Rebuild `derived/` of a run folder: see `results.derivation.derive`. Imports the heavy libraries only when called."""
+    """Rebuild `derived/` of a run folder: see `results.derivation.derive`.
+
+    Imports the heavy libraries only when called.
+    """
     from weighbridge.results.derivation import derive as rebuild  # noqa: PLC0415
 
     return rebuild(run_folder, pictures=pictures)

@@ -48,15 +48,20 @@ class Derived(Record):
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
     comparison: Comparison
-    """The tests and the verdicts behind the findings, and the rig's noise floor where it was measured."""
+    """The tests and the verdicts behind the findings, and the rig's noise floor where it was
+    measured.
+    """
     agreement: tuple[str, ...] = ()
     """How far two drivers agree, in sentences; empty where one made all the load."""
     replayed: StudyPage | None = None
     """What the study came to that the run replays."""
     stairs: tuple[str, ...] = ()
-    """What each layer does of the one below, by layout and kind of requests, and what to think of it, in sentences."""
+    """What each layer does of the one below, by layout and kind of requests, and what to think of
+    it, in sentences.
+    """
     hosts: tuple[str, ...] = ()
-    """Whether the hosts were the same for all layouts, and the worst of what differs, in sentences."""
+    """Whether the hosts were the same for all layouts, and the worst of what differs, in sentences.
+    """
     tuned: TuningResult | None = None
     """What a tuning came to; None of a run that is none."""
     reasons: tuple[Reason, ...] = ()
@@ -71,9 +76,11 @@ class Derived(Record):
 
     @property
     def comparable(self) -> bool:
-        """Whether anything was measured that may be ranked: for more than one layout, a cell of two of them, if provisionally.
+        """Whether anything was measured that may be ranked: for more than one layout, a cell of two
+        of them, if provisionally.
 
-        Grave doubts about every cell leave nothing: then it is as if nothing valid had been measured.
+        Grave doubts about every cell leave nothing: then it is as if nothing valid had been
+        measured.
         """
         if self.tuned is not None:
             return any(effect.ratio is not None for effect in self.comparison.effects)
@@ -83,16 +90,19 @@ class Derived(Record):
 
 
 def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
-    """Rebuild `derived/` from the rest of a run folder, finished or not; `pictures`: write the charts as files, too.
+    """Rebuild `derived/` from the rest of a run folder, finished or not; `pictures`: write the
+    charts as files, too.
 
-    Raises UsageError when it is no run folder, InvalidMeasurement when something of it cannot be read, StoreError when
-    it cannot be written.
+    Raises UsageError when it is no run folder, InvalidMeasurement when something of it cannot be
+    read, StoreError when it cannot be written.
     """
     data = RunData(run_folder)
     derived = _derive(data) if data.tuned is None else _derive_tuning(data, data.tuned)
     if not pictures:
         return derived
-    return derived.model_copy(update={"charts": write_charts(derived.gallery.figures, derived.charts_folder)})
+    return derived.model_copy(
+        update={"charts": write_charts(derived.gallery.figures, derived.charts_folder)}
+    )
 
 
 def _derive(data: RunData) -> Derived:
@@ -156,7 +166,9 @@ def _derive(data: RunData) -> Derived:
 
 
 def _derive_tuning(data: RunData, result: TuningResult) -> Derived:
-    """The same of a tuning's run: its ledger, its trials, charts, what it chose ready to paste, and its page."""
+    """The same of a tuning's run: its ledger, its trials, charts, what it chose ready to paste, and
+    its page.
+    """
     store = data.store
     derived = store.make_derived()
     summary, page = derived / "summary.csv", derived / "report.html"

@@ -1,4 +1,6 @@
-"""Figures and lists as people read them: three significant digits, thousands apart, a dash where nothing is known."""
+"""Figures and lists as people read them: three significant digits, thousands apart, a dash where
+nothing is known.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ UNKNOWN = "–"
 
 
 def show_figure(value: float | None, digits: int = 3) -> str:
-    """`0.412`, `20.1`, `1,450`: so many significant digits or all before the point, never an exponent; UNKNOWN for None."""
+    """`0.412`, `20.1`, `1,450`: so many significant digits or all before the point, never an
+    exponent; UNKNOWN for None.
+    """
     if value is None:
         return UNKNOWN
     if value == 0:
@@ -26,7 +30,9 @@ def show_ms(value: float | None) -> str:
 
 
 def show_ratio(value: float) -> str:
-    """How many times: two significant digits and the sign (1.8, 2.0, 12), three next to 1 (1.04)."""
+    """How many times: two significant digits and the sign (1.8, 2.0, 12), three next to 1
+    (1.04).
+    """
     if value < 1.095:
         return f"{value:.2f}×"
     return f"{value:.1f}×" if value < 9.95 else f"{value:,.0f}×"

@@ -1,9 +1,11 @@
-"""Intervals: what is known of a latency that a driver told in bins. COSBench's are 10 ms wide: `(10, 20]` is all that can be said.
+"""Intervals: what is known of a latency that a driver told in bins. COSBench's are 10 ms wide:
+`(10, 20]` is all that can be said.
 
-Over repeats the interval that holds the median runs from the median of the lower to the median of the upper edges: a median
-never falls when one of its values rises, so that of the latencies themselves lies between those of their bounds. The same
-holds for a maximum. A latency that lies on an edge may have been counted on either side of it, since drivers differ in how they
-round; intervals that touch are therefore told apart no more than those that overlap.
+Over repeats the interval that holds the median runs from the median of the lower to the median of
+the upper edges: a median never falls when one of its values rises, so that of the latencies
+themselves lies between those of their bounds. The same holds for a maximum. A latency that lies on
+an edge may have been counted on either side of it, since drivers differ in how they round;
+intervals that touch are therefore told apart no more than those that overlap.
 """
 
 from __future__ import annotations
@@ -43,11 +45,15 @@ class Interval(Record):
         return self.low_ms < value_ms <= self.top_ms
 
     def touches(self, other: Interval) -> bool:
-        """Whether the two overlap or share an edge: then neither latency can be called the higher."""
+        """Whether the two overlap or share an edge: then neither latency can be called the
+        higher.
+        """
         return self.low_ms <= other.top_ms and other.low_ms <= self.top_ms
 
     def bins_off(self, value_ms: float) -> int | None:
-        """How many bins of its own width a latency lies below (less than 0) or above it; 0 inside, None where it has no width."""
+        """How many bins of its own width a latency lies below (less than 0) or above it; 0 inside,
+        None where it has no width.
+        """
         if self.holds(value_ms):
             return 0
         if self.high_ms is None:
@@ -73,12 +79,17 @@ def percentile(bins: Bins, percent: float) -> Interval:
     for number, count in bins.counts:
         seen += count
         if seen >= rank:
-            return Interval(low_ms=number * bins.width_us / 1000, high_ms=(number + 1) * bins.width_us / 1000)
+            return Interval(
+                low_ms=number * bins.width_us / 1000, high_ms=(number + 1) * bins.width_us / 1000
+            )
     return Interval(low_ms=bins.beyond_us / 1000, high_ms=None)
 
 
 def summed(found: Sequence[Bins]) -> Bins:
-    """What one set of bins of all the samples would be: counts are added. Raises InvalidMeasurement where widths or ends differ."""
+    """What one set of bins of all the samples would be: counts are added.
+
+    Raises InvalidMeasurement where widths or ends differ.
+    """
     first, *others = found
     if any((one.width_us, one.beyond_us) != (first.width_us, first.beyond_us) for one in others):
         raise InvalidMeasurement("bins of different widths cannot be added")
@@ -86,19 +97,34 @@ def summed(found: Sequence[Bins]) -> Bins:
     for one in found:
         counts.update(dict(one.counts))
     beyond = sum(one.beyond for one in found)
-    return Bins(width_us=first.width_us, counts=tuple(sorted(counts.items())), beyond_us=first.beyond_us, beyond=beyond)
+    return Bins(
+        width_us=first.width_us,
+        counts=tuple(sorted(counts.items())),
+        beyond_us=first.beyond_us,
+        beyond=beyond,
+    )
 
 
 def middle(found: Sequence[Interval]) -> Interval:
-    """The interval that holds the median of latencies that lie in these. Raises StatisticsError of none."""
+    """The interval that holds the median of latencies that lie in these.
+
+    Raises StatisticsError of none.
+    """
     high_ms = median(one.top_ms for one in found)
-    return Interval(low_ms=median(one.low_ms for one in found), high_ms=None if math.isinf(high_ms) else high_ms)
+    return Interval(
+        low_ms=median(one.low_ms for one in found), high_ms=None if math.isinf(high_ms) else high_ms
+    )
 
 
 def highest(found: Sequence[Interval]) -> Interval:
-    """The interval that holds the highest of latencies that lie in these. Raises ValueError of none."""
+    """The interval that holds the highest of latencies that lie in these.
+
+    Raises ValueError of none.
+    """
     high_ms = max(one.top_ms for one in found)
-    return Interval(low_ms=max(one.low_ms for one in found), high_ms=None if math.isinf(high_ms) else high_ms)
+    return Interval(
+        low_ms=max(one.low_ms for one in found), high_ms=None if math.isinf(high_ms) else high_ms
+    )
 
 
 def show_latency(value_ms: float | None, within: Interval | None) -> str:

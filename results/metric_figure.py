@@ -13,17 +13,23 @@ from weighbridge.results.interval import Interval, highest, middle
 
 
 class MetricFigure(Record):
-    """What is known of one metric: of a repeat, or of a row over its repeats. In the unit of the metric."""
+    """What is known of one metric: of a repeat, or of a row over its repeats.
+
+    In the unit of the metric.
+    """
 
     value: NonNegativeInt | NonNegativeFloat | None = None
     within: Interval | None = None
-    """Where the driver counts latencies in bins: the one that it lies in. Then there is no value."""
+    """Where the driver counts latencies in bins: the one that it lies in. Then there is no value.
+    """
     low: NonNegativeFloat | None = None
     high: NonNegativeFloat | None = None
-    """The 95 % interval: over the repeats, or of one repeat with few samples that of order statistics. Both None: not known;
-    high alone: nothing is known of its upper end."""
+    """The 95 % interval: over the repeats, or of one repeat with few samples that of order
+    statistics. Both None: not known; high alone: nothing is known of its upper end."""
     at_least: bool = False
-    """Whether it is a lower bound: requests in flight at the end, or given up, took as long or longer."""
+    """Whether it is a lower bound: requests in flight at the end, or given up, took as long or
+    longer.
+    """
     parts: tuple[NonNegativeFloat, NonNegativeInt] | None = None
     """Of a mean: the total and how many it is of, for the mean over repeats."""
 
@@ -54,7 +60,8 @@ Merge = Callable[[Sequence[MetricFigure]], MetricFigure]
 
 
 def geometric_mean(found: Sequence[MetricFigure]) -> MetricFigure:
-    """Of the repeats' figures: 0 where one is 0, nothing where one is unknown, for the others are another set of repeats.
+    """Of the repeats' figures: 0 where one is 0, nothing where one is unknown, for the others are
+    another set of repeats.
 
     Of bins the one that holds their median.
     """
@@ -84,4 +91,8 @@ def mean_of_all(found: Sequence[MetricFigure]) -> MetricFigure:
     """All totals by what they are of (`parts`); nothing where one is unknown."""
     parts = [one.parts for one in found if one.parts is not None]
     count = sum(one[1] for one in parts)
-    return MetricFigure(value=sum(one[0] for one in parts) / count) if count and len(parts) == len(found) else NOTHING
+    return (
+        MetricFigure(value=sum(one[0] for one in parts) / count)
+        if count and len(parts) == len(found)
+        else NOTHING
+    )

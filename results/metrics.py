@@ -1,8 +1,10 @@
-"""Metrics: the figures of a step, each declared once. Tables, exports, sentences and tunings are made of these records.
+"""Metrics: the figures of a step, each declared once. Tables, exports, sentences and tunings are
+made of these records.
 
-A metric says how it is read from a measured operation of a step and how the repeats' figures are merged into a row's. One whose
-`better` is named is compared: it has a 95 % interval over the repeats, verdicts, and can be the objective of a tuning; others are
-shown. Another package adds one by an entry point of the group `weighbridge.metrics`, whose name is the metric's key.
+A metric says how it is read from a measured operation of a step and how the repeats' figures are
+merged into a row's. One whose `better` is named is compared: it has a 95 % interval over the
+repeats, verdicts, and can be the objective of a tuning; others are shown. Another package adds one
+by an entry point of the group `weighbridge.metrics`, whose name is the metric's key.
 """
 
 from __future__ import annotations
@@ -15,7 +17,15 @@ from pydantic import AfterValidator, Field
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.results.interval import Interval
-from weighbridge.results.metric_figure import NOTHING, Merge, MetricFigure, geometric_mean, largest, mean_of_all, total
+from weighbridge.results.metric_figure import (
+    NOTHING,
+    Merge,
+    MetricFigure,
+    geometric_mean,
+    largest,
+    mean_of_all,
+    total,
+)
 from weighbridge.results.record.measurement import Tally
 from weighbridge.suites import Bounds
 
@@ -34,14 +44,22 @@ class OperationReader(Protocol):
     """CPU seconds of all hosts of the tier in the window; None where they are not known."""
 
     def latency(self, percent: float) -> MetricFigure | None:
-        """A percentile of the latencies, in ms; 100 is the maximum. None where it is not known or of too few samples."""
+        """A percentile of the latencies, in ms; 100 is the maximum.
+
+        None where it is not known or of too few samples.
+        """
 
     def first_byte(self, percent: float) -> MetricFigure | None:
-        """A percentile of the time to first byte of reads, in ms; None where it is not known or of too few samples."""
+        """A percentile of the time to first byte of reads, in ms; None where it is not known or of
+        too few samples.
+        """
 
 
 class Metric(Record):
-    """One figure of a step. Columns of exports are named `<key>_<suffix>`, with `-` and `.` of the key as `_`."""
+    """One figure of a step.
+
+    Columns of exports are named `<key>_<suffix>`, with `-` and `.` of the key as `_`.
+    """
 
     key: Annotated[str, Field(pattern=r"^[a-z][a-z0-9.-]*$")]
     name: str
@@ -67,7 +85,9 @@ class Metric(Record):
     binned: bool = False
     """Whether a driver may tell it in bins."""
     bound: str | Annotated[float, Field(ge=1)] = 1.10
-    """How far two must be apart for it to matter, as a ratio: the key of a suite's `bounds` that says so, or the ratio itself."""
+    """How far two must be apart for it to matter, as a ratio: the key of a suite's `bounds` that
+    says so, or the ratio itself.
+    """
     whole: bool = False
     """Whether it has no fractions."""
     digits: int = 3
@@ -90,7 +110,10 @@ class Metric(Record):
 
     @property
     def bin_columns(self) -> tuple[str, str]:
-        """The names of the columns of both ends of the bin that it lies in: `p90_low_ms`, `p90_high_ms`."""
+        """The names of the columns of both ends of the bin that it lies in:
+
+        `p90_low_ms`, `p90_high_ms`.
+        """
         return self._column("low"), self._column("high")
 
     @property
@@ -108,13 +131,19 @@ class Metric(Record):
         return float(getattr(bounds, self.bound)) if isinstance(self.bound, str) else self.bound
 
     def better_at(self, ratio: float) -> bool:
-        """Whether a figure that is so many times another's is the better one. Raises ValueError of one that is not compared."""
+        """Whether a figure that is so many times another's is the better one.
+
+        Raises ValueError of one that is not compared.
+        """
         if self.better is None:
             raise ValueError(f"{self.key} is not compared")
         return (ratio > 1) == (self.better == "more")
 
     def gain(self, ratio: float) -> float:
-        """How many times better a figure is that is so many times another's. Raises ValueError of one that is not compared."""
+        """How many times better a figure is that is so many times another's.
+
+        Raises ValueError of one that is not compared.
+        """
         return ratio if self.better_at(2.0) else 1 / ratio
 
     def _column(self, *parts: str) -> str:
@@ -139,7 +168,9 @@ def _mean(one: OperationReader) -> MetricFigure | None:
     sum_us, count = one.tally.sum_us, one.tally.count
     if sum_us is None:
         return None
-    return MetricFigure(value=sum_us / 1000 / count if count else None, parts=(sum_us / 1000, count))
+    return MetricFigure(
+        value=sum_us / 1000 / count if count else None, parts=(sum_us / 1000, count)
+    )
 
 
 def _bandwidth(one: OperationReader) -> float | None:
@@ -206,7 +237,8 @@ _OWN: Final = (
         suffix="ms",
         group="latency",
         about="The slowest operation that succeeded, in any repeat, or the bin that it lies in.",
-        over_repeats="It grows with the samples. ≥: requests that were not seen to end took at least so long.",
+        over_repeats="It grows with the samples. ≥: requests that were not seen to end took at "
+        "least so long.",
         read=lambda one: one.latency(100),
         merge=largest,
         better="less",
@@ -289,8 +321,10 @@ _OWN: Final = (
         unit="s/1000 op",
         suffix="s_per_1000_ops",
         group="cost",
-        about="CPU seconds of all gateway hosts in the window for 1000 operations of any kind that succeeded.",
-        over_repeats="A step of several operations shares it over all of them. Geometric mean of the repeats’ own; unknown where "
+        about="CPU seconds of all gateway hosts in the window for 1000 operations of any kind "
+        "that succeeded.",
+        over_repeats="A step of several operations shares it over all of them. Geometric mean of "
+        "the repeats’ own; unknown where "
         "the hosts could not be sampled.",
         read=lambda one: _per_1000(one.gateway_cpu_s, one.done),
         terminal="gw\nCPU-s/1k",
@@ -309,7 +343,9 @@ _OWN: Final = (
     ),
 )
 
-METRICS: Final[Registry[Metric]] = Registry("weighbridge.metrics", "metric", own={one.key: one for one in _OWN}, kind=Metric)
+METRICS: Final[Registry[Metric]] = Registry(
+    "weighbridge.metrics", "metric", own={one.key: one for one in _OWN}, kind=Metric
+)
 """Every metric by its key, in the order in which they are shown; of other packages, too."""
 
 
@@ -322,7 +358,10 @@ MetricKey = Annotated[str, AfterValidator(METRICS.known)]
 
 
 class Figures(Record):
-    """What has figures by metric: a repeat's point, or a row over its repeats. A metric of which nothing is known has none."""
+    """What has figures by metric: a repeat's point, or a row over its repeats.
+
+    A metric of which nothing is known has none.
+    """
 
     figures: Mapping[MetricKey, MetricFigure] = Field(default_factory=dict)
 
@@ -350,15 +389,19 @@ class Figures(Record):
 
 
 def by_column(one: Figures, *, intervals: bool = True) -> dict[str, float | None]:
-    """All figures by column: values, both ends of bins of metrics that may be told in them, and with `intervals` of the 95 %
-    intervals of those that are compared.
+    """All figures by column: values, both ends of bins of metrics that may be told in them, and
+    with `intervals` of the 95 % intervals of those that are compared.
     """
     found: dict[str, float | None] = {}
     for metric in METRICS.values():
         figure = one.figure(metric.key)
         found[metric.column] = figure.value
         if metric.binned:
-            ends = (None, None) if figure.within is None else (figure.within.low_ms, figure.within.high_ms)
+            ends = (
+                (None, None)
+                if figure.within is None
+                else (figure.within.low_ms, figure.within.high_ms)
+            )
             found |= zip(metric.bin_columns, ends, strict=True)
         if metric.is_compared and intervals:
             found |= zip(metric.spread_columns, (figure.low, figure.high), strict=True)

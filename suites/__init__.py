@@ -13,7 +13,16 @@ from weighbridge.suites.suite import (
     RadosBenchOptions,
     Suite,
 )
-from weighbridge.suites.workload import OPERATIONS, Objects, Operation, SizeBar, SizeHistogram, Uniform, Workload, Zipf
+from weighbridge.suites.workload import (
+    OPERATIONS,
+    Objects,
+    Operation,
+    SizeBar,
+    SizeHistogram,
+    Uniform,
+    Workload,
+    Zipf,
+)
 
 __all__ = [
     "ASKED_OF_HOSTS",

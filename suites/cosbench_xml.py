@@ -1,7 +1,8 @@
-"""COSBench's workload files as elements that know their places. They come from anywhere: nothing in them is trusted.
+"""COSBench's workload files as elements that know their places. They come from anywhere: nothing in
+them is trusted.
 
-Read by expat with everything refused that a workload file has no use for: document types, and with them entities and what
-they unfold to or fetch; and whatever is larger or deeper than any such file.
+Read by expat with everything refused that a workload file has no use for: document types, and with
+them entities and what they unfold to or fetch; and whatever is larger or deeper than any such file.
 """
 
 from __future__ import annotations
@@ -26,18 +27,51 @@ LONGEST_SHOWN = 400
 HIDDEN = "***"
 SHOWN_ATTRIBUTES = frozenset(
     {
-        *("name", "description", "type", "workers", "interval", "division", "runtime", "rampup", "rampdown", "afr", "totalOps"),
+        *(
+            "name",
+            "description",
+            "type",
+            "workers",
+            "interval",
+            "division",
+            "runtime",
+            "rampup",
+            "rampdown",
+            "afr",
+            "totalOps",
+        ),
         *("totalBytes", "driver", "ratio", "id", "closuredelay"),
     }
 )
 SHOWN_KEYS = frozenset(
     {
-        *("containers", "objects", "sizes", "cprefix", "csuffix", "oprefix", "osuffix", "chunked", "content", "hashCheck"),
-        *("fileselection", "createContainer", "deleteContainer", "histogram", "timeout", "policy", "path_style_access"),
+        *(
+            "containers",
+            "objects",
+            "sizes",
+            "cprefix",
+            "csuffix",
+            "oprefix",
+            "osuffix",
+            "chunked",
+            "content",
+            "hashCheck",
+        ),
+        *(
+            "fileselection",
+            "createContainer",
+            "deleteContainer",
+            "histogram",
+            "timeout",
+            "policy",
+            "path_style_access",
+        ),
         *("logging", "retry", "caching", "service", "region"),
     }
 )
-"""Of a config. Of all others the value is hidden, for nobody knows what keys a COSBench that was added to has for its secrets."""
+"""Of a config. Of all others the value is hidden, for nobody knows what keys a COSBench that was
+added to has for its secrets.
+"""
 SHOWN_URLS = frozenset({"auth_url", "url", "storage_url", "endpoint"})
 """Of these nothing but where they lead."""
 _PLAIN_URL = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(/[^?#;@]*)?")
@@ -45,7 +79,9 @@ _PLAIN_URL = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(/[^?#;@]*)?")
 
 @dataclass(frozen=True)
 class XmlPlace:
-    """Where something stands in the file: line and column from 1, what was read there, without secrets, and where in that it is."""
+    """Where something stands in the file: line and column from 1, what was read there, without
+    secrets, and where in that it is.
+    """
 
     file: str
     line: int
@@ -60,7 +96,9 @@ class XmlPlace:
 
 @dataclass(frozen=True)
 class Element:
-    """An element, its attributes and children in the order of the file, and the places of it and of its attributes."""
+    """An element, its attributes and children in the order of the file, and the places of it and of
+    its attributes.
+    """
 
     tag: str
     attributes: tuple[tuple[str, str], ...]
@@ -77,7 +115,14 @@ class Element:
 
     def at(self, name: str) -> XmlPlace:
         """Where an attribute stands; where there is none of the name, the element."""
-        return next((place for (key, _), place in zip(self.attributes, self.places, strict=True) if key == name), self.place)
+        return next(
+            (
+                place
+                for (key, _), place in zip(self.attributes, self.places, strict=True)
+                if key == name
+            ),
+            self.place,
+        )
 
     def all(self, tag: str) -> Iterator[Element]:
         """The children of a name."""
@@ -85,16 +130,23 @@ class Element:
 
 
 def read(path: Path) -> Element:
-    """The root element of a file. Raises DocumentError, or UsageError when the file cannot be read."""
+    """The root element of a file.
+
+    Raises DocumentError, or UsageError when the file cannot be read.
+    """
     try:
         if not path.is_file():
-            raise UsageError(f"{path}: {'not a file' if path.exists() else 'there is no such file'}")
+            raise UsageError(
+                f"{path}: {'not a file' if path.exists() else 'there is no such file'}"
+            )
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE_BYTES + 1)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     if len(data) > LARGEST_FILE_BYTES:
-        raise UsageError(f"{path}: larger than {LARGEST_FILE_BYTES} bytes: not a workload of COSBench")
+        raise UsageError(
+            f"{path}: larger than {LARGEST_FILE_BYTES} bytes: not a workload of COSBench"
+        )
     return parse(str(path), data)
 
 
@@ -128,16 +180,25 @@ class _Reader:
             self.parser.Parse(self.data, True)  # noqa: FBT003 - the parameter has no name
         except expat.ExpatError as error:
             place = self._place(error.lineno, error.offset + 1)
-            raise DocumentError([place.fault(f"not XML: {expat.ErrorString(error.code)}")]) from None
-        except (LookupError, ValueError) as error:  # an encoding that is none, or that has more than a byte a character
+            raise DocumentError(
+                [place.fault(f"not XML: {expat.ErrorString(error.code)}")]
+            ) from None
+        except (
+            LookupError,
+            ValueError,
+        ) as error:  # an encoding that is none, or that has more than a byte a character
             raise DocumentError([self._place(1, 1).fault(f"not XML: {error}")]) from None
         if self.root is None:
             raise DocumentError([self._place(1, 1).fault("not XML: nothing in it")])
         return self.root
 
     def _place(self, line: int, column: int) -> XmlPlace:
-        """A place of which no more is known than where it is: shown with the tags that begin on its line."""
-        return XmlPlace(self.file, line, column, " ".join(self.tags.get(line, ()))[:LONGEST_SHOWN], 0)
+        """A place of which no more is known than where it is: shown with the tags that begin on its
+        line.
+        """
+        return XmlPlace(
+            self.file, line, column, " ".join(self.tags.get(line, ()))[:LONGEST_SHOWN], 0
+        )
 
     def _here(self) -> XmlPlace:
         return self._place(self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1)
@@ -146,7 +207,10 @@ class _Reader:
         return DocumentError([self._here().fault(message)])
 
     def _doctype(self, *_: object) -> int:
-        raise self._refuse("a document type or an entity: no workload needs one, and it may stand for anything: take it out")
+        raise self._refuse(
+            "a document type or an entity: no workload needs one, and it may stand for anything: "
+            "take it out"
+        )
 
     def _start(self, tag: str, attributes: list[str]) -> None:
         self.count += 1
@@ -156,7 +220,8 @@ class _Reader:
             raise self._refuse(f"nested deeper than {DEEPEST} elements")
         pairs = tuple(zip(attributes[::2], attributes[1::2], strict=True))
         line, column = self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1
-        # Never the file's own text: a secret may be written there in many ways, and is what was read of it in any.
+        # Never the file's own text: a secret may be written there in many ways, and is what was
+        # read of it in any.
         text, carets = _tag_shown(tag, pairs)
         self.tags.setdefault(line, []).append(text)
         found = self._attributes(line, column, len(pairs))
@@ -172,7 +237,9 @@ class _Reader:
         self.open.append(element)
 
     def _attributes(self, tag_line: int, tag_column: int, count: int) -> dict[str, tuple[int, int]]:
-        """Where the attributes of the tag that begins here stand: expat does not tell, so they are looked for."""
+        """Where the attributes of the tag that begins here stand: expat does not tell, so they are
+        looked for.
+        """
         places: dict[str, tuple[int, int]] = {}
         if not count:
             return places
@@ -196,17 +263,28 @@ class _Reader:
 
 
 def _tag_shown(tag: str, pairs: Sequence[tuple[str, str]]) -> tuple[str, list[int]]:
-    """A tag with what may be shown of its attributes, and where in that each of them begins, from 1."""
+    """A tag with what may be shown of its attributes, and where in that each of them begins, from
+    1.
+    """
     text, carets = f"<{tag}", []
     for name, value in pairs:
         carets.append(len(text) + 2)
-        shown = _config_shown(value) if name == "config" else value if name in SHOWN_ATTRIBUTES else HIDDEN
+        shown = (
+            _config_shown(value)
+            if name == "config"
+            else value
+            if name in SHOWN_ATTRIBUTES
+            else HIDDEN
+        )
         text += f' {name}="{shown}"'
     return f"{text}>", carets
 
 
 def _config_shown(config: str) -> str:
-    """A config with what may be shown of it. What is no pair may be the rest of a secret with a semicolon in it."""
+    """A config with what may be shown of it.
+
+    What is no pair may be the rest of a secret with a semicolon in it.
+    """
     return ";".join(_pair_shown(*part.partition("=")) for part in config.split(";"))
 
 

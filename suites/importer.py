@@ -1,4 +1,6 @@
-"""COSBench's workload files as suites: what can be said in a suite is, and all that cannot is named with its line."""
+"""COSBench's workload files as suites: what can be said in a suite is, and all that cannot is named
+with its line.
+"""
 
 from __future__ import annotations
 
@@ -43,11 +45,14 @@ class _Steps:
     works: list[Work]
 
 
-def from_cosbench(path: Path, *, partial: bool = False, size: int | None = None, runtime_s: int | None = None) -> Import:
+def from_cosbench(
+    path: Path, *, partial: bool = False, size: int | None = None, runtime_s: int | None = None
+) -> Import:
     """The suite of a workload file of COSBench.
 
-    What would make it measure something else is an error unless `partial`; `size` in bytes and `runtime_s` are taken where the
-    file has none. Raises DocumentError with the places of all that stands in the way, or UsageError.
+    What would make it measure something else is an error unless `partial`; `size` in bytes and
+    `runtime_s` are taken where the file has none. Raises DocumentError with the places of all that
+    stands in the way, or UsageError.
     """
     remarks = Remarks()
     root = cosbench_xml.read(path)
@@ -69,13 +74,16 @@ def from_cosbench(path: Path, *, partial: bool = False, size: int | None = None,
     text = importer_yaml.text(
         {
             "name": _slug(root.get("name") or "", "imported"),
-            "about": " ".join((root.get("description") or "").split()) or f"Imported from COSBench's {path.name}",
+            "about": " ".join((root.get("description") or "").split())
+            or f"Imported from COSBench's {path.name}",
             "api": [api],
             "layouts": list(LAYOUTS[api]),
             "repeats": repeats,
             "cache": "none",
             **({} if share is None else {"bounds": {"error_share": share}}),
-            "workloads": [importer_yaml.workload(one.name, one.shape, _counts(one)) for one in steps],
+            "workloads": [
+                importer_yaml.workload(one.name, one.shape, _counts(one)) for one in steps
+            ],
         },
         path.name,
         remarks.of("told", "changes"),
@@ -88,17 +96,26 @@ def from_cosbench(path: Path, *, partial: bool = False, size: int | None = None,
 
 
 def _works(found: Sequence[Stage], remarks: Remarks) -> list[Work]:
-    """The prepare and normal works in order; what the others are for is done by the suite itself."""
+    """The prepare and normal works in order; what the others are for is done by the suite
+    itself.
+    """
     works = []
     for stage in found:
         loads = [work for work in stage.works if work.kind in {"normal", "prepare"}]
         normal = [work for work in loads if work.kind == "normal"]
         if normal and len(loads) > 1:
-            message = f"stage {stage.name!r} runs {len(loads)} works at once; the workloads of a suite run one after the other"
+            message = (
+                f"stage {stage.name!r} runs {len(loads)} works at once; the workloads of a "
+                "suite run one after the other"
+            )
             remarks.changes(stage.place, message)
         for work in stage.works:
             if work.kind == "delay":
-                remarks.told(work.element.place, f"the delay of stage {stage.name!r} is left out: nothing waits between steps here")
+                remarks.told(
+                    work.element.place,
+                    f"the delay of stage {stage.name!r} is left out: nothing waits between steps "
+                    "here",
+                )
             elif work.kind != "normal":
                 _tell_preparation(work, remarks)
         works += loads
@@ -119,7 +136,10 @@ def _tell_preparation(work: Work, remarks: Remarks) -> None:
     remarks.told(work.element.place, f"{work.kind} (workers {work.workers}) is left out: {what}")
     for name, value in (("runtime", work.runtime_s), ("rampup", work.rampup_s), ("afr", work.afr)):
         if value:
-            remarks.told(work.element.at(name), f"{name} of {work.kind} is left out: all of it is done, or the run fails")
+            remarks.told(
+                work.element.at(name),
+                f"{name} of {work.kind} is left out: all of it is done, or the run fails",
+            )
     for key in ("createContainer", "deleteContainer", "cprefix", "csuffix", "oprefix", "osuffix"):
         if key in work.settings:
             remarks.told(work.settings[key].place, f"{key} is left out: {NAMES}")
@@ -134,9 +154,15 @@ def _api(works: Sequence[Work], remarks: Remarks) -> str:
         kind = work.storage.value
         if kind not in APIS:
             known = ", ".join(APIS)
-            remarks.changes(work.storage.place, f"storage {kind!r} is none that a suite can ask (known: {known})")
+            remarks.changes(
+                work.storage.place,
+                f"storage {kind!r} is none that a suite can ask (known: {known})",
+            )
         elif apis and APIS[kind] not in apis:
-            remarks.changes(work.storage.place, f"some works ask by {kind}, others by {apis[0]}: a suite asks by each all it has")
+            remarks.changes(
+                work.storage.place,
+                f"some works ask by {kind}, others by {apis[0]}: a suite asks by each all it has",
+            )
         else:
             apis.append(APIS[kind])
     return apis[0] if apis else "swift"
@@ -154,7 +180,10 @@ def _steps(works: Sequence[Work], shaper: Shaper) -> list[_Steps]:
             continue
         same = next((one for one in found if one.shape == shape), None)
         if same is not None and found[-1] is not same:
-            shaper.remarks.told(work.element.place, "this step comes after those of its own workload here, not in between")
+            shaper.remarks.told(
+                work.element.place,
+                "this step comes after those of its own workload here, not in between",
+            )
         if same is None:
             found.append(_Steps("", shape, [work]))
         else:
@@ -167,7 +196,9 @@ def _steps(works: Sequence[Work], shaper: Shaper) -> list[_Steps]:
 
 
 def _name(works: Sequence[Work], number: int, taken: Sequence[str]) -> str:
-    """A name for the workload of some works: theirs, or what the names of their stages have in common."""
+    """A name for the workload of some works: theirs, or what the names of their stages have in
+    common.
+    """
     names = {work.name for work in works}
     stage_names = [work.stage for work in works]
     common = stage_names[0]
@@ -202,17 +233,24 @@ def _repeats(steps: Sequence[_Steps], remarks: Remarks) -> int:
         return numbers.pop()
     for works in times.values():
         for work in works[1:]:
-            remarks.changes(work.element.place, "the same step again, and not every step as often: a suite repeats all or none")
+            remarks.changes(
+                work.element.place,
+                "the same step again, and not every step as often: a suite repeats all or none",
+            )
     return 1
 
 
 def _error_share(works: Sequence[Work], remarks: Remarks) -> float | None:
-    """What share of operations may fail, when all works say so alike; None leaves it to the suite's own bound."""
+    """What share of operations may fail, when all works say so alike; None leaves it to the suite's
+    own bound.
+    """
     shares = {work.afr for work in works}
     if len(shares) == 1 and None not in shares:
         return (works[0].afr or 0) / AFR_UNIT
     for work in works:
         if work.afr is not None:
             what = "works have different ones, or none: a suite has one bound, and its own is kept"
-            remarks.told(work.element.at("afr"), f"afr {work.afr} (failures per million) is left out: {what}")
+            remarks.told(
+                work.element.at("afr"), f"afr {work.afr} (failures per million) is left out: {what}"
+            )
     return None

@@ -1,4 +1,6 @@
-"""What an import has to say: what of a file is not in the suite that is made of it, and what that does."""
+"""What an import has to say: what of a file is not in the suite that is made of it, and what that
+does.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,9 @@ from typing import Literal
 from weighbridge.suites.cosbench_xml import XmlPlace
 
 Weight = Literal["told", "changes", "fault"]
-"""`told`: left out, or done otherwise by every suite. `changes`: what is measured would be something else, which is refused
-unless it is asked for. `fault`: COSBench itself refuses the file, or fails on it.
+"""`told`: left out, or done otherwise by every suite. `changes`: what is measured would be
+something else, which is refused unless it is asked for. `fault`: COSBench itself refuses the file,
+or fails on it.
 """
 
 
@@ -45,7 +48,11 @@ class Remarks:
 
     def of(self, *weights: Weight) -> tuple[Remark, ...]:
         """Those of some weights, in the order of the file."""
-        return tuple(remark for _, remark in sorted(self._all.items(), key=lambda item: item[0]) if remark.weight in weights)
+        return tuple(
+            remark
+            for _, remark in sorted(self._all.items(), key=lambda item: item[0])
+            if remark.weight in weights
+        )
 
     def _add(self, remark: Remark) -> None:
         self._all.setdefault((remark.place.line, remark.place.column, remark.message), remark)

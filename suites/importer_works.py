@@ -1,4 +1,6 @@
-"""The works of a COSBench workload file, as COSBench would see them, with all that it passes over named."""
+"""The works of a COSBench workload file, as COSBench would see them, with all that it passes over
+named.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +39,30 @@ KEYS = (
 
 STORAGE_KEYS = {
     "swift": ("timeout", "token", "storage_url", "policy", "logging"),
-    "s3": ("accesskey", "secretkey", "endpoint", "path_style_access", "timeout", "proxyhost", "proxyport", "logging"),
+    "s3": (
+        "accesskey",
+        "secretkey",
+        "endpoint",
+        "path_style_access",
+        "timeout",
+        "proxyhost",
+        "proxyport",
+        "logging",
+    ),
 }
 AUTH_KEYS = {
     "swauth": ("username", "password", "auth_url", "url", "timeout", "retry", "caching", "logging"),
-    "keystone": ("username", "password", "tenant_name", "tenant_id", "auth_url", "url", "service", "timeout", "logging"),
+    "keystone": (
+        "username",
+        "password",
+        "tenant_name",
+        "tenant_id",
+        "auth_url",
+        "url",
+        "service",
+        "timeout",
+        "logging",
+    ),
     "none": ("logging", "caching"),
 }
 
@@ -103,7 +124,10 @@ class Stage:
 
 
 def stages(root: Element, remarks: Remarks) -> tuple[Stage, ...]:
-    """The stages of a file, in order. What COSBench passes over, refuses or has no figure for is remarked."""
+    """The stages of a file, in order.
+
+    What COSBench passes over, refuses or has no figure for is remarked.
+    """
     return _Reading(remarks).workload(root)
 
 
@@ -113,7 +137,9 @@ class _Reading:
 
     def workload(self, root: Element) -> tuple[Stage, ...]:
         if root.tag != "workload":
-            self.remarks.fault(root.place, f"a workload file begins with <workload>, not <{root.tag}>")
+            self.remarks.fault(
+                root.place, f"a workload file begins with <workload>, not <{root.tag}>"
+            )
             return ()
         self._look(root)
         if not root.get("name"):
@@ -121,14 +147,20 @@ class _Reading:
         self._trigger(root)
         workflows = list(root.all("workflow"))
         if len(workflows) != 1:
-            self.remarks.fault(root.place, "the workload must have its workflow" if not workflows else "more than one <workflow>")
+            self.remarks.fault(
+                root.place,
+                "the workload must have its workflow"
+                if not workflows
+                else "more than one <workflow>",
+            )
             return ()
         workflow = workflows[0]
         self._look(workflow)
         settings = self._settings(workflow, self._settings(root, {}))
         storage = self._storage(root, Setting("none", root.place))
         found = [
-            self.stage(element, number, settings, storage) for number, element in enumerate(workflow.all("workstage"), start=1)
+            self.stage(element, number, settings, storage)
+            for number, element in enumerate(workflow.all("workstage"), start=1)
         ]
         if not found:
             self.remarks.fault(workflow.place, "the workflow has no <workstage>")
@@ -143,19 +175,29 @@ class _Reading:
         delay = element.get("closuredelay")
         if delay not in {None, "", "0"}:
             what = "nothing waits between steps here"
-            self.remarks.told(element.at("closuredelay"), f"the pause of {delay} s after stage {name!r} is left out: {what}")
+            self.remarks.told(
+                element.at("closuredelay"),
+                f"the pause of {delay} s after stage {name!r} is left out: {what}",
+            )
         settings = self._settings(element, inherited)
         storage = self._storage(element, storage)
-        works = tuple(self.work(one, name, number, settings, storage) for one in element.all("work"))
+        works = tuple(
+            self.work(one, name, number, settings, storage) for one in element.all("work")
+        )
         if not works:
             self.remarks.fault(element.place, f"stage {name!r} has no <work>")
         return Stage(name, works, element.place)
 
-    def work(self, element: Element, stage: str, number: int, inherited: Settings, storage: Setting) -> Work:
+    def work(
+        self, element: Element, stage: str, number: int, inherited: Settings, storage: Setting
+    ) -> Work:
         self._look(element)
         kind = element.get("type") or "normal"
         if kind not in WORK_TYPES:
-            self.remarks.fault(element.at("type"), f"COSBench has no work of type {kind!r}{did_you_mean(kind, WORK_TYPES)}")
+            self.remarks.fault(
+                element.at("type"),
+                f"COSBench has no work of type {kind!r}{did_you_mean(kind, WORK_TYPES)}",
+            )
         settings = self._settings(element, inherited)
         storage = self._storage(element, storage)
         name = element.get("name") or ("" if kind == "normal" else kind)
@@ -170,7 +212,10 @@ class _Reading:
             ("rampdown", "workers go on past the window here until all have been measured"),
         ):
             if element.get(attribute) not in {None, "", "0"}:
-                self.remarks.told(element.at(attribute), f"{attribute} {element.get(attribute)!r} is left out: {why}")
+                self.remarks.told(
+                    element.at(attribute),
+                    f"{attribute} {element.get(attribute)!r} is left out: {why}",
+                )
         operations = tuple(self.operation(one, settings) for one in element.all("operation"))
         if kind == "normal" and element.get("division") not in {None, "", "none"}:
             self._division(element, operations)
@@ -197,19 +242,31 @@ class _Reading:
         kind = element.get("type") or ""
         ratio = self._number(element, "ratio", 100)
         if ratio is not None and ratio > 100:
-            self.remarks.fault(element.at("ratio"), f"a ratio is a whole number from 0 to 100, not {ratio}")
+            self.remarks.fault(
+                element.at("ratio"), f"a ratio is a whole number from 0 to 100, not {ratio}"
+            )
         if element.get("id"):
-            self.remarks.told(element.at("id"), "the id of an operation is left out: nothing refers to it")
+            self.remarks.told(
+                element.at("id"), "the id of an operation is left out: nothing refers to it"
+            )
         if element.get("division") not in {None, "", "none"}:
             self._division(element, (Operation(kind, 100, {}, element.place),))
-        return Operation(kind, 100 if ratio is None else ratio, self._settings(element, inherited), element.place)
+        return Operation(
+            kind, 100 if ratio is None else ratio, self._settings(element, inherited), element.place
+        )
 
     def _division(self, element: Element, operations: tuple[Operation, ...]) -> None:
         what = f"division {element.get('division')!r}"
         if {operation.kind for operation in operations} <= {"write", "delay"}:
-            self.remarks.told(element.at("division"), f"{what} is left out: each worker writes objects of its own here anyway")
+            self.remarks.told(
+                element.at("division"),
+                f"{what} is left out: each worker writes objects of its own here anyway",
+            )
         else:
-            message = f"{what} gives each worker a part of the objects to itself; here all workers share them all"
+            message = (
+                f"{what} gives each worker a part of the objects to itself; here all "
+                "workers share them all"
+            )
             self.remarks.changes(element.at("division"), message)
 
     def _look(self, element: Element) -> None:
@@ -219,21 +276,30 @@ class _Reading:
             if name not in known:
                 hint = did_you_mean(name, known)
                 self.remarks.told(
-                    element.at(name), f"<{element.tag}> has no attribute {_shown(name)}{hint}; COSBench passes it over as well"
+                    element.at(name),
+                    f"<{element.tag}> has no attribute {_shown(name)}{hint}; COSBench passes it "
+                    "over as well",
                 )
         for child in element.children:
             if child.tag not in CHILDREN.get(element.tag, ()):
                 hint = did_you_mean(child.tag, CHILDREN.get(element.tag, ()))
                 self.remarks.told(
-                    child.place, f"<{_shown(child.tag)}> in <{element.tag}> is left out{hint}: COSBench has nothing of that name"
+                    child.place,
+                    f"<{_shown(child.tag)}> in <{element.tag}> is left out{hint}: COSBench has "
+                    "nothing of that name",
                 )
         if element.words:
-            self.remarks.told(element.place, f"text within <{element.tag}> is left out: it means nothing to COSBench")
+            self.remarks.told(
+                element.place,
+                f"text within <{element.tag}> is left out: it means nothing to COSBench",
+            )
 
     def _trigger(self, element: Element) -> None:
         if element.get("trigger"):
             self.remarks.changes(
-                element.at("trigger"), f"the trigger of <{element.tag}> runs a script beside it, and what that does is not known"
+                element.at("trigger"),
+                f"the trigger of <{element.tag}> runs a script beside it, and what that does is "
+                "not known",
             )
 
     def _settings(self, element: Element, inherited: Settings) -> Settings:
@@ -242,31 +308,47 @@ class _Reading:
         for key, value in self._pairs(element):
             if key not in KEYS:
                 self.remarks.told(
-                    place, f"config has no key {_shown(key)}{did_you_mean(key, KEYS)}; COSBench passes it over as well"
+                    place,
+                    f"config has no key {_shown(key)}{did_you_mean(key, KEYS)}; COSBench passes "
+                    "it over as well",
                 )
             settings[key] = Setting(value, place)
         return settings
 
     def _pairs(self, element: Element) -> list[tuple[str, str]]:
-        """The pairs of a config: split at `;`, and each at its first `=`. What is no pair may be part of a secret: not shown."""
+        """The pairs of a config: split at `;`, and each at its first `=`.
+
+        What is no pair may be part of a secret: not shown.
+        """
         pairs = []
         for part in (element.get("config") or "").split(";"):
             key, equals, value = part.partition("=")
             if equals and key.strip():
                 pairs.append((key.strip(), value.strip()))
             elif part.strip():
-                self.remarks.told(element.at("config"), "a part of config that is no key=value is left out, as COSBench does")
+                self.remarks.told(
+                    element.at("config"),
+                    "a part of config that is no key=value is left out, as COSBench does",
+                )
         return pairs
 
     def _storage(self, element: Element, inherited: Setting) -> Setting:
-        """The type of storage that holds for an element; where it is, and as whom, is a matter of layouts."""
+        """The type of storage that holds for an element; where it is, and as whom, is a matter of
+        layouts.
+        """
         for auth in element.all("auth"):
             self._look(auth)
             kind = auth.get("type") or "none"
             keys = [key for key, _ in self._pairs(auth)]
-            credentials = f": its config ({', '.join(_shown(key) for key in keys)}) stays behind" if keys else ""
+            credentials = (
+                f": its config ({', '.join(_shown(key) for key in keys)}) stays behind"
+                if keys
+                else ""
+            )
             self.remarks.told(
-                auth.place, f"auth {_shown(kind)} is left out{credentials}; a layout's own users and endpoints are taken"
+                auth.place,
+                f"auth {_shown(kind)} is left out{credentials}; a layout's own users and "
+                "endpoints are taken",
             )
             self._strange(auth, keys, AUTH_KEYS.get(kind))
         for storage in element.all("storage"):
@@ -283,32 +365,52 @@ class _Reading:
             if key not in (known or ()):
                 hint = did_you_mean(key, known or ())
                 self.remarks.told(
-                    element.at("config"), f"{element.tag} has no key {_shown(key)}{hint}; COSBench passes it over as well"
+                    element.at("config"),
+                    f"{element.tag} has no key {_shown(key)}{hint}; COSBench passes it over as well",
                 )
 
     def _storage_key(self, element: Element, key: str, value: str) -> None:
         place = element.at("config")
-        if key in {"token", "storage_url", "accesskey", "secretkey", "endpoint", "path_style_access"}:
-            self.remarks.told(place, f"storage: {key} stays behind: a layout's own users and endpoints are taken")
+        if key in {
+            "token",
+            "storage_url",
+            "accesskey",
+            "secretkey",
+            "endpoint",
+            "path_style_access",
+        }:
+            self.remarks.told(
+                place, f"storage: {key} stays behind: a layout's own users and endpoints are taken"
+            )
         elif key == "policy":
             self.remarks.changes(
-                place, f"storage: policy {_shown(value)} puts objects where that policy says; layouts have one policy"
+                place,
+                f"storage: policy {_shown(value)} puts objects where that policy says; layouts "
+                "have one policy",
             )
         elif key in {"proxyhost", "proxyport"}:
-            self.remarks.changes(place, f"storage: {key} sends requests through a proxy; here they go to the gateway")
+            self.remarks.changes(
+                place, f"storage: {key} sends requests through a proxy; here they go to the gateway"
+            )
         elif key == "timeout":
             self.remarks.told(
-                place, "storage: timeout is left out: a request is given the suite's `timeout`, 60s where it has none"
+                place,
+                "storage: timeout is left out: a request is given the suite's `timeout`, 60s "
+                "where it has none",
             )
         elif key == "logging":
-            self.remarks.told(place, "storage: logging is left out: single operations are not logged here")
+            self.remarks.told(
+                place, "storage: logging is left out: single operations are not logged here"
+            )
 
     def _number(self, element: Element, name: str, default: int | None) -> int | None:
         text = element.get(name)
         if text is None:
             return default
         if not text.strip().isascii() or not text.strip().isdigit() or len(text.strip()) > 18:
-            self.remarks.fault(element.at(name), f"{name}: a whole number from 0 up is wanted, not {_shown(text)}")
+            self.remarks.fault(
+                element.at(name), f"{name}: a whole number from 0 up is wanted, not {_shown(text)}"
+            )
             return None
         return int(text)
 

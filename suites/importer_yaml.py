@@ -11,14 +11,25 @@ from weighbridge.suites.importer_selectors import Size
 from weighbridge.suites.importer_shapes import WorkloadShape
 from weighbridge.suites.workload import Uniform
 
-_UNITS = (("GB", 10**9), ("MB", 10**6), ("KB", 10**3), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
+_UNITS = (
+    ("GB", 10**9),
+    ("MB", 10**6),
+    ("KB", 10**3),
+    ("GiB", 2**30),
+    ("MiB", 2**20),
+    ("KiB", 2**10),
+)
 
 
 def workload(name: str, shape: WorkloadShape, workers: Sequence[int]) -> dict[str, object]:
     """A workload as it stands in YAML."""
     return {
         "name": name,
-        "objects": {"size": _size(shape.size), "containers": shape.containers, "per_container": shape.per_container},
+        "objects": {
+            "size": _size(shape.size),
+            "containers": shape.containers,
+            "per_container": shape.per_container,
+        },
         "operations": dict(shape.operations),
         **({} if shape.pick == "uniform" else {"pick": shape.pick}),
         "workers": list(workers),
@@ -44,7 +55,9 @@ def text(suite: Mapping[str, object], origin: str, remarks: Sequence[Remark]) ->
             numbers = ", ".join(map(str, dict.fromkeys(places)))
             lines.append(f"  line{'s' if ',' in numbers else ''} {numbers}: {_one_line(message)}")
     head = "".join(f"# {line}".rstrip() + "\n" for line in lines)
-    return head + yaml.safe_dump(dict(suite), sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
+    return head + yaml.safe_dump(
+        dict(suite), sort_keys=False, allow_unicode=True, default_flow_style=None, width=120
+    )
 
 
 def _one_line(message: str) -> str:
@@ -60,10 +73,17 @@ def _size(size: Size) -> object:
     bars = []
     for bar in size.histogram:
         low, high = bar.bounds
-        bars.append({"size": _bytes(low) if low == high else [_bytes(low), _bytes(high)], "weight": int(bar.weight)})
+        bars.append(
+            {
+                "size": _bytes(low) if low == high else [_bytes(low), _bytes(high)],
+                "weight": int(bar.weight),
+            }
+        )
     return {"histogram": bars}
 
 
 def _bytes(count: int) -> str | int:
     """A number of bytes exactly, in the largest unit that it is a whole number of."""
-    return next((f"{count // scale}{unit}" for unit, scale in _UNITS if count and count % scale == 0), count)
+    return next(
+        (f"{count // scale}{unit}" for unit, scale in _UNITS if count and count % scale == 0), count
+    )

@@ -17,7 +17,8 @@ def shipped() -> dict[str, Path]:
 
 
 def find(name: str) -> Path:
-    """The file of a suite given as a path (`suites/quick.yaml`) or as the name of a shipped one (`quick`).
+    """The file of a suite given as a path (`suites/quick.yaml`) or as the name of a shipped one
+    (`quick`).
 
     Raises UsageError when there is none.
     """
@@ -35,12 +36,17 @@ def find(name: str) -> Path:
 
 
 def load(path: Path) -> Suite:
-    """Read a suite. Raises DocumentError with all faults at once, or UsageError when it cannot be read."""
+    """Read a suite. Raises DocumentError with all faults at once, or UsageError when it cannot be
+    read.
+    """
     return _checked(Document.read(path))
 
 
 def parse(file: str, text: str) -> Suite:
-    """A suite from its text; `file` is only its name in messages. Raises DocumentError with all faults at once."""
+    """A suite from its text; `file` is only its name in messages.
+
+    Raises DocumentError with all faults at once.
+    """
     return _checked(Document(file, text))
 
 
@@ -60,10 +66,19 @@ def faults(document: Document, suite: Suite) -> list[Fault]:
         longest = len(f"wb-00000000cg-{workload.name}-{workload.objects.containers}")
         if longest > 63:
             found.append(
-                document.fault_at((*place, "name"), f"{workload.name!r} makes bucket names longer than S3's 63 characters")
+                document.fault_at(
+                    (*place, "name"),
+                    f"{workload.name!r} makes bucket names longer than S3's 63 characters",
+                )
             )
-        if workload.objects.largest_bytes > 5 * 10**9 and "s3" in suite.api and "write" in workload.operations:
-            found.append(document.fault_at((*place, "objects", "size"), "S3 takes at most 5 GB in one PUT"))
+        if (
+            workload.objects.largest_bytes > 5 * 10**9
+            and "s3" in suite.api
+            and "write" in workload.operations
+        ):
+            found.append(
+                document.fault_at((*place, "objects", "size"), "S3 takes at most 5 GB in one PUT")
+            )
     return found
 
 

@@ -13,7 +13,10 @@ from weighbridge.common.paths import is_file
 
 @dataclass(frozen=True)
 class Shelf:
-    """The YAML files of a package. `what` is what one of them is called, `advice` what to do when there is none of a name."""
+    """The YAML files of a package.
+
+    `what` is what one of them is called, `advice` what to do when there is none of a name.
+    """
 
     package: str
     what: str
@@ -21,14 +24,22 @@ class Shelf:
 
     def shipped(self) -> dict[str, Path]:
         """All of them, by name."""
-        return {path.stem: path for path in sorted(Path(str(resources.files(self.package))).glob("*.yaml"))}
+        return {
+            path.stem: path
+            for path in sorted(Path(str(resources.files(self.package))).glob("*.yaml"))
+        }
 
     def find(self, name: str) -> Path:
-        """The file of a path, or of the name of one that ships. Raises UsageError when there is none."""
+        """The file of a path, or of the name of one that ships.
+
+        Raises UsageError when there is none.
+        """
         path = Path(name)
         if is_file(path):
             return path
         known = self.shipped()
         if name in known:
             return known[name]
-        raise UsageError(f"no {self.what} {name!r}{did_you_mean(name, list(known))}", advice=self.advice)
+        raise UsageError(
+            f"no {self.what} {name!r}{did_you_mean(name, list(known))}", advice=self.advice
+        )

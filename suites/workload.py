@@ -1,4 +1,7 @@
-"""A workload: what is done to which objects. The same record goes to every driver and every gateway."""
+"""A workload: what is done to which objects.
+
+The same record goes to every driver and every gateway.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from weighbridge.common.quantities import Bytes, Seconds, parse_share, show_byte
 from weighbridge.common.record import Record
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
-"""Lower case letters, digits and hyphens, so that it can be part of a bucket's name (S3's rules for buckets)."""
+"""Lower case letters, digits and hyphens, so that it can be part of a bucket's name (S3's rules for
+buckets).
+"""
 
 Operation = Literal["read", "write", "delete", "list", "head"]
 OPERATIONS: tuple[Operation, ...] = ("read", "write", "delete", "list", "head")
@@ -22,8 +27,9 @@ MOST_BYTES: Final = 2**50
 """Of a workload's objects: at 100 MB/s they take four months to be written."""
 
 VERIFIED_SHARE: Final = 0.01
-"""Share of reads that are compared with what was written unless a suite says otherwise: enough to see a store that gives other
-bytes, and of no weight in what a read costs (benchmarks/driver_cost.py)."""
+"""Share of reads that are compared with what was written unless a suite says otherwise: enough to
+see a store that gives other bytes, and of no weight in what a read costs
+(benchmarks/driver_cost.py)."""
 
 
 def excess(count: int, mean_bytes: float) -> str:
@@ -31,7 +37,10 @@ def excess(count: int, mean_bytes: float) -> str:
     if count > MOST_OBJECTS:
         return f"these are {count:,} objects; at most {MOST_OBJECTS:,} are written"
     if count * mean_bytes > MOST_BYTES:
-        return f"these are {show_bytes(count * mean_bytes)} of objects; at most {show_bytes(MOST_BYTES)} are written"
+        return (
+            f"these are {show_bytes(count * mean_bytes)} of objects; at most "
+            f"{show_bytes(MOST_BYTES)} are written"
+        )
     return ""
 
 
@@ -52,7 +61,9 @@ class Uniform(Record):
     @model_validator(mode="after")
     def _ordered(self) -> Uniform:
         if self.uniform[0] > self.uniform[1]:
-            raise ValueError(f"the smallest size {self.uniform[0]} is above the largest {self.uniform[1]}")
+            raise ValueError(
+                f"the smallest size {self.uniform[0]} is above the largest {self.uniform[1]}"
+            )
         return self
 
     @property
@@ -67,7 +78,9 @@ class Uniform(Record):
 
 
 class SizeBar(Record):
-    """One bar of a histogram of sizes: sizes drawn evenly from `size` (one size, or a range), as often as `weight` says."""
+    """One bar of a histogram of sizes: sizes drawn evenly from `size` (one size, or a range), as
+    often as `weight` says.
+    """
 
     size: Bytes | tuple[Bytes, Bytes]
     weight: Annotated[float, Field(gt=0)]
@@ -80,7 +93,9 @@ class SizeBar(Record):
     @model_validator(mode="after")
     def _ordered(self) -> SizeBar:
         if self.bounds[0] > self.bounds[1]:
-            raise ValueError(f"the smallest size {self.bounds[0]} is above the largest {self.bounds[1]}")
+            raise ValueError(
+                f"the smallest size {self.bounds[0]} is above the largest {self.bounds[1]}"
+            )
         return self
 
 
@@ -102,7 +117,10 @@ class SizeHistogram(Record):
 
 
 class Objects(Record):
-    """The objects a workload works on: `containers` x `per_container` objects, written before a step that needs them."""
+    """The objects a workload works on:
+
+    `containers` x `per_container` objects, written before a step that needs them.
+    """
 
     size: Bytes | Uniform | SizeHistogram
     containers: Annotated[int, Field(ge=1, le=MOST_OBJECTS)] = 1
@@ -138,25 +156,33 @@ class Zipf(Record):
 
 
 class Workload(Record):
-    """Operation mix, sizes, objects, access pattern and runtime; `workers` are the steps it is replayed at."""
+    """Operation mix, sizes, objects, access pattern and runtime; `workers` are the steps it is
+    replayed at.
+    """
 
     name: Name
     objects: Objects
     operations: Annotated[dict[Operation, Annotated[float, Field(gt=0)]], Field(min_length=1)]
     """Weights of the operations; only their proportions matter."""
     pick: Literal["uniform", "sequential"] | Zipf = "uniform"
-    workers: Annotated[tuple[Annotated[int, Field(ge=1, le=65536)], ...], Field(min_length=1, max_length=100)]
+    workers: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=65536)], ...], Field(min_length=1, max_length=100)
+    ]
     runtime: Seconds
     """Length of the measured window, in seconds."""
     warmup: Seconds = 5.0
     """What is run before the window and not counted, in seconds."""
     rate_per_s: Annotated[float, Field(gt=0, le=1e9)] | None = None
-    """Operations a second over all workers; latency then counts from the intended start. None: a closed loop."""
-    verify: Annotated[float, BeforeValidator(_verify), Field(ge=0, le=1)] = VERIFIED_SHARE
-    """Share of reads, drawn by the seed, of which every byte is compared with what was written: `1%`; `yes` is all, `0` none.
+    """Operations a second over all workers; latency then counts from the intended start.
 
-    Lengths, and what other answers must have, are always checked. Drivers that are tools of others compare nothing; of them more
-    than the default is refused.
+    None: a closed loop.
+    """
+    verify: Annotated[float, BeforeValidator(_verify), Field(ge=0, le=1)] = VERIFIED_SHARE
+    """Share of reads, drawn by the seed, of which every byte is compared with what was written:
+    `1%`; `yes` is all, `0` none.
+
+    Lengths, and what other answers must have, are always checked. Drivers that are tools of others
+    compare nothing; of them more than the default is refused.
     """
 
     @model_validator(mode="after")

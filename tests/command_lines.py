@@ -10,7 +10,10 @@ from typing import Self
 
 
 class CommandLines:
-    """Reads all command lines of this machine again and again, from entering to leaving. `seen` holds each once."""
+    """Reads all command lines of this machine again and again, from entering to leaving.
+
+    `seen` holds each once.
+    """
 
     PAUSE_S = 0.05
 
@@ -24,7 +27,12 @@ class CommandLines:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._over.set()
         self._thread.join()
 

@@ -35,13 +35,26 @@ def found(folder: Path, secrets: Mapping[str, str]) -> list[str]:
 
 def within(content: bytes, secrets: Mapping[str, str]) -> list[str]:
     """The names of the secrets that stand in a text."""
-    return sorted(name for name, secret in secrets.items() if any(form in content for form in _forms(secret)))
+    return sorted(
+        name for name, secret in secrets.items() if any(form in content for form in _forms(secret))
+    )
 
 
 def _forms(secret: str) -> tuple[bytes, ...]:
     """How it may be written: as it is, as in a URL, as in HTML or JSON, in base64."""
-    escaped = secret.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
-    texts = {secret, quote(secret, safe=""), escaped, secret.replace("/", "\\/"), base64.b64encode(secret.encode()).decode()}
+    escaped = (
+        secret.replace("&", "&amp;")
+        .replace("<", "&lt;")
+        .replace(">", "&gt;")
+        .replace('"', "&quot;")
+    )
+    texts = {
+        secret,
+        quote(secret, safe=""),
+        escaped,
+        secret.replace("/", "\\/"),
+        base64.b64encode(secret.encode()).decode(),
+    }
     return tuple(text.encode() for text in texts)
 
 
@@ -54,7 +67,12 @@ def _parts(path: Path) -> Iterator[tuple[str, bytes]]:
     yield from _unpacked(str(path), content)
     if path.suffix == ".parquet":
         with duckdb.connect() as asked:
-            yield f"{path} (its values)", repr(asked.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchall()).encode()
+            yield (
+                f"{path} (its values)",
+                repr(
+                    asked.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
+                ).encode(),
+            )
 
 
 def _unpacked(name: str, content: bytes) -> Iterator[tuple[str, bytes]]:
@@ -81,9 +99,15 @@ def _inflated(data: bytes) -> bytes:
 
 
 def _decoded(text: bytes) -> bytes:
-    """What base64 holds, and what is deflated in it, as in a histogram behind eight bytes of its own."""
+    """What base64 holds, and what is deflated in it, as in a histogram behind eight bytes of its
+    own.
+    """
     try:
         data = base64.b64decode(text)
     except binascii.Error:
         return b""  # it only looked like it
-    return data + _inflated(data[8:]) + (gzip.decompress(data) if data.startswith(b"\x1f\x8b") else b"")
+    return (
+        data
+        + _inflated(data[8:])
+        + (gzip.decompress(data) if data.startswith(b"\x1f\x8b") else b"")
+    )

@@ -1,8 +1,8 @@
 """Documents made wrong on purpose: what the fuzz tests hand to every parser.
 
-Hypothesis draws one number a case and all that is done to a document follows from it, so that ten thousand cases take seconds.
-A case that failed is tried again as `Dice(NUMBER)`. With WEIGHBRIDGE_FUZZ_SEED=N other cases are drawn, with
-WEIGHBRIDGE_FUZZ_CASES=N so many.
+Hypothesis draws one number a case and all that is done to a document follows from it, so that ten
+thousand cases take seconds. A case that failed is tried again as `Dice(NUMBER)`. With
+WEIGHBRIDGE_FUZZ_SEED=N other cases are drawn, with WEIGHBRIDGE_FUZZ_CASES=N so many.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from weighbridge.common.errors import WeighbridgeError
 
 SEED: Final = int(os.environ.get("WEIGHBRIDGE_FUZZ_SEED", "0"))
 CASE_S: Final = 2.0
-"""CPU time that one case may take: of this process alone, so that a busy machine makes no test fail."""
+"""CPU time that one case may take: of this process alone, so that a busy machine makes no test
+fail.
+"""
 CASE_BYTES: Final = 1 << 30
 """Address space that the cases of a test may take beyond what the process had."""
 
@@ -61,7 +63,9 @@ THROWS: Final = 10
 
 
 def cases(test: Callable[..., None]) -> Callable[..., None]:
-    """A test that is given `dice` ten thousand times, THROWS of them for each number that Hypothesis draws."""
+    """A test that is given `dice` ten thousand times, THROWS of them for each number that
+    Hypothesis draws.
+    """
 
     @functools.wraps(test)
     def thrown(*fixtures: Any, dice: Dice, **named: Any) -> None:
@@ -73,7 +77,9 @@ def cases(test: Callable[..., None]) -> Callable[..., None]:
                 error.add_note(f"the case was {one}")
                 raise
 
-    return settings(CASES, max_examples=max(1, CASES.max_examples // THROWS))(given(dice=DICE)(thrown))
+    return settings(CASES, max_examples=max(1, CASES.max_examples // THROWS))(
+        given(dice=DICE)(thrown)
+    )
 
 
 TEXTS: Final = (
@@ -136,14 +142,70 @@ TEXTS: Final = (
         "-0",
         "+1",
     ),
-    *("1MB", "1.5B", "20s", "-20s", "10Gbit", "5 TiB", "1e9s", "2026-11-22", "2026-11-22T04:42:26+00:00", "12:30:45"),
-    *("!!python/name:os.system", "!x", "<<: *a", "- ", "? a", "| a", ">", "%YAML 9.9", "---", "...", "{a: &b [*b]}", "@", "`"),
-    *("a,b,c", "a=b", "a:b", "a;b", "a~b", "<a>", "&lt;", "http://[::1", "http://a:99999/", "${HOME}", "N/A", "0%", "100%"),
+    *(
+        "1MB",
+        "1.5B",
+        "20s",
+        "-20s",
+        "10Gbit",
+        "5 TiB",
+        "1e9s",
+        "2026-11-22",
+        "2026-11-22T04:42:26+00:00",
+        "12:30:45",
+    ),
+    *(
+        "!!python/name:os.system",
+        "!x",
+        "<<: *a",
+        "- ",
+        "? a",
+        "| a",
+        ">",
+        "%YAML 9.9",
+        "---",
+        "...",
+        "{a: &b [*b]}",
+        "@",
+        "`",
+    ),
+    *(
+        "a,b,c",
+        "a=b",
+        "a:b",
+        "a;b",
+        "a~b",
+        "<a>",
+        "&lt;",
+        "http://[::1",
+        "http://a:99999/",
+        "${HOME}",
+        "N/A",
+        "0%",
+        "100%",
+    ),
 )
 """Hostile as the text of any value."""
 
 NUMBERS: Final = (
-    *(0, 1, -1, 2, 64, 65, 65536, 2**31, 2**32, 2**53 + 1, 2**63 - 1, 2**63, 2**64, 10**30, 10**400, -(10**400)),
+    *(
+        0,
+        1,
+        -1,
+        2,
+        64,
+        65,
+        65536,
+        2**31,
+        2**32,
+        2**53 + 1,
+        2**63 - 1,
+        2**63,
+        2**64,
+        10**30,
+        10**400,
+        -(10**400),
+    ),
     *(0.0, -0.0, 0.5, 1e-320, 1e308, -1e308, float("inf"), float("-inf"), float("nan")),
 )
 
@@ -185,7 +247,10 @@ def places(value: Any) -> list[tuple[Any, Any]]:
 
 
 def wrong_values(dice: Random, value: Any, times: int | None = None) -> Any:
-    """A document of JSON with a few of its values or keys changed, swapped, doubled or taken out. `value` itself stays as it is."""
+    """A document of JSON with a few of its values or keys changed, swapped, doubled or taken out.
+
+    `value` itself stays as it is.
+    """
     value = _copy(value)
     for _ in range(times or dice.choice((1, 1, 1, 2, 3))):
         found = places(value)
@@ -244,7 +309,20 @@ def wrong_bytes(dice: Random, data: bytes) -> bytes:
         else:
             data = (
                 data[:at]
-                + dice.choice((b"\xff", b"\0", b"\xef\xbb\xbf", b"\r", b"\n", b"\t", b"{", b"[" * 3000, b'"', b"}"))
+                + dice.choice(
+                    (
+                        b"\xff",
+                        b"\0",
+                        b"\xef\xbb\xbf",
+                        b"\r",
+                        b"\n",
+                        b"\t",
+                        b"{",
+                        b"[" * 3000,
+                        b'"',
+                        b"}",
+                    )
+                )
                 + data[at:]
             )
     return data
@@ -285,12 +363,15 @@ def _written(dice: Random) -> str:
 
 
 def _json(value: Any) -> str:
-    # Whole numbers of 400 digits are written as they are; what is no number is what Python and JavaScript write.
+    # Whole numbers of 400 digits are written as they are; what is no number is what Python and
+    # JavaScript write.
     return json.dumps(value)
 
 
 def wrong_json(dice: Random, document: Any) -> bytes:
-    """A document as a program might tell it: values changed, or what it would be written as changed, or both."""
+    """A document as a program might tell it: values changed, or what it would be written as
+    changed, or both.
+    """
     kind = dice.randrange(20)
     if kind == 0:
         return b"[" * 100_000 if dice.random() < 0.5 else b'{"a":' * 100_000
@@ -300,7 +381,9 @@ def wrong_json(dice: Random, document: Any) -> bytes:
 
 
 def wrong_text(dice: Random, text: str) -> str:
-    """Text changed by lines, by bytes or both; bytes that are no UTF-8 are replaced, as who reads text does."""
+    """Text changed by lines, by bytes or both; bytes that are no UTF-8 are replaced, as who reads
+    text does.
+    """
     kind = dice.randrange(10)
     if kind < 7:
         text = wrong_lines(dice, text)
@@ -312,11 +395,17 @@ def wrong_text(dice: Random, text: str) -> str:
 Found = TypeVar("Found")
 
 
-def tried(read: Callable[[], Found], *errors: type[WeighbridgeError], saying: str = "", text: str | None = None) -> Found | None:
-    """What is read, within the bounds of a case; None where it is refused by one of these errors of ours, or by any of ours.
+def tried(
+    read: Callable[[], Found],
+    *errors: type[WeighbridgeError],
+    saying: str = "",
+    text: str | None = None,
+) -> Found | None:
+    """What is read, within the bounds of a case; None where it is refused by one of these errors of
+    ours, or by any of ours.
 
-    Its message is one that can be printed, of a length that can be read, and says `saying`. Where `text` is what is read, faults of
-    documents are within it.
+    Its message is one that can be printed, of a length that can be read, and says `saying`. Where
+    `text` is what is read, faults of documents are within it.
     """
     expected = errors or (WeighbridgeError,)
     refused: WeighbridgeError | None = None
@@ -347,7 +436,9 @@ def see_that_faults_are_within(error: DocumentError, text: str) -> None:
 
 
 def wrong_yaml(dice: Random, text: str, document: Any) -> str:
-    """A file as people may write it: its lines changed; or its values changed, then written as JSON, which is YAML too."""
+    """A file as people may write it: its lines changed; or its values changed, then written as
+    JSON, which is YAML too.
+    """
     kind = dice.randrange(20)
     if kind == 0:
         return "a: " * 5000 if dice.random() < 0.5 else "[" * 5000
@@ -362,7 +453,9 @@ class TooMuch(AssertionError):
 
 @contextmanager
 def bounded() -> Iterator[None]:
-    """See that a case takes no more than CASE_S of CPU time and CASE_BYTES of memory: then it fails where it is."""
+    """See that a case takes no more than CASE_S of CPU time and CASE_BYTES of memory: then it fails
+    where it is.
+    """
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise TooMuch(f"more than {CASE_S:g} s of CPU time")

@@ -1,7 +1,7 @@
 //! Good bytes made wrong on purpose, and cut: what the property tests in Rust hand to every parser.
 //!
-//! The same cases in every run. With `WEIGHBRIDGE_FUZZ_SEED=N` other cases are drawn, with `WEIGHBRIDGE_FUZZ_CASES=N` so many. A
-//! case that fails is made smaller while it fails, and told.
+//! The same cases in every run. With `WEIGHBRIDGE_FUZZ_SEED=N` other cases are drawn, with
+//! `WEIGHBRIDGE_FUZZ_CASES=N` so many. A case that fails is made smaller while it fails, and told.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -100,10 +100,12 @@ pub fn cut<'a>(mut bytes: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
     parts
 }
 
-/// Tries a property, which panics where it does not hold and says whether the case was a good one. Of the cases some must be good,
-/// and some not: else little would be tried. Of less than 1000 cases that is left to chance.
+/// Tries a property, which panics where it does not hold and says whether the case was a good one.
+/// Of the cases some must be good, and some not: else little would be tried. Of less than 1000
+/// cases that is left to chance.
 pub fn hold<S: Strategy>(strategy: S, property: impl Fn(S::Value) -> bool) {
-    let cases = number("WEIGHBRIDGE_FUZZ_CASES").map_or(CASES, |cases| u32::try_from(cases.max(1)).unwrap_or(u32::MAX));
+    let cases = number("WEIGHBRIDGE_FUZZ_CASES")
+        .map_or(CASES, |cases| u32::try_from(cases.max(1)).unwrap_or(u32::MAX));
     let seed = number("WEIGHBRIDGE_FUZZ_SEED").unwrap_or(0);
     let config = Config {
         cases,
@@ -127,7 +129,10 @@ pub fn hold<S: Strategy>(strategy: S, property: impl Fn(S::Value) -> bool) {
         Err(TestError::Abort(why)) => panic!("seed {seed}: {why}"),
     }
     let good = good.get();
-    assert!(cases < 1000 || (good > cases / 10 && good < cases), "seed {seed}: {good} of {cases} were good");
+    assert!(
+        cases < 1000 || (good > cases / 10 && good < cases),
+        "seed {seed}: {good} of {cases} were good"
+    );
 }
 
 fn number(variable: &str) -> Option<u64> {

@@ -1,4 +1,6 @@
-"""The recipes of ARCHITECTURE.md are made of the toys that tests install: what is printed there is what runs."""
+"""The recipes of ARCHITECTURE.md are made of the toys that tests install: what is printed there is
+what runs.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,15 @@ SUPPORT = ROOT / "tests" / "support"
 
 @pytest.mark.parametrize(
     ("toy", "begins"),
-    [("toy_chart/toy_chart.py", "def errors_by_workers"), ("toy_metric/toy_metric.py", "P95 = Metric(")],
+    [
+        ("toy_chart/toy_chart.py", "def errors_by_workers"),
+        ("toy_metric/toy_metric.py", "P95 = Metric("),
+    ],
 )
 def test_the_code_of_a_recipe_is_the_toys_own(toy: str, begins: str) -> None:
-    (block,) = (one for one in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if one.startswith(begins))
+    (block,) = (
+        one for one in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if one.startswith(begins)
+    )
     code = (SUPPORT / toy).read_text()
     for part in re.split(r"\n{3,}", block.strip()):
         assert part in code

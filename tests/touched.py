@@ -1,7 +1,9 @@
-"""Print the unit tests that what is changed since a commit (default: HEAD) touches, for `make quick`: a file a line.
+"""Print the unit tests that what is changed since a commit (default: HEAD) touches, for `make
+quick`: a file a line.
 
-A test is touched when it changed itself, or when a module that it imports or a conftest.py above it did. Tests that take
-minutes in all (marked `long`) are left out, unless they changed themselves: `make unit` runs them.
+A test is touched when it changed itself, or when a module that it imports or a conftest.py above it
+did. Tests that take minutes in all (marked `long`) are left out, unless they changed themselves:
+`make unit` runs them.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ SUPPORT = ROOT / "tests" / "support"
 def changed(commit: str) -> set[Path]:
     """Python files that differ from the commit, or that git does not know yet."""
     told = ("git", "-C", str(ROOT))
-    differ = subprocess.run([*told, "diff", "--name-only", "-z", commit], check=True, capture_output=True, text=True).stdout
+    differ = subprocess.run(
+        [*told, "diff", "--name-only", "-z", commit], check=True, capture_output=True, text=True
+    ).stdout
     unknown = [*told, "ls-files", "--others", "--exclude-standard", "-z"]
     new = subprocess.run(unknown, check=True, capture_output=True, text=True).stdout
     return {ROOT / name for name in (differ + new).split("\0") if name.endswith(".py")}
@@ -38,7 +42,9 @@ def module_of(path: Path) -> str:
 
 @functools.cache
 def imports_of(path: Path) -> frozenset[str]:
-    """The modules that a file imports, by name; of `from a import b` both `a` and `a.b`, of which one may be none."""
+    """The modules that a file imports, by name; of `from a import b` both `a` and `a.b`, of which
+    one may be none.
+    """
     found = set()
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
@@ -56,7 +62,9 @@ def touched(files: set[Path]) -> Iterator[Path]:
             continue
         fixtures_changed = any(folder / "conftest.py" in files for folder in path.parents)
         imports_changed = not modules.isdisjoint(imports_of(path))
-        if path in files or ((imports_changed or fixtures_changed) and "pytest.mark.long" not in path.read_text()):
+        if path in files or (
+            (imports_changed or fixtures_changed) and "pytest.mark.long" not in path.read_text()
+        ):
             yield path
 
 

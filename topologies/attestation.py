@@ -1,9 +1,12 @@
-"""Attestation: what a deployment's hosts can do, measured on each deployment in the same way, before its gateway is there.
+"""Attestation: what a deployment's hosts can do, measured on each deployment in the same way,
+before its gateway is there.
 
-The limits of the hardware are on while what they limit is measured, and only those: iperf3 under a quota of CPU time would
-tell of the quota. On pretended hosts, which have no limits, nothing is measured.
+The limits of the hardware are on while what they limit is measured, and only those: iperf3 under a
+quota of CPU time would tell of the quota. On pretended hosts, which have no limits, nothing is
+measured.
 
-The layers `disk` and `network` of a suite are measured here too: disks at the sizes of its objects, all pairs of hosts.
+The layers `disk` and `network` of a suite are measured here too: disks at the sizes of its objects,
+all pairs of hosts.
 """
 
 from __future__ import annotations
@@ -30,10 +33,13 @@ IMAGE: Final = RootImage(
     name="tools",
     suite="bookworm",
     packages=("fio", "iperf3", "sysbench"),
-    # Unpacked and not installed: they run by their own loader in other roots, nothing else of this one is used.
+    # Unpacked and not installed: they run by their own loader in other roots, nothing else of this
+    # one is used.
     options=("--variant=extract",),
 )
-"""The tools. One image for hosts of all kinds: releases of Debian have other releases of them, and other compilers."""
+"""The tools. One image for hosts of all kinds: releases of Debian have other releases of them, and
+other compilers.
+"""
 VERSIONS: Final = (("fio", "--version"), ("iperf3", "--version"), ("sysbench", "--version"))
 LONGEST_S: Final = 60.0
 """For one tool on one host; each is told to take two seconds at most."""
@@ -46,7 +52,10 @@ HostDisk = tuple[Host, str, Disk]
 
 
 class Attestation(Record):
-    """What hosts can do, as it was measured. `tools` are the versions by name, `took_s` how long all of it took."""
+    """What hosts can do, as it was measured.
+
+    `tools` are the versions by name, `took_s` how long all of it took.
+    """
 
     ceilings: tuple[HostCeiling, ...]
     tools: dict[str, str]
@@ -57,9 +66,14 @@ class AttestOptions(Record):
     """What is asked of hosts; without anything they are not attested."""
 
     sameness: bool = False
-    """The figures by which deployments are compared: CPU, disks, and who talks to whom while a gateway is weighed."""
+    """The figures by which deployments are compared:
+
+    CPU, disks, and who talks to whom while a gateway is weighed.
+    """
     sizes: tuple[int, ...] = ()
-    """The layer `disk`: every disk, for objects of these sizes in bytes, sequential and random, read and written."""
+    """The layer `disk`: every disk, for objects of these sizes in bytes, sequential and random,
+    read and written.
+    """
     all_pairs: bool = False
     """The layer `network`: every pair of hosts, both ways."""
 
@@ -69,16 +83,23 @@ class AttestOptions(Record):
 
 
 def attest(
-    hosts: Hosts, hardware: Hardware, needs: Mapping[str, HostNeed], say: Say, asked: AttestOptions | None = None
+    hosts: Hosts,
+    hardware: Hardware,
+    needs: Mapping[str, HostNeed],
+    say: Say,
+    asked: AttestOptions | None = None,
 ) -> Attestation:
-    """Measure hosts that run nothing yet. Their limits are off, and their disks as empty as before, when this returns.
+    """Measure hosts that run nothing yet. Their limits are off, and their disks as empty as before,
+    when this returns.
 
-    CPUs without their quota, and pairs of hosts on the network, one after the other: each wants more of the machine than
-    its share. CPUs under their quota, and disks under their limits, all at once: that is what a gateway and its storage
-    have of them, and where the machine cannot keep what the hardware file promises it shows here. Lab hosts have the same CPUs
-    when nothing limits them: one of them is asked. Real hosts have each their own, and are asked at once.
+    CPUs without their quota, and pairs of hosts on the network, one after the other: each wants
+    more of the machine than its share. CPUs under their quota, and disks under their limits, all at
+    once: that is what a gateway and its storage have of them, and where the machine cannot keep
+    what the hardware file promises it shows here. Lab hosts have the same CPUs when nothing limits
+    them: one of them is asked. Real hosts have each their own, and are asked at once.
 
-    Without `asked` it is what deployments are compared by. Raises CommandFailed or TargetError naming host and tool.
+    Without `asked` it is what deployments are compared by. Raises CommandFailed or TargetError
+    naming host and tool.
     """
     asked = asked or AttestOptions(sameness=True)
     started = time.monotonic()
@@ -88,7 +109,9 @@ def attest(
     pairs = _pairs(names, hardware.clients, needs) if asked.sameness else []
     if asked.all_pairs:
         pairs += [
-            (here, there) for here, there in itertools.combinations(names, 2) if not {(here, there), (there, here)} & {*pairs}
+            (here, there)
+            for here, there in itertools.combinations(names, 2)
+            if not {(here, there), (there, here)} & {*pairs}
         ]
     found = [
         *(cpus(hosts, hardware) if asked.sameness else ()),
@@ -153,11 +176,14 @@ def at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
     return [future.result() for future in futures]
 
 
-# CPU -------------------------------------------------------------------------------------------------------------------------
+# CPU
+# -------------------------------------------------------------------------------------------------------------------------
 
 
 def cpus(hosts: Hosts, hardware: Hardware) -> Iterator[HostCeiling]:
-    """What every host's CPUs do, without their quota one after the other, and under it all at once."""
+    """What every host's CPUs do, without their quota one after the other, and under it all at
+    once.
+    """
     # Of lab hosts with as many threads the first is asked for all: they are one machine.
     shares = hardware.of.contained
     asked: dict[object, str] = {}
@@ -170,17 +196,31 @@ def cpus(hosts: Hosts, hardware: Hardware) -> Iterator[HostCeiling]:
     calls = [partial(without_quota, name) for name in asked.values()]
     of = dict(zip(asked, [call() for call in calls] if shares else at_once(calls), strict=True))
     for key, name in asked.items():
-        yield HostCeiling(host=name, kind="cpu", what="CPU without its quota", value=of[key], unit="events/s")
+        yield HostCeiling(
+            host=name, kind="cpu", what="CPU without its quota", value=of[key], unit="events/s"
+        )
 
     def under_quota(name: str, cpus: float) -> HostCeiling:
         threads = _threads(hardware, name)
         free = of[threads if shares else name]
-        arguments = ceilings.cpu_arguments(threads, events=ceilings.quota_events(free, cpus, threads))
+        arguments = ceilings.cpu_arguments(
+            threads, events=ceilings.quota_events(free, cpus, threads)
+        )
         value = _events_per_s(hosts.hosts[name], arguments)
-        # By what as many threads do without a quota: two threads of one core are no two cores, and a quota counts threads.
-        return HostCeiling(host=name, kind="cpu", what="CPU", value=value, unit="events/s", promised=free * cpus / threads)
+        # By what as many threads do without a quota: two threads of one core are no two cores, and
+        # a quota counts threads.
+        return HostCeiling(
+            host=name,
+            kind="cpu",
+            what="CPU",
+            value=value,
+            unit="events/s",
+            promised=free * cpus / threads,
+        )
 
-    under = [(name, cpus) for name in hosts.hosts if (cpus := hardware.hosts[name].cpus) is not None]
+    under = [
+        (name, cpus) for name in hosts.hosts if (cpus := hardware.hosts[name].cpus) is not None
+    ]
     with limited(hosts, "cpu"):
         yield from at_once([partial(under_quota, *one) for one in under])
 
@@ -194,7 +234,8 @@ def _threads(hardware: Hardware, name: str) -> int:
     return math.ceil(hardware.hosts[name].cpus or 1)
 
 
-# disks -----------------------------------------------------------------------------------------------------------------------
+# disks
+# -----------------------------------------------------------------------------------------------------------------------
 
 
 def all_disks(hosts: Hosts, hardware: Hardware) -> list[HostDisk]:
@@ -206,17 +247,29 @@ def all_disks(hosts: Hosts, hardware: Hardware) -> list[HostDisk]:
     ]
 
 
-def _disks(hosts: Hosts, hardware: Hardware, pieces: Sequence[DiskRequest], *, sameness: bool) -> Iterator[HostCeiling]:
+def _disks(
+    hosts: Hosts, hardware: Hardware, pieces: Sequence[DiskRequest], *, sameness: bool
+) -> Iterator[HostCeiling]:
     if not sameness and not pieces:
         return
 
     def measure(host: Host, path: str, disk: Disk) -> list[HostCeiling]:
         jobs = disk_jobs(hardware, disk)
-        figures = ask(host, "fio", ceilings.disk_arguments(path, jobs), partial(ceilings.disk_figures, asked=jobs))
+        figures = ask(
+            host,
+            "fio",
+            ceilings.disk_arguments(path, jobs),
+            partial(ceilings.disk_figures, asked=jobs),
+        )
         name = path.rpartition("/")[2]
         return [
             HostCeiling(
-                host=host.name, kind="disk", what=f"disk {name} {job}", value=value, unit=unit, promised=_promised(disk, unit)
+                host=host.name,
+                kind="disk",
+                what=f"disk {name} {job}",
+                value=value,
+                unit=unit,
+                promised=_promised(disk, unit),
             )
             for job, (value, unit) in figures.items()
         ]
@@ -234,22 +287,26 @@ def _disks(hosts: Hosts, hardware: Hardware, pieces: Sequence[DiskRequest], *, s
 def disk_jobs(hardware: Hardware, disk: Disk) -> tuple[str, ...]:
     """What a disk is asked for sameness.
 
-    How many small requests a lab's disk does, where nothing limits them, is the machine's CPU, which is asked already.
+    How many small requests a lab's disk does, where nothing limits them, is the machine's CPU,
+    which is asked already.
     """
     random = not hardware.of.contained or disk.iops is not None
-    return tuple(name for name, (rw, _) in ceilings.DISK_JOBS.items() if random or not rw.startswith("rand"))
+    return tuple(
+        name for name, (rw, _) in ceilings.DISK_JOBS.items() if random or not rw.startswith("rand")
+    )
 
 
 @contextmanager
 def filled(disks: Sequence[HostDisk]) -> Iterator[None]:
     """Disks whose regions were written once; at the end they are as empty as before."""
     try:
-        # Without limits: it is not what is measured, and at 20 MB/s it would take a quarter of a minute.
+        # Without limits: it is not what is measured, and at 20 MB/s it would take a quarter of a
+        # minute.
         at_once([partial(_fill, host, path) for host, path, _ in disks])
         yield
     finally:
-        # A loop disk hands this on to the file below it, which gives its room back. Nothing of it is in the page cache: all
-        # reading and writing was direct.
+        # A loop disk hands this on to the file below it, which gives its room back. Nothing of it
+        # is in the page cache: all reading and writing was direct.
         at_once([partial(host.run, ["blkdiscard", path]) for host, path, _ in disks])
 
 
@@ -257,11 +314,21 @@ def _fill(host: Host, path: str) -> None:
     host.run([*host.tool("fio"), *ceilings.fill_arguments(path)], timeout_s=LONGEST_S)
 
 
-def in_pieces(one: HostDisk, pieces: Sequence[DiskRequest], *, seconds: float | None = None) -> list[HostCeiling]:
-    """What a disk does for objects of the sizes of `pieces`, in their order; `seconds` for each, or as `ceilings.piece_s` says."""
+def in_pieces(
+    one: HostDisk, pieces: Sequence[DiskRequest], *, seconds: float | None = None
+) -> list[HostCeiling]:
+    """What a disk does for objects of the sizes of `pieces`, in their order; `seconds` for each, or
+    as `ceilings.piece_s` says.
+    """
     host, path, disk = one
     arguments = ceilings.piece_arguments(path, pieces, seconds=seconds)
-    values = ask(host, "fio", arguments, partial(ceilings.piece_figures, asked=pieces), timeout_s=PIECES_LONGEST_S)
+    values = ask(
+        host,
+        "fio",
+        arguments,
+        partial(ceilings.piece_figures, asked=pieces),
+        timeout_s=PIECES_LONGEST_S,
+    )
     name = path.rpartition("/")[2]
     return [
         HostCeiling(
@@ -280,40 +347,55 @@ def in_pieces(one: HostDisk, pieces: Sequence[DiskRequest], *, seconds: float | 
 
 
 def _promised(disk: Disk, unit: ceilings.Unit) -> float | None:
-    """A limit of one kind says nothing of the other: requests a second may be fewer than a bandwidth would let through."""
+    """A limit of one kind says nothing of the other: requests a second may be fewer than a
+    bandwidth would let through.
+    """
     if unit == "1/s":
         return disk.iops
     return disk.bandwidth if disk.iops is None else None
 
 
 def _promised_of(disk: Disk, piece: DiskRequest) -> float | None:
-    """What the limits let through of objects; nothing is promised of requests so small that their number is the CPU's to decide."""
+    """What the limits let through of objects; nothing is promised of requests so small that their
+    number is the CPU's to decide.
+    """
     share = piece.request_bytes / piece.block_bytes
     limits = [float(disk.iops * piece.request_bytes)] if disk.iops is not None else []
     if disk.bandwidth is not None:
         limits.append(disk.bandwidth * share)
-    decided = disk.iops is not None or (piece.pick == "sequential" and piece.block_bytes >= ceilings.UNHURRIED_BYTES)
+    decided = disk.iops is not None or (
+        piece.pick == "sequential" and piece.block_bytes >= ceilings.UNHURRIED_BYTES
+    )
     return min(limits, default=None) if decided else None
 
 
-# network ---------------------------------------------------------------------------------------------------------------------
+# network
+# ---------------------------------------------------------------------------------------------------------------------
 
 
-def network(hosts: Hosts, hardware: Hardware, pairs: Sequence[tuple[str, str]]) -> Iterator[HostCeiling]:
+def network(
+    hosts: Hosts, hardware: Hardware, pairs: Sequence[tuple[str, str]]
+) -> Iterator[HostCeiling]:
     """What passes between the hosts of each pair, one direction after the other."""
     if not pairs:
         return
-    seconds = max(ceilings.LEAST_PAIR_S, min(ceilings.NETWORK_S, ceilings.ALL_PAIRS_S / len(pairs) / 2))
+    seconds = max(
+        ceilings.LEAST_PAIR_S, min(ceilings.NETWORK_S, ceilings.ALL_PAIRS_S / len(pairs) / 2)
+    )
     with ExitStack() as stack, limited(hosts, "nic"):
         for name in dict.fromkeys(there for _, there in pairs):
             serve(hosts.hosts[name], stack)
         for here, there in pairs:
             rate = slower_nic(hardware, here, there)
             for reverse in (False, True):
-                arguments = ceilings.network_arguments(hosts.hosts[there].address, rate, reverse=reverse, seconds=seconds)
+                arguments = ceilings.network_arguments(
+                    hosts.hosts[there].address, rate, reverse=reverse, seconds=seconds
+                )
                 value = 0.0
                 for _ in range(ceilings.NETWORK_TRIES if rate is not None else 1):
-                    value = max(value, ask(hosts.hosts[here], "iperf3", arguments, ceilings.bits_per_s))
+                    value = max(
+                        value, ask(hosts.hosts[here], "iperf3", arguments, ceilings.bits_per_s)
+                    )
                     if rate is None or value >= ceilings.NETWORK_REACHED * rate:
                         break
                 what = f"network {'to' if reverse else 'from'} {here}"
@@ -331,23 +413,42 @@ def network(hosts: Hosts, hardware: Hardware, pairs: Sequence[tuple[str, str]]) 
 
 
 def slower_nic(hardware: Hardware, here: str, there: str) -> int | None:
-    """What may pass between two hosts, in bits a second: the rate of the slower NIC; None where neither is limited."""
+    """What may pass between two hosts, in bits a second: the rate of the slower NIC; None where
+    neither is limited.
+    """
     rates = [nic for name in (here, there) if (nic := hardware.hosts[name].nic) is not None]
     return min(rates, default=None)
 
 
-def _pairs(names: Sequence[str], clients: Sequence[str], needs: Mapping[str, HostNeed]) -> list[tuple[str, str]]:
-    """Who talks to whom while a gateway is weighed: clients with all other hosts, and what answers them with what keeps data."""
+def _pairs(
+    names: Sequence[str], clients: Sequence[str], needs: Mapping[str, HostNeed]
+) -> list[tuple[str, str]]:
+    """Who talks to whom while a gateway is weighed: clients with all other hosts, and what answers
+    them with what keeps data.
+    """
     pairs = [(client, name) for client in clients for name in names if name not in clients]
     tiers = {name: needs[name].tier for name in names if name in needs}
     storage = [name for name, tier in tiers.items() if tier == "storage"]
-    return pairs + [(name, store) for name, tier in tiers.items() if tier == "gateway" for store in storage]
+    return pairs + [
+        (name, store) for name, tier in tiers.items() if tier == "gateway" for store in storage
+    ]
 
 
 def serve(host: Host, stack: ExitStack, port: int = ceilings.IPERF_PORT) -> None:
-    """Have iperf3 listen on a host until the stack is left; one serves one client at a time. Raises CommandFailed."""
+    """Have iperf3 listen on a host until the stack is left; one serves one client at a time.
+
+    Raises CommandFailed.
+    """
     log = host.log("attest-iperf3.out")
-    argv = (*host.tool("iperf3"), "--server", "--forceflush", "--bind", host.address, "--port", str(port))
+    argv = (
+        *host.tool("iperf3"),
+        "--server",
+        "--forceflush",
+        "--bind",
+        host.address,
+        "--port",
+        str(port),
+    )
     server = stack.enter_context(host.spawn(argv, stderr=log))
     stack.callback(server.kill)
     if server.stdout is None:

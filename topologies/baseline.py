@@ -1,4 +1,6 @@
-"""The baseline of a hardware file: what its hosts can do alone and together, without any gateway."""
+"""The baseline of a hardware file: what its hosts can do alone and together, without any
+gateway.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,17 @@ Group = Literal["cpu", "disk", "disks", "network", "fabric"]
 """`disks`: several at once; `fabric`: every host sends while every other does."""
 
 ALONE_S: Final = 60.0
-"""For all jobs of all disks one after the other, so far as each has at least `ceilings.LEAST_PIECE_S`."""
+"""For all jobs of all disks one after the other, so far as each has at least
+`ceilings.LEAST_PIECE_S`.
+"""
 ALL_HOSTS: Final = "all hosts"
 LAB: Final = "Choose hardware of kind lab or ssh."
 
 
 class BaselineFigure(HostCeiling):
-    """One figure. Those of the same `job` about things that are `like` one another ought to be the same."""
+    """One figure. Those of the same `job` about things that are `like` one another ought to be the
+    same.
+    """
 
     group: Group
     job: str
@@ -40,7 +46,9 @@ class BaselineFigure(HostCeiling):
 
 
 def refuse(hardware: Hardware) -> None:
-    """Raise UsageError where hosts are not raised by this suite, and so have no limits to be looked at."""
+    """Raise UsageError where hosts are not raised by this suite, and so have no limits to be looked
+    at.
+    """
     if not hardware.of.measurable:
         raise UsageError(f"the hosts of {hardware.name!r} {hardware.of.refuses}", advice=LAB)
 
@@ -55,7 +63,9 @@ def bare(hardware: Hardware, place: StatePlace, say: Say) -> Iterator[Hosts]:
     # No gateway's programs are wanted: their root is this machine's own, or they are real.
     bare_image = RootImage(name="bare", suite="", packages=())
     names = list(hardware.hosts)
-    asked = HostsRequest(hardware, names, bare_image, images=place.images, state=place.state, tools=True)
+    asked = HostsRequest(
+        hardware, names, bare_image, images=place.images, state=place.state, tools=True
+    )
     raise_hosts = hardware.of.prepared(asked, say)
     label = f"baseline-{secrets.token_hex(3)}"
     folder = place.deployments / label
@@ -65,8 +75,11 @@ def bare(hardware: Hardware, place: StatePlace, say: Say) -> Iterator[Hosts]:
         yield stack.enter_context(raise_hosts(label, folder))
 
 
-def measure(hosts: Hosts, hardware: Hardware, sizes: Sequence[int], say: Say) -> tuple[BaselineFigure, ...]:
-    """Measure hosts that run nothing. Their limits are off, and their disks as empty as before, when this returns.
+def measure(
+    hosts: Hosts, hardware: Hardware, sizes: Sequence[int], say: Say
+) -> tuple[BaselineFigure, ...]:
+    """Measure hosts that run nothing. Their limits are off, and their disks as empty as before,
+    when this returns.
 
     Raises CommandFailed or TargetError naming host and tool.
     """
@@ -74,7 +87,14 @@ def measure(hosts: Hosts, hardware: Hardware, sizes: Sequence[int], say: Say) ->
     say("CPUs")
     for one in attestation.cpus(hosts, hardware):
         spec = hardware.hosts[one.host].cpus
-        found.append(BaselineFigure(**dict(one), group="cpu", job=one.what, like="all CPUs" if spec is None else f"{spec:g} CPUs"))
+        found.append(
+            BaselineFigure(
+                **dict(one),
+                group="cpu",
+                job=one.what,
+                like="all CPUs" if spec is None else f"{spec:g} CPUs",
+            )
+        )
     disks = attestation.all_disks(hosts, hardware)
     if disks:
         pieces = ceilings.pieces(sizes)
@@ -92,19 +112,28 @@ def measure(hosts: Hosts, hardware: Hardware, sizes: Sequence[int], say: Say) ->
     return tuple(found)
 
 
-# disks -----------------------------------------------------------------------------------------------------------------------
+# disks
+# -----------------------------------------------------------------------------------------------------------------------
 
 
-def _disks_alone(disks: Sequence[HostDisk], pieces: Sequence[DiskRequest], say: Say) -> Iterator[BaselineFigure]:
-    seconds = max(ceilings.LEAST_PIECE_S, min(ceilings.DISK_S, ALONE_S / (len(disks) * len(pieces))))
+def _disks_alone(
+    disks: Sequence[HostDisk], pieces: Sequence[DiskRequest], say: Say
+) -> Iterator[BaselineFigure]:
+    seconds = max(
+        ceilings.LEAST_PIECE_S, min(ceilings.DISK_S, ALONE_S / (len(disks) * len(pieces)))
+    )
     for one in disks:
         host, path, disk = one
         say(f"disk {path.rpartition('/')[2]} of {host.name}")
-        for piece, figure in zip(pieces, attestation.in_pieces(one, pieces, seconds=seconds), strict=True):
+        for piece, figure in zip(
+            pieces, attestation.in_pieces(one, pieces, seconds=seconds), strict=True
+        ):
             yield BaselineFigure(**dict(figure), group="disk", job=piece.name, like=_told(disk))
 
 
-def _disks_together(disks: Sequence[HostDisk], pieces: Sequence[DiskRequest], say: Say) -> Iterator[BaselineFigure]:
+def _disks_together(
+    disks: Sequence[HostDisk], pieces: Sequence[DiskRequest], say: Say
+) -> Iterator[BaselineFigure]:
     """Of each host that has several, and then of all hosts: what they do at once, added up."""
     names = list(dict.fromkeys(host.name for host, _, _ in disks))
     groups = [(name, [one for one in disks if one[0].name == name]) for name in names]
@@ -138,17 +167,24 @@ def _told(disk: Disk) -> str:
     return ", ".join(words)
 
 
-# network ---------------------------------------------------------------------------------------------------------------------
+# network
+# ---------------------------------------------------------------------------------------------------------------------
 
 
 def _fabric(hosts: Hosts, hardware: Hardware) -> Iterator[BaselineFigure]:
     """What each host sends and receives while all of them do both."""
     names = list(hosts.hosts)
     peers = min(len(names) - 1, ceilings.FABRIC_PEERS)
-    flows = [(names[here], names[(here + step) % len(names)], step) for here in range(len(names)) for step in range(1, peers + 1)]
+    flows = [
+        (names[here], names[(here + step) % len(names)], step)
+        for here in range(len(names))
+        for step in range(1, peers + 1)
+    ]
 
     def send(sender: str, receiver: str, step: int) -> float:
-        arguments = ceilings.fabric_arguments(hosts.hosts[receiver].address, ceilings.IPERF_PORT + step)
+        arguments = ceilings.fabric_arguments(
+            hosts.hosts[receiver].address, ceilings.IPERF_PORT + step
+        )
         return attestation.ask(hosts.hosts[sender], "iperf3", arguments, ceilings.bits_per_s)
 
     with ExitStack() as stack, limited(hosts, "nic"):
@@ -163,7 +199,9 @@ def _fabric(hosts: Hosts, hardware: Hardware) -> Iterator[BaselineFigure]:
                 host=name,
                 kind="network",
                 what=f"{word} while all hosts send to {peers}",
-                value=sum(value for flow, value in zip(flows, values, strict=True) if flow[end] == name),
+                value=sum(
+                    value for flow, value in zip(flows, values, strict=True) if flow[end] == name
+                ),
                 unit="bit/s",
                 promised=nic,
                 group="fabric",

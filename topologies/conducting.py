@@ -1,4 +1,6 @@
-"""Whose a deployment is: the process that made it, written into its folder before anything else, and whether that lives."""
+"""Whose a deployment is: the process that made it, written into its folder before anything else,
+and whether that lives.
+"""
 
 from __future__ import annotations
 
@@ -37,23 +39,36 @@ def conduct(folder: Path) -> None:
     """Make a deployment's folder, which is this process's from then on. Raises OSError."""
     folder.mkdir(parents=True, mode=0o700)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    mine = Conducted(deployment=folder.name, pid=os.getpid(), since=now, started=started_at(os.getpid()) or 0)
+    mine = Conducted(
+        deployment=folder.name, pid=os.getpid(), since=now, started=started_at(os.getpid()) or 0
+    )
     inside.write(folder, CONDUCTOR, mine.model_dump_json().encode())
 
 
 def conducted_below(deployments: Path) -> tuple[Conducted, ...]:
-    """The folders of deployments that are there, also of processes that are gone; one that does not say whose it is is left out."""
+    """The folders of deployments that are there, also of processes that are gone; one that does not
+    say whose it is is left out.
+    """
     found = []
     for path in sorted(deployments.glob(f"*/{CONDUCTOR}")):
-        with suppress(OSError, ValidationError):  # it goes while it is looked at, or its process was killed as it wrote
+        with suppress(
+            OSError, ValidationError
+        ):  # it goes while it is looked at, or its process was killed as it wrote
             found.append(Conducted.model_validate_json(path.read_bytes()))
     return tuple(found)
 
 
 def started_at(pid: int) -> int | None:
-    """When a process of this machine started, in ticks since the boot; None when there is none of that number."""
+    """When a process of this machine started, in ticks since the boot; None when there is none of
+    that number.
+    """
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        fields = (
+            Path(f"/proc/{pid}/stat")
+            .read_text(encoding="utf-8", errors="replace")
+            .rpartition(")")[2]
+            .split()
+        )
     except (FileNotFoundError, ProcessLookupError):
         return None
     return None if fields[0] in "ZX" else int(fields[19])

@@ -1,4 +1,6 @@
-"""A deployment: a layout standing on the hardware, verified, limited, and taken away again without a trace."""
+"""A deployment: a layout standing on the hardware, verified, limited, and taken away again without
+a trace.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ from weighbridge.topologies.kept_logs import keep
 from weighbridge.topologies.loader import Planned
 
 RECORD = "deployment.json"
-"""Name of the file, in a deployment's folder, that says what stands; only root can read it, since it holds credentials."""
+"""Name of the file, in a deployment's folder, that says what stands; only root can read it, since
+it holds credentials.
+"""
 
 
 class StatePlace(Record):
@@ -91,7 +95,9 @@ class Deployment:
         self.hosts: Mapping[str, Host] = hosts.hosts
         self.standing = standing
         self.took_s = took_s
-        """Seconds from nothing (images cached) to verified and limited, without those that attestation took."""
+        """Seconds from nothing (images cached) to verified and limited, without those that
+        attestation took.
+        """
         self.attestation = attestation
         """What its hosts can do; None when that was not asked for, or they are none of ours."""
         self._hosts = hosts
@@ -105,7 +111,9 @@ class Deployment:
 
     @property
     def client(self) -> Host:
-        """The first of the hosts that make the load: drivers run here, and have others help them."""
+        """The first of the hosts that make the load: drivers run here, and have others help
+        them.
+        """
         return self.clients[0]
 
     @property
@@ -115,7 +123,10 @@ class Deployment:
 
     def facts(self) -> dict[str, str]:
         """What decides results, of hosts and gateway."""
-        tuned = self.layout.tuned or "none: settings are as shipped, but for what the layout's name says"
+        tuned = (
+            self.layout.tuned
+            or "none: settings are as shipped, but for what the layout's name says"
+        )
         return {**self._hosts.facts(), **self.standing.facts, "tuned": tuned}
 
     def may_change(self, planned: Planned, scope: Scope) -> None:
@@ -123,10 +134,12 @@ class Deployment:
         self.standing.may_change(planned.gateway, scope)
 
     def change(self, planned: Planned, scope: Scope, say: Say) -> tuple[str, ...]:
-        """Have the gateway run as another layout says, which differs in settings alone; returns in words what was done.
+        """Have the gateway run as another layout says, which differs in settings alone; returns in
+        words what was done.
 
-        Limits are off while daemons start, as they were when the deployment came up, and on again when this returns or fails: it
-        can then be changed back. Raises as `Standing.change` does; `layout` is then what it was.
+        Limits are off while daemons start, as they were when the deployment came up, and on again
+        when this returns or fails: it can then be changed back. Raises as `Standing.change` does;
+        `layout` is then what it was.
         """
         try:
             self._hosts.unlimit()
@@ -140,7 +153,9 @@ class Deployment:
 
     @contextmanager
     def unlimited(self) -> Iterator[None]:
-        """Have the limits of CPU and disks off while the block runs: what is prepared is not measured. Raises TargetError."""
+        """Have the limits of CPU and disks off while the block runs: what is prepared is not
+        measured. Raises TargetError.
+        """
         self._hosts.unlimit(("cpu", "disk"))
         try:
             yield
@@ -148,13 +163,17 @@ class Deployment:
             self._hosts.limit(("cpu", "disk"))
 
     def drop_caches(self) -> tuple[str, ...]:
-        """Drop the gateway's caches and then every host's kernel caches; returns in words what was dropped."""
+        """Drop the gateway's caches and then every host's kernel caches; returns in words what was
+        dropped.
+        """
         dropped = list(self.standing.drop_caches())
         dropped += dict.fromkeys(host.drop_kernel_caches() for host in self.hosts.values())
         return tuple(dropped)
 
     def check(self) -> None:
-        """Raise ServiceFailed when a service of the gateway has died; its log is named where it will be kept."""
+        """Raise ServiceFailed when a service of the gateway has died; its log is named where it
+        will be kept.
+        """
         try:
             self.standing.check()
         except ServiceFailed as error:
@@ -171,7 +190,12 @@ class Deployment:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         try:
             self.close()
         finally:
@@ -190,21 +214,29 @@ def deploy(
 ) -> Deployment:
     """Stand a checked layout up and put the limits of the hardware on.
 
-    `logs` is where its hosts' logs are kept at the end; without it they are kept, below `logs` of the home folder, only when
-    a service does not come up. `attest`: measure what the hosts can do before the gateway has their disks (True: what
-    deployments are compared by); it takes some 20 seconds at five hosts, and is left out where hosts are pretended.
-    `tools`: have the tools on every host also without it.
+    `logs` is where its hosts' logs are kept at the end; without it they are kept, below `logs` of
+    the home folder, only when a service does not come up. `attest`: measure what the hosts can do
+    before the gateway has their disks (True: what deployments are compared by); it takes some 20
+    seconds at five hosts, and is left out where hosts are pretended. `tools`: have the tools on
+    every host also without it.
 
-    Raises ServiceFailed, CommandFailed or VerificationFailed; everything that was started is then gone again.
+    Raises ServiceFailed, CommandFailed or VerificationFailed; everything that was started is then
+    gone again.
     """
     label = f"{planned.layout.name[:20]}-{secrets.token_hex(3)}"
     folder = place.deployments / label
-    names = [name for name in hardware.hosts if name in planned.gateway.needs() or name in hardware.clients]
+    names = [
+        name
+        for name in hardware.hosts
+        if name in planned.gateway.needs() or name in hardware.clients
+    ]
     endings = Endings()
     try:
         asked = attest if isinstance(attest, AttestOptions) else AttestOptions(sameness=attest)
         ours = hardware.of.measurable
-        raise_hosts = _hosts_of(planned.gateway, hardware, place, names, say, tools=ours and (tools or bool(asked)))
+        raise_hosts = _hosts_of(
+            planned.gateway, hardware, place, names, say, tools=ours and (tools or bool(asked))
+        )
         started = time.monotonic()
         conduct(folder)
         endings.add(partial(shutil.rmtree, folder, ignore_errors=True))
@@ -213,7 +245,11 @@ def deploy(
         if logs is not None:
             endings.add(partial(_keep_logs, hosts, kept, say))
         endings.add(hosts.close)
-        attestation = attestation_of(hosts, hardware, planned.gateway.needs(), say, asked) if ours and asked else None
+        attestation = (
+            attestation_of(hosts, hardware, planned.gateway.needs(), say, asked)
+            if ours and asked
+            else None
+        )
         client = hosts.hosts[hardware.clients[0]]
         try:
             standing = planned.gateway.bring_up(hosts.hosts, client, say)
@@ -221,9 +257,12 @@ def deploy(
             _keep_logs(hosts, kept, say)
             raise _moved(error, hosts, kept) from error
         hosts.limit()
-        took_s = time.monotonic() - started - (attestation.took_s if attestation is not None else 0.0)
+        took_s = (
+            time.monotonic() - started - (attestation.took_s if attestation is not None else 0.0)
+        )
         _write(folder, planned, hardware, hosts, standing)
-        # Only now is it the caller's to take away: until here any error, of the record's disk too, takes everything with it.
+        # Only now is it the caller's to take away: until here any error, of the record's disk too,
+        # takes everything with it.
         return Deployment(
             planned,
             hardware,
@@ -242,11 +281,15 @@ def deploy(
         raise
 
 
-def preflight(planned: Planned, hardware: Hardware, place: StatePlace, say: Say, *, attest: bool = False) -> None:
-    """Have a layout's own programs check its configuration, on hosts that are raised for it and taken away again.
+def preflight(
+    planned: Planned, hardware: Hardware, place: StatePlace, say: Say, *, attest: bool = False
+) -> None:
+    """Have a layout's own programs check its configuration, on hosts that are raised for it and
+    taken away again.
 
-    For all layouts of a run before the first is measured: what the last of them gets wrong would else be found hours later.
-    Builds the images that are lacking, with `attest` that of its tools too. Raises UsageError with what is wrong, CommandFailed.
+    For all layouts of a run before the first is measured: what the last of them gets wrong would
+    else be found hours later. Builds the images that are lacking, with `attest` that of its tools
+    too. Raises UsageError with what is wrong, CommandFailed.
     """
     refused = _refusals([planned], hardware, place, say, attest=attest)
     for error in refused.values():
@@ -254,32 +297,53 @@ def preflight(planned: Planned, hardware: Hardware, place: StatePlace, say: Say,
 
 
 def preflight_all(
-    planneds: Sequence[Planned], hardware: Hardware, place: StatePlace, say: Say, *, attest: bool = False
+    planneds: Sequence[Planned],
+    hardware: Hardware,
+    place: StatePlace,
+    say: Say,
+    *,
+    attest: bool = False,
 ) -> dict[str, str]:
-    """What its own programs refuse of each layout's configuration, by name of layout; empty when they take all of them.
+    """What its own programs refuse of each layout's configuration, by name of layout; empty when
+    they take all of them.
 
-    Hosts are raised once for all layouts of a kind, release and placement. Otherwise as `preflight`; raises CommandFailed, and
-    MissingMeans, which is about this machine and not about a layout.
+    Hosts are raised once for all layouts of a kind, release and placement. Otherwise as
+    `preflight`; raises CommandFailed, and MissingMeans, which is about this machine and not about a
+    layout.
     """
     alike: dict[str, list[Planned]] = {}
     for planned in planneds:
         layout = planned.layout
-        alike.setdefault(json.dumps([layout.gateway, layout.release, layout.place], sort_keys=True), []).append(planned)
+        alike.setdefault(
+            json.dumps([layout.gateway, layout.release, layout.place], sort_keys=True), []
+        ).append(planned)
     found: dict[str, str] = {}
     for some in alike.values():
-        found |= {name: str(error) for name, error in _refusals(some, hardware, place, say, attest=attest).items()}
-    return {planned.layout.name: found[planned.layout.name] for planned in planneds if planned.layout.name in found}
+        found |= {
+            name: str(error)
+            for name, error in _refusals(some, hardware, place, say, attest=attest).items()
+        }
+    return {
+        planned.layout.name: found[planned.layout.name]
+        for planned in planneds
+        if planned.layout.name in found
+    }
 
 
 def _refusals(
     planneds: Sequence[Planned], hardware: Hardware, place: StatePlace, say: Say, *, attest: bool
 ) -> dict[str, UsageError]:
-    """By name of layout, of layouts that differ in settings alone; their hosts are raised and taken away again."""
+    """By name of layout, of layouts that differ in settings alone; their hosts are raised and taken
+    away again.
+    """
     first = planneds[0]
-    # A gateway that already runs is on none of the hosts: what can be checked of it is checked from the client.
+    # A gateway that already runs is on none of the hosts: what can be checked of it is checked from
+    # the client.
     wanted = hardware.clients if first.gateway.already_runs else first.gateway.needs()
     names = [name for name in hardware.hosts if name in wanted]
-    raise_hosts = _hosts_of(first.gateway, hardware, place, names, say, tools=attest and hardware.of.measurable)
+    raise_hosts = _hosts_of(
+        first.gateway, hardware, place, names, say, tools=attest and hardware.of.measurable
+    )
     label = f"{first.layout.name[:20]}-{secrets.token_hex(3)}"
     folder = place.deployments / label
     found: dict[str, UsageError] = {}
@@ -291,7 +355,8 @@ def _refusals(
         endings.add(hosts.close)
         for planned in planneds:
             try:
-                # Each writes all files that its programs then read: what the one before wrote there is gone.
+                # Each writes all files that its programs then read: what the one before wrote there
+                # is gone.
                 planned.gateway.preflight(hosts.hosts, say)
             except MissingMeans:
                 raise
@@ -306,20 +371,34 @@ def _refusals(
 
 
 def _hosts_of(
-    gateway: Gateway, hardware: Hardware, place: StatePlace, names: Sequence[str], say: Say, *, tools: bool
+    gateway: Gateway,
+    hardware: Hardware,
+    place: StatePlace,
+    names: Sequence[str],
+    say: Say,
+    *,
+    tools: bool,
 ) -> Callable[[str, Path], Hosts]:
-    """What brings up the hosts; images are built here, so that this is not counted as time to come up."""
+    """What brings up the hosts; images are built here, so that this is not counted as time to come
+    up.
+    """
     image = gateway.releases[gateway.release]
-    asked = HostsRequest(hardware, names, image, images=place.images, state=place.state, tools=tools)
+    asked = HostsRequest(
+        hardware, names, image, images=place.images, state=place.state, tools=tools
+    )
     return hardware.of.prepared(asked, say)
 
 
 def conducted(place: StatePlace) -> tuple[Conducted, ...]:
-    """The folders of deployments that are there, also of processes that are gone; one that does not say whose it is is left out."""
+    """The folders of deployments that are there, also of processes that are gone; one that does not
+    say whose it is is left out.
+    """
     return conducted_below(place.deployments)
 
 
-def _write(folder: Path, planned: Planned, hardware: Hardware, hosts: Hosts, standing: Standing) -> None:
+def _write(
+    folder: Path, planned: Planned, hardware: Hardware, hosts: Hosts, standing: Standing
+) -> None:
     stands = Stands(
         label=hosts.deployment,
         layout=planned.layout.name,
@@ -328,27 +407,40 @@ def _write(folder: Path, planned: Planned, hardware: Hardware, hosts: Hosts, sta
         since=datetime.now(UTC).isoformat(timespec="seconds"),
         hosts={name: host.address for name, host in hosts.hosts.items()},
         clients=hardware.clients,
-        # What opens a gateway that already ran is the user's own, and none of what this deployment made.
+        # What opens a gateway that already ran is the user's own, and none of what this deployment
+        # made.
         endpoints=() if planned.gateway.already_runs else standing.endpoints,
     )
     inside.write(folder, RECORD, stands.model_dump_json(indent=1).encode(), mode=0o600)
 
 
 def standing(place: StatePlace) -> tuple[Stands, ...]:
-    """What stands on this machine, as far as `up` or a run that is under way has written it down. Raises TargetError."""
+    """What stands on this machine, as far as `up` or a run that is under way has written it down.
+
+    Raises TargetError.
+    """
     found = []
     for path in sorted(place.deployments.glob(f"*/{RECORD}")):
         with suppress(FileNotFoundError):  # it is taken away while it is looked at
             try:
-                found.append(Stands.model_validate_json(inside.read(path.parent, RECORD, largest_bytes=2**22)))
+                found.append(
+                    Stands.model_validate_json(
+                        inside.read(path.parent, RECORD, largest_bytes=2**22)
+                    )
+                )
             except (ValidationError, inside.Refused) as error:
                 advice = f"`weighbridge down` takes away what stands; then remove {path.parent}."
-                raise TargetError(f"{path}: does not say what stands, as it should", advice=advice) from error
+                raise TargetError(
+                    f"{path}: does not say what stands, as it should", advice=advice
+                ) from error
     return tuple(found)
 
 
 def _keep_logs(hosts: Hosts, folder: Path, say: Say) -> None:
-    """Copy the hosts' logs. What cannot be copied is said, and is no error: it would hide the one that ended the deployment."""
+    """Copy the hosts' logs.
+
+    What cannot be copied is said, and is no error: it would hide the one that ended the deployment.
+    """
     for name, host in hosts.hosts.items():
         source = host.log("")
         if source.is_dir():

@@ -1,7 +1,8 @@
-"""Pretended hosts: plain processes on loopback, no root, no limits. For tests and for trying the whole pipeline.
+"""Pretended hosts: plain processes on loopback, no root, no limits. For tests and for trying the
+whole pipeline.
 
-Each deployment gets addresses of its own in 127.0.0.0/8; files of a host live in a folder. Nothing measured on them
-says anything about a gateway.
+Each deployment gets addresses of its own in 127.0.0.0/8; files of a host live in a folder. Nothing
+measured on them says anything about a gateway.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ class FakeHost(Host):
         self._programs: list[subprocess.Popen[bytes]] = []
         (folder / "log").mkdir(parents=True, exist_ok=True)
 
-    def put(self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root") -> None:
+    def put(
+        self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root"
+    ) -> None:
         """Write a file below the host's folder."""
         target = self.folder / "root" / path.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -44,18 +47,35 @@ class FakeHost(Host):
         target.chmod(mode)
 
     def run(
-        self, argv: Sequence[str], *, stdin: str | bytes = b"", env: Mapping[str, str] | None = None, timeout_s: float = 60
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str | bytes = b"",
+        env: Mapping[str, str] | None = None,
+        timeout_s: float = 60,
     ) -> Completed:
         """Run a command of this machine to its end."""
         data = stdin.encode() if isinstance(stdin, str) else stdin
         try:
             done = subprocess.run(
-                [*WITH_PARENT, *argv], input=data, capture_output=True, env=_environment(env), timeout=timeout_s, check=False
+                [*WITH_PARENT, *argv],
+                input=data,
+                capture_output=True,
+                env=_environment(env),
+                timeout=timeout_s,
+                check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise CommandFailed(self.name, argv, None, (error.stdout or b"").decode(errors="replace")) from error
+            raise CommandFailed(
+                self.name, argv, None, (error.stdout or b"").decode(errors="replace")
+            ) from error
         if done.returncode:
-            raise CommandFailed(self.name, argv, done.returncode, (done.stdout + done.stderr).decode(errors="replace"))
+            raise CommandFailed(
+                self.name,
+                argv,
+                done.returncode,
+                (done.stdout + done.stderr).decode(errors="replace"),
+            )
         return Completed(done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
     def start(self, services: Sequence[Service]) -> None:
@@ -63,7 +83,11 @@ class FakeHost(Host):
         for service in services:
             with self.log(f"{service.name}.out").open("ab") as log:
                 self._services[service.name] = subprocess.Popen(
-                    [*WITH_PARENT, *service.argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=_environment(service.env)
+                    [*WITH_PARENT, *service.argv],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env=_environment(service.env),
                 )
 
     def stop(self, service: str, *, timeout_s: float = 10) -> None:
@@ -78,11 +102,17 @@ class FakeHost(Host):
         """The file in the host's log folder."""
         return self.folder / "log" / name
 
-    def spawn(self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    def spawn(
+        self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
         """Start a program with pipes."""
         with stderr.open("ab") as log:
             program = subprocess.Popen(
-                [*WITH_PARENT, *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=_environment(env)
+                [*WITH_PARENT, *argv],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=_environment(env),
             )
         self._programs.append(program)
         return program
@@ -107,7 +137,9 @@ class FakeHosts(Hosts):
     make: ClassVar[type[FakeHost]] = FakeHost
     """What each of them is."""
 
-    def __init__(self, deployment: str, hardware: Hardware, folder: Path, names: Collection[str]) -> None:
+    def __init__(
+        self, deployment: str, hardware: Hardware, folder: Path, names: Collection[str]
+    ) -> None:
         self.deployment = deployment
         # A random /24 of loopback, so that two runs at once do not ask for the same ports.
         net = f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(256)}"
@@ -138,14 +170,20 @@ class FakeKind(HostKind):
     """Pretended hosts."""
 
     refuses: ClassVar[str] = "are pretended: they can do what this machine can"
-    passing: ClassVar[str] = "are pretended and end with this command: nothing would be left standing"
+    passing: ClassVar[str] = (
+        "are pretended and end with this command: nothing would be left standing"
+    )
     made: ClassVar[type[FakeHosts]] = FakeHosts
     """What they are together."""
 
     def sites(self, hardware: Hardware) -> Mapping[str, HostSite]:
         """See HostKind. They get addresses by chance: these are stand-ins."""
         return {
-            name: HostSite(name, f"127.0.0.{10 + index}", tuple(f"/dev/wb{number}" for number in range(len(spec.disks))))
+            name: HostSite(
+                name,
+                f"127.0.0.{10 + index}",
+                tuple(f"/dev/wb{number}" for number in range(len(spec.disks))),
+            )
             for index, (name, spec) in enumerate(hardware.hosts.items())
         }
 

@@ -29,7 +29,9 @@ Sysctl = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[A-Za-z0-9_/-]+)+$")]
 
 def _device(text: str) -> str:
     if not re.fullmatch(r"/dev/[A-Za-z0-9_./:@+=,-]+", text) or ".." in text.split("/"):
-        raise ValueError(f"{text!r} is not a device: write its path, such as /dev/disk/by-id/nvme-...")
+        raise ValueError(
+            f"{text!r} is not a device: write its path, such as /dev/disk/by-id/nvme-..."
+        )
     return text
 
 
@@ -41,14 +43,23 @@ DeviceId = Annotated[str, AfterValidator(_device)]
 
 
 class Disk(Record):
-    """A disk of a host. Bandwidths are bytes a second, the same for reading and writing; None: not limited."""
+    """A disk of a host.
+
+    Bandwidths are bytes a second, the same for reading and writing; None: not limited.
+    """
 
     size: Annotated[Bytes, Field(ge=300 * 2**20)] | None = None
-    """Of a lab host's disk, at least 300 MiB: mkfs.xfs makes nothing smaller. A real one is as large as it is."""
+    """Of a lab host's disk, at least 300 MiB: mkfs.xfs makes nothing smaller.
+
+    A real one is as large as it is.
+    """
     id: DeviceId | None = None
-    """Of a real host's disk, such as /dev/disk/by-id/nvme-...: a name that stays its own when disks come up in another order."""
+    """Of a real host's disk, such as /dev/disk/by-id/nvme-...: a name that stays its own when disks
+    come up in another order.
+    """
     wipe: bool = False
-    """Whether all that is on a real disk may be lost. Otherwise one that holds anything is refused."""
+    """Whether all that is on a real disk may be lost. Otherwise one that holds anything is refused.
+    """
     bandwidth: Annotated[Bytes, Field(gt=0)] | None = None
     iops: Annotated[int, Field(gt=0, le=10**9)] | None = None
 
@@ -63,18 +74,23 @@ class Reach(Record):
 
 
 class SshAccess(Record):
-    """How real hosts are reached, and where they keep what is put there. Paths with `~` are of the user who runs the command."""
+    """How real hosts are reached, and where they keep what is put there.
+
+    Paths with `~` are of the user who runs the command.
+    """
 
     user: str = "root"
     """Who is not root is to have sudo without a password."""
     port: Annotated[int, Field(ge=1, le=65535)] = 22
     key: str | None = None
-    """File of the private key; None: ssh-agent's keys, else those that ssh itself would try. Its passphrase, where it has one, is
-    in $WEIGHBRIDGE_SSH_PASSPHRASE."""
+    """File of the private key; None: ssh-agent's keys, else those that ssh itself would try. Its
+    passphrase, where it has one, is in $WEIGHBRIDGE_SSH_PASSPHRASE."""
     known_hosts: str = "~/.ssh/known_hosts"
     """Where the hosts' own keys are: one that is not there, or is another, is not talked to."""
     folder: Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")] = "/opt/weighbridge"
-    """Below it is all that deployments put on a host, but what they are told to change by `sysctl` and `network`."""
+    """Below it is all that deployments put on a host, but what they are told to change by `sysctl`
+    and `network`.
+    """
     python: str = "python3"
     """Its Python, 3.9 or later; on clients 3.11 or later."""
 
@@ -86,41 +102,56 @@ class HostSpec(Record):
     """A quota of CPU time, in periods of the hardware's `cpu_period`."""
     memory: Annotated[Bytes, Field(ge=64 * 2**20)] | None = None
     nic: BitsPerS | None = None
-    """Rate of its NIC: in a lab it is limited to that; of a real host it says what the NIC can do, and limits nothing."""
+    """Rate of its NIC: in a lab it is limited to that; of a real host it says what the NIC can do,
+    and limits nothing.
+    """
     disks: Annotated[tuple[Disk, ...], Field(max_length=100)] = ()
     address: Annotated[str, Field(pattern=r"^[0-9A-Fa-f.:]+$")] | None = None
-    """Of a real host: its address on the network between the hosts, where all that is started listens."""
+    """Of a real host: its address on the network between the hosts, where all that is started
+    listens.
+    """
     ssh: Reach | None = None
-    """Of a real host: where its sshd answers and who logs in, as far as that differs from the hardware's `ssh`."""
+    """Of a real host: where its sshd answers and who logs in, as far as that differs from the
+    hardware's `ssh`.
+    """
 
 
 class Network(Record):
     """The network between the hosts."""
 
     mtu: Annotated[int, Field(ge=576, le=65535)] = 1500
-    """Of real hosts it is looked at, and one that has another is refused, unless it is to be `set`."""
+    """Of real hosts it is looked at, and one that has another is refused, unless it is to be `set`.
+    """
     set: bool = False
-    """Whether real hosts' NICs are given this MTU while a deployment stands, and their own again afterwards."""
+    """Whether real hosts' NICs are given this MTU while a deployment stands, and their own again
+    afterwards.
+    """
 
 
 class Hardware(Record):
-    """All hosts of a run. `client` hosts make the load; the others are there to be placed upon by layouts."""
+    """All hosts of a run.
+
+    `client` hosts make the load; the others are there to be placed upon by layouts.
+    """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
     about: str = ""
     kind: Annotated[str, AfterValidator(_known_kind)]
-    """lab: containers with limits. ssh: real hosts. fake: pretended, for tests. existing: this machine alone, as the client of
-    what already runs."""
+    """lab: containers with limits. ssh: real hosts. fake: pretended, for tests. existing: this
+    machine alone, as the client of what already runs."""
     ssh: SshAccess | None = None
     """How real hosts are reached."""
     profile: Literal["study-2014"] | None = None
-    """Kernel settings that real hosts are given while a deployment stands, and their own again afterwards: the study's."""
+    """Kernel settings that real hosts are given while a deployment stands, and their own again
+    afterwards: the study's.
+    """
     sysctl: dict[Sysctl, Annotated[str, AfterValidator(option_value)]] = Field(default_factory=dict)
     """The same, one by one."""
     network: Network = Network()
     cpu_period: Annotated[Seconds, Field(ge=0.001, le=1)] = DEFAULT_PERIOD_S
-    """Period of the hosts' CPU quotas: a host that has used up its own waits for the rest of it. A quota of less than 1 ms is none
-    that a kernel takes: a host of so little CPU has a longer period."""
+    """Period of the hosts' CPU quotas: a host that has used up its own waits for the rest of it. A
+    quota of less than 1 ms is none that a kernel takes: a host of so little CPU has a longer
+    period."""
     clients: Annotated[tuple[HostName, ...], Field(min_length=1)] = ("client-1",)
     hosts: Annotated[dict[HostName, HostSpec], Field(min_length=1, max_length=200)]
 
@@ -128,7 +159,9 @@ class Hardware(Record):
     def _known(self) -> Hardware:
         faults = [*self._strangers(), *self._unfit(), *self._twice()]
         if faults:
-            raise ValidationError.from_exception_data("Hardware", [_told(where, what) for where, what in faults])
+            raise ValidationError.from_exception_data(
+                "Hardware", [_told(where, what) for where, what in faults]
+            )
         return self
 
     @property
@@ -154,7 +187,10 @@ class Hardware(Record):
     def _strangers(self) -> Iterator[Misfit]:
         for index, name in enumerate(self.clients):
             if name not in self.hosts:
-                yield ("clients", index), f"client {name!r} is not one of the hosts: {', '.join(self.hosts)}"
+                yield (
+                    ("clients", index),
+                    f"client {name!r} is not one of the hosts: {', '.join(self.hosts)}",
+                )
 
     def _unfit(self) -> Iterator[Misfit]:
         """What is said of hosts that are of another kind."""
@@ -168,17 +204,29 @@ class Hardware(Record):
             if self.of.of_what_runs and (len(self.hosts) > 1 or spec != HostSpec()):
                 yield (
                     ("hosts", name),
-                    f"hardware of kind {self.kind} is this machine as it is: one host without limits, not {name!r}",
+                    (
+                        f"hardware of kind {self.kind} is this machine as it is: one host without "
+                        f"limits, not {name!r}"
+                    ),
                 )
             if real and spec.address is None:
-                yield ("hosts", name), f"host {name!r} needs an address: that of its NIC on the network between the hosts"
+                yield (
+                    ("hosts", name),
+                    (
+                        f"host {name!r} needs an address: that of its NIC on the network between the "
+                        "hosts"
+                    ),
+                )
             for key in ("address", "ssh"):
                 if not real and getattr(spec, key) is not None:
                     yield ("hosts", name, key), "is of real hosts (kind: ssh)"
             for index, disk in enumerate(spec.disks):
                 where = ("hosts", name, "disks", index)
                 if real and disk.id is None:
-                    yield where, "a real host's disk is named by its id, such as /dev/disk/by-id/nvme-..."
+                    yield (
+                        where,
+                        "a real host's disk is named by its id, such as /dev/disk/by-id/nvme-...",
+                    )
                 if real and disk.size is not None:
                     yield (*where, "size"), "a real host's disk has the size that it has"
                 if not real and disk.size is None:
@@ -198,11 +246,17 @@ class Hardware(Record):
                 except ValueError:
                     yield (
                         ("hosts", name, "address"),
-                        f"{spec.address!r} is not an address; a name of the host is `ssh: {{host: NAME}}`",
+                        (
+                            f"{spec.address!r} is not an address; a name of the host is `ssh: {{host: "
+                            "NAME}`"
+                        ),
                     )
                     continue
                 if address in first:
-                    yield ("hosts", name, "address"), f"{first[address]!r} and {name!r} have the same address {address}"
+                    yield (
+                        ("hosts", name, "address"),
+                        f"{first[address]!r} and {name!r} have the same address {address}",
+                    )
                 first.setdefault(address, name)
             ids = [disk.id for disk in spec.disks]
             for index, one in enumerate(ids):
@@ -216,7 +270,9 @@ Misfit = tuple[tuple[str | int, ...], str]
 
 def _told(where: tuple[str | int, ...], what: str) -> InitErrorDetails:
     # Braces are filled in by pydantic where it is given a mapping: what is said may have some.
-    return InitErrorDetails(type=PydanticCustomError("misfit", "{what}", {"what": what}), loc=where, input=None)
+    return InitErrorDetails(
+        type=PydanticCustomError("misfit", "{what}", {"what": what}), loc=where, input=None
+    )
 
 
 @dataclass(frozen=True)
@@ -245,18 +301,27 @@ class HostsRequest:
 
 
 class HostKind(ABC):
-    """A kind of hosts: where they are, and how those of a deployment come up. Flags say what sets it apart, never its name."""
+    """A kind of hosts: where they are, and how those of a deployment come up.
+
+    Flags say what sets it apart, never its name.
+    """
 
     contained: ClassVar[bool] = False
-    """Its hosts are containers of this machine, which share its CPUs and are on a network of their own."""
+    """Its hosts are containers of this machine, which share its CPUs and are on a network of their
+    own.
+    """
     by_ssh: ClassVar[bool] = False
     """Its hosts are real ones, reached as `SshAccess` says."""
     of_what_runs: ClassVar[bool] = False
     """Its only host is the client of gateways that already run."""
     refuses: ClassVar[str] = ""
-    """Why its hosts cannot be measured alone, as the end of a sentence about them; empty: they can, and are attested."""
+    """Why its hosts cannot be measured alone, as the end of a sentence about them; empty: they can,
+    and are attested.
+    """
     passing: ClassVar[str] = ""
-    """Why nothing is left of a deployment when its command ends, as such an end; empty: it can be left up."""
+    """Why nothing is left of a deployment when its command ends, as such an end; empty: it can be
+    left up.
+    """
 
     @property
     def measurable(self) -> bool:
@@ -265,14 +330,16 @@ class HostKind(ABC):
 
     @abstractmethod
     def sites(self, hardware: Hardware) -> Mapping[str, HostSite]:
-        """Where the hosts would be, by name, for showing configuration files of a layout that is not up."""
+        """Where the hosts would be, by name, for showing configuration files of a layout that is
+        not up.
+        """
 
     @abstractmethod
     def prepared(self, asked: HostsRequest, say: Say) -> Callable[[str, Path], Hosts]:
         """What brings up the hosts of a deployment, given its label and a folder of its own.
 
-        Images are built before this returns: that is no part of the time that hosts take. Both raise UsageError, MissingMeans,
-        CommandFailed or TargetError.
+        Images are built before this returns: that is no part of the time that hosts take. Both
+        raise UsageError, MissingMeans, CommandFailed or TargetError.
         """
 
 

@@ -1,4 +1,6 @@
-"""The Hosts seam: the hosts of one deployment, whatever kind they are of, from the moment they stand until they are gone."""
+"""The Hosts seam: the hosts of one deployment, whatever kind they are of, from the moment they
+stand until they are gone.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,11 @@ class Hosts(ABC):
 
     @abstractmethod
     def limit(self, what: Collection[Limited] = LIMITED) -> None:
-        """Put the CPU, block and NIC limits of the hardware on, or some of them. Memory limits are on from the start.
+        """Put the CPU, block and NIC limits of the hardware on, or some of them. Memory limits are
+        on from the start.
 
-        Hosts come up without the others, so that starting a gateway takes no longer than it must. Raises TargetError.
+        Hosts come up without the others, so that starting a gateway takes no longer than it must.
+        Raises TargetError.
         """
 
     @abstractmethod
@@ -35,14 +39,24 @@ class Hosts(ABC):
 
     @abstractmethod
     def facts(self) -> Mapping[str, str]:
-        """What the hosts are, in words: kind, kernel, limits as the kernel reads them back, traps that apply."""
+        """What the hosts are, in words: kind, kernel, limits as the kernel reads them back, traps
+        that apply.
+        """
 
     @abstractmethod
     def close(self) -> None:
-        """Take everything away. May be called at any time and more than once. Raises TargetError naming what stayed."""
+        """Take everything away.
+
+        May be called at any time and more than once. Raises TargetError naming what stayed.
+        """
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()

@@ -1,7 +1,8 @@
 """Keeping the logs of hosts that go: copies of regular files, in a folder that people share.
 
-Whoever is root on a host fills the folder of its logs with what they like. A link there could show any file of this machine: links,
-pipes and the like are named in a file beside the copies, and never followed.
+Whoever is root on a host fills the folder of its logs with what they like. A link there could show
+any file of this machine: links, pipes and the like are named in a file beside the copies, and never
+followed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ NOT_COPIED: Final = "{host}.not-copied.txt"
 
 
 def keep(source: Path, folder: Path, host: str) -> None:
-    """Copy a host's folder of logs as `folder`/`host`; what is not copied is in `folder`/`host`.not-copied.txt, a line each.
+    """Copy a host's folder of logs as `folder`/`host`; what is not copied is in
+    `folder`/`host`.not-copied.txt, a line each.
 
     Raises TargetError when nothing can be written there.
     """
@@ -36,7 +38,9 @@ def keep(source: Path, folder: Path, host: str) -> None:
             inside.write(folder, NOT_COPIED.format(host=host), left_out.encode(errors="replace"))
     except OSError as error:
         advice = "Make room there, or say another place; the hosts are taken away all the same."
-        raise TargetError(f"{folder}: the logs of {host} cannot be kept: {error.strerror}", advice=advice) from error
+        raise TargetError(
+            f"{folder}: the logs of {host} cannot be kept: {error.strerror}", advice=advice
+        ) from error
 
 
 def _copied(source: Path, folder: Path, host: str) -> Iterator[str]:
@@ -61,8 +65,12 @@ def _copy(source: Path, folder: Path, host: str, name: str, left_bytes: int) -> 
     with os.fdopen(inside.opened(source, name, os.O_RDONLY), "rb") as original:
         known = os.fstat(original.fileno())
         if known.st_size > left_bytes:
-            raise inside.Refused(0, f"is not copied: no more than {show_bytes(MOST_BYTES)} are, of one host", name)
-        descriptor = inside.opened(folder, f"{host}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, make_folders=True)
+            raise inside.Refused(
+                0, f"is not copied: no more than {show_bytes(MOST_BYTES)} are, of one host", name
+            )
+        descriptor = inside.opened(
+            folder, f"{host}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, make_folders=True
+        )
         with os.fdopen(descriptor, "wb") as copy:
             os.fchmod(descriptor, stat.S_IMODE(known.st_mode) & 0o666)
             shutil.copyfileobj(original, copy, 2**20)

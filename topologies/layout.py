@@ -10,7 +10,9 @@ from weighbridge.common.record import Record
 
 
 class Layout(Record):
-    """A layout as its file says it; `place` and `settings` are checked against the gateway's own records when it is loaded."""
+    """A layout as its file says it; `place` and `settings` are checked against the gateway's own
+    records when it is loaded.
+    """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
     about: str

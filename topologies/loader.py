@@ -1,4 +1,6 @@
-"""Reading hardware and layout files, and checking a layout against its gateway and its hardware before anything starts."""
+"""Reading hardware and layout files, and checking a layout against its gateway and its hardware
+before anything starts.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ from weighbridge.topologies.reference import Reference, path_of, slug
 
 @dataclass(frozen=True)
 class Planned:
-    """A layout that has been checked against its hardware, with its gateway ready to be brought up. `text` is its file."""
+    """A layout that has been checked against its hardware, with its gateway ready to be brought up.
+
+    `text` is its file.
+    """
 
     layout: Layout
     gateway: Gateway
@@ -41,7 +46,10 @@ def shipped_hardware() -> Mapping[str, Path]:
 
 
 def find(name: str, known: Mapping[str, Path], what: str) -> Path:
-    """The file of a layout or hardware given as a path or by the name of one that ships. Raises UsageError."""
+    """The file of a layout or hardware given as a path or by the name of one that ships.
+
+    Raises UsageError.
+    """
     path = Path(name)
     if is_file(path):
         return path
@@ -62,7 +70,9 @@ def load_hardware(path: Path) -> Hardware:
 
 
 def _unusable(hardware: Hardware) -> Iterator[tuple[str, str]]:
-    """Files of this machine that the way to real hosts is said to need, and why they cannot serve for that."""
+    """Files of this machine that the way to real hosts is said to need, and why they cannot serve
+    for that.
+    """
     access = hardware.ssh
     if access is None:
         return
@@ -75,12 +85,16 @@ def _unusable(hardware: Hardware) -> Iterator[tuple[str, str]]:
     if "known_hosts" in access.model_fields_set and not is_file(expanded(access.known_hosts)):
         yield (
             "known_hosts",
-            f"there is no file {expanded(access.known_hosts)}: ssh-keyscan makes one, to be checked by you",
+            (
+                f"there is no file {expanded(access.known_hosts)}: ssh-keyscan makes one, to be "
+                "checked by you"
+            ),
         )
 
 
 def load_layout(path: Path, hardware: Hardware, reference: Reference | None = None) -> Planned:
-    """Read a layout, changed as `reference` says, and check it against its gateway's own records and the hardware.
+    """Read a layout, changed as `reference` says, and check it against its gateway's own records
+    and the hardware.
 
     Raises DocumentError with all faults at once; UsageError when the file cannot be read.
     """
@@ -95,7 +109,8 @@ def load_layout(path: Path, hardware: Hardware, reference: Reference | None = No
 
 
 def planned_again(layout: Layout, hardware: Hardware, where: str) -> Planned:
-    """A layout as the plan of a run keeps it, checked as one that is read from its file; `where` is what messages call it.
+    """A layout as the plan of a run keeps it, checked as one that is read from its file; `where` is
+    what messages call it.
 
     Raises DocumentError with all faults at once.
     """
@@ -111,17 +126,21 @@ def changed_layout(
     reference: Reference | None = None,
     name: str | None = None,
 ) -> Planned:
-    """A layout with further settings, by their dotted keys below `settings` (see `reference.path_of`), checked as any other.
+    """A layout with further settings, by their dotted keys below `settings` (see
+    `reference.path_of`), checked as any other.
 
-    `base` is what is changed: a layout that has been read, or a file with what a `reference` changes in it. `origin` is where
-    faults of a change are told, of all or by key: its message does not count. `name` is what the new layout is called; None:
-    the name of the base with the last two words of each key and its value, bounded as `Reference.renamed` bounds it.
+    `base` is what is changed: a layout that has been read, or a file with what a `reference`
+    changes in it. `origin` is where faults of a change are told, of all or by key: its message does
+    not count. `name` is what the new layout is called; None: the name of the base with the last two
+    words of each key and its value, bounded as `Reference.renamed` bounds it.
 
-    Raises DocumentError with all faults at once, each at the origin of the change that it is about: also one between a change
-    and a setting of the base, which was whole before.
+    Raises DocumentError with all faults at once, each at the origin of the change that it is about:
+    also one between a change and a setting of the base, which was whole before.
     """
     planned = base if isinstance(base, Planned) else load_layout(base, hardware, reference)
-    layout = planned.layout.model_copy(update={"name": name or _name_of(planned.layout.name, changes)})
+    layout = planned.layout.model_copy(
+        update={"name": name or _name_of(planned.layout.name, changes)}
+    )
     if not changes:
         return replace(planned, layout=layout)
     document = _Changed(f"layout {layout.name}", _text(layout))
@@ -137,12 +156,16 @@ def changed_layout(
     except DocumentError as error:
         faults += error.faults
     if faults:
-        raise DocumentError(sorted(dict.fromkeys(faults), key=lambda fault: (fault.file, fault.line, fault.column)))
+        raise DocumentError(
+            sorted(dict.fromkeys(faults), key=lambda fault: (fault.file, fault.line, fault.column))
+        )
     return replace(found, text=_text(found.layout))
 
 
 class _Changed(Document):
-    """A layout that was whole before it was changed: whatever is wrong with it is told at a change."""
+    """A layout that was whole before it was changed: whatever is wrong with it is told at a
+    change.
+    """
 
     def fault_at(self, path: tuple[str | int, ...], message: str, *, key: bool = False) -> Fault:
         """See Document; at the change that shares the most of the path."""
@@ -167,7 +190,9 @@ def _text(layout: Layout) -> str:
 
 
 def _checked(document: Document, layout: Layout, hardware: Hardware) -> Planned:
-    """The layout of a document with its gateway, checked against that gateway's own records and the hardware."""
+    """The layout of a document with its gateway, checked against that gateway's own records and the
+    hardware.
+    """
     try:
         kind = STORES[STORES.known(layout.gateway)]
     except ValueError as error:
@@ -175,7 +200,11 @@ def _checked(document: Document, layout: Layout, hardware: Hardware) -> Planned:
     faults = []
     if layout.release not in kind.releases:
         hint = did_you_mean(layout.release, list(kind.releases))
-        faults.append(document.fault_at(("release",), f"no release {layout.release!r} of {layout.gateway}{hint}"))
+        faults.append(
+            document.fault_at(
+                ("release",), f"no release {layout.release!r} of {layout.gateway}{hint}"
+            )
+        )
     place = _part(document, layout.place, kind.Placement, "place", faults)
     settings = _part(document, layout.settings, kind.Settings, "settings", faults)
     if faults:
@@ -190,7 +219,9 @@ def _checked(document: Document, layout: Layout, hardware: Hardware) -> Planned:
     return Planned(layout, gateway, "\n".join(document.lines) + "\n")
 
 
-def _part(document: Document, data: dict[str, Any], model: Any, under: str, faults: list[Fault]) -> Any:
+def _part(
+    document: Document, data: dict[str, Any], model: Any, under: str, faults: list[Fault]
+) -> Any:
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -198,28 +229,46 @@ def _part(document: Document, data: dict[str, Any], model: Any, under: str, faul
         return None
 
 
-def _misplaced(document: Document, layout: Layout, gateway: Gateway, hardware: Hardware) -> list[Fault]:
-    """Hosts that the hardware lacks, or that lack disks, at the very word of the layout that names them."""
+def _misplaced(
+    document: Document, layout: Layout, gateway: Gateway, hardware: Hardware
+) -> list[Fault]:
+    """Hosts that the hardware lacks, or that lack disks, at the very word of the layout that names
+    them.
+    """
     faults = []
     if gateway.already_runs and hardware.of.contained:
-        message = f"what already runs cannot be reached from hardware {hardware.name!r}, whose network is its own"
+        message = (
+            f"what already runs cannot be reached from hardware {hardware.name!r}, whose "
+            "network is its own"
+        )
         faults.append(document.fault_at(("gateway",), f"{message}: choose --hardware this-machine"))
     elif not gateway.already_runs and hardware.of.of_what_runs:
-        message = f"hardware {hardware.name!r} is for gateways that already run, and {layout.gateway} would have to be stood up"
-        return [document.fault_at(("gateway",), f"{message}: choose other hardware, such as lab-small")]
+        message = (
+            f"hardware {hardware.name!r} is for gateways that already run, and "
+            f"{layout.gateway} would have to be stood up"
+        )
+        return [
+            document.fault_at(("gateway",), f"{message}: choose other hardware, such as lab-small")
+        ]
     for name, need in gateway.needs().items():
         path = _path_of(layout.place, name) or ()
         spec = hardware.hosts.get(name)
         if spec is None:
             hint = did_you_mean(name, list(hardware.hosts))
-            faults.append(document.fault_at(("place", *path), f"hardware {hardware.name!r} has no host {name!r}{hint}"))
+            faults.append(
+                document.fault_at(
+                    ("place", *path), f"hardware {hardware.name!r} has no host {name!r}{hint}"
+                )
+            )
         elif len(spec.disks) < need.disks:
             what = f"{', '.join(need.roles)} needs {need.disks} disk(s)"
             message = f"{what}; host {name!r} of hardware {hardware.name!r} has {len(spec.disks)}"
             faults.append(document.fault_at(("place", *path), message))
         elif spec.memory is not None and spec.memory < need.memory_bytes:
             what = f"{', '.join(need.roles)} may take {show_bytes(need.memory_bytes)} of memory"
-            message = f"{what}; host {name!r} of hardware {hardware.name!r} has {show_bytes(spec.memory)}"
+            message = (
+                f"{what}; host {name!r} of hardware {hardware.name!r} has {show_bytes(spec.memory)}"
+            )
             faults.append(document.fault_at(("place", *path), message))
     return sorted(faults, key=lambda fault: (fault.line, fault.column))
 
@@ -227,7 +276,13 @@ def _misplaced(document: Document, layout: Layout, gateway: Gateway, hardware: H
 def _path_of(value: object, name: str) -> tuple[str | int, ...] | None:
     if value == name:
         return ()
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, inner in items:
         found = _path_of(inner, name)
         if found is not None:

@@ -1,4 +1,6 @@
-"""The parameters of a gateway's layouts, one line each: read off the records that check them, so that none can be missing."""
+"""The parameters of a gateway's layouts, one line each: read off the records that check them, so
+that none can be missing.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from weighbridge.common.quantities import parse_bytes, parse_seconds, show_bytes
 
 @dataclass(frozen=True)
 class LayoutParameter:
-    """One setting: its dotted key below `settings`, what it may be, its default, and what it does."""
+    """One setting: its dotted key below `settings`, what it may be, its default, and what it
+    does.
+    """
 
     key: str
     kind: str
@@ -28,7 +32,9 @@ class LayoutParameter:
 
 
 def parameters(settings: type[BaseModel], under: str = "") -> Iterator[LayoutParameter]:
-    """Every parameter of a settings record, those of the records inside it after the key that holds them."""
+    """Every parameter of a settings record, those of the records inside it after the key that holds
+    them.
+    """
     said = _said(settings)
     for name, field in settings.model_fields.items():
         key = f"{under}{name}"
@@ -36,18 +42,30 @@ def parameters(settings: type[BaseModel], under: str = "") -> Iterator[LayoutPar
         if inner is not None:
             yield from parameters(inner, f"{key}.")
         else:
-            yield LayoutParameter(key, _kind_of(field), _default(field), said.get(name, name.replace("_", " ")))
+            yield LayoutParameter(
+                key, _kind_of(field), _default(field), said.get(name, name.replace("_", " "))
+            )
 
 
 def _said(model: type[BaseModel]) -> dict[str, str]:
-    """First sentences of the docstrings below the fields, also those of the classes it is made from."""
+    """First sentences of the docstrings below the fields, also those of the classes it is made
+    from.
+    """
     found: dict[str, str] = {}
     for one in reversed(model.__mro__):
         if not issubclass(one, BaseModel) or one is BaseModel or vars(one).get("fronts"):
             continue  # fields of fronts are made of their registry, and stand in no source
-        (body,) = (node for node in ast.parse(textwrap.dedent(inspect.getsource(one))).body if isinstance(node, ast.ClassDef))
+        (body,) = (
+            node
+            for node in ast.parse(textwrap.dedent(inspect.getsource(one))).body
+            if isinstance(node, ast.ClassDef)
+        )
         for field, text in zip(body.body, body.body[1:], strict=False):
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
+            if (
+                isinstance(field, ast.AnnAssign)
+                and isinstance(field.target, ast.Name)
+                and isinstance(text, ast.Expr)
+            ):
                 words = ast.literal_eval(text.value) if isinstance(text.value, ast.Constant) else ""
                 found[field.target.id] = " ".join(str(words).split())
     return found
@@ -76,7 +94,9 @@ def _kind(annotation: Any) -> str:
     if origin is Literal:
         return " | ".join(str(choice) for choice in typing.get_args(annotation))
     if origin in {typing.Union, types.UnionType}:
-        return " | ".join("none" if one is type(None) else _kind(one) for one in typing.get_args(annotation))
+        return " | ".join(
+            "none" if one is type(None) else _kind(one) for one in typing.get_args(annotation)
+        )
     if origin is typing.Annotated:
         return _kind(typing.get_args(annotation)[0])
     if origin is not None:

@@ -1,12 +1,11 @@
 """A layout as a command line or a suite names it: `NAME[@RELEASE][:KEY=VALUE]...`.
 
-    rgw-beast                        the layout that ships
-    my/layout.yaml                   a file
-    rgw-beast@ceph-18                at another release
-    rgw-beast:radosgw.threads=64     with other settings; keys are those below `settings`, or `place.KEY`
-    swift:replicas=2:proxy.workers=4
+    rgw-beast                        the layout that ships my/layout.yaml                   a file
+    rgw-beast@ceph-18                at another release rgw-beast:radosgw.threads=64     with other
+    settings; keys are those below `settings`, or `place.KEY` swift:replicas=2:proxy.workers=4
 
-What is changed is part of the layout's name in results, so that a layout can be compared with itself changed.
+What is changed is part of the layout's name in results, so that a layout can be compared with
+itself changed.
 """
 
 from __future__ import annotations
@@ -45,7 +44,10 @@ class ChangedSetting:
 
 @dataclass(frozen=True)
 class Reference:
-    """A layout's file or name, and what is to be different from it. `text` is the reference as it was written."""
+    """A layout's file or name, and what is to be different from it.
+
+    `text` is the reference as it was written.
+    """
 
     name: str
     text: str
@@ -65,7 +67,9 @@ class Reference:
 
 
 def slug(words: Sequence[str], whole: str) -> str:
-    """A name of these words, of at most LONGEST_NAME characters: where they are longer, with the sum of `whole` at its end."""
+    """A name of these words, of at most LONGEST_NAME characters: where they are longer, with the
+    sum of `whole` at its end.
+    """
     full = re.sub(r"[^a-z0-9]+", "-", "-".join(words).lower()).strip("-")
     if len(full) <= LONGEST_NAME:
         return full
@@ -90,9 +94,13 @@ def parse(text: str) -> Reference:
         try:
             read = yaml.safe_load(value)
         except yaml.YAMLError:
-            raise _wrong(text, column, f"{value!r} is not a value as a layout file has it") from None
+            raise _wrong(
+                text, column, f"{value!r} is not a value as a layout file has it"
+            ) from None
         path = tuple(key.split("."))
-        changes.append(ChangedSetting(path if path[0] == "place" else ("settings", *path), read, value, column))
+        changes.append(
+            ChangedSetting(path if path[0] == "place" else ("settings", *path), read, value, column)
+        )
         column += len(part) + 1
     return Reference(name, text, tuple(changes))
 
@@ -100,10 +108,11 @@ def parse(text: str) -> Reference:
 def path_of(key: str, settings: type[BaseModel]) -> tuple[str, ...]:
     """The path of a dotted key below settings that are of this record.
 
-    Below a mapping of options a name may have dots of its own: the last word is the option, the words before it are the section,
-    and where sections are kept by server the first is the server: `options.client.rgw.gateway-1.rgw_frontends` is the option
-    `rgw_frontends` of the section `client.rgw.gateway-1`. Words that the record does not know are taken as they are: whoever
-    reads the settings says so.
+    Below a mapping of options a name may have dots of its own: the last word is the option, the
+    words before it are the section, and where sections are kept by server the first is the server:
+    `options.client.rgw.gateway-1.rgw_frontends` is the option `rgw_frontends` of the section
+    `client.rgw.gateway-1`. Words that the record does not know are taken as they are: whoever reads
+    the settings says so.
     """
     words, found = key.split("."), list[str]()
     model: type[BaseModel] | None = settings
@@ -115,9 +124,12 @@ def path_of(key: str, settings: type[BaseModel]) -> tuple[str, ...]:
             break
         levels = _levels(field.annotation)
         if levels and len(words) > levels:
-            # Of a mapping by name alone the whole rest is the name; else the section is what is between server and option.
+            # Of a mapping by name alone the whole rest is the name; else the section is what is
+            # between server and option.
             head, rest = words[: max(levels - 2, 0)], words[max(levels - 2, 0) :]
-            words = [*head, ".".join(rest)] if levels == 1 else [*head, ".".join(rest[:-1]), rest[-1]]
+            words = (
+                [*head, ".".join(rest)] if levels == 1 else [*head, ".".join(rest[:-1]), rest[-1]]
+            )
         if levels:
             break
         model = _record(field.annotation)
@@ -153,7 +165,9 @@ def _record(annotation: Any) -> type[BaseModel] | None:
     """The record in this type, where there is one."""
     if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for one in typing.get_args(annotation) if (found := _record(one)) is not None), None)
+    return next(
+        (found for one in typing.get_args(annotation) if (found := _record(one)) is not None), None
+    )
 
 
 def _wrong(text: str, column: int, message: str) -> DocumentError:

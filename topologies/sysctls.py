@@ -33,4 +33,7 @@ STUDY_2014: Final[dict[str, str]] = {
     "net.ipv4.tcp_wmem": "4096 65536 16777216",
     "net.ipv4.tcp_tw_reuse": "1",
 }
-"""What the study of 2014 set on all its nodes. Its tcp_tw_recycle is gone from Linux since 4.12; its MTU was 9000 (`network`)."""
+"""What the study of 2014 set on all its nodes.
+
+Its tcp_tw_recycle is gone from Linux since 4.12; its MTU was 9000 (`network`).
+"""

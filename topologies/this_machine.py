@@ -1,4 +1,7 @@
-"""This machine itself as the one host: the client of gateways that already run. Plain processes, no root, no limits."""
+"""This machine itself as the one host: the client of gateways that already run.
+
+Plain processes, no root, no limits.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ class ThisMachine(FakeHosts):
 
     def facts(self) -> Mapping[str, str]:
         """That nothing limits it."""
-        return {"client": "this machine itself, without limits of its own; whatever else runs here runs along"}
+        return {
+            "client": "this machine itself, without limits of its own; whatever else runs here "
+            "runs along"
+        }
 
 
 class ThisMachineKind(FakeKind):

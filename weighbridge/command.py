@@ -1,7 +1,8 @@
-"""The command `weighbridge`: parsing, printing of errors and exit codes. Each verb is a file of `weighbridge.cli`.
+"""The command `weighbridge`: parsing, printing of errors and exit codes. Each verb is a file of
+`weighbridge.cli`.
 
-Exit codes: 0 fine, 1 a difference was asked about and found, 2 usage, 3 a target failed, 4 nothing valid was measured,
-5 an internal error, 128 + n ended by signal n.
+Exit codes: 0 fine, 1 a difference was asked about and found, 2 usage, 3 a target failed, 4 nothing
+valid was measured, 5 an internal error, 128 + n ended by signal n.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ from typing import ClassVar, Final
 
 import click
 
-from weighbridge.common.errors import DISK_FULL, EXIT_INTERNAL, EXIT_TARGET, EXIT_USAGE, WeighbridgeError
+from weighbridge.common.errors import (
+    DISK_FULL,
+    EXIT_INTERNAL,
+    EXIT_TARGET,
+    EXIT_USAGE,
+    WeighbridgeError,
+)
 from weighbridge.common.inert import inert
 from weighbridge.conductor.interruption import Interrupted
 
@@ -30,7 +37,8 @@ class Verbs(click.Group):
     VERBS: ClassVar[dict[str, str]] = {
         "compare": "Weigh layouts side by side with a suite: table, charts and report.",
         "resume": "Go on with a run that was ended or killed, at the first step that is not whole.",
-        "compare-runs": "Compare two runs: releases, tunings or days; refused where they are not alike.",
+        "compare-runs": "Compare two runs: releases, tunings or days; refused where they are not "
+        "alike.",
         "study": "Replay a published study: its table, what changed, its figures beside ours.",
         "tune": "Find the settings of a layout that help, and prove that they do.",
         "topologies": "List layouts, releases and parameters.",
@@ -72,16 +80,24 @@ class Verbs(click.Group):
             formatter.write_dl(list(self.VERBS.items()))
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.version_option(package_name="weighbridge")
 def weighbridge() -> None:
-    """Weigh object-store gateways side by side: real Ceph RGW and real OpenStack Swift, on identical hosts, with the same load."""
+    """Weigh object-store gateways side by side: real Ceph RGW and real OpenStack Swift, on
+    identical hosts, with the same load.
+    """
 
 
 def main() -> None:
-    """Run the command line and exit. Every error is printed here and nowhere else: none leaves as a traceback, or as a 1."""
+    """Run the command line and exit.
+
+    Every error is printed here and nowhere else: none leaves as a traceback, or as a 1.
+    """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal of few letters, such as Latin-1, shows a mark in place of those that it has not.
+        # A terminal of few letters, such as Latin-1, shows a mark in place of those that it has
+        # not.
         sys.stdout.reconfigure(errors="replace")
     sys.exit(_code())
 
@@ -92,7 +108,9 @@ def _code() -> int:
         # click's standalone mode would print and exit by rules of its own.
         code = weighbridge.main(standalone_mode=False)
         if sys.stdout is not None:
-            sys.stdout.flush()  # what cannot be printed is found here: Python itself would say so with a code of its own
+            # what cannot be printed is found here: Python itself would say so with a code of its
+            # own
+            sys.stdout.flush()
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
@@ -108,14 +126,18 @@ def _code() -> int:
     except (KeyboardInterrupt, click.Abort):
         return 130
     except BrokenPipeError:
-        # The reader (`| head`) has gone: nothing is left to be said, and Python's own last flush must not complain.
+        # The reader (`| head`) has gone: nothing is left to be said, and Python's own last flush
+        # must not complain.
         sys.stdout = None
         return 141
     except OSError as error:
         if error.errno in DISK_FULL:
             return _full(error)
         if error.filename is not None and error.errno in REFUSED:
-            _complain(f"{os.fsdecode(error.filename)}: {error.strerror}\nIt is this machine that refuses: see whose that is.")
+            _complain(
+                f"{os.fsdecode(error.filename)}: {error.strerror}\nIt is this machine that "
+                "refuses: see whose that is."
+            )
             return EXIT_TARGET
         return _internal(error)
     except Exception as error:  # noqa: BLE001 - the outermost door: what nobody foresaw is told in words as well
@@ -126,21 +148,27 @@ def _code() -> int:
 def _complain(text: str) -> None:
     """Print an error. Where nobody can be told, the exit code still says it."""
     with suppress(OSError):
-        click.echo(f"weighbridge: {inert(text)}", err=True)  # some of it may be a server's own words
+        click.echo(
+            f"weighbridge: {inert(text)}", err=True
+        )  # some of it may be a server's own words
 
 
 def _full(error: OSError) -> int:
     if error.filename is None:
-        sys.stdout = None  # it may be the output itself that is full: Python's own last flush must not complain
+        # it may be the output itself that is full: Python's own last flush must not complain
+        sys.stdout = None
     where = "what was to be written" if error.filename is None else os.fsdecode(error.filename)
     _complain(
-        f"{where}: the disk is full ({error.strerror})\nMake room, or choose another folder. What was finished before is kept."
+        f"{where}: the disk is full ({error.strerror})\nMake room, or choose another folder. What "
+        "was finished before is kept."
     )
     return EXIT_TARGET
 
 
 def _internal(error: Exception) -> int:
-    """Say in a line that the suite itself is at fault; its details go to a file, which only this user can read."""
+    """Say in a line that the suite itself is at fault; its details go to a file, which only this
+    user can read.
+    """
     import tempfile  # noqa: PLC0415 - `--help` has to be quick
     import traceback  # noqa: PLC0415
 
@@ -149,7 +177,12 @@ def _internal(error: Exception) -> int:
     where = f" in {os.path.basename(last[0].filename)}:{last[0].lineno}" if last else ""  # noqa: PTH119 - only its last part
     try:
         with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", errors="replace", prefix="weighbridge-", suffix=".txt", delete=False
+            "w",
+            encoding="utf-8",
+            errors="replace",
+            prefix="weighbridge-",
+            suffix=".txt",
+            delete=False,
         ) as file:
             file.write(f"{sys.argv}\n")
             file.writelines(traceback.format_exception(error))

@@ -1,4 +1,6 @@
-"""Charts as files, the last thing that is made of what was measured: it is all there, and told, without them."""
+"""Charts as files, the last thing that is made of what was measured: it is all there, and told,
+without them.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ def conclude(derived: Derived, screen: Console, *, pictures: bool) -> None:
 
 
 def draw(figures: Sequence[Figure], folder: Path, say: Say, *, again: str = "") -> tuple[Path, ...]:
-    """Write charts into a folder; returns their files. Where they cannot be drawn that is said, and is no failure of a run.
+    """Write charts into a folder; returns their files. Where they cannot be drawn that is said, and
+    is no failure of a run.
 
     `again` is the command that tries once more.
     """

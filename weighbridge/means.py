@@ -24,21 +24,33 @@ def means_for(hardware: Hardware, place: StatePlace) -> tuple[Mean, ...]:
 def welcome() -> tuple[Mean, ...]:
     """What a run does without, but not all that may be asked of it."""
     found = shutil.which("perf") is not None
-    return (Mean("perf", found, "--profile: flame graphs, and what a disk was asked", "apt install linux-perf"),)
+    return (
+        Mean(
+            "perf",
+            found,
+            "--profile: flame graphs, and what a disk was asked",
+            "apt install linux-perf",
+        ),
+    )
 
 
 def require(hardware: Hardware, place: StatePlace) -> None:
-    """Raise MissingMeans, in the words of `weighbridge doctor`, when something is missing that a run cannot do without; UsageError
-    where this command cannot keep what it needs in its folders.
+    """Raise MissingMeans, in the words of `weighbridge doctor`, when something is missing that a
+    run cannot do without; UsageError where this command cannot keep what it needs in its folders.
     """
-    # Images are read by users that have fewer rights (apt's, while one is built); locks and claims are nobody else's.
-    for folder, variable, mode in ((place.home, "WEIGHBRIDGE_HOME", 0o755), (place.state, "WEIGHBRIDGE_STATE", 0o700)):
+    # Images are read by users that have fewer rights (apt's, while one is built); locks and claims
+    # are nobody else's.
+    for folder, variable, mode in (
+        (place.home, "WEIGHBRIDGE_HOME", 0o755),
+        (place.state, "WEIGHBRIDGE_STATE", 0o700),
+    ):
         _writable(folder, variable, mode)
     lacking = [mean for mean in means_for(hardware, place) if not mean.found]
     if lacking:
         lines = [f"  {mean.name}: {mean.why}\n    {mean.remedy}" for mean in lacking]
         raise MissingMeans(
-            "this machine lacks:\n" + "\n".join(lines), advice="`weighbridge doctor` shows everything that is wanted."
+            "this machine lacks:\n" + "\n".join(lines),
+            advice="`weighbridge doctor` shows everything that is wanted.",
         )
 
 

@@ -1,4 +1,6 @@
-"""A run, from its folder to its report: what comparing layouts, replaying a study and going on with either have in common."""
+"""A run, from its folder to its report: what comparing layouts, replaying a study and going on with
+either have in common.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 
 LOOK_S: Final = 0.5
-"""How long it is looked before each deployment whether the machine is quiet: the default run has 15 of them."""
+"""How long it is looked before each deployment whether the machine is quiet: the default run has 15
+of them.
+"""
 
 
 MOST_DAYS: Final = 366
@@ -57,14 +61,18 @@ MOST_DAYS: Final = 366
 
 @dataclass(frozen=True)
 class Doing:
-    """Where a run is done, who is told of it, where its InfluxDB is, if it has one, and what its drivers are told."""
+    """Where a run is done, who is told of it, where its InfluxDB is, if it has one, and what its
+    drivers are told.
+    """
 
     where: StatePlace
     screen: Console
     influx: InfluxServer | None = None
     """What is sent each step as it is measured, and is never a reason to fail."""
     pictures: bool = True
-    """Whether charts are written as files once it was told what came out; the report has them either way."""
+    """Whether charts are written as files once it was told what came out; the report has them
+    either way.
+    """
     own: Mapping[str, object] = field(default_factory=dict)
     """Options of the command that drivers have declared, as they were given."""
     settings: DriverSettings = field(default_factory=dict)
@@ -91,11 +99,13 @@ def run(
     begun: Callable[[RunStore], None] | None = None,
     profile: Chosen | None = None,
 ) -> tuple[Derived, tuple[StepResult, ...]]:
-    """Do a plan in a new folder below `out` and derive its report; returns that, and the last result of each step.
+    """Do a plan in a new folder below `out` and derive its report; returns that, and the last
+    result of each step.
 
-    `text` is the plan as it was given; `begun` is told of the folder before anything is measured; `profile` is the step that is
-    profiled. Raises UsageError before anything is started when something cannot be done; any other WeighbridgeError when a gateway
-    could not be stood up, all of it then being taken away again.
+    `text` is the plan as it was given; `begun` is told of the folder before anything is measured;
+    `profile` is the step that is profiled. Raises UsageError before anything is started when
+    something cannot be done; any other WeighbridgeError when a gateway could not be stood up, all
+    of it then being taken away again.
     """
     # What is needed to go on with the run is part of its plan.
     plan = plan.model_copy(update={"attest": attest, "profile": profile})
@@ -105,7 +115,8 @@ def run(
     doing = doing.told(chain(*plan.passes.values()), plan.hardware)
     require(plan.hardware, doing.where)
     with interruptible(), alone(plan.hardware, doing.where) as tell:
-        # Before the folder of the run is made: what the last layout gets wrong would else be found when the first is measured.
+        # Before the folder of the run is made: what the last layout gets wrong would else be found
+        # when the first is measured.
         _check(plan, layouts, doing)
         store = RunStore.create(
             out,
@@ -118,18 +129,25 @@ def run(
         )
         with holding(store.folder):
             tell(str(store.folder))
-            _conduct(Begun(store, plan, tuple(layouts), frozenset()), doing, allowance, begun, further=further)
+            _conduct(
+                Begun(store, plan, tuple(layouts), frozenset()),
+                doing,
+                allowance,
+                begun,
+                further=further,
+            )
     return derive(store.folder, pictures=False), tuple(store.latest().values())
 
 
 def resume(
     folder: Path, doing: Doing, *, despite: Collection[str] = (), budget_s: float | None = None
 ) -> tuple[Derived, tuple[StepResult, ...], bool]:
-    """Go on with the run of a folder at the first step that is not whole, and derive its report; as `run` returns, and whether
-    anything was left to be done.
+    """Go on with the run of a folder at the first step that is not whole, and derive its report; as
+    `run` returns, and whether anything was left to be done.
 
-    `despite` names facts that may differ from when it was begun; `budget_s` is what the rest may take instead of what the run
-    was given. Raises UsageError before anything is started when it cannot be gone on with; else as `run`.
+    `despite` names facts that may differ from when it was begun; `budget_s` is what the rest may
+    take instead of what the run was given. Raises UsageError before anything is started when it
+    cannot be gone on with; else as `run`.
     """
     RunStore.open(folder)  # no lock is left in a folder that is no run's
     with interruptible(), holding(folder) as holders, ExitStack() as stack:
@@ -149,27 +167,47 @@ def resume(
         passed_over = () if over else resumption.refuse_unlike(left, doing.where, despite)
         if plan.hardware.of.by_ssh:
             resumption.take_away_from_real_hosts(holders, plan.hardware, doing.say)
-        resumption.take_away_leftovers(holders, doing.where, doing.say, lab=plan.hardware.of.contained)
+        resumption.take_away_leftovers(
+            holders, doing.where, doing.say, lab=plan.hardware.of.contained
+        )
         if not over:
             _check(plan, left.planned, doing)
-        was = f"{store.manifest.state}: {store.manifest.error}" if store.manifest.error else store.manifest.state
+        was = (
+            f"{store.manifest.state}: {store.manifest.error}"
+            if store.manifest.error
+            else store.manifest.state
+        )
         if store.manifest.state == "running":
             was = "killed"
-        store.event(RESUMED, f"{len(left.whole)} of {plan.steps} steps are whole; the run was {was}; now process {os.getpid()}")
+        store.event(
+            RESUMED,
+            f"{len(left.whole)} of {plan.steps} steps are whole; the run was {was}; now process "
+            f"{os.getpid()}",
+        )
         for one in passed_over:
             store.event("unlike", f"gone on with although {one}")
         spent_s = 0.0 if budget_s is not None else resumption.spent_s(store)
         given_s = plan.budget_s if budget_s is None else budget_s
         store.set_state("running")
-        within_s = budget_s if plan.suite.further is None or budget_s is not None else plan.suite.further.within
+        within_s = (
+            budget_s
+            if plan.suite.further is None or budget_s is not None
+            else plan.suite.further.within
+        )
         further = None if within_s is None else TimeAllowance(within_s, spent_s=spent_s)
-        _conduct(left, doing, None if given_s is None else TimeAllowance(given_s, spent_s=spent_s), further=further)
+        _conduct(
+            left,
+            doing,
+            None if given_s is None else TimeAllowance(given_s, spent_s=spent_s),
+            further=further,
+        )
     return derive(folder, pictures=False), tuple(store.latest().values()), True
 
 
 @contextmanager
 def alone(hardware: Hardware, where: StatePlace) -> Iterator[Callable[[str], None]]:
-    """Be the only run on this machine, where its hosts are lab hosts; yields what is told the folder of the run.
+    """Be the only run on this machine, where its hosts are lab hosts; yields what is told the
+    folder of the run.
 
     A tuning's confirmation is a run within a run. Raises UsageError naming the run that is there.
     """
@@ -196,14 +234,21 @@ def _refuse_endless(plan: Plan) -> None:
     days = Pace.of(plan).left_s() / 86400
     if days > MOST_DAYS:
         advice = "Ask for fewer or smaller objects, shorter windows, or fewer repeats."
-        raise UsageError(f"the run would probably take {days:,.0f} days; at most {MOST_DAYS} are planned", advice=advice)
+        raise UsageError(
+            f"the run would probably take {days:,.0f} days; at most {MOST_DAYS} are planned",
+            advice=advice,
+        )
 
 
 def _nothing_to_do(left: Begun, budget_s: float | None) -> str:
     """Why a run need not be gone on with; empty where it has to be."""
     if left.store.manifest.state == "done" and left.done:
         more = "; --budget TIME goes on with further repeats" if len(left.plan.layouts) > 1 else ""
-        return "" if budget_s is not None and more else f"every step is measured; nothing is left to be done{more}"
+        return (
+            ""
+            if budget_s is not None and more
+            else f"every step is measured; nothing is left to be done{more}"
+        )
     if budget_s is None and resumption.ended_by_budget(left.store):
         return "every step that its budget held is measured; --budget TIME gives the rest more"
     return ""
@@ -244,11 +289,21 @@ def _conduct(
     try:
         if begun is not None:
             begun(store)
-        with sending(doing.influx, store, doing.say) as sent_too, display_for(counted, doing.screen, pace) as shown:
+        with (
+            sending(doing.influx, store, doing.say) as sent_too,
+            display_for(counted, doing.screen, pace) as shown,
+        ):
             display = sent_too(shown)
             lacking = plan.steps - len(left.whole)
-            display.say(f"writing to {store.folder}: {lacking} steps, probably {show_duration(pace.left_s())}")
-            profiler = None if plan.profile is None else Profiler(plan.profile, store, able(), whole=left.whole)
+            display.say(
+                f"writing to {store.folder}: {lacking} steps, probably "
+                f"{show_duration(pace.left_s())}"
+            )
+            profiler = (
+                None
+                if plan.profile is None
+                else Profiler(plan.profile, store, able(), whole=left.whole)
+            )
             why = Conductor(
                 plan,
                 left.planned,
@@ -273,19 +328,33 @@ def _conduct(
     latest = store.latest()
     if why:
         measured = whole(latest.values())
-        repeats = sum(all(key in measured for visit in block for key in plan.keys(visit)) for block in plan.blocks())
-        spread = spread_of(RunData(store.folder).rows, store.folder.name) or spread_here(store.folder.parent, plan.hardware)
+        repeats = sum(
+            all(key in measured for visit in block for key in plan.keys(visit))
+            for block in plan.blocks()
+        )
+        spread = spread_of(RunData(store.folder).rows, store.folder.name) or spread_here(
+            store.folder.parent, plan.hardware
+        )
         doing.say(f"{why}; {claim(plan, spread, repeats)}")
     lost = sum(step.measurement is None for step in latest.values())
     spoilt = sum(step.spoilt for step in latest.values())
     if lost or spoilt:
-        told = [f"{'1 step was' if lost == 1 else f'{lost} steps were'} not measured"] if lost else []
-        told += [f"in {'1 step' if spoilt == 1 else f'{spoilt} steps'} the gateway did not stay whole"] if spoilt else []
+        told = (
+            [f"{'1 step was' if lost == 1 else f'{lost} steps were'} not measured"] if lost else []
+        )
+        told += (
+            [f"in {'1 step' if spoilt == 1 else f'{spoilt} steps'} the gateway did not stay whole"]
+            if spoilt
+            else []
+        )
         doing.say(f"{', '.join(told)}; to try again: weighbridge resume {store.folder}")
 
 
 def ended(store: RunStore, state: State, why: str) -> None:
-    """Write down how a run ended. Where that cannot be written, what ended it is still what is told."""
+    """Write down how a run ended.
+
+    Where that cannot be written, what ended it is still what is told.
+    """
     with suppress(StoreError):
         store.event("ended", f"{state}: {why}")
     with suppress(StoreError):

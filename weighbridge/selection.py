@@ -1,4 +1,6 @@
-"""What a command line names, read and checked: every fault of every file at once, before anything starts."""
+"""What a command line names, read and checked: every fault of every file at once, before anything
+starts.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ PLAIN: Final = ("rgw-beast", "swift")
 
 @dataclass(frozen=True)
 class Selection:
-    """A suite, its hardware and its layouts, checked against each other. `suite_text` is the suite's file."""
+    """A suite, its hardware and its layouts, checked against each other.
+
+    `suite_text` is the suite's file.
+    """
 
     suite: Suite
     suite_path: Path
@@ -41,11 +46,16 @@ class Selection:
 
 def hardware_named(name: str | None) -> Hardware:
     """The hardware of a path or a shipped name. Raises UsageError or DocumentError."""
-    return loader.load_hardware(loader.find(HARDWARE if name is None else name, loader.shipped_hardware(), "hardware"))
+    return loader.load_hardware(
+        loader.find(HARDWARE if name is None else name, loader.shipped_hardware(), "hardware")
+    )
 
 
 def layout_named(name: str, hardware: Hardware) -> Planned:
-    """The layout of a reference (topologies.reference), checked against the hardware. Raises UsageError or DocumentError."""
+    """The layout of a reference (topologies.reference), checked against the hardware.
+
+    Raises UsageError or DocumentError.
+    """
     path, reference = _layout_file(name)
     return loader.load_layout(path, hardware, reference)
 
@@ -60,7 +70,8 @@ def _layout_file(name: str) -> tuple[Path, Reference]:
 def fitting(hardware: Hardware) -> tuple[Planned, ...]:
     """Layouts that ship and fit the names and disks of the hardware's hosts.
 
-    Of each kind of gateway they are of one release, since a host has one of each program: that of `PLAIN` where it fits.
+    Of each kind of gateway they are of one release, since a host has one of each program: that of
+    `PLAIN` where it fits.
     """
     found: dict[str, Planned] = {}
     for name, path in loader.shipped_layouts().items():
@@ -71,25 +82,37 @@ def fitting(hardware: Hardware) -> tuple[Planned, ...]:
         if not planned.gateway.already_runs:
             found[name] = planned
     first = {
-        one.layout.gateway: one.layout.release for one in (*reversed(found.values()), *(found[n] for n in PLAIN if n in found))
+        one.layout.gateway: one.layout.release
+        for one in (*reversed(found.values()), *(found[n] for n in PLAIN if n in found))
     }
     return tuple(one for one in found.values() if one.layout.release == first[one.layout.gateway])
 
 
 def select(suite: str, layouts: Sequence[str], hardware: str | None) -> Selection:
-    """Read all files that are named. Raises DocumentError or UsageError with what is wrong with all of them."""
+    """Read all files that are named.
+
+    Raises DocumentError or UsageError with what is wrong with all of them.
+    """
     refused: list[UsageError] = []
     suite_path = _tried(partial(suite_files.find, suite), refused)
-    chosen = _tried(partial(suite_files.load, suite_path), refused) if suite_path is not None else None
+    chosen = (
+        _tried(partial(suite_files.load, suite_path), refused) if suite_path is not None else None
+    )
     hosts = _tried(partial(hardware_named, hardware), refused)
     planned = []
     for name in list(layouts) or list(chosen.layouts if chosen else ()):
         # Whether a layout fits is not known without its hardware; whether there is one is.
-        one = _tried(partial(_layout_file, name), refused) if hosts is None else _tried(partial(layout_named, name, hosts), refused)
+        one = (
+            _tried(partial(_layout_file, name), refused)
+            if hosts is None
+            else _tried(partial(layout_named, name, hosts), refused)
+        )
         planned += [one] if isinstance(one, Planned) else []
     if refused or suite_path is None or chosen is None or hosts is None:
         raise together(refused)
-    return Selection(chosen, suite_path, suite_path.read_text(encoding="utf-8"), hosts, tuple(planned))
+    return Selection(
+        chosen, suite_path, suite_path.read_text(encoding="utf-8"), hosts, tuple(planned)
+    )
 
 
 def _tried(read: Callable[[], Read], refused: list[UsageError]) -> Read | None:
@@ -106,13 +129,30 @@ def together(refused: Sequence[UsageError]) -> UsageError:
     if len(refused) == 1:
         return refused[0]
     if all(isinstance(error, DocumentError) for error in refused):
-        return DocumentError([fault for error in refused if isinstance(error, DocumentError) for fault in error.faults])
+        return DocumentError(
+            [
+                fault
+                for error in refused
+                if isinstance(error, DocumentError)
+                for fault in error.faults
+            ]
+        )
     advice = dict.fromkeys(error.advice for error in refused if error.advice)
-    return UsageError("\n".join(dict.fromkeys(error.message for error in refused)), advice="\n".join(advice))
+    return UsageError(
+        "\n".join(dict.fromkeys(error.message for error in refused)), advice="\n".join(advice)
+    )
 
 
-def check(layouts: Sequence[Planned], hardware: Hardware, place: StatePlace, say: Say, *, attest: bool = False) -> None:
-    """Have the programs of every layout check its configuration; builds images where there are none, for `attest` as well.
+def check(
+    layouts: Sequence[Planned],
+    hardware: Hardware,
+    place: StatePlace,
+    say: Say,
+    *,
+    attest: bool = False,
+) -> None:
+    """Have the programs of every layout check its configuration; builds images where there are
+    none, for `attest` as well.
 
     Raises UsageError with what is wrong in all of them, CommandFailed.
     """
@@ -123,4 +163,6 @@ def check(layouts: Sequence[Planned], hardware: Hardware, place: StatePlace, say
         except UsageError as error:
             refused.setdefault(str(error), []).append(one.layout.name)
     if refused:
-        raise UsageError("\n".join(f"{', '.join(names)}: {message}" for message, names in refused.items()))
+        raise UsageError(
+            "\n".join(f"{', '.join(names)}: {message}" for message, names in refused.items())
+        )

@@ -1,4 +1,6 @@
-"""A study made ready: its variants as checked layouts, its suite, and the plan of its run, all faults at once."""
+"""A study made ready: its variants as checked layouts, its suite, and the plan of its run, all
+faults at once.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 
 DEPLOYMENT_S: Final = 12.0
-"""What a deployment takes on two cores until it is verified, and until it is gone again: for telling how long a study takes."""
+"""What a deployment takes on two cores until it is verified, and until it is gone again: for
+telling how long a study takes.
+"""
 
 
 @dataclass(frozen=True)
@@ -36,19 +40,27 @@ class PreparedStudy:
 
     @property
     def least_s(self) -> float:
-        """What its run takes at the least: warm-ups, windows and deployments, without writing what is to be read."""
+        """What its run takes at the least: warm-ups, windows and deployments, without writing what
+        is to be read.
+        """
         return self.plan.seconds + DEPLOYMENT_S * len(self.plan.visits)
 
     @property
     def least(self) -> str:
         """The same in words."""
-        return f"{self.least_s / 3600:.1f} h" if self.least_s >= 7200 else f"{self.least_s / 60:.0f} min"
+        return (
+            f"{self.least_s / 3600:.1f} h"
+            if self.least_s >= 7200
+            else f"{self.least_s / 60:.0f} min"
+        )
 
     @property
     def brief(self) -> str:
         """What its run does, in one line."""
         counts = f"{len(self.plan.visits)} deployments, {self.plan.steps} steps"
-        return f"{counts}, at least {self.least}, and what it takes to write the objects that are read"
+        return (
+            f"{counts}, at least {self.least}, and what it takes to write the objects that are read"
+        )
 
 
 def ready(
@@ -66,7 +78,9 @@ def ready(
     path = loader.find(name)
     document, study = loader.load(path)
     if scale not in study.scales:
-        raise UsageError(f"study {study.name} has no scale {scale}", advice=f"It has {', '.join(study.scales)}.")
+        raise UsageError(
+            f"study {study.name} has no scale {scale}", advice=f"It has {', '.join(study.scales)}."
+        )
     chosen = study.scales[scale]
     variants = _chosen(study, only)
     hosts = _hardware(study, scale, hardware or chosen.hardware)
@@ -96,13 +110,19 @@ def _hardware(study: Study, scale: ScaleName, name: str | None) -> Hardware:
     if name is None:
         raise UsageError(
             f"no hardware that ships holds study {study.name} at scale {scale}",
-            advice="Give --hardware FILE with the hosts that its layouts name: weighbridge topologies lists them.",
+            advice="Give --hardware FILE with the hosts that its layouts name: weighbridge "
+            "topologies lists them.",
         )
     return hardware_named(name)
 
 
-def _layouts(document: Document, variants: Sequence[Variant], common: str, hardware: Hardware) -> tuple[Planned, ...]:
-    """The variants as layouts of their names. Raises DocumentError with what is wrong in all of them."""
+def _layouts(
+    document: Document, variants: Sequence[Variant], common: str, hardware: Hardware
+) -> tuple[Planned, ...]:
+    """The variants as layouts of their names.
+
+    Raises DocumentError with what is wrong in all of them.
+    """
     faults: list[Fault] = []
     planned = []
     places = {one["name"]: number for number, one in enumerate(document.data["variants"])}
@@ -111,10 +131,16 @@ def _layouts(document: Document, variants: Sequence[Variant], common: str, hardw
         try:
             planned.append(_named(variant, layout_named(reference, hardware)))
         except DocumentError as error:
-            # A fault points into the reference or into the file of its layout, of which several variants are made.
-            faults += [replace(fault, message=f"variant {variant.name}: {fault.message}") for fault in error.faults]
+            # A fault points into the reference or into the file of its layout, of which several
+            # variants are made.
+            faults += [
+                replace(fault, message=f"variant {variant.name}: {fault.message}")
+                for fault in error.faults
+            ]
         except UsageError as error:
-            faults.append(document.fault_at(("variants", places[variant.name], "layout"), error.message))
+            faults.append(
+                document.fault_at(("variants", places[variant.name], "layout"), error.message)
+            )
     if faults:
         raise DocumentError(faults)
     return tuple(planned)
@@ -142,9 +168,16 @@ def _plan(
     for variant, one in zip(variants, planned, strict=True):
         mine = plan.passes[variant.name]
         if chosen.beneath and "rados" in one.gateway.layers():
-            mine = (*mine, Pass(api="rados", driver=loading("rados")[0], layer="rados", workloads=chosen.beneath))
+            mine = (
+                *mine,
+                Pass(
+                    api="rados", driver=loading("rados")[0], layer="rados", workloads=chosen.beneath
+                ),
+            )
         passes[variant.name] = tuple(_by_variant(variant, way, suite) for way in mine)
-    whole = Suite.model_validate({**suite.model_dump(), "workloads": [*suite.workloads, *chosen.beneath]})
+    whole = Suite.model_validate(
+        {**suite.model_dump(), "workloads": [*suite.workloads, *chosen.beneath]}
+    )
     return plan.model_copy(update={"suite": whole, "passes": passes})
 
 

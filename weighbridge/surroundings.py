@@ -10,7 +10,8 @@ from weighbridge.topologies.deployment import StatePlace
 
 
 def place() -> StatePlace:
-    """$WEIGHBRIDGE_HOME and $WEIGHBRIDGE_STATE, else the system's folders for root and the user's own for others.
+    """$WEIGHBRIDGE_HOME and $WEIGHBRIDGE_STATE, else the system's folders for root and the user's
+    own for others.
 
     Raises MissingMeans where a folder of these cannot be looked into, or is not known.
     """
@@ -25,9 +26,13 @@ def _usable(variable: str) -> Path:
         folder = Path(os.environ.get(variable) or _default(variable)).absolute()
         there = folder.exists()
     except RuntimeError as error:  # what Python raises of a user without a home folder
-        raise MissingMeans(f"where to keep hosts and images is not known: {error}", advice=advice) from error
+        raise MissingMeans(
+            f"where to keep hosts and images is not known: {error}", advice=advice
+        ) from error
     except OSError as error:
-        raise MissingMeans(f"{error.filename or 'the working folder'}: {error.strerror}", advice=advice) from error
+        raise MissingMeans(
+            f"{error.filename or 'the working folder'}: {error.strerror}", advice=advice
+        ) from error
     if there and not os.access(folder, os.R_OK | os.X_OK, effective_ids=True):
         raise MissingMeans(f"{folder}: this user cannot look into it", advice=advice)
     return folder
@@ -35,6 +40,10 @@ def _usable(variable: str) -> Path:
 
 def _default(variable: str) -> Path:
     if os.geteuid() == 0:
-        return Path("/var/lib/weighbridge" if variable == "WEIGHBRIDGE_HOME" else "/run/weighbridge")
-    base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "weighbridge"
+        return Path(
+            "/var/lib/weighbridge" if variable == "WEIGHBRIDGE_HOME" else "/run/weighbridge"
+        )
+    base = (
+        Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "weighbridge"
+    )
     return base if variable == "WEIGHBRIDGE_HOME" else base / "run"

@@ -1,4 +1,7 @@
-"""COSBench's controller over HTTP. Every answer of its is 200 and plain text, refusals too: the body alone decides."""
+"""COSBench's controller over HTTP.
+
+Every answer of its is 200 and plain text, refusals too: the body alone decides.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,28 @@ TIMEOUT_S: Final = 10.0
 """For a connection and for each answer: the controller keeps all it is asked about in memory."""
 
 LARGEST_ANSWER_BYTES: Final = 4 * 1024 * 1024
-"""More of an answer is not read; its longest is the index, a line for each workload that it has not done with."""
+"""More of an answer is not read; its longest is the index, a line for each workload that it has not
+done with.
+"""
 
 FINAL: Final = frozenset({"FINISHED", "FAILED", "TERMINATED", "CANCELLED"})
 
 _ACCEPTED: Final = re.compile(r"Accepted with ID: (w\d+)\s*")
 _WORKLOAD: Final = re.compile(r"(w\d+)\t([^\t]+)\t([A-Z]+)(?:\t(\S+))?")
-_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTHS: Final = (
+    "Jan",
+    "Feb",
+    "Mar",
+    "Apr",
+    "May",
+    "Jun",
+    "Jul",
+    "Aug",
+    "Sep",
+    "Oct",
+    "Nov",
+    "Dec",
+)
 
 
 class Unanswered(DriverError):
@@ -53,7 +71,10 @@ class Index:
 
 
 class Controller:
-    """A controller at a URL such as http://host:19088/controller. Methods raise DriverError; Unanswered is one."""
+    """A controller at a URL such as http://host:19088/controller.
+
+    Methods raise DriverError; Unanswered is one.
+    """
 
     def __init__(self, url: str, user: str, password: str, *, timeout_s: float = TIMEOUT_S) -> None:
         self.url = url.rstrip("/")
@@ -72,12 +93,19 @@ class Controller:
     def submit(self, script: str) -> str:
         """Hand in a workload; returns its id."""
         boundary = secrets.token_hex(16)
-        head = f'--{boundary}\r\nContent-Disposition: form-data; name="config"; filename="workload.xml"\r\n'
+        head = (
+            f'--{boundary}\r\nContent-Disposition: form-data; name="config"; '
+            'filename="workload.xml"\r\n'
+        )
         body = f"{head}Content-Type: text/xml\r\n\r\n{script}\r\n--{boundary}--\r\n"
-        answer = self._ask("POST", "submit", body=body.encode(), kind=f"multipart/form-data; boundary={boundary}")
+        answer = self._ask(
+            "POST", "submit", body=body.encode(), kind=f"multipart/form-data; boundary={boundary}"
+        )
         accepted = _ACCEPTED.fullmatch(answer)
         if accepted is None:
-            raise DriverError(f"{self.url}: COSBench refused the workload: {self._shown(_first(answer))}")
+            raise DriverError(
+                f"{self.url}: COSBench refused the workload: {self._shown(_first(answer))}"
+            )
         return accepted[1]
 
     def index(self) -> Index:
@@ -96,13 +124,18 @@ class Controller:
         return Index(drivers, tuple(active))
 
     def workload(self, number: str) -> WorkloadState | None:
-        """One workload by its id, also when it has ended; None when the controller knows none of that id (any more)."""
+        """One workload by its id, also when it has ended; None when the controller knows none of
+        that id (any more).
+        """
         return self._one("workload", self._ask("GET", "workload", {"id": number}))
 
     def cancel(self, number: str) -> WorkloadState | None:
         """Cancel a workload, which is no matter where it has ended already."""
         form = urlencode({"id": number}).encode()
-        return self._one("cancel", self._ask("POST", "cancel", body=form, kind="application/x-www-form-urlencoded"))
+        return self._one(
+            "cancel",
+            self._ask("POST", "cancel", body=form, kind="application/x-www-form-urlencoded"),
+        )
 
     def _one(self, action: str, answer: str) -> WorkloadState | None:
         if answer.strip() == "Not Found":
@@ -112,11 +145,21 @@ class Controller:
             raise self._strange(action, answer)
         return _seen(line)
 
-    def _ask(self, method: str, action: str, query: dict[str, str] | None = None, *, body: bytes = b"", kind: str = "") -> str:
+    def _ask(
+        self,
+        method: str,
+        action: str,
+        query: dict[str, str] | None = None,
+        *,
+        body: bytes = b"",
+        kind: str = "",
+    ) -> str:
         connection: http.client.HTTPConnection
         if self._tls:
             context = ssl.create_default_context()
-            connection = http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout_s, context=context)
+            connection = http.client.HTTPSConnection(
+                self._host, self._port, timeout=self._timeout_s, context=context
+            )
         else:
             connection = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_s)
         path = f"{self._path}/cli/{action}.action?{urlencode({**self._user, **(query or {})})}"
@@ -125,11 +168,15 @@ class Controller:
             answer = connection.getresponse()
             text = http_body.whole(answer, LARGEST_ANSWER_BYTES).decode(errors="replace")
         except (OSError, http.client.HTTPException) as error:
-            # http.client's words about a URL repeat it, with the password that COSBench will have in it.
-            reason = self._shown(getattr(error, "strerror", None) or str(error) or type(error).__name__)
+            # http.client's words about a URL repeat it, with the password that COSBench will have
+            # in it.
+            reason = self._shown(
+                getattr(error, "strerror", None) or str(error) or type(error).__name__
+            )
             raise Unanswered(
                 f"{self.url}: COSBench's controller does not answer: {reason}",
-                advice="See that it runs, and that it can be reached from the client host (in a lab that is a network of its own).",
+                advice="See that it runs, and that it can be reached from the client host (in a "
+                "lab that is a network of its own).",
             ) from None
         finally:
             connection.close()
@@ -139,7 +186,9 @@ class Controller:
         return text
 
     def _shown(self, text: str) -> str:
-        """Words of others without the password; the one that COSBench ships with is a word of many texts, and open to all."""
+        """Words of others without the password; the one that COSBench ships with is a word of many
+        texts, and open to all.
+        """
         password = self._user["password"]
         return text if password == SHIPPED_PASSWORD else redacted(text, (password,))
 
@@ -147,24 +196,37 @@ class Controller:
         user = self._user["username"]
         advice = "Set COSBENCH_USER and COSBENCH_PASSWORD to a user of its conf/cosbench-users.xml."
         if not answer.strip():
-            raise DriverError(f"{self.url}: an empty answer, which is how COSBench refuses user {user!r}", advice=advice)
+            raise DriverError(
+                f"{self.url}: an empty answer, which is how COSBench refuses user {user!r}",
+                advice=advice,
+            )
         if answer.startswith(("Please input complete user info", "User info [")):
-            raise DriverError(f"{self.url}: COSBench does not let user {user!r} in: {self._shown(_first(answer))}", advice=advice)
+            raise DriverError(
+                f"{self.url}: COSBench does not let user {user!r} in: {self._shown(_first(answer))}",
+                advice=advice,
+            )
 
     def _strange(self, action: str, answer: str, status: int = 200) -> Unanswered:
         return Unanswered(
-            f"{self.url}: what answered {action} with HTTP {status} is not COSBench's controller: {self._shown(_first(answer))}",
-            advice="Give its URL as http://HOST:19088/controller; see that no proxy stands before it.",
+            f"{self.url}: what answered {action} with HTTP {status} is not COSBench's controller: "
+            f"{self._shown(_first(answer))}",
+            advice="Give its URL as http://HOST:19088/controller; see that no proxy stands before "
+            "it.",
         )
 
 
 def _seen(line: str) -> WorkloadState:
     number, date, state, *stage = line.split("\t")
-    return WorkloadState(number, java_date(date), state, stage[0] if stage and stage[0] != "None" else None)
+    return WorkloadState(
+        number, java_date(date), state, stage[0] if stage and stage[0] != "None" else None
+    )
 
 
 def java_date(text: str) -> datetime:
-    """A date as Java's Date.toString() writes it, `Sat Nov 21 00:21:13 UTC 2026`, without its zone. Raises Unanswered."""
+    """A date as Java's Date.toString() writes it, `Sat Nov 21 00:21:13 UTC 2026`, without its zone.
+
+    Raises Unanswered.
+    """
     try:
         _, month, day, clock, *_, year = text.split()
         hour, minute, second = (int(part) for part in clock.split(":"))

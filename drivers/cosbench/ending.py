@@ -1,4 +1,7 @@
-"""Why to end: stdin closed or a signal. All waiting is done here, so that it ends when it is asked to."""
+"""Why to end: stdin closed or a signal.
+
+All waiting is done here, so that it ends when it is asked to.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +25,16 @@ class EndRequest:
 
     def __init__(self) -> None:
         self.code: int | None = None
-        # A pipe, since what waits may be interrupted by the very signal that is to end it: it can be written to there.
+        # A pipe, since what waits may be interrupted by the very signal that is to end it: it can
+        # be written to there.
         self._asked, self._ask = os.pipe()
         os.set_blocking(self._ask, False)
 
     def ask(self, code: int) -> None:
-        """End with this status, unless asked before. May be called from a signal's handler or any thread."""
+        """End with this status, unless asked before.
+
+        May be called from a signal's handler or any thread.
+        """
         if self.code is None:
             self.code = code
         with contextlib.suppress(BlockingIOError):

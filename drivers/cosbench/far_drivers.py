@@ -1,4 +1,6 @@
-"""COSBench's drivers on all clients but the first, where its controller is: one on each, from the same installation."""
+"""COSBench's drivers on all clients but the first, where its controller is: one on each, from the
+same installation.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ class FarDrivers(ClientPrograms):
         self._log = log
 
     def start(self, home: str) -> tuple[str, ...]:
-        """Start all of them side by side, from the installation in `home` on each; returns their URLs when all answer.
+        """Start all of them side by side, from the installation in `home` on each; returns their
+        URLs when all answer.
 
         Raises DriverError.
         """
@@ -47,7 +50,9 @@ class FarDrivers(ClientPrograms):
         while not select.select([program.stdout], [], [], LOOK_S)[0]:
             self.check()
             if time.monotonic() > deadline_s:
-                raise DriverError(f"{host.name}: COSBench's driver does not answer after {START_S:g} s")
+                raise DriverError(
+                    f"{host.name}: COSBench's driver does not answer after {START_S:g} s"
+                )
         url = program.stdout.readline().decode().strip()
         if not url:
             program.wait(END_S)

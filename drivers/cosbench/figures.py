@@ -1,4 +1,5 @@
-"""What COSBench's archive says in figures: its summary, its histogram of response times, and why operations failed.
+"""What COSBench's archive says in figures: its summary, its histogram of response times, and why
+operations failed.
 
 None of its CSV files quotes anything; some rows go on with as many columns as there were states.
 """
@@ -52,29 +53,45 @@ def rows(summary: str) -> tuple[StageFigures, ...]:
     """The rows of a summary. Raises DriverError when it is none."""
     head, *lines = summary.splitlines() or [""]
     if head != _HEAD:
-        raise DriverError(f"COSBench's summary begins in another way than that of 0.4.2: {head[:200]!r}")
+        raise DriverError(
+            f"COSBench's summary begins in another way than that of 0.4.2: {head[:200]!r}"
+        )
     return tuple(_row(line) for line in lines if line)
 
 
 def _row(line: str) -> StageFigures:
     fields = line.split(",")
-    # A comma in a number moves all after it along: without a status where it belongs nothing is believed.
+    # A comma in a number moves all after it along: without a status where it belongs nothing is
+    # believed.
     if len(fields) > 16 and _STATUSES.fullmatch(fields[16]):
         name = None if fields[1] == _NOTHING else fields[1]
         with contextlib.suppress(ValueError):
             count, size = (None if field == _NOTHING else int(field) for field in fields[3:5])
-            mean, throughput = (None if fields[index] == _NOTHING else float(fields[index]) for index in (5, 13))
-            success = None if fields[15] == _NOTHING else round(float(fields[15].removesuffix("%")) / 100, 6)
-            if all(value is None or 0 <= value < MOST for value in (count, size, mean, throughput, success)):
-                return StageFigures(fields[0], name, count, size, mean, throughput, success, fields[16])
+            mean, throughput = (
+                None if fields[index] == _NOTHING else float(fields[index]) for index in (5, 13)
+            )
+            success = (
+                None
+                if fields[15] == _NOTHING
+                else round(float(fields[15].removesuffix("%")) / 100, 6)
+            )
+            if all(
+                value is None or 0 <= value < MOST
+                for value in (count, size, mean, throughput, success)
+            ):
+                return StageFigures(
+                    fields[0], name, count, size, mean, throughput, success, fields[16]
+                )
     raise DriverError(
         f"COSBench's summary has a row that cannot be read: {line[:200]!r}",
-        advice="Its JVM must write numbers in English: start it with -Duser.language=en or LC_ALL=C.",
+        advice="Its JVM must write numbers in English: start it with -Duser.language=en or "
+        "LC_ALL=C.",
     )
 
 
 def bins(histogram: str, stage: str, operation: str) -> Bins | None:
-    """Counts of response times of an operation of the first work of a stage; None when the histogram has none.
+    """Counts of response times of an operation of the first work of a stage; None when the
+    histogram has none.
 
     Raises DriverError when it cannot be read.
     """
@@ -102,26 +119,38 @@ def bins(histogram: str, stage: str, operation: str) -> Bins | None:
             if count:
                 counts.append((number, count))
     except (ValueError, IndexError, ZeroDivisionError):
-        raise DriverError(f"COSBench's histogram has a row that cannot be read: {line[:200]!r}") from None
+        raise DriverError(
+            f"COSBench's histogram has a row that cannot be read: {line[:200]!r}"
+        ) from None
     if not beyond_ms or not width_ms:
         raise DriverError("COSBench's histogram is not whole: its last row is missing")
     try:
-        return Bins(width_us=width_ms * 1000, counts=tuple(counts), beyond_us=beyond_ms * 1000, beyond=beyond)
+        return Bins(
+            width_us=width_ms * 1000,
+            counts=tuple(counts),
+            beyond_us=beyond_ms * 1000,
+            beyond=beyond,
+        )
     except ValueError as error:
-        raise DriverError(f"COSBench's histogram cannot be that of {operation} of {stage}: {error}") from None
+        raise DriverError(
+            f"COSBench's histogram cannot be that of {operation} of {stage}: {error}"
+        ) from None
 
 
 def log_of_stage(log: str, stage: str) -> str:
     """The part of a workload's log that is about a stage."""
     parts = _STAGE.split(log)
-    return "".join(text for name, text in zip(parts[1::2], parts[2::2], strict=True) if name == stage)
+    return "".join(
+        text for name, text in zip(parts[1::2], parts[2::2], strict=True) if name == stage
+    )
 
 
 def codes(log: str) -> dict[str, int]:
-    """How often a log says that codes of errors occurred, over the whole stage, its ramp too; N/A: none is known.
+    """How often a log says that codes of errors occurred, over the whole stage, its ramp too; N/A:
+    none is known.
 
-    Neither code nor count is exact: COSBench puts failures together by where in its own code they were thrown, names all by
-    the status of the first, and counts that one twice.
+    Neither code nor count is exact: COSBench puts failures together by where in its own code they
+    were thrown, names all by the status of the first, and counts that one twice.
     """
     found: Counter[str] = Counter()
     for code, times in _CODES.findall(log):
@@ -130,12 +159,26 @@ def codes(log: str) -> dict[str, int]:
 
 
 def reasons(system_log: str, log: str) -> tuple[str, ...]:
-    """Why a workload ended as it did: at most three sentences of COSBench's own, the most telling first."""
+    """Why a workload ended as it did: at most three sentences of COSBench's own, the most telling
+    first.
+    """
     lines = system_log.splitlines()
-    reported = [line.partition("driver report error: ")[2] for line in lines if "driver report error: " in line]
+    reported = [
+        line.partition("driver report error: ")[2]
+        for line in lines
+        if "driver report error: " in line
+    ]
     # What it could not abort after that is no reason.
     reported = [line for line in reported if "unrecognized request" not in line]
-    thrown = [match[1] for line in (*lines, *log.splitlines()) if (match := _THROWN.fullmatch(line.strip())) and match[1]]
-    errors = [line.partition(" - ")[2] for line in (*lines, *log.splitlines()) if "[ERROR]" in line and " - " in line]
+    thrown = [
+        match[1]
+        for line in (*lines, *log.splitlines())
+        if (match := _THROWN.fullmatch(line.strip())) and match[1]
+    ]
+    errors = [
+        line.partition(" - ")[2]
+        for line in (*lines, *log.splitlines())
+        if "[ERROR]" in line and " - " in line
+    ]
     telling = list(dict.fromkeys((*reported, *thrown))) or list(dict.fromkeys(errors))
     return tuple(one.strip()[:300] for one in telling[:3])

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from weighbridge.drivers.cosbench.selectors import JAVA_INT_MAX, Inexpressible, ratios, sizes, visits_all_in_turn
+from weighbridge.drivers.cosbench.selectors import (
+    JAVA_INT_MAX,
+    Inexpressible,
+    ratios,
+    sizes,
+    visits_all_in_turn,
+)
 from weighbridge.suites import Api, Workload
 from weighbridge.suites.workload import VERIFIED_SHARE, Zipf
 
@@ -23,7 +29,10 @@ def _unfit(workload: Workload, api: Api) -> Iterator[str]:
     if "list" in asked and api == "s3":
         yield "COSBench's list does nothing over s3, and counts that as a success"
     if "delete" in asked and "read" in asked:
-        yield "COSBench does not know what it has deleted, so that reads beside deletes would ask for what is gone"
+        yield (
+            "COSBench does not know what it has deleted, so that reads beside deletes would ask "
+            "for what is gone"
+        )
     try:
         ratios(asked)
     except Inexpressible as error:
@@ -34,10 +43,13 @@ def _unfit(workload: Workload, api: Api) -> Iterator[str]:
         yield str(error)
     if isinstance(workload.pick, Zipf):
         yield "COSBench picks objects by chance or one after the other, not by popularity"
-    elif ("delete" in asked or (workload.pick == "sequential" and "read" in asked)) and not visits_all_in_turn(workload):
+    elif (
+        "delete" in asked or (workload.pick == "sequential" and "read" in asked)
+    ) and not visits_all_in_turn(workload):
         objects = workload.objects
         yield (
-            f"COSBench takes containers and objects in turn separately: of {objects.containers} x {objects.per_container} it would"
+            f"COSBench takes containers and objects in turn separately: of {objects.containers} x "
+            f"{objects.per_container} it would"
             " visit a part again and again; choose counts without a common divisor"
         )
     if workload.rate_per_s is not None:

@@ -1,4 +1,6 @@
-"""From COSBench's archive to a measurement: what is in it, what is not, and what a reader must know of the difference."""
+"""From COSBench's archive to a measurement: what is in it, what is not, and what a reader must know
+of the difference.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,14 @@ from typing import Final
 
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.archive import Archived
-from weighbridge.drivers.cosbench.figures import StageFigures, bins, codes, log_of_stage, reasons, rows
+from weighbridge.drivers.cosbench.figures import (
+    StageFigures,
+    bins,
+    codes,
+    log_of_stage,
+    reasons,
+    rows,
+)
 from weighbridge.drivers.order import Step
 from weighbridge.results.record.measurement import Load, Measurement, Tally
 from weighbridge.suites import Api
@@ -15,13 +24,16 @@ from weighbridge.suites import Api
 UNTOLD: Final = "untold"
 """The class of failures of which COSBench tells how many, and not why."""
 STRAY: Final = 0.03
-"""COSBench's throughput and ours may differ by so much without a word: it divides by the time each worker was seen at work."""
+"""COSBench's throughput and ours may differ by so much without a word: it divides by the time each
+worker was seen at work.
+"""
 
 HALF_A_STEP: Final = 0.00005
 """Half a hundredth of a per cent: so far a share that COSBench tells may be off."""
 
 _CLOCK: Final = (
-    "COSBench's driver sets the clock of its host before each stage (date -s) where it may, and this controller was not started"
+    "COSBench's driver sets the clock of its host before each stage (date -s) where it may, and "
+    "this controller was not started"
     " by us: steps of the clock are in these figures"
 )
 
@@ -39,7 +51,8 @@ class Circumstances:
 
 
 def measured(archived: Archived, stage: str, step: Step, around: Circumstances) -> Measurement:
-    """The measurement of a step whose only stage this was. Raises DriverError when there are no figures to be believed.
+    """The measurement of a step whose only stage this was. Raises DriverError when there are no
+    figures to be believed.
 
     A stage that COSBench calls failed may have figures: then they are a measurement with errors.
     """
@@ -58,7 +71,8 @@ def measured(archived: Archived, stage: str, step: Step, around: Circumstances) 
         if counted is None or counted.count != row.count:
             many = "none" if counted is None else str(counted.count)
             raise DriverError(
-                f"{outcome(archived)}\n{operation}: the histogram has {many} of {row.count} response times",
+                f"{outcome(archived)}\n{operation}: the histogram has {many} of {row.count} "
+                "response times",
                 advice="Its archive is not whole, or is of several workloads.",
             )
         failed, note = _failed(row)
@@ -74,7 +88,9 @@ def measured(archived: Archived, stage: str, step: Step, around: Circumstances) 
                 sum_us=round((row.mean_ms or 0.0) * row.count * 1000),
             )
         except ValueError as error:
-            raise DriverError(f"COSBench's summary tells of {operation} of {stage} what cannot be: {error}") from None
+            raise DriverError(
+                f"COSBench's summary tells of {operation} of {stage} what cannot be: {error}"
+            ) from None
         tallies.append(tally)
     notes += _seen_in_log(log_of_stage(archived.log, stage))
     return Measurement(
@@ -97,11 +113,23 @@ def outcome(archived: Archived) -> str:
     if archived.state == "CANCELLED":
         said = ("somebody cancelled it",)
     elif not said and archived.state in ("TERMINATED", "FAILED"):
-        said = ("its logs tell no reason; see log/system.log of its controller, and that its drivers run",)
+        said = (
+            (
+                "its logs tell no reason; see log/system.log of its controller, and that its drivers "
+                "run"
+            ),
+        )
     elif not said:
-        said = ("with nothing in its logs; see that its drivers' JVM has all that its storage needs",) if _empty(archived) else ()
+        said = (
+            ("with nothing in its logs; see that its drivers' JVM has all that its storage needs",)
+            if _empty(archived)
+            else ()
+        )
     return ": ".join(
-        [f"COSBench workload {archived.id}-{archived.name} ended as {archived.state}", *(["; ".join(said)] if said else [])]
+        [
+            f"COSBench workload {archived.id}-{archived.name} ended as {archived.state}",
+            *(["; ".join(said)] if said else []),
+        ]
     )
 
 
@@ -112,11 +140,14 @@ def _empty(archived: Archived) -> bool:
 def _failed(row: StageFigures) -> tuple[int, str]:
     """How many failed beside the successes of a row, and what to say of how well that is known.
 
-    All there is to it is a share in hundredths of a per cent: 94.66 % of which 1010 succeeded is 56 to 58 failures.
+    All there is to it is a share in hundredths of a per cent: 94.66 % of which 1010 succeeded is 56
+    to 58 failures.
     """
     count = row.count or 0
     if row.success is None or row.success <= HALF_A_STEP:
-        raise DriverError(f"COSBench tells {count} successes of {row.operation} and no share that succeeded")
+        raise DriverError(
+            f"COSBench tells {count} successes of {row.operation} and no share that succeeded"
+        )
     if row.success >= 1:
         return 0, ""
     nearest = round(count / row.success) - count
@@ -124,9 +155,13 @@ def _failed(row: StageFigures) -> tuple[int, str]:
     most = round(count / (row.success - HALF_A_STEP)) - count
     if fewest == most:
         return nearest, ""
-    return max(
-        1, nearest
-    ), f"between {fewest} and {most} failed: COSBench tells a share of {row.success:.2%} that succeeded, no count"
+    return (
+        max(1, nearest),
+        (
+            f"between {fewest} and {most} failed: COSBench tells a share of {row.success:.2%} that "
+            "succeeded, no count"
+        ),
+    )
 
 
 def _slow(row: StageFigures, runtime_s: float) -> list[str]:
@@ -136,7 +171,10 @@ def _slow(row: StageFigures, runtime_s: float) -> list[str]:
     if theirs is None or abs(theirs / ours - 1) <= STRAY:
         return []
     return [
-        f"{row.operation}: COSBench itself says {theirs:g} op/s, by the time its workers were at work; {ours:.4g} over the window"
+        (
+            f"{row.operation}: COSBench itself says {theirs:g} op/s, by the time its workers were at "
+            f"work; {ours:.4g} over the window"
+        )
     ]
 
 
@@ -144,8 +182,16 @@ def _seen_in_log(log: str) -> list[str]:
     found = codes(log)
     if not found:
         return []
-    said = ", ".join(f"{'no status' if code == 'N/A' else code} {times} times" for code, times in sorted(found.items()))
-    return [f"COSBench's log of the whole stage has failures with {said}; it groups them loosely, so they are not counted by class"]
+    said = ", ".join(
+        f"{'no status' if code == 'N/A' else code} {times} times"
+        for code, times in sorted(found.items())
+    )
+    return [
+        (
+            f"COSBench's log of the whole stage has failures with {said}; it groups them loosely, so "
+            "they are not counted by class"
+        )
+    ]
 
 
 def _ways(around: Circumstances, step: Step) -> list[str]:
@@ -154,18 +200,30 @@ def _ways(around: Circumstances, step: Step) -> list[str]:
     notes = ["COSBench cuts each response time to whole milliseconds: means are about 0.5 ms low"]
     if around.api == "swift":
         notes.append(
-            "each request over Swift waits about 1 ms for COSBench's own check of its connection, inside its response time"
+            "each request over Swift waits about 1 ms for COSBench's own check of its connection, "
+            "inside its response time"
         )
     else:
-        notes.append("COSBench's S3 client signs by version 2, and tries a failed request again, inside its response time")
+        notes.append(
+            "COSBench's S3 client signs by version 2, and tries a failed request again, inside "
+            "its response time"
+        )
     if "write" in operations:
         notes.append("COSBench writes one block of 4096 letters again and again, which compresses")
         if around.drivers > 1:
-            notes.append(f"{around.drivers} COSBench drivers number what they write alike: some of it overwrites")
+            notes.append(
+                f"{around.drivers} COSBench drivers number what they write alike: some of it "
+                "overwrites"
+            )
     if "delete" in operations:
-        notes.append("COSBench counts every delete as a success; that the objects are gone was seen in listings")
+        notes.append(
+            "COSBench counts every delete as a success; that the objects are gone was seen in "
+            "listings"
+        )
     if "list" in operations:
-        notes.append("COSBench lists as many names as the gateway gives at once, container after container")
+        notes.append(
+            "COSBench lists as many names as the gateway gives at once, container after container"
+        )
     if not around.started_by_us:
         notes.append(_CLOCK)
     return notes

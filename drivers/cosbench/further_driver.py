@@ -1,5 +1,5 @@
-"""A driver of COSBench on a further client: `python -m weighbridge.drivers.cosbench driver HOME ADDRESS` prints its
-URL when it answers.
+"""A driver of COSBench on a further client: `python -m weighbridge.drivers.cosbench driver HOME
+ADDRESS` prints its URL when it answers.
 
 It ends, and the driver with it, when its stdin closes, at a signal, or when the driver has ended.
 """
@@ -46,7 +46,11 @@ def serve(home: str, address: str, stdin: int, stdout: int) -> int:
         with (
             tempfile.TemporaryDirectory(prefix="weighbridge-cosbench-") as folder,
             Installation(
-                Path(home), address, Path(folder) / "cosbench", lambda text: log.info("%s", text), parts=("driver",)
+                Path(home),
+                address,
+                Path(folder) / "cosbench",
+                lambda text: log.info("%s", text),
+                parts=("driver",),
             ) as one,
         ):
             os.write(stdout, f"{one.driver}\n".encode())

@@ -1,9 +1,11 @@
-"""An unpacked COSBench, run by us: controller and driver, or a driver alone, in a folder of their own and ended on every path.
+"""An unpacked COSBench, run by us: controller and driver, or a driver alone, in a folder of their
+own and ended on every path.
 
-Nothing is written into the installation. The folder links its jars, has a copy of its configuration, and takes archive and
-logs. COSBench as it ships listens on every address, lets whoever asks run scripts, and sets the machine's clock before every
-stage; here both listen on one address, have no OSGi console, and cannot set a clock: they lack the right, and find a `date`
-that does nothing.
+Nothing is written into the installation. The folder links its jars, has a copy of its
+configuration, and takes archive and logs. COSBench as it ships listens on every address, lets
+whoever asks run scripts, and sets the machine's clock before every stage; here both listen on one
+address, have no OSGi console, and cannot set a clock: they lack the right, and find a `date` that
+does nothing.
 """
 
 from __future__ import annotations
@@ -31,10 +33,14 @@ from weighbridge.drivers.cosbench import installation_java, installation_start
 from weighbridge.drivers.cosbench.installation_java import Java
 
 STUCK = re.compile(rb"Bundle \S+ .{0,80}is not active")
-"""What Equinox says when the starts of bundles overtook one another, as on a machine with much else to do."""
+"""What Equinox says when the starts of bundles overtook one another, as on a machine with much else
+to do.
+"""
 
 START_S = 180.0
-"""How long both may take until they answer: 3 s on an idle machine, a minute on a host with a share of one CPU."""
+"""How long both may take until they answer: 3 s on an idle machine, a minute on a host with a share
+of one CPU.
+"""
 
 END_S = 10.0
 """How long they may take to end by SIGTERM."""
@@ -55,7 +61,8 @@ PARTS = (
 """What an unpacked COSBench has, as far as it is used here."""
 
 WANTED = (
-    "Name the folder of COSBench 0.4.2 that holds main/, osgi/ and conf/. It must not be below /tmp, /run or /var/log where the "
+    "Name the folder of COSBench 0.4.2 that holds main/, osgi/ and conf/. It must not be below "
+    "/tmp, /run or /var/log where the "
     "hosts are a lab's: client hosts have their own."
 )
 
@@ -76,7 +83,10 @@ Told = Callable[[str], None]
 
 
 def check(home: Path) -> Java:
-    """See that `home` is an unpacked COSBench and that there is a Java for it. Raises UsageError or MissingMeans."""
+    """See that `home` is an unpacked COSBench and that there is a Java for it.
+
+    Raises UsageError or MissingMeans.
+    """
     missing = [part for part in PARTS if not (home / part).exists()]
     if missing:
         raise UsageError(
@@ -88,12 +98,14 @@ def check(home: Path) -> Java:
 
 
 class Installation:
-    """A COSBench that runs from entering to leaving. For one thread: when the thread that entered it ends, so does COSBench.
+    """A COSBench that runs from entering to leaving. For one thread: when the thread that entered
+    it ends, so does COSBench.
 
-    `parts` are what of it runs; the controller has work done by the driver beside it and by `others`, drivers by their URLs.
-    `home` is the unpacked COSBench, `address` all that it listens on, `folder` where it writes (it must not be there or be
-    empty), `log` is told in lines what is done. Heaps are bounded by `heap_mib` (driver) and `controller_heap_mib`.
-    Entering raises UsageError, MissingMeans, or DriverError with the last lines of a JVM that did not come up.
+    `parts` are what of it runs; the controller has work done by the driver beside it and by
+    `others`, drivers by their URLs. `home` is the unpacked COSBench, `address` all that it listens
+    on, `folder` where it writes (it must not be there or be empty), `log` is told in lines what is
+    done. Heaps are bounded by `heap_mib` (driver) and `controller_heap_mib`. Entering raises
+    UsageError, MissingMeans, or DriverError with the last lines of a JVM that did not come up.
     """
 
     def __init__(
@@ -137,7 +149,9 @@ class Installation:
 
     @property
     def system_log(self) -> Path:
-        """The one log of the controller, with the reasons of what was terminated; the driver writes there as well."""
+        """The one log of the controller, with the reasons of what was terminated; the driver writes
+        there as well.
+        """
         return self.folder / "log" / "system.log"
 
     def __enter__(self) -> Self:
@@ -148,7 +162,12 @@ class Installation:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def check(self) -> None:
@@ -158,7 +177,10 @@ class Installation:
                 raise self._error(name, _how_it_ended(jvm.returncode))
 
     def cpu_s(self) -> float:
-        """CPU seconds that both JVMs have used so far, and what they ran (`date`). Raises DriverError when one has ended."""
+        """CPU seconds that both JVMs have used so far, and what they ran (`date`).
+
+        Raises DriverError when one has ended.
+        """
         self.check()
         ticks = 0
         for name, jvm in self._jvms.items():
@@ -166,17 +188,23 @@ class Installation:
                 stat = Path(f"/proc/{jvm.pid}/stat").read_text()
             except OSError as error:
                 raise self._error(name, "ended") from error
-            # utime, stime, cutime and cstime are fields 14 to 17; the name before them may hold blanks and parentheses.
+            # utime, stime, cutime and cstime are fields 14 to 17; the name before them may hold
+            # blanks and parentheses.
             ticks += sum(int(field) for field in stat.rpartition(")")[2].split()[11:15])
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def close(self) -> None:
-        """End both, with all that they started: SIGTERM, then SIGKILL, to their process groups. May be called twice."""
+        """End both, with all that they started:
+
+        SIGTERM, then SIGKILL, to their process groups. May be called twice.
+        """
         for number, patience_s in ((signal.SIGTERM, END_S), (signal.SIGKILL, END_S)):
             self._end(list(self._jvms.values()), number, patience_s)
 
     @staticmethod
-    def _end(jvms: list[subprocess.Popen[bytes]], number: signal.Signals, patience_s: float = END_S) -> None:
+    def _end(
+        jvms: list[subprocess.Popen[bytes]], number: signal.Signals, patience_s: float = END_S
+    ) -> None:
         running = [jvm for jvm in jvms if jvm.poll() is None]
         for jvm in running:
             with contextlib.suppress(ProcessLookupError):
@@ -189,10 +217,17 @@ class Installation:
     def _start(self) -> None:
         java = check(self.home)
         self._lay()
-        self.ports = {name: _free(self.address, port) for name, port in PORTS.items() if name in self.parts}
+        self.ports = {
+            name: _free(self.address, port) for name, port in PORTS.items() if name in self.parts
+        }
         drivers = (self.driver, *self.others)
-        named = [CONTROLLERS_DRIVER.format(number=number, url=url) for number, url in enumerate(drivers, start=1)]
-        (self.folder / "conf" / "controller.conf").write_text(CONTROLLER_CONF.format(count=len(drivers)) + "".join(named))
+        named = [
+            CONTROLLERS_DRIVER.format(number=number, url=url)
+            for number, url in enumerate(drivers, start=1)
+        ]
+        (self.folder / "conf" / "controller.conf").write_text(
+            CONTROLLER_CONF.format(count=len(drivers)) + "".join(named)
+        )
         for name, port in self.ports.items():
             self._bind(self.folder / "conf" / f"{name}-tomcat-server.xml", port)
         for name in self.ports:
@@ -203,12 +238,19 @@ class Installation:
         self._await(java, "driver", f"{self.driver}/index.html", since)
         if "controller" in self.ports:
             # Whoever it asks for, it answers: credentials are looked at by what talks to it.
-            self._await(java, "controller", f"{self.controller}/cli/index.action?username=anonymous&password=cosbench", since)
+            self._await(
+                java,
+                "controller",
+                f"{self.controller}/cli/index.action?username=anonymous&password=cosbench",
+                since,
+            )
         for name, jvm in self._jvms.items():
             if _may_set_clock(jvm.pid):
                 raise DriverError(
-                    f"COSBench's {name} has the right to set this machine's clock, and would use it before every stage",
-                    advice="Start it without CAP_SYS_TIME among the inheritable rights, or as a user who is not root.",
+                    f"COSBench's {name} has the right to set this machine's clock, and would use "
+                    "it before every stage",
+                    advice="Start it without CAP_SYS_TIME among the inheritable rights, or as a "
+                    "user who is not root.",
                 )
         self.log(f"COSBench answers after {time.monotonic() - since:.1f} s")
 
@@ -224,24 +266,34 @@ class Installation:
             (self.folder / name).symlink_to(self.home / name)
         # org.eclipse.osgi and the like are what a former start has cached, with paths of its own.
         shutil.copytree(
-            self.home / "conf", self.folder / "conf", ignore=shutil.ignore_patterns("org.eclipse.*", ".manager", "*.log")
+            self.home / "conf",
+            self.folder / "conf",
+            ignore=shutil.ignore_patterns("org.eclipse.*", ".manager", "*.log"),
         )
         for path in (self.folder / "conf").rglob("*"):
             path.chmod(0o700 if path.is_dir() else 0o600)
         with zipfile.ZipFile(_framework(self.home)) as framework:
             self._profile.write_bytes(framework.read("JavaSE-1.6.profile"))
         date = self.folder / "shim" / "date"
-        date.write_text("#!/bin/sh\n# COSBench's driver would set the clock by `date -s` before every stage.\nexit 0\n")
+        date.write_text(
+            "#!/bin/sh\n# COSBench's driver would set the clock by `date -s` before every "
+            "stage.\nexit 0\n"
+        )
         date.chmod(0o755)
 
     def _bind(self, path: Path, port: int) -> None:
         """Have the web server of one of them listen on our address and port alone."""
         text = path.read_text(encoding="utf-8")
-        bare = re.sub(r"<Connector\b[^>]*>", lambda tag: re.sub(r'\s(port|address)="[^"]*"', "", tag[0]), text)
-        bound, connectors = re.subn(r"<Connector\b", f'<Connector port="{port}" address="{self.address}"', bare)
+        bare = re.sub(
+            r"<Connector\b[^>]*>", lambda tag: re.sub(r'\s(port|address)="[^"]*"', "", tag[0]), text
+        )
+        bound, connectors = re.subn(
+            r"<Connector\b", f'<Connector port="{port}" address="{self.address}"', bare
+        )
         if connectors != 1:
             raise UsageError(
-                f"{self.home / 'conf' / path.name}: has {connectors} <Connector>, not one: it cannot be bound to {self.address}",
+                f"{self.home / 'conf' / path.name}: has {connectors} <Connector>, not one: it "
+                f"cannot be bound to {self.address}",
                 advice="Take the file as COSBench ships it.",
             )
         path.write_text(bound, encoding="utf-8")
@@ -283,7 +335,9 @@ class Installation:
             )
 
     def _await(self, java: Java, name: str, url: str, since: float) -> None:
-        """Until it answers; one whose bundles have started in an order that they cannot is started once more."""
+        """Until it answers; one whose bundles have started in an order that they cannot is started
+        once more.
+        """
         again = False
         # No proxy of the environment stands between us and what we have just started.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -291,20 +345,29 @@ class Installation:
             self.check()
             left_s = self.start_s - (time.monotonic() - since)
             if left_s <= 0:
-                raise self._error(name, f"does not answer at {url.partition('?')[0]} after {self.start_s:g} s")
+                raise self._error(
+                    name, f"does not answer at {url.partition('?')[0]} after {self.start_s:g} s"
+                )
             # 404 until its web application is there.
-            with contextlib.suppress(OSError, urllib.error.HTTPError), opener.open(url, timeout=min(left_s, 10)) as answer:
+            with (
+                contextlib.suppress(OSError, urllib.error.HTTPError),
+                opener.open(url, timeout=min(left_s, 10)) as answer,
+            ):
                 if answer.status == 200:
                     return
             if not again and self._stuck(name):
                 again = True
-                self.log(f"COSBench's {name} has come up without all of its bundles; starting it again")
+                self.log(
+                    f"COSBench's {name} has come up without all of its bundles; starting it again"
+                )
                 self._end([self._jvms[name]], signal.SIGKILL)
                 self._jvms[name] = self._launch(java, name)
             time.sleep(0.2)
 
     def _stuck(self, name: str) -> bool:
-        """Whether its framework has given up on a bundle: it would run on without ever answering."""
+        """Whether its framework has given up on a bundle: it would run on without ever
+        answering.
+        """
         logs = [self._out(name), *(self.folder / "conf" / f".{name}").glob("*.log")]
         return any(STUCK.search(log.read_bytes()) is not None for log in logs if log.exists())
 
@@ -320,7 +383,8 @@ class Installation:
         return self.folder / "log" / f"{name}.out"
 
     def _error(self, name: str, what: str) -> DriverError:
-        # What Equinox has to say about bundles goes to a log named by the time, beside its configuration.
+        # What Equinox has to say about bundles goes to a log named by the time, beside its
+        # configuration.
         logs = [self._out(name), *sorted((self.folder / "conf" / f".{name}").glob("*.log"))]
         lines = [f"COSBench's {name} {what}"]
         for log in logs:
@@ -340,7 +404,10 @@ def _framework(home: Path) -> Path:
 
 
 def _free(address: str, wanted: int) -> int:
-    """A port of the address that nobody listens on: the wanted one where that can be had. Raises UsageError."""
+    """A port of the address that nobody listens on: the wanted one where that can be had.
+
+    Raises UsageError.
+    """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Tomcat does
@@ -361,7 +428,11 @@ def _may_set_clock(pid: int) -> bool:
 
 
 def _how_it_ended(code: int) -> str:
-    return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"
+    return (
+        f"was ended by {signal.Signals(-code).name}"
+        if code < 0
+        else f"ended with exit status {code}"
+    )
 
 
 def _tail(log: Path) -> list[str]:

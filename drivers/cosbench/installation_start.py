@@ -1,7 +1,9 @@
-"""Become a program that may not set the clock and that ends with its parent: `installation_start.py PARENT-PID COMMAND ...`.
+"""Become a program that may not set the clock and that ends with its parent: `installation_start.py
+PARENT-PID COMMAND ...`.
 
-Run by path and without this project: only the standard library is imported. Both are properties of a process, so they are
-set in a process of its own that then becomes the program, not between fork and exec of a parent with threads.
+Run by path and without this project: only the standard library is imported. Both are properties of
+a process, so they are set in a process of its own that then becomes the program, not between fork
+and exec of a parent with threads.
 """
 
 import ctypes
@@ -22,7 +24,8 @@ def main(parent: int, command: list[str]) -> None:
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         sys.exit("the parent has gone already")
-    # Who may not drop it from the bounding set does not have it either; the parent looks at what came of this.
+    # Who may not drop it from the bounding set does not have it either; the parent looks at what
+    # came of this.
     prctl(PR_CAPBSET_DROP, CAP_SYS_TIME, 0, 0, 0)
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     os.execv(command[0], command)  # noqa: S606 - an argv list of the parent's, no shell

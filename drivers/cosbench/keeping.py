@@ -1,4 +1,6 @@
-"""What is kept of COSBench's own words beside the run: its script, figures and logs, without secrets."""
+"""What is kept of COSBench's own words beside the run: its script, figures and logs, without
+secrets.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,16 @@ from weighbridge.drivers.order import KeptFile
 LONG: Final = 32 * 1024
 """Texts of more characters are packed."""
 LONGEST: Final = 4 * 1024 * 1024
-"""Of longer ones the beginning is kept: a log has a line for each request where something asks for it."""
+"""Of longer ones the beginning is kept: a log has a line for each request where something asks for
+it.
+"""
 _EXPANDED: Final = "workload-config.xml"
 
 
 def kept(access: StorageAccess, script: Script, archived: Archived | None) -> tuple[KeptFile, ...]:
-    """The script as it was handed in, and what its archive has beside the same script written out at length."""
+    """The script as it was handed in, and what its archive has beside the same script written out
+    at length.
+    """
     found = {"workload.xml": script.text}
     if archived is not None:
         found |= {name: archived.text(name) for name in archived.files if name != _EXPANDED}
@@ -33,4 +39,6 @@ def one(name: str, text: str) -> KeptFile:
         return KeptFile(name=name, text=text)
     if len(text) > LONGEST:
         text = f"{text[:LONGEST]}\n(cut here: {len(text)} characters in all)\n"
-    return KeptFile(name=f"{name}.gz", packed=base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode())
+    return KeptFile(
+        name=f"{name}.gz", packed=base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    )

@@ -24,16 +24,24 @@ from weighbridge.results.record.driver_traits import Apart, DriverTraits
 from weighbridge.suites import Api, Workload
 
 MODULE: Final = "weighbridge.drivers.cosbench"
-WANTED: Final = "Give --cosbench and --cosbench-archive, or set COSBENCH_HOME to the folder of an installation."
+WANTED: Final = (
+    "Give --cosbench and --cosbench-archive, or set COSBENCH_HOME to the folder of an installation."
+)
 
-IN_ENVIRONMENT: Final = "User and password of its console are given as $COSBENCH_USER and $COSBENCH_PASSWORD."
+IN_ENVIRONMENT: Final = (
+    "User and password of its console are given as $COSBENCH_USER and $COSBENCH_PASSWORD."
+)
 BY_KEY: Final = "ssh lets this user in by a key of ~/.ssh or of its agent."
 
 
 def _shown(check: Callable[[str], str], head: str, advice: str) -> Callable[..., str | None]:
-    """The callback of an option that every report shows: nothing may stand in it that opens anything. `check` raises ValueError."""
+    """The callback of an option that every report shows: nothing may stand in it that opens
+    anything. `check` raises ValueError.
+    """
 
-    def checked(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    def checked(
+        _context: click.Context, _parameter: click.Parameter, value: str | None
+    ) -> str | None:
         try:
             return None if value is None else check(value)
         except ValueError as error:
@@ -57,19 +65,23 @@ class CosbenchKind(DriverKind):
                 "its means are low by 0.5 ms on average, and by 1 ms at most"
             ),
             Apart(
-                text="Locust counts what ends inside its window, COSBench only what also began there: "
+                text="Locust counts what ends inside its window, COSBench only what also began "
+                "there: "
                 "up to one request a worker fewer"
             ),
             Apart(
                 api="swift",
-                text="COSBench’s swift storage asks its connection for 1 ms before every request whether it is still "
-                "alive, inside the time that it measures: one worker can do no more than about 900 requests a second, and "
+                text="COSBench’s swift storage asks its connection for 1 ms before every request "
+                "whether it is still "
+                "alive, inside the time that it measures: one worker can do no more than about "
+                "900 requests a second, and "
                 "much of a fast request is that",
             ),
             Apart(
                 fact="rgw_frontends",
                 like=r"^(?=.*beast)(?!.*tcp_nodelay=1)",
-                text="beast without tcp_nodelay holds parts of answers back for up to 40 ms with COSBench’s client, "
+                text="beast without tcp_nodelay holds parts of answers back for up to 40 ms with "
+                "COSBench’s client, "
                 "and hardly with Locust’s engine",
             ),
         ),
@@ -82,7 +94,8 @@ class CosbenchKind(DriverKind):
             ["--cosbench"],
             metavar="URL",
             callback=_shown(without_query, "--cosbench: the URL", IN_ENVIRONMENT),
-            help="A COSBench controller that runs, http://HOST:19088/controller (default: $COSBENCH_HOME).",
+            help="A COSBench controller that runs, http://HOST:19088/controller (default: "
+            "$COSBENCH_HOME).",
         ),
         click.Option(
             ["--cosbench-archive"],
@@ -93,17 +106,27 @@ class CosbenchKind(DriverKind):
     )
 
     def settings(self, given: Mapping[str, object], hidden: Collection[str]) -> CosbenchSite:
-        """Where COSBench is: as the options say, else the installation that $COSBENCH_HOME names, if it is one."""
+        """Where COSBench is: as the options say, else the installation that $COSBENCH_HOME names,
+        if it is one.
+        """
         controller, archive = given.get("cosbench"), given.get("cosbench_archive")
         home = os.environ.get("COSBENCH_HOME") if controller is None else None
-        user = {name: value for name in ("user", "password", "auth") if (value := os.environ.get(f"COSBENCH_{name.upper()}"))}
+        user = {
+            name: value
+            for name in ("user", "password", "auth")
+            if (value := os.environ.get(f"COSBENCH_{name.upper()}"))
+        }
         if home is not None:
             installation.check(Path(home))
             _see_that_clients_see(Path(home), hidden)
         try:
-            return CosbenchSite.model_validate({"controller": controller, "archive": archive, "home": home, **user})
+            return CosbenchSite.model_validate(
+                {"controller": controller, "archive": archive, "home": home, **user}
+            )
         except ValidationError as error:
-            reason = error.errors(include_url=False, include_input=False)[0]["msg"].removeprefix("Value error, ")
+            reason = error.errors(include_url=False, include_input=False)[0]["msg"].removeprefix(
+                "Value error, "
+            )
             raise UsageError(reason, advice=WANTED) from None
 
     def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:
@@ -112,7 +135,10 @@ class CosbenchKind(DriverKind):
 
     @contextmanager
     def opened(self, site: LoadSite) -> Iterator[Opened]:
-        """The driver on the first of the clients. An installation that is started runs on each, its controller on the first."""
+        """The driver on the first of the clients.
+
+        An installation that is started runs on each, its controller on the first.
+        """
         cosbench = site.settings_as(CosbenchSite)
         if cosbench is None:
             raise DriverError("nothing says where COSBench is", advice=WANTED)
@@ -120,12 +146,16 @@ class CosbenchKind(DriverKind):
             if cosbench.home is not None:
                 cosbench = cosbench.model_copy(update={"drivers": far.start(cosbench.home)})
             with site.process(MODULE, look=far.check) as driver:
-                yield Opened(driver, driver.setup(site.setup(CosbenchSetup, site=cosbench)).versions)
+                yield Opened(
+                    driver, driver.setup(site.setup(CosbenchSetup, site=cosbench)).versions
+                )
                 driver.quit()
 
 
 def _see_that_clients_see(home: Path, hidden: Collection[str]) -> None:
-    """Raise UsageError for a folder that client hosts do not see, by its own path or by where its links lead."""
+    """Raise UsageError for a folder that client hosts do not see, by its own path or by where its
+    links lead.
+    """
     real = home.resolve()
     if any(real.is_relative_to(seen) for seen in (IMPORTED_FROM, Path(sys.prefix))):
         return  # this project is shown to clients wherever it is
@@ -133,8 +163,11 @@ def _see_that_clients_see(home: Path, hidden: Collection[str]) -> None:
         if real.is_relative_to(own) or home.absolute().is_relative_to(own):
             leads = "" if real == home.absolute() else f", which is {real},"
             raise UsageError(
-                f"COSBENCH_HOME is {home}{leads} and client hosts of the lab do not see it: they have {own} of their own",
-                advice="Move COSBench to a folder outside of " + ", ".join(hidden) + ", such as /opt/cosbench.",
+                f"COSBENCH_HOME is {home}{leads} and client hosts of the lab do not see it: they "
+                f"have {own} of their own",
+                advice="Move COSBench to a folder outside of "
+                + ", ".join(hidden)
+                + ", such as /opt/cosbench.",
             )
 
 

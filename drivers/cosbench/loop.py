@@ -1,4 +1,6 @@
-"""The loop of the driver: orders in, events out, one after the other, and an end that leaves nothing running."""
+"""The loop of the driver: orders in, events out, one after the other, and an end that leaves
+nothing running.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,13 @@ from weighbridge.drivers.order import AgeBuckets, Cleanup, Event, Failed, Prepar
 
 
 class CosbenchLoop:
-    """Answers orders from an inbox of lines, of which an empty one means the end; `say` sends an event."""
+    """Answers orders from an inbox of lines, of which an empty one means the end; `say` sends an
+    event.
+    """
 
-    def __init__(self, inbox: queue.SimpleQueue[bytes], say: Callable[[Event], None], ending: EndRequest) -> None:
+    def __init__(
+        self, inbox: queue.SimpleQueue[bytes], say: Callable[[Event], None], ending: EndRequest
+    ) -> None:
         self._inbox = inbox
         self._say = say
         self._ending = ending
@@ -25,9 +31,16 @@ class CosbenchLoop:
         self._setup: CosbenchSetup | None = None
 
     def run(self) -> int:
-        """Answer orders until Quit (0), until one cannot be done (3) or until the end is asked for. Returns the exit status."""
+        """Answer orders until Quit (0), until one cannot be done (3) or until the end is asked for.
+
+        Returns the exit status.
+        """
         try:
-            return answer_orders(self._lines(), COSBENCH_ORDER, self._answer, self._say, self._secrets) or self._ending.code or 0
+            return (
+                answer_orders(self._lines(), COSBENCH_ORDER, self._answer, self._say, self._secrets)
+                or self._ending.code
+                or 0
+            )
         except AskedToEnd:
             return self._ending.code or 0
 
@@ -60,7 +73,10 @@ class CosbenchLoop:
             return self._bench.step(order)
         if isinstance(order, Cleanup):
             return self._bench.cleanup(order)
-        return Failed(message="COSBench ages no store: what is written and deleted has to be known, and Locust's driver knows it")
+        return Failed(
+            message="COSBench ages no store: what is written and deleted has to be known, and "
+            "Locust's driver knows it"
+        )
 
 
 def drive(stdin: int, stdout: int) -> int:

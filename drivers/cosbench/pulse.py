@@ -17,9 +17,14 @@ Meter = Callable[[], float]
 
 
 class ProgressPulse:
-    """A context manager; inside it `say` hears the progress of an order. What `meter` says is read at the ends of the window."""
+    """A context manager; inside it `say` hears the progress of an order.
 
-    def __init__(self, say: Callable[[Progress], None], first: Progress, meter: Meter | None = None) -> None:
+    What `meter` says is read at the ends of the window.
+    """
+
+    def __init__(
+        self, say: Callable[[Progress], None], first: Progress, meter: Meter | None = None
+    ) -> None:
         self._say = say
         self._progress = first
         self._meter = meter
@@ -33,7 +38,12 @@ class ProgressPulse:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         # Joined, since nothing may be said after the answer to the order.
         self._over.set()
         self._thread.join()
@@ -51,7 +61,9 @@ class ProgressPulse:
 
     @property
     def cpu(self) -> tuple[float, float] | None:
-        """CPU seconds used in the window, and the seconds between the two readings; None when it was not read twice."""
+        """CPU seconds used in the window, and the seconds between the two readings; None when it
+        was not read twice.
+        """
         if {"began", "ended"} - set(self._ends):
             return None
         (before, began_s), (after, ended_s) = self._ends["began"], self._ends["ended"]

@@ -7,43 +7,78 @@ from dataclasses import dataclass
 from typing import Final
 
 from weighbridge.drivers.cosbench.access import StorageAccess, config
-from weighbridge.drivers.cosbench.selectors import ENDLESS, all_of, by_chance, in_turn, ratios, sizes
+from weighbridge.drivers.cosbench.selectors import (
+    ENDLESS,
+    all_of,
+    by_chance,
+    in_turn,
+    ratios,
+    sizes,
+)
 from weighbridge.suites import Operation, Workload
 
 INTERVAL_S: Final = 1
-"""How often COSBench's controller asks its drivers: what a stage lasts longer is about this and 2.5 s."""
+"""How often COSBench's controller asks its drivers: what a stage lasts longer is about this and 2.5
+s.
+"""
 PREPARED: Final = "object-"
 """What the names of prepared objects begin with; COSBench adds a number from 1 on."""
 MAIN: Final = "main"
 """The stage and the work that a step is measured by."""
 ANY_FAILURES: Final = 1_000_000
-"""Failures in a million that a stage may have and be completed: what a step may show, the suite's bounds say."""
+"""Failures in a million that a stage may have and be completed: what a step may show, the suite's
+bounds say.
+"""
 
 
 @dataclass(frozen=True)
 class Script:
-    """An XML document for COSBench. `name` is its own in the run and beyond: ids are given again when a controller restarts."""
+    """An XML document for COSBench.
+
+    `name` is its own in the run and beyond: ids are given again when a controller restarts.
+    """
 
     name: str
     text: str
     stages: tuple[str, ...]
 
 
-def prepare_script(name: str, workload: Workload, containers: str, access: StorageAccess, parallel: int) -> Script:
-    """Make containers (named `containers` and a number from 1 on) and, where the workload needs them, its objects."""
+def prepare_script(
+    name: str, workload: Workload, containers: str, access: StorageAccess, parallel: int
+) -> Script:
+    """Make containers (named `containers` and a number from 1 on) and, where the workload needs
+    them, its objects.
+    """
     objects = workload.objects
     where = {"cprefix": containers, "containers": all_of(objects.containers)}
     root, flow = _workload(name, workload, access)
     _work(flow, "init", {"type": "init", "workers": "1", "config": config(where)})
     if workload.needs_objects:
-        what = {"oprefix": PREPARED, "objects": all_of(objects.per_container), "sizes": sizes(objects.size)}
+        what = {
+            "oprefix": PREPARED,
+            "objects": all_of(objects.per_container),
+            "sizes": sizes(objects.size),
+        }
         workers = str(min(parallel, objects.count))
-        _work(flow, "prepare", {"type": "prepare", "workers": workers, "config": config({**where, **what})})
+        _work(
+            flow,
+            "prepare",
+            {"type": "prepare", "workers": workers, "config": config({**where, **what})},
+        )
     return _script(name, root)
 
 
-def step_script(name: str, workload: Workload, containers: str, access: StorageAccess, workers: int, written: str) -> Script:
-    """Replay a prepared workload; the names of what it writes begin with `written`, so that nothing read is overwritten."""
+def step_script(
+    name: str,
+    workload: Workload,
+    containers: str,
+    access: StorageAccess,
+    workers: int,
+    written: str,
+) -> Script:
+    """Replay a prepared workload; the names of what it writes begin with `written`, so that nothing
+    read is overwritten.
+    """
     root, flow = _workload(name, workload, access)
     work = _work(
         flow,
@@ -58,7 +93,9 @@ def step_script(name: str, workload: Workload, containers: str, access: StorageA
     )
     for operation, ratio in ratios(workload.operations).items():
         what = {"cprefix": containers, **_picked(operation, workload, written)}
-        ET.SubElement(work, "operation", {"type": operation, "ratio": str(ratio), "config": config(what)})
+        ET.SubElement(
+            work, "operation", {"type": operation, "ratio": str(ratio), "config": config(what)}
+        )
     return _script(name, root)
 
 
@@ -66,16 +103,23 @@ def _picked(operation: Operation, workload: Workload, written: str) -> dict[str,
     """Which containers and objects an operation picks."""
     objects = workload.objects
     if operation == "list":
-        # By chance its workers would share the containers out, and die where there are fewer; with `objects` it would be a HEAD.
+        # By chance its workers would share the containers out, and die where there are fewer; with
+        # `objects` it would be a HEAD.
         return {"containers": in_turn(objects.containers)}
     if operation == "write":
         into = {"containers": by_chance(objects.containers), "oprefix": written}
         return {**into, "objects": in_turn(ENDLESS), "sizes": sizes(objects.size)}
     pick = in_turn if operation == "delete" or workload.pick == "sequential" else by_chance
-    return {"containers": pick(objects.containers), "oprefix": PREPARED, "objects": pick(objects.per_container)}
+    return {
+        "containers": pick(objects.containers),
+        "oprefix": PREPARED,
+        "objects": pick(objects.per_container),
+    }
 
 
-def _workload(name: str, workload: Workload, access: StorageAccess) -> tuple[ET.Element, ET.Element]:
+def _workload(
+    name: str, workload: Workload, access: StorageAccess
+) -> tuple[ET.Element, ET.Element]:
     root = ET.Element("workload", {"name": name, "description": f"Weighbridge: {workload.name}"})
     ET.SubElement(root, "auth", {"type": access.auth, "config": access.auth_config})
     ET.SubElement(root, "storage", {"type": access.storage, "config": access.storage_config})
@@ -88,7 +132,10 @@ def _work(flow: ET.Element, name: str, attributes: dict[str, str]) -> ET.Element
 
 
 def _script(name: str, root: ET.Element) -> Script:
-    stages = tuple(f"s{number}-{stage.get('name')}" for number, stage in enumerate(root.iterfind(".//workstage"), 1))
+    stages = tuple(
+        f"s{number}-{stage.get('name')}"
+        for number, stage in enumerate(root.iterfind(".//workstage"), 1)
+    )
     ET.indent(root)
     text = '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
     return Script(name, text, stages)

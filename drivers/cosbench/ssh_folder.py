@@ -1,4 +1,7 @@
-"""An archive folder on another host, read by SFTP. The host's key must be known to this user: nothing is trusted at first sight."""
+"""An archive folder on another host, read by SFTP.
+
+The host's key must be known to this user: nothing is trusted at first sight.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,8 @@ Answer = TypeVar("Answer")
 
 
 class SshFolder:
-    """ssh://USER@HOST:PORT/PATH; user, port, keys and known hosts as ~/.ssh and its agent have them. Raises DriverError.
+    """ssh://USER@HOST:PORT/PATH; user, port, keys and known hosts as ~/.ssh and its agent have
+    them. Raises DriverError.
 
     `most_bytes` of a file are read.
     """
@@ -65,7 +69,9 @@ class SshFolder:
         self._connection.close()
         self._runner.close()
 
-    async def _open(self, options: dict[str, Any]) -> tuple[asyncssh.SSHClientConnection, asyncssh.SFTPClient]:
+    async def _open(
+        self, options: dict[str, Any]
+    ) -> tuple[asyncssh.SSHClientConnection, asyncssh.SFTPClient]:
         connection = await asyncssh.connect(self._host, **options)
         return connection, await connection.start_sftp_client()
 
@@ -93,7 +99,9 @@ class SshFolder:
                 advice=f"Compare the key and add it: ssh-keyscan {self._host} >> ~/.ssh/known_hosts",
             ) from None
         except asyncssh.PermissionDenied as error:
-            raise DriverError(f"{self._host}: {error}", advice="Let this user in by a key, without a password.") from None
+            raise DriverError(
+                f"{self._host}: {error}", advice="Let this user in by a key, without a password."
+            ) from None
         except TimeoutError:
             raise DriverError(f"{self._host}: no answer over ssh within {timeout_s:g} s") from None
         except (OSError, asyncssh.Error) as error:

@@ -1,4 +1,6 @@
-"""An errand: one workload at COSBench's controller, from its submission to its archive, cancelled on every other path."""
+"""An errand: one workload at COSBench's controller, from its submission to its archive, cancelled
+on every other path.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ SILENCE_S: Final = 30.0
 QUEUE_S: Final = 900.0
 """A controller does one workload at a time; this long is waited for those of others."""
 STAGE_S: Final = INTERVAL_S + 15.0
-"""What a stage may last beyond its work: it boots, launches, is asked and closed, and a watchdog ends hung workers after 11 s."""
+"""What a stage may last beyond its work: it boots, launches, is asked and closed, and a watchdog
+ends hung workers after 11 s.
+"""
 MARGIN_S: Final = 30.0
 CANCEL_S: Final = 5.0
 
@@ -36,22 +40,30 @@ class Submission:
         self._ending = ending
 
     def run(self, script: Script, work_s: float, began: Callable[[str], None]) -> Archived:
-        """Submit a script whose stages work for so many seconds in all, follow it, and return what it left.
+        """Submit a script whose stages work for so many seconds in all, follow it, and return what
+        it left.
 
-        `began` hears each stage as it is first seen. Raises DriverError when it is refused, when it does not end in time (it is
-        cancelled then: a COSBench driver that died would leave it running for ever), or when its archive does not come.
+        `began` hears each stage as it is first seen. Raises DriverError when it is refused, when it
+        does not end in time (it is cancelled then: a COSBench driver that died would leave it
+        running for ever), or when its archive does not come.
         """
         number = self._controller.submit(script.text)
         log.info("%s is %s", script.name, number)
         try:
-            seen = self._follow(number, script, work_s + len(script.stages) * STAGE_S + MARGIN_S, began)
+            seen = self._follow(
+                number, script, work_s + len(script.stages) * STAGE_S + MARGIN_S, began
+            )
         except BaseException:
             self._cancel(number)
             raise
         log.info("%s ended as %s", number, seen.state)
-        return collect(self._folder, number, script.name, seen.submitted, seen.state, self._ending.wait)
+        return collect(
+            self._folder, number, script.name, seen.submitted, seen.state, self._ending.wait
+        )
 
-    def _follow(self, number: str, script: Script, patience_s: float, began: Callable[[str], None]) -> WorkloadState:
+    def _follow(
+        self, number: str, script: Script, patience_s: float, began: Callable[[str], None]
+    ) -> WorkloadState:
         submitted_s = heard_s = time.monotonic()
         running_s: float | None = None
         told: set[str] = set()
@@ -74,13 +86,16 @@ class Submission:
                 began(seen.stage)
             if running_s is None and heard_s - submitted_s > QUEUE_S:
                 raise DriverError(
-                    f"COSBench has not begun {number} within {QUEUE_S:g} s: it does other workloads first",
+                    f"COSBench has not begun {number} within {QUEUE_S:g} s: it does other "
+                    "workloads first",
                     advice="Wait until the controller is idle, or use another one.",
                 )
             if running_s is not None and heard_s - running_s > patience_s:
                 raise DriverError(
-                    f"COSBench has not ended {number}-{script.name} within {patience_s:.0f} s; it was at stage {seen.stage}",
-                    advice="A COSBench driver that dies leaves its workload so for ever: see that they run: " + self._drivers(),
+                    f"COSBench has not ended {number}-{script.name} within {patience_s:.0f} s; it "
+                    f"was at stage {seen.stage}",
+                    advice="A COSBench driver that dies leaves its workload so for ever: see that "
+                    "they run: " + self._drivers(),
                 )
             self._ending.wait(POLL_S)
 
@@ -91,19 +106,27 @@ class Submission:
         seen = self._controller.workload(number)
         if seen is None:
             raise DriverError(
-                f"COSBench's controller knows no {number} any more: it was restarted, and its workloads are lost",
+                f"COSBench's controller knows no {number} any more: it was restarted, and its "
+                "workloads are lost",
                 advice="Run again when it stays up.",
             )
         return seen
 
     def _drivers(self) -> str:
         try:
-            return ", ".join(f"{name} at {url}" for name, url in self._controller.index().drivers.items()) or "there is none"
+            return (
+                ", ".join(
+                    f"{name} at {url}" for name, url in self._controller.index().drivers.items()
+                )
+                or "there is none"
+            )
         except DriverError:
             return "which cannot be asked now"
 
     def _cancel(self, number: str) -> None:
-        """Cancel what may still run, as well as that can be done; the reason for it stays the error."""
+        """Cancel what may still run, as well as that can be done; the reason for it stays the
+        error.
+        """
         with contextlib.suppress(DriverError):
             self._controller.cancel(number)
             log.info("%s cancelled", number)

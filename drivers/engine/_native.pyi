@@ -128,7 +128,15 @@ def ring_place(ring: str, path: str) -> tuple[int, list[int]]:
 def sample(seed: list[int], population: int, count: int) -> list[int]:
     """`count` different numbers below `population`, in an order; the same for the same three, everywhere."""
 
-def signed_headers(keys: tuple[str, str, str], region: str, host: str, method: str, path: str, query: str, unix_s: int) -> str:
+def signed_headers(
+    keys: tuple[str, str, str],
+    region: str,
+    host: str,
+    method: str,
+    path: str,
+    query: str,
+    unix_s: int,
+) -> str:
     """The header lines that the engine signs an S3 request with, for checks against other signers. `keys`: access key, secret key
     and session token (or ""); `path` and `query` are percent-encoded already, the query's keys sorted; the payload counts as
     UNSIGNED-PAYLOAD.

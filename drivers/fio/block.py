@@ -1,6 +1,8 @@
-"""RBD by fio's rbd engine, on the same kind of image as `rbd bench` works on: without a cache, and written whole first.
+"""RBD by fio's rbd engine, on the same kind of image as `rbd bench` works on: without a cache, and
+written whole first.
 
-fio's librbd is the tools' own (16.2), whatever release the cluster is of: the same client for all of them.
+fio's librbd is the tools' own (16.2), whatever release the cluster is of: the same client for all
+of them.
 """
 
 from __future__ import annotations
@@ -21,7 +23,10 @@ class FioRbd(OnImages, FioTool):
 
     def versions(self) -> Mapping[str, str]:
         """Of fio and of the cluster."""
-        how = "engine rbd with the librbd of the tools' image, image without cache, written whole first"
+        how = (
+            "engine rbd with the librbd of the tools' image, image without cache, written whole "
+            "first"
+        )
         return {"fio on rbd": f"{self.fio()}, {how}; the cluster: {self.cluster.version()}"}
 
     def ready(self, workload: Workload) -> bool:
@@ -31,5 +36,10 @@ class FioRbd(OnImages, FioTool):
     def target(self, workload: Workload, workers: int) -> tuple[str, ...]:
         """The image, with so many requests in hand."""
         image = self._images[workload.name]
-        where = ("--ioengine=rbd", "--clientname=admin", f"--pool={image.pool}", f"--rbdname={image.name}")
+        where = (
+            "--ioengine=rbd",
+            "--clientname=admin",
+            f"--pool={image.pool}",
+            f"--rbdname={image.name}",
+        )
         return (*where, f"--iodepth={workers}")

@@ -1,4 +1,6 @@
-"""CephFS in a cluster that has none: two pools, a file system, a metadata server on the mon's host, a mount by ceph-fuse."""
+"""CephFS in a cluster that has none: two pools, a file system, a metadata server on the mon's host,
+a mount by ceph-fuse.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,13 @@ _LOGGED: Final = 'exec "$@" >>/var/log/host/$0.out 2>&1'
 
 
 class CephFs:
-    """One file system with one metadata server and one mount, on `cluster.machine`; `log` gets what starts them says."""
+    """One file system with one metadata server and one mount, on `cluster.machine`; `log` gets what
+    starts them says.
+    """
 
-    def __init__(self, cluster: RadosCluster, mon: Host, *, name: str, log: Path, pg_num: int) -> None:
+    def __init__(
+        self, cluster: RadosCluster, mon: Host, *, name: str, log: Path, pg_num: int
+    ) -> None:
         self._cluster = cluster
         self._mon = mon
         self._name = name
@@ -52,13 +58,27 @@ class CephFs:
         """Make it and mount it. Raises CommandFailed, GaveUp."""
         cluster, name = self._cluster, self._name
         if not Path("/dev/fuse").is_char_device():
-            raise GaveUp(f"{cluster.machine.name}: no /dev/fuse: CephFS cannot be mounted", advice="load the kernel's module fuse")
+            raise GaveUp(
+                f"{cluster.machine.name}: no /dev/fuse: CephFS cannot be mounted",
+                advice="load the kernel's module fuse",
+            )
         cluster.make_pools({f"{name}-metadata": METADATA_PG_NUM, f"{name}-data": self._pg_num}, "")
         cluster.ceph("fs", "new", name, f"{name}-metadata", f"{name}-data")
         self._made = True
-        caps = ("mon", "allow profile mds", "mgr", "allow profile mds", "osd", "allow rwx", "mds", "allow")
+        caps = (
+            "mon",
+            "allow profile mds",
+            "mgr",
+            "allow profile mds",
+            "osd",
+            "allow rwx",
+            "mds",
+            "allow",
+        )
         self._keyed = True
-        self._mon.put(_KEYRING, cluster.ceph("auth", "get-or-create", f"mds.{_MDS}", *caps), mode=0o600)
+        self._mon.put(
+            _KEYRING, cluster.ceph("auth", "get-or-create", f"mds.{_MDS}", *caps), mode=0o600
+        )
         self._start(self._mon, "ceph-mds", "ceph-mds", "-f", "-i", _MDS, "--keyring", _KEYRING)
         self._await_active()
         cluster.machine.run(["mkdir", "-p", self.mount])
@@ -71,13 +91,25 @@ class CephFs:
         for program, what in zip(self._programs, ("ceph-mds", "ceph-fuse"), strict=False):
             if program.poll() is not None:
                 host = self._mon if what == "ceph-mds" else self._cluster.machine
-                raise GaveUp(f"{host.name}: {what} has ended with {program.returncode}\n{_tail(host, what)}")
+                raise GaveUp(
+                    f"{host.name}: {what} has ended with {program.returncode}\n{_tail(host, what)}"
+                )
 
     def down(self) -> None:
-        """Unmount and remove it, as far as it came up. Raises TargetError for what could not be removed."""
+        """Unmount and remove it, as far as it came up.
+
+        Raises TargetError for what could not be removed.
+        """
         if self._mounting:
             # A mount that does not answer is let go of, so that its program can be ended.
-            self._cluster.machine.run(["sh", "-c", 'umount "$0" || umount --lazy "$0" || ! mountpoint -q "$0"', self.mount])
+            self._cluster.machine.run(
+                [
+                    "sh",
+                    "-c",
+                    'umount "$0" || umount --lazy "$0" || ! mountpoint -q "$0"',
+                    self.mount,
+                ]
+            )
             self._mounting = False
         for program in reversed(self._programs):
             _end(program)
@@ -97,7 +129,11 @@ class CephFs:
     def _await_active(self) -> None:
         def active() -> bool:
             systems = self._cluster.ask("fs", "dump")["filesystems"]
-            found = [one["mdsmap"]["info"].values() for one in systems if one["mdsmap"]["fs_name"] == self._name]
+            found = [
+                one["mdsmap"]["info"].values()
+                for one in systems
+                if one["mdsmap"]["fs_name"] == self._name
+            ]
             return any(mds["state"] == "up:active" for some in found for mds in some)
 
         self._await("ceph-mds", active)
@@ -116,7 +152,10 @@ class CephFs:
             self.check()
             if time.monotonic() > deadline:
                 host = self._mon if what == "ceph-mds" else self._cluster.machine
-                raise GaveUp(f"{host.name}: {what} was not ready after {_UP_WITHIN_S:g} s\n{_tail(host, what)}")
+                raise GaveUp(
+                    f"{host.name}: {what} was not ready after {_UP_WITHIN_S:g} "
+                    f"s\n{_tail(host, what)}"
+                )
             time.sleep(_POLL_S)
 
 

@@ -1,4 +1,6 @@
-"""What the drivers by fio have alike: how it is told what to do, its windows, and what comes of them."""
+"""What the drivers by fio have alike: how it is told what to do, its windows, and what comes of
+them.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class FioTool(Tool):
         return self.machine.run([*self.machine.tool("fio"), "--version"]).stdout.strip()
 
     def argv(self, *words: str) -> tuple[str, ...]:
-        """The command with what all of its uses have alike; a seed makes places the same in every run."""
+        """The command with what all of its uses have alike; a seed makes places the same in every
+        run.
+        """
         alike = ("--output-format=json+", "--eta=never", "--randseed=2014", "--group_reporting")
         return (*self.machine.tool("fio"), "--name=weighbridge", *alike, *words)
 
@@ -58,12 +62,18 @@ class FioTool(Tool):
             raise DriverError(f"{workload.name} was not prepared")
         size = object_bytes(workload)
         words = [f"--rw={_JOBS[operation, str(workload.pick)]}", f"--bs={size}", "--time_based"]
-        words += [f"--ramp_time={round(workload.warmup * 1000)}ms", f"--runtime={round(workload.runtime * 1000)}ms"]
-        # Latencies as clients see them, and places that are drawn each time anew, not each once before any twice.
+        words += [
+            f"--ramp_time={round(workload.warmup * 1000)}ms",
+            f"--runtime={round(workload.runtime * 1000)}ms",
+        ]
+        # Latencies as clients see them, and places that are drawn each time anew, not each once
+        # before any twice.
         words += ["--lat_percentiles=1", "--clat_percentiles=0", "--norandommap"]
         started_at = now()
         command = self.argv(*words, *self.target(workload, order.workers))
-        ran = self.run([command], "measure", heard, total_s=workload.runtime, warmup_s=workload.warmup)
+        ran = self.run(
+            [command], "measure", heard, total_s=workload.runtime, warmup_s=workload.warmup
+        )
         tally, window_s = tally_of(ran[0].text, operation, size)
         measurement = Measurement(
             api=self.api,

@@ -1,8 +1,9 @@
-"""`python -m weighbridge.drivers.locust`: the driver, orders on stdin and events on stdout (see drivers.order).
+"""`python -m weighbridge.drivers.locust`: the driver, orders on stdin and events on stdout (see
+drivers.order).
 
-`python -m weighbridge.drivers.locust station ADDRESS PORT NUMBER [PARENT]` is a worker process of its Locust master.
-The master starts those of
-its own host, of which it is the parent; the conductor starts the others.
+`python -m weighbridge.drivers.locust station ADDRESS PORT NUMBER [PARENT]` is a worker process of
+its Locust master. The master starts those of its own host, of which it is the parent; the conductor
+starts the others.
 """
 
 from __future__ import annotations
@@ -21,9 +22,14 @@ def main(argv: list[str]) -> int:
     # Events go where stdout went; whatever else is printed here, by whomever, goes to stderr.
     events = os.dup(1)
     os.dup2(2, 1)
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.INFO,
+        format="%(asctime)s %(name)s %(levelname)s %(message)s",
+    )
     for chatty in ("locust", "urllib3", "botocore", "boto3", "swiftclient", "requests"):
-        # Locust warns of every fast start of users, which is wanted here; swiftclient tells every failed answer.
+        # Locust warns of every fast start of users, which is wanted here; swiftclient tells every
+        # failed answer.
         logging.getLogger(chatty).setLevel(logging.ERROR)
     if argv[1:2] == ["station"]:
         return station(argv[2], *(int(word) for word in argv[3:6]))
@@ -33,7 +39,9 @@ def main(argv: list[str]) -> int:
 
 
 def station(address: str, port: int, number: int, parent: int | None = None) -> int:
-    """Be station `number` of the Locust master at this port of an address; ends with its stdin, and with `parent`."""
+    """Be station `number` of the Locust master at this port of an address; ends with its stdin, and
+    with `parent`.
+    """
     if parent is not None:
         # Not even a parent that is killed leaves this behind.
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -51,12 +59,15 @@ def station(address: str, port: int, number: int, parent: int | None = None) -> 
     ending = LoopEnd()
     ending.on_signals()
     gevent.spawn(read_lines, 0, inbox, ending)
-    serve(Joining.model_validate_json(inbox.get()), address, port, number, ending.event, allowance())
+    serve(
+        Joining.model_validate_json(inbox.get()), address, port, number, ending.event, allowance()
+    )
     return ending.code
 
 
 if __name__ == "__main__":
     code = main(sys.argv)
     sys.stderr.flush()
-    # A native thread still waits for stdin; everything of ours has ended, so nothing is lost by not waiting for it.
+    # A native thread still waits for stdin; everything of ours has ended, so nothing is lost by not
+    # waiting for it.
     os._exit(code)

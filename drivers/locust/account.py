@@ -1,6 +1,8 @@
-"""The account at the target: token, buckets and stray objects, by plain HTTP. For what happens outside measured windows.
+"""The account at the target: token, buckets and stray objects, by plain HTTP. For what happens
+outside measured windows.
 
-S3 requests are signed by AWS Signature Version 4; Swift's carry the token of auth v1, or one that was given.
+S3 requests are signed by AWS Signature Version 4; Swift's carry the token of auth v1, or one that
+was given.
 """
 
 from __future__ import annotations
@@ -46,7 +48,10 @@ class UrlParts:
 
     @classmethod
     def of(cls, url: str) -> UrlParts:
-        """The parts of an http or https URL. Raises DriverError when it has no host or a port that is none."""
+        """The parts of an http or https URL.
+
+        Raises DriverError when it has no host or a port that is none.
+        """
         parts = urlsplit(url)
         try:
             port = parts.port
@@ -59,13 +64,20 @@ class UrlParts:
 
 
 class Account:
-    """One user's account at one target. Every method raises DriverError when the target cannot be reached or refuses."""
+    """One user's account at one target.
+
+    Every method raises DriverError when the target cannot be reached or refuses.
+    """
 
     def __init__(self, target: Endpoint, timeout_s: float) -> None:
         self._target = target
         self._timeout_s = timeout_s
         self._place = UrlParts.of(target.url)
-        self._context = ssl.create_default_context(cafile=target.ca_file) if target.url.startswith("https:") else None
+        self._context = (
+            ssl.create_default_context(cafile=target.ca_file)
+            if target.url.startswith("https:")
+            else None
+        )
         self.token = "" if target.token is None else target.token.get_secret_value()
         """Swift's token, or the session token of S3's keys; "" where there is none."""
 
@@ -97,11 +109,17 @@ class Account:
 
     @property
     def renewable(self) -> bool:
-        """Whether `authenticate` gets another token when the one it has is refused: Swift's, unless it was given."""
+        """Whether `authenticate` gets another token when the one it has is refused:
+
+        Swift's, unless it was given.
+        """
         return self._target.api == "swift" and self._target.token is None
 
     def authenticate(self) -> None:
-        """Swift: get the storage URL and a token that is good now. S3: see that something listens."""
+        """Swift: get the storage URL and a token that is good now.
+
+        S3: see that something listens.
+        """
         target = self._target
         if target.api == "s3":
             self._reach(self._place)
@@ -110,7 +128,9 @@ class Account:
             self._see_that_the_token_is_good()
             return
         headers = {"X-Auth-User": target.user, "X-Auth-Key": target.key.get_secret_value()}
-        answer = self._request(UrlParts.of(target.url), "GET", UrlParts.of(target.url).path, headers)
+        answer = self._request(
+            UrlParts.of(target.url), "GET", UrlParts.of(target.url).path, headers
+        )
         if answer.status not in (200, 204):
             raise DriverError(f"{target.url}: no token for user {target.user!r}: {answer}")
         storage_url, token = answer.headers.get("X-Storage-Url"), answer.headers.get("X-Auth-Token")
@@ -124,7 +144,8 @@ class Account:
         if answer.status not in (200, 204):
             raise DriverError(
                 f"{self.url}: HEAD with the token that was given: {answer}",
-                advice="It has expired, or is for another account. A token that was given cannot be got anew: give a new one.",
+                advice="It has expired, or is for another account. A token that was given cannot "
+                "be got anew: give a new one.",
             )
 
     def make_bucket(self, name: str) -> None:
@@ -133,9 +154,14 @@ class Account:
         if self._target.api == "s3" and self._target.region != "us-east-1":
             space = "http://s3.amazonaws.com/doc/2006-03-01/"
             location = f"<LocationConstraint>{self._target.region}</LocationConstraint>"
-            body = f'<CreateBucketConfiguration xmlns="{space}">{location}</CreateBucketConfiguration>'.encode()
+            body = (
+                f'<CreateBucketConfiguration xmlns="{space}">{location}</CreateBucketConfiguration>'
+            ).encode()
         answer = self._ask("PUT", f"/{name}", body=body)
-        if answer.status not in (200, 201, 202, 204) and b"BucketAlreadyOwnedByYou" not in answer.body:
+        if (
+            answer.status not in (200, 201, 202, 204)
+            and b"BucketAlreadyOwnedByYou" not in answer.body
+        ):
             raise DriverError(f"{self.url}: bucket {name} cannot be made: {answer}")
 
     def delete_bucket(self, name: str) -> bool:
@@ -148,7 +174,9 @@ class Account:
         return True
 
     def objects(self, bucket: str) -> Iterator[str]:
-        """Names of all objects of a bucket, asked for a thousand at a time; none when the bucket is not there."""
+        """Names of all objects of a bucket, asked for a thousand at a time; none when the bucket is
+        not there.
+        """
         last = ""
         while True:
             names, more = self._page(bucket, last)
@@ -176,7 +204,9 @@ class Account:
         try:
             if self._target.api == "swift":
                 names = [str(entry["name"]) for entry in json.loads(answer.body)]
-                "".join(names).encode()  # JSON can name halves of characters, which nothing can be asked for by
+                "".join(
+                    names
+                ).encode()  # JSON can name halves of characters, which nothing can be asked for by
                 more = bool(names)
             else:
                 root = plain_xml.parse(answer.body)
@@ -185,7 +215,9 @@ class Account:
             if not all(names):
                 raise ValueError("it has an object without a name")  # noqa: TRY301 - to delete that were to delete the bucket
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise DriverError(f"{self.url}: the list of bucket {bucket} cannot be read: {error}") from error
+            raise DriverError(
+                f"{self.url}: the list of bucket {bucket} cannot be read: {error}"
+            ) from error
         return names, more
 
     def _ask(self, method: str, path: str, *, query: str = "", body: bytes = b"") -> LoginAnswer:
@@ -197,29 +229,48 @@ class Account:
         if self._target.api == "swift":
             headers = {"X-Auth-Token": self.token}
         else:
-            headers = signature(self._target, _host_header(place), method, whole, query, int(time.time()))
+            headers = signature(
+                self._target, _host_header(place), method, whole, query, int(time.time())
+            )
         return self._request(place, method, whole + (f"?{query}" if query else ""), headers, body)
 
-    def _request(self, place: UrlParts, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> LoginAnswer:
+    def _request(
+        self, place: UrlParts, method: str, path: str, headers: dict[str, str], body: bytes = b""
+    ) -> LoginAnswer:
         connection: http.client.HTTPConnection
         if place.tls:
             context = self._context or ssl.create_default_context(cafile=self._target.ca_file)
-            connection = http.client.HTTPSConnection(place.host, place.port, timeout=self._timeout_s, context=context)
+            connection = http.client.HTTPSConnection(
+                place.host, place.port, timeout=self._timeout_s, context=context
+            )
         else:
             connection = http.client.HTTPConnection(place.host, place.port, timeout=self._timeout_s)
         try:
-            # The Host header is given as it was signed; a length even of nothing is what servers want of a PUT.
+            # The Host header is given as it was signed; a length even of nothing is what servers
+            # want of a PUT.
             length = {"Content-Length": str(len(body))} if method == "PUT" else {}
-            connection.request(method, path or "/", body or None, {"Host": _host_header(place), **length, **headers})
+            connection.request(
+                method,
+                path or "/",
+                body or None,
+                {"Host": _host_header(place), **length, **headers},
+            )
             answer = connection.getresponse()
-            return LoginAnswer(answer.status, answer.headers, http_body.whole(answer, LARGEST_ANSWER_BYTES))
+            return LoginAnswer(
+                answer.status, answer.headers, http_body.whole(answer, LARGEST_ANSWER_BYTES)
+            )
         except (OSError, http.client.HTTPException) as error:
             where = f"{place.host}:{place.port}"
-            raise DriverError(f"{where}: {method} {path.partition('?')[0] or '/'}: {_in_words(error)}") from error
+            raise DriverError(
+                f"{where}: {method} {path.partition('?')[0] or '/'}: {_in_words(error)}"
+            ) from error
         except ValueError:
-            # http.client's own words repeat the field that cannot be sent, which may be a key or a token.
+            # http.client's own words repeat the field that cannot be sent, which may be a key or a
+            # token.
             what = "its path or a field of it holds what HTTP cannot carry"
-            raise DriverError(f"{place.host}:{place.port}: {method} was not asked: {what}") from None
+            raise DriverError(
+                f"{place.host}:{place.port}: {method} was not asked: {what}"
+            ) from None
         finally:
             connection.close()
 
@@ -227,18 +278,27 @@ class Account:
         try:
             socket.create_connection((place.host, place.port), timeout=self._timeout_s).close()
         except OSError as error:
-            raise DriverError(f"{place.host}:{place.port}: cannot be reached: {_in_words(error)}") from error
+            raise DriverError(
+                f"{place.host}:{place.port}: cannot be reached: {_in_words(error)}"
+            ) from error
 
 
-def signature(target: Endpoint, host: str, method: str, path: str, query: str, unix_s: int) -> dict[str, str]:
-    """Headers that sign an S3 request by AWS Signature Version 4, as the engine signs its own: the payload counts as unsigned.
+def signature(
+    target: Endpoint, host: str, method: str, path: str, query: str, unix_s: int
+) -> dict[str, str]:
+    """Headers that sign an S3 request by AWS Signature Version 4, as the engine signs its own: the
+    payload counts as unsigned.
 
     `query` is already encoded, its keys sorted. The secret key is in none of the headers.
     """
     token = "" if target.token is None else target.token.get_secret_value()
     keys = (target.user, target.key.get_secret_value(), token)
     lines = signed_headers(keys, target.region, host, method, path or "/", query, unix_s)
-    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines.split("\r\n")) if name}
+    return {
+        name: value.strip()
+        for name, _, value in (line.partition(":") for line in lines.split("\r\n"))
+        if name
+    }
 
 
 def _bracketed(host: str) -> str:

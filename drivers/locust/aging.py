@@ -17,7 +17,9 @@ _CHURN = 7
 
 
 class Aging:
-    """One aging. Objects have numbers from 0 on, in the order in which they are written; none is ever used twice."""
+    """One aging. Objects have numbers from 0 on, in the order in which they are written; none is
+    ever used twice.
+    """
 
     def __init__(self, setup: Setup, allowance: CpuAllowance, order: AgeBuckets, say: Say) -> None:
         seed = setup.seed if order.age.seed is None else order.age.seed
@@ -30,7 +32,9 @@ class Aging:
     def run(self) -> Aged:
         """Do it. Raises DriverError when an object cannot be written or deleted."""
         order, began_s = self._order, time.monotonic()
-        sizes = object_sizes(self._workload.model_dump_json(), self._setup.seed, 0, self._workload.objects.count)
+        sizes = object_sizes(
+            self._workload.model_dump_json(), self._setup.seed, 0, self._workload.objects.count
+        )
         upto = [0, *accumulate(sizes)]
         self._stock.make_buckets(self._workload, self._say)
         self._stock.write(self._workload, range(order.objects), order.parallel, self._say)
@@ -71,8 +75,12 @@ def churned(order: AgeBuckets, seed: int) -> Iterator[tuple[list[int], range, li
 
 
 def fingerprint(numbers: Sequence[int], containers: int, size_of: Callable[[int], int]) -> str:
-    """A sum over container, name and size of each object: the same for stores that were given the same."""
+    """A sum over container, name and size of each object: the same for stores that were given the
+    same.
+    """
     whole = hashlib.sha256()
     for one in sorted(numbers):
-        whole.update(f"{one % containers}/{object_name(one // containers)} {size_of(one)}\n".encode())
+        whole.update(
+            f"{one % containers}/{object_name(one // containers)} {size_of(one)}\n".encode()
+        )
     return whole.hexdigest()[:16]

@@ -1,4 +1,7 @@
-"""Clients of SDK users: boto3 for S3, python-swiftclient for Swift. Retries are off: an attempt more would hide an error."""
+"""Clients of SDK users: boto3 for S3, python-swiftclient for Swift.
+
+Retries are off: an attempt more would hide an error.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ LIST_MOST = 1000
 
 
 class Body(io.RawIOBase):
-    """The content of an object as a file, for objects too large to be held in memory by every worker."""
+    """The content of an object as a file, for objects too large to be held in memory by every
+    worker.
+    """
 
     def __init__(self, seed: int, size: int) -> None:
         super().__init__()
@@ -41,7 +46,9 @@ class Body(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Fill a buffer from where it stands."""
-        data = content(self._seed, self._size, self._at, min(len(buffer), max(0, self._size - self._at)))
+        data = content(
+            self._seed, self._size, self._at, min(len(buffer), max(0, self._size - self._at))
+        )
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
@@ -56,7 +63,8 @@ class Client(Protocol):
     def write(self, bucket: str, name: str, body: bytes | Body, size: int) -> str:
         """Write an object; returns the ETag that the answer names, which both APIs promise.
 
-        Empty: the head of the answer broke off. Python's HTTP takes what came of it for all of it, and SDKs go by the status.
+        Empty: the head of the answer broke off. Python's HTTP takes what came of it for all of it,
+        and SDKs go by the status.
         """
 
     def delete(self, bucket: str, name: str) -> None:
@@ -69,7 +77,9 @@ class Client(Protocol):
         """Size of an object, in bytes."""
 
     def classify(self, error: Exception) -> str | None:
-        """The class of an error of this SDK that answers are known by (`http-503`); None for one of the way there."""
+        """The class of an error of this SDK that answers are known by (`http-503`); None for one of
+        the way there.
+        """
 
 
 class S3Client:
@@ -96,7 +106,8 @@ class S3Client:
                 read_timeout=setup.request_timeout_s,
                 max_pool_connections=connections,
                 s3={"addressing_style": target.addressing},
-                # The checksums that newer SDKs add by themselves are unknown to the older gateways weighed here.
+                # The checksums that newer SDKs add by themselves are unknown to the older gateways
+                # weighed here.
                 request_checksum_calculation="when_required",
                 response_checksum_validation="when_required",
                 # A proxy of the environment would be weighed along.
@@ -114,7 +125,11 @@ class S3Client:
 
     def write(self, bucket: str, name: str, body: bytes | Body, size: int) -> str:
         """See Client."""
-        return str(self._client.put_object(Bucket=bucket, Key=name, Body=body, ContentLength=size).get("ETag", ""))
+        return str(
+            self._client.put_object(Bucket=bucket, Key=name, Body=body, ContentLength=size).get(
+                "ETag", ""
+            )
+        )
 
     def delete(self, bucket: str, name: str) -> None:
         """See Client."""
@@ -122,7 +137,9 @@ class S3Client:
 
     def list(self, bucket: str) -> int:
         """See Client."""
-        return len(self._client.list_objects_v2(Bucket=bucket, MaxKeys=LIST_MOST).get("Contents", ()))
+        return len(
+            self._client.list_objects_v2(Bucket=bucket, MaxKeys=LIST_MOST).get("Contents", ())
+        )
 
     def head(self, bucket: str, name: str) -> int:
         """See Client."""
@@ -138,7 +155,10 @@ class S3Client:
 
 
 class SwiftClient:
-    """python-swiftclient. A connection of its own for each worker: it has one request outstanding."""
+    """python-swiftclient.
+
+    A connection of its own for each worker: it has one request outstanding.
+    """
 
     def __init__(self, setup: Setup, account: Account) -> None:
         from swiftclient.client import Connection  # noqa: PLC0415 - only who uses it pays for it
@@ -155,7 +175,8 @@ class SwiftClient:
         )
 
     def _ready(self) -> Any:
-        # It forgets where its storage is after a 401, and could not get it again without the credentials.
+        # It forgets where its storage is after a 401, and could not get it again without the
+        # credentials.
         self._connection.url, self._connection.token = self._account.url, self._account.token
         return self._connection
 

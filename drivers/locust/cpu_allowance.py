@@ -1,4 +1,6 @@
-"""How many CPUs this process may use: the tightest CPU quota of its cgroups (v1 or v2), else its CPU affinity."""
+"""How many CPUs this process may use: the tightest CPU quota of its cgroups (v1 or v2), else its
+CPU affinity.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ class CpuAllowance:
 
 
 def allowance(proc: Path = Path("/proc/self")) -> CpuAllowance:
-    """What this process may use. `proc` is its folder in a proc file system (another one in tests)."""
+    """What this process may use.
+
+    `proc` is its folder in a proc file system (another one in tests).
+    """
     affinity = float(len(os.sched_getaffinity(0)))
     try:
         folders = list(_folders((proc / "cgroup").read_text(), (proc / "mountinfo").read_text()))
@@ -25,12 +30,17 @@ def allowance(proc: Path = Path("/proc/self")) -> CpuAllowance:
     except (OSError, ValueError) as error:
         return CpuAllowance(affinity, f"the driver's CPU quota could not be read: {error}")
     if not folders:
-        return CpuAllowance(affinity, "the driver's CPU quota is not known: no cgroup file system is mounted where it runs")
+        return CpuAllowance(
+            affinity,
+            "the driver's CPU quota is not known: no cgroup file system is mounted where it runs",
+        )
     return CpuAllowance(min([affinity, *quotas]))
 
 
 def _folders(cgroup: str, mountinfo: str) -> Iterator[Path]:
-    """The folders of this process's CPU cgroup and of all those above it, as far as they can be seen from here."""
+    """The folders of this process's CPU cgroup and of all those above it, as far as they can be
+    seen from here.
+    """
     for line in cgroup.splitlines():
         number, controllers, path = line.split(":", 2)
         unified = number == "0" and not controllers
@@ -39,11 +49,18 @@ def _folders(cgroup: str, mountinfo: str) -> Iterator[Path]:
         for mount in mountinfo.splitlines():
             before, _, after = mount.partition(" - ")
             kind, _, options = after.split(" ", 2)
-            if kind != ("cgroup2" if unified else "cgroup") or (not unified and "cpu" not in options.split(" ")[-1].split(",")):
+            if kind != ("cgroup2" if unified else "cgroup") or (
+                not unified and "cpu" not in options.split(" ")[-1].split(",")
+            ):
                 continue
             root, point = before.split(" ")[3:5]
-            # In a container the mount shows a part of the tree only, whose root there is `root` of the whole.
-            inside = Path(path).relative_to(root) if Path(path).is_relative_to(root) else Path(path.lstrip("/"))
+            # In a container the mount shows a part of the tree only, whose root there is `root` of
+            # the whole.
+            inside = (
+                Path(path).relative_to(root)
+                if Path(path).is_relative_to(root)
+                else Path(path.lstrip("/"))
+            )
             folder = Path(point) / inside
             while folder.is_relative_to(point):
                 if folder.is_dir():

@@ -18,11 +18,14 @@ END_S: Final = 3.0
 class FarStations(ClientPrograms):
     """The stations of one driver on hosts that are not its own.
 
-    `hosts` are all clients by the names that `setup` has, the driver's own first, `module` is Locust's driver with its arguments.
-    What a station says to people is kept beside `log`, the driver's.
+    `hosts` are all clients by the names that `setup` has, the driver's own first, `module` is
+    Locust's driver with its arguments. What a station says to people is kept beside `log`, the
+    driver's.
     """
 
-    def __init__(self, hosts: Sequence[Host], module: Sequence[str], setup: Setup, log: Path) -> None:
+    def __init__(
+        self, hosts: Sequence[Host], module: Sequence[str], setup: Setup, log: Path
+    ) -> None:
         super().__init__(END_S)
         self._hosts = tuple(hosts)
         self._module = tuple(module)
@@ -36,6 +39,10 @@ class FarStations(ClientPrograms):
         each = self._setup.processes
         for number in range(each, self._setup.stations):
             host = self._hosts[number // each]
-            command = host.module(*self._module, STATION, str(self._setup.listen), str(listening.port), str(number))
-            log = self._log.with_name(f"{self._log.stem}-{host.name}-{number % each + 1}{self._log.suffix}")
+            command = host.module(
+                *self._module, STATION, str(self._setup.listen), str(listening.port), str(number)
+            )
+            log = self._log.with_name(
+                f"{self._log.stem}-{host.name}-{number % each + 1}{self._log.suffix}"
+            )
             self.add(host, f"station {number + 1} of {self._setup.stations}", command, log, line)

@@ -1,6 +1,8 @@
-"""Locust's own statistics, fed in bulk from a window, so that its tables and CSV files say what the measurement says.
+"""Locust's own statistics, fed in bulk from a window, so that its tables and CSV files say what the
+measurement says.
 
-Locust keeps whole milliseconds (and two digits above 100 ms): its percentiles are for the eye, the measurement's are exact.
+Locust keeps whole milliseconds (and two digits above 100 ms): its percentiles are for the eye, the
+measurement's are exact.
 """
 
 from __future__ import annotations
@@ -8,14 +10,22 @@ from __future__ import annotations
 import time
 
 from hdrh.histogram import HdrHistogram
-from locust.stats import RequestStats, StatsEntry, StatsError, bucket_response_time, get_stats_summary
+from locust.stats import (
+    RequestStats,
+    StatsEntry,
+    StatsError,
+    bucket_response_time,
+    get_stats_summary,
+)
 
 from weighbridge.drivers.locust.worker_group import Window
 from weighbridge.results.record.measurement import Tally
 
 
 def feed(stats: RequestStats, workload: str, window: Window) -> None:
-    """Put a whole window into Locust's statistics, as entry `workload` of each operation and into the total."""
+    """Put a whole window into Locust's statistics, as entry `workload` of each operation and into
+    the total.
+    """
     stats.clear_all()
     began_s = time.time() - window.window_s
     for tally in window.tallies:
@@ -46,11 +56,20 @@ def _add(entry: StatsEntry, tally: Tally) -> None:
     entry.num_none_requests += failed
     entry.num_failures += failed
     entry.total_content_length += tally.bytes
-    if tally.latency is None or tally.min_us is None or tally.max_us is None or tally.sum_us is None:
+    if (
+        tally.latency is None
+        or tally.min_us is None
+        or tally.max_us is None
+        or tally.sum_us is None
+    ):
         return
     entry.total_response_time += tally.sum_us / 1000  # type: ignore[assignment] # a float in all but Locust's annotation
     least_ms, most_ms = tally.min_us / 1000, tally.max_us / 1000
-    entry.min_response_time = least_ms if entry.min_response_time is None else min(entry.min_response_time, least_ms)  # type: ignore[assignment]
+    entry.min_response_time = (
+        least_ms if entry.min_response_time is None else min(entry.min_response_time, least_ms)
+    )  # type: ignore[assignment]
     entry.max_response_time = max(entry.max_response_time, most_ms)  # type: ignore[assignment]
     for bucket in HdrHistogram.decode(tally.latency).get_recorded_iterator():
-        entry.response_times[bucket_response_time(bucket.value_iterated_to / 1000)] += bucket.count_at_value_iterated_to
+        entry.response_times[bucket_response_time(bucket.value_iterated_to / 1000)] += (
+            bucket.count_at_value_iterated_to
+        )

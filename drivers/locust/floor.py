@@ -1,4 +1,7 @@
-"""The floor: all stations of this driver. One in this process, or a Locust master here and stations in worker processes."""
+"""The floor: all stations of this driver.
+
+One in this process, or a Locust master here and stations in worker processes.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,16 @@ from zmq.error import ZMQError
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
 from weighbridge.drivers.locust.sealed import seal_master
-from weighbridge.drivers.locust.station import BEGIN, HERE, Answer, Begin, Nothing, Question, Station, Told
+from weighbridge.drivers.locust.station import (
+    BEGIN,
+    HERE,
+    Answer,
+    Begin,
+    Nothing,
+    Question,
+    Station,
+    Told,
+)
 from weighbridge.drivers.order import Joining, Listening, Progress, Setup
 from weighbridge.drivers.process import how_it_ended
 
@@ -32,26 +44,38 @@ ASK = "weighbridge-ask"
 ANSWER = "weighbridge-answer"
 ARRIVED = "weighbridge-here"
 START_S = 60.0
-"""How long stations may take to start, and users to be stopped: on a share of a CPU it is seconds."""
+"""How long stations may take to start, and users to be stopped: on a share of a CPU it is seconds.
+"""
 USERS_S = 50.0
-"""How long users may take to be started; the conductor waits a minute for a driver that says nothing."""
+"""How long users may take to be started; the conductor waits a minute for a driver that says
+nothing.
+"""
 ANSWER_S = 10.0
-"""A station that is asked how it is and does not answer for so long is given up: it is stuck, or its host is gone."""
+"""A station that is asked how it is and does not answer for so long is given up: it is stuck, or
+its host is gone.
+"""
 SAY_S = 0.5
 
 Say = Callable[[Listening | Progress], None]
 
 
 class Floor(ABC):
-    """Where a step's users are: asks all stations at once, and has Locust start and stop the users."""
+    """Where a step's users are: asks all stations at once, and has Locust start and stop the
+    users.
+    """
 
     environment: Environment
     clients: tuple[str, ...]
-    """The client that each station is on, in the order of their answers; an empty name where that was not told."""
+    """The client that each station is on, in the order of their answers; an empty name where that
+    was not told.
+    """
 
     @abstractmethod
     def begin(self, order: Begin) -> None:
-        """Give every station its share of a step's workers. Raises DriverError, as all of these do."""
+        """Give every station its share of a step's workers.
+
+        Raises DriverError, as all of these do.
+        """
 
     @abstractmethod
     def ask(self, question: Question[Told, Answer], told: Told, timeout_s: float) -> list[Answer]:
@@ -116,9 +140,11 @@ class OneStation(Floor):
 
 
 class ManyStations(Floor):
-    """Stations in processes of their own, joined to this one by Locust's messages: over loopback, or the deployment's network.
+    """Stations in processes of their own, joined to this one by Locust's messages: over loopback,
+    or the deployment's network.
 
-    Those of this host are started here. That stations of other clients are waited for is said by `say`, as is the waiting.
+    Those of this host are started here. That stations of other clients are waited for is said by
+    `say`, as is the waiting.
     """
 
     def __init__(self, setup: Setup, allowance: CpuAllowance, say: Say) -> None:
@@ -138,7 +164,9 @@ class ManyStations(Floor):
             key = seal_master()
             self._runner = self.environment.create_master_runner(address, 0)
         except ZMQError as error:
-            raise DriverError(f"Locust's master cannot listen on {address}: {error.strerror}") from error
+            raise DriverError(
+                f"Locust's master cannot listen on {address}: {error.strerror}"
+            ) from error
         self._runner.register_message(ANSWER, self._answered)
         self._runner.register_message(ARRIVED, self._arrived)
         try:
@@ -170,7 +198,12 @@ class ManyStations(Floor):
         """See Floor."""
         _wait(self._all_ready, START_S, "all stations to be ready", self._check)
         self._runner.start(count, spawn_rate=count)
-        _wait(lambda: self._runner.user_count == count, USERS_S, f"{count} users to be started", self._check)
+        _wait(
+            lambda: self._runner.user_count == count,
+            USERS_S,
+            f"{count} users to be started",
+            self._check,
+        )
 
     def stop_users(self) -> None:
         """See Floor."""
@@ -183,7 +216,9 @@ class ManyStations(Floor):
         return time.process_time()
 
     def close(self) -> None:
-        """See Floor. Closing a station's stdin tells it to end; one that does not is killed by its pid."""
+        """See Floor. Closing a station's stdin tells it to end; one that does not is killed by its
+        pid.
+        """
         for process in self._processes:
             if process.stdin is not None:
                 with contextlib.suppress(OSError):
@@ -215,7 +250,11 @@ class ManyStations(Floor):
                 say(Progress(phase="prepare", done=len(self._nodes), total=self._setup.stations))
 
         def late() -> str:
-            missing = [self.called(number) for number in range(self._setup.stations) if number not in self._nodes]
+            missing = [
+                self.called(number)
+                for number in range(self._setup.stations)
+                if number not in self._nodes
+            ]
             return ", ".join(missing) or "others are there, which nobody started"
 
         _wait(self._all_ready, START_S, f"{self._setup.stations} stations to be ready", look, late)
@@ -232,8 +271,13 @@ class ManyStations(Floor):
             if code is not None:
                 raise DriverError(f"{self.called(number)} {how_it_ended(code)}")
 
-    def _ask_each(self, question: Question[Told, Answer], told: dict[int, Told], timeout_s: float) -> list[Answer]:
-        """Ask stations; their answers in the order of their numbers. One that does not answer is given up."""
+    def _ask_each(
+        self, question: Question[Told, Answer], told: dict[int, Told], timeout_s: float
+    ) -> list[Answer]:
+        """Ask stations; their answers in the order of their numbers.
+
+        One that does not answer is given up.
+        """
         waiting: dict[int, tuple[int, gevent.event.AsyncResult]] = {}
         for number, one in sorted(told.items(), key=itemgetter(0)):
             self._asked += 1
@@ -244,7 +288,9 @@ class ManyStations(Floor):
             self._runner.send_message(ASK, words, client_id=self._nodes[number])
 
         def late() -> str:
-            return ", ".join(self.called(number) for number, (_, answer) in waiting.items() if not answer.ready())
+            return ", ".join(
+                self.called(number) for number, (_, answer) in waiting.items() if not answer.ready()
+            )
 
         try:
             _wait(
@@ -254,9 +300,12 @@ class ManyStations(Floor):
                 self._check,
                 late,
             )
-            return [question.answer.model_validate_json(answer.get()) for _, answer in waiting.values()]
+            return [
+                question.answer.model_validate_json(answer.get()) for _, answer in waiting.values()
+            ]
         except _InVain as error:
-            # Nothing more is waited for from now on: users and crews of the others end with this process.
+            # Nothing more is waited for from now on: users and crews of the others end with this
+            # process.
             self._lost = error.message
             raise
         finally:
@@ -282,9 +331,9 @@ class ManyStations(Floor):
 def dealing_order(nodes: Iterable[str]) -> list[str]:
     """Names of Locust's workers in the order in which it deals users out to them.
 
-    One of each host (what stands before the first underline of a name), then the second of each, and so on, each time by name: so
-    `locust.dispatch` sorts them, as of 2.16. Users are dealt out in turn, so that no two stations, and no two clients, differ by
-    more than one user a station.
+    One of each host (what stands before the first underline of a name), then the second of each,
+    and so on, each time by name: so `locust.dispatch` sorts them, as of 2.16. Users are dealt out
+    in turn, so that no two stations, and no two clients, differ by more than one user a station.
     """
     places: Counter[str] = Counter()
     placed: list[tuple[int, str]] = []
@@ -328,7 +377,9 @@ def _spawn(setup: Setup, listening: Listening, number: int) -> subprocess.Popen[
         raise DriverError("a station has no stdin")
     # Through the pipe: it holds keys, which are for no command line and no socket.
     with contextlib.suppress(BrokenPipeError):
-        process.stdin.write(Joining(setup=setup, key=listening.key).model_dump_json().encode() + b"\n")
+        process.stdin.write(
+            Joining(setup=setup, key=listening.key).model_dump_json().encode() + b"\n"
+        )
         process.stdin.flush()
     return process
 
@@ -344,16 +395,20 @@ def _wait(
     check: Callable[[], None] = lambda: None,
     late: Callable[[], str] = lambda: "",
 ) -> None:
-    """Wait for a condition. Raises DriverError, with `late` in it, after `timeout_s`, and what `check` raises.
+    """Wait for a condition. Raises DriverError, with `late` in it, after `timeout_s`, and what
+    `check` raises.
 
-    Of a time in which this process did not run itself no more than a second counts: others may have answered in it.
+    Of a time in which this process did not run itself no more than a second counts: others may have
+    answered in it.
     """
     passed_s, at_s = 0.0, time.monotonic()
     while not met():
         check()
         if passed_s > timeout_s:
             whose = late()
-            raise _InVain(f"waited {timeout_s:g} s in vain for {what}{f' from {whose}' if whose else ''}")
+            raise _InVain(
+                f"waited {timeout_s:g} s in vain for {what}{f' from {whose}' if whose else ''}"
+            )
         gevent.sleep(0.005)
         now_s = time.monotonic()
         passed_s, at_s = passed_s + min(now_s - at_s, 1.0), now_s

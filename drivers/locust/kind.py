@@ -23,7 +23,11 @@ class LocustModule(Record):
 class LocustKind(DriverKind):
     """Locust conducts the users; native workers or the SDKs make the requests."""
 
-    traits = DriverTraits(name="locust", label="Locust", tools={"locust-engine": "the engine", "locust-sdk": "the SDK driver"})
+    traits = DriverTraits(
+        name="locust",
+        label="Locust",
+        tools={"locust-engine": "the engine", "locust-sdk": "the SDK driver"},
+    )
     apis = ("swift", "s3")
     layers = ("gateway", "object-server")
     mark = ""
@@ -50,7 +54,10 @@ class LocustKind(DriverKind):
             listen=site.clients[0].address if names else None,
         )
         # The driver is ended first: it misses none of its stations then.
-        with FarStations(site.clients, module, setup, site.log) as far, site.process(*module, look=far.check) as driver:
+        with (
+            FarStations(site.clients, module, setup, site.log) as far,
+            site.process(*module, look=far.check) as driver,
+        ):
             versions = driver.setup(setup, far.start).versions
             yield Opened(driver, {**versions, **(_spread(setup) if names else {})})
             driver.quit()
@@ -59,7 +66,9 @@ class LocustKind(DriverKind):
 def _spread(setup: Setup) -> dict[str, str]:
     """That several clients made the load, as a fact of the driver."""
     each = "a station" if setup.processes == 1 else f"{setup.processes} stations"
-    return {"load made by": f"{len(setup.clients)} clients, {each} on each: {', '.join(setup.clients)}"}
+    return {
+        "load made by": f"{len(setup.clients)} clients, {each} on each: {', '.join(setup.clients)}"
+    }
 
 
 KIND: Final = LocustKind()

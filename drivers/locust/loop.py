@@ -1,4 +1,6 @@
-"""The loop of the driver: orders in, events out, one after the other, and an end that leaves nothing behind."""
+"""The loop of the driver: orders in, events out, one after the other, and an end that leaves
+nothing behind.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,10 @@ class LoopEnd:
 
 
 def read_lines(descriptor: int, inbox: gevent.queue.Queue, ending: LoopEnd) -> None:
-    """Put each line of a descriptor into the inbox; its end is asked to be the end. Reads in a native thread: the hub goes on."""
+    """Put each line of a descriptor into the inbox; its end is asked to be the end.
+
+    Reads in a native thread: the hub goes on.
+    """
     rest = b""
     while True:
         data = gevent.os.tp_read(descriptor, 65536)
@@ -92,7 +97,9 @@ class LocustLoop:
 
     def run(self) -> int:
         """Answer orders until Quit (0) or until one cannot be done (3). Returns the exit status."""
-        return answer_orders(iter(self._inbox.get, None), ORDER, self._answer, self._say, self._secrets)
+        return answer_orders(
+            iter(self._inbox.get, None), ORDER, self._answer, self._say, self._secrets
+        )
 
     def _secrets(self) -> tuple[str, ...]:
         """What no text of a library may tell anybody."""
@@ -122,11 +129,20 @@ class LocustLoop:
         self._setup = order
         self._stock = PreparedObjects(order, self._allowance)
         self._stock.reach()
-        self._floor = OneStation(order, self._allowance) if order.stations == 1 else ManyStations(order, self._allowance, self._say)
+        self._floor = (
+            OneStation(order, self._allowance)
+            if order.stations == 1
+            else ManyStations(order, self._allowance, self._say)
+        )
         names = ["locust", "gevent"]
         if order.users == "sdk":
             names += ["boto3", "botocore"] if order.target.api == "s3" else ["python-swiftclient"]
-        return Ready(versions={"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in names}})
+        return Ready(
+            versions={
+                "python": platform.python_version(),
+                **{name: importlib.metadata.version(name) for name in names},
+            }
+        )
 
     def _prepare(self, stock: PreparedObjects, order: Prepare) -> Prepared:
         prepared = stock.prepare(order, self._say)
@@ -141,13 +157,27 @@ class LocustLoop:
             if earlier is None or earlier.workload != workload:
                 raise DriverError(f"workload {workload.name!r} was not prepared")
             stock.prepare(earlier, self._say)
-            notes = ("objects that an earlier step deleted were written again right before this one",)
+            notes = (
+                "objects that an earlier step deleted were written again right before this one",
+            )
         if "delete" in workload.operations:
             stock.used_up(workload)
         measurement, window = StepRun(setup, floor, self._allowance, order, self._say).run()
-        feed(floor.environment.stats, workload.name, window.model_copy(update={"tallies": measurement.tallies}))
-        log.info("%s, %d workers, %.3f s:\n%s", workload.name, order.workers, window.window_s, summary(floor.environment.stats))
-        return Measured(measurement=measurement.model_copy(update={"notes": (*measurement.notes, *notes)}))
+        feed(
+            floor.environment.stats,
+            workload.name,
+            window.model_copy(update={"tallies": measurement.tallies}),
+        )
+        log.info(
+            "%s, %d workers, %.3f s:\n%s",
+            workload.name,
+            order.workers,
+            window.window_s,
+            summary(floor.environment.stats),
+        )
+        return Measured(
+            measurement=measurement.model_copy(update={"notes": (*measurement.notes, *notes)})
+        )
 
     def _clean(self, floor: Floor, stock: PreparedObjects, order: Cleanup) -> Cleaned:
         deleting = gevent.spawn(self._deleted, floor, DELETE_WRITTEN)
@@ -155,13 +185,21 @@ class LocustLoop:
             while not deleting.ready():
                 deleting.join(SAY_S)
                 so_far = self._deleted(floor, DELETED)
-                self._say(Progress(phase="cleanup", done=so_far.deleted, total=so_far.deleted, errors=so_far.failed))
+                self._say(
+                    Progress(
+                        phase="cleanup",
+                        done=so_far.deleted,
+                        total=so_far.deleted,
+                        errors=so_far.failed,
+                    )
+                )
             written: Deleted = deleting.get()
         finally:
             deleting.kill()
         deleted, failed = written.deleted, written.failed
         if order.what == "all":
-            # What could not be deleted by those who wrote it is found in the buckets, which must be empty to go.
+            # What could not be deleted by those who wrote it is found in the buckets, which must be
+            # empty to go.
             more, left = stock.delete_all(order.workload, self._parallel(order), self._say)
             failed = failed + left if stock.lists_nothing else left
         elif failed and not stock.lists_nothing:
@@ -173,7 +211,9 @@ class LocustLoop:
     @staticmethod
     def _deleted(floor: Floor, question: Question[Nothing, Deleted]) -> Deleted:
         answers = floor.ask(question, Nothing(), DELETE_S)
-        return Deleted(deleted=sum(one.deleted for one in answers), failed=sum(one.failed for one in answers))
+        return Deleted(
+            deleted=sum(one.deleted for one in answers), failed=sum(one.failed for one in answers)
+        )
 
     def _parallel(self, order: Cleanup) -> int:
         earlier = self._prepared.get(order.workload.name)

@@ -1,4 +1,6 @@
-"""Windows of several crews as one: counts are added, true minima and maxima kept, percentiles never averaged."""
+"""Windows of several crews as one: counts are added, true minima and maxima kept, percentiles never
+averaged.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,11 @@ from weighbridge.suites import Operation
 
 
 def merged(windows: Sequence[Window]) -> Window:
-    """One window of all: `window_s` is their mean (they are opened and closed together), CPU seconds are added.
+    """One window of all: `window_s` is their mean (they are opened and closed together), CPU
+    seconds are added.
 
-    Whose CPU they may use is left out: it is another one on each host. Raises ValueError when there is none.
+    Whose CPU they may use is left out: it is another one on each host. Raises ValueError when there
+    is none.
     """
     if not windows:
         raise ValueError("no windows to merge")
@@ -32,7 +36,9 @@ def merged(windows: Sequence[Window]) -> Window:
         seconds=tuple(_second(same) for _, same in sorted(moments.items())),
         window_s=sum(window.window_s for window in windows) / len(windows),
         begun=_sum(window.begun for window in windows),
-        behind_us=max((window.behind_us for window in windows if window.behind_us is not None), default=None),
+        behind_us=max(
+            (window.behind_us for window in windows if window.behind_us is not None), default=None
+        ),
         cpu_s=sum(window.cpu_s for window in windows),
     )
 
@@ -71,7 +77,10 @@ def _tally(same: Sequence[Tally]) -> Tally:
         max_us=max((tally.max_us for tally in same if tally.max_us is not None), default=None),
         sum_us=_sum(tally.sum_us for tally in same),
         in_flight=_added(tally.in_flight for tally in same),
-        in_flight_max_us=max((tally.in_flight_max_us for tally in same if tally.in_flight_max_us is not None), default=None),
+        in_flight_max_us=max(
+            (tally.in_flight_max_us for tally in same if tally.in_flight_max_us is not None),
+            default=None,
+        ),
         outstanding_us=_sum(tally.outstanding_us for tally in same),
         failed_us=_sum(tally.failed_us for tally in same),
         before_us=_sum(tally.before_us for tally in same),

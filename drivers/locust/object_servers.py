@@ -1,4 +1,6 @@
-"""Swift's object servers in place of an account at a gateway: no tokens, no containers, nothing that could be listed."""
+"""Swift's object servers in place of an account at a gateway: no tokens, no containers, nothing
+that could be listed.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,10 @@ from weighbridge.drivers.order import Ring, Setup
 
 
 class ObjectServers(Account):
-    """The object servers that a ring names. Containers are part of an object's path and nothing else: none is made or told."""
+    """The object servers that a ring names.
+
+    Containers are part of an object's path and nothing else: none is made or told.
+    """
 
     def __init__(self, setup: Setup, ring: Ring) -> None:
         super().__init__(setup.target, setup.request_timeout_s)
@@ -39,4 +44,8 @@ class ObjectServers(Account):
 
 def account_at(setup: Setup) -> Account:
     """The account that the load goes to."""
-    return Account(setup.target, setup.request_timeout_s) if setup.ring is None else ObjectServers(setup, setup.ring)
+    return (
+        Account(setup.target, setup.request_timeout_s)
+        if setup.ring is None
+        else ObjectServers(setup, setup.ring)
+    )

@@ -1,4 +1,6 @@
-"""The stock: the buckets and objects of a workload, made before its steps and taken away after them."""
+"""The stock: the buckets and objects of a workload, made before its steps and taken away after
+them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ SAY_S = 0.4
 
 
 class PreparedObjects:
-    """Knows which workloads' objects stand at the target. Written by the native engine, whoever makes the load."""
+    """Knows which workloads' objects stand at the target.
+
+    Written by the native engine, whoever makes the load.
+    """
 
     def __init__(self, setup: Setup, allowance: CpuAllowance) -> None:
         self._setup = setup
@@ -39,7 +44,9 @@ class PreparedObjects:
 
     @property
     def lists_nothing(self) -> bool:
-        """Whether nobody can tell what is there: object servers have no listings, what they were given must be remembered."""
+        """Whether nobody can tell what is there: object servers have no listings, what they were
+        given must be remembered.
+        """
         return self._setup.api == "object-server"
 
     def stands(self, workload: Workload) -> bool:
@@ -51,7 +58,10 @@ class PreparedObjects:
         self._standing.pop(workload.name, None)
 
     def prepare(self, order: Prepare, say: Say) -> Prepared:
-        """Make the buckets and, where the workload needs them, write its objects. Raises DriverError unless all are there."""
+        """Make the buckets and, where the workload needs them, write its objects.
+
+        Raises DriverError unless all are there.
+        """
         workload = order.workload
         began_s = time.monotonic()
         count = workload.objects.count if workload.needs_objects else 0
@@ -78,15 +88,30 @@ class PreparedObjects:
         """Write objects of a workload by their numbers. Raises DriverError unless all are there."""
         if numbers:
             first, stride = numbers.start, numbers.step
-            self._all("written", workload, len(numbers), lambda crew: crew.prepare(first, len(numbers), parallel, stride), say)
+            self._all(
+                "written",
+                workload,
+                len(numbers),
+                lambda crew: crew.prepare(first, len(numbers), parallel, stride),
+                say,
+            )
 
     def delete(self, workload: Workload, numbers: Sequence[int], parallel: int, say: Say) -> None:
         """Delete objects of a workload by their numbers. Raises DriverError unless all are gone."""
         if numbers:
-            self._all("deleted", workload, len(numbers), lambda crew: crew.delete_listed(numbers, parallel), say)
+            self._all(
+                "deleted",
+                workload,
+                len(numbers),
+                lambda crew: crew.delete_listed(numbers, parallel),
+                say,
+            )
 
     def delete_all(self, workload: Workload, parallel: int, say: Say) -> tuple[int, int]:
-        """Delete a workload's objects, what else its buckets hold, and the buckets. Returns (deleted, failed) objects."""
+        """Delete a workload's objects, what else its buckets hold, and the buckets.
+
+        Returns (deleted, failed) objects.
+        """
         self._account.authenticate()
         self._standing.pop(workload.name, None)
         deleted = failed = 0
@@ -94,7 +119,9 @@ class PreparedObjects:
             crew = NativeCrew(self._setup, self._account, workload, self._allowance.cpus)
             crew.delete_prepared(parallel)
             pulse = self._follow(
-                crew, WorkerProgress(), lambda now: say(_progress("cleanup", now.done, workload.objects.count, now))
+                crew,
+                WorkerProgress(),
+                lambda now: say(_progress("cleanup", now.done, workload.objects.count, now)),
             )
             deleted = pulse.done // self._copies
             if self.lists_nothing:
@@ -105,7 +132,10 @@ class PreparedObjects:
         return deleted, failed
 
     def _delete_bucket(self, bucket: str, say: Say) -> tuple[int, int]:
-        """Delete a bucket and whatever is in it. Returns (deleted, failed) objects; a bucket that stays counts as failed."""
+        """Delete a bucket and whatever is in it.
+
+        Returns (deleted, failed) objects; a bucket that stays counts as failed.
+        """
         deleted = failed = 0
         # Swift tells its containers of deletes a little later: one can seem to hold what is gone.
         for pause_s in (0.0, 0.0, 0.5, 1.0, 2.0, 4.0):
@@ -118,9 +148,15 @@ class PreparedObjects:
         return deleted, failed + 1
 
     def delete_strays(self, workload: Workload, say: Say) -> tuple[int, int]:
-        """Delete what a workload's buckets hold beside its prepared objects. Returns (deleted, failed) objects."""
+        """Delete what a workload's buckets hold beside its prepared objects.
+
+        Returns (deleted, failed) objects.
+        """
         self._account.authenticate()
-        keep = frozenset(object_name(index) for index in range(workload.objects.per_container if workload.needs_objects else 0))
+        keep = frozenset(
+            object_name(index)
+            for index in range(workload.objects.per_container if workload.needs_objects else 0)
+        )
         deleted = failed = 0
         for bucket in self._buckets(workload):
             more = self._delete_left(bucket, keep, say)
@@ -142,11 +178,17 @@ class PreparedObjects:
         return deleted, failed
 
     def _buckets(self, workload: Workload) -> list[str]:
-        return [f"{self._setup.bucket_prefix}-{workload.name}-{index}" for index in range(workload.objects.containers)]
+        return [
+            f"{self._setup.bucket_prefix}-{workload.name}-{index}"
+            for index in range(workload.objects.containers)
+        ]
 
     def _bytes(self, workload: Workload, count: int) -> int:
         text, per_container = workload.model_dump_json(), workload.objects.per_container
-        return sum(object_size(text, self._setup.seed, *divmod(number, per_container)) for number in range(count))
+        return sum(
+            object_size(text, self._setup.seed, *divmod(number, per_container))
+            for number in range(count)
+        )
 
     @staticmethod
     def _try(what: Callable[[], None]) -> None:
@@ -161,24 +203,41 @@ class PreparedObjects:
             else:
                 return
 
-    def _all(self, what: str, workload: Workload, count: int, start: Callable[[NativeCrew], None], say: Say) -> None:
-        """Have a crew do something to `count` objects. The engine tries each a bounded number of times, with growing pauses."""
+    def _all(
+        self,
+        what: str,
+        workload: Workload,
+        count: int,
+        start: Callable[[NativeCrew], None],
+        say: Say,
+    ) -> None:
+        """Have a crew do something to `count` objects.
+
+        The engine tries each a bounded number of times, with growing pauses.
+        """
         phase = "prepare" if what == "written" else "cleanup"
         crew = NativeCrew(self._setup, self._account, workload, self._allowance.cpus)
         try:
             start(crew)
-            pulse = self._follow(crew, WorkerProgress(), lambda now: say(_progress(phase, now.done // self._copies, count, now)))
+            pulse = self._follow(
+                crew,
+                WorkerProgress(),
+                lambda now: say(_progress(phase, now.done // self._copies, count, now)),
+            )
         finally:
             crew.stop(0.0)
         done = pulse.done // self._copies
         if done < count:
             classes = ", ".join(f"{name} x {times}" for name, times in sorted(pulse.errors.items()))
             raise DriverError(
-                f"only {done} of {count} objects of {workload.name} could be {what}; errors: {classes or 'none seen'}; "
+                f"only {done} of {count} objects of {workload.name} could be {what}; errors: "
+                f"{classes or 'none seen'}; "
                 f"last error: {pulse.last_error}"
             )
 
-    def _follow(self, crew: NativeCrew, before: WorkerProgress, tell: Callable[[WorkerProgress], None]) -> WorkerProgress:
+    def _follow(
+        self, crew: NativeCrew, before: WorkerProgress, tell: Callable[[WorkerProgress], None]
+    ) -> WorkerProgress:
         """Wait for the crew to be idle again; what no longer moves at all has a deadline."""
         moved_s = said_s = time.monotonic()
         last = before
@@ -187,7 +246,10 @@ class PreparedObjects:
             if (now.done, now.failed) != (last.done, last.failed):
                 last, moved_s = now, at_s
             if at_s - moved_s > 2 * self._setup.request_timeout_s + 10:
-                raise DriverError(f"nothing has been finished for {at_s - moved_s:.0f} s; last error: {now.last_error}")
+                raise DriverError(
+                    f"nothing has been finished for {at_s - moved_s:.0f} s; last error: "
+                    f"{now.last_error}"
+                )
             if at_s - said_s > SAY_S:
                 said_s = at_s
                 tell(now)
@@ -197,4 +259,6 @@ class PreparedObjects:
 
 
 def _progress(phase: str, done: int, total: int, pulse: WorkerProgress) -> Progress:
-    return Progress.model_validate({"phase": phase, "done": done, "total": max(done, total), "errors": pulse.failed})
+    return Progress.model_validate(
+        {"phase": phase, "done": done, "total": max(done, total), "errors": pulse.failed}
+    )

@@ -1,4 +1,6 @@
-"""What the SDK users record: per operation an HDR histogram, exact min, max and sum, errors by class, and per-second series."""
+"""What the SDK users record: per operation an HDR histogram, exact min, max and sum, errors by
+class, and per-second series.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ DIGITS = 3
 
 
 def new_histogram() -> HdrHistogram:
-    """An empty histogram of the bounds that every measurement has: 1 us to 1 h, 3 significant digits."""
+    """An empty histogram of the bounds that every measurement has: 1 us to 1 h, 3 significant
+    digits.
+    """
     return HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
 
 
@@ -55,12 +59,22 @@ class _Record:
 
 
 class Recorder:
-    """Counts the requests of one window. Latencies are whole microseconds; `at_s` is seconds since the window opened."""
+    """Counts the requests of one window.
+
+    Latencies are whole microseconds; `at_s` is seconds since the window opened.
+    """
 
     def __init__(self) -> None:
         self._records: dict[Operation, _Record] = {}
 
-    def success(self, operation: Operation, at_s: float, latency_us: int, moved_bytes: int, first_byte_us: int | None) -> None:
+    def success(
+        self,
+        operation: Operation,
+        at_s: float,
+        latency_us: int,
+        moved_bytes: int,
+        first_byte_us: int | None,
+    ) -> None:
         """Count a request that did what it was to do."""
         record = self._records.setdefault(operation, _Record())
         record.count += 1
@@ -69,7 +83,8 @@ class Recorder:
         record.max_us = max(record.max_us, latency_us)
         record.sum_us += latency_us
         record.before_us += _before(at_s, latency_us)
-        # The histogram's range is bounded; what lies outside is counted at its bound, and min and max stay exact beside it.
+        # The histogram's range is bounded; what lies outside is counted at its bound, and min and
+        # max stay exact beside it.
         record.latency.record_value(min(HIGHEST_US, max(LOWEST_US, latency_us)))
         if first_byte_us is not None:
             record.first_byte.record_value(min(HIGHEST_US, max(LOWEST_US, first_byte_us)))
@@ -81,7 +96,10 @@ class Recorder:
         moment.bands[band_of(latency_us)] += 1
 
     def failure(self, operation: Operation, at_s: float, error_class: str, age_us: int) -> None:
-        """Count a request that failed after `age_us`: it has no latency. One that was given up might have ended any time later."""
+        """Count a request that failed after `age_us`: it has no latency.
+
+        One that was given up might have ended any time later.
+        """
         record = self._records.setdefault(operation, _Record())
         record.errors[error_class] = record.errors.get(error_class, 0) + 1
         record.failed_us += age_us
@@ -114,12 +132,16 @@ class Recorder:
                 bytes=record.bytes,
                 errors=dict(record.errors),
                 latency=encoded(record.latency) if record.count else None,
-                first_byte=encoded(record.first_byte) if record.first_byte.get_total_count() else None,
+                first_byte=encoded(record.first_byte)
+                if record.first_byte.get_total_count()
+                else None,
                 min_us=record.min_us if record.count else None,
                 max_us=record.max_us if record.count else None,
                 sum_us=record.sum_us,
                 in_flight=encoded(record.in_flight) if record.in_flight.get_total_count() else None,
-                in_flight_max_us=record.in_flight_max_us if record.in_flight.get_total_count() else None,
+                in_flight_max_us=record.in_flight_max_us
+                if record.in_flight.get_total_count()
+                else None,
                 outstanding_us=record.outstanding_us,
                 failed_us=record.failed_us,
                 before_us=record.before_us,
@@ -128,7 +150,9 @@ class Recorder:
         )
 
     def seconds(self) -> tuple[Second, ...]:
-        """The window second by second; seconds in which nothing of an operation completed are left out."""
+        """The window second by second; seconds in which nothing of an operation completed are left
+        out.
+        """
         return tuple(
             Second(
                 second=second,
@@ -146,7 +170,9 @@ class Recorder:
 
 
 def _before(at_s: float, age_us: int) -> int:
-    """How much of a time that ended `at_s` after the opening of the window lies before it, in microseconds."""
+    """How much of a time that ended `at_s` after the opening of the window lies before it, in
+    microseconds.
+    """
     return max(0, age_us - round(at_s * 1e6))
 
 

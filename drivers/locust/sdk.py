@@ -1,4 +1,5 @@
-"""SDK users: workers that are greenlets and call boto3 or python-swiftclient, as a Python application would.
+"""SDK users: workers that are greenlets and call boto3 or python-swiftclient, as a Python
+application would.
 
 They make the very sequence of requests that the native engine makes.
 """
@@ -21,7 +22,14 @@ import gevent
 from weighbridge.common.credential import redacted
 from weighbridge.drivers.engine._native import Picker, content, object_name, written_name
 from weighbridge.drivers.locust.account import Account
-from weighbridge.drivers.locust.client import CHUNK_BYTES, LIST_MOST, Body, Client, S3Client, SwiftClient
+from weighbridge.drivers.locust.client import (
+    CHUNK_BYTES,
+    LIST_MOST,
+    Body,
+    Client,
+    S3Client,
+    SwiftClient,
+)
 from weighbridge.drivers.locust.recorder import Recorder
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
 from weighbridge.drivers.order import Setup
@@ -33,7 +41,9 @@ WHOLE_BYTES = 8 * 2**20
 
 @dataclass
 class WorkerPace:
-    """How far one worker is with its sequence; at a rate also when its next request is meant to start."""
+    """How far one worker is with its sequence; at a rate also when its next request is meant to
+    start.
+    """
 
     of: int
     repeat: int
@@ -72,7 +82,9 @@ class SdkCrew:
         self._paces: dict[int, WorkerPace] = {}
         objects = workload.objects
         # Prepared objects are there, unless the workload deletes them.
-        deletes = "delete" in workload.operations and not {"read", "head"} & set(workload.operations)
+        deletes = "delete" in workload.operations and not {"read", "head"} & set(
+            workload.operations
+        )
         self._least_listed = 0 if deletes else min(objects.per_container, LIST_MOST)
         self._md5 = functools.lru_cache(maxsize=1)(functools.partial(_md5, setup.seed))
         if "write" in workload.operations and isinstance(objects.size, int):
@@ -108,7 +120,9 @@ class SdkCrew:
             self._take_census(self._recorder, self._closed_s)
 
     def _take_census(self, recorder: Recorder, closed_s: float) -> None:
-        """Record how long what is outstanding, and at a rate what has not been sent, had been waited for."""
+        """Record how long what is outstanding, and at a rate what has not been sent, had been
+        waited for.
+        """
         at_s = closed_s - self._opened_s
         for index, (operation, start_s) in self._in_hand.items():
             if index not in self._leaving:
@@ -121,8 +135,12 @@ class SdkCrew:
                 continue
             self._behind_s = max(self._behind_s, closed_s - pace.due_s)
             picker = Picker(self._workload_json, self._setup.seed, pace.of, pace.repeat, index)
-            for number, operation in enumerate(islice(_operations(picker), pace.drawn, pace.drawn + late)):
-                recorder.waiting(operation, round((closed_s - pace.due_s - number * pace.apart_s) * 1e6))
+            for number, operation in enumerate(
+                islice(_operations(picker), pace.drawn, pace.drawn + late)
+            ):
+                recorder.waiting(
+                    operation, round((closed_s - pace.due_s - number * pace.apart_s) * 1e6)
+                )
 
     def stop(self, timeout_s: float) -> int:
         """See Crew."""
@@ -186,7 +204,9 @@ class SdkCrew:
         picker = Picker(self._workload_json, self._setup.seed, of, repeat, index)
         rate = self._workload.rate_per_s
         pace_s = of / rate if rate else 0.0
-        pace = self._paces[index] = WorkerPace(of, repeat, time.perf_counter() + pace_s * index / of, pace_s)
+        pace = self._paces[index] = WorkerPace(
+            of, repeat, time.perf_counter() + pace_s * index / of, pace_s
+        )
         # A stream of its own: looking closely at some changes nothing of the sequence.
         sample = random.Random(f"{self._setup.seed} {self._workload.name} {of} {repeat} {index}")  # noqa: S311 - not for secrets
         while index not in self._leaving:
@@ -205,20 +225,37 @@ class SdkCrew:
                 self._begun += self._open and index not in self._leaving
             pace.drawn += 1
             self._in_hand[index] = (cast("Operation", request[0]), start_s)
-            self._one(client, start_s, (of, repeat, index), request, verify=sample.random() < self._workload.verify)
+            self._one(
+                client,
+                start_s,
+                (of, repeat, index),
+                request,
+                verify=sample.random() < self._workload.verify,
+            )
             self._in_hand.pop(index, None)
             self._started.add(index)
-            # Greenlets give way only when they wait: without this one that is never kept waiting would keep all others waiting.
+            # Greenlets give way only when they wait: without this one that is never kept waiting
+            # would keep all others waiting.
             gevent.sleep(0)
 
     def _one(
-        self, client: Client, start_s: float, whose: tuple[int, int, int], request: tuple[str, int, int, int], *, verify: bool
+        self,
+        client: Client,
+        start_s: float,
+        whose: tuple[int, int, int],
+        request: tuple[str, int, int, int],
+        *,
+        verify: bool,
     ) -> None:
         operation, container, number, size = cast("tuple[Operation, int, int, int]", request)
         bucket = f"{self._setup.bucket_prefix}-{self._workload.name}-{container}"
         # A delete of what the worker itself wrote has its number as -1 - number.
         own = operation == "write" or number < 0
-        name = written_name(*whose, number if number >= 0 else -1 - number) if own else object_name(number)
+        name = (
+            written_name(*whose, number if number >= 0 else -1 - number)
+            if own
+            else object_name(number)
+        )
         moved_bytes, first_byte_s = 0, None
         try:
             if operation == "read":
@@ -226,7 +263,12 @@ class SdkCrew:
             elif operation == "write":
                 # Noted before: one whose answer is lost may be there all the same.
                 self._written[bucket, name] = None
-                etag = client.write(bucket, name, self._body(size) if size <= WHOLE_BYTES else Body(self._setup.seed, size), size)
+                etag = client.write(
+                    bucket,
+                    name,
+                    self._body(size) if size <= WHOLE_BYTES else Body(self._setup.seed, size),
+                    size,
+                )
                 self._check_etag(etag, f"PUT {bucket}/{name}", size)
                 moved_bytes = size
             elif operation == "delete":
@@ -242,7 +284,9 @@ class SdkCrew:
             self._in_hand.pop(whose[2], None)
             counts = self._counts(whose[2])
             if counts is not None:
-                counts.failure(operation, end_s - self._opened_s, error_class, round((end_s - start_s) * 1e6))
+                counts.failure(
+                    operation, end_s - self._opened_s, error_class, round((end_s - start_s) * 1e6)
+                )
             # A dead target answers at once, and so often that nothing else would run.
             gevent.sleep(0.01)
             if counts is not None and counts is self._recorder:
@@ -254,16 +298,27 @@ class SdkCrew:
         self._bytes += moved_bytes
         if (counts := self._counts(whose[2])) is not None:
             first_us = None if first_byte_s is None else round((first_byte_s - start_s) * 1e6)
-            counts.success(operation, end_s - self._opened_s, round((end_s - start_s) * 1e6), moved_bytes, first_us)
+            counts.success(
+                operation,
+                end_s - self._opened_s,
+                round((end_s - start_s) * 1e6),
+                moved_bytes,
+                first_us,
+            )
 
     def _counts(self, index: int) -> Recorder | None:
         """Where a request of a worker that ends now is recorded, if at all."""
         return self._recorder if self._open and index not in self._leaving else None
 
     def _check_etag(self, etag: str, what: str, size: int) -> None:
-        """Where it is an MD5, it is that of the body. Of drawn sizes that is not known: to hash each would cost a lot."""
+        """Where it is an MD5, it is that of the body.
+
+        Of drawn sizes that is not known: to hash each would cost a lot.
+        """
         if not etag:
-            raise Wrong("protocol", f"{what}: the answer has no ETag: it broke off, or is none of this API")
+            raise Wrong(
+                "protocol", f"{what}: the answer has no ETag: it broke off, or is none of this API"
+            )
         told = etag.strip('"').lower()
         is_md5 = len(told) == 32 and set(told) <= set("0123456789abcdef")
         if is_md5 and isinstance(self._workload.objects.size, int) and told != self._md5(size):
@@ -274,7 +329,9 @@ class SdkCrew:
             wanted = f"{self._least_listed} are there, and {LIST_MOST} were asked for"
             raise Wrong("bad-list", f"GET {bucket}: {keys} keys where at least {wanted}")
 
-    def _read(self, client: Client, bucket: str, name: str, size: int, *, verify: bool) -> tuple[int, float]:
+    def _read(
+        self, client: Client, bucket: str, name: str, size: int, *, verify: bool
+    ) -> tuple[int, float]:
         """Bytes read, and when the first of them came."""
         seen = 0
         first_byte_s = None
@@ -282,7 +339,10 @@ class SdkCrew:
             if first_byte_s is None:
                 first_byte_s = time.perf_counter()
             if verify and piece != content(self._setup.seed, size, seen, len(piece)):
-                raise Wrong("wrong-content", f"GET {bucket}/{name}: other bytes than were written, from {seen} on")
+                raise Wrong(
+                    "wrong-content",
+                    f"GET {bucket}/{name}: other bytes than were written, from {seen} on",
+                )
             seen += len(piece)
         if seen < size:
             raise Wrong("short-body", f"GET {bucket}/{name}: {seen} bytes instead of {size}")
@@ -301,7 +361,11 @@ class SdkCrew:
 
     @staticmethod
     def _class_of(client: Client, error: Exception) -> str:
-        return error.error_class if isinstance(error, Wrong) else client.classify(error) or way_class(error)
+        return (
+            error.error_class
+            if isinstance(error, Wrong)
+            else client.classify(error) or way_class(error)
+        )
 
 
 def _operations(picker: Picker) -> Iterator[Operation]:
@@ -322,7 +386,10 @@ def _md5(seed: int, size: int) -> str:
 
 
 def way_class(error: BaseException) -> str:
-    """The class of an error on the way to the target or back, by the causes it carries: SDKs wrap them many times over."""
+    """The class of an error on the way to the target or back, by the causes it carries:
+
+    SDKs wrap them many times over.
+    """
     names: set[str] = set()
     queue: list[object] = [error]
     seen: list[object] = []
@@ -333,7 +400,13 @@ def way_class(error: BaseException) -> str:
         seen.append(one)
         names.update(kind.__name__ for kind in type(one).__mro__)
         queue += [one.__cause__, one.__context__, getattr(one, "reason", None), *one.args]
-    connect = {"ConnectionRefusedError", "NewConnectionError", "ConnectTimeoutError", "ConnectTimeout", "EndpointConnectionError"}
+    connect = {
+        "ConnectionRefusedError",
+        "NewConnectionError",
+        "ConnectTimeoutError",
+        "ConnectTimeout",
+        "EndpointConnectionError",
+    }
     if names & {*connect, socket.gaierror.__name__}:
         return "connect"
     if names & {"TimeoutError", "ReadTimeoutError", "ReadTimeout", "Timeout"}:
@@ -341,7 +414,14 @@ def way_class(error: BaseException) -> str:
     if names & {"IncompleteRead", "IncompleteReadError"}:
         return "short-body"
     if "BadStatusLine" in names and "RemoteDisconnected" not in names:
-        return "protocol"  # something was said, and it was no HTTP; boto3 calls that a connection that was closed
-    if names & {"ConnectionResetError", "BrokenPipeError", "ConnectionAbortedError", "RemoteDisconnected", "ConnectionClosedError"}:
+        # something was said, and it was no HTTP; boto3 calls that a connection that was closed
+        return "protocol"
+    if names & {
+        "ConnectionResetError",
+        "BrokenPipeError",
+        "ConnectionAbortedError",
+        "RemoteDisconnected",
+        "ConnectionClosedError",
+    }:
         return "reset"
     return "protocol"

@@ -20,14 +20,23 @@ from weighbridge.drivers.locust.station import QUESTIONS, Station
 from weighbridge.drivers.order import Joining
 
 
-def serve(joining: Joining, address: str, port: int, number: int, until: gevent.event.Event, allowance: CpuAllowance) -> None:
+def serve(
+    joining: Joining,
+    address: str,
+    port: int,
+    number: int,
+    until: gevent.event.Event,
+    allowance: CpuAllowance,
+) -> None:
     """Be station `number` of a master at this port of an address, until told to end."""
     setup = joining.setup
     station = Station(setup, allowance)
     seal_station(joining.key.get_secret_value())
     runner = station.environment.create_worker_runner(host_of(address), port)
     # Locust would otherwise read its configuration files here, which are none of this suite's.
-    station.environment.parsed_options = argparse.Namespace(headless=True, tags=None, exclude_tags=None)
+    station.environment.parsed_options = argparse.Namespace(
+        headless=True, tags=None, exclude_tags=None
+    )
 
     def asked(environment: Environment, msg: Any) -> None:  # noqa: ARG001 - Locust's signature
         answer, error = "", ""
@@ -38,7 +47,11 @@ def serve(joining: Joining, address: str, port: int, number: int, until: gevent.
             told = question.told.model_validate_json(msg.data["argument"])
             answer = question.do(station, told).model_dump_json()
         except Exception as raised:  # noqa: BLE001 - whatever it is, the master must hear of it rather than wait
-            said = str(raised) if isinstance(raised, DriverError) else f"{type(raised).__name__}: {raised}"
+            said = (
+                str(raised)
+                if isinstance(raised, DriverError)
+                else f"{type(raised).__name__}: {raised}"
+            )
             error = redacted(said, setup.secrets)
         runner.send_message(ANSWER, {"id": msg.data["id"], "answer": answer, "error": error})
 

@@ -1,4 +1,6 @@
-"""A station: one process's share of a step, whether it is the only process or one Locust worker of many."""
+"""A station: one process's share of a step, whether it is the only process or one Locust worker of
+many.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,16 @@ log = logging.getLogger(__name__)
 
 DELETE_PARALLEL = 8
 RENEW_APART_S = 1.0
-"""A token is asked for so much later than the last one at the earliest: who is refused that as well does not become load."""
+"""A token is asked for so much later than the last one at the earliest: who is refused that as well
+does not become load.
+"""
 
 
 class Begin(Record):
-    """What a station is told of a step. Its workers are numbers `rank`, `rank + stations`, ... of the step's `workers`."""
+    """What a station is told of a step.
+
+    Its workers are numbers `rank`, `rank + stations`, ... of the step's `workers`.
+    """
 
     workload: Workload
     workers: Annotated[int, Field(ge=1)]
@@ -56,7 +63,9 @@ class End(Record):
 
 
 class Cut(Record):
-    """How many of the requests in hand at the end of the window were never answered: cut off, or out of time in the drain."""
+    """How many of the requests in hand at the end of the window were never answered: cut off, or
+    out of time in the drain.
+    """
 
     requests: NonNegativeInt
     renewed: NonNegativeInt = 0
@@ -75,9 +84,11 @@ Answer = TypeVar("Answer", bound=Record)
 
 
 class Station:
-    """Holds a Locust environment, whose users are the workers of a crew, and does what the step asks of it.
+    """Holds a Locust environment, whose users are the workers of a crew, and does what the step
+    asks of it.
 
-    What it can be asked is in QUESTIONS: from this process directly, or in Locust's messages from the master.
+    What it can be asked is in QUESTIONS: from this process directly, or in Locust's messages from
+    the master.
     """
 
     def __init__(self, setup: Setup, allowance: CpuAllowance) -> None:
@@ -113,11 +124,16 @@ class Station:
         return Nothing()
 
     def user_joins(self) -> int:
-        """A Locust user has started: give it the next worker of this station. Returns its number."""
+        """A Locust user has started: give it the next worker of this station.
+
+        Returns its number.
+        """
         begin, crew = self._running()
         index = self._next
         if index >= begin.workers:
-            raise DriverError(f"Locust started more users here than this station's share of {begin.workers}")
+            raise DriverError(
+                f"Locust started more users here than this station's share of {begin.workers}"
+            )
         self._next += begin.stations
         try:
             crew.add_worker(index, begin.workers, begin.repeat)
@@ -138,14 +154,19 @@ class Station:
             self._crew.remove_worker(index)
 
     def pulse(self) -> WorkerProgress:
-        """How the crew is getting on. Where its token was refused since the last time, a new one is being got."""
+        """How the crew is getting on.
+
+        Where its token was refused since the last time, a new one is being got.
+        """
         self.check()
         crew = self._running()[1]
         pulse = crew.pulse()
         refused = pulse.errors.get("http-401", 0)
         if refused > self._refused and self._account is not None and self._account.renewable:
             now_s = time.monotonic()
-            if (self._renewing is None or self._renewing.ready()) and now_s - self._renewed_s >= RENEW_APART_S:
+            if (
+                self._renewing is None or self._renewing.ready()
+            ) and now_s - self._renewed_s >= RENEW_APART_S:
                 self._refused, self._renewed_s = refused, now_s
                 # Auth that hangs must not lengthen the window, which ends by who asks for pulses.
                 self._renewing = gevent.spawn(self._renew, crew, self._account)
@@ -155,7 +176,8 @@ class Station:
         try:
             account.authenticate()
         except DriverError as error:
-            # The step goes on with what it has: what is refused is counted, and its last error says more.
+            # The step goes on with what it has: what is refused is counted, and its last error says
+            # more.
             log.warning("no new token: %s", error)
             return
         crew.renew(account)
@@ -184,14 +206,18 @@ class Station:
         if self._renewing is not None:
             self._renewing.kill()
         cut = crew.stop(order.timeout_s)
-        # The window had closed when these ran out of time: a gateway that hangs at the end would show no error at all.
+        # The window had closed when these ran out of time: a gateway that hangs at the end would
+        # show no error at all.
         late = crew.pulse().errors.get("timeout", 0) - self._timeouts_at_close
         if "write" in begin.workload.operations:
             self._left_behind.append(crew)
         return Cut(requests=min(begin.share, cut + late), renewed=self._renewed)
 
     def delete_written(self) -> Deleted:
-        """Delete what crews wrote and did not delete. A crew that could not delete all is forgotten all the same."""
+        """Delete what crews wrote and did not delete.
+
+        A crew that could not delete all is forgotten all the same.
+        """
         self._deleted = Deleted()
         while self._left_behind:
             crew = self._left_behind.pop()
@@ -202,7 +228,8 @@ class Station:
                 now = crew.pulse()
                 running = now.running > 0
                 self._deleted = Deleted(
-                    deleted=earlier.deleted + now.done - before.done, failed=earlier.failed + now.failed - before.failed
+                    deleted=earlier.deleted + now.done - before.done,
+                    failed=earlier.failed + now.failed - before.failed,
                 )
                 gevent.sleep(0.02 if running else 0)
         return self._deleted
@@ -227,7 +254,9 @@ class Station:
 
 def _user_class(station: Station) -> type[User]:
     class Worker(User):
-        """One Locust user is one worker of the crew, which makes its requests without it: the user only waits."""
+        """One Locust user is one worker of the crew, which makes its requests without it: the user
+        only waits.
+        """
 
         index = -1
 
@@ -246,7 +275,9 @@ def _user_class(station: Station) -> type[User]:
 
 @dataclass(frozen=True)
 class Question(Generic[Told, Answer]):
-    """Something that every station can be asked: its name in messages, what is told with it, what is answered, and by whom."""
+    """Something that every station can be asked: its name in messages, what is told with it, what
+    is answered, and by whom.
+    """
 
     name: str
     told: type[Told]
@@ -260,7 +291,9 @@ PULSE: Final = Question("pulse", Nothing, WorkerProgress, lambda station, _: sta
 OPEN: Final = Question("open", Nothing, Nothing, lambda station, _: station.open_window())
 CLOSE: Final = Question("close", Nothing, Window, lambda station, _: station.close_window())
 END: Final = Question("end", End, Cut, Station.end)
-DELETE_WRITTEN: Final = Question("delete-written", Nothing, Deleted, lambda station, _: station.delete_written())
+DELETE_WRITTEN: Final = Question(
+    "delete-written", Nothing, Deleted, lambda station, _: station.delete_written()
+)
 DELETED: Final = Question("deleted", Nothing, Deleted, lambda station, _: station.deleted())
 QUESTIONS: Final[Mapping[str, Question[Any, Any]]] = {
     one.name: one for one in (HERE, BEGIN, PULSE, OPEN, CLOSE, END, DELETE_WRITTEN, DELETED)

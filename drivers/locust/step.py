@@ -23,13 +23,16 @@ Say = Callable[[Progress], None]
 Phase = Literal["warm-up", "measure", "drain"]
 
 PULSE_S = 0.25
-"""How often the crews are asked how they are getting on; near the opening and for deletes oftener."""
+"""How often the crews are asked how they are getting on; near the opening and for deletes oftener.
+"""
 
 NOTHING = Nothing()
 GRACE_S = 10.0
 """What a station may take for its part beyond the time that a request may take."""
 END_S = 5.0
-"""How long users and crews may take to end when a step has failed: the floor is closed after it, which ends all the same."""
+"""How long users and crews may take to end when a step has failed: the floor is closed after it,
+which ends all the same.
+"""
 CLOSE_S = 30.0
 """How long a station may take to say what it recorded."""
 SATURATED_SHARE = 0.8
@@ -39,7 +42,9 @@ SKEW_SHARE = 0.01
 class StepRun:
     """Runs one step on a floor. `allowance` is what all processes of this driver may use."""
 
-    def __init__(self, setup: Setup, floor: Floor, allowance: CpuAllowance, order: Step, say: Say) -> None:
+    def __init__(
+        self, setup: Setup, floor: Floor, allowance: CpuAllowance, order: Step, say: Say
+    ) -> None:
         self._setup = setup
         self._floor = floor
         self._allowance = allowance
@@ -52,15 +57,21 @@ class StepRun:
         self._notes: list[str] = [allowance.note] if allowance.note else []
 
     def run(self) -> tuple[Measurement, Window]:
-        """Do it. Raises DriverError when it cannot be measured; users and crews are ended on every path."""
+        """Do it. Raises DriverError when it cannot be measured; users and crews are ended on every
+        path.
+        """
         order = self._order
-        self._floor.begin(Begin(workload=self._workload, workers=order.workers, repeat=order.repeat))
+        self._floor.begin(
+            Begin(workload=self._workload, workers=order.workers, repeat=order.repeat)
+        )
         try:
             window, load, started_at, warmup_s = self._measure()
         except gevent.GreenletExit:
-            raise  # this driver ends: its floor is closed next, which ends all of them and asks nobody
+            # this driver ends: its floor is closed next, which ends all of them and asks nobody
+            raise
         except BaseException:
-            # What raised is what is told; ending the rest must not hide it, and may fail for the same reason.
+            # What raised is what is told; ending the rest must not hide it, and may fail for the
+            # same reason.
             with gevent.Timeout(END_S, exception=False):
                 self._end(0.0, hide=True)
             raise
@@ -69,8 +80,12 @@ class StepRun:
         busiest = load.busiest
         if busiest.share(load.window_s) > SATURATED_SHARE:
             where = f" on {busiest.client}" if busiest.client else ""
-            used = f"{busiest.share(load.window_s):.0%} of the {busiest.cpu_limit:g} CPUs it may use"
-            self._notes.append(f"the driver{where} used {used}: it, not the gateway, may be the limit")
+            used = (
+                f"{busiest.share(load.window_s):.0%} of the {busiest.cpu_limit:g} CPUs it may use"
+            )
+            self._notes.append(
+                f"the driver{where} used {used}: it, not the gateway, may be the limit"
+            )
         if renewed or any("http-401" in tally.errors for tally in tallies):
             self._notes.append(self._forgotten(renewed))
         measurement = Measurement(
@@ -96,13 +111,18 @@ class StepRun:
             remedy = "it was given and cannot be got anew: give one that outlives the run"
         elif renewed:
             times = f", by {renewed} processes or times" if renewed > 1 else ""
-            remedy = f"a new one was got in the step{times}, and what was refused until then is counted as failed"
+            remedy = (
+                f"a new one was got in the step{times}, and what was refused until then is "
+                "counted as failed"
+            )
         else:
             remedy = "a new one is got before the next step"
         return f"the gateway forgot the token in the step (http-401): {remedy}"
 
     def _measure(self) -> tuple[Window, Load, str, float]:
-        """The window, the CPU that was used inside it, and when it opened (UTC, and seconds after the first user)."""
+        """The window, the CPU that was used inside it, and when it opened (UTC, and seconds after
+        the first user).
+        """
         workload = self._workload
         # Objects to delete are used up: a window that waits for a warm-up could find none left.
         at_once = set(workload.operations) == {"delete"} and workload.warmup == 0
@@ -113,7 +133,9 @@ class StepRun:
             self._warm_up(time.monotonic())
             opened = self._open()
         else:
-            self._notes.append("the window opened before the first request, since objects to delete are used up")
+            self._notes.append(
+                "the window opened before the first request, since objects to delete are used up"
+            )
         opened_s, own_cpu_at_open_s, started_at = opened
         self._watch(opened_s)
         windows = self._floor.ask(CLOSE, NOTHING, CLOSE_S)
@@ -121,17 +143,33 @@ class StepRun:
         window = merged(windows)
         lengths_s = [one.window_s for one in windows]
         if max(lengths_s) - min(lengths_s) > SKEW_SHARE * window.window_s:
-            self._notes.append(f"windows of the worker processes are {min(lengths_s):.3f} s to {max(lengths_s):.3f} s long")
+            self._notes.append(
+                f"windows of the worker processes are {min(lengths_s):.3f} s to "
+                f"{max(lengths_s):.3f} s long"
+            )
         if not window.window_s:
             raise DriverError("the window has no length")
-        return window, self._load(windows, own_cpu_s, window.window_s), started_at, max(0.0, opened_s - began_s)
+        return (
+            window,
+            self._load(windows, own_cpu_s, window.window_s),
+            started_at,
+            max(0.0, opened_s - began_s),
+        )
 
     def _load(self, windows: Sequence[Window], own_cpu_s: float, window_s: float) -> Load:
-        """What the driver used, and where there are several clients what it used on each. `own_cpu_s` is of this process alone."""
+        """What the driver used, and where there are several clients what it used on each.
+
+        `own_cpu_s` is of this process alone.
+        """
         clients: list[ClientLoad] = []
         for client in dict.fromkeys(self._floor.clients):
-            mine = [window for window, its in zip(windows, self._floor.clients, strict=True) if its == client]
-            # This process is on the first client, and what is to be known of that one's limit has been said.
+            mine = [
+                window
+                for window, its in zip(windows, self._floor.clients, strict=True)
+                if its == client
+            ]
+            # This process is on the first client, and what is to be known of that one's limit has
+            # been said.
             cpu_s = sum(window.cpu_s for window in mine) + (0.0 if clients else own_cpu_s)
             self._notes += [f"{client}: {mine[0].note}"] if clients and mine[0].note else []
             clients.append(ClientLoad(client=client, cpu_s=cpu_s, cpu_limit=mine[0].cpu_limit))
@@ -147,7 +185,9 @@ class StepRun:
         return time.monotonic(), own_cpu_s, started_at
 
     def _warm_up(self, began_s: float) -> None:
-        """Wait until the warm-up is over and every worker has finished its first request, which has a deadline."""
+        """Wait until the warm-up is over and every worker has finished its first request, which has
+        a deadline.
+        """
         warmup_s = self._workload.warmup
         deadline_s = began_s + warmup_s + self._patience_s
         while True:
@@ -159,18 +199,24 @@ class StepRun:
                 return
             if passed_s >= warmup_s and pulse.started >= self._order.workers:
                 if passed_s > warmup_s + 1.0:
-                    self._notes.append(f"the window opened {passed_s - warmup_s:.1f} s late: a first request took so long")
+                    self._notes.append(
+                        f"the window opened {passed_s - warmup_s:.1f} s late: a first request "
+                        "took so long"
+                    )
                 return
             if time.monotonic() > deadline_s:
                 late = self._order.workers - pulse.started
                 last = f"; last error: {pulse.last_error}" if pulse.last_error else ""
                 raise DriverError(
-                    f"{late} of {self._order.workers} workers had not finished a request after {passed_s:.0f} s{last}"
+                    f"{late} of {self._order.workers} workers had not finished a request after "
+                    f"{passed_s:.0f} s{last}"
                 )
             gevent.sleep(max(0.005, min(PULSE_S, warmup_s - passed_s)))
 
     def _watch(self, opened_s: float) -> None:
-        """Wait until the window is to be closed: at its end, or when nobody has anything left to delete."""
+        """Wait until the window is to be closed: at its end, or when nobody has anything left to
+        delete.
+        """
         runtime_s = self._workload.runtime
         pulse_s = 0.02 if "delete" in self._workload.operations else PULSE_S
         while True:
@@ -185,14 +231,23 @@ class StepRun:
             passed_s = time.monotonic() - opened_s
             self._progress("measure", min(passed_s, runtime_s), runtime_s, pulse)
             if pulse.exhausted >= self._order.workers:
-                self._notes.append(f"objects to delete ran out after {passed_s:.2f} s: the window ended there")
+                self._notes.append(
+                    f"objects to delete ran out after {passed_s:.2f} s: the window ended there"
+                )
                 return
             if pulse.running == 0:
-                last = f"last error: {pulse.last_error}" if pulse.last_error else "no request failed: no station has a worker left"
+                last = (
+                    f"last error: {pulse.last_error}"
+                    if pulse.last_error
+                    else "no request failed: no station has a worker left"
+                )
                 raise DriverError(f"all workers ended by themselves; {last}")
 
     def _drain(self) -> tuple[int, int]:
-        """End users and crews; requests in hand get their time. How many were cut off, and how often a token was renewed."""
+        """End users and crews; requests in hand get their time.
+
+        How many were cut off, and how often a token was renewed.
+        """
         timeout_s = self._setup.request_timeout_s
         ending = gevent.spawn(self._end, timeout_s)
         began_s = time.monotonic()
@@ -223,10 +278,14 @@ class StepRun:
         operations = sorted(self._workload.operations)
         seconds = f"{self._setup.request_timeout_s:g} s"
         self._notes.append(
-            f"{cut} requests in hand at the end of the window were not answered within {seconds}: counted as unfinished"
+            f"{cut} requests in hand at the end of the window were not answered within {seconds}: "
+            "counted as unfinished"
         )
         if len(operations) > 1:
-            self._notes.append(f"of which operation the unfinished are is not known: they are counted under {operations[0]!r}")
+            self._notes.append(
+                "of which operation the unfinished are is not known: they are counted under "
+                f"{operations[0]!r}"
+            )
         there = {tally.operation: tally for tally in tallies}
         one = there.get(operations[0]) or Tally(operation=operations[0], count=0, bytes=0)
         there[operations[0]] = one.model_copy(update={"errors": {**one.errors, "unfinished": cut}})
@@ -235,7 +294,9 @@ class StepRun:
     def _pulse(self) -> WorkerProgress:
         return merged_pulses(self._floor.ask(PULSE, NOTHING, ANSWER_S))
 
-    def _progress(self, phase: Phase, done_s: float, total_s: float, pulse: WorkerProgress | None) -> None:
+    def _progress(
+        self, phase: Phase, done_s: float, total_s: float, pulse: WorkerProgress | None
+    ) -> None:
         """Say how far it is, a few times a second, with rates over the last second or so."""
         now_s = time.monotonic()
         if now_s - self._said_s < PULSE_S * 0.9:
@@ -246,7 +307,14 @@ class StepRun:
             while len(self._rates) > 2 and now_s - self._rates[1][0] > 1.0:
                 self._rates.popleft()
         if pulse is None or len(self._rates) < 2:
-            self._say(Progress(phase=phase, done=done_s, total=total_s, errors=self._rates[-1][1].failed if self._rates else 0))
+            self._say(
+                Progress(
+                    phase=phase,
+                    done=done_s,
+                    total=total_s,
+                    errors=self._rates[-1][1].failed if self._rates else 0,
+                )
+            )
             return
         (then_s, then), (_, now) = self._rates[0], self._rates[-1]
         self._say(

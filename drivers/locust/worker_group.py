@@ -1,4 +1,6 @@
-"""A crew: the workers of one process for one step, whoever makes their requests; and what it tells about itself."""
+"""A crew: the workers of one process for one step, whoever makes their requests; and what it tells
+about itself.
+"""
 
 from __future__ import annotations
 
@@ -44,17 +46,22 @@ class Window(Record):
     begun: NonNegativeInt | None = None
     """At a rate: requests sent inside the window."""
     behind_us: NonNegativeInt | None = None
-    """At a rate: how far the latest worker was behind its intended starts when the window closed."""
+    """At a rate: how far the latest worker was behind its intended starts when the window closed.
+    """
     cpu_s: NonNegativeFloat = 0.0
     """CPU seconds of the crew's process inside the window."""
     cpu_limit: NonNegativeFloat = 0.0
-    """CPUs that it may use together with all others of the driver on its host; 0: it was not told."""
+    """CPUs that it may use together with all others of the driver on its host; 0: it was not told.
+    """
     note: str = ""
     """Why that is not its host's quota, where it is not."""
 
 
 class WorkerGroup(Protocol):
-    """The workers of one process. Each is a closed loop (or, at a constant rate, a clock) with one request outstanding."""
+    """The workers of one process.
+
+    Each is a closed loop (or, at a constant rate, a clock) with one request outstanding.
+    """
 
     def add_worker(self, index: int, of: int, repeat: int) -> None:
         """Start worker `index` of the `of` workers of the whole step."""
@@ -81,14 +88,18 @@ class WorkerGroup(Protocol):
         """What the window recorded so far."""
 
     def delete_written(self, parallel: int) -> None:
-        """Start deleting what its workers wrote and have not deleted; `pulse().running` falls to 0 when it is done."""
+        """Start deleting what its workers wrote and have not deleted; `pulse().running` falls to 0
+        when it is done.
+        """
 
 
 class NativeCrew:
     """A crew of the native engine."""
 
     def __init__(self, setup: Setup, account: Account, workload: Workload, cpus: float) -> None:
-        self._engine = Engine(engine_config(setup, account, workload, threads=max(1, math.ceil(cpus))))
+        self._engine = Engine(
+            engine_config(setup, account, workload, threads=max(1, math.ceil(cpus)))
+        )
 
     def add_worker(self, index: int, of: int, repeat: int) -> None:
         """See Crew."""
@@ -116,14 +127,18 @@ class NativeCrew:
 
     def pulse(self) -> WorkerProgress:
         """See Crew."""
-        return WorkerProgress.model_validate({**json.loads(self._engine.progress()), "started": self._engine.started()})
+        return WorkerProgress.model_validate(
+            {**json.loads(self._engine.progress()), "started": self._engine.started()}
+        )
 
     def snapshot(self) -> Window:
         """See Crew."""
         return Window.model_validate_json(self._engine.snapshot())
 
     def prepare(self, first: int, count: int, parallel: int, stride: int = 1) -> None:
-        """Start writing `count` prepared objects from number `first` on; `pulse().running` falls to 0 when it is done."""
+        """Start writing `count` prepared objects from number `first` on; `pulse().running` falls to
+        0 when it is done.
+        """
         self._engine.prepare(first, count, stride, parallel)
 
     def delete_prepared(self, parallel: int) -> None:

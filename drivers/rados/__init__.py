@@ -1,6 +1,8 @@
-"""Load by Ceph's own benches, for the layers that a gateway stands on or beside: rados bench, rbd bench, and each OSD's own.
+"""Load by Ceph's own benches, for the layers that a gateway stands on or beside: rados bench, rbd
+bench, and each OSD's own.
 
-They run on a host of the cluster that has an administrator's keys, as programs of the cluster's own release.
+They run on a host of the cluster that has an administrator's keys, as programs of the cluster's own
+release.
 """
 
 from weighbridge.drivers.rados.block import RbdBench

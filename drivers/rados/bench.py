@@ -1,8 +1,8 @@
 """`rados bench`: how it is asked, what it answers, and what several of it at once make together.
 
-Its JSON, of 14.2, 16.2 and 18.2: a line `hints = 1` comes first, every value is a string, seconds without an operation have no
-row in `datas`, reads lack what writes tell of bandwidths, and what is told of one sample's deviation is garbage. Read from
-here are the totals alone.
+Its JSON, of 14.2, 16.2 and 18.2: a line `hints = 1` comes first, every value is a string, seconds
+without an operation have no row in `datas`, reads lack what writes tell of bandwidths, and what is
+told of one sample's deviation is garbage. Read from here are the totals alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,11 @@ FOR_EVER_S: Final = 10**6
 
 
 class RadosBenchCommand(Record):
-    """One `rados bench`. `run` names what it writes, for it and for reads of it: without a name they would read one another's."""
+    """One `rados bench`.
+
+    `run` names what it writes, for it and for reads of it: without a name they would read one
+    another's.
+    """
 
     pool: str
     mode: Mode
@@ -38,7 +42,16 @@ class RadosBenchCommand(Record):
 
     def argv(self) -> tuple[str, ...]:
         """The command."""
-        words = ["rados", "--pool", self.pool, "bench", str(self.seconds), self.mode, "-t", str(self.workers)]
+        words = [
+            "rados",
+            "--pool",
+            self.pool,
+            "bench",
+            str(self.seconds),
+            self.mode,
+            "-t",
+            str(self.workers),
+        ]
         words += ["--run-name", self.run, "--format", "json"]
         if self.mode == "write":
             words += ["-b", str(self.object_bytes), "-O", str(self.object_bytes), "--no-cleanup"]
@@ -75,20 +88,32 @@ class RadosBenchResult(Record):
         try:
             count = int(found[f"total_{kind}s_made"])
             # Of nothing, mean and extremes are what the variables of the program began with.
-            times = {f"{name}_s": float(found[word]) for name, word in _TIMES.items()} if count else {}
-            return cls(seconds=float(found["total_time_run"]), count=count, object_bytes=int(found[f"{kind}_size"]), **times)
+            times = (
+                {f"{name}_s": float(found[word]) for name, word in _TIMES.items()} if count else {}
+            )
+            return cls(
+                seconds=float(found["total_time_run"]),
+                count=count,
+                object_bytes=int(found[f"{kind}_size"]),
+                **times,
+            )
         except (KeyError, OverflowError, TypeError, ValueError) as error:
-            raise DriverError(f"rados bench {mode}: {error!r} in what it printed: {told[-300:]!r}") from error
+            raise DriverError(
+                f"rados bench {mode}: {error!r} in what it printed: {told[-300:]!r}"
+            ) from error
 
 
 _TIMES: Final = {"mean": "average_latency", "min": "min_latency", "max": "max_latency"}
 
 
-def together(answers: Sequence[RadosBenchResult], operation: Literal["read", "write"]) -> tuple[Tally, float]:
-    """What several at once made, and the seconds of the window: theirs that took longest, since all began together.
+def together(
+    answers: Sequence[RadosBenchResult], operation: Literal["read", "write"]
+) -> tuple[Tally, float]:
+    """What several at once made, and the seconds of the window: theirs that took longest, since all
+    began together.
 
-    Operations and bytes add up, the mean is weighted by operations, the extremes are the extremes. Raises DriverError when they are
-    more together than can be.
+    Operations and bytes add up, the mean is weighted by operations, the extremes are the extremes.
+    Raises DriverError when they are more together than can be.
     """
     count = sum(one.count for one in answers)
     try:
@@ -98,12 +123,20 @@ def together(answers: Sequence[RadosBenchResult], operation: Literal["read", "wr
     return tally, max(one.seconds for one in answers)
 
 
-def _tally(answers: Sequence[RadosBenchResult], operation: Literal["read", "write"], count: int) -> Tally:
+def _tally(
+    answers: Sequence[RadosBenchResult], operation: Literal["read", "write"], count: int
+) -> Tally:
     return Tally(
         operation=operation,
         count=count,
         bytes=sum(one.count * one.object_bytes for one in answers),
-        min_us=min((round(one.min_s * 1e6) for one in answers if one.min_s is not None), default=None),
-        max_us=max((round(one.max_s * 1e6) for one in answers if one.max_s is not None), default=None),
-        sum_us=sum(round(one.mean_s * one.count * 1e6) for one in answers if one.mean_s is not None),
+        min_us=min(
+            (round(one.min_s * 1e6) for one in answers if one.min_s is not None), default=None
+        ),
+        max_us=max(
+            (round(one.max_s * 1e6) for one in answers if one.max_s is not None), default=None
+        ),
+        sum_us=sum(
+            round(one.mean_s * one.count * 1e6) for one in answers if one.mean_s is not None
+        ),
     )

@@ -1,8 +1,9 @@
 """RBD as what is weighed: `rbd bench` on one image, in a pool of its own.
 
-`rbd bench` works until a number of bytes is done, not for a time, and tells no latencies. It is given more bytes than it can do
-and watched: each second it prints how many operations there have been. The window is from the first such line after the
-warm-up to the first one after the runtime, by the clock of its host, and then it is ended.
+`rbd bench` works until a number of bytes is done, not for a time, and tells no latencies. It is
+given more bytes than it can do and watched: each second it prints how many operations there have
+been. The window is from the first such line after the warm-up to the first one after the runtime,
+by the clock of its host, and then it is ended.
 """
 
 from __future__ import annotations
@@ -36,11 +37,18 @@ class BlockProgress:
 
 def marks(ran: CommandOutput) -> list[BlockProgress]:
     """What `rbd bench` printed each second, with when it did."""
-    return [BlockProgress(seconds, int(found[1])) for seconds, line in ran.lines if (found := _LINE.match(line))]
+    return [
+        BlockProgress(seconds, int(found[1]))
+        for seconds, line in ran.lines
+        if (found := _LINE.match(line))
+    ]
 
 
-def window(marked: Sequence[BlockProgress], warmup_s: float, runtime_s: float) -> tuple[BlockProgress, BlockProgress] | None:
-    """Its two ends: the first mark after the warm-up, and the first one at least the runtime later; None where they are not yet.
+def window(
+    marked: Sequence[BlockProgress], warmup_s: float, runtime_s: float
+) -> tuple[BlockProgress, BlockProgress] | None:
+    """Its two ends: the first mark after the warm-up, and the first one at least the runtime later;
+    None where they are not yet.
 
     Raises DriverError when there are fewer operations at the second one than at the first.
     """
@@ -49,7 +57,10 @@ def window(marked: Sequence[BlockProgress], warmup_s: float, runtime_s: float) -
         return None
     ended = next((one for one in marked if one.seconds >= began.seconds + runtime_s), None)
     if ended is not None and ended.count < began.count:
-        raise DriverError(f"rbd bench: it had done {began.count} operations, and {ended.count} later: its lines cannot be believed")
+        raise DriverError(
+            f"rbd bench: it had done {began.count} operations, and {ended.count} later: its lines "
+            "cannot be believed"
+        )
     return None if ended is None else (began, ended)
 
 
@@ -69,7 +80,14 @@ class RbdBench(OnImages):
         if workload.name not in self._images:
             raise DriverError(f"{workload.name} was not prepared")
         size = object_bytes(workload)
-        words = ["--io-type", operation, "--io-pattern", _PATTERNS[str(workload.pick)], "--io-size", str(size)]
+        words = [
+            "--io-type",
+            operation,
+            "--io-pattern",
+            _PATTERNS[str(workload.pick)],
+            "--io-size",
+            str(size),
+        ]
         words += ["--io-threads", str(order.workers), "--io-total", str(_ENDLESS_BYTES)]
         # Without stdbuf, rbd of 14.2 would keep its lines to itself until it ends.
         command = ("stdbuf", "-oL", "rbd", "bench", *words, self._images[workload.name].path)
@@ -83,7 +101,11 @@ class RbdBench(OnImages):
                 total = runtime_s if phase == "measure" else warmup_s
                 rate = _rate(marked)
                 rates = {"operations_per_s": rate, "bytes_per_s": rate * size}
-                heard(Progress.model_validate({"phase": phase, "done": min(done, total), "total": total, **rates}))
+                heard(
+                    Progress.model_validate(
+                        {"phase": phase, "done": min(done, total), "total": total, **rates}
+                    )
+                )
             return window(marked, warmup_s, runtime_s) is not None
 
         started_at = now()
@@ -91,7 +113,10 @@ class RbdBench(OnImages):
         ends = window(marks(ran[0]), warmup_s, runtime_s)
         kept = kept_of(ran, "rbd-bench")
         if ends is None:
-            raise GaveUp(f"{self.machine.name}: rbd bench ended before its time: {ran[0].text[-300:]!r}", kept=kept)
+            raise GaveUp(
+                f"{self.machine.name}: rbd bench ended before its time: {ran[0].text[-300:]!r}",
+                kept=kept,
+            )
         began, ended = ends
         count = ended.count - began.count
         measurement = Measurement(
@@ -103,7 +128,14 @@ class RbdBench(OnImages):
             window_s=ended.seconds - began.seconds,
             warmup_s=began.seconds,
             # It tells no latency: unknown, and not what Little's law would make of the rate.
-            tallies=(Tally(operation=operation, count=count, bytes=count * size, sum_us=None if count else 0),),
+            tallies=(
+                Tally(
+                    operation=operation,
+                    count=count,
+                    bytes=count * size,
+                    sum_us=None if count else 0,
+                ),
+            ),
             load=self.load(ran),
         )
         return Measured(measurement=measurement, kept=kept)
@@ -114,4 +146,8 @@ def _rate(marked: Sequence[BlockProgress]) -> float:
     if len(marked) < 2:
         return 0.0
     before, last = marked[-2:]
-    return max(0.0, (last.count - before.count) / (last.seconds - before.seconds)) if last.seconds > before.seconds else 0.0
+    return (
+        max(0.0, (last.count - before.count) / (last.seconds - before.seconds))
+        if last.seconds > before.seconds
+        else 0.0
+    )

@@ -1,4 +1,6 @@
-"""The cluster as its benches want it: pools of one's own, made, waited for and removed, and nothing else touched."""
+"""The cluster as its benches want it: pools of one's own, made, waited for and removed, and nothing
+else touched.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ _POLL_S: Final = 0.5
 
 
 class RadosCluster:
-    """A Ceph cluster, from a host that has an administrator's keys; `replicas` is what pools of it have by its own settings."""
+    """A Ceph cluster, from a host that has an administrator's keys; `replicas` is what pools of it
+    have by its own settings.
+    """
 
     def __init__(self, machine: Host, *, replicas: int) -> None:
         self.machine = machine
@@ -29,17 +33,26 @@ class RadosCluster:
         return self.machine.run(["ceph", *words], timeout_s=timeout_s).stdout
 
     def ask(self, *words: str) -> Any:
-        """What `ceph` answers in JSON; some commands begin with an empty line. Raises CommandFailed, TargetError."""
-        return json_value(f"{self.machine.name}: ceph {' '.join(words)}", self.ceph(*words, "--format", "json"), TargetError)
+        """What `ceph` answers in JSON; some commands begin with an empty line.
+
+        Raises CommandFailed, TargetError.
+        """
+        return json_value(
+            f"{self.machine.name}: ceph {' '.join(words)}",
+            self.ceph(*words, "--format", "json"),
+            TargetError,
+        )
 
     def version(self) -> str:
         """Such as `ceph version 16.2.15 (...) pacific (stable)`."""
         return self.machine.run(["ceph", "--version"]).stdout.strip()
 
     def make_pools(self, pools: Mapping[str, int], application: str) -> None:
-        """Make pools with so many placement groups each and wait until all of the cluster is active and clean.
+        """Make pools with so many placement groups each and wait until all of the cluster is active
+        and clean.
 
-        A bench of a pool that is not yet would measure how it becomes so. Raises CommandFailed, GaveUp.
+        A bench of a pool that is not yet would measure how it becomes so. Raises CommandFailed,
+        GaveUp.
         """
         wanted = {name: count for name, count in pools.items() if name not in self.pools}
         for name, count in wanted.items():
@@ -51,21 +64,33 @@ class RadosCluster:
             self.await_clean()
 
     def await_clean(self) -> None:
-        """Wait until every placement group of every pool is active and clean, and pools have the replicas they should."""
+        """Wait until every placement group of every pool is active and clean, and pools have the
+        replicas they should.
+        """
         details = self.ask("osd", "pool", "ls", "detail")
         for pool in details:
             name, size = pool["pool_name"], pool["size"]
             if name in self.pools and size != self.replicas:
-                raise GaveUp(f"{self.machine.name}: the pool {name} keeps {size} replicas where the layout says {self.replicas}")
+                raise GaveUp(
+                    f"{self.machine.name}: the pool {name} keeps {size} replicas where the layout "
+                    f"says {self.replicas}"
+                )
         wanted = sum(pool["pg_num"] for pool in details)
         deadline = time.monotonic() + CLEAN_WITHIN_S
         while True:
             groups = self.ask("status")["pgmap"]
-            clean = sum(one["count"] for one in groups.get("pgs_by_state", ()) if one["state_name"] == "active+clean")
+            clean = sum(
+                one["count"]
+                for one in groups.get("pgs_by_state", ())
+                if one["state_name"] == "active+clean"
+            )
             if clean == groups["num_pgs"] == wanted:
                 return
             if time.monotonic() > deadline:
-                what = f"{clean} of {wanted} placement groups were active and clean after {CLEAN_WITHIN_S:g} s"
+                what = (
+                    f"{clean} of {wanted} placement groups were active and clean after "
+                    f"{CLEAN_WITHIN_S:g} s"
+                )
                 raise GaveUp(f"{self.machine.name}: {what}\n{self.ceph('health', 'detail')}")
             time.sleep(_POLL_S)
 
@@ -73,7 +98,15 @@ class RadosCluster:
         """Remove all pools that were made here, with all that is in them. Raises CommandFailed."""
         while self.pools:
             name = self.pools[-1]
-            self.ceph("osd", "pool", "rm", name, name, "--yes-i-really-really-mean-it", timeout_s=timeout_s)
+            self.ceph(
+                "osd",
+                "pool",
+                "rm",
+                name,
+                name,
+                "--yes-i-really-really-mean-it",
+                timeout_s=timeout_s,
+            )
             self.pools.pop()
 
 
@@ -83,5 +116,7 @@ def shared_out(total: int, parts: int) -> list[int]:
 
 
 def groups_each(total: int, parts: int) -> int:
-    """Placement groups of each of so many pools that have a power of two `total` together: a power of two, and at least one."""
+    """Placement groups of each of so many pools that have a power of two `total` together: a power
+    of two, and at least one.
+    """
     return 1 << max(0, (total // parts).bit_length() - 1)

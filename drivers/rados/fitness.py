@@ -11,14 +11,21 @@ from weighbridge.suites.workload import VERIFIED_SHARE
 MOST_RADOS_BYTES: Final = 90 * 2**20
 """`osd_max_write_size`, as all releases have it."""
 MOST_IN_HAND_BYTES: Final = 512 * 2**20
-"""Ceph's benches and fio have a buffer for each request in hand, and the smallest host that ships has 1 GiB."""
+"""Ceph's benches and fio have a buffer for each request in hand, and the smallest host that ships
+has 1 GiB.
+"""
 
 
 def unfit(workload: Workload, api: Api) -> tuple[str, ...]:
-    """What of a workload they cannot do, in words: they do one operation on objects of one size, as fast as they can."""
+    """What of a workload they cannot do, in words: they do one operation on objects of one size, as
+    fast as they can.
+    """
     found = []
     if len(workload.operations) > 1 or not set(workload.operations) <= {"read", "write"}:
-        found.append(f"{api} is read or written, one of them at a time, not {' and '.join(workload.operations)}")
+        found.append(
+            f"{api} is read or written, one of them at a time, not "
+            f"{' and '.join(workload.operations)}"
+        )
     if not isinstance(workload.objects.size, int):
         found.append(f"{api} is asked objects of one size")
     if workload.pick not in ("uniform", "sequential"):
@@ -29,7 +36,11 @@ def unfit(workload: Workload, api: Api) -> tuple[str, ...]:
         found.append(f"what is read of {api} is not compared")
     if isinstance(workload.objects.size, int):
         found += _bench_sizes(workload.objects.size, max(workload.workers), api)
-    if api == "rados" and set(workload.operations) == {"read"} and workload.objects.count < max(workload.workers):
+    if (
+        api == "rados"
+        and set(workload.operations) == {"read"}
+        and workload.objects.count < max(workload.workers)
+    ):
         counts = f"{max(workload.workers)} workers have {workload.objects.count} objects to read"
         found.append(f"{counts}: rados bench wants one for each at least")
     return tuple(found)
@@ -40,8 +51,14 @@ def _bench_sizes(size_bytes: int, workers: int, api: Api) -> list[str]:
         return [f"{api} is not asked for nothing: objects need a size"]
     found = []
     if api == "rados" and size_bytes > MOST_RADOS_BYTES:
-        found.append(f"OSDs take no more than {show_bytes(MOST_RADOS_BYTES)} at once, and an object of {api} is one write")
+        found.append(
+            f"OSDs take no more than {show_bytes(MOST_RADOS_BYTES)} at once, and an object of "
+            f"{api} is one write"
+        )
     if size_bytes * workers > MOST_IN_HAND_BYTES:
         held = f"{workers} workers with {show_bytes(size_bytes)} each"
-        found.append(f"{held} are more than the {show_bytes(MOST_IN_HAND_BYTES)} that its tool may hold in a host's memory")
+        found.append(
+            f"{held} are more than the {show_bytes(MOST_IN_HAND_BYTES)} that its tool may hold in "
+            "a host's memory"
+        )
     return found

@@ -29,7 +29,8 @@ TICK_S: Final = 0.4
 END_S: Final = 5.0
 """How long commands may take to end once they are told to."""
 
-# Several clients of one name on one host would each want the admin socket of that name; none is asked anything.
+# Several clients of one name on one host would each want the admin socket of that name; none is
+# asked anything.
 QUIET: Final[Mapping[str, str]] = {"CEPH_ARGS": "--admin_socket="}
 
 
@@ -57,21 +58,29 @@ class CommandOutput:
 
 
 Tick = Callable[[float, Sequence[CommandOutput]], bool]
-"""Told the seconds since the start and what has been printed so far; true means that they shall stop."""
+"""Told the seconds since the start and what has been printed so far; true means that they shall
+stop.
+"""
 
 
 class HostCommands:
-    """Runs commands on one host; `log` gets what the program that starts them there says to people."""
+    """Runs commands on one host; `log` gets what the program that starts them there says to
+    people.
+    """
 
     def __init__(self, machine: Host, log: Path) -> None:
         self._machine = machine
         self._log = log
         self._program: Piped | None = None
 
-    def run(self, commands: Sequence[Sequence[str]], tick: Tick, *, within_s: float) -> list[CommandOutput]:
-        """Start all commands at once and wait for their ends; a stopped one may end as it likes, any other with 0.
+    def run(
+        self, commands: Sequence[Sequence[str]], tick: Tick, *, within_s: float
+    ) -> list[CommandOutput]:
+        """Start all commands at once and wait for their ends; a stopped one may end as it likes,
+        any other with 0.
 
-        Raises GaveUp with what was printed when one fails, or when they have not ended after `within_s`.
+        Raises GaveUp with what was printed when one fails, or when they have not ended after
+        `within_s`.
         """
         source = Path(__file__).with_name("at_once.py").read_text(encoding="utf-8")
         self._machine.put(PROGRAM, source)
@@ -101,7 +110,9 @@ class HostCommands:
         if program.stdout is not None:
             program.stdout.close()
 
-    def _follow(self, program: Piped, ran: list[CommandOutput], tick: Tick, within_s: float) -> None:
+    def _follow(
+        self, program: Piped, ran: list[CommandOutput], tick: Tick, within_s: float
+    ) -> None:
         assert program.stdout is not None  # noqa: S101 - spawn promises pipes
         pipe = program.stdout.fileno()
         began = told = time.monotonic()
@@ -134,17 +145,25 @@ class HostCommands:
             program.stdin.write(text.encode() + b"\n")
             program.stdin.flush()
         except OSError as error:
-            raise DriverError(f"{self._machine.name}: {PROGRAM} ended before it had read what to run: {error}") from error
+            raise DriverError(
+                f"{self._machine.name}: {PROGRAM} ended before it had read what to run: {error}"
+            ) from error
 
     def _gave_up(self, ran: Sequence[CommandOutput], what: str) -> GaveUp:
         # Those that were killed because another one failed say nothing about why.
-        failed = sorted((one.seconds, number) for number, one in enumerate(ran) if one.code not in (None, 0))
+        failed = sorted(
+            (one.seconds, number) for number, one in enumerate(ran) if one.code not in (None, 0)
+        )
         running = [(0.0, number) for number, one in enumerate(ran) if one.code is None]
         _, number = next(iter((*failed, *running)), (0.0, 0))
         culprit = ran[number]
         name = culprit.name
         which = f"{number + 1} of {len(ran)} " if len(ran) > 1 else ""
-        how = what or (f"was ended by signal {-(culprit.code or 0)}" if (culprit.code or 0) < 0 else f"ended with {culprit.code}")
+        how = what or (
+            f"was ended by signal {-(culprit.code or 0)}"
+            if (culprit.code or 0) < 0
+            else f"ended with {culprit.code}"
+        )
         told = [*culprit.errors.splitlines()[-10:], *(line[:200] for _, line in culprit.lines[-5:])]
         lines = "\n".join(f"  | {line}" for line in told) or "  | (it printed nothing)"
         command = " ".join(culprit.argv)[-300:]
@@ -158,7 +177,9 @@ def kept_of(ran: Sequence[CommandOutput], name: str = "") -> tuple[KeptFile, ...
     for number, one in enumerate(ran):
         head = f"$ {' '.join(one.argv)}\n"
         tail = f"\n--- besides\n{one.errors}" if one.errors.strip() else ""
-        files.append(KeptFile(name=f"{name or one.name}-{number}.txt", text=f"{head}{one.text}\n{tail}"))
+        files.append(
+            KeptFile(name=f"{name or one.name}-{number}.txt", text=f"{head}{one.text}\n{tail}")
+        )
     return tuple(files)
 
 
@@ -194,4 +215,9 @@ def _hear(ran: list[CommandOutput], line: bytes) -> None:
     if isinstance(event, _Line):
         one.lines.append((event.seconds, event.text))
     else:
-        one.seconds, one.code, one.cpu_s, one.errors = event.seconds, event.status, event.cpu_s, event.errors
+        one.seconds, one.code, one.cpu_s, one.errors = (
+            event.seconds,
+            event.status,
+            event.cpu_s,
+            event.errors,
+        )

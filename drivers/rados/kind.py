@@ -1,4 +1,6 @@
-"""What the suite knows of Ceph's own benches, and of what else runs as a tool on a host of a Ceph cluster."""
+"""What the suite knows of Ceph's own benches, and of what else runs as a tool on a host of a Ceph
+cluster.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,10 @@ class ClusterTool(DriverKind):
     def opened(self, site: LoadSite) -> Iterator[Opened]:
         """The driver; what it made in the cluster is taken away with it."""
         if site.cluster is None:
-            raise DriverError(f"{site.layout} has no Ceph cluster below it: nothing makes load of {site.way.api} there")
+            raise DriverError(
+                f"{site.layout} has no Ceph cluster below it: nothing makes load of "
+                f"{site.way.api} there"
+            )
         cluster = RadosCluster(site.cluster.host, replicas=site.cluster.replicas)
         with self.tool(site, cluster, site.cluster) as tool:
             yield Opened(tool, tool.versions())
@@ -58,8 +63,12 @@ class RadosKind(ClusterTool):
         suite = site.suite
         if site.way.api == "rados":
             settings = site.way.rados or suite.rados
-            return RadosBench(cluster, prefix=site.prefix, log=site.log, settings=settings, cpus=at.cpus)
-        return RbdBench(cluster, prefix=site.prefix, log=site.log, pg_num=suite.rados.pg_num, cpus=at.cpus)
+            return RadosBench(
+                cluster, prefix=site.prefix, log=site.log, settings=settings, cpus=at.cpus
+            )
+        return RbdBench(
+            cluster, prefix=site.prefix, log=site.log, pg_num=suite.rados.pg_num, cpus=at.cpus
+        )
 
 
 KIND: Final = RadosKind()

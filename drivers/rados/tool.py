@@ -1,4 +1,6 @@
-"""What the drivers that run a tool on a host of the cluster have alike: its pools, its programs, and their end."""
+"""What the drivers that run a tool on a host of the cluster have alike: its pools, its programs,
+and their end.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from weighbridge.results.record.measurement import Load
 from weighbridge.suites import Workload
 
 GRACE_S: Final = 60.0
-"""How long a tool may take beyond the time that it was given: a cluster that has stopped to answer is not waited for."""
+"""How long a tool may take beyond the time that it was given: a cluster that has stopped to answer
+is not waited for.
+"""
 FILL_S: Final = 3600.0
 _END_S: Final = 30.0
 
@@ -29,12 +33,16 @@ Phase = Literal["prepare", "warm-up", "measure", "cleanup"]
 
 
 class Tool(ABC):
-    """A driver whose tool runs on `cluster.machine`. `cpus` is what that host may use, None when that is not known.
+    """A driver whose tool runs on `cluster.machine`. `cpus` is what that host may use, None when
+    that is not known.
 
-    `prefix` begins the names of everything it makes in the cluster; `log` gets what its programs say to people.
+    `prefix` begins the names of everything it makes in the cluster; `log` gets what its programs
+    say to people.
     """
 
-    def __init__(self, cluster: RadosCluster, *, prefix: str, log: Path, cpus: float | None = None) -> None:
+    def __init__(
+        self, cluster: RadosCluster, *, prefix: str, log: Path, cpus: float | None = None
+    ) -> None:
         self.cluster = cluster
         self.machine: Host = cluster.machine
         self.prefix = prefix
@@ -76,7 +84,12 @@ class Tool(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def run(
@@ -88,7 +101,8 @@ class Tool(ABC):
         total_s: float,
         warmup_s: float = 0.0,
     ) -> list[CommandOutput]:
-        """Run commands at once to their end, telling how far they are in time: none of these tools tells more while it runs.
+        """Run commands at once to their end, telling how far they are in time: none of these tools
+        tells more while it runs.
 
         `total_s` is how long they take, after a warm-up of their own.
         """
@@ -103,7 +117,10 @@ class Tool(ABC):
         return self.crew.run(commands, tick, within_s=warmup_s + total_s + GRACE_S)
 
     def load(self, ran: Sequence[CommandOutput], seconds: float | None = None) -> Load | None:
-        """What the tool used: CPU of its processes, start and end included, by `seconds` or all the time they were there."""
+        """What the tool used:
+
+        CPU of its processes, start and end included, by `seconds` or all the time they were there.
+        """
         if self._cpus is None:
             return None
         window_s = max(one.seconds for one in ran) if seconds is None else seconds

@@ -34,7 +34,9 @@ from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings
 from weighbridge.gateways.probe import Probe
 
 RESPONDER = Path(__file__).with_name("fastcgi_responder")
-"""The responder's program, which `make setup` builds: linked statically, so that it runs on hosts of every release."""
+"""The responder's program, which `make setup` builds: linked statically, so that it runs on hosts
+of every release.
+"""
 
 SERVICE = "apache"
 RESPONDER_SERVICE = "fastcgi-responder"
@@ -45,7 +47,9 @@ _GENERATION = "ParentServerMPMGeneration"
 _LEFT = 3
 _SPARE_S = 30.0
 _IGNORED = re.compile(r"not allowed during (?:a )?restart")
-"""What Apache's log says of a directive whose change it ignores at a graceful restart, such as ServerLimit (worker.c, event.c)."""
+"""What Apache's log says of a directive whose change it ignores at a graceful restart, such as
+ServerLimit (worker.c, event.c).
+"""
 _REFUSED = 1
 _DIRECTIVE = re.compile(r"^<?(?P<name>[A-Za-z][A-Za-z0-9_]*) \(\S+\)$", re.MULTILINE)
 _PLACE = re.compile(r"Syntax error on line (?P<line>\d+) of \S+:\s*(?P<words>.*)", re.DOTALL)
@@ -63,13 +67,18 @@ COUNTERS = DaemonCounters(
 
 
 class Apache(Front):
-    """Apache with these settings. Where what is behind speaks FastCGI itself, no responder is needed for it."""
+    """Apache with these settings.
+
+    Where what is behind speaks FastCGI itself, no responder is needed for it.
+    """
 
     label: ClassVar[str] = "Apache"
     Settings: ClassVar[type[FrontSettings]] = ApacheSettings
     packages: ClassVar[tuple[str, ...]] = ("apache2-bin",)
     stores: ClassVar[tuple[str, ...]] = ("rgw",)
-    """Its configuration and its facts are about radosgw: by FastCGI, or by the HTTP that replaced it."""
+    """Its configuration and its facts are about radosgw: by FastCGI, or by the HTTP that replaced
+    it.
+    """
     grammars: ClassVar[tuple[FileGrammar, ...]] = (GRAMMAR,)
 
     def __init__(self, settings: ApacheSettings, behind: Behind) -> None:
@@ -83,7 +92,9 @@ class Apache(Front):
         return self.settings.path == "fastcgi"
 
     def further_ports(self) -> tuple[tuple[int, str], ...]:
-        """See Front: with FastCGI those of the responder, since it shows on the hosts alone whether one is needed."""
+        """See Front: with FastCGI those of the responder, since it shows on the hosts alone whether
+        one is needed.
+        """
         if not self.wants_fastcgi:
             return ()
         responder = self.settings.responder
@@ -103,10 +114,15 @@ class Apache(Front):
         return files
 
     def check(self, host: Host) -> None:
-        """See Front. Raises MissingMeans when the responder was not built, CommandFailed when Apache cannot be run."""
+        """See Front. Raises MissingMeans when the responder was not built, CommandFailed when
+        Apache cannot be run.
+        """
         if self.has_responder:
             _responder()
-        known = {name.lower(): name for name in _DIRECTIVE.findall(host.run([*_apache(), "-D", BARE, "-L"]).stdout)}
+        known = {
+            name.lower(): name
+            for name in _DIRECTIVE.findall(host.run([*_apache(), "-D", BARE, "-L"]).stdout)
+        }
         faults = [
             f"Apache has no directive {name!r} in [{section}] of options{_hint(name, known)}"
             for section, directives in self.settings.options.items()
@@ -117,7 +133,8 @@ class Apache(Front):
         if faults:
             raise UsageError(
                 "\n".join(faults),
-                advice="What a layout adds to Apache is under `apache: options`; more directives come with `apache: modules`.",
+                advice="What a layout adds to Apache is under `apache: options`; more directives "
+                "come with `apache: modules`.",
             )
 
     def _refused(self, host: Host) -> list[str]:
@@ -137,12 +154,22 @@ class Apache(Front):
         return []
 
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
-        """See Front. The responder's program is put on the host. Raises MissingMeans when it was not built."""
-        apache = Daemon(host, Service(SERVICE, (*_apache(), "-DFOREGROUND")), self.port, (ERROR_LOG,))
+        """See Front. The responder's program is put on the host.
+
+        Raises MissingMeans when it was not built.
+        """
+        apache = Daemon(
+            host, Service(SERVICE, (*_apache(), "-DFOREGROUND")), self.port, (ERROR_LOG,)
+        )
         if not self.has_responder:
             return (apache,)
         host.put(_RESPONDER_ON_HOST, _responder(), mode=0o755)
-        return (Daemon(host, Service(RESPONDER_SERVICE, (_RESPONDER_ON_HOST, RESPONDER_CONF)), STATS_PORT), apache)
+        return (
+            Daemon(
+                host, Service(RESPONDER_SERVICE, (_RESPONDER_ON_HOST, RESPONDER_CONF)), STATS_PORT
+            ),
+            apache,
+        )
 
     def facts(self, host: Host) -> dict[str, str]:
         """See Front: versions and figures as Apache says them while it runs."""
@@ -155,30 +182,42 @@ class Apache(Front):
         found = {
             "path": self._path(host, version),
             "apache": f"{said['ServerVersion']}, MPM {said['ServerMPM']}",
-            "apache mpm": f"ServerLimit {mpm.server_limit}, ThreadLimit {mpm.thread_limit}, StartServers {mpm.start_servers}, "
+            "apache mpm": f"ServerLimit {mpm.server_limit}, ThreadLimit {mpm.thread_limit}, "
+            f"StartServers {mpm.start_servers}, "
             f"MinSpareThreads {mpm.min_spare_threads}, MaxSpareThreads {mpm.max_spare_threads}, "
-            f"ThreadsPerChild {mpm.threads_per_child}, MaxRequestWorkers {mpm.max_request_workers}, "
-            f"MaxConnectionsPerChild {mpm.max_connections_per_child}; when it came up {threads} threads were there",
-            "apache keep-alive": f"{settings.keep_alive_timeout:g} s, {many} requests on a connection"
+            f"ThreadsPerChild {mpm.threads_per_child}, MaxRequestWorkers "
+            f"{mpm.max_request_workers}, "
+            f"MaxConnectionsPerChild {mpm.max_connections_per_child}; when it came up {threads} "
+            "threads were there",
+            "apache keep-alive": f"{settings.keep_alive_timeout:g} s, {many} requests on a "
+            "connection"
             if settings.keep_alive
             else "off",
-            "apache proxy": f"connections to what is behind are {reuse}; timeout {settings.timeout:g} s"
+            "apache proxy": f"connections to what is behind are {reuse}; timeout "
+            f"{settings.timeout:g} s"
             + (f"; flushpackets {settings.flush}" if settings.path == "fastcgi" else ""),
             "apache log": f"access log {'on' if settings.access_log else 'off'}, "
             f"ExtendedStatus {'on' if settings.extended_status else 'off'}",
         }
         for section, directives in settings.options.items():
-            found |= {f"option apache.conf [{section}] {name}": word(value) for name, value in directives.items()}
+            found |= {
+                f"option apache.conf [{section}] {name}": word(value)
+                for name, value in directives.items()
+            }
         return found
 
     def _status(self, host: Host) -> dict[str, str]:
         """What server-status says, by its own names. Raises CommandFailed."""
-        done = host.run((*program.ship(host, _TELL), host.address, str(self.port), STATUS_HOST, "once"))
+        done = host.run(
+            (*program.ship(host, _TELL), host.address, str(self.port), STATUS_HOST, "once")
+        )
         said: dict[str, str] = json.loads(done.stdout)
         return said
 
     def await_backends(self, host: Host) -> None:
-        """See Front. With `retry=0`, which every layout has, Apache asks a backend again at once however often it failed."""
+        """See Front. With `retry=0`, which every layout has, Apache asks a backend again at once
+        however often it failed.
+        """
 
     @classmethod
     def scope(cls, key: str) -> Scope:
@@ -186,36 +225,49 @@ class Apache(Front):
         return scopes.scope(key)
 
     def reloads(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
-        """See Front: when only directives differ that a graceful restart takes, and the responder's file does not."""
-        others = [{path: text for path, text in files.items() if path != CONF} for files in (before, after)]
+        """See Front: when only directives differ that a graceful restart takes, and the responder's
+        file does not.
+        """
+        others = [
+            {path: text for path, text in files.items() if path != CONF}
+            for files in (before, after)
+        ]
         return others[0] == others[1] and scopes.graceful(before[CONF], after[CONF])
 
     def reload(self, host: Host) -> str:
         """See Front: Apache's graceful restart, waited for until no process of before is left.
 
-        A process of before ends with the last of its connections, and with `worker` an idle one is kept for keep_alive_timeout.
-        Apache does not start StartServers processes at every graceful restart: after one that ended 20 of them, 1, 12 and 17 were
-        seen with 2.4.71. Requests would wait while the others are started one after the other, as they do not after a start.
+        A process of before ends with the last of its connections, and with `worker` an idle one is
+        kept for keep_alive_timeout. Apache does not start StartServers processes at every graceful
+        restart: after one that ended 20 of them, 1, 12 and 17 were seen with 2.4.71. Requests would
+        wait while the others are started one after the other, as they do not after a start.
         """
         known = len(host.logged(ERROR_LOG))
         before = self._generation(host)
         came = self._restarted(host)
         apache, after = self.daemons(host)[-1], self._generation(host)
         if after <= before:
-            raise apache.failed(f"was told to restart gracefully and is still at generation {after}")
+            raise apache.failed(
+                f"was told to restart gracefully and is still at generation {after}"
+            )
         since = host.logged(ERROR_LOG, known).decode(errors="replace")
         ignored = [line for line in since.splitlines() if _IGNORED.search(line)]
         if ignored:
             raise apache.failed(f"took not all of its file at a graceful restart: {ignored[0]}")
         if came < self.settings.mpm.start_servers:
             return ""
-        return f"Apache restarted gracefully, generation {before} to {after}: {came} processes, none of before"
+        return (
+            f"Apache restarted gracefully, generation {before} to {after}: {came} processes, "
+            "none of before"
+        )
 
     def _generation(self, host: Host) -> int:
         return int(self._status(host)[_GENERATION])
 
     def _restarted(self, host: Host) -> int:
-        """Restart it gracefully once; how many processes there are when none of before is left and each has its threads."""
+        """Restart it gracefully once; how many processes there are when none of before is left and
+        each has its threads.
+        """
         mpm, apache = self.settings.mpm, self.daemons(host)[-1]
         deadline_s = self.settings.keep_alive_timeout + _SPARE_S
         spare = min(mpm.min_spare_threads, mpm.max_request_workers)
@@ -226,7 +278,9 @@ class Apache(Front):
             apache.check()
             if error.code != _LEFT:
                 raise
-            raise apache.failed(f"{error.output.strip()}, {deadline_s:g} s after a graceful restart") from error
+            raise apache.failed(
+                f"{error.output.strip()}, {deadline_s:g} s after a graceful restart"
+            ) from error
         apache.check()
         told: dict[str, int] = json.loads(done.stdout)
         return told["came"]
@@ -239,16 +293,26 @@ class Apache(Front):
             return f"{clients}, mod_proxy_fcgi -> FastCGI front end of radosgw"
         how = "a unix socket" if self.settings.responder.socket == "unix" else "TCP on loopback"
         return (
-            f"{clients}, mod_proxy_fcgi -> FastCGI over {how} -> FastCGI responder of Weighbridge -> HTTP front end of radosgw, "
+            f"{clients}, mod_proxy_fcgi -> FastCGI over {how} -> FastCGI responder of Weighbridge "
+            "-> HTTP front end of radosgw, "
             "since this radosgw has no FastCGI front end"
         )
 
     def probes(self, host: Host) -> tuple[Probe, ...]:
-        """See Front: workers by what they do, requests and bytes; the responder's requests and connections beside them."""
+        """See Front: workers by what they do, requests and bytes; the responder's requests and
+        connections beside them.
+        """
         asked = [host.address, str(self.port), STATUS_HOST]
         if self.has_responder:
             asked += [host.address, str(STATS_PORT)]
-        return (Probe(host, f"{SERVICE}.{host.name}", (*program.ship(host, _TELL), *asked), counters=COUNTERS),)
+        return (
+            Probe(
+                host,
+                f"{SERVICE}.{host.name}",
+                (*program.ship(host, _TELL), *asked),
+                counters=COUNTERS,
+            ),
+        )
 
 
 def _apache() -> tuple[str, ...]:
@@ -259,10 +323,14 @@ def _responder() -> bytes:
     try:
         return RESPONDER.read_bytes()
     except FileNotFoundError as error:
-        raise MissingMeans(f"the FastCGI responder is not built: {RESPONDER} is missing", advice="run `make setup`") from error
+        raise MissingMeans(
+            f"the FastCGI responder is not built: {RESPONDER} is missing", advice="run `make setup`"
+        ) from error
 
 
 def _hint(name: str, known: Mapping[str, str]) -> str:
-    """Apache takes names in any case, so the closest one is looked for in lower case and told as Apache writes it."""
+    """Apache takes names in any case, so the closest one is looked for in lower case and told as
+    Apache writes it.
+    """
     hint = did_you_mean(name.lower(), sorted(known), known=False)
     return re.sub(r"'(.*)'", lambda match: repr(known[match[1]]), hint)

@@ -12,7 +12,9 @@ RESPONDER_CONF = "/etc/weighbridge/apache/responder.conf"
 ERROR_LOG = "apache.error.log"
 PID_FILE = "/run/weighbridge-apache.pid"
 STATUS_HOST = "status.weighbridge.invalid"
-"""The virtual host that tells Apache's counters, to the host itself alone; no client asks for such a name (RFC 6761)."""
+"""The virtual host that tells Apache's counters, to the host itself alone; no client asks for such
+a name (RFC 6761).
+"""
 BARE = "WEIGHBRIDGE_BARE"
 """Defined, it leaves out what the layout adds, so that Apache can be asked what it knows."""
 
@@ -23,7 +25,9 @@ _SOCKET = "/run/weighbridge-responder.sock"
 _IDLE_S = 30
 
 
-def apache_conf(settings: ApacheSettings, address: str, backends: Sequence[Backend], *, native: bool) -> str:
+def apache_conf(
+    settings: ApacheSettings, address: str, backends: Sequence[Backend], *, native: bool
+) -> str:
     """The text of Apache's whole configuration. `native`: the backends speak FastCGI themselves."""
     mpm = settings.mpm
     server = [
@@ -36,7 +40,10 @@ def apache_conf(settings: ApacheSettings, address: str, backends: Sequence[Backe
         "ServerTokens Prod",
         "User www-data",
         "Group www-data",
-        *(f'LoadModule {name}_module "{_MODULES}/mod_{name}.so"' for name in _modules(settings, len(backends), native=native)),
+        *(
+            f'LoadModule {name}_module "{_MODULES}/mod_{name}.so"'
+            for name in _modules(settings, len(backends), native=native)
+        ),
         f"ServerLimit {mpm.server_limit}",
         f"ThreadLimit {mpm.thread_limit}",
         f"StartServers {mpm.start_servers}",
@@ -56,7 +63,9 @@ def apache_conf(settings: ApacheSettings, address: str, backends: Sequence[Backe
     ]
     if settings.access_log:
         # %U is the path alone: a query may hold a signature.
-        server.append('CustomLog "/var/log/host/apache.access.log" "%h %t \\"%m %U %H\\" %>s %O %D"')
+        server.append(
+            'CustomLog "/var/log/host/apache.access.log" "%h %t \\"%m %U %H\\" %>s %O %D"'
+        )
     return "\n".join(
         [
             *server,
@@ -68,7 +77,8 @@ def apache_conf(settings: ApacheSettings, address: str, backends: Sequence[Backe
             f"<VirtualHost *:{settings.port}>",
             *(f"  {line}" for line in _clients(settings, address, backends, native=native)),
             "</VirtualHost>",
-            # On the clients' own port: with a second one, Apache would take turns at accepting, under a lock.
+            # On the clients' own port: with a second one, Apache would take turns at accepting,
+            # under a lock.
             f"<VirtualHost *:{settings.port}>",
             f"  ServerName {STATUS_HOST}",
             '  <Location "/server-status">',
@@ -84,7 +94,10 @@ def apache_conf(settings: ApacheSettings, address: str, backends: Sequence[Backe
 def responder_conf(settings: ApacheSettings, address: str, backends: Sequence[Backend]) -> str:
     """The text of the responder's configuration: the options of its command line."""
     lines = [
-        f"listen {_SOCKET if settings.responder.socket == 'unix' else f'127.0.0.1:{settings.responder.port}'}",
+        (
+            "listen "
+            f"{_SOCKET if settings.responder.socket == 'unix' else f'127.0.0.1:{settings.responder.port}'}"
+        ),
         *(f"origin {one.address}:{one.port}" for one in backends),
         f"stats {address}:{STATS_PORT}",
         f"keep {settings.responder.keep}",
@@ -101,7 +114,15 @@ def word(value: Value) -> str:
 def _modules(settings: ApacheSettings, backends: int, *, native: bool) -> tuple[str, ...]:
     path = "proxy_http" if settings.path == "http" else "proxy_fcgi"
     balancer = ("slotmem_shm", "proxy_balancer", f"lbmethod_{settings.balance}")
-    wanted = (f"mpm_{settings.mpm.kind}", "authz_core", "authz_host", "env", "status", "proxy", path)
+    wanted = (
+        f"mpm_{settings.mpm.kind}",
+        "authz_core",
+        "authz_host",
+        "env",
+        "status",
+        "proxy",
+        path,
+    )
     spread = _balanced(settings, backends, native=native)
     return tuple(dict.fromkeys((*wanted, *(balancer if spread else ()), *settings.modules)))
 
@@ -110,11 +131,14 @@ def _balanced(settings: ApacheSettings, backends: int, *, native: bool) -> bool:
     return backends > 1 and (settings.path == "http" or native)
 
 
-def _clients(settings: ApacheSettings, address: str, backends: Sequence[Backend], *, native: bool) -> list[str]:
+def _clients(
+    settings: ApacheSettings, address: str, backends: Sequence[Backend], *, native: bool
+) -> list[str]:
     """The virtual host that clients find: the first one, whatever name they ask for."""
     lines = [
         f"ServerName {address}",
-        # Neither is inherited from outside. Without them %2F is answered with 404, and // in a key becomes /.
+        # Neither is inherited from outside. Without them %2F is answered with 404, and // in a key
+        # becomes /.
         "AllowEncodedSlashes NoDecode",
         "MergeSlashes Off",
         "ProxyPreserveHost On",
@@ -123,13 +147,13 @@ def _clients(settings: ApacheSettings, address: str, backends: Sequence[Backend]
     if settings.path == "http":
         lines.append("ProxyAddHeaders Off")
     else:
-        # Since 2.4.59 the length of what a CGI-like program answers is not believed otherwise: HEAD would lose it, and an answer
-        # that breaks off would end as if it were whole.
+        # Since 2.4.59 the length of what a CGI-like program answers is not believed otherwise: HEAD
+        # would lose it, and an answer that breaks off would end as if it were whole.
         lines.append("SetEnv ap_trust_cgilike_cl 1")
         # Only here is it valid; without it the Authorization header is not passed on.
         location.append("CGIPassAuth On")
-    # With nocanon the target is passed as it came. With fcgi it must not stand: every request with a query would be 403, and
-    # REQUEST_URI is as it came anyway.
+    # With nocanon the target is passed as it came. With fcgi it must not stand: every request with
+    # a query would be 403, and REQUEST_URI is as it came anyway.
     canon = " nocanon" if settings.path == "http" else ""
     shared = f"retry=0 timeout={settings.timeout:.0f} {_reuse(settings)}"
     if settings.path == "fastcgi":
@@ -137,12 +161,26 @@ def _clients(settings: ApacheSettings, address: str, backends: Sequence[Backend]
     if _balanced(settings, len(backends), native=native):
         scheme = "http" if settings.path == "http" else "fcgi"
         lines.append('<Proxy "balancer://gateways">')
-        lines += [f'  BalancerMember "{scheme}://{one.address}:{one.port}" {shared}' for one in backends]
-        lines += [f"  ProxySet lbmethod={settings.balance}", "</Proxy>", f'ProxyPass "/" "balancer://gateways/"{canon}']
+        lines += [
+            f'  BalancerMember "{scheme}://{one.address}:{one.port}" {shared}' for one in backends
+        ]
+        lines += [
+            f"  ProxySet lbmethod={settings.balance}",
+            "</Proxy>",
+            f'ProxyPass "/" "balancer://gateways/"{canon}',
+        ]
     else:
-        lines.append(f'ProxyPass "/" "{_target(settings, backends, native=native)}"{canon} {shared}')
+        lines.append(
+            f'ProxyPass "/" "{_target(settings, backends, native=native)}"{canon} {shared}'
+        )
     location += _own(settings, "location")
-    return [*lines, '<Location "/">', *(f"  {line}" for line in location), "</Location>", *_own(settings, "host")]
+    return [
+        *lines,
+        '<Location "/">',
+        *(f"  {line}" for line in location),
+        "</Location>",
+        *_own(settings, "host"),
+    ]
 
 
 def _target(settings: ApacheSettings, backends: Sequence[Backend], *, native: bool) -> str:
@@ -162,11 +200,18 @@ def _reuse(settings: ApacheSettings) -> str:
 
 
 def _own(settings: ApacheSettings, section: Section) -> list[str]:
-    """What the layout adds to a section. It comes last: of two directives that contradict each other Apache takes the later one."""
+    """What the layout adds to a section.
+
+    It comes last: of two directives that contradict each other Apache takes the later one.
+    """
     directives: Mapping[str, Value] = settings.options.get(section, {})
     if not directives:
         return []
-    return [f"<IfDefine !{BARE}>", *(f"  {name} {word(value)}" for name, value in directives.items()), "</IfDefine>"]
+    return [
+        f"<IfDefine !{BARE}>",
+        *(f"  {name} {word(value)}" for name, value in directives.items()),
+        "</IfDefine>",
+    ]
 
 
 def _on(flag: bool) -> str:

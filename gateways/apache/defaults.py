@@ -1,8 +1,10 @@
-"""What Apache does by itself, as a program on a host that has it: a bare one is started, asked for its defaults, and ended.
+"""What Apache does by itself, as a program on a host that has it: a bare one is started, asked for
+its defaults, and ended.
 
-stdout is JSON: the figures of the MPM by directive, which mod_lua asks the running server for (`ap_mpm_query`; the numbers of its
-questions are those of ap_mpm.h), the processes that there are when it says that it has started, and what its first answer
-promises of keep-alive. The first argument is the MPM: `worker` or `event`.
+stdout is JSON: the figures of the MPM by directive, which mod_lua asks the running server for
+(`ap_mpm_query`; the numbers of its questions are those of ap_mpm.h), the processes that there are
+when it says that it has started, and what its first answer promises of keep-alive. The first
+argument is the MPM: `worker` or `event`.
 """
 
 from __future__ import annotations
@@ -48,7 +50,10 @@ def configuration(folder: Path, kind: str, port: int) -> str:
         "ServerName localhost",
         "User www-data",
         "Group www-data",
-        *(f'LoadModule {name}_module "{MODULES}/mod_{name}.so"' for name in (f"mpm_{kind}", "authz_core", "lua")),
+        *(
+            f'LoadModule {name}_module "{MODULES}/mod_{name}.so"'
+            for name in (f"mpm_{kind}", "authz_core", "lua")
+        ),
         f"Listen 127.0.0.1:{port}",
         f'LuaMapHandler "^/mpm$" "{folder}/ask.lua" handle',
     ]
@@ -56,7 +61,10 @@ def configuration(folder: Path, kind: str, port: int) -> str:
 
 
 def figures(answers: dict[int, int]) -> dict[str, int]:
-    """Figures by directive, of answers by number of question. Requests at once are processes times threads."""
+    """Figures by directive, of answers by number of question.
+
+    Requests at once are processes times threads.
+    """
     found = {name: answers[code] for name, code in _CODES.items()}
     return {**found, "MaxRequestWorkers": answers[_MAX_DAEMONS] * found["ThreadsPerChild"]}
 
@@ -64,7 +72,9 @@ def figures(answers: dict[int, int]) -> dict[str, int]:
 def ask(port: int) -> tuple[str, str]:
     """Head and body of what it answers to a client that would keep the connection."""
     with socket.create_connection(("127.0.0.1", port), timeout=_WITHIN_S) as wire:
-        wire.sendall(f"GET /mpm HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: Keep-Alive\r\n\r\n".encode())
+        wire.sendall(
+            f"GET /mpm HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: Keep-Alive\r\n\r\n".encode()
+        )
         answer = http.client.HTTPResponse(wire)
         answer.begin()
         return str(answer.headers), answer.read().decode()
@@ -80,20 +90,32 @@ def defaults(kind: str) -> dict[str, int]:
             port = free.getsockname()[1]
         (folder / "ask.lua").write_text(_ASK, encoding="utf-8")
         (folder / "bare.conf").write_text(configuration(folder, kind, port), encoding="utf-8")
-        with subprocess.Popen(["apache2", "-f", str(folder / "bare.conf"), "-DFOREGROUND"]) as apache:
+        with subprocess.Popen(
+            ["apache2", "-f", str(folder / "bare.conf"), "-DFOREGROUND"]
+        ) as apache:
             try:
                 log, until = folder / "log", time.monotonic() + _WITHIN_S
-                # It says so when it has forked all processes of the start, and before it looks whether they are enough.
+                # It says so when it has forked all processes of the start, and before it looks
+                # whether they are enough.
                 while not log.exists() or STARTED not in log.read_text(encoding="utf-8"):
                     if apache.poll() is not None or time.monotonic() > until:
-                        sys.exit(f"Apache with nothing but {kind} did not start: {log.read_text() if log.exists() else 'no log'}")
+                        sys.exit(
+                            f"Apache with nothing but {kind} did not start: "
+                            f"{log.read_text() if log.exists() else 'no log'}"
+                        )
                     time.sleep(0.005)
-                children = Path(f"/proc/{apache.pid}/task/{apache.pid}/children").read_text(encoding="ascii").split()
+                children = (
+                    Path(f"/proc/{apache.pid}/task/{apache.pid}/children")
+                    .read_text(encoding="ascii")
+                    .split()
+                )
                 head, body = ask(port)
             finally:
                 apache.terminate()
                 apache.wait()
-    answers = {int(code): int(value) for code, value in re.findall(r"^(\d+) (-?\d+)$", body, re.MULTILINE)}
+    answers = {
+        int(code): int(value) for code, value in re.findall(r"^(\d+) (-?\d+)$", body, re.MULTILINE)
+    }
     kept = re.search(r"(?im)^Keep-Alive: timeout=(\d+), max=(\d+)", head)
     if kept is None or _MAX_DAEMONS not in answers:
         sys.exit(f"Apache answered something else than was asked: {head}\n{body}")

@@ -8,7 +8,9 @@ from typing import ClassVar
 from weighbridge.gateways.file_grammar import FileGrammar, Reading
 
 _BARE = re.compile(r"<IfDefine !WEIGHBRIDGE_\w+>")
-"""A container that the suite itself asks Apache by: what is in it is meant for the container around it."""
+"""A container that the suite itself asks Apache by: what is in it is meant for the container around
+it.
+"""
 
 
 class ApacheGrammar(FileGrammar):
@@ -16,9 +18,12 @@ class ApacheGrammar(FileGrammar):
 
     names: ClassVar[tuple[str, ...]] = ("apache.conf",)
     where: ClassVar[str] = (
-        "Where: what is in no container, at the end of the configuration, where the later line holds (but an MPM is loaded "
-        "in place of the other); what is in one, in the container that is there, since of two virtual hosts of an address only the "
-        "first is asked. ServerLimit, ThreadLimit and another MPM want a stop and a start, not a reload."
+        "Where: what is in no container, at the end of the configuration, where the later line "
+        "holds (but an MPM is loaded "
+        "in place of the other); what is in one, in the container that is there, since of two "
+        "virtual hosts of an address only the "
+        "first is asked. ServerLimit, ThreadLimit and another MPM want a stop and a start, not a "
+        "reload."
     )
     indent: ClassVar[str] = "  "
     of_two: ClassVar[frozenset[str]] = frozenset({"SetEnv", "BalancerMember", "CustomLog"})

@@ -1,9 +1,12 @@
-"""Apache's graceful restart, as a program on its host, which ends when the new child processes have taken the place of the old.
+"""Apache's graceful restart, as a program on its host, which ends when the new child processes have
+taken the place of the old.
 
-Arguments: Apache's configuration file, its PidFile, ThreadsPerChild, MinSpareThreads and the seconds that it may take. It waits
-until every child process of before has ended, and others are there with all their threads, which are as many as are to be spare.
-Prints `{"ended": number, "came": number}`, child processes. Ends with 3, and words on stderr, when it is not so at the deadline;
-with what Apache's own program ends with, and its words, when it refuses the file: Apache then serves on as it did.
+Arguments: Apache's configuration file, its PidFile, ThreadsPerChild, MinSpareThreads and the
+seconds that it may take. It waits until every child process of before has ended, and others are
+there with all their threads, which are as many as are to be spare. Prints `{"ended": number,
+"came": number}`, child processes. Ends with 3, and words on stderr, when it is not so at the
+deadline; with what Apache's own program ends with, and its words, when it refuses the file: Apache
+then serves on as it did.
 """
 
 from __future__ import annotations
@@ -46,7 +49,9 @@ def main() -> int:
     each, spare, within_s = int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5])
     parent = int(pid_file.read_text())
     before = children(parent)
-    done = subprocess.run(["apache2", "-f", conf, "-k", "graceful"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["apache2", "-f", conf, "-k", "graceful"], capture_output=True, text=True, check=False
+    )
     if done.returncode:
         sys.stderr.write(done.stdout + done.stderr)
         return done.returncode
@@ -60,7 +65,10 @@ def main() -> int:
         if not left and len(ready) == len(came) and len(ready) * each >= max(spare, 1):
             break
         if time.monotonic() > deadline:
-            what = f"{len(left)} of {len(before)} old child processes are left, {len(ready)} of {len(came)} new ones are ready"
+            what = (
+                f"{len(left)} of {len(before)} old child processes are left, {len(ready)} of "
+                f"{len(came)} new ones are ready"
+            )
             sys.stderr.write(what)
             return LEFT
         time.sleep(LOOK_EVERY_S)

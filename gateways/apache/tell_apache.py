@@ -1,9 +1,11 @@
-"""Counters of Apache, and of the FastCGI responder behind it, every second, as a program on their host.
+"""Counters of Apache, and of the FastCGI responder behind it, every second, as a program on their
+host.
 
-Arguments: Apache's address and port, the name of the virtual host that tells of it, and where there is one the responder's
-address and port; or `once` in their place. A line of JSON is printed at once and then every second until stdin ends: an object of
-numbers by name. A second in which one of them does not answer has no line; why it did not goes to stderr. With `once` the words
-of server-status are printed as an object, and no more.
+Arguments: Apache's address and port, the name of the virtual host that tells of it, and where there
+is one the responder's address and port; or `once` in their place. A line of JSON is printed at once
+and then every second until stdin ends: an object of numbers by name. A second in which one of them
+does not answer has no line; why it did not goes to stderr. With `once` the words of server-status
+are printed as an object, and no more.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ def status(address: str, port: int, name: str) -> dict[str, str]:
     """What server-status says, by its own names. Raises OSError, HTTPException or ValueError."""
     connection = http.client.HTTPConnection(address, port, timeout=ANSWER_WITHIN_S)
     try:
-        connection.request("GET", "/server-status?auto", headers={"Host": name, "Connection": "close"})
+        connection.request(
+            "GET", "/server-status?auto", headers={"Host": name, "Connection": "close"}
+        )
         answer = connection.getresponse()
         text = answer.read().decode(errors="replace")
     finally:
@@ -63,12 +67,17 @@ def counters(said: dict[str, str]) -> dict[str, float]:
 
 def responder(address: str, port: int) -> dict[str, float]:
     """Counters of the responder. Raises OSError or ValueError."""
-    with socket.create_connection((address, port), timeout=ANSWER_WITHIN_S) as wire, wire.makefile("r") as lines:
+    with (
+        socket.create_connection((address, port), timeout=ANSWER_WITHIN_S) as wire,
+        wire.makefile("r") as lines,
+    ):
         line = lines.readline()
     try:
         return {"responder_" + name: float(value) for name, value in json.loads(line).items()}
     except (AttributeError, OverflowError, RecursionError, TypeError) as error:
-        raise ValueError(f"the responder told what is no object of numbers ({error!r}): {line[:200]!r}") from None
+        raise ValueError(
+            f"the responder told what is no object of numbers ({error!r}): {line[:200]!r}"
+        ) from None
 
 
 def main() -> None:

@@ -1,4 +1,5 @@
-"""Credentials of gateways that already run: from the environment or the usual AWS files, never from a layout.
+"""Credentials of gateways that already run: from the environment or the usual AWS files, never from
+a layout.
 
 Files are taken that only their owner may read: keys that others may read are theirs as well.
 """
@@ -21,7 +22,10 @@ from weighbridge.gateways.existing.settings import S3, ExistingSettings, SwiftAc
 if TYPE_CHECKING:
     from botocore.credentials import Credentials
 
-ADVICE = "Credentials are never read from a layout: set these variables, or name others in it, or a profile of the AWS files."
+ADVICE = (
+    "Credentials are never read from a layout: set these variables, or name others in it, or "
+    "a profile of the AWS files."
+)
 
 
 def endpoints(settings: ExistingSettings, environment: Mapping[str, str]) -> tuple[Endpoint, ...]:
@@ -43,7 +47,11 @@ def endpoints(settings: ExistingSettings, environment: Mapping[str, str]) -> tup
 def source(settings: S3 | SwiftAccess) -> str:
     """Where the credentials of an API come from, in words."""
     if isinstance(settings, SwiftAccess):
-        return f"the token of ${settings.token_env}" if settings.token_env else f"auth v1 with the key of ${settings.key_env}"
+        return (
+            f"the token of ${settings.token_env}"
+            if settings.token_env
+            else f"auth v1 with the key of ${settings.key_env}"
+        )
     if settings.credentials == "aws":
         return "the environment or the AWS files"
     if settings.credentials == "environment":
@@ -68,7 +76,11 @@ def _swift(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoi
         url, user, key = swift.storage_url or variable("OS_STORAGE_URL"), "", ""
     else:
         token = None
-        url, user, key = swift.auth_url or variable("ST_AUTH"), swift.user or variable(swift.user_env), variable(swift.key_env)
+        url, user, key = (
+            swift.auth_url or variable("ST_AUTH"),
+            swift.user or variable(swift.user_env),
+            variable(swift.key_env),
+        )
     if missing:
         raise UsageError(f"swift: not set: {', '.join(missing)}")
     try:
@@ -77,7 +89,9 @@ def _swift(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoi
     except ValidationError as error:
         # The URL is not repeated: what is wrong with it may be that it holds a secret.
         origin = "$ST_AUTH" if swift.token_env is None else "$OS_STORAGE_URL"
-        raise UsageError(f"swift: {origin}: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
+        raise UsageError(
+            f"swift: {origin}: {error.errors()[0]['msg'].removeprefix('Value error, ')}"
+        ) from None
     return Endpoint(
         api="swift",
         url=url,
@@ -110,15 +124,22 @@ def _see_who_may_read(path: Path) -> None:
     """Raise UsageError when others than its owner may read a file that holds keys."""
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise UsageError(f"s3: {path} has keys, and others may read it (mode {mode:04o}): chmod 600 {shlex.quote(str(path))}")
+        raise UsageError(
+            f"s3: {path} has keys, and others may read it (mode {mode:04o}): chmod 600 "
+            f"{shlex.quote(str(path))}"
+        )
 
 
 def _keys(s3: S3, environment: Mapping[str, str]) -> Credentials:
-    """By botocore's own readers of the environment and of the AWS files, and by no other of its chain: some ask the network."""
+    """By botocore's own readers of the environment and of the AWS files, and by no other of its
+    chain: some ask the network.
+    """
     from botocore import credentials  # noqa: PLC0415 - a quarter of a second of imports
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 
-    profile = s3.credentials.removeprefix("profile ") if s3.credentials.startswith("profile ") else ""
+    profile = (
+        s3.credentials.removeprefix("profile ") if s3.credentials.startswith("profile ") else ""
+    )
     named = profile or environment.get("AWS_PROFILE") or "default"
     shared = environment.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials"
     config = environment.get("AWS_CONFIG_FILE") or "~/.aws/config"
@@ -126,7 +147,9 @@ def _keys(s3: S3, environment: Mapping[str, str]) -> Credentials:
         (credentials.SharedCredentialProvider(creds_filename=shared, profile_name=named), shared),
         (credentials.ConfigProvider(config_filename=config, profile_name=named), config),
     ]
-    readers: list[tuple[Any, str]] = [] if profile else [(credentials.EnvProvider(environ=environment), "")]
+    readers: list[tuple[Any, str]] = (
+        [] if profile else [(credentials.EnvProvider(environ=environment), "")]
+    )
     if s3.credentials != "environment":
         readers += files
     try:

@@ -1,4 +1,6 @@
-"""The `existing` gateway: endpoints of a gateway that already runs, RGW, Swift or any other that has one of the two APIs."""
+"""The `existing` gateway: endpoints of a gateway that already runs, RGW, Swift or any other that
+has one of the two APIs.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,16 @@ from weighbridge.gateways.verify import RoundFailed, verify
 
 
 class Existing(Gateway):
-    """Nothing is stood up or taken away. What a run makes in it are buckets of names of its own, which are deleted at its end."""
+    """Nothing is stood up or taken away.
+
+    What a run makes in it are buckets of names of its own, which are deleted at its end.
+    """
 
     kind: ClassVar[str] = "existing"
     already_runs: ClassVar[bool] = True
-    releases: ClassVar[Mapping[str, RootImage]] = {"any": RootImage(name="none", suite="none", packages=())}
+    releases: ClassVar[Mapping[str, RootImage]] = {
+        "any": RootImage(name="none", suite="none", packages=())
+    }
     Placement: ClassVar[type[Record]] = ExistingPlacement
     Settings: ClassVar[type[Record]] = ExistingSettings
 
@@ -33,7 +40,10 @@ class Existing(Gateway):
 
     def apis(self) -> tuple[ObjectApi, ...]:
         """Those whose endpoints the layout names."""
-        both: tuple[tuple[ObjectApi, object], ...] = (("swift", self.settings.swift), ("s3", self.settings.s3))
+        both: tuple[tuple[ObjectApi, object], ...] = (
+            ("swift", self.settings.swift),
+            ("s3", self.settings.s3),
+        )
         return tuple(api for api, part in both if part is not None)
 
     def needs(self) -> Mapping[str, HostNeed]:
@@ -45,22 +55,29 @@ class Existing(Gateway):
         return ()
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
-        """Do all that `bring_up` does from the client host, the only one there is: credentials and answers are there or not."""
+        """Do all that `bring_up` does from the client host, the only one there is: credentials and
+        answers are there or not.
+        """
         for client in hosts.values():
             self.bring_up(hosts, client, say)
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
-        """Find the credentials, look who answers, and verify every endpoint in a bucket of a name of chance.
+        """Find the credentials, look who answers, and verify every endpoint in a bucket of a name
+        of chance.
 
-        Raises UsageError with the credentials that are missing, TargetError when nobody answers, VerificationFailed. The bucket
-        is deleted on every path; where that fails, the error names it.
+        Raises UsageError with the credentials that are missing, TargetError when nobody answers,
+        VerificationFailed. The bucket is deleted on every path; where that fails, the error names
+        it.
         """
         endpoints = credentials.endpoints(self.settings, os.environ)
         say(f"looking at {', '.join(endpoint.url for endpoint in endpoints)}")
         seen = standing.look(client, endpoints)
         found = standing.facts(self.settings, endpoints, seen)
         checks = self._verified(client, endpoints, say)
-        found["verified"] = f"{checks} operations over {' and '.join(one.api for one in endpoints)}, reads byte for byte"
+        found["verified"] = (
+            f"{checks} operations over {' and '.join(one.api for one in endpoints)}, reads byte "
+            "for byte"
+        )
         return ExistingStanding(client, endpoints, found)
 
     def _verified(self, client: Host, endpoints: tuple[Endpoint, ...], say: Say) -> int:

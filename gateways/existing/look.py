@@ -1,8 +1,9 @@
-"""What a gateway that already runs tells of itself to anybody: its server's name, its certificate. One request, no credentials.
+"""What a gateway that already runs tells of itself to anybody: its server's name, its certificate.
+One request, no credentials.
 
-As a program (`python -m weighbridge.gateways.existing.look`, on the client host): reads `{"endpoints": [...]}` from
-stdin, prints one JSON
-line for each: `{"status": n, "server": text, "tls": text}`, or `{"silent": why}`.
+As a program (`python -m weighbridge.gateways.existing.look`, on the client host): reads
+`{"endpoints": [...]}` from stdin, prints one JSON line for each: `{"status": n, "server": text,
+"tls": text}`, or `{"silent": why}`.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def _tls(wire: Wire) -> str:
     cipher = socket.cipher()
     subject, issuer = _name(certificate.get("subject", ())), _name(certificate.get("issuer", ()))
     return (
-        f"{socket.version()}, {cipher[0] if cipher else 'no cipher'}; certificate {subject} for {', '.join(names[:NAMES])}{more}, "
+        f"{socket.version()}, {cipher[0] if cipher else 'no cipher'}; certificate {subject} for "
+        f"{', '.join(names[:NAMES])}{more}, "
         f"signed by {issuer}, until {certificate.get('notAfter')}"
     )
 

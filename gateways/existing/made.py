@@ -1,7 +1,8 @@
 """What runs of this suite made on a gateway that already ran, and left there when they were killed.
 
-Known by two things: a bucket's name is of the form that runs give (`wb-` and eight hexadecimal digits, or `wb-check-` and
-sixteen), and all that is in it has names that only drivers of this suite write. One object of another name, and it is somebody's.
+Known by two things: a bucket's name is of the form that runs give (`wb-` and eight hexadecimal
+digits, or `wb-check-` and sixteen), and all that is in it has names that only drivers of this suite
+write. One object of another name, and it is somebody's.
 """
 
 from __future__ import annotations
@@ -16,11 +17,19 @@ from weighbridge.common import plain_xml
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import TargetError
 from weighbridge.common.record import Record
-from weighbridge.gateways.exchange import Exchange, HttpAnswer, WrongAnswer, answered, exchanging, expect
+from weighbridge.gateways.exchange import (
+    Exchange,
+    HttpAnswer,
+    WrongAnswer,
+    answered,
+    exchanging,
+    expect,
+)
 from weighbridge.gateways.existing import clear
 
 BUCKET: Final = re.compile(r"wb-[0-9a-f]{8}[acgo]?-[a-z0-9-]+-[0-9]+|wb-check-[0-9a-f]{16}")
-"""Names that `weighbridge.conductor.clearing` and the verification of an endpoint give to buckets."""
+"""Names that `weighbridge.conductor.clearing` and the verification of an endpoint give to buckets.
+"""
 OBJECT: Final = re.compile(r"object-[0-9]+|written-[A-Za-z0-9-]*[0-9]|check")
 PATIENCE_S: Final = 20.0
 """A bucket that is empty and cannot be deleted for so long is left."""
@@ -38,16 +47,24 @@ class MadeBucket(Record):
     newest: datetime
     """When it was made, or the latest of its objects was written."""
     strange: tuple[str, ...] = ()
-    """Some of the names in it that no run gives; empty: all of it was made by runs of this suite."""
+    """Some of the names in it that no run gives; empty: all of it was made by runs of this suite.
+    """
 
 
 def left(endpoint: Endpoint) -> tuple[MadeBucket, ...]:
-    """All such buckets of an endpoint's account, in the order of their names. Raises TargetError."""
+    """All such buckets of an endpoint's account, in the order of their names.
+
+    Raises TargetError.
+    """
     asked = endpoint.model_dump(mode="json")
     try:
         # The account is no bucket: its address has none before it.
         with exchanging({**asked, "addressing": "path"}, "") as exchange:
-            buckets = [(name, made) for name, made in _buckets(exchange, endpoint.api) if BUCKET.fullmatch(name)]
+            buckets = [
+                (name, made)
+                for name, made in _buckets(exchange, endpoint.api)
+                if BUCKET.fullmatch(name)
+            ]
         found = (_left(endpoint, asked, name, made) for name, made in sorted(buckets))
         return tuple(one for one in found if one is not None)
     except WrongAnswer as wrong:
@@ -62,7 +79,9 @@ def delete(endpoint: Endpoint, bucket: str) -> int:
         raise _failed(endpoint, wrong) from wrong
 
 
-def _left(endpoint: Endpoint, asked: Mapping[str, Any], bucket: str, made: datetime) -> MadeBucket | None:
+def _left(
+    endpoint: Endpoint, asked: Mapping[str, Any], bucket: str, made: datetime
+) -> MadeBucket | None:
     """What is in a bucket; None where its run has deleted it meanwhile."""
     count, newest = 0, made
     strange: list[str] = []
@@ -77,7 +96,14 @@ def _left(endpoint: Endpoint, asked: Mapping[str, Any], bucket: str, made: datet
         if wrong.answer is None or wrong.answer.status != GONE:
             raise
         return None
-    return MadeBucket(api=endpoint.api, url=endpoint.url, bucket=bucket, objects=count, newest=newest, strange=tuple(strange))
+    return MadeBucket(
+        api=endpoint.api,
+        url=endpoint.url,
+        bucket=bucket,
+        objects=count,
+        newest=newest,
+        strange=tuple(strange),
+    )
 
 
 def _buckets(exchange: Exchange, api: str) -> Iterator[tuple[str, datetime]]:
@@ -88,7 +114,13 @@ def _buckets(exchange: Exchange, api: str) -> Iterator[tuple[str, datetime]]:
             yield _told(one.findtext("{*}Name"), one.findtext("{*}CreationDate"))
         return
     after = ""
-    while page := _json(_get(exchange, "list containers", f"?format=json&limit=1000&prefix=wb-&marker={quote(after, safe='')}")):
+    while page := _json(
+        _get(
+            exchange,
+            "list containers",
+            f"?format=json&limit=1000&prefix=wb-&marker={quote(after, safe='')}",
+        )
+    ):
         for entry in page:
             yield _told(entry.get("name"), entry.get("last_modified"))
         after = str(page[-1]["name"])
@@ -108,7 +140,13 @@ def _objects(exchange: Exchange, api: str, bucket: str) -> Iterator[tuple[str, d
                 return
             after = token
         else:
-            page = _json(_get(exchange, "LIST", f"/{bucket}?format=json&limit=1000&marker={quote(after, safe='')}"))
+            page = _json(
+                _get(
+                    exchange,
+                    "LIST",
+                    f"/{bucket}?format=json&limit=1000&marker={quote(after, safe='')}",
+                )
+            )
             if not page:
                 return
             for entry in page:
@@ -134,7 +172,9 @@ def _json(answer: HttpAnswer) -> Sequence[Mapping[str, Any]]:
 
     try:
         found = json.loads(answer.body or b"[]")
-        if not isinstance(found, list) or not all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in found):
+        if not isinstance(found, list) or not all(
+            isinstance(one, dict) and isinstance(one.get("name"), str) for one in found
+        ):
             raise ValueError("no list of names")  # noqa: TRY301 - told as all that is wrong with it
     except (ValueError, RecursionError) as error:
         raise WrongAnswer("LIST", f"the list cannot be read: {error}", answer) from error
@@ -142,7 +182,10 @@ def _json(answer: HttpAnswer) -> Sequence[Mapping[str, Any]]:
 
 
 def _told(name: str | None, when: str | None) -> tuple[str, datetime]:
-    """A name and its time. What has no time that can be read counts as made now: it is not deleted for its age."""
+    """A name and its time.
+
+    What has no time that can be read counts as made now: it is not deleted for its age.
+    """
     try:
         found = datetime.fromisoformat(when or "")
     except ValueError:

@@ -1,4 +1,7 @@
-"""Settings of the `existing` gateway: where it answers, and where its credentials are found. No secret is one of them."""
+"""Settings of the `existing` gateway: where it answers, and where its credentials are found.
+
+No secret is one of them.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,16 @@ def _url(value: str) -> str:
         parts = urlsplit(value)
         port = parts.port
     except ValueError:
-        raise ValueError("a URL such as https://store.example:8443 is wanted") from None  # Python's words repeat it
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0 or " " in value or not value.isprintable():
+        raise ValueError(
+            "a URL such as https://store.example:8443 is wanted"
+        ) from None  # Python's words repeat it
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or port == 0
+        or " " in value
+        or not value.isprintable()
+    ):
         raise ValueError("a URL such as https://store.example:8443 is wanted")
     if "@" in parts.netloc:
         raise ValueError("no user or key belongs into a URL: it would stand in every report")
@@ -61,20 +72,29 @@ class S3(Record):
     url: Annotated[Url, AfterValidator(_endpoint)]
     """Scheme, host and port, such as https://store.example:8443."""
     region: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = "us-east-1"
-    """What requests are signed for; buckets are made in it, unless it is us-east-1, which is where they are made anyway."""
+    """What requests are signed for; buckets are made in it, unless it is us-east-1, which is where
+    they are made anyway.
+    """
     addressing: Literal["path", "virtual"] = "path"
-    """Whether a bucket stands in the path, or before the host's name, which then has to have an address for any bucket."""
+    """Whether a bucket stands in the path, or before the host's name, which then has to have an
+    address for any bucket.
+    """
     credentials: Annotated[str, Field(pattern=r"^(aws|environment|profile \S+)$")] = "aws"
-    """`environment`: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY and, if set, $AWS_SESSION_TOKEN; `profile NAME`: of the usual AWS
-    files; `aws`: the environment, else the profile $AWS_PROFILE or `default`."""
+    """`environment`: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY and, if set, $AWS_SESSION_TOKEN;
+    `profile NAME`: of the usual AWS files; `aws`: the environment, else the profile $AWS_PROFILE or
+    `default`."""
     ca_file: CaFile | None = None
-    """PEM file of the authority that signed its certificate; none: those that this machine trusts."""
+    """PEM file of the authority that signed its certificate; none: those that this machine trusts.
+    """
 
     @model_validator(mode="after")
     def _consistent(self) -> S3:
         parts = urlsplit(self.url)
         if self.addressing == "virtual" and _is_address(parts.hostname or ""):
-            raise ValueError(f"virtual hosts need a name, and {parts.hostname} is an address: say `addressing: path`")
+            raise ValueError(
+                f"virtual hosts need a name, and {parts.hostname} is an address: say `addressing: "
+                "path`"
+            )
         _see_that_ca_is_used(self.ca_file, self.url)
         return self
 
@@ -93,14 +113,21 @@ class SwiftAccess(Record):
     storage_url: Url | None = None
     """Where the storage is, whatever auth says of it; with a token none is $OS_STORAGE_URL."""
     token_env: Variable | None = None
-    """Environment variable that holds a token, such as OS_AUTH_TOKEN: auth is then not asked. It must outlast the run."""
+    """Environment variable that holds a token, such as OS_AUTH_TOKEN: auth is then not asked.
+
+    It must outlast the run.
+    """
     ca_file: CaFile | None = None
-    """PEM file of the authority that signed its certificate; none: those that this machine trusts."""
+    """PEM file of the authority that signed its certificate; none: those that this machine trusts.
+    """
 
     @model_validator(mode="after")
     def _consistent(self) -> SwiftAccess:
         if self.token_env is not None and (self.auth_url is not None or self.user is not None):
-            raise ValueError("either a token (token_env) or a user (auth_url, user) is wanted: with a token, auth is not asked")
+            raise ValueError(
+                "either a token (token_env) or a user (auth_url, user) is wanted: with a token, "
+                "auth is not asked"
+            )
         for url in (self.auth_url, self.storage_url):
             if url is not None:
                 _see_that_ca_is_used(self.ca_file, url)

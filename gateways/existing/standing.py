@@ -25,7 +25,9 @@ _SERVER_FAILS = 500
 class ExistingStanding(Standing):
     """It runs elsewhere; `client` is where it is reached from."""
 
-    def __init__(self, client: Host, endpoints: Sequence[Endpoint], facts: Mapping[str, str]) -> None:
+    def __init__(
+        self, client: Host, endpoints: Sequence[Endpoint], facts: Mapping[str, str]
+    ) -> None:
         self._client = client
         self.endpoints = tuple(endpoints)
         self.facts = MappingProxyType(dict(facts))
@@ -49,13 +51,22 @@ class ExistingStanding(Standing):
 
 
 def look(client: Host, endpoints: Sequence[Endpoint]) -> list[dict[str, Any]]:
-    """What each endpoint tells of itself (see gateways.existing.look). Raises TargetError when one does not answer, or with 5xx."""
-    told = answer_of(client, "weighbridge.gateways.existing.look", endpoints, {}, timeout_s=_LOOK_TIMEOUT_S)
+    """What each endpoint tells of itself (see gateways.existing.look).
+
+    Raises TargetError when one does not answer, or with 5xx.
+    """
+    told = answer_of(
+        client, "weighbridge.gateways.existing.look", endpoints, {}, timeout_s=_LOOK_TIMEOUT_S
+    )
     seen: list[dict[str, Any]] = [json.loads(line) for line in told.splitlines()]
     for endpoint, one in zip(endpoints, seen, strict=True):
-        fault = one.get("silent") or (f"answers with status {one['status']}" if one["status"] >= _SERVER_FAILS else "")
+        fault = one.get("silent") or (
+            f"answers with status {one['status']}" if one["status"] >= _SERVER_FAILS else ""
+        )
         if fault:
-            raise TargetError(f"{endpoint.api} at {endpoint.url}: {fault}", advice=_remedy(endpoint))
+            raise TargetError(
+                f"{endpoint.api} at {endpoint.url}: {fault}", advice=_remedy(endpoint)
+            )
     return seen
 
 
@@ -65,7 +76,15 @@ def clear(client: Host, endpoints: Sequence[Endpoint], buckets: Sequence[str]) -
     Raises TargetError that names each bucket that is left, or may be; CommandFailed.
     """
     order = {"buckets": list(buckets), "patience_s": _EMPTY_WITHIN_S}
-    answer = json.loads(answer_of(client, "weighbridge.gateways.existing.clear", endpoints, order, timeout_s=_CLEAR_TIMEOUT_S))
+    answer = json.loads(
+        answer_of(
+            client,
+            "weighbridge.gateways.existing.clear",
+            endpoints,
+            order,
+            timeout_s=_CLEAR_TIMEOUT_S,
+        )
+    )
     if answer["left"]:
         reasons: dict[str, list[str]] = {}
         for bucket, why in answer["left"].items():
@@ -75,10 +94,15 @@ def clear(client: Host, endpoints: Sequence[Endpoint], buckets: Sequence[str]) -
             "buckets that this run made may be left:\n" + "\n".join(lines),
             advice="Delete them when the gateway answers again; no other bucket was touched.",
         )
-    return tuple(f"deleted the bucket {name} and the {count} objects left in it" for name, count in answer["deleted"].items())
+    return tuple(
+        f"deleted the bucket {name} and the {count} objects left in it"
+        for name, count in answer["deleted"].items()
+    )
 
 
-def facts(settings: ExistingSettings, endpoints: Sequence[Endpoint], seen: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def facts(
+    settings: ExistingSettings, endpoints: Sequence[Endpoint], seen: Sequence[Mapping[str, Any]]
+) -> dict[str, str]:
     """What is known, in words; most of what decides results is not."""
     found = {
         "gateway": f"{settings.about} (already ran; nothing was stood up)",
@@ -95,7 +119,9 @@ def facts(settings: ExistingSettings, endpoints: Sequence[Endpoint], seen: Seque
             found[f"{endpoint.api}: credentials"] = f"of {source(part)}"
         if endpoint.api == "s3":
             found["s3: addressing"] = (
-                "virtual hosts (bucket.host)" if endpoint.addressing == "virtual" else "path style (host/bucket)"
+                "virtual hosts (bucket.host)"
+                if endpoint.addressing == "virtual"
+                else "path style (host/bucket)"
             )
     return found
 
@@ -103,7 +129,10 @@ def facts(settings: ExistingSettings, endpoints: Sequence[Endpoint], seen: Seque
 def _remedy(endpoint: Endpoint) -> str:
     lines = ["It already ran elsewhere: see to it there."]
     if endpoint.addressing == "virtual":
-        lines.append("With `addressing: virtual` every name before that of the endpoint has to have an address (wildcard DNS).")
+        lines.append(
+            "With `addressing: virtual` every name before that of the endpoint has to have an "
+            "address (wildcard DNS)."
+        )
     if endpoint.url.startswith("https:"):
         authorities = endpoint.ca_file or "those that this machine trusts (`ca_file` names others)"
         lines.append(f"Authorities of its certificate: {authorities}.")

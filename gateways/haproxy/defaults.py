@@ -1,7 +1,8 @@
-"""What HAProxy does by itself, as a program on a host that has it: its program is asked, and a bare one that it starts and ends.
+"""What HAProxy does by itself, as a program on a host that has it: its program is asked, and a bare
+one that it starts and ends.
 
-stdout is JSON: `tune.bufsize`, `tune.maxpollevents`, `balance`. How often it tries again and which connections it shares it
-tells nobody.
+stdout is JSON: `tune.bufsize`, `tune.maxpollevents`, `balance`. How often it tries again and which
+connections it shares it tells nobody.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ def settings(told: str) -> dict[str, str]:
     head, found, rest = told.partition("Default settings :\n")
     if not found:
         raise ValueError(f"haproxy -vv has no default settings: {head[:200]}")
-    return {f"tune.{name}": value for name, value in re.findall(r"(\w+) = (\w+)", rest.split("\n\n", 1)[0])}
+    return {
+        f"tune.{name}": value
+        for name, value in re.findall(r"(\w+) = (\w+)", rest.split("\n\n", 1)[0])
+    }
 
 
 def balance(folder: Path) -> str:

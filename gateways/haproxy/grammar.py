@@ -12,11 +12,15 @@ class HaproxyGrammar(FileGrammar):
 
     names: ClassVar[tuple[str, ...]] = ("haproxy.cfg",)
     where: ClassVar[str] = (
-        "Where: in the sections of these names that are there, in place of lines that begin with the same words: HAProxy "
-        "refuses a second section of a name. It reads the file when it starts, or is told to reload."
+        "Where: in the sections of these names that are there, in place of lines that begin with "
+        "the same words: HAProxy "
+        "refuses a second section of a name. It reads the file when it starts, or is told to "
+        "reload."
     )
     indent: ClassVar[str] = "    "
-    of_two: ClassVar[frozenset[str]] = frozenset({"timeout", "option", "no", "stats", "server", "http-check", "bind"})
+    of_two: ClassVar[frozenset[str]] = frozenset(
+        {"timeout", "option", "no", "stats", "server", "http-check", "bind"}
+    )
 
     def reads(self, raw: str) -> Reading:
         """See FileGrammar."""

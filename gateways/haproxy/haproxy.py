@@ -21,7 +21,10 @@ from weighbridge.gateways.probe import Probe
 
 PATH = "/etc/haproxy/haproxy.cfg"
 SOCKET = "/run/haproxy-stats.sock"
-"""Where HAProxy is asked for its counters; only root of the host may. A mere user is not told the algorithm."""
+"""Where HAProxy is asked for its counters; only root of the host may.
+
+A mere user is not told the algorithm.
+"""
 
 SERVICE = "haproxy"
 _TELL = "weighbridge.gateways.haproxy.tell_haproxy"
@@ -34,20 +37,26 @@ _SUMMARY = re.compile(r"Error\(s\) found in configuration file|Fatal errors foun
 
 
 _CHECKS = 5
-"""Three checks that fail take a backend out, two that pass put it back: as many are between the two at most."""
+"""Three checks that fail take a backend out, two that pass put it back: as many are between the two
+at most.
+"""
 _SPARE_S = 10.0
 _NOT_UP = 3
 
 
 class _Told(TypedDict):
-    """What the shipped program tells of HAProxy as it runs: its `show info`, and rows of `show stat`."""
+    """What the shipped program tells of HAProxy as it runs: its `show info`, and rows of `show
+    stat`.
+    """
 
     info: dict[str, str]
     rows: list[dict[str, str]]
 
 
 _COUNT = re.compile(r" \d+/\d+$")
-"""How many checks of how many have passed or failed so far, such as `UP 1/3` before the first: another number at each moment."""
+"""How many checks of how many have passed or failed so far, such as `UP 1/3` before the first:
+another number at each moment.
+"""
 
 
 COUNTERS = DaemonCounters(
@@ -108,16 +117,23 @@ class Haproxy(Front):
             ],
         }
         names = {"frontend": "frontend clients", "backend": "backend gateways"}
-        # A line of the layout's own comes last: of two that contradict each other HAProxy takes the later one.
+        # A line of the layout's own comes last: of two that contradict each other HAProxy takes the
+        # later one.
         more = {str(section): own for section, own in settings.options.items()}
         texts = [
-            "\n".join([names.get(section, section), *(f"    {line}" for line in (*lines, *more.get(section, ())))])
+            "\n".join(
+                [
+                    names.get(section, section),
+                    *(f"    {line}" for line in (*lines, *more.get(section, ()))),
+                ]
+            )
             for section, lines in sections.items()
         ]
         return {PATH: "\n\n".join(texts) + "\n"}
 
     def check(self, host: Host) -> None:
-        """See Front. From 2.4 on HAProxy itself suggests what was meant; before, its program is searched for words that are alike.
+        """See Front. From 2.4 on HAProxy itself suggests what was meant; before, its program is
+        searched for words that are alike.
 
         Raises CommandFailed when it cannot be run.
         """
@@ -130,10 +146,15 @@ class Haproxy(Front):
             found = faults(error.output, lines)
             if any(unknown(line) for line in found):
                 words = host.run(["sh", "-ec", _WORDS]).stdout.split()
-                found = [line + (did_you_mean(word, words, known=False) if (word := unknown(line)) else "") for line in found]
+                found = [
+                    line
+                    + (did_you_mean(word, words, known=False) if (word := unknown(line)) else "")
+                    for line in found
+                ]
             raise UsageError(
                 "\n".join(found),
-                advice="HAProxy refuses this configuration; what a layout adds to it is under `haproxy: options`.",
+                advice="HAProxy refuses this configuration; what a layout adds to it is under "
+                "`haproxy: options`.",
             ) from error
 
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
@@ -149,23 +170,40 @@ class Haproxy(Front):
         whole = next(row for row in told["rows"] if row["svname"] == "BACKEND")
         return {
             "path": f"clients -> HAProxy on {host.name} -> {len(servers)} backends",
-            "haproxy": f"HAProxy {info['Version']}, {info['Nbthread']} thread(s), at most {info['Maxconn']} connections",
+            "haproxy": f"HAProxy {info['Version']}, {info['Nbthread']} thread(s), at most "
+            f"{info['Maxconn']} connections",
             "haproxy balance": f"{whole['algo']} over {', '.join(row['svname'] for row in servers)}",
-            "haproxy reuse": f"http-reuse {settings.http_reuse}, keep-alive on both sides; {settings.retries} retries to connect",
+            "haproxy reuse": f"http-reuse {settings.http_reuse}, keep-alive on both sides; "
+            f"{settings.retries} retries to connect",
             "haproxy health check": f"GET {self.health_path} every {settings.health_interval:g} s: "
             + ", ".join(f"{row['svname']} {_COUNT.sub('', row['status'])}" for row in servers),
             "haproxy timeouts": f"connect {wait.connect:g} s, client {wait.client:g} s, "
             f"server {wait.server:g} s, queue {wait.queue:g} s",
             "haproxy bufsize": f"{settings.bufsize} bytes",
-            **{f"option haproxy.cfg [{section}]": "; ".join(lines) for section, lines in settings.options.items() if lines},
+            **{
+                f"option haproxy.cfg [{section}]": "; ".join(lines)
+                for section, lines in settings.options.items()
+                if lines
+            },
         }
 
     def probes(self, host: Host) -> tuple[Probe, ...]:
-        """See Front: sessions, queues, bytes, answers by class, retries and connect times, by server."""
-        return (Probe(host, f"{SERVICE}.{host.name}", (*program.ship(host, _TELL), SOCKET), counters=COUNTERS),)
+        """See Front: sessions, queues, bytes, answers by class, retries and connect times, by
+        server.
+        """
+        return (
+            Probe(
+                host,
+                f"{SERVICE}.{host.name}",
+                (*program.ship(host, _TELL), SOCKET),
+                counters=COUNTERS,
+            ),
+        )
 
     def await_backends(self, host: Host) -> None:
-        """See Front: HAProxy answers 503 for a backend that it takes for dead, and knows of one only at its next check."""
+        """See Front: HAProxy answers 503 for a backend that it takes for dead, and knows of one
+        only at its next check.
+        """
         deadline_s = self.settings.health_interval * _CHECKS + _SPARE_S
         argv = (*program.ship(host, _TELL), SOCKET, "up", f"{deadline_s:g}")
         try:
@@ -174,7 +212,9 @@ class Haproxy(Front):
             if error.code != _NOT_UP:
                 raise
             (haproxy,) = self.daemons(host)
-            raise haproxy.failed(f"not all backends were up after {deadline_s:g} s: {error.output.strip()}") from error
+            raise haproxy.failed(
+                f"not all backends were up after {deadline_s:g} s: {error.output.strip()}"
+            ) from error
 
 
 def faults(output: str, lines: Sequence[str]) -> list[str]:
@@ -192,7 +232,9 @@ def faults(output: str, lines: Sequence[str]) -> list[str]:
 
 
 def unknown(fault: str) -> str | None:
-    """The word that HAProxy does not know and has nothing to suggest for; None when it is about something else."""
+    """The word that HAProxy does not know and has nothing to suggest for; None when it is about
+    something else.
+    """
     match = _UNKNOWN.search(fault)
     return match[1] if match and "did you mean" not in fault else None
 

@@ -1,11 +1,12 @@
 """What HAProxy counts of itself, as a program on its host.
 
-`tell_haproxy.py SOCKET` prints a line of JSON at once and then one every second until its stdin ends: numbers by
-`frontend.NAME`, `backend.NAME` and `SERVER.NAME`, where NAME is the field's own in `show stat` (HAProxy's management manual,
-CSV format), `up` being 1 for a server that takes requests. `tell_haproxy.py SOCKET once` prints `{"info": {...}, "rows":
-[...]}`, `show info` and `show stat` as they are.
-`tell_haproxy.py SOCKET up SECONDS` ends with 0 when every server has passed all checks that it needs, and with 3 and words on
-stderr when it has not within so many seconds. A second in which HAProxy does not answer has no line; stderr says why.
+`tell_haproxy.py SOCKET` prints a line of JSON at once and then one every second until its stdin
+ends: numbers by `frontend.NAME`, `backend.NAME` and `SERVER.NAME`, where NAME is the field's own in
+`show stat` (HAProxy's management manual, CSV format), `up` being 1 for a server that takes
+requests. `tell_haproxy.py SOCKET once` prints `{"info": {...}, "rows": [...]}`, `show info` and
+`show stat` as they are. `tell_haproxy.py SOCKET up SECONDS` ends with 0 when every server has
+passed all checks that it needs, and with 3 and words on stderr when it has not within so many
+seconds. A second in which HAProxy does not answer has no line; stderr says why.
 """
 
 from __future__ import annotations
@@ -20,9 +21,25 @@ from weighbridge.gateways.each_second import tell
 
 NAMES = (
     *("scur", "stot", "qcur", "bin", "bout", "req_tot", "hrsp_2xx", "hrsp_4xx", "hrsp_5xx"),
-    *("ereq", "econ", "eresp", "wretr", "wredis", "cli_abrt", "srv_abrt", "connect", "reuse", "qtime", "ctime", "rtime", "ttime"),
+    *(
+        "ereq",
+        "econ",
+        "eresp",
+        "wretr",
+        "wredis",
+        "cli_abrt",
+        "srv_abrt",
+        "connect",
+        "reuse",
+        "qtime",
+        "ctime",
+        "rtime",
+        "ttime",
+    ),
 )
-"""Fields that are told where a row has them; qtime, ctime, rtime and ttime are means of the last 1024 requests, in ms."""
+"""Fields that are told where a row has them; qtime, ctime, rtime and ttime are means of the last
+1024 requests, in ms.
+"""
 
 TIMEOUT_S = 5.0
 LOOK_EVERY_S = 0.05
@@ -44,13 +61,18 @@ def ask(path: str, command: str) -> str:
 
 
 def rows(path: str) -> list[dict[str, str]]:
-    """The rows of `show stat`: front ends, backends, servers. Raises OSError, or ValueError when that is not what is answered."""
+    """The rows of `show stat`: front ends, backends, servers.
+
+    Raises OSError, or ValueError when that is not what is answered.
+    """
     answer = ask(path, "show stat")
     try:
         reader = csv.DictReader(answer.lstrip("# ").splitlines())
         found, names = list(reader), reader.fieldnames or ()
     except csv.Error as error:
-        raise ValueError(f"show stat was answered with what is no CSV ({error}): {answer[:200]!r}") from None
+        raise ValueError(
+            f"show stat was answered with what is no CSV ({error}): {answer[:200]!r}"
+        ) from None
     # Cells that a row has too many of are a list under None, those that it lacks are None.
     whole = all(None not in row and None not in row.values() for row in found)
     if "svname" not in names or "status" not in names or not whole:
@@ -77,7 +99,10 @@ def numbers(found: list[dict[str, str]]) -> dict[str, int]:
 
 
 def waiting(found: list[dict[str, str]]) -> list[str]:
-    """Servers that are not wholly up, in words: `UP 1/3` may yet go down, and what has passed no check is only hoped to be up."""
+    """Servers that are not wholly up, in words:
+
+    `UP 1/3` may yet go down, and what has passed no check is only hoped to be up.
+    """
     left = []
     for row in found:
         if row["svname"] in ("FRONTEND", "BACKEND") or row["status"] == "no check":
@@ -90,7 +115,9 @@ def waiting(found: list[dict[str, str]]) -> list[str]:
 
 
 def await_up(path: str, within_s: float) -> list[str]:
-    """What is not up after so many seconds; returns as soon as nothing is left, or at the deadline."""
+    """What is not up after so many seconds; returns as soon as nothing is left, or at the
+    deadline.
+    """
     deadline = time.monotonic() + within_s
     while True:
         try:

@@ -40,7 +40,9 @@ class NullSettings(Record):
     delay_ms: Annotated[float, Field(ge=0, le=600_000)] = 0.0
     """Wait before each answer."""
     delay_spread: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Draw each wait evenly from so much below and above `delay_ms`, as a share of it, so that workers fall out of step."""
+    """Draw each wait evenly from so much below and above `delay_ms`, as a share of it, so that
+    workers fall out of step.
+    """
     fail_share: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Share of requests answered with `fail_status`."""
     fail_status: Annotated[int, Field(ge=400, le=599)] = 503
@@ -79,7 +81,9 @@ class NullStanding(Standing):
         self._whole = False
         gateway, settings = self._gateway, self._gateway.settings
         command = self._host.module("weighbridge", *gateway.words(self._host.address))
-        service = Service(_SERVICE, command.argv, {**command.env, "WEIGHBRIDGE_NULL_KEY": self._key})
+        service = Service(
+            _SERVICE, command.argv, {**command.env, "WEIGHBRIDGE_NULL_KEY": self._key}
+        )
         self._target = Daemon(self._host, service, settings.port)
         daemon.start([self._target])
         await_ports(self._client, [self._target], say)
@@ -109,18 +113,32 @@ class NullStanding(Standing):
 
     def _checked(self, gateway: Gateway, scope: Scope) -> Null:
         stands = self._gateway
-        if not isinstance(gateway, Null) or (gateway.place, gateway.settings.port) != (stands.place, stands.settings.port):
-            raise UsageError("a null target that stands can have other options, not another port or place", advice=_ANEW)
+        if not isinstance(gateway, Null) or (gateway.place, gateway.settings.port) != (
+            stands.place,
+            stands.settings.port,
+        ):
+            raise UsageError(
+                "a null target that stands can have other options, not another port or place",
+                advice=_ANEW,
+            )
         if scope not in _ENOUGH and not self._runs(gateway):
-            raise UsageError(f"the null target reads its options when it starts: {scope} is not enough", advice=_ANEW)
+            raise UsageError(
+                f"the null target reads its options when it starts: {scope} is not enough",
+                advice=_ANEW,
+            )
         return gateway
 
     def _runs(self, gateway: Null) -> bool:
         """Whether it runs with these settings, as far as is known."""
-        return gateway.settings == self._gateway.settings and self._whole and self._host.alive(_SERVICE)
+        return (
+            gateway.settings == self._gateway.settings
+            and self._whole
+            and self._host.alive(_SERVICE)
+        )
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
-        """End it and start it with other options, on the same port and with the same key; what it held is forgotten.
+        """End it and start it with other options, on the same port and with the same key; what it
+        held is forgotten.
 
         Raises as Standing does.
         """
@@ -137,7 +155,9 @@ class Null(Gateway):
     """The engine's null target: stores no bodies, answers both APIs."""
 
     kind: ClassVar[str] = "null"
-    releases: ClassVar[Mapping[str, RootImage]] = {"engine": RootImage(name="none", suite="none", packages=())}
+    releases: ClassVar[Mapping[str, RootImage]] = {
+        "engine": RootImage(name="none", suite="none", packages=())
+    }
     Placement: ClassVar[type[Record]] = NullPlacement
     Settings: ClassVar[type[Record]] = NullSettings
 
@@ -169,7 +189,10 @@ class Null(Gateway):
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """It reads its options when it starts, and forgets what it held when it ends: `buckets` of all but its port."""
+        """It reads its options when it starts, and forgets what it held when it ends:
+
+        `buckets` of all but its port.
+        """
         return "buckets" if key in NullSettings.model_fields and key != "port" else "cluster"
 
     def facts(self) -> dict[str, str]:
@@ -178,7 +201,8 @@ class Null(Gateway):
         return {
             "gateway": "null target: bodies are not stored, answers come from memory",
             "delay": f"{_waits(settings)} before each answer",
-            "failures": f"{settings.fail_share:g} of the requests are answered with {settings.fail_status}",
+            "failures": f"{settings.fail_share:g} of the requests are answered with "
+            f"{settings.fail_status}",
             "stall": "never"
             if settings.stall_after_s is None
             else f"{settings.stall_s:g} s, once, after {settings.stall_after_s:g} s",

@@ -1,7 +1,8 @@
 """Questions to Ceph daemons through their admin sockets, as a program on their host.
 
-stdin is JSON: a list of `[socket, command]`, each command `{"prefix": ..., ...}`; stdout is JSON: the answers' texts in
-the same order. A `ceph daemon` process for each would cost 0.2 s of CPU instead.
+stdin is JSON: a list of `[socket, command]`, each command `{"prefix": ..., ...}`; stdout is JSON:
+the answers' texts in the same order. A `ceph daemon` process for each would cost 0.2 s of CPU
+instead.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""A session with the monitors, as a program on the mon host: one connection for all commands of a bring-up.
+"""A session with the monitors, as a program on the mon host: one connection for all commands of a
+bring-up.
 
-Each line of stdin is JSON, a list of commands that may run at once, each `{"prefix": ..., ...}`; the answer is one line
-of JSON, a list of `[code, output, message]` in the same order. A command with `"to": "mgr"` is the mgr's. Ends when stdin
-does. Each `ceph` process would cost 0.3 s of CPU instead.
+Each line of stdin is JSON, a list of commands that may run at once, each `{"prefix": ..., ...}`;
+the answer is one line of JSON, a list of `[code, output, message]` in the same order. A command
+with `"to": "mgr"` is the mgr's. Ends when stdin does. Each `ceph` process would cost 0.3 s of CPU
+instead.
 """
 
 from __future__ import annotations

@@ -42,12 +42,14 @@ _POLL_S = 0.05
 class CephBringUp:
     """One bring-up, from empty hosts to a verified gateway on a healthy cluster.
 
-    The order is what makes it short: the keyring is written here, not asked for; all pools are made while OSDs boot, so that
-    radosgw finds them; radosgw starts when OSDs are up, since it would wait 5 s for its next look otherwise; the mgr, which
-    neither PUT nor GET needs, comes last.
+    The order is what makes it short: the keyring is written here, not asked for; all pools are made
+    while OSDs boot, so that radosgw finds them; radosgw starts when OSDs are up, since it would
+    wait 5 s for its next look otherwise; the mgr, which neither PUT nor GET needs, comes last.
     """
 
-    def __init__(self, cluster: CephCluster, hosts: Mapping[str, Host], client: Host, say: Say) -> None:
+    def __init__(
+        self, cluster: CephCluster, hosts: Mapping[str, Host], client: Host, say: Say
+    ) -> None:
         self.cluster = cluster
         self.settings = cluster.settings
         self.release = RELEASES[cluster.release]
@@ -65,17 +67,26 @@ class CephBringUp:
         self.front: tuple[Daemon, ...] = ()
 
     def run(self) -> Standing:
-        """Do it all; returns what stands. Raises UsageError, ServiceFailed, CommandFailed or VerificationFailed."""
+        """Do it all; returns what stands.
+
+        Raises UsageError, ServiceFailed, CommandFailed or VerificationFailed.
+        """
         osds, replicas = self.roster.osds, self.settings.pools.replicas
         if len(osds) < replicas:
-            made = "the layout makes" if self.settings.osd.objectstore == "memstore" else "the disks of the osd hosts make"
+            made = (
+                "the layout makes"
+                if self.settings.osd.objectstore == "memstore"
+                else "the disks of the osd hosts make"
+            )
             raise UsageError(f"{replicas} replicas need as many OSDs; {made} {len(osds)}")
         native = self.cluster.speaks_fastcgi(self.hosts)
         front, front_host = self.cluster.front(native=native), self.cluster.place.front
         files = self.cluster.files(self.roster, fsid=self.fsid, native=native)
         files.write(self.hosts)
         self.say(f"making the mon on {self.mon_host.name} and {len(osds)} OSDs")
-        makers: list[Callable[[], None]] = [partial(self._make_osds, name) for name in self.cluster.place.osd]
+        makers: list[Callable[[], None]] = [
+            partial(self._make_osds, name) for name in self.cluster.place.osd
+        ]
         together([self._make_mon, *makers])
         with Monitor(self.mon_host, partial(daemon.check, self.started)) as monitor:
             for osd in osds:
@@ -89,8 +100,19 @@ class CephBringUp:
             endpoints = self._endpoints()
             with daemon.blaming(self.started):
                 checks = verify(self.client, endpoints)
-            self.say(f"verified: {len(checks)} operations over S3 and Swift; waiting for a healthy cluster")
-            self._start([Daemon(self.mon_host, Service("mgr", ("ceph-mgr", "-f", "-i", "a")), logs=("mgr.a.log",))])
+            self.say(
+                f"verified: {len(checks)} operations over S3 and Swift; waiting for a healthy "
+                "cluster"
+            )
+            self._start(
+                [
+                    Daemon(
+                        self.mon_host,
+                        Service("mgr", ("ceph-mgr", "-f", "-i", "a")),
+                        logs=("mgr.a.log",),
+                    )
+                ]
+            )
             self._quieten(monitor)
             self._await_clean(monitor)
             media, primaries = self._media(monitor), self._primaries(monitor)
@@ -125,22 +147,36 @@ class CephBringUp:
             ceph-mon --mkfs -i a --monmap /tmp/monmap --keyring {KEYRING}
         """
         self.mon_host.run(["sh", "-ec", script])
-        mon = Daemon(self.mon_host, Service("mon", ("ceph-mon", "-f", "-i", "a")), MON_PORTS[0], ("mon.a.log",))
+        mon = Daemon(
+            self.mon_host,
+            Service("mon", ("ceph-mon", "-f", "-i", "a")),
+            MON_PORTS[0],
+            ("mon.a.log",),
+        )
         self._start([mon])
         await_ports(self.client, [mon], self.say)
 
     def _make_osds(self, name: str) -> None:
         """Make the stores of all OSDs of one host; needs no mon."""
-        text = objectstore.script(self.settings.osd, [osd for osd in self.roster.osds if osd.host == name])
+        text = objectstore.script(
+            self.settings.osd, [osd for osd in self.roster.osds if osd.host == name]
+        )
         self.hosts[name].run(["sh", "-ec", text], timeout_s=120)
 
     def _osd_daemon(self, osd: Osd) -> Daemon:
         fast = (objectstore.FAST_POLL,) if self.settings.osd.objectstore == "bluestore" else ()
         argv = ("ceph-osd", "-f", "-i", str(osd.number), *fast)
-        return Daemon(self.hosts[osd.host], Service(f"osd.{osd.number}", argv), logs=(f"osd.{osd.number}.log",))
+        return Daemon(
+            self.hosts[osd.host],
+            Service(f"osd.{osd.number}", argv),
+            logs=(f"osd.{osd.number}.log",),
+        )
 
     def _start_gateways(self) -> None:
-        """Start every radosgw, and make the user. The first one is alone while it makes the zone, which they share."""
+        """Start every radosgw, and make the user.
+
+        The first one is alone while it makes the zone, which they share.
+        """
         first, *others = self.gateways
         self.say(f"OSDs are up; starting {len(others) + 1} radosgw")
         for some in ([first], others):
@@ -166,15 +202,29 @@ class CephBringUp:
 
     def _make_pools(self, monitor: Monitor) -> None:
         wanted = pools(self.settings.pools)
-        # From 17 on, a pool whose name begins with a dot, as one of RGW's does, is not made without this, and no error is told.
-        sure = {name: {"yes_i_really_mean_it": True} if name.startswith(".") else {} for name in wanted}
+        # From 17 on, a pool whose name begins with a dot, as one of RGW's does, is not made without
+        # this, and no error is told.
+        sure = {
+            name: {"yes_i_really_mean_it": True} if name.startswith(".") else {} for name in wanted
+        }
         monitor.ask(
             *(
-                {"prefix": "osd pool create", "pool": name, "pg_num": count, "pgp_num": count, **sure[name]}
+                {
+                    "prefix": "osd pool create",
+                    "pool": name,
+                    "pg_num": count,
+                    "pgp_num": count,
+                    **sure[name],
+                }
                 for name, count in wanted.items()
             )
         )
-        monitor.ask(*({"prefix": "osd pool application enable", "pool": name, "app": "rgw"} for name in wanted))
+        monitor.ask(
+            *(
+                {"prefix": "osd pool application enable", "pool": name, "app": "rgw"}
+                for name in wanted
+            )
+        )
 
     def _await_osds(self, monitor: Monitor) -> None:
         deadline = time.monotonic() + _UP_WITHIN_S
@@ -187,18 +237,24 @@ class CephBringUp:
             daemon.check(self.started)
             if time.monotonic() > deadline:
                 late = next(one for one in self.started if one.service.name.startswith("osd."))
-                raise late.failed(f"{up} of {len(self.roster.osds)} OSDs were up after {_UP_WITHIN_S:g} s")
+                raise late.failed(
+                    f"{up} of {len(self.roster.osds)} OSDs were up after {_UP_WITHIN_S:g} s"
+                )
             time.sleep(_POLL_S)
 
     def _make_user(self) -> None:
-        """One user with a key for S3 and a subuser for Swift, in one go and with no secret on a command line."""
+        """One user with a key for S3 and a subuser for Swift, in one go and with no secret on a
+        command line.
+        """
         # Newer releases can switch keys off, and take one for off that does not say otherwise.
         key = {"active": True}
         data = {
             "user_id": _UID,
             "display_name": "Weighbridge",
             "max_buckets": 0,
-            "keys": [{"user": _UID, "access_key": self.access_key, "secret_key": self.secret_key, **key}],
+            "keys": [
+                {"user": _UID, "access_key": self.access_key, "secret_key": self.secret_key, **key}
+            ],
             "subusers": [{"id": _SUBUSER, "permissions": "full-control"}],
             "swift_keys": [{"user": _SUBUSER, "secret_key": self.swift_key, **key}],
             "op_mask": "read, write, delete",
@@ -214,7 +270,10 @@ class CephBringUp:
         return self._direct()
 
     def _direct(self) -> tuple[Endpoint, ...]:
-        """The first radosgw, past any front. Its auth would name the front as the place of the storage."""
+        """The first radosgw, past any front.
+
+        Its auth would name the front as the place of the storage.
+        """
         base = url(self.roster.radosgws[0].address, self.roster.radosgws[0].port)
         fronted = self.roster.front is not None
         return self._both(base, storage_url=f"{base}/swift/v1" if fronted else None)
@@ -222,7 +281,13 @@ class CephBringUp:
     def _both(self, base: str, *, storage_url: str | None = None) -> tuple[Endpoint, ...]:
         swift_key, secret_key = SecretStr(self.swift_key), SecretStr(self.secret_key)
         return (
-            Endpoint(api="swift", url=f"{base}/auth/v1.0", user=_SUBUSER, key=swift_key, storage_url=storage_url),
+            Endpoint(
+                api="swift",
+                url=f"{base}/auth/v1.0",
+                user=_SUBUSER,
+                key=swift_key,
+                storage_url=storage_url,
+            ),
             Endpoint(api="s3", url=base, user=self.access_key, key=secret_key),
         )
 
@@ -244,7 +309,12 @@ class CephBringUp:
         command = {"prefix": "config set", "who": "mgr", "force": True}
         monitor.ask(*({**command, "name": name, "value": value} for name, value in off.items()))
         if self.release.mute:
-            monitor.ask(*({"prefix": "health mute", "code": code, "sticky": True} for code in self.release.mute))
+            monitor.ask(
+                *(
+                    {"prefix": "health mute", "code": code, "sticky": True}
+                    for code in self.release.mute
+                )
+            )
 
     def _await_clean(self, monitor: Monitor) -> None:
         """Until the cluster is HEALTH_OK and all placement groups are active and clean."""
@@ -253,18 +323,33 @@ class CephBringUp:
             status = monitor.status()
             health, groups = status["health"], status["pgmap"]
             wanted = sum(pools(self.settings.pools).values())
-            clean = sum(one["count"] for one in groups.get("pgs_by_state", ()) if one["state_name"] == "active+clean")
+            clean = sum(
+                one["count"]
+                for one in groups.get("pgs_by_state", ())
+                if one["state_name"] == "active+clean"
+            )
             if health["status"] == "HEALTH_OK" and clean >= wanted and clean == groups["num_pgs"]:
                 return
             daemon.check(self.started)
             checks = ", ".join(health["checks"]) or "no health checks"
             if time.monotonic() - started > _CLEAN_WITHIN_S:
-                what = f"{health['status']} ({checks}), {clean} of {wanted} placement groups clean after {_CLEAN_WITHIN_S:g} s"
+                what = (
+                    f"{health['status']} ({checks}), {clean} of {wanted} placement groups "
+                    f"clean after {_CLEAN_WITHIN_S:g} s"
+                )
                 log = self.mon_host.log("cluster.log")
-                raise ServiceFailed(self.mon_host.name, "ceph", what, log=str(log), tail=self.mon_host.tail(log.name))
+                raise ServiceFailed(
+                    self.mon_host.name,
+                    "ceph",
+                    what,
+                    log=str(log),
+                    tail=self.mon_host.tail(log.name),
+                )
             if time.monotonic() - said > 5:
                 said = time.monotonic()
-                self.say(f"{health['status']} ({checks}), {clean} of {wanted} placement groups clean")
+                self.say(
+                    f"{health['status']} ({checks}), {clean} of {wanted} placement groups clean"
+                )
             time.sleep(_POLL_S)
 
     def _media(self, monitor: Monitor) -> list[Media]:

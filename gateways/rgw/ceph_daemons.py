@@ -1,4 +1,6 @@
-"""Which daemons of a layout sit where: names, addresses, ports and disks, from its hosts' places alone."""
+"""Which daemons of a layout sit where: names, addresses, ports and disks, from its hosts' places
+alone.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ MON_PORTS = (3300, 6789)
 
 @dataclass(frozen=True)
 class Osd:
-    """One OSD to be. `device` is its disk, None for memstore; `journal_disk` is the disk its journal is on when it has its own."""
+    """One OSD to be. `device` is its disk, None for memstore; `journal_disk` is the disk its
+    journal is on when it has its own.
+    """
 
     number: int
     host: str
@@ -40,20 +44,29 @@ class Radosgw:
 class CephDaemons:
     """The daemons that a placement and its settings make on hosts at these places."""
 
-    def __init__(self, place: RgwPlacement, settings: RgwSettings, sites: Mapping[str, Site]) -> None:
+    def __init__(
+        self, place: RgwPlacement, settings: RgwSettings, sites: Mapping[str, Site]
+    ) -> None:
         self.sites: Mapping[str, Site] = {name: sites[name] for name in place.hosts}
         self.mon = sites[place.mon]
         self.front = None if place.front is None else sites[place.front]
-        self.front_port = None if place.front_name is None else settings.of_front(place.front_name).port
+        self.front_port = (
+            None if place.front_name is None else settings.of_front(place.front_name).port
+        )
         self._place = place
         self._settings = settings
 
     @cached_property
     def osds(self) -> tuple[Osd, ...]:
         """OSDs numbered host by host: one a disk, or for memstore as many as the layout says."""
-        places = [(self.sites[name], disks) for name in self._place.osd for disks in self._disks(self.sites[name])]
+        places = [
+            (self.sites[name], disks)
+            for name in self._place.osd
+            for disks in self._disks(self.sites[name])
+        ]
         return tuple(
-            Osd(number, site.name, site.address, device, journal) for number, (site, (device, journal)) in enumerate(places)
+            Osd(number, site.name, site.address, device, journal)
+            for number, (site, (device, journal)) in enumerate(places)
         )
 
     @cached_property
@@ -65,7 +78,9 @@ class CephDaemons:
             for index in range(settings.daemons):
                 more = f".{index}" if settings.daemons > 1 else ""
                 address, port = self.sites[name].address, settings.port + index
-                found.append(Radosgw(f"client.rgw.{name}{more}", f"radosgw{more}", name, address, port))
+                found.append(
+                    Radosgw(f"client.rgw.{name}{more}", f"radosgw{more}", name, address, port)
+                )
         return tuple(found)
 
     def _disks(self, site: Site) -> Iterator[tuple[str | None, str | None]]:

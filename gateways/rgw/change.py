@@ -1,4 +1,6 @@
-"""Having radosgw that stand, and the front before them, run with other settings: only what these need is started anew."""
+"""Having radosgw that stand, and the front before them, run with other settings: only what these
+need is started anew.
+"""
 
 from __future__ import annotations
 
@@ -24,17 +26,26 @@ from weighbridge.gateways.rgw.running import RunningCluster, conf_of, front_file
 from weighbridge.gateways.verify import OperationCheck, verify
 
 _STOP_WITHIN_S = 60.0
-"""A radosgw that is killed leaves its watches behind: others wait for its answer to each change of metadata until they expire."""
+"""A radosgw that is killed leaves its watches behind: others wait for its answer to each change of
+metadata until they expire.
+"""
 
 
 class CephChange:
     """One change, from what runs to what is wanted.
 
-    What was touched by one that failed is in doubt in `running`, and is started anew by the next change, whatever its scope.
+    What was touched by one that failed is in doubt in `running`, and is started anew by the next
+    change, whatever its scope.
     """
 
-    def __init__(self, running: RunningCluster, cluster: CephCluster, scope: Scope, say: Say) -> None:
-        """Touches nothing. Raises UsageError when the gateway cannot become that one while it stands, or not in this scope."""
+    def __init__(
+        self, running: RunningCluster, cluster: CephCluster, scope: Scope, say: Say
+    ) -> None:
+        """Touches nothing.
+
+        Raises UsageError when the gateway cannot become that one while it stands, or not in this
+        scope.
+        """
         _refuse_others(running.cluster, cluster)
         scopes.refuse(differing(running.cluster.settings, cluster.settings), scope)
         self.running = running
@@ -42,20 +53,31 @@ class CephChange:
         self.say = say
         self.hosts = running.hosts
         self.native = cluster.speaks_fastcgi(running.hosts)
-        self.files = cluster.files(running.roster, fsid=running.fsid, native=self.native, keyrings=running.keyrings)
+        self.files = cluster.files(
+            running.roster, fsid=running.fsid, native=self.native, keyrings=running.keyrings
+        )
         self.conf, self.front_files = conf_of(self.files), front_files_of(self.files)
         self.front = cluster.front(native=self.native)
-        self.sure = {ceph: conf for ceph, conf in running.confs.items() if conf is not None and _alive([running.radosgws[ceph]])}
+        self.sure = {
+            ceph: conf
+            for ceph, conf in running.confs.items()
+            if conf is not None and _alive([running.radosgws[ceph]])
+        }
         """What radosgw run with that are known to run with something."""
         self.changed = {ceph: self._changed(ceph) for ceph in running.radosgws}
         """Options by name, None for those that are to be as if nobody had said them."""
-        self.stale = tuple(ceph for ceph, options in self.changed.items() if options or ceph not in self.sure)
+        self.stale = tuple(
+            ceph for ceph, options in self.changed.items() if options or ceph not in self.sure
+        )
         self.given = scope == "nothing" and all(ceph in self.sure for ceph in self.stale)
         """Whether running radosgw are given their options."""
         known = running.front_files if _alive(running.front) else None
         self.front_stale = known != self.front_files
         self.front_reloads = (
-            scope == "reload" and self.front is not None and known is not None and self.front.reloads(known, self.front_files)
+            scope == "reload"
+            and self.front is not None
+            and known is not None
+            and self.front.reloads(known, self.front_files)
         )
         self._refuse(scope, known)
         self._touched: set[Ceph] = set()
@@ -63,7 +85,9 @@ class CephChange:
 
     @contextlib.contextmanager
     def doubting(self) -> Iterator[None]:
-        """When what is done here fails, what was touched until then is in doubt, and the gateway is what it was."""
+        """When what is done here fails, what was touched until then is in doubt, and the gateway is
+        what it was.
+        """
         running = self.running
         before = running.cluster, running.files, running.native
         try:
@@ -75,7 +99,9 @@ class CephChange:
                 running.front_files = None
             raise
 
-    def run(self, endpoints: Sequence[Endpoint]) -> tuple[tuple[str, ...], tuple[OperationCheck, ...]]:
+    def run(
+        self, endpoints: Sequence[Endpoint]
+    ) -> tuple[tuple[str, ...], tuple[OperationCheck, ...]]:
         """Do it; returns in words what was done, and what was then verified.
 
         Raises UsageError, ServiceFailed, CommandFailed or VerificationFailed.
@@ -96,38 +122,65 @@ class CephChange:
         running.cluster, running.files, running.native = self.cluster, self.files, self.native
         return tuple(done) or ("nothing: it runs with these settings already",), checks
 
-    # what is to be done ------------------------------------------------------------------------------------------------------
+    # what is to be done
+    # ------------------------------------------------------------------------------------------------------
 
     def _changed(self, ceph: Ceph) -> dict[str, str | None]:
-        """Options in which the daemon's file differs from what it runs with; where that is in doubt, all of radosgw's."""
+        """Options in which the daemon's file differs from what it runs with; where that is in
+        doubt, all of radosgw's.
+        """
         after = effective(self.conf, ceph.name)
         if ceph not in self.sure:
             own = self.cluster.settings.options.get("client", {})
-            return {name: value for name, value in after.items() if name.startswith("rgw_") or name in own}
+            return {
+                name: value
+                for name, value in after.items()
+                if name.startswith("rgw_") or name in own
+            }
         before = effective(self.sure[ceph], ceph.name)
         names = dict.fromkeys((*before, *after))
         return {name: after.get(name) for name in names if before.get(name) != after.get(name)}
 
     def _refuse(self, scope: Scope, known: Mapping[str, str] | None) -> None:
-        """By the files themselves, beside the table of settings: less than they need is not done in silence."""
-        if self.front_stale and known is not None and not self.front_reloads and scope in {"nothing", "reload"}:
+        """By the files themselves, beside the table of settings: less than they need is not done in
+        silence.
+        """
+        if (
+            self.front_stale
+            and known is not None
+            and not self.front_reloads
+            and scope in {"nothing", "reload"}
+        ):
             raise UsageError(
-                f"the files of the front differ in what it takes only when it starts: `restart` is the least, not `{scope}`"
+                "the files of the front differ in what it takes only when it starts: `restart` "
+                f"is the least, not `{scope}`"
             )
-        names = dict.fromkeys(name for ceph in self.stale if ceph in self.sure for name in self.changed[ceph])
+        names = dict.fromkeys(
+            name for ceph in self.stale if ceph in self.sure for name in self.changed[ceph]
+        )
         if names and scope == "reload":
-            raise UsageError(f"{', '.join(names)} of radosgw differ: `restart` is the least that must be done anew, not `reload`")
+            raise UsageError(
+                f"{', '.join(names)} of radosgw differ: `restart` is the least that must be done "
+                "anew, not `reload`"
+            )
         if self.given and names:
             taking.refuse_fixed(self.stale[0], tuple(names))
 
-    # radosgw -----------------------------------------------------------------------------------------------------------------
+    # radosgw
+    # -----------------------------------------------------------------------------------------------------------------
 
     def _wanted(self, ceph: Ceph) -> dict[str, str]:
         """Options that are said, as the release's own parser writes them."""
-        return read_as(ceph.host, ceph.name, {name: value for name, value in self.changed[ceph].items() if value is not None})
+        return read_as(
+            ceph.host,
+            ceph.name,
+            {name: value for name, value in self.changed[ceph].items() if value is not None},
+        )
 
     def _learn_defaults(self) -> None:
-        """What each radosgw runs with where its file says nothing, of options that it will say: to go back to it later."""
+        """What each radosgw runs with where its file says nothing, of options that it will say: to
+        go back to it later.
+        """
         for ceph in self.stale:
             if ceph in self.sure:
                 said = effective(self.sure[ceph], ceph.name)
@@ -141,7 +194,8 @@ class CephChange:
         for ceph in self.stale:
             self._touched.add(ceph)
             try:
-                # What is no longer said goes back to its default: merely taken back, what was in its file would come to light.
+                # What is no longer said goes back to its default: merely taken back, what was in
+                # its file would come to light.
                 taking.give(ceph, {**wanted[ceph], **dropped[ceph]})
             except UsageError:  # it was taken back
                 self._touched.discard(ceph)
@@ -159,13 +213,16 @@ class CephChange:
         unknown = [name for name in names if (ceph.name, name) not in self.running.defaults]
         if unknown:
             raise UsageError(
-                f"{ceph.name} was started with {', '.join(unknown)}, and what it would run with otherwise is not known: "
+                f"{ceph.name} was started with {', '.join(unknown)}, and what it would run with "
+                "otherwise is not known: "
                 "`restart` is the least that must be done anew, not `nothing`"
             )
         return {name: self.running.defaults[ceph.name, name] for name in names}
 
     def _restart(self) -> list[str]:
-        """Stop them, put their file there, and start them again; a front that starts anew too has nobody to ask meanwhile."""
+        """Stop them, put their file there, and start them again; a front that starts anew too has
+        nobody to ask meanwhile.
+        """
         if not self.stale:
             return []
         daemons = [self.running.radosgws[ceph] for ceph in self.stale]
@@ -180,23 +237,34 @@ class CephChange:
         return [f"{_count(self.stale)} stopped and started"]
 
     def _read_back(self, ceph: Ceph, wanted: Mapping[str, str]) -> None:
-        """What the daemon says now of every option that changed: that is what it runs with, whatever its file says."""
+        """What the daemon says now of every option that changed: that is what it runs with,
+        whatever its file says.
+        """
         gone = [name for name, value in self.changed[ceph].items() if value is None]
         left = taking.beyond_default(ceph, gone)
         if left:
-            raise ceph.failed(f"still has {', '.join(f'{name} ({whence})' for name, whence in left.items())}")
+            raise ceph.failed(
+                f"still has {', '.join(f'{name} ({whence})' for name, whence in left.items())}"
+            )
         self._compare(ceph, wanted)
 
     def _compare(self, ceph: Ceph, wanted: Mapping[str, str]) -> None:
         found = taking.values(ceph, tuple(wanted))
-        wrong = [f"{name} {found[name]!r}, not {value!r}" for name, value in wanted.items() if found[name] != value]
+        wrong = [
+            f"{name} {found[name]!r}, not {value!r}"
+            for name, value in wanted.items()
+            if found[name] != value
+        ]
         if wrong:
             raise ceph.failed(f"runs with {', '.join(wrong)}")
 
-    # the front ---------------------------------------------------------------------------------------------------------------
+    # the front
+    # ---------------------------------------------------------------------------------------------------------------
 
     def _change_front(self) -> list[str]:
-        """Reload the front, or start it anew, or wait until it has the radosgw again that were away."""
+        """Reload the front, or start it anew, or wait until it has the radosgw again that were
+        away.
+        """
         if self.front is None or self.cluster.place.front is None:
             return []
         host = self.hosts[self.cluster.place.front]
@@ -220,8 +288,16 @@ class CephChange:
         names = " and ".join(one.service.name for one in self.running.front)
         self.say(f"starting {names} anew on {host.name}")
         daemon.start(self.running.front)
-        await_ports(self.running.client, [one for one in self.running.front if one.port is not None], self.say)
-        short = "; it was reloaded first, and came back with less than it starts with" if self.front_reloads else ""
+        await_ports(
+            self.running.client,
+            [one for one in self.running.front if one.port is not None],
+            self.say,
+        )
+        short = (
+            "; it was reloaded first, and came back with less than it starts with"
+            if self.front_reloads
+            else ""
+        )
         return f"{names} stopped and started{short}"
 
     def _stop_front(self) -> None:
@@ -235,7 +311,10 @@ class CephChange:
 
 def _refuse_others(before: CephCluster, after: CephCluster) -> None:
     if (before.release, before.place) != (after.release, after.place):
-        raise UsageError("a gateway that stands keeps its kind, release and placement; for others a new one is stood up")
+        raise UsageError(
+            "a gateway that stands keeps its kind, release and placement; for others a new one is "
+            "stood up"
+        )
 
 
 def _alive(daemons: Sequence[Daemon]) -> bool:
@@ -243,4 +322,8 @@ def _alive(daemons: Sequence[Daemon]) -> bool:
 
 
 def _count(cephs: Sequence[Ceph]) -> str:
-    return cephs[0].name.replace("client.rgw", "radosgw", 1) if len(cephs) == 1 else f"{len(cephs)} radosgw"
+    return (
+        cephs[0].name.replace("client.rgw", "radosgw", 1)
+        if len(cephs) == 1
+        else f"{len(cephs)} radosgw"
+    )

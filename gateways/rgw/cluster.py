@@ -1,4 +1,6 @@
-"""What a Ceph deployment is: release, placement and settings, and the configuration files that come of them."""
+"""What a Ceph deployment is: release, placement and settings, and the configuration files that come
+of them.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,12 @@ from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 
 _HEALTH_PATH = "/swift/healthcheck"
 
-# A radosgw that has the FastCGI front end calls libfcgi, whose names are then in the program or in Ceph's library of it.
-_FASTCGI = "grep -qa FCGX_ $(command -v radosgw) /usr/lib/*/libradosgw.so* 2>/dev/null && echo yes || echo no"
+# A radosgw that has the FastCGI front end calls libfcgi, whose names are then in the program or in
+# Ceph's library of it.
+_FASTCGI = (
+    "grep -qa FCGX_ $(command -v radosgw) /usr/lib/*/libradosgw.so* 2>/dev/null && echo "
+    "yes || echo no"
+)
 
 
 class CephCluster(Record):
@@ -28,27 +34,55 @@ class CephCluster(Record):
     settings: RgwSettings
 
     def front(self, *, native: bool = False) -> Front | None:
-        """The front as the layout says it; `native`: the radosgw behind it speak FastCGI themselves."""
+        """The front as the layout says it; `native`: the radosgw behind it speak FastCGI
+        themselves.
+        """
         return front_of(self.place, self.settings, Behind(health_path=_HEALTH_PATH, fastcgi=native))
 
     def speaks_fastcgi(self, hosts: Mapping[str, Host]) -> bool:
-        """Whether the front is to speak FastCGI and the release's radosgw has a front end for it. Raises CommandFailed."""
+        """Whether the front is to speak FastCGI and the release's radosgw has a front end for it.
+
+        Raises CommandFailed.
+        """
         front = self.front()
         if front is None or not front.wants_fastcgi:
             return False
         return hosts[self.place.radosgw[0]].run(["sh", "-c", _FASTCGI]).stdout.strip() == "yes"
 
-    def files(self, roster: CephDaemons, *, fsid: str, native: bool, keyrings: Sequence[HostFile] | None = None) -> Files:
+    def files(
+        self,
+        roster: CephDaemons,
+        *,
+        fsid: str,
+        native: bool,
+        keyrings: Sequence[HostFile] | None = None,
+    ) -> Files:
         """All configuration files, with fresh keys where no keyrings are given."""
-        conf = ceph_conf(self.settings, roster, fsid=fsid, lacks=RELEASES[self.release].lacks, native=native)
+        conf = ceph_conf(
+            self.settings, roster, fsid=fsid, lacks=RELEASES[self.release].lacks, native=native
+        )
         if keyrings is None:
-            keys = keyring(RELEASES[self.release].key_type, len(roster.osds), [one.name for one in roster.radosgws])
-            secret = tuple(line.removeprefix("key = ") for line in keys.splitlines() if line.startswith("key = "))
+            keys = keyring(
+                RELEASES[self.release].key_type,
+                len(roster.osds),
+                [one.name for one in roster.radosgws],
+            )
+            secret = tuple(
+                line.removeprefix("key = ")
+                for line in keys.splitlines()
+                if line.startswith("key = ")
+            )
             keyrings = [HostFile(name, KEYRING, keys, secrets=secret) for name in roster.sites]
-        files = [file for name, ring in zip(roster.sites, keyrings, strict=True) for file in (HostFile(name, CONF, conf), ring)]
+        files = [
+            file
+            for name, ring in zip(roster.sites, keyrings, strict=True)
+            for file in (HostFile(name, CONF, conf), ring)
+        ]
         front = self.front(native=native)
         if front is not None and roster.front is not None:
-            backends = [Backend(f"{one.host}-{one.port}", one.address, one.port) for one in roster.radosgws]
+            backends = [
+                Backend(f"{one.host}-{one.port}", one.address, one.port) for one in roster.radosgws
+            ]
             texts = front.files(roster.front.address, backends)
             files += [HostFile(roster.front.name, path, text) for path, text in texts.items()]
         return Files(files)

@@ -15,7 +15,13 @@ from weighbridge.gateways.rgw.settings import PoolSettings, RadosgwSettings, Rgw
 
 INDEX_POOL = "default.rgw.buckets.index"
 DATA_POOL = "default.rgw.buckets.data"
-OTHER_POOLS = (".rgw.root", "default.rgw.log", "default.rgw.control", "default.rgw.meta", "default.rgw.buckets.non-ec")
+OTHER_POOLS = (
+    ".rgw.root",
+    "default.rgw.log",
+    "default.rgw.control",
+    "default.rgw.meta",
+    "default.rgw.buckets.non-ec",
+)
 
 CONF = "/etc/ceph/ceph.conf"
 KEYRING = "/etc/ceph/keyring"
@@ -26,22 +32,33 @@ _HTTP_PORT = 80
 
 
 def pools(settings: PoolSettings) -> Mapping[str, int]:
-    """Number of placement groups by pool: all that radosgw would make one by one when it first needs them."""
+    """Number of placement groups by pool: all that radosgw would make one by one when it first
+    needs them.
+    """
     others = dict.fromkeys(OTHER_POOLS, settings.other_pg_num)
     return {**others, INDEX_POOL: settings.index_pg_num, DATA_POOL: settings.data_pg_num}
 
 
 def url(address: str, port: int) -> str:
-    """Where clients find what listens there. The port that HTTP implies is left out: some clients sign a Host header without it."""
+    """Where clients find what listens there.
+
+    The port that HTTP implies is left out: some clients sign a Host header without it.
+    """
     return f"http://{address}" if port == _HTTP_PORT else f"http://{address}:{port}"
 
 
 def frontend(settings: RadosgwSettings, address: str, port: int, *, native: bool = False) -> str:
-    """The value of `rgw_frontends` of the radosgw that listens on this address alone; `native`: it speaks FastCGI itself."""
+    """The value of `rgw_frontends` of the radosgw that listens on this address alone; `native`: it
+    speaks FastCGI itself.
+    """
     if native:
         return f"fastcgi socket_port={port} socket_host={address}"
     # Beast would take an address in `port` for no number, and civetweb does not know `endpoint`.
-    where = f"port={address}:{port}" if settings.frontend == "civetweb" else f"endpoint={address}:{port}"
+    where = (
+        f"port={address}:{port}"
+        if settings.frontend == "civetweb"
+        else f"endpoint={address}:{port}"
+    )
     words = [settings.frontend, where, f"tcp_nodelay={int(settings.tcp_nodelay)}"]
     if settings.frontend == "civetweb":
         words.append(f"num_threads={settings.threads}")
@@ -50,11 +67,17 @@ def frontend(settings: RadosgwSettings, address: str, port: int, *, native: bool
 
 
 def ceph_conf(
-    settings: RgwSettings, roster: CephDaemons, *, fsid: str, lacks: AbstractSet[str] = frozenset(), native: bool = False
+    settings: RgwSettings,
+    roster: CephDaemons,
+    *,
+    fsid: str,
+    lacks: AbstractSet[str] = frozenset(),
+    native: bool = False,
 ) -> str:
     """The text of ceph.conf, the same on every host.
 
-    Of our own options, those that the release `lacks` are left out. What the layout says holds against all of ours.
+    Of our own options, those that the release `lacks` are left out. What the layout says holds
+    against all of ours.
     """
     ours = _sections(settings, roster, fsid, native=native)
     said: ini.Sections = {str(name): options for name, options in settings.options.items()}
@@ -67,7 +90,9 @@ def ceph_conf(
     return ini.render(ini.merge(known, said))
 
 
-def _sections(settings: RgwSettings, roster: CephDaemons, fsid: str, *, native: bool) -> ini.Sections:
+def _sections(
+    settings: RgwSettings, roster: CephDaemons, fsid: str, *, native: bool
+) -> ini.Sections:
     rgw, osd, pool = settings.radosgw, settings.osd, settings.pools
     mon_address = roster.mon.address
     sections: dict[str, Mapping[str, ini.Value]] = {
@@ -78,7 +103,8 @@ def _sections(settings: RgwSettings, roster: CephDaemons, fsid: str, *, native: 
             "auth_allow_insecure_global_id_reclaim": False,
             "keyring": KEYRING,
             "log_file": "/var/log/host/$name.log",
-            # A thread of its own writes the log: a daemon that fails at once may else be gone before it has said why.
+            # A thread of its own writes the log: a daemon that fails at once may else be gone
+            # before it has said why.
             "log_flush_on_exit": True,
             "mon_cluster_log_file": f"/var/log/host/{CLUSTER_LOG}",
             "admin_socket": "/run/ceph/$name.asok",
@@ -101,10 +127,12 @@ def _sections(settings: RgwSettings, roster: CephDaemons, fsid: str, *, native: 
             "osd_crush_chooseleaf_type": 1 if pool.failure_domain == "host" else 0,
             "mon_allow_pool_size_one": pool.replicas == 1,
             "mon_warn_on_pool_no_redundancy": pool.replicas > 1,
-            # The disk under the mon's store is the machine's own; how full that is says nothing about the gateway.
+            # The disk under the mon's store is the machine's own; how full that is says nothing
+            # about the gateway.
             "mon_data_avail_warn": 1,
             "mon_data_avail_crit": 0,
-            # A mon waits up to a second before each change, for others to join in: pools would come up seconds later.
+            # A mon waits up to a second before each change, for others to join in: pools would come
+            # up seconds later.
             "paxos_propose_interval": 0.05,
             "paxos_min_wait": 0.01,
         },
@@ -115,7 +143,8 @@ def _sections(settings: RgwSettings, roster: CephDaemons, fsid: str, *, native: 
             "osd_memory_target": osd.memory_target,
             # Flags such as noscrub would leave the cluster in HEALTH_WARN; no scrub slots do not.
             **({} if osd.scrub else {"osd_max_scrubs": 0}),
-            # What an OSD finds its disk to do before limits are on would differ from one deployment to the next.
+            # What an OSD finds its disk to do before limits are on would differ from one deployment
+            # to the next.
             "osd_mclock_skip_benchmark": True,
             "osd_crush_update_on_start": True,
         },
@@ -150,8 +179,12 @@ def _sections(settings: RgwSettings, roster: CephDaemons, fsid: str, *, native: 
             **objectstore.own_options(osd, one),
         }
     if roster.front_port is not None and roster.front is not None:
-        # radosgw would give Swift clients a storage URL with its own port where the front's is 80: they would go past the front.
-        sections["client"] = {**sections["client"], "rgw_swift_url": url(roster.front.address, roster.front_port)}
+        # radosgw would give Swift clients a storage URL with its own port where the front's is 80:
+        # they would go past the front.
+        sections["client"] = {
+            **sections["client"],
+            "rgw_swift_url": url(roster.front.address, roster.front_port),
+        }
     for radosgw in roster.radosgws:
         front = frontend(rgw, radosgw.address, radosgw.port, native=native)
         sections[radosgw.name] = {"public_addr": radosgw.address, "rgw_frontends": front}
@@ -163,7 +196,8 @@ class CephGrammar(IniGrammar):
 
     names: ClassVar[tuple[str, ...]] = ("ceph.conf",)
     where: ClassVar[str] = (
-        "Where: at the end of ceph.conf, or in the sections that are there: of two lines for an option the later one holds. "
+        "Where: at the end of ceph.conf, or in the sections that are there: of two lines for an "
+        "option the later one holds. "
         "A daemon's own section holds against a general one such as [client], wherever it stands. "
         "Daemons read the file when they start."
     )

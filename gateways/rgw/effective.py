@@ -14,8 +14,8 @@ _END = "\x1f"
 
 
 def effective(conf: str, name: str) -> dict[str, str]:
-    """Options of a ceph.conf that hold for the daemon `name`, such as client.rgw.gateway-1: its own section's before its kind's,
-    and those before [global].
+    """Options of a ceph.conf that hold for the daemon `name`, such as client.rgw.gateway-1: its own
+    section's before its kind's, and those before [global].
     """
     sections: dict[str, dict[str, str]] = {}
     section = ""
@@ -40,7 +40,16 @@ def read_as(host: Host, daemon: str, options: Mapping[str, str]) -> dict[str, st
         return {}
     # An empty file: what is on the host must not stand in the answer.
     asked = [
-        ["ceph-conf", "-c", "/dev/null", "-n", daemon, f"--{name}={value}", "--show-config-value", name]
+        [
+            "ceph-conf",
+            "-c",
+            "/dev/null",
+            "-n",
+            daemon,
+            f"--{name}={value}",
+            "--show-config-value",
+            name,
+        ]
         for name, value in options.items()
     ]
     script = "\n".join(f"{shlex.join(argv)} 2>&1; printf '{_STATUS}%d{_END}' $?" for argv in asked)

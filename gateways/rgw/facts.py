@@ -1,4 +1,6 @@
-"""What is true of a Ceph cluster that stands: versions, rules, and options as its daemons run with them."""
+"""What is true of a Ceph cluster that stands: versions, rules, and options as its daemons run with
+them.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +36,23 @@ _RGW_OPTIONS = (
     "rgw_print_continue",
     "debug_rgw",
 )
-_OSD_OPTIONS = ("osd_objectstore", "osd_memory_target", "osd_max_scrubs", "bdev_aio_poll_ms", "debug_osd")
-_STORE_OPTIONS = {"bluestore": (), "filestore": ("osd_journal", "osd_journal_size"), "memstore": ("memstore_device_bytes",)}
+_OSD_OPTIONS = (
+    "osd_objectstore",
+    "osd_memory_target",
+    "osd_max_scrubs",
+    "bdev_aio_poll_ms",
+    "debug_osd",
+)
+_STORE_OPTIONS = {
+    "bluestore": (),
+    "filestore": ("osd_journal", "osd_journal_size"),
+    "memstore": ("memstore_device_bytes",),
+}
 UNEVEN: Final = 1.5
-"""Of an even share of reads. Chance gives one of three OSDs as much of 64 placement groups in 1 of 100 clusters, of 32 in 11."""
+"""Of an even share of reads.
+
+Chance gives one of three OSDs as much of 64 placement groups in 1 of 100 clusters, of 32 in 11.
+"""
 _BYTES = (
     "osd_memory_target",
     "memstore_device_bytes",
@@ -58,9 +73,11 @@ def facts(
     media: Sequence[Media],
     primaries: Mapping[int, int],
 ) -> dict[str, str]:
-    """What decides results, in words; values of options as the running daemons give them, not as they were written.
+    """What decides results, in words; values of options as the running daemons give them, not as
+    they were written.
 
-    `media` are what the OSDs take their disks for, one each; `primaries` are the placement groups whose reads each answers.
+    `media` are what the OSDs take their disks for, one each; `primaries` are the placement groups
+    whose reads each answers.
 
     Raises ServiceFailed when a daemon does not know an option that the layout sets.
     """
@@ -76,66 +93,104 @@ def facts(
         "gateway": f"Ceph RGW, release {cluster.release}",
         "radosgw": rgw_host.run(["radosgw", "--version"]).stdout.strip(),
         "packages": ", ".join(listed.split("\n")).strip(", "),
-        "daemons": f"mon and mgr on {mon.name}, {len(osds)} OSDs on {len(cluster.place.osd)} hosts, radosgw on {where}",
+        "daemons": f"mon and mgr on {mon.name}, {len(osds)} OSDs on {len(cluster.place.osd)} "
+        f"hosts, radosgw on {where}",
         "object store": store,
-        "replicas": f"{pool.replicas}, each on {'a host' if pool.failure_domain == 'host' else 'an OSD'} of its own",
+        "replicas": f"{pool.replicas}, each on "
+        f"{'a host' if pool.failure_domain == 'host' else 'an OSD'} of its own",
         "acknowledgement": (
             f"a write is acknowledged when all {pool.replicas} replicas have it {written}; "
             f"fewer than {pool.min_size} replicas: no answer"
         ),
-        "placement groups": ", ".join(f"{name} {count}" for name, count in pools(pool).items() if name in (DATA_POOL, INDEX_POOL))
+        "placement groups": ", ".join(
+            f"{name} {count}"
+            for name, count in pools(pool).items()
+            if name in (DATA_POOL, INDEX_POOL)
+        )
         + f", others {pool.other_pg_num}",
         "reads by OSD": spread(primaries),
         **_background(settings),
     }
     front = cluster.front(native=native)
     if front is not None and front.wants_fastcgi:
-        found["FastCGI of radosgw"] = f"yes: {front.label} speaks to it directly" if native else "none in this release's program"
+        found["FastCGI of radosgw"] = (
+            f"yes: {front.label} speaks to it directly"
+            if native
+            else "none in this release's program"
+        )
     lacks = RELEASES[cluster.release].lacks
     wanted = (*_OSD_OPTIONS, *_STORE_OPTIONS[settings.osd.objectstore])
     for what, ceph, names in (("rgw", gateways[0], _RGW_OPTIONS), ("osd", osds[0], wanted)):
         for name, value in _values(ceph, [name for name in names if name not in lacks]).items():
             shown = f"{value} ({show_bytes(int(value))})" if name in _BYTES else value
-            # An address is of this deployment alone, and facts are compared: the host's name says the same.
+            # An address is of this deployment alone, and facts are compared: the host's name says
+            # the same.
             found[f"{what}: {name}"] = shown.replace(f"{ceph.host.address}:", f"{ceph.host.name}:")
     if len(gateways) > 1:
         for one in gateways[1:]:
             value = _values(one, ["rgw_frontends"])["rgw_frontends"]
-            found[f"{one.name}: rgw_frontends"] = value.replace(f"{one.host.address}:", f"{one.host.name}:")
+            found[f"{one.name}: rgw_frontends"] = value.replace(
+                f"{one.host.address}:", f"{one.host.name}:"
+            )
     found |= _queue(osds, media, settings.osd.objectstore, lacks)
     found |= _extra(settings, osds, gateways, mon)
     return found
 
 
 def spread(primaries: Mapping[int, int]) -> str:
-    """`osd.0 39 %, osd.1 31 %, osd.2 30 %: whose reads each answers, of the 64 placement groups of objects' data`."""
+    """`osd.0 39 %, osd.1 31 %, osd.2 30 %: whose reads each answers, of the 64 placement groups of
+    objects' data`.
+    """
     total = sum(primaries.values())
-    shares = ", ".join(f"osd.{number} {100 * count / total:.0f} %" for number, count in sorted(primaries.items()))
+    shares = ", ".join(
+        f"osd.{number} {100 * count / total:.0f} %" for number, count in sorted(primaries.items())
+    )
     return f"{shares}: whose reads each answers, of the {total} placement groups of objects' data"
 
 
 def uneven(primaries: Mapping[int, int]) -> tuple[str, ...]:
-    """A sentence where one OSD answers UNEVEN times its share of the reads, or more; none where reads are spread."""
+    """A sentence where one OSD answers UNEVEN times its share of the reads, or more; none where
+    reads are spread.
+    """
     most = max(primaries, key=lambda number: primaries[number])
     total = sum(primaries.values())
     if primaries[most] * len(primaries) < UNEVEN * total:
         return ()
     share, even = 100 * primaries[most] / total, 100 / len(primaries)
-    return (f"osd.{most} answers {share:.0f} % of the reads, where {len(primaries)} OSDs alike would answer {even:.0f} % each",)
+    return (
+        (
+            f"osd.{most} answers {share:.0f} % of the reads, where {len(primaries)} OSDs alike would "
+            f"answer {even:.0f} % each"
+        ),
+    )
 
 
-def _queue(osds: Sequence[Ceph], media: Sequence[Media], store: str, lacks: frozenset[str]) -> dict[str, str]:
-    """How OSDs queue what they are asked, and which writes they put off: by what they take their disks for.
+def _queue(
+    osds: Sequence[Ceph], media: Sequence[Media], store: str, lacks: frozenset[str]
+) -> dict[str, str]:
+    """How OSDs queue what they are asked, and which writes they put off: by what they take their
+    disks for.
 
-    The kernel tells them, and takes loop disks for spinning ones. BlueStore then writes what is no larger than
-    `bluestore_prefer_deferred_size_hdd` to its log first; the option `bluestore_debug_enforce_settings` says otherwise.
+    The kernel tells them, and takes loop disks for spinning ones. BlueStore then writes what is no
+    larger than `bluestore_prefer_deferred_size_hdd` to its log first; the option
+    `bluestore_debug_enforce_settings` says otherwise.
     """
     each = Counter(media)
-    found = {"disks as Ceph takes them": ", ".join(f"{count} {_MEDIA[one]}" for one, count in sorted(each.items()))}
+    found = {
+        "disks as Ceph takes them": ", ".join(
+            f"{count} {_MEDIA[one]}" for one, count in sorted(each.items())
+        )
+    }
     one, osd = media[0], osds[0]
-    values = _values(osd, ("osd_op_queue", f"osd_op_num_shards_{one}", f"osd_op_num_threads_per_shard_{one}"))
+    values = _values(
+        osd, ("osd_op_queue", f"osd_op_num_shards_{one}", f"osd_op_num_threads_per_shard_{one}")
+    )
     if store == "bluestore":
-        names = (f"bluestore_prefer_deferred_size_{one}", f"bluestore_min_alloc_size_{one}", "bluestore_debug_enforce_settings")
+        names = (
+            f"bluestore_prefer_deferred_size_{one}",
+            f"bluestore_min_alloc_size_{one}",
+            "bluestore_debug_enforce_settings",
+        )
         values |= _values(osd, [name for name in names if name not in lacks])
     if values["osd_op_queue"] == "mclock_scheduler":
         values |= _values(osd, ("osd_mclock_profile", f"osd_mclock_max_capacity_iops_{one}"))
@@ -143,23 +198,43 @@ def _queue(osds: Sequence[Ceph], media: Sequence[Media], store: str, lacks: froz
 
 
 def _background(settings: RgwSettings) -> dict[str, str]:
-    """What daemons do beside serving, named by its purpose so that it stands beside what other gateways do for the same."""
+    """What daemons do beside serving, named by its purpose so that it stands beside what other
+    gateways do for the same.
+    """
     rgw, gc = settings.radosgw, settings.radosgw.gc
-    collected = f"garbage collection every {gc.processor_period:g} s" if gc.enabled else "garbage collection off"
+    collected = (
+        f"garbage collection every {gc.processor_period:g} s"
+        if gc.enabled
+        else "garbage collection off"
+    )
     return {
-        "background: checking of data": "scrub by Ceph's schedule" if settings.osd.scrub else "scrub off (osd_max_scrubs 0)",
+        "background: checking of data": "scrub by Ceph's schedule"
+        if settings.osd.scrub
+        else "scrub off (osd_max_scrubs 0)",
         "background: repair of replicas": "only when an OSD fails",
         "background: balancing": "autoscaler and balancer off",
-        "background: splitting of listings": f"dynamic resharding {'on' if rgw.dynamic_resharding else 'off'}",
+        "background: splitting of listings": "dynamic resharding "
+        f"{'on' if rgw.dynamic_resharding else 'off'}",
         "background: deferred updates": "none",
         "background: deletion": f"{collected}, and run to its end after each step",
         "background: expiry": f"lifecycle threads {'on' if rgw.lifecycle else 'off'}",
     }
 
 
-def _extra(settings: RgwSettings, osds: Sequence[Ceph], gateways: Sequence[Ceph], mon: Host) -> dict[str, str]:
-    """Values of the layout's own options. Ceph takes unknown ones in silence, so the daemons are asked for them."""
-    knows = {"mon": Ceph(mon, "mon.a"), "mgr": Ceph(mon, "mgr.a"), "osd": osds[0], "client": gateways[0], "global": osds[0]}
+def _extra(
+    settings: RgwSettings, osds: Sequence[Ceph], gateways: Sequence[Ceph], mon: Host
+) -> dict[str, str]:
+    """Values of the layout's own options.
+
+    Ceph takes unknown ones in silence, so the daemons are asked for them.
+    """
+    knows = {
+        "mon": Ceph(mon, "mon.a"),
+        "mgr": Ceph(mon, "mgr.a"),
+        "osd": osds[0],
+        "client": gateways[0],
+        "global": osds[0],
+    }
     found: dict[str, str] = {}
     for section, options in settings.options.items():
         if options:

@@ -45,4 +45,7 @@ class Files:
 
     def shown(self) -> tuple[Rendered, ...]:
         """As they may be shown, `***` for secrets."""
-        return tuple(Rendered(host=file.host, path=file.path, text=ini.mask(file.text, file.secrets)) for file in self.files)
+        return tuple(
+            Rendered(host=file.host, path=file.path, text=ini.mask(file.text, file.secrets))
+            for file in self.files
+        )

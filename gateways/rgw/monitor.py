@@ -1,4 +1,6 @@
-"""Talking to a cluster: to its monitors in one session, and to its daemons through their admin sockets."""
+"""Talking to a cluster: to its monitors in one session, and to its daemons through their admin
+sockets.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ _WATCH_S = 0.5
 
 
 class Monitor:
-    """One session with the monitors, kept open while a cluster comes up. A context manager; `watch` is called while it waits."""
+    """One session with the monitors, kept open while a cluster comes up.
+
+    A context manager; `watch` is called while it waits.
+    """
 
     def __init__(self, host: Host, watch: Callable[[], None]) -> None:
         """Start the session's program on the mon host. Raises CommandFailed."""
@@ -37,7 +42,10 @@ class Monitor:
         self._read = b""
 
     def ask(self, *commands: Command) -> list[str]:
-        """Outputs of commands, which the session sends at once. Raises CommandFailed with the first one refused."""
+        """Outputs of commands, which the session sends at once.
+
+        Raises CommandFailed with the first one refused.
+        """
         pipes = self._process.stdin, self._process.stdout
         assert pipes[0] is not None  # noqa: S101 - spawn promises pipes
         assert pipes[1] is not None  # noqa: S101
@@ -49,7 +57,9 @@ class Monitor:
         answers = json.loads(self._line(pipes[1].fileno()))
         for command, (code, output, message) in zip(commands, answers, strict=True):
             if code:
-                raise CommandFailed(self._host.name, ("ceph", json.dumps(command)), code, f"{message}\n{output}")
+                raise CommandFailed(
+                    self._host.name, ("ceph", json.dumps(command)), code, f"{message}\n{output}"
+                )
         return [output for _, output, _ in answers]
 
     def status(self) -> dict[str, Any]:
@@ -74,18 +84,27 @@ class Monitor:
         return line
 
     def _failed(self, code: int | None) -> CommandFailed:
-        return CommandFailed(self._host.name, self._argv, code, "\n".join(self._host.tail(self._log.name)))
+        return CommandFailed(
+            self._host.name, self._argv, code, "\n".join(self._host.tail(self._log.name))
+        )
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         program.end(self._process)
 
 
 @dataclass(frozen=True)
 class Ceph:
-    """A running Ceph daemon that is asked through its admin socket, such as osd.0 or client.rgw.gateway-1."""
+    """A running Ceph daemon that is asked through its admin socket, such as osd.0 or
+    client.rgw.gateway-1.
+    """
 
     host: Host
     name: str
@@ -98,11 +117,20 @@ class Ceph:
     def failed(self, what: str, *, advice: str = "") -> ServiceFailed:
         """The error that says `what` happened, with the last lines of its log."""
         log = f"{self.name}.log"
-        return ServiceFailed(self.host.name, self.name, what, log=str(self.host.log(log)), tail=self.host.tail(log), advice=advice)
+        return ServiceFailed(
+            self.host.name,
+            self.name,
+            what,
+            log=str(self.host.log(log)),
+            tail=self.host.tail(log),
+            advice=advice,
+        )
 
     def probe(self) -> Probe:
         """What tells its counters every second; its program is put on the host."""
-        counters, shown = (RADOSGW, SHOWN_OF_RADOSGW) if self.name.startswith("client.") else (OSD, SHOWN_OF_OSD)
+        counters, shown = (
+            (RADOSGW, SHOWN_OF_RADOSGW) if self.name.startswith("client.") else (OSD, SHOWN_OF_OSD)
+        )
         # client.rgw.gateway-1 is radosgw.gateway-1 to people.
         name = self.name.replace("client.rgw", "radosgw")
         told = program.ship(self.host, "weighbridge.gateways.rgw.tell_counters")
@@ -113,9 +141,13 @@ def ask(daemons: Sequence[Ceph], *commands: Command) -> dict[Ceph, list[str]]:
     """Texts that daemons of one host answer to commands, by daemon. Raises CommandFailed."""
     argv = program.ship(daemons[0].host, "weighbridge.gateways.rgw.ask_daemon")
     order = [[daemon.socket, command] for daemon in daemons for command in commands]
-    answers: list[str] = json.loads(daemons[0].host.run(argv, stdin=json.dumps(order), timeout_s=120).stdout)
+    answers: list[str] = json.loads(
+        daemons[0].host.run(argv, stdin=json.dumps(order), timeout_s=120).stdout
+    )
     size = len(commands)
-    return {daemon: answers[index * size : (index + 1) * size] for index, daemon in enumerate(daemons)}
+    return {
+        daemon: answers[index * size : (index + 1) * size] for index, daemon in enumerate(daemons)
+    }
 
 
 def option(answer: str, name: str) -> str | None:

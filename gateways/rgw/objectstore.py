@@ -1,4 +1,6 @@
-"""Making the stores of a host's OSDs: raw disks, file systems and journals, or nothing but memory."""
+"""Making the stores of a host's OSDs: raw disks, file systems and journals, or nothing but
+memory.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,19 @@ from weighbridge.gateways.rgw.settings import OsdSettings
 JOURNALS = "/var/lib/ceph/journal"
 """Where the disk of journals is mounted."""
 
-# BlueStore waits up to bdev_aio_poll_ms at every close of a device, and mkfs and start close it a dozen times: three
-# seconds at the default. The running OSDs are set back to the default before anything is measured.
+# BlueStore waits up to bdev_aio_poll_ms at every close of a device, and mkfs and start close it a
+# dozen times: three seconds at the default. The running OSDs are set back to the default before
+# anything is measured.
 FAST_POLL = "--bdev-aio-poll-ms=10"
 POLL_MS = "250"
 
-# Ceph's log is written by a thread of its own: a process that fails at once may otherwise be gone before it has said why.
+# Ceph's log is written by a thread of its own: a process that fails at once may otherwise be gone
+# before it has said why.
 _MKFS = "--no-mon-config --log-flush-on-exit=true"
 _BLUESTORE = f"--bluestore-fsck-on-mkfs=false {FAST_POLL}"
 
-# Nothing is discarded: a disk that is a file on another file system would lose its blocks, and get them back while it is measured.
+# Nothing is discarded: a disk that is a file on another file system would lose its blocks, and get
+# them back while it is measured.
 _MAKE: Mapping[str, str] = {
     "xfs": "mkfs.xfs -q -f -K",
     "btrfs": "mkfs.btrfs -q -f -K",
@@ -34,7 +39,9 @@ _MOUNT: Mapping[str, str] = {
 
 
 def script(settings: OsdSettings, osds: Sequence[Osd]) -> str:
-    """A script for `sh -e` that makes the stores of all OSDs of one host, at once where it can; it needs no mon."""
+    """A script for `sh -e` that makes the stores of all OSDs of one host, at once where it can; it
+    needs no mon.
+    """
     lines = ["mkdir -p /run/ceph"]
     for disk in dict.fromkeys(osd.journal_disk for osd in osds if osd.journal_disk):
         lines += _file_system("xfs", disk, JOURNALS)
@@ -58,7 +65,11 @@ def _make(settings: OsdSettings, osd: Osd) -> list[str]:
 
 
 def _file_system(kind: str, disk: str, folder: str) -> list[str]:
-    return [f"{_MAKE[kind]} {disk}", f"mkdir -p {folder}", f"mount -t {kind} -o {_MOUNT[kind]} {disk} {folder}"]
+    return [
+        f"{_MAKE[kind]} {disk}",
+        f"mkdir -p {folder}",
+        f"mount -t {kind} -o {_MOUNT[kind]} {disk} {folder}",
+    ]
 
 
 def options(settings: OsdSettings) -> dict[str, str | int]:
@@ -69,7 +80,8 @@ def options(settings: OsdSettings) -> dict[str, str | int]:
         return {}
     found: dict[str, str | int] = {"osd_journal_size": settings.filestore.journal_size // 2**20}
     if settings.filestore.filesystem == "ext4":
-        # ext4 keeps too little beside a file for the longest names; FileStore does not start without these.
+        # ext4 keeps too little beside a file for the longest names; FileStore does not start
+        # without these.
         found |= {"osd_max_object_name_len": 256, "osd_max_object_namespace_len": 64}
     if settings.filestore.filesystem == "btrfs":
         found["enable_experimental_unrecoverable_data_corrupting_features"] = "btrfs"
@@ -80,7 +92,11 @@ def own_options(settings: OsdSettings, osd: Osd) -> dict[str, str]:
     """Options of ceph.conf for one OSD."""
     if settings.objectstore != "filestore":
         return {}
-    return {"osd_journal": f"{JOURNALS}/{osd.number}" if osd.journal_disk else f"/var/lib/ceph/osd/{osd.number}/journal"}
+    return {
+        "osd_journal": f"{JOURNALS}/{osd.number}"
+        if osd.journal_disk
+        else f"/var/lib/ceph/osd/{osd.number}/journal"
+    }
 
 
 def words(settings: OsdSettings) -> tuple[str, str]:
@@ -90,5 +106,12 @@ def words(settings: OsdSettings) -> tuple[str, str]:
     if settings.objectstore == "memstore":
         return "MemStore: in the OSDs' memory, on no disk", "in memory"
     where = "on a disk of their own (XFS)" if settings.own_journal else "on the same disks"
-    names = ", object names of more than about 200 bytes refused" if settings.filestore.filesystem == "ext4" else ""
-    return f"FileStore on {settings.filestore.filesystem}, journals {where}{names}", "in its journal (and in its file system later)"
+    names = (
+        ", object names of more than about 200 bytes refused"
+        if settings.filestore.filesystem == "ext4"
+        else ""
+    )
+    return (
+        f"FileStore on {settings.filestore.filesystem}, journals {where}{names}",
+        "in its journal (and in its file system later)",
+    )

@@ -1,4 +1,7 @@
-"""Checking options of ceph.conf by the release's own programs, before any daemon runs: Ceph takes unknown ones in silence."""
+"""Checking options of ceph.conf by the release's own programs, before any daemon runs:
+
+Ceph takes unknown ones in silence.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,11 @@ def known(host: Host) -> frozenset[str]:
     return frozenset(line.partition(" = ")[0] for line in shown.splitlines() if " = " in line)
 
 
-def faults(host: Host, release: str, conf: str, said: Sequence[Mapping[str, ini.Value]]) -> list[str]:
-    """What is wrong with a ceph.conf: names that the release does not know, and values of the layout's options it cannot take.
+def faults(
+    host: Host, release: str, conf: str, said: Sequence[Mapping[str, ini.Value]]
+) -> list[str]:
+    """What is wrong with a ceph.conf: names that the release does not know, and values of the
+    layout's options it cannot take.
 
     `said` are the layout's own options, section by section. Raises CommandFailed.
     """
@@ -30,7 +36,9 @@ def faults(host: Host, release: str, conf: str, said: Sequence[Mapping[str, ini.
         if name not in names:
             hint = did_you_mean(name, sorted(names), known=False)
             found.append(f"{release} has no option {name!r} in [{section}]{hint}")
-    return found + _refused(host, release, {name: value for of in said for name, value in of.items() if name in names})
+    return found + _refused(
+        host, release, {name: value for of in said for name, value in of.items() if name in names}
+    )
 
 
 def _written(conf: str) -> list[tuple[str, str]]:
@@ -46,11 +54,23 @@ def _written(conf: str) -> list[tuple[str, str]]:
 
 
 def _refused(host: Host, release: str, values: Mapping[str, ini.Value]) -> list[str]:
-    """Values that the release cannot take, in its own words: as arguments they are parsed as in the file, but with a complaint."""
+    """Values that the release cannot take, in its own words: as arguments they are parsed as in the
+    file, but with a complaint.
+    """
     if not values:
         return []
     script = [
-        shlex.join(["ceph-conf", "-c", "/dev/null", f"--{name}={ini.word(value)}", "--show-config-value", name]) + " 2>&1 || true"
+        shlex.join(
+            [
+                "ceph-conf",
+                "-c",
+                "/dev/null",
+                f"--{name}={ini.word(value)}",
+                "--show-config-value",
+                name,
+            ]
+        )
+        + " 2>&1 || true"
         for name, value in values.items()
     ]
     said = host.run(["sh", "-c", "\n".join(script)]).stdout

@@ -23,7 +23,8 @@ class CephRelease(Record):
     mute: tuple[str, ...] = ()
     """Health checks that say nothing about a store in this release."""
     lacks: frozenset[str] = frozenset()
-    """Options that this suite writes or asks for in other releases and that this one does not know."""
+    """Options that this suite writes or asks for in other releases and that this one does not know.
+    """
 
 
 _PACKAGES = (
@@ -44,12 +45,20 @@ RELEASES: dict[str, CephRelease] = {
             packages=_PACKAGES,
             told_by=_TOLD_BY,
             # Its security and update archives name files that are no longer there.
-            options=('--setup-hook=sed -i -e /security/d -e /-updates/d "$1/etc/apt/sources.list"',),
+            options=(
+                '--setup-hook=sed -i -e /security/d -e /-updates/d "$1/etc/apt/sources.list"',
+            ),
         ),
         key_type=1,
         frontends=("beast", "civetweb"),
         filestore=True,
-        lacks=frozenset({"mon_allow_pool_size_one", "osd_mclock_skip_benchmark", "bluestore_debug_enforce_settings"}),
+        lacks=frozenset(
+            {
+                "mon_allow_pool_size_one",
+                "osd_mclock_skip_benchmark",
+                "bluestore_debug_enforce_settings",
+            }
+        ),
     ),
     "ceph-16": CephRelease(
         image=RootImage(name="ceph-16", suite="bookworm", packages=_PACKAGES, told_by=_TOLD_BY),
@@ -62,11 +71,13 @@ RELEASES: dict[str, CephRelease] = {
         key_type=1,
         frontends=("beast",),
         filestore=False,
-        # Modules of the mgr that need PyO3 are not loaded: neither PUT nor GET asks the mgr for anything.
+        # Modules of the mgr that need PyO3 are not loaded: neither PUT nor GET asks the mgr for
+        # anything.
         mute=("MGR_MODULE_DEPENDENCY",),
     ),
     "ceph-20": CephRelease(
-        # sid's list of packages is signed for two weeks, which may be over where a mirror lags behind.
+        # sid's list of packages is signed for two weeks, which may be over where a mirror lags
+        # behind.
         image=RootImage(
             name="ceph-20",
             suite="sid",

@@ -1,4 +1,6 @@
-"""The `rgw` gateway: a Ceph cluster of one mon, one mgr and its OSDs, and one or more radosgw, perhaps behind a front."""
+"""The `rgw` gateway: a Ceph cluster of one mon, one mgr and its OSDs, and one or more radosgw,
+perhaps behind a front.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,16 @@ from weighbridge.common.scope import Scope
 from weighbridge.common.structure import Structure
 from weighbridge.gateways.file_grammar import FileGrammar
 from weighbridge.gateways.front import FRONTS, refuse_shared_ports, refuse_unfit
-from weighbridge.gateways.gateway import Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing, Tier
+from weighbridge.gateways.gateway import (
+    Gateway,
+    HostNeed,
+    Rendered,
+    RootImage,
+    Say,
+    Site,
+    Standing,
+    Tier,
+)
 from weighbridge.gateways.rgw import options, scopes
 from weighbridge.gateways.rgw.bring_up import CephBringUp
 from weighbridge.gateways.rgw.ceph_daemons import MON_PORTS, CephDaemons
@@ -30,7 +41,9 @@ class Rgw(Gateway):
     """Ceph's object gateway."""
 
     kind: ClassVar[str] = "rgw"
-    releases: ClassVar[Mapping[str, RootImage]] = {name: release.image for name, release in RELEASES.items()}
+    releases: ClassVar[Mapping[str, RootImage]] = {
+        name: release.image for name, release in RELEASES.items()
+    }
     Placement: ClassVar[type[Record]] = RgwPlacement
     Settings: ClassVar[type[Record]] = RgwSettings
     cluster: CephCluster
@@ -50,7 +63,9 @@ class Rgw(Gateway):
         wanted = self.settings.radosgw.frontend
         if wanted not in RELEASES[release].frontends:
             have = [name for name, one in RELEASES.items() if wanted in one.frontends]
-            raise ValueError(f"radosgw of {release} has no front end {wanted}; {', '.join(have)} have it")
+            raise ValueError(
+                f"radosgw of {release} has no front end {wanted}; {', '.join(have)} have it"
+            )
         if self.settings.osd.objectstore == "filestore" and not RELEASES[release].filestore:
             have = [name for name, one in RELEASES.items() if one.filestore]
             raise ValueError(f"the OSDs of {release} have no FileStore; {', '.join(have)} have it")
@@ -59,13 +74,20 @@ class Rgw(Gateway):
         place, settings = self.place, self.settings
         replicas = settings.pools.replicas
         if settings.pools.failure_domain == "host" and len(place.osd) < replicas:
-            raise ValueError(f"{replicas} replicas on hosts of their own need {replicas} osd hosts, not {len(place.osd)}")
+            raise ValueError(
+                f"{replicas} replicas on hosts of their own need {replicas} osd hosts, not "
+                f"{len(place.osd)}"
+            )
         refuse_unfit(place, settings, len(place.radosgw) * settings.radosgw.daemons, "radosgw")
 
     def _fit_ports(self) -> None:
         daemons = range(self.settings.radosgw.daemons)
         wanted = [(self.place.mon, port, "the mon") for port in MON_PORTS]
-        wanted += [(name, self.settings.radosgw.port + index, "radosgw") for name in self.place.radosgw for index in daemons]
+        wanted += [
+            (name, self.settings.radosgw.port + index, "radosgw")
+            for name in self.place.radosgw
+            for index in daemons
+        ]
         refuse_shared_ports(self.place, self.cluster.front(), wanted)
 
     @property
@@ -84,16 +106,22 @@ class Rgw(Gateway):
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """Restarts of radosgw or of the front for what is theirs, new buckets for what only they have, else a new cluster."""
+        """Restarts of radosgw or of the front for what is theirs, new buckets for what only they
+        have, else a new cluster.
+        """
         return scopes.scope(key)
 
     def layers(self) -> tuple[StoreLayer, ...]:
-        """What Ceph's own benches can be asked of, and one radosgw by itself where a front hides it."""
+        """What Ceph's own benches can be asked of, and one radosgw by itself where a front hides
+        it.
+        """
         below: tuple[StoreLayer, ...] = ("osd", "rados", "rbd", "cephfs")
         return below if self.place.front is None else ("gateway", *below)
 
     def structure(self, disks: Mapping[str, int]) -> Structure:
-        """Objects are on the OSDs' disks; the OSD that a radosgw sends an object to sends it on to the others."""
+        """Objects are on the OSDs' disks; the OSD that a radosgw sends an object to sends it on to
+        the others.
+        """
         place, osd = self.place, self.settings.osd
         used = {name: tuple(range(disks.get(name, 0)))[: osd.disks] for name in place.osd}
         apart, kept_in_memory = osd.own_journal, osd.objectstore == "memstore"
@@ -103,7 +131,9 @@ class Rgw(Gateway):
             daemons=len(place.radosgw) * self.settings.radosgw.daemons,
             front=None if place.front_name is None else FRONTS[place.front_name].label,
             stores=place.osd,
-            disks={} if kept_in_memory else {name: mine[: len(mine) - apart] for name, mine in used.items()},
+            disks={}
+            if kept_in_memory
+            else {name: mine[: len(mine) - apart] for name, mine in used.items()},
             journals={name: mine[-1:] for name, mine in used.items()} if apart else {},
             writes=2 if osd.objectstore == "filestore" and not apart else 1,
             replicas=self.settings.pools.replicas,
@@ -121,20 +151,31 @@ class Rgw(Gateway):
         if place.front is not None and place.front_name is not None:
             roles.setdefault(place.front, []).append(place.front_name)
         store = {"disks": osd.least_disks, "memory_bytes": osd.least_memory_bytes}
-        return {name: HostNeed(roles=tuple(of), tier=_tier(of), **(store if "osd" in of else {})) for name, of in roles.items()}
+        return {
+            name: HostNeed(roles=tuple(of), tier=_tier(of), **(store if "osd" in of else {}))
+            for name, of in roles.items()
+        }
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        """All configuration files as `bring_up` would write them, but for keys and the cluster's id, which it makes afresh."""
-        return self.cluster.files(CephDaemons(self.place, self.settings, sites), fsid=_NO_FSID, native=False).shown()
+        """All configuration files as `bring_up` would write them, but for keys and the cluster's
+        id, which it makes afresh.
+        """
+        return self.cluster.files(
+            CephDaemons(self.place, self.settings, sites), fsid=_NO_FSID, native=False
+        ).shown()
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
-        """Have the release's own programs check names and values of options, and the front its files."""
+        """Have the release's own programs check names and values of options, and the front its
+        files.
+        """
         native = self.cluster.speaks_fastcgi(hosts)
         roster = CephDaemons(self.place, self.settings, hosts)
         files = self.cluster.files(roster, fsid=_NO_FSID, native=native)
         files.write(hosts)
         conf = next(file.text for file in files.files if file.path == CONF)
-        faults = options.faults(hosts[self.place.radosgw[0]], self.release, conf, list(self.settings.options.values()))
+        faults = options.faults(
+            hosts[self.place.radosgw[0]], self.release, conf, list(self.settings.options.values())
+        )
         front = self.cluster.front(native=native)
         if front is not None and roster.front is not None:
             try:

@@ -19,7 +19,10 @@ from weighbridge.gateways.verify import OperationCheck
 
 @dataclass
 class RunningCluster:
-    """A gateway's daemons, and the files that they were started with or brought to since. It changes with them."""
+    """A gateway's daemons, and the files that they were started with or brought to since.
+
+    It changes with them.
+    """
 
     cluster: CephCluster
     """The last one whose settings all daemons were seen to run with."""
@@ -41,9 +44,13 @@ class RunningCluster:
     confs: dict[Ceph, str | None]
     """The ceph.conf that each radosgw runs with; None when that is in doubt."""
     front_files: Mapping[str, str] | None
-    """Those of the front by path, none where there is no front; None when what it runs with is in doubt."""
+    """Those of the front by path, none where there is no front; None when what it runs with is in
+    doubt.
+    """
     defaults: dict[tuple[str, str], str] = field(default_factory=dict)
-    """By radosgw's name and option: what it runs with where no file says anything, which is not always what Ceph documents."""
+    """By radosgw's name and option: what it runs with where no file says anything, which is not
+    always what Ceph documents.
+    """
 
     @property
     def daemons(self) -> tuple[Daemon, ...]:
@@ -61,7 +68,9 @@ class RunningCluster:
         return CephDaemons(self.cluster.place, self.cluster.settings, self.hosts)
 
     def facts(self, checks: Sequence[OperationCheck]) -> dict[str, str]:
-        """What decides results, in words, as the daemons say it now; `checks` were passed when they last came up."""
+        """What decides results, in words, as the daemons say it now; `checks` were passed when they
+        last came up.
+        """
         cluster = self.cluster
         found = facts(
             cluster,
@@ -75,10 +84,14 @@ class RunningCluster:
         front = cluster.front(native=self.native)
         if front is not None and cluster.place.front is not None:
             found |= front.facts(self.hosts[cluster.place.front])
-        return found | {"verified": f"{len(checks)} operations over S3 and Swift, reads byte for byte"}
+        return found | {
+            "verified": f"{len(checks)} operations over S3 and Swift, reads byte for byte"
+        }
 
     def probes(self) -> tuple[Probe, ...]:
-        """The counters of each radosgw, of each OSD and of the front; their programs are put on the hosts."""
+        """The counters of each radosgw, of each OSD and of the front; their programs are put on the
+        hosts.
+        """
         cluster = self.cluster
         found = tuple(one.probe() for one in (*self.radosgws, *self.osds))
         front = cluster.front(native=self.native)

@@ -1,4 +1,6 @@
-"""What must be done anew before a setting of the `rgw` gateway counts, and which settings two of them differ in."""
+"""What must be done anew before a setting of the `rgw` gateway counts, and which settings two of
+them differ in.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from weighbridge.gateways.front import FRONTS
 _RADOSGW: Final[Mapping[str, Scope]] = {
     "daemons": "cluster",
     "port": "cluster",
-    # Only buckets that are made later have them, and objects keep the layout that they were written with.
+    # Only buckets that are made later have them, and objects keep the layout that they were written
+    # with.
     "index_shards": "buckets",
     "max_chunk_size": "buckets",
     "stripe_size": "buckets",
@@ -20,15 +23,27 @@ _RADOSGW: Final[Mapping[str, Scope]] = {
 """Of `radosgw`, what needs more than that radosgw starts anew."""
 
 _OPTIONS: Final[Mapping[str, Scope]] = {
-    **dict.fromkeys(("rgw_override_bucket_index_max_shards", "rgw_max_chunk_size", "rgw_obj_stripe_size"), "buckets"),
-    **dict.fromkeys(("rgw_zone", "rgw_zonegroup", "rgw_realm", "rgw_default_realm_root_pool"), "cluster"),
-    **dict.fromkeys(("fsid", "mon_host", "keyring", "key", "keyfile", "admin_socket", "run_dir", "public_addr"), "cluster"),
+    **dict.fromkeys(
+        ("rgw_override_bucket_index_max_shards", "rgw_max_chunk_size", "rgw_obj_stripe_size"),
+        "buckets",
+    ),
+    **dict.fromkeys(
+        ("rgw_zone", "rgw_zonegroup", "rgw_realm", "rgw_default_realm_root_pool"), "cluster"
+    ),
+    **dict.fromkeys(
+        ("fsid", "mon_host", "keyring", "key", "keyfile", "admin_socket", "run_dir", "public_addr"),
+        "cluster",
+    ),
 }
-"""Of `options: {client: ...}`, what needs more than that; what tells radosgw which cluster and place are its own cannot change."""
+"""Of `options: {client: ...}`, what needs more than that; what tells radosgw which cluster and
+place are its own cannot change.
+"""
 
 
 def scope(key: str) -> Scope:
-    """The least for a setting to count, by its dotted key below `settings`; `cluster` for one that is not known."""
+    """The least for a setting to count, by its dotted key below `settings`; `cluster` for one that
+    is not known.
+    """
     first, _, rest = key.partition(".")
     if first in FRONTS:
         return FRONTS[first].scope(rest)
@@ -40,20 +55,30 @@ def scope(key: str) -> Scope:
 
 
 def refuse(keys: Sequence[str], asked: Scope) -> None:
-    """Raise UsageError when settings that differ need more than the scope that is asked for, or than anything that stands can do.
+    """Raise UsageError when settings that differ need more than the scope that is asked for, or
+    than anything that stands can do.
 
-    With `nothing` running radosgw are asked themselves about options of theirs, which this table does not know.
+    With `nothing` running radosgw are asked themselves about options of theirs, which this table
+    does not know.
     """
     fixed = [key for key in keys if scope(key) == "cluster"]
     if fixed:
-        raise UsageError(f"{', '.join(fixed)} cannot change while the cluster stands: the scope is `cluster`")
+        raise UsageError(
+            f"{', '.join(fixed)} cannot change while the cluster stands: the scope is `cluster`"
+        )
     if asked == "cluster":
-        raise UsageError("with the scope `cluster` a new one is stood up: nothing of the one that stands changes")
+        raise UsageError(
+            "with the scope `cluster` a new one is stood up: nothing of the one that stands changes"
+        )
     asks = asked == "nothing"
-    short = [key for key in keys if _lies_below(asked, scope(key)) and not (asks and _of_radosgw(key))]
+    short = [
+        key for key in keys if _lies_below(asked, scope(key)) and not (asks and _of_radosgw(key))
+    ]
     if short:
         least = widest(scope(key) for key in short)
-        raise UsageError(f"{', '.join(short)}: `{least}` is the least that must be done anew, not `{asked}`")
+        raise UsageError(
+            f"{', '.join(short)}: `{least}` is the least that must be done anew, not `{asked}`"
+        )
 
 
 def _lies_below(one: Scope, other: Scope) -> bool:

@@ -25,18 +25,42 @@ LEAST_OSD_MEMORY_BYTES = 896 * 2**20
 
 _FRONTEND_WORDS: dict[Frontend, tuple[str, ...]] = {
     "beast": ("max_connection_backlog", "max_header_size", "request_timeout_ms"),
-    "civetweb": ("enable_keep_alive", "keep_alive_timeout_ms", "max_request_size", "request_timeout_ms"),
+    "civetweb": (
+        "enable_keep_alive",
+        "keep_alive_timeout_ms",
+        "max_request_size",
+        "request_timeout_ms",
+    ),
 }
-"""What `rgw_frontends` may say beside what these settings write themselves (Ceph's documentation of HTTP frontends)."""
+"""What `rgw_frontends` may say beside what these settings write themselves (Ceph's documentation of
+HTTP frontends).
+"""
 
 _WORD = re.compile(r"[^\s,]+")
 
-_NOISY = ("ms", "rgw", "objecter", "rados", "osd", "bluestore", "bluefs", "bdev", "rocksdb", "filestore", "journal", "monc", "auth")
+_NOISY = (
+    "ms",
+    "rgw",
+    "objecter",
+    "rados",
+    "osd",
+    "bluestore",
+    "bluefs",
+    "bdev",
+    "rocksdb",
+    "filestore",
+    "journal",
+    "monc",
+    "auth",
+)
 
 
 @with_fronts("rgw")
 class RgwPlacement(FrontedPlacement):
-    """Which daemon sits on which host. The mgr sits with the mon; a front, of which there is one or none, before all radosgw."""
+    """Which daemon sits on which host.
+
+    The mgr sits with the mon; a front, of which there is one or none, before all radosgw.
+    """
 
     mon: str
     osd: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -45,9 +69,14 @@ class RgwPlacement(FrontedPlacement):
     @model_validator(mode="after")
     def _sensible(self) -> RgwPlacement:
         if len(set(self.osd)) != len(self.osd):
-            raise ValueError("osd names the same host twice: every disk of a host has an OSD already")
+            raise ValueError(
+                "osd names the same host twice: every disk of a host has an OSD already"
+            )
         if len(set(self.radosgw)) != len(self.radosgw):
-            raise ValueError("radosgw names the same host twice: several on one host are `settings: {radosgw: {daemons: 2}}`")
+            raise ValueError(
+                "radosgw names the same host twice: several on one host are `settings: {radosgw: "
+                "{daemons: 2}}`"
+            )
         return self
 
     @property
@@ -71,7 +100,10 @@ class Gc(Record):
 
 
 class RadosgwSettings(Record):
-    """The radosgw daemons. Defaults are those that Ceph has had from 14 on, but for `tcp_nodelay` and `dynamic_resharding`."""
+    """The radosgw daemons.
+
+    Defaults are those that Ceph has had from 14 on, but for `tcp_nodelay` and `dynamic_resharding`.
+    """
 
     daemons: Count = 1
     """How many on each of their hosts; more than one in all need a front."""
@@ -80,13 +112,20 @@ class RadosgwSettings(Record):
     port: Port = 8000
     """Port of the first daemon of a host; the others have the next ones."""
     tcp_nodelay: bool = True
-    """False is Ceph's own default: answers of less than a packet then wait about 40 ms for the client's delayed acknowledgement."""
+    """False is Ceph's own default: answers of less than a packet then wait about 40 ms for the
+    client's delayed acknowledgement.
+    """
     threads: Count = 512
     """`rgw_thread_pool_size`; with civetweb also its `num_threads`, one a connection."""
     max_concurrent_requests: Count = 1024
     """Requests beyond this are answered with 503 at once."""
-    frontend_options: dict[str, Annotated[int | str, AfterValidator(config_text.option_value)]] = Field(default_factory=dict)
-    """More words of `rgw_frontends`, such as `{request_timeout_ms: 0}`. Only known ones: beast takes others in silence."""
+    frontend_options: dict[str, Annotated[int | str, AfterValidator(config_text.option_value)]] = (
+        Field(default_factory=dict)
+    )
+    """More words of `rgw_frontends`, such as `{request_timeout_ms: 0}`.
+
+    Only known ones: beast takes others in silence.
+    """
     print_continue: bool = True
     """Answer `Expect: 100-continue`; the studies with Apache's FastCGI of 2014 had it off."""
     max_chunk_size: Chunk = 4 * 2**20
@@ -114,31 +153,44 @@ class RadosgwSettings(Record):
     @model_validator(mode="after")
     def _fitting(self) -> RadosgwSettings:
         if self.port + self.daemons - 1 > 65535:
-            raise ValueError(f"{self.daemons} daemons from port {self.port} on: there is no port above 65535")
+            raise ValueError(
+                f"{self.daemons} daemons from port {self.port} on: there is no port above 65535"
+            )
         if self.put_min_window > self.put_max_window:
-            raise ValueError(f"put_min_window {self.put_min_window} is above put_max_window {self.put_max_window}")
+            raise ValueError(
+                f"put_min_window {self.put_min_window} is above put_max_window "
+                f"{self.put_max_window}"
+            )
         known = _FRONTEND_WORDS[self.frontend]
         for name, value in self.frontend_options.items():
             if name not in known:
-                raise ValueError(f"frontend_options: {self.frontend} has no {name!r}{did_you_mean(name, known)}")
+                raise ValueError(
+                    f"frontend_options: {self.frontend} has no {name!r}{did_you_mean(name, known)}"
+                )
             if not _WORD.fullmatch(str(value)):
                 raise ValueError(f"frontend_options: {name}: {value!r} is not one word")
         return self
 
 
 class FilestoreSettings(Record):
-    """FileStore, which keeps objects as files and writes everything to a journal first; releases up to 16 have it."""
+    """FileStore, which keeps objects as files and writes everything to a journal first; releases up
+    to 16 have it.
+    """
 
     filesystem: Literal["xfs", "btrfs", "ext4"] = "xfs"
     """What is made on each disk. On ext4, object names of more than about 200 bytes are refused."""
     journal: Literal["shared", "own"] = "shared"
-    """`own`: the last disk of each host holds the journals of its OSDs; `shared`: each disk has its OSD's."""
+    """`own`: the last disk of each host holds the journals of its OSDs; `shared`: each disk has its
+    OSD's.
+    """
     journal_size: Annotated[Bytes, Field(ge=64 * 2**20)] = 1024 * 2**20
     """Size of each OSD's journal."""
 
 
 class MemstoreSettings(Record):
-    """MemStore, which keeps objects in the OSDs' memory and nowhere else: what a cluster does without disks."""
+    """MemStore, which keeps objects in the OSDs' memory and nowhere else: what a cluster does
+    without disks.
+    """
 
     per_host: Count = 1
     """OSDs on each OSD host."""
@@ -154,9 +206,12 @@ class OsdSettings(Record):
     filestore: FilestoreSettings = FilestoreSettings()
     memstore: MemstoreSettings = MemstoreSettings()
     disks: Count | None = None
-    """Disks used on each OSD host, from the first on, that of journals included; None: all it has."""
+    """Disks used on each OSD host, from the first on, that of journals included; None: all it has.
+    """
     memory_target: Annotated[Bytes, Field(ge=LEAST_OSD_MEMORY_BYTES)] = LEAST_OSD_MEMORY_BYTES
-    """What an OSD sizes its caches to stay within; must fit the host's memory limit together with what else sits there."""
+    """What an OSD sizes its caches to stay within; must fit the host's memory limit together with
+    what else sits there.
+    """
     scrub: bool = False
     """Let OSDs compare replicas by Ceph's schedule."""
 
@@ -168,7 +223,10 @@ class OsdSettings(Record):
         if self.objectstore == "memstore" and self.disks is not None:
             raise ValueError("disks: given, but memstore uses none")
         if self.own_journal and self.disks == 1:
-            raise ValueError("disks: 1, but with `journal: own` the last disk is for journals and another one for an OSD")
+            raise ValueError(
+                "disks: 1, but with `journal: own` the last disk is for journals and another one "
+                "for an OSD"
+            )
         return self
 
     @property
@@ -185,7 +243,9 @@ class OsdSettings(Record):
 
     @property
     def least_memory_bytes(self) -> int:
-        """Memory that the OSDs of a host are told they may take, as far as it is known without the number of its disks."""
+        """Memory that the OSDs of a host are told they may take, as far as it is known without the
+        number of its disks.
+        """
         if self.objectstore == "memstore":
             return self.memstore.per_host * self.memstore.size
         return (self.least_disks - self.own_journal) * self.memory_target
@@ -194,8 +254,9 @@ class OsdSettings(Record):
 class PoolSettings(Record):
     """RADOS pools. Their placement groups are fixed: the autoscaler and the balancer are off.
 
-    The defaults are what three OSDs want by the rule that Ceph's own autoscaler follows (`mon_target_pg_per_osd`, 100): 64 + 16 +
-    5 * 4 = 100 placement groups of three copies are 100 on each OSD. Most of them are the data pool's, where the load is.
+    The defaults are what three OSDs want by the rule that Ceph's own autoscaler follows
+    (`mon_target_pg_per_osd`, 100): 64 + 16 + 5 * 4 = 100 placement groups of three copies are 100
+    on each OSD. Most of them are the data pool's, where the load is.
     """
 
     replicas: Count = 3
@@ -230,10 +291,13 @@ class RgwSettings(FrontedSettings):
     osd: OsdSettings = OsdSettings()
     pools: PoolSettings = PoolSettings()
     log: Literal["quiet", "default"] = "quiet"
-    """`quiet`: debug levels 0/0, so that neither gateway writes a line for a request; `default`: Ceph's own."""
-    options: dict[Section, dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], config_text.Value]] = Field(
-        default_factory=dict
-    )
+    """`quiet`: debug levels 0/0, so that neither gateway writes a line for a request; `default`:
+
+    Ceph's own.
+    """
+    options: dict[
+        Section, dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], config_text.Value]
+    ] = Field(default_factory=dict)
     """More options of ceph.conf by section; one that the release does not know is an error."""
 
     @property

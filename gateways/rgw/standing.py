@@ -23,7 +23,8 @@ from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import OperationCheck
 
 _KEPT = {
-    "filestore": "not dropped: RocksDB's block cache in the OSDs; FileStore's data is in the kernel's caches, which are dropped",
+    "filestore": "not dropped: RocksDB's block cache in the OSDs; FileStore's data is in the "
+    "kernel's caches, which are dropped",
     "memstore": "not dropped: MemStore's objects, which are nowhere but in memory",
 }
 
@@ -32,7 +33,12 @@ class RgwStanding(Standing):
     """The cluster, healthy, with its gateway verified."""
 
     def __init__(
-        self, running: RunningCluster, *, endpoints: Sequence[Endpoint], checks: Sequence[OperationCheck], below: Below
+        self,
+        running: RunningCluster,
+        *,
+        endpoints: Sequence[Endpoint],
+        checks: Sequence[OperationCheck],
+        below: Below,
     ) -> None:
         self._running = running
         self._osds = running.osds
@@ -44,22 +50,35 @@ class RgwStanding(Standing):
         self._tell(checks)
 
     def settle(self) -> tuple[str, ...]:
-        """Run RGW's garbage collection to its end: deleted and overwritten objects' data goes now, not in the next step."""
+        """Run RGW's garbage collection to its end: deleted and overwritten objects' data goes now,
+        not in the next step.
+        """
         host = self._gateways[0].host
         host.run(["radosgw-admin", "gc", "process", "--include-all"], timeout_s=3600)
-        left = len(json.loads(host.run(["radosgw-admin", "gc", "list", "--include-all"], timeout_s=600).stdout))
+        left = len(
+            json.loads(
+                host.run(["radosgw-admin", "gc", "list", "--include-all"], timeout_s=600).stdout
+            )
+        )
         return (f"RGW garbage collection run to its end, {left} entries left",)
 
     def drop_caches(self) -> tuple[str, ...]:
-        """Drop BlueStore's object and buffer caches and RGW's metadata cache; RocksDB's block cache has no such command."""
+        """Drop BlueStore's object and buffer caches and RGW's metadata cache; RocksDB's block cache
+        has no such command.
+        """
         bluestore = self._objectstore == "bluestore"
-        dropped = [*(_each(self._osds, "cache drop") if bluestore else ()), *_each(self._gateways, "cache zap")]
+        dropped = [
+            *(_each(self._osds, "cache drop") if bluestore else ()),
+            *_each(self._gateways, "cache zap"),
+        ]
         for ceph, answer in dropped:
             # Both answer nothing when they have done it; a refusal is a text.
             if answer.strip():
                 raise ceph.failed(f"caches not dropped: {answer.strip()}")
         count = len(self._gateways)
-        zapped = "RGW's metadata cache" + (f" of {count} radosgw" if count > 1 else "") + " (cache zap)"
+        zapped = (
+            "RGW's metadata cache" + (f" of {count} radosgw" if count > 1 else "") + " (cache zap)"
+        )
         if bluestore:
             return (
                 f"BlueStore's onode and buffer caches of {len(self._osds)} OSDs (cache drop)",
@@ -73,21 +92,30 @@ class RgwStanding(Standing):
         daemon.check(self._running.daemons)
 
     def check_room(self) -> None:
-        """Raise ServiceFailed when an OSD is full: the cluster then answers neither writes nor deletes, and refuses none."""
+        """Raise ServiceFailed when an OSD is full: the cluster then answers neither writes nor
+        deletes, and refuses none.
+        """
         ceph = self._below.ceph
         if ceph is None:
             return
-        checks = json.loads(ceph.host.run(["ceph", "health", "detail", "--format", "json"]).stdout)["checks"]
+        checks = json.loads(ceph.host.run(["ceph", "health", "detail", "--format", "json"]).stdout)[
+            "checks"
+        ]
         told = checks.get("OSD_FULL")
         if told is None:
             return
         # Details are sentences such as `osd.0 is full`.
         names = [detail["message"].split()[0] for detail in told["detail"]]
         full = next((osd for osd in self._osds if osd.name in names), self._osds[0])
-        words = "is full" if len(self._osds) == 1 else f"is full ({len(names)} of {len(self._osds)} OSDs are)"
+        words = (
+            "is full"
+            if len(self._osds) == 1
+            else f"is full ({len(names)} of {len(self._osds)} OSDs are)"
+        )
         raise full.failed(
             f"{words}: the cluster takes no writes and no deletes any more",
-            advice="Give the hosts larger disks in the hardware file, or have the suite write less: smaller or fewer objects, "
+            advice="Give the hosts larger disks in the hardware file, or have the suite write "
+            "less: smaller or fewer objects, "
             "a shorter runtime, fewer workers.",
         )
 
@@ -96,7 +124,10 @@ class RgwStanding(Standing):
         self._planned(gateway, scope, lambda _: None)
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
-        """See Standing, and CephChange. What fails halfway is started anew by the next change, whatever its scope."""
+        """See Standing, and CephChange.
+
+        What fails halfway is started anew by the next change, whatever its scope.
+        """
         change = self._planned(gateway, scope, say)
         with change.doubting():
             done, checks = change.run(self.endpoints)
@@ -124,7 +155,11 @@ class RgwStanding(Standing):
         if ceph is None:
             return None
         stats = json.loads(ceph.host.run(["ceph", "df", "--format", "json"]).stdout)["stats"]
-        return Room(bytes=stats["total_bytes"], free_bytes=stats["total_avail_bytes"], replicas=ceph.replicas)
+        return Room(
+            bytes=stats["total_bytes"],
+            free_bytes=stats["total_avail_bytes"],
+            replicas=ceph.replicas,
+        )
 
     def probes(self) -> tuple[Probe, ...]:
         """The counters of each radosgw, of each OSD and of the front."""

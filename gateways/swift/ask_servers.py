@@ -1,10 +1,10 @@
 """Waits until servers answer requests, as a program on the client host.
 
-A port answers as soon as a server listens: its workers, which load their configuration by themselves, come seconds later. What
-a proxy asks them meanwhile it would count as errors of theirs.
+A port answers as soon as a server listens: its workers, which load their configuration by
+themselves, come seconds later. What a proxy asks them meanwhile it would count as errors of theirs.
 
-stdin is JSON `{"servers": [[address, port], ...], "deadline_s": s}`; stdout is JSON, the numbers of those that had not answered by
-the deadline.
+stdin is JSON `{"servers": [[address, port], ...], "deadline_s": s}`; stdout is JSON, the numbers of
+those that had not answered by the deadline.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ import time
 from collections.abc import Sequence
 
 PATH = "/healthcheck"
-"""Answered by a filter in the pipeline of each server; without that filter the server itself says that there is no such path."""
+"""Answered by a filter in the pipeline of each server; without that filter the server itself says
+that there is no such path.
+"""
 
 _ANSWER_WITHIN_S = 5.0
 _PAUSE_S = 0.05
@@ -48,7 +50,13 @@ def silent(servers: Sequence[tuple[str, int]], deadline_s: float) -> list[int]:
 def main() -> None:
     """Read the order from stdin, wait, and say which are silent."""
     order = json.load(sys.stdin)
-    json.dump(silent([(str(address), int(port)) for address, port in order["servers"]], float(order["deadline_s"])), sys.stdout)
+    json.dump(
+        silent(
+            [(str(address), int(port)) for address, port in order["servers"]],
+            float(order["deadline_s"]),
+        ),
+        sys.stdout,
+    )
 
 
 if __name__ == "__main__":

@@ -27,20 +27,23 @@ _RING_SEED = 2014
 _HTTP_PORT = 80
 """The port that a URL need not name, and that clients leave out of what they sign."""
 
-# eventlet's own resolver takes a third of a server's start, which is nothing but CPU. No server of ours resolves a name: all are
-# given addresses. Other OpenStack services set this for themselves.
+# eventlet's own resolver takes a third of a server's start, which is nothing but CPU. No server of
+# ours resolves a name: all are given addresses. Other OpenStack services set this for themselves.
 _ENVIRONMENT = {"EVENTLET_NO_GREENDNS": "yes"}
 
 
 class SwiftBringUp:
     """One bring-up.
 
-    Rings are computed while disks are formatted and before any server starts: ten Python programs starting at once leave no
-    CPU for it. Nothing is asked of a proxy before every storage port answers: it would hold the silent nodes in error for a
-    minute. The front starts when the proxies answer: its first health checks find them.
+    Rings are computed while disks are formatted and before any server starts: ten Python programs
+    starting at once leave no CPU for it. Nothing is asked of a proxy before every storage port
+    answers: it would hold the silent nodes in error for a minute. The front starts when the proxies
+    answer: its first health checks find them.
     """
 
-    def __init__(self, cluster: SwiftCluster, hosts: Mapping[str, Host], client: Host, say: Say) -> None:
+    def __init__(
+        self, cluster: SwiftCluster, hosts: Mapping[str, Host], client: Host, say: Say
+    ) -> None:
         self.cluster = cluster
         self.settings = cluster.settings
         self.hosts = hosts
@@ -55,7 +58,10 @@ class SwiftBringUp:
         self.started: list[Daemon] = []
 
     def run(self) -> Standing:
-        """Do it all; returns what stands. Raises ServiceFailed, CommandFailed or VerificationFailed."""
+        """Do it all; returns what stands.
+
+        Raises ServiceFailed, CommandFailed or VerificationFailed.
+        """
         self.say("making file systems, configuration and rings")
         stores: list[Callable[[], None]] = [partial(self._make_store, host) for host in self.stores]
         caches: list[Callable[[], None]] = [partial(self._make_proxy, host) for host in self.caches]
@@ -82,17 +88,30 @@ class SwiftBringUp:
         return SwiftStanding(stood, self._below)
 
     def _prepare(self, host: Host, script: Sequence[str] = ()) -> None:
-        """Configuration, folders and a log for one host; `script` is done besides. Its syslog listens when this returns."""
+        """Configuration, folders and a log for one host; `script` is done besides.
+
+        Its syslog listens when this returns.
+        """
         for path, text in self.files[host.name].items():
             put(host, path, text)
-        syslog = Service("syslog", (*program.ship(host, "weighbridge.gateways.swift.write_syslog"), f"/var/log/host/{LOG}"))
+        syslog = Service(
+            "syslog",
+            (
+                *program.ship(host, "weighbridge.gateways.swift.write_syslog"),
+                f"/var/log/host/{LOG}",
+            ),
+        )
         self._start([Daemon(host, syslog)])
         lines = [
             *script,
             "mkdir -p /run/swift /run/lock /var/cache/swift",
             "chown swift:swift /run/swift /run/lock /var/cache/swift",
-            # A server that finds no /dev/log writes its log nowhere: the reader must be there before any of them.
-            "tries=0; until [ -S /dev/log ]; do tries=$((tries + 1)); [ $tries -lt 3000 ]; sleep 0.01; done",
+            # A server that finds no /dev/log writes its log nowhere: the reader must be there
+            # before any of them.
+            (
+                "tries=0; until [ -S /dev/log ]; do tries=$((tries + 1)); [ $tries -lt 3000 ]; sleep "
+                "0.01; done"
+            ),
         ]
         host.run(["sh", "-ec", "\n".join(lines)], timeout_s=120)
 
@@ -104,9 +123,15 @@ class SwiftBringUp:
             script += [f"mkfs.xfs -q -f -K {disk} &", 'pids="$pids $!"']
         script.append("for pid in $pids; do wait $pid; done")
         for disk, folders in zip(disks, self.roster.folders(host), strict=True):
-            script.append(f"mkdir -p {folders[0]} && mount -t xfs -o noatime,nodiratime,logbufs=8 {disk} {folders[0]}")
-            # The only disk of a host holds the databases as well: the same file system in both places, as a mount point in each.
-            script += [f"mkdir -p {other} && mount --bind {folders[0]} {other}" for other in folders[1:]]
+            script.append(
+                f"mkdir -p {folders[0]} && mount -t xfs -o noatime,nodiratime,logbufs=8 {disk} "
+                f"{folders[0]}"
+            )
+            # The only disk of a host holds the databases as well: the same file system in both
+            # places, as a mount point in each.
+            script += [
+                f"mkdir -p {other} && mount --bind {folders[0]} {other}" for other in folders[1:]
+            ]
             script.append(f"chown swift:swift {' '.join(folders)}")
         self._prepare(host, script)
 
@@ -114,12 +139,27 @@ class SwiftBringUp:
         """Configuration of a proxy host, and its memcached."""
         self._prepare(host)
         memory = str(self.settings.proxy.memcached_memory // 2**20)
-        argv = ("memcached", "-u", "memcache", "-l", host.address, "-p", str(config.MEMCACHED_PORT), "-m", memory)
+        argv = (
+            "memcached",
+            "-u",
+            "memcache",
+            "-l",
+            host.address,
+            "-p",
+            str(config.MEMCACHED_PORT),
+            "-m",
+            memory,
+        )
         self._start([Daemon(host, Service("memcached", argv), config.MEMCACHED_PORT)])
 
     def _start_servers(self) -> None:
         proxies = [
-            Daemon(self.hosts[one.host], Service(one.service, ("swift-proxy-server", one.conf), _ENVIRONMENT), one.port, (LOG,))
+            Daemon(
+                self.hosts[one.host],
+                Service(one.service, ("swift-proxy-server", one.conf), _ENVIRONMENT),
+                one.port,
+                (LOG,),
+            )
             for one in self.roster.proxies
         ]
         stores = [
@@ -130,7 +170,9 @@ class SwiftBringUp:
         # A server with a port for each disk is one daemon all the same.
         self._start([*proxies, *(ports[0] for ports in stores)])
         self.say("waiting for the storage servers and the proxies")
-        await_ports(self.client, [*self.started, *(one for ports in stores for one in ports[1:])], self.say)
+        await_ports(
+            self.client, [*self.started, *(one for ports in stores for one in ports[1:])], self.say
+        )
 
     @staticmethod
     def _server(host: Host, server: str, port: int) -> Daemon:
@@ -149,12 +191,21 @@ class SwiftBringUp:
         await_ports(self.client, daemons, self.say)
 
     def _make_rings(self) -> None:
-        """Compute the three ring files on the first proxy host and give them to every host; nothing of them is text."""
+        """Compute the three ring files on the first proxy host and give them to every host; nothing
+        of them is text.
+        """
         rings: dict[str, list[dict[str, str | int]]] = {server: [] for server in SERVERS}
         for one in self.roster.devices:
-            rings[one.server].append({"zone": one.zone, "ip": one.address, "port": one.port, "device": one.name})
+            rings[one.server].append(
+                {"zone": one.zone, "ip": one.address, "port": one.port, "device": one.name}
+            )
         settings = self.settings
-        order = {"part_power": settings.part_power, "replicas": settings.replicas, "seed": _RING_SEED, "rings": rings}
+        order = {
+            "part_power": settings.part_power,
+            "replicas": settings.replicas,
+            "seed": _RING_SEED,
+            "rings": rings,
+        }
         host = self.caches[0]
         command = program.ship(host, "weighbridge.gateways.swift.make_rings")
         done = host.run(command, stdin=json.dumps(order), env=_ENVIRONMENT, timeout_s=180)
@@ -168,7 +219,9 @@ class SwiftBringUp:
 
     def _endpoints(self) -> tuple[Endpoint, ...]:
         if self.front is not None and self.roster.front is not None:
-            base = f"http://{self.roster.front.address}" + (f":{self.front.port}" if self.front.port != _HTTP_PORT else "")
+            base = f"http://{self.roster.front.address}" + (
+                f":{self.front.port}" if self.front.port != _HTTP_PORT else ""
+            )
         else:
             base = f"http://{self.roster.proxies[0].address}:{self.roster.proxies[0].port}"
         return below.endpoints(base, self.secret.key, self.settings)
@@ -177,8 +230,12 @@ class SwiftBringUp:
         """Asked when a layer is measured: reading the ring costs a start of Python."""
         gateway: tuple[Endpoint, ...] = ()
         if self.front is not None:
-            gateway = below.direct(self.roster.proxies[0], self.secret.key, self.settings, fronted=True)
-        servers = below.object_servers(self.caches[0], self.stores, self.secret, self.settings.replicas)
+            gateway = below.direct(
+                self.roster.proxies[0], self.secret.key, self.settings, fronted=True
+            )
+        servers = below.object_servers(
+            self.caches[0], self.stores, self.secret, self.settings.replicas
+        )
         return Below(gateway=gateway, swift=servers)
 
     def _start_background(self) -> None:
@@ -189,7 +246,9 @@ class SwiftBringUp:
             for server, names in config.DAEMONS.items():
                 for name in names:
                     words = (f"swift-{server}-{name}", f"/etc/swift/{server}-server.conf")
-                    daemons.append(Daemon(host, Service(f"{server}-{name}", words, _ENVIRONMENT), logs=(LOG,)))
+                    daemons.append(
+                        Daemon(host, Service(f"{server}-{name}", words, _ENVIRONMENT), logs=(LOG,))
+                    )
         self._start(daemons)
         self.say(f"started {len(daemons)} background daemons")
         await_ports(self.client, [one for one in daemons if one.port], self.say)

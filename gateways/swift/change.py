@@ -1,4 +1,6 @@
-"""One change of a Swift deployment that stands: which servers are started anew, in which order, and that they have their files."""
+"""One change of a Swift deployment that stands: which servers are started anew, in which order, and
+that they have their files.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ class SwiftDeployment:
     verified: str
     """What of it was verified last, in words."""
     doubtful: set[tuple[str, str]] = field(default_factory=set)
-    """Host and service of those that a change which failed may have left dead, or with other settings than their files say."""
+    """Host and service of those that a change which failed may have left dead, or with other
+    settings than their files say.
+    """
 
     @property
     def front_host(self) -> Host | None:
@@ -58,10 +62,11 @@ class SwiftDeployment:
 class SwiftChange:
     """One change.
 
-    Servers whose files stay the same are left alone, memcached always, since it holds the clients' token. What is started anew
-    is ended first, all of it, and started in the order of a bring-up: nothing is asked of a proxy before every storage server
-    answers, by requests and not by its port alone; background daemons come last. When this ends, each server's processes
-    are younger than the file they read, and that is the file that was wanted.
+    Servers whose files stay the same are left alone, memcached always, since it holds the clients'
+    token. What is started anew is ended first, all of it, and started in the order of a bring-up:
+    nothing is asked of a proxy before every storage server answers, by requests and not by its port
+    alone; background daemons come last. When this ends, each server's processes are younger than
+    the file they read, and that is the file that was wanted.
     """
 
     def __init__(self, stood: SwiftDeployment, cluster: SwiftCluster, say: Say) -> None:
@@ -117,7 +122,9 @@ class SwiftChange:
         return self.front is not None and host is not None and one in self.front.daemons(host)
 
     def _stop(self) -> None:
-        """End those that clients come by first, so that no request finds half of what answers it."""
+        """End those that clients come by first, so that no request finds half of what answers
+        it.
+        """
         fronts = [one for one in self.affected if self._is_front(one)]
         proxies = [one for one in self.affected if _is_proxy(one)]
         others = [one for one in self.affected if one not in fronts and one not in proxies]
@@ -125,7 +132,9 @@ class SwiftChange:
             daemon.stop(some)
 
     def _write(self) -> None:
-        """Give every affected daemon its file, also one that is there already: a change that failed may have left any."""
+        """Give every affected daemon its file, also one that is there already: a change that failed
+        may have left any.
+        """
         for one in self.affected:
             host, own = one.host, self.files[one.host.name]
             for path in self._reads(one):
@@ -137,16 +146,29 @@ class SwiftChange:
             return
         daemon.start(servers)
         # A server with a port for each disk is one daemon all the same.
-        ports = [Daemon(one.host, one.service, port, one.logs) for one in servers for port in self._ports(one)]
+        ports = [
+            Daemon(one.host, one.service, port, one.logs)
+            for one in servers
+            for port in self._ports(one)
+        ]
         await_ports(self.stood.client, ports, self.say)
-        order = {"servers": [[one.host.address, one.port] for one in ports], "deadline_s": DEADLINE_S}
+        order = {
+            "servers": [[one.host.address, one.port] for one in ports],
+            "deadline_s": DEADLINE_S,
+        }
         command = self.stood.client.module("weighbridge.gateways.swift.ask_servers")
         done = self.stood.client.run(
-            command.argv, stdin=json.dumps(order), env=command.env, timeout_s=DEADLINE_S + len(ports) * _SPARE_S
+            command.argv,
+            stdin=json.dumps(order),
+            env=command.env,
+            timeout_s=DEADLINE_S + len(ports) * _SPARE_S,
         )
         daemon.check(servers)
         for number in json.loads(done.stdout):
-            raise ports[number].failed(f"port {ports[number].port} is open, and no request was answered within {DEADLINE_S:g} s")
+            raise ports[number].failed(
+                f"port {ports[number].port} is open, and no request was answered within "
+                f"{DEADLINE_S:g} s"
+            )
 
     def _ports(self, one: Daemon) -> tuple[int, ...]:
         server = one.service.name.removesuffix("-server")
@@ -154,7 +176,9 @@ class SwiftChange:
         return own or ((one.port,) if one.port is not None else ())
 
     def _start_front(self, fronts: Sequence[Daemon], *, behind: Sequence[Daemon]) -> None:
-        """Start the front where it is affected; it is waited for also when only proxies behind it were started anew."""
+        """Start the front where it is affected; it is waited for also when only proxies behind it
+        were started anew.
+        """
         host = self.stood.front_host
         if self.front is None or host is None:
             return
@@ -165,38 +189,65 @@ class SwiftChange:
             self.front.await_backends(host)
 
     def _confirm(self) -> None:
-        """Raise ServiceFailed when a daemon's file is not what was wanted, or a process that reads it is older than it."""
+        """Raise ServiceFailed when a daemon's file is not what was wanted, or a process that reads
+        it is older than it.
+        """
         groups = daemon.by_host(self.affected)
-        answers = together([partial(_processes, group[0].host, self._paths(group)) for group in groups])
+        answers = together(
+            [partial(_processes, group[0].host, self._paths(group)) for group in groups]
+        )
         for group, answer in zip(groups, answers, strict=True):
             for one in group:
                 for path in self._reads(one):
-                    said, wanted = answer[path], hashlib.sha256(self.files[one.host.name][path].encode()).hexdigest()
+                    said, wanted = (
+                        answer[path],
+                        hashlib.sha256(self.files[one.host.name][path].encode()).hexdigest(),
+                    )
                     if said["sha256"] != wanted:
                         raise one.failed(f"{path} is not what was written to it")
                     if not said["processes"]:
                         raise one.failed(f"no process runs with {path}")
-                    old = [pid for pid, age_s in said["processes"] if age_s > said["age_s"] + _TOLD_WITHIN_S]
+                    old = [
+                        pid
+                        for pid, age_s in said["processes"]
+                        if age_s > said["age_s"] + _TOLD_WITHIN_S
+                    ]
                     if old:
-                        raise one.failed(f"process {old[0]} is older than {path}, which it should have read")
+                        raise one.failed(
+                            f"process {old[0]} is older than {path}, which it should have read"
+                        )
 
     def _paths(self, daemons: Sequence[Daemon]) -> list[str]:
         return list(dict.fromkeys(path for one in daemons for path in self._reads(one)))
 
 
 def fitting(stood: SwiftDeployment, gateway: Gateway, scope: Scope) -> SwiftCluster:
-    """The gateway as one that this deployment can be changed to within a scope. Raises UsageError that says why not."""
+    """The gateway as one that this deployment can be changed to within a scope.
+
+    Raises UsageError that says why not.
+    """
     now, cluster = stood.cluster, gateway.cluster
-    if not isinstance(cluster, SwiftCluster) or (cluster.release, cluster.place) != (now.release, now.place):
-        raise UsageError("what stands can have other settings, not another kind, release or placement", advice=_ANEW)
+    if not isinstance(cluster, SwiftCluster) or (cluster.release, cluster.place) != (
+        now.release,
+        now.place,
+    ):
+        raise UsageError(
+            "what stands can have other settings, not another kind, release or placement",
+            advice=_ANEW,
+        )
     wanted = {key: scopes.scope(key) for key in differing(now.settings, cluster.settings)}
     beyond = [key for key, one in wanted.items() if one == "cluster"]
     if beyond:
-        raise UsageError(f"Swift: {', '.join(beyond)} cannot be changed while it stands", advice=_ANEW)
+        raise UsageError(
+            f"Swift: {', '.join(beyond)} cannot be changed while it stands", advice=_ANEW
+        )
     least = widest(wanted.values())
     if SCOPES.index(scope) < SCOPES.index(least):
         why = "its servers read their files when they start"
-        raise UsageError(f"Swift: {', '.join(wanted)} cannot be changed by `{scope}`, since {why}: `{least}` is needed")
+        raise UsageError(
+            f"Swift: {', '.join(wanted)} cannot be changed by `{scope}`, since {why}: `{least}` "
+            "is needed"
+        )
     return cluster
 
 
@@ -217,7 +268,9 @@ def told(checks: Sequence[OperationCheck], endpoints: Sequence[Endpoint]) -> str
 
 
 def _processes(host: Host, paths: Sequence[str]) -> Mapping[str, _Read]:
-    done = host.run(program.ship(host, "weighbridge.gateways.swift.tell_servers"), stdin=json.dumps(list(paths)))
+    done = host.run(
+        program.ship(host, "weighbridge.gateways.swift.tell_servers"), stdin=json.dumps(list(paths))
+    )
     answer: Mapping[str, _Read] = json.loads(done.stdout)
     return answer
 

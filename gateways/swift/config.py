@@ -12,7 +12,9 @@ from weighbridge.gateways.swift.settings import SERVERS, Server, SwiftSettings
 
 PORTS: Mapping[str, int] = {"object": 6200, "container": 6201, "account": 6202}
 DISK_PORT = 6210
-"""Port of the first disk of a host where each has one of its own (servers_per_port); the others have the next ones."""
+"""Port of the first disk of a host where each has one of its own (servers_per_port); the others
+have the next ones.
+"""
 RSYNC_PORT = 873
 MEMCACHED_PORT = 11211
 ACCOUNT = "weigh"
@@ -21,7 +23,9 @@ USER = "bench"
 OBJECTS = "/srv/node"
 """Where disks of objects are mounted; object daemons walk every folder below it."""
 DATABASES = "/srv/database"
-"""Where the disk of account and container databases is mounted, apart, so that object daemons do not walk it."""
+"""Where the disk of account and container databases is mounted, apart, so that object daemons do
+not walk it.
+"""
 
 DAEMONS: Mapping[str, tuple[str, ...]] = {
     "account": ("replicator", "auditor", "reaper"),
@@ -39,17 +43,26 @@ _CACHE: Mapping[str, ini.Value] = {"recon_cache_path": RECON}
 def swift_conf(prefix: str, suffix: str) -> str:
     """The text of swift.conf; prefix and suffix are this deployment's secrets."""
     hashes = {"swift_hash_path_prefix": prefix, "swift_hash_path_suffix": suffix}
-    return ini.render({"swift-hash": hashes, "storage-policy:0": {"name": "gold", "default": "yes"}})
+    return ini.render(
+        {"swift-hash": hashes, "storage-policy:0": {"name": "gold", "default": "yes"}}
+    )
 
 
-def proxy_conf(settings: SwiftSettings, address: str, port: int, key: str, *, memcacheds: Sequence[str]) -> str:
-    """The text of a proxy server's file; `key` is the user's, `memcacheds` are the addresses of all, the same for every proxy."""
+def proxy_conf(
+    settings: SwiftSettings, address: str, port: int, key: str, *, memcacheds: Sequence[str]
+) -> str:
+    """The text of a proxy server's file; `key` is the user's, `memcacheds` are the addresses of
+    all, the same for every proxy.
+    """
     proxy = settings.proxy
     cache: dict[str, ini.Value] = {
         "memcache_servers": ",".join(f"{one}:{MEMCACHED_PORT}" for one in memcacheds),
         "memcache_max_connections": proxy.memcache_connections,
     }
-    users: dict[str, ini.Value] = {f"user_{ACCOUNT}_{USER}": f"{key} .admin", "token_life": 7 * 86400}
+    users: dict[str, ini.Value] = {
+        f"user_{ACCOUNT}_{USER}": f"{key} .admin",
+        "token_life": 7 * 86400,
+    }
     sections: dict[str, Mapping[str, ini.Value]] = {
         "DEFAULT": {
             "bind_ip": address,
@@ -77,9 +90,15 @@ def proxy_conf(settings: SwiftSettings, address: str, port: int, key: str, *, me
     return ini.render(ini.merge(sections, settings.options.get("proxy", {})))
 
 
-def storage_conf(settings: SwiftSettings, server: str, address: str, *, lacks: frozenset[str] = frozenset()) -> str:
-    """The text of {account,container,object}-server.conf of one storage host; what the release `lacks` is left out."""
-    own = {"account": settings.account, "container": settings.container, "object": settings.object}[server]
+def storage_conf(
+    settings: SwiftSettings, server: str, address: str, *, lacks: frozenset[str] = frozenset()
+) -> str:
+    """The text of {account,container,object}-server.conf of one storage host; what the release
+    `lacks` is left out.
+    """
+    own = {"account": settings.account, "container": settings.container, "object": settings.object}[
+        server
+    ]
     default: dict[str, ini.Value] = {
         "bind_ip": address,
         "bind_port": PORTS[server],
@@ -98,8 +117,14 @@ def storage_conf(settings: SwiftSettings, server: str, address: str, *, lacks: f
     if server == "object":
         disk = settings.object
         threads = "auto" if disk.tpool_threads is None else disk.tpool_threads
-        default |= {"servers_per_port": disk.servers_per_port, "eventlet_tpool_num_threads": threads}
-        default |= {"disk_chunk_size": disk.disk_chunk_size, "network_chunk_size": disk.network_chunk_size}
+        default |= {
+            "servers_per_port": disk.servers_per_port,
+            "eventlet_tpool_num_threads": threads,
+        }
+        default |= {
+            "disk_chunk_size": disk.disk_chunk_size,
+            "network_chunk_size": disk.network_chunk_size,
+        }
         app |= {
             "keep_cache_private": disk.keep_cache_private,
             "keep_cache_size": disk.keep_cache_size,
@@ -156,8 +181,10 @@ class SwiftGrammar(IniGrammar):
 
     names: ClassVar[tuple[str, ...]] = ("swift.conf", "*-server.conf")
     where: ClassVar[str] = (
-        "Where: in the sections of these names that are there, in place of their lines for the same options: Swift refuses "
-        "a file in which a section or an option stands twice. Its servers read the file when they start."
+        "Where: in the sections of these names that are there, in place of their lines for the "
+        "same options: Swift refuses "
+        "a file in which a section or an option stands twice. Its servers read the file when they "
+        "start."
     )
 
 

@@ -1,7 +1,8 @@
 """What Swift's sample files give as defaults, as a program on a host that has it.
 
-stdout is JSON: values by option by section by server. A sample has each option with its default behind a comment sign; one
-that is not commented out, or that is `set` so that it holds against the section before, counts as well.
+stdout is JSON: values by option by section by server. A sample has each option with its default
+behind a comment sign; one that is not commented out, or that is `set` so that it holds against the
+section before, counts as well.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ SAMPLES = Path("/usr/share/doc/swift/examples")
 SERVERS = ("proxy", "account", "container", "object")
 
 _SECTION = re.compile(r"^#?\s*\[([^\]]+)\]\s*$")
-# With one blank at most behind the sign: prose of the comments is indented by more, or has no word alone before the `=`.
+# With one blank at most behind the sign: prose of the comments is indented by more, or has no word
+# alone before the `=`.
 _OPTION = re.compile(r"^(?:#\s?)?(?:set\s+)?([a-z_]\w*)\s*=\s*(.*?)\s*$")
 
 
 def defaults(text: str) -> dict[str, dict[str, str]]:
-    """Values by name by section of one sample file; of a name that stands twice in a section the first."""
+    """Values by name by section of one sample file; of a name that stands twice in a section the
+    first.
+    """
     found: dict[str, dict[str, str]] = {}
     section = "DEFAULT"
     for line in text.splitlines():

@@ -1,8 +1,9 @@
 """Empties every memcached but for tempauth's token, as a program on a proxy host.
 
-stdin is JSON `{"servers": [[address, port], ...], "prefix": ..., "user": ...}`, prefix and user as tempauth names them; stdout
-is JSON `{"dropped": n, "kept": n}`. Which memcached holds an entry is the proxies' own choice: each is looked into. Without
-this care every client's next request would fail with 401.
+stdin is JSON `{"servers": [[address, port], ...], "prefix": ..., "user": ...}`, prefix and user as
+tempauth names them; stdout is JSON `{"dropped": n, "kept": n}`. Which memcached holds an entry is
+the proxies' own choice: each is looked into. Without this care every client's next request would
+fail with 401.
 """
 
 from __future__ import annotations
@@ -56,11 +57,17 @@ def count(wire: io.BufferedRWPair) -> int:
 
 
 def flush(wire: io.BufferedRWPair, keep: list[MemcachedEntry]) -> None:
-    """Drop everything and put some entries back, in one message: no request can come between, but on another connection."""
+    """Drop everything and put some entries back, in one message: no request can come between, but
+    on another connection.
+    """
     message = b"flush_all\r\n"
     for entry in keep:
         left_s = max(entry.left_s, 0)
-        message += f"set {entry.key} {entry.flags} {left_s} {len(entry.value)}\r\n".encode() + entry.value + b"\r\n"
+        message += (
+            f"set {entry.key} {entry.flags} {left_s} {len(entry.value)}\r\n".encode()
+            + entry.value
+            + b"\r\n"
+        )
     wire.write(message)
     wire.flush()
     answers = [wire.readline() for _ in range(1 + len(keep))]
@@ -78,9 +85,17 @@ def main() -> None:
             connection = stack.enter_context(socket.create_connection((address, port), timeout=30))
             wire = stack.enter_context(connection.makefile("rwb"))
             held.append((wire, read(wire, stored(f"{order['prefix']}/user/{order['user']}"))))
-        tokens = [stored(f"{order['prefix']}/token/{json.loads(user.value)}") for _, user in held if user is not None]
+        tokens = [
+            stored(f"{order['prefix']}/token/{json.loads(user.value)}")
+            for _, user in held
+            if user is not None
+        ]
         for wire, user in held:
-            keep = [entry for entry in (user, *(read(wire, token) for token in tokens)) if entry is not None]
+            keep = [
+                entry
+                for entry in (user, *(read(wire, token) for token in tokens))
+                if entry is not None
+            ]
             dropped += count(wire) - len(keep)
             kept += len(keep)
             flush(wire, keep)

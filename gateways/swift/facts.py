@@ -30,28 +30,40 @@ def facts(cluster: SwiftCluster, proxy: Host, stores: Sequence[Host]) -> dict[st
     return {
         "gateway": f"OpenStack Swift, release {cluster.release}",
         "packages": ", ".join(versions.split("\n")).strip(", "),
-        "daemons": f"{many} on {', '.join(place.proxy)}; account, container and object server on {len(stores)} hosts, a zone each",
+        "daemons": f"{many} on {', '.join(place.proxy)}; account, container and object server on "
+        f"{len(stores)} hosts, a zone each",
         "pipeline": _pipeline(proxy, pipeline.words(settings)),
         "pipeline kind": pipeline.about(settings),
-        "replicas": f"{settings.replicas}, each in a zone of its own; rings of 2^{settings.part_power} partitions",
+        "replicas": f"{settings.replicas}, each in a zone of its own; rings of "
+        f"2^{settings.part_power} partitions",
         "acknowledgement": (
-            f"a write is acknowledged when {quorum} of {settings.replicas} replicas have been synced to disk (quorum); "
+            f"a write is acknowledged when {quorum} of {settings.replicas} replicas have been "
+            "synced to disk (quorum); "
             f"the last one is waited for {front.post_quorum_timeout:g} s"
         ),
         "disks": _disks(len(stores[0].disks[: settings.disks])),
         "workers": _workers(settings),
-        "keep_cache_private": f"{str(objects.keep_cache_private).lower()}: objects that were read {kept}",
+        "keep_cache_private": f"{str(objects.keep_cache_private).lower()}: objects that were read "
+        f"{kept}",
         "keep_cache_size": f"{objects.keep_cache_size} ({show_bytes(objects.keep_cache_size)})",
         "etag_validate_pct": f"{objects.etag_validate_pct} % of the reads have their MD5 checked"
-        + (" (this release has no choice)" if "etag_validate_pct" in RELEASES[cluster.release].lacks else ""),
+        + (
+            " (this release has no choice)"
+            if "etag_validate_pct" in RELEASES[cluster.release].lacks
+            else ""
+        ),
         "chunks": f"proxy: client {front.client_chunk_size}, object {front.object_chunk_size}; "
         f"object server: network {objects.network_chunk_size}, disk {objects.disk_chunk_size} bytes",
         "timeouts": f"proxy: node {front.node_timeout:g} s, connect {front.conn_timeout:g} s, "
-        f"recoverable node {front.recoverable_node_timeout:g} s; object server: node {objects.node_timeout:g} s",
-        "error suppression": f"after {suppression.limit} errors a node is left out for {suppression.interval:g} s",
+        f"recoverable node {front.recoverable_node_timeout:g} s; object server: node "
+        f"{objects.node_timeout:g} s",
+        "error suppression": f"after {suppression.limit} errors a node is left out for "
+        f"{suppression.interval:g} s",
         "tcp_nodelay": "on, by Swift's own listening socket",
-        "name resolution": "none: addresses only (EVENTLET_NO_GREENDNS=yes, which shortens the start of the servers)",
-        "memcached": f"{show_bytes(front.memcached_memory)} on each of {len(place.proxy)} hosts, one list for all proxies, "
+        "name resolution": "none: addresses only (EVENTLET_NO_GREENDNS=yes, which shortens the "
+        "start of the servers)",
+        "memcached": f"{show_bytes(front.memcached_memory)} on each of {len(place.proxy)} hosts, "
+        "one list for all proxies, "
         f"{front.memcache_connections} connections a worker",
         "logging": _logging(settings),
         **_background(settings),
@@ -67,17 +79,24 @@ def facts(cluster: SwiftCluster, proxy: Host, stores: Sequence[Host]) -> dict[st
 def _disks(count: int) -> str:
     if count == 1:
         return "objects and databases on one disk a host, XFS"
-    return f"{count - 1} disk(s) a host for objects, one apart for account and container databases, XFS"
+    return (
+        f"{count - 1} disk(s) a host for objects, one apart for account and container "
+        "databases, XFS"
+    )
 
 
 def _workers(settings: SwiftSettings) -> str:
     objects = settings.object
     own = f"object {objects.workers}"
     if objects.servers_per_port:
-        own = f"object {objects.servers_per_port} for each disk, on a port of its own (servers_per_port)"
+        own = (
+            f"object {objects.servers_per_port} for each disk, on a port of its own "
+            "(servers_per_port)"
+        )
     threads = "Swift's own number" if objects.tpool_threads is None else str(objects.tpool_threads)
     return (
-        f"proxy {settings.proxy.workers}, account {settings.account.workers}, container {settings.container.workers}, {own}; "
+        f"proxy {settings.proxy.workers}, account {settings.account.workers}, container "
+        f"{settings.container.workers}, {own}; "
         f"threads for disk I/O of each object process: {threads}"
     )
 
@@ -85,14 +104,27 @@ def _workers(settings: SwiftSettings) -> str:
 def _logging(settings: SwiftSettings) -> str:
     switch = "on" if settings.log_requests else "off"
     if settings.pipeline == "study-2014":
-        return f"{settings.log_level}; request lines of storage servers {switch}, of proxies none (no proxy-logging)"
-    made = "" if settings.log_requests else " (proxy-logging makes a line of each request, which is not written)"
+        return (
+            f"{settings.log_level}; request lines of storage servers {switch}, of proxies none "
+            "(no proxy-logging)"
+        )
+    made = (
+        ""
+        if settings.log_requests
+        else " (proxy-logging makes a line of each request, which is not written)"
+    )
     return f"{settings.log_level}; request lines of proxies and storage servers {switch}{made}"
 
 
 def _background(settings: SwiftSettings) -> dict[str, str]:
-    """What daemons do beside serving, named by its purpose so that it stands beside what other gateways do for the same."""
-    every = "at Swift's own intervals" if settings.background_interval is None else f"every {settings.background_interval:g} s"
+    """What daemons do beside serving, named by its purpose so that it stands beside what other
+    gateways do for the same.
+    """
+    every = (
+        "at Swift's own intervals"
+        if settings.background_interval is None
+        else f"every {settings.background_interval:g} s"
+    )
     how = f"run, {every}" if settings.background else "do not run"
     return {
         "background: checking of data": f"auditors {how}",
@@ -108,4 +140,8 @@ def _background(settings: SwiftSettings) -> dict[str, str]:
 def _pipeline(proxy: Host, configured: Sequence[str]) -> str:
     """The pipeline as it runs: Swift puts in what it cannot do without, and says so in its log."""
     found = _MODIFIED.findall(proxy.logged(LOG).decode(errors="replace"))
-    return f"{found[-1]} (as the proxy logged it)" if found else f"{' '.join(configured)} (as configured)"
+    return (
+        f"{found[-1]} (as the proxy logged it)"
+        if found
+        else f"{' '.join(configured)} (as configured)"
+    )

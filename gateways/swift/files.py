@@ -32,9 +32,16 @@ class Secrets:
 
 
 def files(
-    release: str, settings: SwiftSettings, roster: SwiftServers, secret: Secrets, front: Front | None
+    release: str,
+    settings: SwiftSettings,
+    roster: SwiftServers,
+    secret: Secrets,
+    front: Front | None,
 ) -> dict[str, dict[str, str]]:
-    """Texts by path, by host. Rings are not among them: they are not text, and computed by Swift itself."""
+    """Texts by path, by host.
+
+    Rings are not among them: they are not text, and computed by Swift itself.
+    """
     shared = config.swift_conf(secret.prefix, secret.suffix)
     found: dict[str, dict[str, str]] = {name: {} for name in roster.sites}
     for store in roster.stores:
@@ -43,19 +50,26 @@ def files(
         own["/etc/rsyncd.conf"] = config.rsyncd_conf(store.address)
         for server in SERVERS:
             lacks = RELEASES[release].lacks
-            own[f"/etc/swift/{server}-server.conf"] = config.storage_conf(settings, server, store.address, lacks=lacks)
+            own[f"/etc/swift/{server}-server.conf"] = config.storage_conf(
+                settings, server, store.address, lacks=lacks
+            )
     memcacheds = [site.address for site in roster.caches]
     for proxy in roster.proxies:
         own = found[proxy.host]
         own["/etc/swift/swift.conf"] = shared
-        own[proxy.conf] = config.proxy_conf(settings, proxy.address, proxy.port, secret.key, memcacheds=memcacheds)
+        own[proxy.conf] = config.proxy_conf(
+            settings, proxy.address, proxy.port, secret.key, memcacheds=memcacheds
+        )
     if front is not None and roster.front is not None:
         found[roster.front.name] |= front.files(roster.front.address, roster.backends)
     return found
 
 
 def put(host: Host, path: str, text: str) -> None:
-    """Write one of them on its host. Those of Swift are for its own user alone: some hold secrets. Raises TargetError."""
+    """Write one of them on its host.
+
+    Those of Swift are for its own user alone: some hold secrets. Raises TargetError.
+    """
     if path.startswith("/etc/swift/"):
         host.put(path, text, mode=0o600, owner="swift")
     else:
@@ -65,5 +79,7 @@ def put(host: Host, path: str, text: str) -> None:
 def shown(texts: Mapping[str, Mapping[str, str]], secret: Secrets) -> tuple[Rendered, ...]:
     """As they may be shown, `***` for secrets."""
     return tuple(
-        Rendered(host=host, path=path, text=ini.mask(text, secret.all)) for host, own in texts.items() for path, text in own.items()
+        Rendered(host=host, path=path, text=ini.mask(text, secret.all))
+        for host, own in texts.items()
+        for path, text in own.items()
     )

@@ -1,8 +1,8 @@
 """The options that a release of Swift knows, as a program on a host that has it.
 
-stdout is JSON: `samples`, from the sample files that the package ships, names by section by server, `uses`, the `use` of each
-of their sections by server, and `read`, names by server that its code asks its configuration for. Nothing of Swift is
-imported: its start takes a second.
+stdout is JSON: `samples`, from the sample files that the package ships, names by section by server,
+`uses`, the `use` of each of their sections by server, and `read`, names by server that its code
+asks its configuration for. Nothing of Swift is imported: its start takes a second.
 """
 
 from __future__ import annotations
@@ -14,12 +14,19 @@ import sys
 from pathlib import Path
 
 SAMPLES = Path("/usr/share/doc/swift/examples")
-FOLDERS = {"proxy": ("proxy",), "account": ("account",), "container": ("container",), "object": ("obj",)}
+FOLDERS = {
+    "proxy": ("proxy",),
+    "account": ("account",),
+    "container": ("container",),
+    "object": ("obj",),
+}
 """Where a server's own code is; what is common is read by each of them."""
 
 _SECTION = re.compile(r"^#?\s*\[([^\]]+)\]\s*$")
 _OPTION = re.compile(r"^[#\s]*(?:set\s+)?([A-Za-z_][\w.-]*)\s*=\s*(\S*)")
-_READ = re.compile(r"""\b\w*(?:conf|options|config)\w*(?:\.(?:get|pop|setdefault)\(|\[)\s*['"]([a-z][a-z0-9_]*)['"]""")
+_READ = re.compile(
+    r"""\b\w*(?:conf|options|config)\w*(?:\.(?:get|pop|setdefault)\(|\[)\s*['"]([a-z][a-z0-9_]*)['"]"""
+)
 
 
 def sample(text: str) -> tuple[dict[str, list[str]], dict[str, str]]:
@@ -42,7 +49,11 @@ def sample(text: str) -> tuple[dict[str, list[str]], dict[str, str]]:
 
 def read(folder: Path) -> set[str]:
     """Names that the code in a folder asks a configuration for."""
-    return {name for path in folder.rglob("*.py") for name in _READ.findall(path.read_text(encoding="utf-8"))}
+    return {
+        name
+        for path in folder.rglob("*.py")
+        for name in _READ.findall(path.read_text(encoding="utf-8"))
+    }
 
 
 def main() -> None:
@@ -52,11 +63,17 @@ def main() -> None:
         sys.exit("Swift is not installed on this host")
     root = Path(spec.origin).parent
     common = read(root / "common")
-    samples = {server: sample((SAMPLES / f"{server}-server.conf").read_text(encoding="utf-8")) for server in FOLDERS}
+    samples = {
+        server: sample((SAMPLES / f"{server}-server.conf").read_text(encoding="utf-8"))
+        for server in FOLDERS
+    }
     known = {
         "samples": {server: names for server, (names, _) in samples.items()},
         "uses": {server: uses for server, (_, uses) in samples.items()},
-        "read": {server: sorted(common.union(*(read(root / folder) for folder in folders))) for server, folders in FOLDERS.items()},
+        "read": {
+            server: sorted(common.union(*(read(root / folder) for folder in folders)))
+            for server, folders in FOLDERS.items()
+        },
     }
     json.dump(known, sys.stdout)
 

@@ -1,7 +1,8 @@
-"""Rings by Swift's own builder, as a program on a host that has Swift: one process instead of a dozen.
+"""Rings by Swift's own builder, as a program on a host that has Swift: one process instead of a
+dozen.
 
-stdin is JSON `{"part_power": n, "replicas": n, "seed": n, "rings": {type: [device, ...]}}`, each device with zone, ip, port
-and name. stdout is JSON, the ring files by type in base64.
+stdin is JSON `{"part_power": n, "replicas": n, "seed": n, "rings": {type: [device, ...]}}`, each
+device with zone, ip, port and name. stdout is JSON, the ring files by type in base64.
 """
 
 from __future__ import annotations
@@ -20,8 +21,19 @@ def ring(order: dict[str, Any], devices: list[dict[str, Any]]) -> bytes:
 
     builder = RingBuilder(order["part_power"], order["replicas"], 0)
     for one in devices:
-        place = {"region": 1, "zone": one["zone"], "device": one["device"], "weight": 100.0, "meta": ""}
-        where = {"ip": one["ip"], "port": one["port"], "replication_ip": one["ip"], "replication_port": one["port"]}
+        place = {
+            "region": 1,
+            "zone": one["zone"],
+            "device": one["device"],
+            "weight": 100.0,
+            "meta": "",
+        }
+        where = {
+            "ip": one["ip"],
+            "port": one["port"],
+            "replication_ip": one["ip"],
+            "replication_port": one["port"],
+        }
         builder.add_dev({**place, **where})
     builder.rebalance(seed=order["seed"])
     builder.validate()
@@ -33,4 +45,10 @@ def ring(order: dict[str, Any], devices: list[dict[str, Any]]) -> bytes:
 
 if __name__ == "__main__":
     asked = json.load(sys.stdin)
-    json.dump({kind: base64.b64encode(ring(asked, devices)).decode() for kind, devices in asked["rings"].items()}, sys.stdout)
+    json.dump(
+        {
+            kind: base64.b64encode(ring(asked, devices)).decode()
+            for kind, devices in asked["rings"].items()
+        },
+        sys.stdout,
+    )

@@ -27,7 +27,9 @@ class Known(Record):
 
 
 def faults(known: Known, server: str, text: str) -> list[str]:
-    """What is wrong with a server's file, a line each: options and sections it does not know, filters it does not define."""
+    """What is wrong with a server's file, a line each: options and sections it does not know,
+    filters it does not define.
+    """
     parser = _parse(text)
     found = []
     for section in parser.sections():
@@ -42,14 +44,18 @@ def faults(known: Known, server: str, text: str) -> list[str]:
             continue
         for name in given:
             word = name.removeprefix("set ").strip()
-            if word not in names and not (given.get("use") == f"{_OWN_EGG}tempauth" and _USERS.fullmatch(word)):
+            if word not in names and not (
+                given.get("use") == f"{_OWN_EGG}tempauth" and _USERS.fullmatch(word)
+            ):
                 meant = did_you_mean(word, sorted(names), known=False)
                 found.append(f"{place}: Swift does not know the option {word!r}{meant}")
     return found + _pipeline(parser, server)
 
 
 def _names(known: Known, server: str, section: str, use: str | None) -> frozenset[str] | None:
-    """The options a section may have; None: there is no such section; empty: it is another program's, which cannot be asked."""
+    """The options a section may have; None: there is no such section; empty: it is another
+    program's, which cannot be asked.
+    """
     samples = known.samples[server]
     kind, colon, _ = section.partition(":")
     if colon and kind in {"filter", "app"} and use is not None:
@@ -66,9 +72,14 @@ def _names(known: Known, server: str, section: str, use: str | None) -> frozense
 
 def _pipeline(parser: configparser.RawConfigParser, server: str) -> list[str]:
     words = parser.get("pipeline:main", "pipeline", fallback="").split()
-    defined = {section.partition(":")[2] for section in parser.sections() if section.startswith(("filter:", "app:"))}
+    defined = {
+        section.partition(":")[2]
+        for section in parser.sections()
+        if section.startswith(("filter:", "app:"))
+    }
     return [
-        f"{server}-server.conf [pipeline:main]: {word!r} has no section [filter:{word}]{did_you_mean(word, sorted(defined))}"
+        f"{server}-server.conf [pipeline:main]: {word!r} has no section "
+        f"[filter:{word}]{did_you_mean(word, sorted(defined))}"
         for word in words
         if word not in defined
     ]
@@ -76,7 +87,9 @@ def _pipeline(parser: configparser.RawConfigParser, server: str) -> list[str]:
 
 def _parse(text: str) -> configparser.RawConfigParser:
     # [DEFAULT] is a section like the others here: its options are not to be seen in each of them.
-    parser = configparser.RawConfigParser(default_section="", delimiters=("=",), comment_prefixes=("#",), strict=True)
+    parser = configparser.RawConfigParser(
+        default_section="", delimiters=("=",), comment_prefixes=("#",), strict=True
+    )
     parser.optionxform = str  # type: ignore[method-assign,assignment]  # names are what they are, not their lower case
     parser.read_string(text)
     return parser
@@ -89,7 +102,10 @@ def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
 def own_files(texts: Mapping[str, str]) -> list[tuple[str, str]]:
     """(server, text) of those files of a host that belong to a server of Swift."""
     matched = (
-        (re.fullmatch(r"/etc/swift/(proxy|account|container|object)-server(-\d+)?\.conf", path), text)
+        (
+            re.fullmatch(r"/etc/swift/(proxy|account|container|object)-server(-\d+)?\.conf", path),
+            text,
+        )
         for path, text in texts.items()
     )
     return [(match[1], text) for match, text in matched if match]

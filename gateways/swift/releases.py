@@ -7,7 +7,15 @@ from weighbridge.gateways.front import packages_before
 from weighbridge.gateways.gateway import RootImage
 
 _PACKAGES = (
-    *("swift-proxy", "swift-account", "swift-container", "swift-object", "memcached", "rsync", "xfsprogs"),
+    *(
+        "swift-proxy",
+        "swift-account",
+        "swift-container",
+        "swift-object",
+        "memcached",
+        "rsync",
+        "xfsprogs",
+    ),
     *("iproute2", "procps", "tini", "python3"),
     *packages_before("swift"),
 )
@@ -31,7 +39,9 @@ RELEASES: dict[str, SwiftRelease] = {
             packages=_PACKAGES,
             told_by=_TOLD_BY,
             # Its security and update archives name files that are no longer there.
-            options=('--setup-hook=sed -i -e /security/d -e /-updates/d "$1/etc/apt/sources.list"',),
+            options=(
+                '--setup-hook=sed -i -e /security/d -e /-updates/d "$1/etc/apt/sources.list"',
+            ),
         ),
         lacks=frozenset({"etag_validate_pct"}),
     ),
@@ -39,7 +49,9 @@ RELEASES: dict[str, SwiftRelease] = {
         image=RootImage(name="swift-2.30", suite="bookworm", packages=_PACKAGES, told_by=_TOLD_BY),
         lacks=frozenset({"etag_validate_pct"}),
     ),
-    "swift-2.35": SwiftRelease(image=RootImage(name="swift-2.35", suite="trixie", packages=_PACKAGES, told_by=_TOLD_BY)),
+    "swift-2.35": SwiftRelease(
+        image=RootImage(name="swift-2.35", suite="trixie", packages=_PACKAGES, told_by=_TOLD_BY)
+    ),
     "swift-2.38": SwiftRelease(
         image=RootImage(
             name="swift-2.38",

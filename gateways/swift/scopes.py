@@ -29,7 +29,9 @@ _KEPT = frozenset(
 
 
 def scope(key: str) -> Scope:
-    """The least that must be started anew for a setting to count; of one that the settings do not have, all."""
+    """The least that must be started anew for a setting to count; of one that the settings do not
+    have, all.
+    """
     head, _, rest = key.partition(".")
     if key in _CLUSTER or head not in SwiftSettings.model_fields:
         return "cluster"

@@ -9,7 +9,14 @@ from pydantic import Field, model_validator
 from weighbridge.common.quantities import Bytes, Seconds
 from weighbridge.common.record import Record
 from weighbridge.gateways import config_text
-from weighbridge.gateways.front import Behind, Front, FrontedPlacement, FrontedSettings, front_of, with_fronts
+from weighbridge.gateways.front import (
+    Behind,
+    Front,
+    FrontedPlacement,
+    FrontedSettings,
+    front_of,
+    with_fronts,
+)
 
 Count = Annotated[int, Field(ge=1)]
 Chunk = Annotated[Bytes, Field(ge=4096)]
@@ -24,8 +31,8 @@ _HEALTH_PATH = "/healthcheck"
 
 @with_fronts("swift")
 class SwiftPlacement(FrontedPlacement):
-    """Which host does what. memcached sits with each proxy; a front, where there is one, before all proxies. Without one clients
-    find the only proxy.
+    """Which host does what. memcached sits with each proxy; a front, where there is one, before all
+    proxies. Without one clients find the only proxy.
     """
 
     proxy: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -38,7 +45,10 @@ class SwiftPlacement(FrontedPlacement):
         if len(set(self.storage)) != len(self.storage):
             raise ValueError("storage names the same host twice")
         if len(set(self.proxy)) != len(self.proxy):
-            raise ValueError("proxy names the same host twice: several on one host are `settings: {proxy: {daemons: 2}}`")
+            raise ValueError(
+                "proxy names the same host twice: several on one host are `settings: {proxy: "
+                "{daemons: 2}}`"
+            )
         shared = set(self.proxy) & set(self.storage)
         if shared:
             raise ValueError(f"{', '.join(sorted(shared))} is both proxy and storage")
@@ -59,7 +69,10 @@ class Errors(Record):
 
 
 class ProxySettings(Record):
-    """The proxy servers. Defaults are Swift's own, but for `workers` (there: one a CPU of the machine)."""
+    """The proxy servers.
+
+    Defaults are Swift's own, but for `workers` (there: one a CPU of the machine).
+    """
 
     daemons: Count = 1
     """Proxy servers on each of their hosts; more than one in all need a front."""
@@ -88,9 +101,12 @@ class ProxySettings(Record):
 
     @model_validator(mode="after")
     def _ports(self) -> ProxySettings:
-        # Here, before anything is made of each of them: a number of twenty digits is refused like any other.
+        # Here, before anything is made of each of them: a number of twenty digits is refused like
+        # any other.
         if self.port + self.daemons - 1 > 65535:
-            raise ValueError(f"{self.daemons} daemons from port {self.port} on: there is no port above 65535")
+            raise ValueError(
+                f"{self.daemons} daemons from port {self.port} on: there is no port above 65535"
+            )
         return self
 
 
@@ -107,21 +123,30 @@ class ObjectSettings(StorageSettings):
     """The object server."""
 
     servers_per_port: Annotated[int, Field(ge=0)] = 0
-    """0: all disks behind one port and its workers. More: a port for each disk, each with this many processes and no workers."""
+    """0: all disks behind one port and its workers.
+
+    More: a port for each disk, each with this many processes and no workers.
+    """
     tpool_threads: Count | None = None
     """Threads for disk I/O of each process; None: Swift's own, 20, or 1 with servers_per_port."""
     keep_cache_private: bool = False
-    """False, Swift's own default, drops an object from the page cache after each read that was authenticated."""
+    """False, Swift's own default, drops an object from the page cache after each read that was
+    authenticated.
+    """
     keep_cache_size: Bytes = 5 * 2**20
     """Objects above this size are never kept in the page cache."""
     etag_validate_pct: Annotated[int, Field(ge=0, le=100)] = 100
-    """Share of reads whose MD5 is checked by the object server. Releases 2.26 and 2.30 check them all."""
+    """Share of reads whose MD5 is checked by the object server.
+
+    Releases 2.26 and 2.30 check them all.
+    """
     disk_chunk_size: Chunk = 65536
     """What is read from a disk at once."""
     network_chunk_size: Chunk = 65536
     """What is read from the network at once."""
     mb_per_sync: Annotated[int, Field(ge=0)] = 512
-    """MiB of an object after which it is synced while it is being written; at its end it always is."""
+    """MiB of an object after which it is synced while it is being written; at its end it always is.
+    """
 
 
 @with_fronts("swift")
@@ -129,11 +154,15 @@ class SwiftSettings(FrontedSettings):
     """All that decides results, each with its default in sight."""
 
     pipeline: Literal["standard", "study-2014"] = "standard"
-    """Middleware of the proxies: all of the release's sample file, or the bare pipeline of the 2014 study.
+    """Middleware of the proxies: all of the release's sample file, or the bare pipeline of the 2014
+    study.
 
-    The bare one takes manifests of large objects, bulk requests and archives for plain requests: answered, and not done."""
+    The bare one takes manifests of large objects, bulk requests and archives for plain requests:
+    answered, and not done."""
     s3api: bool = False
-    """Answer the S3 API as well, by the middleware s3api (and slo, which its multipart uploads need)."""
+    """Answer the S3 API as well, by the middleware s3api (and slo, which its multipart uploads
+    need).
+    """
     replicas: Count = 3
     """Copies of each object, account and container, each on a host of its own."""
     part_power: Annotated[int, Field(ge=1, le=32)] = 10
@@ -147,14 +176,23 @@ class SwiftSettings(FrontedSettings):
     background: bool = False
     """Run replicators, auditors, updaters and the account reaper."""
     background_interval: Annotated[Seconds, Field(ge=1)] | None = None
-    """Time from one round of each of them to the next; None: Swift's own, from 30 s (replicators) to an hour (reaper)."""
-    log_requests: bool = False
-    """A log line for each request at the proxies and at the storage servers; the study's pipeline has no access log."""
-    log_level: Literal["DEBUG", "INFO", "NOTICE", "WARNING", "ERROR"] = "INFO"
-    options: dict[Server, dict[config_text.Section, dict[config_text.Key, config_text.Value]]] = Field(default_factory=dict)
-    """More options by server and section, such as `{object: {"app:object-server": {splice: true}}}`.
+    """Time from one round of each of them to the next; None:
 
-    Swift takes unknown ones in silence: they are checked against the samples that it ships and the options its code reads."""
+    Swift's own, from 30 s (replicators) to an hour (reaper).
+    """
+    log_requests: bool = False
+    """A log line for each request at the proxies and at the storage servers; the study's pipeline
+    has no access log.
+    """
+    log_level: Literal["DEBUG", "INFO", "NOTICE", "WARNING", "ERROR"] = "INFO"
+    options: dict[Server, dict[config_text.Section, dict[config_text.Key, config_text.Value]]] = (
+        Field(default_factory=dict)
+    )
+    """More options by server and section, such as `{object: {"app:object-server": {splice:
+    true}}}`.
+
+    Swift takes unknown ones in silence: they are checked against the samples that it ships and the
+    options its code reads."""
 
 
 class SwiftCluster(Record):

@@ -28,7 +28,11 @@ MEMCACHED = DaemonCounters(
 STORAGE = DaemonCounters(
     daemon="swift",
     figures=(
-        CounterFigure(words="{} folders of container updates put off", reckon="sum", counters=("async_folders",)),
+        CounterFigure(
+            words="{} folders of container updates put off",
+            reckon="sum",
+            counters=("async_folders",),
+        ),
         CounterFigure(words="{} TCP sockets in use", reckon="sum", counters=("tcp_inuse",)),
     ),
 )
@@ -37,10 +41,16 @@ STORAGE = DaemonCounters(
 class SwiftStanding(Standing):
     """Proxy and storage servers, verified."""
 
-    profile_remark = "Swift is Python: perf sees its interpreter, whose frames are shown as one, not its functions"
+    profile_remark = (
+        "Swift is Python: perf sees its interpreter, whose frames are shown as one, "
+        "not its functions"
+    )
 
     def __init__(self, stood: SwiftDeployment, below: Callable[[], Below]) -> None:
-        """`below` is asked once, when it is wanted: nothing of it can be changed. Raises CommandFailed."""
+        """`below` is asked once, when it is wanted: nothing of it can be changed.
+
+        Raises CommandFailed.
+        """
         self._stood = stood
         self._caches = tuple(stood.hosts[name] for name in stood.cluster.place.proxy)
         self._stores = tuple(stood.hosts[name] for name in stood.cluster.place.storage)
@@ -57,7 +67,9 @@ class SwiftStanding(Standing):
         if front is not None and host is not None:
             found |= front.facts(host)
             watched = (*watched, *front.probes(host))
-        self.facts = MappingProxyType({**found, "verified": f"{stood.verified}, reads byte for byte"})
+        self.facts = MappingProxyType(
+            {**found, "verified": f"{stood.verified}, reads byte for byte"}
+        )
         self._watched = watched
         self.rendered = shown(stood.files, stood.secret)
 
@@ -66,13 +78,17 @@ class SwiftStanding(Standing):
         fitting(self._stood, gateway, scope)
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
-        """Restart those servers whose files differ; see SwiftChange, and Standing for what is raised."""
+        """Restart those servers whose files differ; see SwiftChange, and Standing for what is
+        raised.
+        """
         done = SwiftChange(self._stood, fitting(self._stood, gateway, scope), say).run()
         self._describe()
         return done
 
     def settle(self) -> tuple[str, ...]:
-        """Send the container updates that object servers have put off: without an updater they would stay for ever."""
+        """Send the container updates that object servers have put off: without an updater they
+        would stay for ever.
+        """
         pending = sum(together([partial(_pending, host) for host in self._stores]))
         if not pending:
             return ("no container updates were put off (async_pending)",)
@@ -82,7 +98,9 @@ class SwiftStanding(Standing):
         return (f"{pending} container updates that were put off (async_pending) sent, {left} left",)
 
     def drop_caches(self) -> tuple[str, ...]:
-        """Empty every memcached but for tempauth's token; Swift's own processes keep nothing of objects in memory."""
+        """Empty every memcached but for tempauth's token; Swift's own processes keep nothing of
+        objects in memory.
+        """
         order = {
             "servers": [[host.address, config.MEMCACHED_PORT] for host in self._caches],
             "prefix": RESELLER,
@@ -93,7 +111,10 @@ class SwiftStanding(Standing):
         done = json.loads(host.run(command, stdin=json.dumps(order)).stdout)
         return (
             f"memcached: {done['dropped']} entries dropped",
-            f"not dropped: {done['kept']} entries of memcached, the user's token: clients need not authenticate again",
+            (
+                f"not dropped: {done['kept']} entries of memcached, the user's token: clients need "
+                "not authenticate again"
+            ),
         )
 
     def check(self) -> None:
@@ -101,7 +122,10 @@ class SwiftStanding(Standing):
         daemon.check(self._stood.daemons)
 
     def below(self) -> Below:
-        """The object servers, and one proxy by itself where a front hides it. Raises CommandFailed."""
+        """The object servers, and one proxy by itself where a front hides it.
+
+        Raises CommandFailed.
+        """
         return self._below()
 
     def room(self) -> Room:
@@ -115,10 +139,14 @@ class SwiftStanding(Standing):
         rows = [
             line.split()
             for name, some in folders.items()
-            for line in hosts[name].run(["df", "--block-size=1", "--output=size,avail", *some]).stdout.splitlines()[1:]
+            for line in hosts[name]
+            .run(["df", "--block-size=1", "--output=size,avail", *some])
+            .stdout.splitlines()[1:]
         ]
         return Room(
-            bytes=sum(int(size) for size, _ in rows), free_bytes=sum(int(free) for _, free in rows), replicas=servers.replicas
+            bytes=sum(int(size) for size, _ in rows),
+            free_bytes=sum(int(free) for _, free in rows),
+            replicas=servers.replicas,
         )
 
     def probes(self) -> tuple[Probe, ...]:
@@ -127,13 +155,19 @@ class SwiftStanding(Standing):
 
 
 def probes(caches: Sequence[Host], stores: Sequence[Host]) -> tuple[Probe, ...]:
-    """What memcached counts, and what recon would tell of a storage host, without asking its servers, which are being weighed."""
+    """What memcached counts, and what recon would tell of a storage host, without asking its
+    servers, which are being weighed.
+    """
     return (
         *(
             Probe(
                 host,
                 f"memcached.{host.name}",
-                (*program.ship(host, "weighbridge.gateways.swift.tell_memcached"), host.address, str(config.MEMCACHED_PORT)),
+                (
+                    *program.ship(host, "weighbridge.gateways.swift.tell_memcached"),
+                    host.address,
+                    str(config.MEMCACHED_PORT),
+                ),
                 counters=MEMCACHED,
             )
             for host in caches
@@ -142,7 +176,11 @@ def probes(caches: Sequence[Host], stores: Sequence[Host]) -> tuple[Probe, ...]:
             Probe(
                 host,
                 f"swift.{host.name}",
-                (*program.ship(host, "weighbridge.gateways.swift.tell_storage"), config.OBJECTS, f"{config.RECON}/object.recon"),
+                (
+                    *program.ship(host, "weighbridge.gateways.swift.tell_storage"),
+                    config.OBJECTS,
+                    f"{config.RECON}/object.recon",
+                ),
                 counters=STORAGE,
             )
             for host in stores
@@ -151,5 +189,12 @@ def probes(caches: Sequence[Host], stores: Sequence[Host]) -> tuple[Probe, ...]:
 
 
 def _pending(host: Host) -> int:
-    found = host.run(["sh", "-ec", f"find {config.OBJECTS}/*/async_pending* -type f 2>/dev/null | wc -l || true"], timeout_s=600)
+    found = host.run(
+        [
+            "sh",
+            "-ec",
+            f"find {config.OBJECTS}/*/async_pending* -type f 2>/dev/null | wc -l || true",
+        ],
+        timeout_s=600,
+    )
     return int(found.stdout)

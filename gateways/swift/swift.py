@@ -1,4 +1,6 @@
-"""The `swift` gateway: proxies with memcached, storage hosts with account, container and object servers, perhaps HAProxy."""
+"""The `swift` gateway: proxies with memcached, storage hosts with account, container and object
+servers, perhaps HAProxy.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,16 @@ from weighbridge.common.structure import Structure
 from weighbridge.gateways import program
 from weighbridge.gateways.file_grammar import FileGrammar
 from weighbridge.gateways.front import FRONTS, refuse_shared_ports, refuse_unfit
-from weighbridge.gateways.gateway import Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing, Tier
+from weighbridge.gateways.gateway import (
+    Gateway,
+    HostNeed,
+    Rendered,
+    RootImage,
+    Say,
+    Site,
+    Standing,
+    Tier,
+)
 from weighbridge.gateways.swift import config, options, scopes
 from weighbridge.gateways.swift.bring_up import SwiftBringUp
 from weighbridge.gateways.swift.files import Secrets, files, shown
@@ -29,7 +40,9 @@ class Swift(Gateway):
     """OpenStack Swift."""
 
     kind: ClassVar[str] = "swift"
-    releases: ClassVar[Mapping[str, RootImage]] = {name: release.image for name, release in RELEASES.items()}
+    releases: ClassVar[Mapping[str, RootImage]] = {
+        name: release.image for name, release in RELEASES.items()
+    }
     Placement: ClassVar[type[Record]] = SwiftPlacement
     Settings: ClassVar[type[Record]] = SwiftSettings
     cluster: SwiftCluster
@@ -42,17 +55,32 @@ class Swift(Gateway):
         self.release = release
         self.cluster = SwiftCluster(release=release, place=place, settings=settings)
         if len(place.storage) < settings.replicas:
-            raise ValueError(f"{settings.replicas} replicas in zones of their own need {settings.replicas} storage hosts")
-        if settings.object.etag_validate_pct != 100 and "etag_validate_pct" in RELEASES[release].lacks:
+            raise ValueError(
+                f"{settings.replicas} replicas in zones of their own need {settings.replicas} "
+                "storage hosts"
+            )
+        if (
+            settings.object.etag_validate_pct != 100
+            and "etag_validate_pct" in RELEASES[release].lacks
+        ):
             have = [name for name, one in RELEASES.items() if "etag_validate_pct" not in one.lacks]
             raise ValueError(
-                f"the object server of {release} checks the MD5 of every read; {', '.join(have)} have etag_validate_pct"
+                f"the object server of {release} checks the MD5 of every read; {', '.join(have)} "
+                "have etag_validate_pct"
             )
         refuse_unfit(place, settings, len(place.proxy) * settings.proxy.daemons, "proxies")
         wanted = [(name, config.MEMCACHED_PORT, "memcached") for name in place.proxy]
-        wanted += [(name, port, f"the {server} server") for name in place.storage for server, port in config.PORTS.items()]
+        wanted += [
+            (name, port, f"the {server} server")
+            for name in place.storage
+            for server, port in config.PORTS.items()
+        ]
         daemons = range(settings.proxy.daemons)
-        wanted += [(name, settings.proxy.port + index, "the proxy") for name in place.proxy for index in daemons]
+        wanted += [
+            (name, settings.proxy.port + index, "the proxy")
+            for name in place.proxy
+            for index in daemons
+        ]
         refuse_shared_ports(place, self.cluster.front(), wanted)
 
     @property
@@ -71,7 +99,10 @@ class Swift(Gateway):
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """Servers read their files when they start: `restart`, but for what rings, daemons, ports and tokens hang on."""
+        """Servers read their files when they start:
+
+        `restart`, but for what rings, daemons, ports and tokens hang on.
+        """
         return scopes.scope(key)
 
     def layers(self) -> tuple[StoreLayer, ...]:
@@ -79,7 +110,9 @@ class Swift(Gateway):
         return ("object-server",) if self.place.front is None else ("gateway", "object-server")
 
     def structure(self, disks: Mapping[str, int]) -> Structure:
-        """Objects are on the storage hosts' disks but the first, or on their only one; a proxy sends each replica by itself."""
+        """Objects are on the storage hosts' disks but the first, or on their only one; a proxy
+        sends each replica by itself.
+        """
         place, settings = self.place, self.settings
         used = {name: tuple(range(disks.get(name, 0)))[: settings.disks] for name in place.storage}
         return Structure(
@@ -103,14 +136,24 @@ class Swift(Gateway):
             roles.setdefault(place.front, []).append(place.front_name)
         disks = self.settings.disks or 1
         return {
-            name: HostNeed(roles=tuple(of), disks=disks if "storage" in of else 0, tier=_tier(of)) for name, of in roles.items()
+            name: HostNeed(roles=tuple(of), disks=disks if "storage" in of else 0, tier=_tier(of))
+            for name, of in roles.items()
         }
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        """All configuration files as `bring_up` would write them, but for secrets, which it makes afresh."""
+        """All configuration files as `bring_up` would write them, but for secrets, which it makes
+        afresh.
+        """
         secret = Secrets()
         return shown(
-            files(self.release, self.settings, SwiftServers(self.place, self.settings, sites), secret, self.cluster.front()), secret
+            files(
+                self.release,
+                self.settings,
+                SwiftServers(self.place, self.settings, sites),
+                secret,
+                self.cluster.front(),
+            ),
+            secret,
         )
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:

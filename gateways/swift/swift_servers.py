@@ -1,4 +1,6 @@
-"""Which servers of a layout sit where: names, addresses, ports and disks, from its hosts' places alone."""
+"""Which servers of a layout sit where: names, addresses, ports and disks, from its hosts' places
+alone.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class Device:
 class SwiftServers:
     """The servers that a placement and its settings make on hosts at these places."""
 
-    def __init__(self, place: SwiftPlacement, settings: SwiftSettings, sites: Mapping[str, Site]) -> None:
+    def __init__(
+        self, place: SwiftPlacement, settings: SwiftSettings, sites: Mapping[str, Site]
+    ) -> None:
         self.sites: Mapping[str, Site] = {name: sites[name] for name in place.hosts}
         self.stores = tuple(sites[name] for name in place.storage)
         self.caches = tuple(sites[name] for name in place.proxy)
@@ -53,16 +57,28 @@ class SwiftServers:
         for site in self.caches:
             for index in range(settings.daemons):
                 name = f"proxy-server-{index}" if settings.daemons > 1 else "proxy-server"
-                found.append(Proxy(name, site.name, site.address, settings.port + index, f"/etc/swift/{name}.conf"))
+                found.append(
+                    Proxy(
+                        name,
+                        site.name,
+                        site.address,
+                        settings.port + index,
+                        f"/etc/swift/{name}.conf",
+                    )
+                )
         return tuple(found)
 
     @property
     def backends(self) -> tuple[Backend, ...]:
         """The proxies as a front knows them."""
-        return tuple(Backend(f"{one.host}-{one.port}", one.address, one.port) for one in self.proxies)
+        return tuple(
+            Backend(f"{one.host}-{one.port}", one.address, one.port) for one in self.proxies
+        )
 
     def folders(self, store: Site) -> list[tuple[str, ...]]:
-        """Where each disk of a storage host is mounted: the first for databases, the others for objects; an only one for both."""
+        """Where each disk of a storage host is mounted: the first for databases, the others for
+        objects; an only one for both.
+        """
         count = len(store.disks[: self._settings.disks])
         first = f"{config.DATABASES}/db0"
         if count == 1:
@@ -81,7 +97,11 @@ class SwiftServers:
 
     def ports(self, store: Site, server: str) -> tuple[int, ...]:
         """The ports a server of a storage host listens on."""
-        return tuple(dict.fromkeys(one.port for one in self.devices if (one.host, one.server) == (store.name, server)))
+        return tuple(
+            dict.fromkeys(
+                one.port for one in self.devices if (one.host, one.server) == (store.name, server)
+            )
+        )
 
     def _names(self, store: Site, server: str) -> list[str]:
         names = [folder.rsplit("/", 1)[-1] for folders in self.folders(store) for folder in folders]

@@ -1,7 +1,8 @@
 """What a memcached counts of itself, as a program on its host.
 
-`tell_memcached.py ADDRESS PORT` prints a line of JSON at once and then one every second until its stdin ends: numbers by their
-names in memcached's `stats`. A second in which it does not answer has no line; stderr says why.
+`tell_memcached.py ADDRESS PORT` prints a line of JSON at once and then one every second until its
+stdin ends: numbers by their names in memcached's `stats`. A second in which it does not answer has
+no line; stderr says why.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ ANSWER_WITHIN_S = 5.0
 def counters(address: str, port: int) -> dict[str, int]:
     """The counters by name. Raises OSError or ValueError."""
     told: dict[str, int] = {}
-    with socket.create_connection((address, port), timeout=ANSWER_WITHIN_S) as wire, wire.makefile("rwb") as talk:
+    with (
+        socket.create_connection((address, port), timeout=ANSWER_WITHIN_S) as wire,
+        wire.makefile("rwb") as talk,
+    ):
         talk.write(b"stats\r\n")
         talk.flush()
         for line in talk:

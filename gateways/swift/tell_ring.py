@@ -1,7 +1,9 @@
-"""The ring of objects as it lies on a host, as a program there: read by Swift's own code, whatever the form of its file.
+"""The ring of objects as it lies on a host, as a program there: read by Swift's own code, whatever
+the form of its file.
 
-stdout is JSON `{"part_power": n, "disks": [{"address": a, "port": n, "device": name}, ...], "table": [[n, ...], ...]}`: a row of
-the table for each replica, in it the number of a disk for each partition.
+stdout is JSON `{"part_power": n, "disks": [{"address": a, "port": n, "device": name}, ...],
+"table": [[n, ...], ...]}`: a row of the table for each replica, in it the number of a disk for each
+partition.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ def told(ring: Any) -> dict[str, Any]:
     # RingData has no public names for its table; these two are the same from 2.26 to 2.38.
     return {
         "part_power": 32 - ring._part_shift,  # noqa: SLF001
-        "disks": [{"address": one["ip"], "port": one["port"], "device": one["device"]} for one in there],
+        "disks": [
+            {"address": one["ip"], "port": one["port"], "device": one["device"]} for one in there
+        ],
         "table": [[number[device] for device in row] for row in ring._replica2part2dev_id],  # noqa: SLF001
     }
 

@@ -1,7 +1,9 @@
-"""What runs from which configuration file, as a program on a host: Swift's servers cannot be asked for their options.
+"""What runs from which configuration file, as a program on a host: Swift's servers cannot be asked
+for their options.
 
-stdin is JSON, a list of paths of configuration files; stdout is JSON by path: `sha256` of the file, `age_s` since it was
-written, and `processes`, `[pid, age_s]` of each that has the path among its arguments.
+stdin is JSON, a list of paths of configuration files; stdout is JSON by path: `sha256` of the file,
+`age_s` since it was written, and `processes`, `[pid, age_s]` of each that has the path among its
+arguments.
 """
 
 from __future__ import annotations
@@ -16,9 +18,11 @@ from typing import Any
 
 
 def processes(path: str, proc: Path, uptime_s: float, ticks: int) -> list[list[float]]:
-    """Number and age, in seconds, of each process below `proc` that has the path among its arguments.
+    """Number and age, in seconds, of each process below `proc` that has the path among its
+    arguments.
 
-    `uptime_s` is the machine's, `ticks` how many of the kernel's make a second (proc(5): starttime).
+    `uptime_s` is the machine's, `ticks` how many of the kernel's make a second (proc(5):
+    starttime).
     """
     found = []
     for folder in proc.glob("[0-9]*"):
@@ -42,7 +46,11 @@ def main() -> None:
         uptime_s = time.clock_gettime(time.CLOCK_BOOTTIME)
         age_s = time.time() - written
         ran = processes(path, Path("/proc"), uptime_s, os.sysconf("SC_CLK_TCK"))
-        told[path] = {"sha256": hashlib.sha256(content).hexdigest(), "age_s": age_s, "processes": ran}
+        told[path] = {
+            "sha256": hashlib.sha256(content).hexdigest(),
+            "age_s": age_s,
+            "processes": ran,
+        }
     json.dump(told, sys.stdout)
 
 

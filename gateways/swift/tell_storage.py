@@ -1,11 +1,13 @@
 """What recon would tell of a Swift storage host, as a program on it, from where recon has it.
 
-Recon is served by the object server, which is what is being weighed: asking it every second would be load of ours.
-`tell_storage.py DEVICES RECON` prints a line of JSON at once and then one every second until its stdin ends, an object of
-numbers: the host's TCP sockets as in /recon/sockstat, those that are counted by network namespace; `async_folders`, in how
-many folders of the disks below DEVICES container updates wait that were put off (there are up to 4096 a disk: few folders, few
-updates; one look a disk, where counting the updates would be a walk over all of them); and the numbers of the file RECON,
-which background daemons write, such as async_pending as of the updater's last round.
+Recon is served by the object server, which is what is being weighed: asking it every second would
+be load of ours. `tell_storage.py DEVICES RECON` prints a line of JSON at once and then one every
+second until its stdin ends, an object of numbers: the host's TCP sockets as in /recon/sockstat,
+those that are counted by network namespace; `async_folders`, in how many folders of the disks below
+DEVICES container updates wait that were put off (there are up to 4096 a disk: few folders, few
+updates; one look a disk, where counting the updates would be a walk over all of them); and the
+numbers of the file RECON, which background daemons write, such as async_pending as of the updater's
+last round.
 """
 
 from __future__ import annotations
@@ -30,16 +32,24 @@ def sockets(text: str) -> dict[str, int]:
 
 
 def async_folders(devices: Path) -> int:
-    """Folders of updates that were put off: a folder's links are its own two and one for each folder in it."""
+    """Folders of updates that were put off: a folder's links are its own two and one for each
+    folder in it.
+    """
     return sum(path.stat().st_nlink - 2 for path in devices.glob("*/async_pending*"))
 
 
 def recon(path: Path) -> dict[str, float]:
-    """Numbers of a file that daemons write for recon; none while it is not there or being replaced."""
+    """Numbers of a file that daemons write for recon; none while it is not there or being
+    replaced.
+    """
     if not path.exists():
         return {}
     found = json.loads(path.read_text(encoding="utf-8") or "{}")
-    return {name: value for name, value in found.items() if isinstance(value, (int, float)) and not isinstance(value, bool)}
+    return {
+        name: value
+        for name, value in found.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
 
 
 def main() -> None:

@@ -1,4 +1,5 @@
-"""A reader of /dev/log, as a service of a host: appends each message as a line to the file it is given.
+"""A reader of /dev/log, as a service of a host: appends each message as a line to the file it is
+given.
 
 Swift's servers log to syslog and nowhere else; a host of ours has no syslog daemon, and needs none.
 """
@@ -17,7 +18,8 @@ DEVICE = "/dev/log"
 def main() -> None:
     """Read until killed."""
     wire = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    # Bound under another name first, so that /dev/log never exists before it can be written to by every user.
+    # Bound under another name first, so that /dev/log never exists before it can be written to by
+    # every user.
     wire.bind(f"{DEVICE}.new")
     Path(f"{DEVICE}.new").chmod(0o666)
     Path(f"{DEVICE}.new").rename(DEVICE)

@@ -1,22 +1,26 @@
-"""How far two drivers agree about the same steps: the other's figures beside the first's, and whether bins allow the difference.
+"""How far two drivers agree about the same steps: the other's figures beside the first's, and
+whether bins allow the difference.
 
-A latency that the other told in bins agrees with the first's when that lies in the bin; one bin beside it is said to be that.
+A latency that the other told in bins agrees with the first's when that lies in the bin; one bin
+beside it is said to be that.
 
-Of throughput the bins allow nothing: both drivers count whole operations. But in a closed loop without time between requests
-workers = throughput x mean latency (Little's law), and the workers are the same, so the ratio of the two throughputs must be
-the inverse ratio of the two mean latencies:
+Of throughput the bins allow nothing: both drivers count whole operations. But in a closed loop
+without time between requests workers = throughput x mean latency (Little's law), and the workers
+are the same, so the ratio of the two throughputs must be the inverse ratio of the two mean
+latencies:
 
     other's op/s : first's op/s = first's mean : other's mean
 
-Where the other cuts every latency to whole units (COSBench: of 1 ms), its true mean lies between what it tells, c, and c + unit.
-Where it also counts only what begins inside its window, and the first all that ends there, of n requests a worker and repeat it
-counts up to one fewer. With the first's mean l, both over all operations of the step, the ratio lies between
+Where the other cuts every latency to whole units (COSBench: of 1 ms), its true mean lies between
+what it tells, c, and c + unit. Where it also counts only what begins inside its window, and the
+first all that ends there, of n requests a worker and repeat it counts up to one fewer. With the
+first's mean l, both over all operations of the step, the ratio lies between
 
     l / (c + unit) x n / (n + 1)    and    l / c
 
-A ratio inside that, or within 5 % of it, is what the latencies say: the requests themselves took longer or shorter. One outside
-is of time that a driver lost between requests, or of requests that it lost. The law is not asked where requests failed: failures
-have no latency.
+A ratio inside that, or within 5 % of it, is what the latencies say: the requests themselves took
+longer or shorter. One outside is of time that a driver lost between requests, or of requests that
+it lost. The law is not asked where requests failed: failures have no latency.
 """
 
 from __future__ import annotations
@@ -25,7 +29,15 @@ import math
 from collections.abc import Mapping, Sequence
 
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.findings import NEAR, Finding, comparable, kind_of, leads_by_driver, reason, subjects
+from weighbridge.results.analysis.findings import (
+    NEAR,
+    Finding,
+    comparable,
+    kind_of,
+    leads_by_driver,
+    reason,
+    subjects,
+)
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.validity import LITTLE_NOTED
 from weighbridge.results.interval import Interval
@@ -37,7 +49,8 @@ from weighbridge.suites import DEFAULT_DRIVER, Api, DriverName, Operation
 class Agreement(Record):
     """One operation of one step of one layout, by two drivers, over the repeats of each.
 
-    `ratio` is how many times the other's throughput is the first's; None: the two cannot be compared, and `verdict` says why.
+    `ratio` is how many times the other's throughput is the first's; None: the two cannot be
+    compared, and `verdict` says why.
     """
 
     first: DriverName
@@ -67,7 +80,9 @@ class Agreement(Record):
 
     @property
     def same_rate(self) -> bool:
-        """Whether the throughputs are the same for all practical purposes, or enough repeats show no difference."""
+        """Whether the throughputs are the same for all practical purposes, or enough repeats show
+        no difference.
+        """
         if self.ratio is None:
             return False
         unshown = self.ratio.repeats >= REPEATS_FOR_A_CLAIM and not self.ratio.shown
@@ -75,7 +90,10 @@ class Agreement(Record):
 
     @property
     def p90_off(self) -> int | None:
-        """How many bins the first's p90 lies beside the other's; 0: in it. None where either is unknown."""
+        """How many bins the first's p90 lies beside the other's; 0: in it.
+
+        None where either is unknown.
+        """
         return _off(self.first_p90_ms, self.other_p90)
 
     @property
@@ -98,19 +116,32 @@ class Agreement(Record):
 
 
 def agreements(rows: Sequence[Row]) -> tuple[Agreement, ...]:
-    """Every step that was planned for two drivers of gateways, in the order of the rows; empty where one made all the load."""
+    """Every step that was planned for two drivers of gateways, in the order of the rows; empty
+    where one made all the load.
+    """
     names = subjects(rows)
-    drivers = list(dict.fromkeys(row.driver for row in rows if row.api in ("swift", "s3") and row.layer is None))
+    drivers = list(
+        dict.fromkeys(
+            row.driver for row in rows if row.api in ("swift", "s3") and row.layer is None
+        )
+    )
     if len(drivers) != 2:
         return ()
     first, other = sorted(drivers, key=lambda name: name != DEFAULT_DRIVER)
     others = {_place(row): row for row in rows if row.driver == other}
-    pairs = [(row, others[_place(row)]) for row in rows if row.driver == first and _place(row) in others]
-    return tuple(_agreement(one, by_other, _subject(names[kind_of(one)], first), pairs) for one, by_other in pairs)
+    pairs = [
+        (row, others[_place(row)]) for row in rows if row.driver == first and _place(row) in others
+    ]
+    return tuple(
+        _agreement(one, by_other, _subject(names[kind_of(one)], first), pairs)
+        for one, by_other in pairs
+    )
 
 
 def sentences(found: Sequence[Agreement], findings: Sequence[Finding]) -> tuple[str, ...]:
-    """How far the drivers agree, over all steps, and whether they rank the layouts alike; nothing where there was one driver."""
+    """How far the drivers agree, over all steps, and whether they rank the layouts alike; nothing
+    where there was one driver.
+    """
     if not found:
         return ()
     known = [one for one in found if one.ratio is not None]
@@ -129,38 +160,63 @@ def sentences(found: Sequence[Agreement], findings: Sequence[Finding]) -> tuple[
     apart = [one for one in known if not one.same_rate and one.explained is not None]
     if apart:
         because = sum(one.explained is True for one in apart)
-        text += f". Where throughputs differ the mean latencies account for it at {because} of {len(apart)}"
+        text += (
+            f". Where throughputs differ the mean latencies account for it at {because} of "
+            f"{len(apart)}"
+        )
     lacking = len(found) - len(known)
     text += f". {lacking} of {len(found)} steps could not be compared" if lacking else ""
     return (text, *_ranking(findings))
 
 
 def _ranking(findings: Sequence[Finding]) -> tuple[str, ...]:
-    kinds = [told for told in leads_by_driver(findings).values() if len(told) > 1 and None not in told]
+    kinds = [
+        told for told in leads_by_driver(findings).values() if len(told) > 1 and None not in told
+    ]
     if not kinds:
         return ()
     alike = sum(len({one.layout for one in told if one is not None}) == 1 for told in kinds)
-    return (f"Both rank the layouts alike in {alike} of {len(kinds)} kind{'s' * (len(kinds) > 1)} of requests",)
+    return (
+        (
+            f"Both rank the layouts alike in {alike} of {len(kinds)} kind{'s' * (len(kinds) > 1)} of "
+            "requests"
+        ),
+    )
 
 
 def causes(found: Sequence[Agreement], facts: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
-    """What is known to set these drivers' figures apart and applies to these steps. `facts` are by layout."""
+    """What is known to set these drivers' figures apart and applies to these steps.
+
+    `facts` are by layout.
+    """
     drivers = dict.fromkeys(name for pair in found for name in (pair.first, pair.other))
     told = []
     for one in (one for name in drivers for one in traits_of(name).apart):
         if one.api is not None and all(step.api != one.api for step in found):
             continue
-        layouts = [name for name, known in facts.items() if one.applies(known) and any(step.layout == name for step in found)]
+        layouts = [
+            name
+            for name, known in facts.items()
+            if one.applies(known) and any(step.layout == name for step in found)
+        ]
         if not one.fact or layouts:
             told.append(f"{', '.join(layouts)}: {one.text}" if one.fact else one.text)
     return tuple(told)
 
 
-def _agreement(first: Row, by_other: Row, about: str, pairs: Sequence[tuple[Row, Row]]) -> Agreement:
-    reasons = [f"{driver_label(row.driver)}: {reason(row)}" for row in (first, by_other) if not comparable(row)]
+def _agreement(
+    first: Row, by_other: Row, about: str, pairs: Sequence[tuple[Row, Row]]
+) -> Agreement:
+    reasons = [
+        f"{driver_label(row.driver)}: {reason(row)}"
+        for row in (first, by_other)
+        if not comparable(row)
+    ]
     measure = None
     if not reasons:
-        measure = ratio([point.ops_s for point in by_other.used], [point.ops_s for point in first.used])
+        measure = ratio(
+            [point.ops_s for point in by_other.used], [point.ops_s for point in first.used]
+        )
     made = Agreement(
         first=first.driver,
         other=by_other.driver,
@@ -173,7 +229,9 @@ def _agreement(first: Row, by_other: Row, about: str, pairs: Sequence[tuple[Row,
         first_ops_s=first.value("throughput"),
         other_ops_s=by_other.value("throughput"),
         ratio=measure,
-        foretold=None if measure is None else _foretold([pair for pair in pairs if _step(pair[0]) == _step(first)]),
+        foretold=None
+        if measure is None
+        else _foretold([pair for pair in pairs if _step(pair[0]) == _step(first)]),
         first_p90_ms=first.value("p90"),
         other_p90=by_other.within("p90"),
         other_p90_ms=by_other.value("p90"),
@@ -193,7 +251,11 @@ def _verdict(one: Agreement) -> str:
     if one.agrees:
         return "agree within the bins"
     percent = 0 if one.ratio is None else round(100 * (one.ratio.value - 1))
-    rate = "agree in op/s" if one.same_rate else f"{other} {abs(percent)} % {'lower' if percent < 0 else 'higher'}"
+    rate = (
+        "agree in op/s"
+        if one.same_rate
+        else f"{other} {abs(percent)} % {'lower' if percent < 0 else 'higher'}"
+    )
     off = one.p90_off
     if one.other_p90 is None and one.first_p90_ms is not None and one.other_p90_ms is not None:
         return f"{rate}, p90 {one.first_p90_ms:.3g} vs {one.other_p90_ms:.3g} ms"
@@ -204,7 +266,10 @@ def _verdict(one: Agreement) -> str:
     if off == 0:
         return f"{rate}, p90 within the bin"
     whose = f"{other}’s" if one.same_rate else "its"
-    return f"{rate}, {whose} p90 {'one bin' if abs(off) == 1 else f'{abs(off)} bins'} {'lower' if off > 0 else 'higher'}"
+    return (
+        f"{rate}, {whose} p90 {'one bin' if abs(off) == 1 else f'{abs(off)} bins'} "
+        f"{'lower' if off > 0 else 'higher'}"
+    )
 
 
 def _foretold(step: Sequence[tuple[Row, Row]]) -> tuple[float, float] | None:
@@ -214,7 +279,9 @@ def _foretold(step: Sequence[tuple[Row, Row]]) -> tuple[float, float] | None:
         totals = [
             mean_ms * samples
             for row in rows
-            if (mean_ms := row.value("mean")) is not None and (samples := row.count("samples")) and not row.count("errors")
+            if (mean_ms := row.value("mean")) is not None
+            and (samples := row.count("samples"))
+            and not row.count("errors")
         ]
         if len(totals) < len(rows):
             return None
@@ -224,8 +291,13 @@ def _foretold(step: Sequence[tuple[Row, Row]]) -> tuple[float, float] | None:
     each = counts[1] / (by_other.workers * by_other.repeats)
     traits, of_first = (traits_of(row.driver) for row in reversed(step[0]))
     fewer = traits.cut_requests - of_first.cut_requests
-    # Of requests that all took less than one unit it tells a mean of 0: nothing bounds the ratio from above.
-    return (first_ms / (other_ms + traits.cut_us / 1000) * each / (each + fewer), first_ms / other_ms) if other_ms else None
+    # Of requests that all took less than one unit it tells a mean of 0: nothing bounds the ratio
+    # from above.
+    return (
+        (first_ms / (other_ms + traits.cut_us / 1000) * each / (each + fewer), first_ms / other_ms)
+        if other_ms
+        else None
+    )
 
 
 def _off(value_ms: float | None, within: Interval | None) -> int | None:

@@ -1,4 +1,6 @@
-"""A baseline as it is kept: what the hosts of a hardware file can do, beside what the file promises, and what is odd about it."""
+"""A baseline as it is kept: what the hosts of a hardware file can do, beside what the file
+promises, and what is odd about it.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ COLUMNS: Final = (
 
 
 class HostFigure(Record):
-    """One figure about one host, better when it is higher; those of the same `job` about things `like` one another compare."""
+    """One figure about one host, better when it is higher; those of the same `job` about things
+    `like` one another compare.
+    """
 
     host: str
     kind: Kind
@@ -89,7 +93,9 @@ def read_baseline(path: Path) -> Baseline:
     try:
         return Baseline.model_validate_json(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise InvalidMeasurement(f"{path} is no baseline: {error}", advice="`weighbridge baseline` makes one.") from error
+        raise InvalidMeasurement(
+            f"{path} is no baseline: {error}", advice="`weighbridge baseline` makes one."
+        ) from error
 
 
 def baseline_csv(figures: Sequence[HostFigure]) -> str:
@@ -109,7 +115,8 @@ def baseline_csv(figures: Sequence[HostFigure]) -> str:
 
 
 def oddities(figures: Sequence[HostFigure]) -> tuple[str, ...]:
-    """What is odd, a sentence each: promises that were not kept, things that differ from their kin, links slower one way.
+    """What is odd, a sentence each: promises that were not kept, things that differ from their kin,
+    links slower one way.
 
     The bounds are those by which deployments are compared (results.record.attestation).
     """
@@ -118,7 +125,8 @@ def oddities(figures: Sequence[HostFigure]) -> tuple[str, ...]:
 
 def _short(figures: Sequence[HostFigure]) -> list[str]:
     return [
-        f"{_about(one)} gave {one.shown}, {_percent(1 - one.share)} less than the {one.promise_shown} that are promised"
+        f"{_about(one)} gave {one.shown}, {_percent(1 - one.share)} less than the "
+        f"{one.promise_shown} that are promised"
         for one in figures
         # What all hosts do at once is told of by a sentence of its own.
         if one.group != "fabric" and one.share is not None and 1 - one.share > one.bound
@@ -126,7 +134,9 @@ def _short(figures: Sequence[HostFigure]) -> list[str]:
 
 
 def _unlike(figures: Sequence[HostFigure]) -> list[str]:
-    """Of three and more that ought to be the same, those that are not; of two nobody knows which it is."""
+    """Of three and more that ought to be the same, those that are not; of two nobody knows which it
+    is.
+    """
     kin: dict[tuple[str, str, str], list[HostFigure]] = {}
     for one in figures:
         if one.group in ("cpu", "disk"):
@@ -136,7 +146,9 @@ def _unlike(figures: Sequence[HostFigure]) -> list[str]:
         if len(same) == 2:
             low, high = sorted(same, key=lambda one: one.value)
             if 1 - low.value / high.value > low.bound:
-                told.append(f"{_about(low)} gave {low.shown}, and its like on {high.host} {high.shown}")
+                told.append(
+                    f"{_about(low)} gave {low.shown}, and its like on {high.host} {high.shown}"
+                )
             continue
         median = statistics.median(one.value for one in same)
         for one in same:
@@ -144,7 +156,8 @@ def _unlike(figures: Sequence[HostFigure]) -> list[str]:
                 word = "less" if one.value < median else "more"
                 apart = f"{_percent(abs(1 - one.value / median))} {word}"
                 told.append(
-                    f"{_about(one)} gave {one.shown}, {apart} than the median of the {len(same)} ({show(median, one.unit)})"
+                    f"{_about(one)} gave {one.shown}, {apart} than the median of the {len(same)} "
+                    f"({show(median, one.unit)})"
                 )
     return told
 
@@ -156,7 +169,10 @@ def _lopsided(figures: Sequence[HostFigure]) -> list[str]:
         back = ways.get((receiver, sender))
         if back is not None and 1 - one.value / back.value > one.bound:
             less = _percent(1 - one.value / back.value)
-            told.append(f"{sender} sends {one.shown} to {receiver}, {less} less than the {back.shown} the other way")
+            told.append(
+                f"{sender} sends {one.shown} to {receiver}, {less} less than the {back.shown} the "
+                "other way"
+            )
     return told
 
 
@@ -169,7 +185,10 @@ def _crowded(figures: Sequence[HostFigure]) -> list[str]:
     total, promised = sum(one.value for one in sent), sum(promises)
     if 1 - total / promised <= BOUNDS["network"]:
         return []
-    passed = f"{show(total, 'bit/s')} pass of the {show(promised, 'bit/s')} that their NICs would let through"
+    passed = (
+        f"{show(total, 'bit/s')} pass of the {show(promised, 'bit/s')} that their NICs would "
+        "let through"
+    )
     return [f"when all {len(sent)} hosts send at once, {passed} ({_percent(total / promised)})"]
 
 

@@ -1,11 +1,13 @@
-"""Comparing: every layout against the first, metric by metric and cell by cell, with the verdict that its tests allow.
+"""Comparing: every layout against the first, metric by metric and cell by cell, with the verdict
+that its tests allow.
 
-A difference is claimed where all of this holds: no doubt touches either side, so that each has at least 5 repeats; the interval
-clears the practical threshold, not the point alone: Welch's test on the logarithms puts the difference beyond it, after Benjamini
-and Hochberg's correction over all cells of all metrics; and the difference is beyond the noise floor, where an A/A control told it.
-Where the whole 95 % interval lies within the threshold, the two are equivalent. Findings over all worker counts are corrected for
-their own number. Layouts are compared within a driver, never one driver's figures with another's; a layout's control is compared
-with it alone, for the noise floor.
+A difference is claimed where all of this holds: no doubt touches either side, so that each has at
+least 5 repeats; the interval clears the practical threshold, not the point alone: Welch's test on
+the logarithms puts the difference beyond it, after Benjamini and Hochberg's correction over all
+cells of all metrics; and the difference is beyond the noise floor, where an A/A control told it.
+Where the whole 95 % interval lies within the threshold, the two are equivalent. Findings over all
+worker counts are corrected for their own number. Layouts are compared within a driver, never one
+driver's figures with another's; a layout's control is compared with it alone, for the noise floor.
 """
 
 from __future__ import annotations
@@ -34,10 +36,12 @@ def compare(
     bounds: Bounds | None = None,
     between: Sequence[PairDoubt] = (),
 ) -> Comparison:
-    """Every layout of a table against its first, in the table's order: of each kind of requests over all worker counts, then each.
+    """Every layout of a table against its first, in the table's order: of each kind of requests
+    over all worker counts, then each.
 
-    `twins` are the layouts that are another one once more, and which; `bounds` the suite's; `between` what there is to doubt of
-    layouts beside each other. Raises ValueError without any row.
+    `twins` are the layouts that are another one once more, and which; `bounds` the suite's;
+    `between` what there is to doubt of layouts beside each other. Raises ValueError without any
+    row.
     """
     own = [row for row in rows if row.layout not in twins]
     layouts = tuple(dict.fromkeys(row.layout for row in own))
@@ -61,12 +65,18 @@ def compare(
     )
 
 
-def judge(found: Sequence[Effect], bounds: Bounds, noise: Sequence[NoiseFloor] = ()) -> tuple[tuple[Effect, ...], int]:
-    """The effects with their verdicts, in order, and of how many tests of cells. All cells are corrected together, whatever their
-    metric, and all that goes over all worker counts is, by itself.
+def judge(
+    found: Sequence[Effect], bounds: Bounds, noise: Sequence[NoiseFloor] = ()
+) -> tuple[tuple[Effect, ...], int]:
+    """The effects with their verdicts, in order, and of how many tests of cells. All cells are
+    corrected together, whatever their metric, and all that goes over all worker counts is, by
+    itself.
     """
     bounded = [
-        one.model_copy(update={"bound": METRICS[one.metric].bound_of(bounds), "noise": floor_of(noise, one)}) for one in found
+        one.model_copy(
+            update={"bound": METRICS[one.metric].bound_of(bounds), "noise": floor_of(noise, one)}
+        )
+        for one in found
     ]
     beyond = [_beyond(one) for one in bounded]
     families: dict[bool, list[int]] = {True: [], False: []}
@@ -78,12 +88,18 @@ def judge(found: Sequence[Effect], bounds: Bounds, noise: Sequence[NoiseFloor] =
     for family, members in families.items():
         q_values = corrected([p for number in members if (p := beyond[number]) is not None])
         q_of |= zip(members, q_values, strict=True)
-        levels[family] = next_level(len(members), sum(q <= LEVEL for q in q_values)) if members else LEVEL
+        levels[family] = (
+            next_level(len(members), sum(q <= LEVEL for q in q_values)) if members else LEVEL
+        )
     judged = []
     for number, one in enumerate(bounded):
         family, tested = one.workers is None, one.tested
-        smallest = None if tested is None else tested.smallest(levels[family], one.bound * one.drift)
-        made = one.model_copy(update={"q": q_of.get(number), "tests": len(families[family]), "smallest": smallest})
+        smallest = (
+            None if tested is None else tested.smallest(levels[family], one.bound * one.drift)
+        )
+        made = one.model_copy(
+            update={"q": q_of.get(number), "tests": len(families[family]), "smallest": smallest}
+        )
         judged.append(made.model_copy(update={"verdict": verdict(made)}))
     return tuple(judged), len(families[False])
 
@@ -94,12 +110,16 @@ def worded(effects: Sequence[Effect]) -> tuple[Effect, ...]:
 
 
 def _beyond(one: Effect) -> float | None:
-    """How often chance would put an effect so far beyond the threshold; of latencies in bins, so far from being equal."""
+    """How often chance would put an effect so far beyond the threshold; of latencies in bins, so
+    far from being equal.
+    """
     return one.p if one.tested is None else one.tested.p_beyond(one.bound * one.drift)
 
 
 def verdict(one: Effect) -> Verdict:
-    """What may be said of an effect with its corrected p-value, the practical threshold and the noise floor."""
+    """What may be said of an effect with its corrected p-value, the practical threshold and the
+    noise floor.
+    """
     if one.ratio is None or graves(one.doubts):
         return "not comparable"
     if one.doubts:
@@ -109,6 +129,12 @@ def verdict(one: Effect) -> Verdict:
     if one.q is not None and one.q <= LEVEL and (one.noise is None or one.least > one.noise):
         return "better" if METRICS[one.metric].better_at(one.ratio.value) else "worse"
     low, high = one.ratio.low, one.ratio.high
-    if one.bins is None and low is not None and high is not None and one.drift / one.bound < low and high < one.bound / one.drift:
+    if (
+        one.bins is None
+        and low is not None
+        and high is not None
+        and one.drift / one.bound < low
+        and high < one.bound / one.drift
+    ):
         return "too small to matter"
     return "not shown"

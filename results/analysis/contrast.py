@@ -1,18 +1,23 @@
-"""Two sides measured against each other, before anything is concluded: ratio, tests, and what a sentence about them needs.
+"""Two sides measured against each other, before anything is concluded: ratio, tests, and what a
+sentence about them needs.
 
-Throughputs are compared by the geometric means of the repeats; so are the repeats' own 90th percentiles, which are never averaged.
-Over worker counts a ratio is the geometric mean of the counts' ratios, and its tests are of each repeat's own geometric mean over
-the counts, of the repeats that are whole at every count.
+Throughputs are compared by the geometric means of the repeats; so are the repeats' own 90th
+percentiles, which are never averaged. Over worker counts a ratio is the geometric mean of the
+counts' ratios, and its tests are of each repeat's own geometric mean over the counts, of the
+repeats that are whole at every count.
 
-Of latencies that a driver told in bins nothing is known within a bin. The sides are then compared pair by pair: one is the higher
-where the bins do not touch. The p-value is the largest that the rank test could come to, whatever the latencies within the bins.
+Of latencies that a driver told in bins nothing is known within a bin. The sides are then compared
+pair by pair: one is the higher where the bins do not touch. The p-value is the largest that the
+rank test could come to, whatever the latencies within the bins.
 
-In each block every layout is measured once, so that what the machine did in a block both sides of a comparison felt alike. Where
-that is most of what repeats scatter by, each block is compared by itself (`paired`, Student's test of the differences): the same
-claim then takes a much smaller difference. Where it is not, that would halve the degrees of freedom for nothing, and Welch's test
-of all repeats is the better one. One rule decides for all cells of two sides, fixed beforehand: `together`, the correlation within
-blocks over all cells and metrics, from TOGETHER up. It is the machine's, not a cell's; chosen for each cell by itself it would make
-intervals too narrow. Chosen over the run it does not: see docs/statistics.md.
+In each block every layout is measured once, so that what the machine did in a block both sides of a
+comparison felt alike. Where that is most of what repeats scatter by, each block is compared by
+itself (`paired`, Student's test of the differences): the same claim then takes a much smaller
+difference. Where it is not, that would halve the degrees of freedom for nothing, and Welch's test
+of all repeats is the better one. One rule decides for all cells of two sides, fixed beforehand:
+`together`, the correlation within blocks over all cells and metrics, from TOGETHER up. It is the
+machine's, not a cell's; chosen for each cell by itself it would make intervals too narrow. Chosen
+over the run it does not: see docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -41,9 +46,13 @@ from weighbridge.results.statistics import (
 )
 
 TOGETHER: Final = 0.5
-"""From this correlation on differences of pairs scatter so much less that the freedom lost is worth it at 5 blocks."""
+"""From this correlation on differences of pairs scatter so much less that the freedom lost is worth
+it at 5 blocks.
+"""
 ALWAYS: Final = ("throughput", "p90")
-"""Metrics that are compared, or said not to be comparable, everywhere; others only where a side has them."""
+"""Metrics that are compared, or said not to be comparable, everywhere; others only where a side has
+them.
+"""
 
 
 Sides = tuple[Sequence[float], Sequence[float]]
@@ -51,27 +60,41 @@ Sides = tuple[Sequence[float], Sequence[float]]
 
 
 def comparable(*rows: Row) -> bool:
-    """Whether each of these rows may be ranked and has throughputs that can be set against another's."""
-    return all(row.ranked and min((point.ops_s for point in row.used), default=0) > 0 for row in rows)
+    """Whether each of these rows may be ranked and has throughputs that can be set against
+    another's.
+    """
+    return all(
+        row.ranked and min((point.ops_s for point in row.used), default=0) > 0 for row in rows
+    )
 
 
 def reason(row: Row) -> str:
-    """Why a row cannot be compared, as short as it can be said: of an error the first line, not what to do about it."""
+    """Why a row cannot be compared, as short as it can be said: of an error the first line, not
+    what to do about it.
+    """
     if row.ranked:
         return "nothing succeeded"
     if row.valid and row.steady is not False and row.condemned:
         return doubt_words(row.condemned)
-    note = next((note for note in row.notes if note not in (NOT_VALID, NOT_STEADY)), NOT_STEADY if row.valid else NOT_VALID)
+    note = next(
+        (note for note in row.notes if note not in (NOT_VALID, NOT_STEADY)),
+        NOT_STEADY if row.valid else NOT_VALID,
+    )
     return note.splitlines()[0]
 
 
 def contrasts(
-    rows: Sequence[Row], sides: Sequence[tuple[str, str]], between: Sequence[PairDoubt] = (), *, in_blocks: bool = False
+    rows: Sequence[Row],
+    sides: Sequence[tuple[str, str]],
+    between: Sequence[PairDoubt] = (),
+    *,
+    in_blocks: bool = False,
 ) -> list[Effect]:
-    """What is to be compared: of each kind of requests each two sides (baseline, subject) that have it, metric by metric.
+    """What is to be compared: of each kind of requests each two sides (baseline, subject) that have
+    it, metric by metric.
 
-    `in_blocks`: repeats of the same number were measured in one block. Where two sides went up and down together from block to
-    block, each block is then compared by itself (`paired`).
+    `in_blocks`: repeats of the same number were measured in one block. Where two sides went up and
+    down together from block to block, each block is then compared by itself (`paired`).
     """
     made = []
     # What the baseline calls them.
@@ -81,21 +104,31 @@ def contrasts(
     for row in rows:
         kinds.setdefault(kind_of(row), []).append(row)
     for kind, cells in kinds.items():
-        by_layout = {name: {row.workers: row for row in cells if row.layout == name} for name in {row.layout for row in cells}}
+        by_layout = {
+            name: {row.workers: row for row in cells if row.layout == name}
+            for name in {row.layout for row in cells}
+        }
         for baseline, subject in sides:
             base, sub = (by_layout.get(name, {}) for name in (baseline, subject))
             pairs = [(row, sub[workers]) for workers, row in base.items() if workers in sub]
             by_block = (baseline, subject) in alike
             for metric in compared() if pairs else ():
-                if metric.key not in ALWAYS and not any(row.value(metric.key) is not None for pair in pairs for row in pair):
+                if metric.key not in ALWAYS and not any(
+                    row.value(metric.key) is not None for pair in pairs for row in pair
+                ):
                     continue
-                each = [at_workers(metric, *pair, between, in_blocks=by_block, about=names[kind]) for pair in pairs]
+                each = [
+                    at_workers(metric, *pair, between, in_blocks=by_block, about=names[kind])
+                    for pair in pairs
+                ]
                 made += [over_all(each, in_blocks=by_block), *each]
     return made
 
 
 def _together(rows: Sequence[Row], sides: Sequence[tuple[str, str]]) -> frozenset[tuple[str, str]]:
-    """Which two sides go up and down together from block to block, over all their cells and metrics."""
+    """Which two sides go up and down together from block to block, over all their cells and
+    metrics.
+    """
     by_name: dict[str, dict[tuple[Kind, int], Row]] = {}
     for row in rows:
         if comparable(row):
@@ -108,18 +141,28 @@ def _together(rows: Sequence[Row], sides: Sequence[tuple[str, str]]) -> frozense
             for metric in compared():
                 of_sub, of_base = figures(one, metric), figures(other, metric)
                 both = [repeat for repeat in of_sub if repeat in of_base]
-                cells.append(([of_sub[repeat] for repeat in both], [of_base[repeat] for repeat in both]))
+                cells.append(
+                    ([of_sub[repeat] for repeat in both], [of_base[repeat] for repeat in both])
+                )
         if together(cells) >= TOGETHER:
             found.add((baseline, subject))
     return frozenset(found)
 
 
 def at_workers(
-    metric: Metric, baseline: Row, subject: Row, between: Sequence[PairDoubt] = (), *, in_blocks: bool = False, about: str = ""
+    metric: Metric,
+    baseline: Row,
+    subject: Row,
+    between: Sequence[PairDoubt] = (),
+    *,
+    in_blocks: bool = False,
+    about: str = "",
 ) -> Effect:
-    """Two sides at one worker count; `between` is what there is to doubt of layouts beside each other.
+    """Two sides at one worker count; `between` is what there is to doubt of layouts beside each
+    other.
 
-    `in_blocks`: each repeat of the one is compared with that of the other in its block. `about` is what the requests are called.
+    `in_blocks`: each repeat of the one is compared with that of the other in its block. `about` is
+    what the requests are called.
     """
     doubts = _doubts(metric, baseline, subject, between)
     head = effect_of(metric, baseline, subject, about).model_copy(
@@ -132,30 +175,52 @@ def at_workers(
         }
     )
     if not comparable(baseline, subject):
-        return _without(head, "; ".join(f"{row.layout}: {reason(row)}" for row in (baseline, subject) if not comparable(row)))
+        return _without(
+            head,
+            "; ".join(
+                f"{row.layout}: {reason(row)}" for row in (baseline, subject) if not comparable(row)
+            ),
+        )
     if graves(doubts):
         return _without(head, doubt_words(graves(doubts)))
     if head.bins is not None:
         return _in_bins(head, metric, baseline, subject, head.bins)
     base, sub = (figures(row, metric) for row in (baseline, subject))
     if not base or not sub:
-        lack = "; ".join(f"{row.layout}: too few samples" for row, values in ((baseline, base), (subject, sub)) if not values)
+        lack = "; ".join(
+            f"{row.layout}: too few samples"
+            for row, values in ((baseline, base), (subject, sub))
+            if not values
+        )
         return _without(head, lack)
     return _tested(head, sub, base, in_blocks=in_blocks)
 
 
 def over_all(cells: Sequence[Effect], *, in_blocks: bool = False) -> Effect:
-    """Two sides over all worker counts, of their effects at each count: at least one. `in_blocks` as of `at_workers`."""
+    """Two sides over all worker counts, of their effects at each count: at least one.
+
+    `in_blocks` as of `at_workers`.
+    """
     metric, about = METRICS[cells[0].metric], cells[0].about
     usable = [cell for cell in cells if cell.ratio is not None and cell.bins is None]
     baseline, subject = (usable or cells)[-1].rows
     head = effect_of(metric, baseline, subject, about)
     if not usable:
         doubts = tuple(dict.fromkeys(doubt for cell in cells for doubt in cell.doubts))
-        return _without(head, _why_nowhere(cells, baseline, subject)).model_copy(update={"doubts": doubts})
-    by_count = tuple((cell.workers, cell.ratio.value) for cell in usable if cell.workers is not None and cell.ratio is not None)
+        return _without(head, _why_nowhere(cells, baseline, subject)).model_copy(
+            update={"doubts": doubts}
+        )
+    by_count = tuple(
+        (cell.workers, cell.ratio.value)
+        for cell in usable
+        if cell.workers is not None and cell.ratio is not None
+    )
     base, sub = (_by_repeat([cell.rows[side] for cell in usable], metric) for side in (0, 1))
-    lacking = tuple(cell.workers for cell in cells if cell.workers not in dict(by_count) and cell.workers is not None)
+    lacking = tuple(
+        cell.workers
+        for cell in cells
+        if cell.workers not in dict(by_count) and cell.workers is not None
+    )
     worries = [doubt for cell in usable for doubt in cell.doubts]
     if lacking:
         counts = f"{', '.join(map(str, lacking))} worker{'s' * (lacking != (1,))}"
@@ -173,7 +238,8 @@ def over_all(cells: Sequence[Effect], *, in_blocks: bool = False) -> Effect:
     middle = geometric_mean([value for _, value in by_count])
     if not sub or not base:
         return head.model_copy(update={"ratio": Ratio(value=middle, repeats=1)})
-    # The value is of all valid repeats, the tests of those that are whole: keep both about the same middle.
+    # The value is of all valid repeats, the tests of those that are whole: keep both about the same
+    # middle.
     return _tested(head, sub, base, middle=middle, in_blocks=in_blocks)
 
 
@@ -202,7 +268,12 @@ def _why_nowhere(cells: Sequence[Effect], baseline: Row, subject: Row) -> str:
     if any(cell.bins is not None for cell in cells):
         return "told in bins: compared at each worker count alone"
     told = [row for row in (baseline, subject) if not comparable(row)]
-    return "; ".join(f"{row.layout} at {counted(row.workers, 'worker')}: {reason(row)}" for row in told) or cells[-1].reasons
+    return (
+        "; ".join(
+            f"{row.layout} at {counted(row.workers, 'worker')}: {reason(row)}" for row in told
+        )
+        or cells[-1].reasons
+    )
 
 
 def _middle(row: Row, metric: Metric) -> float | None:
@@ -212,18 +283,33 @@ def _middle(row: Row, metric: Metric) -> float | None:
 
 
 def _drift(one: float, other: float) -> float:
-    """By how much at most a ratio is off where windows moved by such shares of their means from end to end, either way."""
+    """By how much at most a ratio is off where windows moved by such shares of their means from end
+    to end, either way.
+    """
     return max((1 + a / 2) / (1 - min(b, 1.0) / 2) for a, b in ((one, other), (other, one)))
 
 
 def _by_repeat(rows: Sequence[Row], metric: Metric) -> dict[int, float]:
     """The geometric mean over the rows of each repeat that all of them have."""
-    found = [{point.repeat: value for point in row.used if (value := point.value(metric.key)) is not None} for row in rows]
-    return {repeat: geometric_mean([one[repeat] for one in found]) for repeat in found[0] if all(repeat in one for one in found)}
+    found = [
+        {
+            point.repeat: value
+            for point in row.used
+            if (value := point.value(metric.key)) is not None
+        }
+        for row in rows
+    ]
+    return {
+        repeat: geometric_mean([one[repeat] for one in found])
+        for repeat in found[0]
+        if all(repeat in one for one in found)
+    }
 
 
 def figures(row: Row, metric: Metric) -> dict[int, float]:
-    """The repeats' own figures; none where one of them is unknown: the others would be another set of repeats."""
+    """The repeats' own figures; none where one of them is unknown: the others would be another set
+    of repeats.
+    """
     values = {point.repeat: point.value(metric.key) for point in row.used}
     known = {repeat: value for repeat, value in values.items() if value is not None and value > 0}
     return known if len(known) == len(values) else {}
@@ -237,15 +323,26 @@ def _tested(
     middle: float | None = None,
     in_blocks: bool,
 ) -> Effect:
-    """The effect with its tests. `middle`: what the ratio is, where it is not that of these values alone."""
+    """The effect with its tests.
+
+    `middle`: what the ratio is, where it is not that of these values alone.
+    """
     subject, baseline = list(of_subject.values()), list(of_baseline.values())
-    head = head.model_copy(update={"rank_p": rank_p(subject, baseline), "delta": cliffs_delta(subject, baseline)})
+    head = head.model_copy(
+        update={"rank_p": rank_p(subject, baseline), "delta": cliffs_delta(subject, baseline)}
+    )
     if min(len(subject), len(baseline)) < 2:
         found = ratio(subject, baseline)
-        return head.model_copy(update={"ratio": found if middle is None else Ratio(value=middle, repeats=found.repeats)})
+        return head.model_copy(
+            update={
+                "ratio": found if middle is None else Ratio(value=middle, repeats=found.repeats)
+            }
+        )
     both = [repeat for repeat in of_subject if repeat in of_baseline]
     if in_blocks and len(both) == len(subject) == len(baseline):
-        tested = paired([of_subject[repeat] for repeat in both], [of_baseline[repeat] for repeat in both])
+        tested = paired(
+            [of_subject[repeat] for repeat in both], [of_baseline[repeat] for repeat in both]
+        )
     else:
         tested = welch(subject, baseline)
     if middle is not None:
@@ -258,28 +355,45 @@ def with_test(head: Effect, tested: TTest) -> Effect:
     return head.model_copy(update={"ratio": tested.ratio, "p": tested.p, "tested": tested})
 
 
-def _doubts(metric: Metric, baseline: Row, subject: Row, between: Sequence[PairDoubt]) -> tuple[Doubt, ...]:
-    """What touches a metric of two sides: of either, of both beside each other, and that there are too few repeats."""
+def _doubts(
+    metric: Metric, baseline: Row, subject: Row, between: Sequence[PairDoubt]
+) -> tuple[Doubt, ...]:
+    """What touches a metric of two sides: of either, of both beside each other, and that there are
+    too few repeats.
+    """
     names = (baseline.layout, subject.layout)
     own = [
-        doubt.model_copy(update={"words": f"{row.layout}: {doubt.words}"}) if doubt.what != "machine busy" else doubt
+        doubt.model_copy(update={"words": f"{row.layout}: {doubt.words}"})
+        if doubt.what != "machine busy"
+        else doubt
         for row in (baseline, subject)
         for doubt in row.doubts
     ]
     lone = few(min(len(baseline.used), len(subject.used)))
-    return touching([*own, *(one.doubt for one in between if one.about(*names)), *([lone] if lone else [])], metric.key)
+    return touching(
+        [*own, *(one.doubt for one in between if one.about(*names)), *([lone] if lone else [])],
+        metric.key,
+    )
 
 
-def _in_bins(head: Effect, metric: Metric, baseline: Row, subject: Row, bins: tuple[Interval, Interval]) -> Effect:
+def _in_bins(
+    head: Effect, metric: Metric, baseline: Row, subject: Row, bins: tuple[Interval, Interval]
+) -> Effect:
     """Two sides of which each repeat's percentile is known to lie in a bin."""
-    sub, base = ([one for point in row.used if (one := point.within(metric.key)) is not None] for row in (subject, baseline))
+    sub, base = (
+        [one for point in row.used if (one := point.within(metric.key)) is not None]
+        for row in (subject, baseline)
+    )
     if len(sub) < len(subject.used) or len(base) < len(baseline.used):
         return _without(head, "too few samples in a repeat")
     pairs = [(one, other) for one in sub for other in base if not one.touches(other)]
     won = sum(one.low_ms > other.low_ms for one, other in pairs)
     lost, untold = len(pairs) - won, len(sub) * len(base) - len(pairs)
-    # Whatever the pairs that touch come to, the test comes to no more than with those that bring it nearest to half.
-    nearest = min(range(won, won + untold + 1), key=lambda wins: abs(2 * wins - len(sub) * len(base)))
+    # Whatever the pairs that touch come to, the test comes to no more than with those that bring it
+    # nearest to half.
+    nearest = min(
+        range(won, won + untold + 1), key=lambda wins: abs(2 * wins - len(sub) * len(base))
+    )
     p = rank_p_of(nearest, len(sub), len(base)) if min(len(sub), len(base)) >= 2 else None
     allowed = _allowed(*bins, min(len(sub), len(base)))
     if allowed is None:
@@ -289,20 +403,26 @@ def _in_bins(head: Effect, metric: Metric, baseline: Row, subject: Row, bins: tu
 
 
 def _allowed(base: Interval, sub: Interval, repeats: int) -> Ratio | None:
-    """What the ratio of the medians may be; its middle is that of the bins' middles. None where a bin has no end."""
+    """What the ratio of the medians may be; its middle is that of the bins' middles.
+
+    None where a bin has no end.
+    """
     if base.high_ms is None or sub.high_ms is None:
         return None
     middle = (sub.low_ms + sub.high_ms) / (base.low_ms + base.high_ms)
     if sub.low_ms == 0 or base.low_ms == 0:
         return Ratio(value=middle, repeats=repeats)
-    return Ratio(value=middle, low=sub.low_ms / base.high_ms, high=sub.high_ms / base.low_ms, repeats=repeats)
+    return Ratio(
+        value=middle, low=sub.low_ms / base.high_ms, high=sub.high_ms / base.low_ms, repeats=repeats
+    )
 
 
 def together(cells: Iterable[Sides]) -> float:
-    """How far two sides' logarithms go up and down together from block to block, over all cells of both: from -1 to 1.
+    """How far two sides' logarithms go up and down together from block to block, over all cells of
+    both: from -1 to 1.
 
-    Cells of less than 2 blocks count for nothing; 0 where nothing scatters. Raises ValueError for a figure that is not above 0, and
-    where the sides of a cell are not of the same length.
+    Cells of less than 2 blocks count for nothing; 0 where nothing scatters. Raises ValueError for a
+    figure that is not above 0, and where the sides of a cell are not of the same length.
     """
     both, one, other = 0.0, 0.0, 0.0
     for subject, baseline in cells:
@@ -316,7 +436,8 @@ def together(cells: Iterable[Sides]) -> float:
 def paired(subject: Sequence[float], baseline: Sequence[float]) -> TTest:
     """Two sides compared block by block, with n - 1 degrees of freedom.
 
-    Raises ValueError for less than 2 blocks, a figure that is not above 0, or sides of different lengths.
+    Raises ValueError for less than 2 blocks, a figure that is not above 0, or sides of different
+    lengths.
     """
     return one_sample([math.log(a) - math.log(b) for a, b in zip(subject, baseline, strict=True)])
 

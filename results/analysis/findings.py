@@ -1,8 +1,9 @@
-"""Findings in plain words: how many times one layout is another, cell by cell and over all worker counts of a workload.
+"""Findings in plain words: how many times one layout is another, cell by cell and over all worker
+counts of a workload.
 
-They are the throughputs of a comparison (`results.analysis.comparing`) with the faster layout first: the same ratios, the same
-verdicts and the same sentences. A headline counts only what those verdicts allow. A card is one of them as
-the head of a page or a talk puts it on a screen.
+They are the throughputs of a comparison (`results.analysis.comparing`) with the faster layout
+first: the same ratios, the same verdicts and the same sentences. A headline counts only what those
+verdicts allow. A card is one of them as the head of a page or a talk puts it on a screen.
 """
 
 from __future__ import annotations
@@ -44,13 +45,17 @@ __all__ = [
 ]
 
 NEAR: Final = 0.05
-"""Ratios nearer to 1 than this are of no practical weight, whatever their interval, where a suite does not say otherwise."""
+"""Ratios nearer to 1 than this are of no practical weight, whatever their interval, where a suite
+does not say otherwise.
+"""
 
 
 class Finding(Record):
-    """One sentence about two layouts. `ratio` is how many times `faster` does what `slower` does; None: not comparable.
+    """One sentence about two layouts. `ratio` is how many times `faster` does what `slower` does;
+    None: not comparable.
 
-    `workers` is None for the finding over all worker counts. `brief` is the relation alone, in a few words.
+    `workers` is None for the finding over all worker counts. `brief` is the relation alone, in a
+    few words.
     """
 
     workload: str
@@ -74,7 +79,9 @@ class Finding(Record):
 
     @property
     def shown(self) -> bool:
-        """Whether it may be claimed that the one is faster: shown after correction, and by more than the rig's noise."""
+        """Whether it may be claimed that the one is faster: shown after correction, and by more
+        than the rig's noise.
+        """
         return self.verdict in ("better", "worse")
 
 
@@ -84,17 +91,27 @@ def find(
     bounds: Bounds | None = None,
     between: Sequence[PairDoubt] = (),
 ) -> tuple[Finding, ...]:
-    """The findings of a table: for each workload and operation one over all worker counts, then one a worker count.
+    """The findings of a table: for each workload and operation one over all worker counts, then one
+    a worker count.
 
     Every layout is compared with the first; rows must be in the order that `summarize` gives.
     """
-    return findings_of(compare(rows, twins, bounds, between)) if any(row.layout not in twins for row in rows) else ()
+    return (
+        findings_of(compare(rows, twins, bounds, between))
+        if any(row.layout not in twins for row in rows)
+        else ()
+    )
 
 
 def findings_of(comparison: Comparison) -> tuple[Finding, ...]:
-    """The findings of a comparison, in its order; then those of two layouts of which neither is the baseline."""
+    """The findings of a comparison, in its order; then those of two layouts of which neither is the
+    baseline.
+    """
     rivals = tuple(_finding(effect, rival=True) for effect in comparison.rivals)
-    return (*(_finding(effect) for effect in comparison.effects if effect.metric == "throughput"), *rivals)
+    return (
+        *(_finding(effect) for effect in comparison.effects if effect.metric == "throughput"),
+        *rivals,
+    )
 
 
 def _finding(effect: Effect, *, rival: bool = False) -> Finding:
@@ -126,7 +143,10 @@ def _brief(verdict: Verdict, faster: str, slower: str, measure: Ratio | None) ->
     if verdict == "too small to matter":
         return f"{faster} and {slower} within {percent(measure)}"
     if measure.value < 1 + NEAR and verdict not in ("better", "worse"):
-        return f"{faster}, {slower}: {'provisional, ' * (verdict == 'provisional')}{undecided(measure)}"
+        return (
+            f"{faster}, {slower}: "
+            f"{'provisional, ' * (verdict == 'provisional')}{undecided(measure)}"
+        )
     mark = f", {verdict}" if verdict in ("not shown", "provisional") else ""
     return f"{faster} {show_ratio(measure.value)} {slower}{mark}"
 
@@ -146,46 +166,75 @@ class Lead(Record):
     repeats: PositiveInt = 1
     """Of the side that has the fewest."""
     doubts: tuple[Doubt, ...] = ()
-    """Why it is provisional: the layout did more, and nobody may say that it leads. Empty where it is a claim."""
+    """Why it is provisional: the layout did more, and nobody may say that it leads.
+
+    Empty where it is a claim.
+    """
     excluded: tuple[str, ...] = ()
     """Layouts that could not be compared."""
 
 
 def lead(pairs: Sequence[Finding], rivals: Sequence[Finding] = ()) -> Lead | None:
-    """Which layout leads by the findings over all worker counts of one kind of requests; None where nothing could be compared.
+    """Which layout leads by the findings over all worker counts of one kind of requests; None where
+    nothing could be compared.
 
-    `rivals` are those of two layouts of which neither is the baseline. The first leads the second where the finding about these two
-    shows it: by the same test, threshold and noise floor as any other. One that a doubt touches is provisional.
+    `rivals` are those of two layouts of which neither is the baseline. The first leads the second
+    where the finding about these two shows it: by the same test, threshold and noise floor as any
+    other. One that a doubt touches is provisional.
     """
     scores = _scores(pairs)
     if len(scores) < 2:
         return None
-    excluded = tuple(pair.slower if pair.faster == pair.baseline else pair.faster for pair in pairs if pair.ratio is None)
+    excluded = tuple(
+        pair.slower if pair.faster == pair.baseline else pair.faster
+        for pair in pairs
+        if pair.ratio is None
+    )
     (leader, best), (other, second) = sorted(scores.items(), key=lambda item: -item[1].value)[:2]
-    direct = next((one for one in (*pairs, *rivals) if {one.faster, one.slower} == {leader, other}), None)
-    if direct is None or direct.ratio is None or direct.faster != leader or not (direct.shown or direct.verdict == "provisional"):
+    direct = next(
+        (one for one in (*pairs, *rivals) if {one.faster, one.slower} == {leader, other}), None
+    )
+    if (
+        direct is None
+        or direct.ratio is None
+        or direct.faster != leader
+        or not (direct.shown or direct.verdict == "provisional")
+    ):
         return Lead(layout=None, excluded=excluded)
     if direct.verdict == "provisional" and direct.ratio.value < 1 + NEAR:
         return Lead(layout=None, excluded=excluded)
     repeats = min(best.repeats, second.repeats)
-    return Lead(layout=leader, margin=direct.ratio.value, repeats=repeats, doubts=direct.doubts, excluded=excluded)
+    return Lead(
+        layout=leader,
+        margin=direct.ratio.value,
+        repeats=repeats,
+        doubts=direct.doubts,
+        excluded=excluded,
+    )
 
 
-def leads_by_driver(findings: Sequence[Finding]) -> dict[tuple[str, Operation, Api], tuple[Lead | None, ...]]:
+def leads_by_driver(
+    findings: Sequence[Finding],
+) -> dict[tuple[str, Operation, Api], tuple[Lead | None, ...]]:
     """Who leads in each kind of requests, by each of the drivers that made them."""
     found: dict[tuple[str, Operation, Api], tuple[Lead | None, ...]] = {}
     rivals = overall([finding for finding in findings if finding.rival], rivals=True)
     for kind, pairs in overall(findings).items():
         workload, operation, api, _ = kind
-        found[workload, operation, api] = (*found.get((workload, operation, api), ()), lead(pairs, rivals.get(kind, ())))
+        found[workload, operation, api] = (
+            *found.get((workload, operation, api), ()),
+            lead(pairs, rivals.get(kind, ())),
+        )
     return found
 
 
 def headline(findings: Sequence[Finding]) -> str:
-    """One sentence over all of a run: which layout leads in how many kinds of requests, as far as that may be said.
+    """One sentence over all of a run: which layout leads in how many kinds of requests, as far as
+    that may be said.
 
-    A kind that two drivers made counts once, and only for what both of them say: where their leaders differ it says so, and
-    where one of them could compare nothing it could not be compared. What a doubt touches is provisional, and leads nothing.
+    A kind that two drivers made counts once, and only for what both of them say: where their
+    leaders differ it says so, and where one of them could compare nothing it could not be compared.
+    What a doubt touches is provisional, and leads nothing.
     """
     kinds = leads_by_driver(findings)
     if not kinds:
@@ -205,7 +254,9 @@ def headline(findings: Sequence[Finding]) -> str:
             apart += 1
         elif (leader := known[0].layout) is not None:
             found = [doubt for one in known for doubt in one.doubts]
-            (ahead if found else leads).setdefault(leader, []).append(tuple(one.margin for one in known))
+            (ahead if found else leads).setdefault(leader, []).append(
+                tuple(one.margin for one in known)
+            )
             doubts.update(dict.fromkeys(found))
         else:
             close += 1
@@ -214,23 +265,34 @@ def headline(findings: Sequence[Finding]) -> str:
     rest = [f"{close} too close to call"] * bool(close)
     rest += [f"in {apart} the drivers do not agree"] * bool(apart)
     rest += [f"{lacking} could not be compared{_graves(findings)}"] * bool(lacking)
-    rest += [f"{name} could not be compared{f' in {count}' if len(kinds) > 1 else ''}" for name, count in excluded.items()]
+    rest += [
+        f"{name} could not be compared{f' in {count}' if len(kinds) > 1 else ''}"
+        for name, count in excluded.items()
+    ]
     provisional = _counted(ahead, len(kinds), "does more")
     why = _why(list(doubts))
     if not leads:
-        return f"Provisional: {', '.join([*provisional, *rest])} ({why})" if ahead else f"No layout leads: {', '.join(rest)}"
+        return (
+            f"Provisional: {', '.join([*provisional, *rest])} ({why})"
+            if ahead
+            else f"No layout leads: {', '.join(rest)}"
+        )
     rest += [f"{sum(map(len, ahead.values()))} provisional ({why})"] * bool(ahead)
     return ", ".join([*_counted(leads, len(kinds), "leads"), *rest])
 
 
 def _why(doubts: Sequence[Doubt]) -> str:
-    """A lone reason in its own words; of several what each is about, since a headline has no room for more."""
+    """A lone reason in its own words; of several what each is about, since a headline has no room
+    for more.
+    """
     words = list(dict.fromkeys(one.words for one in doubts))
     return words[0] if len(words) == 1 else ", ".join(dict.fromkeys(one.what for one in doubts))
 
 
 def _counted(leads: Mapping[str, Sequence[tuple[float, ...]]], kinds: int, verb: str) -> list[str]:
-    """Who does so in how many of so many kinds of requests, the most first; of one who does in all of them by how much."""
+    """Who does so in how many of so many kinds of requests, the most first; of one who does in all
+    of them by how much.
+    """
     ordered = sorted(leads.items(), key=lambda item: -len(item[1]))
     if len(ordered) == 1 and len(ordered[0][1]) == kinds:
         name, margins = ordered[0]
@@ -238,7 +300,10 @@ def _counted(leads: Mapping[str, Sequence[tuple[float, ...]]], kinds: int, verb:
         low, high = show_ratio(min(by_all)), show_ratio(max(by_all))
         where = f"all {kinds} kinds of requests" if kinds > 1 else "the requests replayed"
         return [f"{name} {verb} in {where}, by {low}{f' to {high}' if low != high else ''}"]
-    parts = [f"{name} {verb} in {len(margins)} of {kinds} kinds of requests" for name, margins in ordered[:1]]
+    parts = [
+        f"{name} {verb} in {len(margins)} of {kinds} kinds of requests"
+        for name, margins in ordered[:1]
+    ]
     return parts + [f"{name} in {len(margins)}" for name, margins in ordered[1:]]
 
 
@@ -250,7 +315,11 @@ def _nothing(findings: Sequence[Finding]) -> str:
 
 def _graves(findings: Sequence[Finding]) -> str:
     """The gravest reason, to end a clause with; of several how many more there are."""
-    found = list(dict.fromkeys(doubt for one in findings if one.ratio is None for doubt in graves(one.doubts)))
+    found = list(
+        dict.fromkeys(
+            doubt for one in findings if one.ratio is None for doubt in graves(one.doubts)
+        )
+    )
     if not found:
         return ""
     more = f"; and {len(found) - 1} more" if len(found) > 1 else ""
@@ -260,7 +329,10 @@ def _graves(findings: Sequence[Finding]) -> str:
 def _scores(pairs: Sequence[Finding]) -> dict[str, Ratio]:
     """How many times the baseline each layout is, of those that could be compared with it."""
     known = [(pair, pair.ratio) for pair in pairs if pair.ratio is not None]
-    scores = {pair.baseline: Ratio(value=1.0, low=1.0, high=1.0, repeats=ratio.repeats) for pair, ratio in known}
+    scores = {
+        pair.baseline: Ratio(value=1.0, low=1.0, high=1.0, repeats=ratio.repeats)
+        for pair, ratio in known
+    }
     for pair, ratio in known:
         if pair.faster == pair.baseline:
             scores[pair.slower] = ratio.inverted
@@ -270,7 +342,9 @@ def _scores(pairs: Sequence[Finding]) -> dict[str, Ratio]:
 
 
 def overall(findings: Sequence[Finding], *, rivals: bool = False) -> dict[Kind, list[Finding]]:
-    """The findings against the baseline that go over all worker counts, by kind of requests; of `rivals` those of two others."""
+    """The findings against the baseline that go over all worker counts, by kind of requests; of
+    `rivals` those of two others.
+    """
     kinds: dict[Kind, list[Finding]] = {}
     for finding in findings:
         if finding.workers is None and finding.rival == rivals:
@@ -297,7 +371,10 @@ class FigureCard(Record):
 
 
 class CardWords(Record):
-    """What a card says of a finding. Only of one that is a claim it says that one layout is `over` another."""
+    """What a card says of a finding.
+
+    Only of one that is a claim it says that one layout is `over` another.
+    """
 
     figure: str
     text: str
@@ -305,7 +382,8 @@ class CardWords(Record):
 
 
 def foremost(pairs: Sequence[Finding]) -> Finding:
-    """Of several layouts against the first: the one farthest ahead of it, else the one that comes nearest to it.
+    """Of several layouts against the first: the one farthest ahead of it, else the one that comes
+    nearest to it.
 
     Claims come before what is provisional or not shown, and those before what cannot be compared.
     """
@@ -321,20 +399,38 @@ def card_words(finding: Finding) -> CardWords:
     """What a card says of a finding over all worker counts."""
     if finding.ratio is None:
         why = doubt_words(graves(finding.doubts)) or "see below why"
-        return CardWords(figure=UNKNOWN, text=f"{finding.faster}, {finding.slower}: not comparable", detail=_short(why))
+        return CardWords(
+            figure=UNKNOWN,
+            text=f"{finding.faster}, {finding.slower}: not comparable",
+            detail=_short(why),
+        )
     low, high = finding.ratio.low, finding.ratio.high
-    interval = f"95 % interval {show_ratio(low)} to {show_ratio(high)}, " if low is not None and high is not None else ""
+    interval = (
+        f"95 % interval {show_ratio(low)} to {show_ratio(high)}, "
+        if low is not None and high is not None
+        else ""
+    )
     detail = f"{interval}n = {finding.ratio.repeats}"
     if finding.verdict == "provisional":
         words = list(dict.fromkeys(doubt.words for doubt in finding.doubts))
         kinds = dict.fromkeys(doubt.what for doubt in finding.doubts)
         why = _short(words[0] if len(words) == 1 else ", ".join(kinds))
-        relation = f"{finding.faster} did {show_ratio(finding.ratio.value)} what {finding.slower} did"
-        return CardWords(figure=show_ratio(finding.ratio.value), text=f"provisional: {relation}", detail=f"{detail}: {why}")
+        relation = (
+            f"{finding.faster} did {show_ratio(finding.ratio.value)} what {finding.slower} did"
+        )
+        return CardWords(
+            figure=show_ratio(finding.ratio.value),
+            text=f"provisional: {relation}",
+            detail=f"{detail}: {why}",
+        )
     if finding.verdict in _CLAIMS_NOTHING:
         text = f"{finding.faster} beside {finding.slower}: {_CLAIMS_NOTHING[finding.verdict]}"
         return CardWords(figure=show_ratio(finding.ratio.value), text=text, detail=detail)
-    return CardWords(figure=show_ratio(finding.ratio.value), text=f"{finding.faster} over {finding.slower}", detail=detail)
+    return CardWords(
+        figure=show_ratio(finding.ratio.value),
+        text=f"{finding.faster} over {finding.slower}",
+        detail=detail,
+    )
 
 
 def _short(text: str) -> str:

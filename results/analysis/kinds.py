@@ -1,4 +1,6 @@
-"""Kinds of requests: what rows must have in common to be compared, and what such requests are called in sentences."""
+"""Kinds of requests: what rows must have in common to be compared, and what such requests are
+called in sentences.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,8 @@ def kind_of(one: OfAKind) -> Kind:
 def subjects(rows: Sequence[Row]) -> dict[Kind, str]:
     """What each kind of requests is called: `1 MB reads`, `listings`.
 
-    API and driver are named where there are two, and the workload where two would be called the same.
+    API and driver are named where there are two, and the workload where two would be called the
+    same.
     """
     apis, drivers = (
         len({row.api for row in rows}) > 1,
@@ -66,11 +69,16 @@ def subjects(rows: Sequence[Row]) -> dict[Kind, str]:
     )
     names = {kind_of(row): _subject(row, api=apis, driver=drivers) for row in rows}
     called = list(names.values())
-    return {kind: f"{name} of {kind[0]}" if called.count(name) > 1 else name for kind, name in names.items()}
+    return {
+        kind: f"{name} of {kind[0]}" if called.count(name) > 1 else name
+        for kind, name in names.items()
+    }
 
 
 def requests_of(operation: Operation, object_size_bytes: float | None) -> str:
-    """`64 kB reads`, `listings`: the size is that of bodies, and not named where it is not known."""
+    """`64 kB reads`, `listings`: the size is that of bodies, and not named where it is not
+    known.
+    """
     noun = _NOUNS[operation]
     if operation in WITH_BODIES and object_size_bytes is not None:
         return f"{show_bytes(object_size_bytes)} {noun}"

@@ -1,4 +1,5 @@
-"""Why cells may not be ranked, or claim nothing: each reason once, with the cells that it touches, in words.
+"""Why cells may not be ranked, or claim nothing: each reason once, with the cells that it touches,
+in words.
 
 Reasons whose texts differ in their numbers alone are one, with the range of each number.
 """
@@ -32,7 +33,9 @@ _NUMBER: Final = re.compile(r"(?<![\w.-])\d[\d,]*(?:\.\d+)?")
 
 
 class Reason(Record):
-    """One reason. `mark` is what stands beside the cells that it touches; `where` says in words which these are."""
+    """One reason. `mark` is what stands beside the cells that it touches; `where` says in words
+    which these are.
+    """
 
     mark: str
     standing: Standing
@@ -81,7 +84,11 @@ def marks(row: Row, found: Sequence[Reason]) -> str:
 def faults(row: Row) -> list[str]:
     """Why a row is not valid or not steady, without what is only to be known about it."""
     remarks = tuple(remark for point in row.points for remark in point.remarks)
-    told = [note for note in row.notes if note not in (NOT_VALID, NOT_STEADY) and not any(aside in note for aside in ASIDES)]
+    told = [
+        note
+        for note in row.notes
+        if note not in (NOT_VALID, NOT_STEADY) and not any(aside in note for aside in ASIDES)
+    ]
     return [note.splitlines()[0] for note in told if not note.endswith(remarks)]
 
 
@@ -93,7 +100,12 @@ def _of_rows(rows: Sequence[Row]) -> Iterator[tuple[Standing, tuple[str, ...], s
     for row in rows:
         if not row.valid or row.steady is False:
             fallback = NOT_VALID if not row.valid else NOT_STEADY
-            yield "not comparable" if row.valid else "not valid", (), "; ".join(faults(row)) or fallback, _cell(row)
+            yield (
+                "not comparable" if row.valid else "not valid",
+                (),
+                "; ".join(faults(row)) or fallback,
+                _cell(row),
+            )
         for doubt in row.doubts:
             yield _standing(doubt), doubt.metrics, f"{doubt.what}: {doubt.words}", _cell(row)
 
@@ -114,7 +126,10 @@ def _standing(doubt: Doubt) -> Standing:
 
 def _ranged(pattern: str, texts: Sequence[str]) -> str:
     """The one text for texts that differ in their numbers alone, with the range of each number."""
-    found = [sorted(set(numbers), key=_value) for numbers in zip(*(_NUMBER.findall(text) for text in texts), strict=True)]
+    found = [
+        sorted(set(numbers), key=_value)
+        for numbers in zip(*(_NUMBER.findall(text) for text in texts), strict=True)
+    ]
     numbers = [each[0] if len(each) == 1 else f"{each[0]} to {each[-1]}" for each in found]
     parts = zip_longest(pattern.split("\0"), numbers, fillvalue="")
     return "".join(part for pair in parts for part in pair)
@@ -132,7 +147,11 @@ def _where(cells: Sequence[Cell], whole: Sequence[Cell], names: dict[Kind, str])
     parts = []
     for layout in dict.fromkeys(name for name, _, _ in cells):
         mine = [cell for cell in whole if cell[0] == layout]
-        parts.append(f"all of {layout}" if touched >= set(mine) else f"{layout}: {', '.join(_kinds(touched, mine, names))}")
+        parts.append(
+            f"all of {layout}"
+            if touched >= set(mine)
+            else f"{layout}: {', '.join(_kinds(touched, mine, names))}"
+        )
     return "; ".join(parts)
 
 
@@ -143,7 +162,11 @@ def _kinds(touched: set[Cell], mine: Sequence[Cell], names: dict[Kind, str]) -> 
         if found == counts and len(counts) > 1:
             yield names[kind]
         elif found:
-            listed = f"{', '.join(map(str, found[:-1]))} and {found[-1]}" if len(found) > 1 else f"{found[0]}"
+            listed = (
+                f"{', '.join(map(str, found[:-1]))} and {found[-1]}"
+                if len(found) > 1
+                else f"{found[0]}"
+            )
             yield f"{names[kind]} at {listed} worker{'s' * (found != [1])}"
 
 

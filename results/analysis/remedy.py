@@ -17,7 +17,9 @@ from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.suites import Bounds
 
 MOST_REPEATS: Final = 30
-"""More repeats than this are not advised: a difference that needs them is small, and so is what it matters."""
+"""More repeats than this are not advised: a difference that needs them is small, and so is what it
+matters.
+"""
 LONG_SUITE: Final = "gateways-lab"
 """A suite whose windows are long enough to be judged one by one."""
 _QUIET: Final = ("hosts differ", "machine busy")
@@ -33,7 +35,8 @@ class Remedy(Record):
 
 
 def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -> Remedy | None:
-    """What would have claimed what is not; None where all that was compared is claimed, or nothing was to be compared.
+    """What would have claimed what is not; None where all that was compared is claimed, or nothing
+    was to be compared.
 
     `command` is the argv that the run was made by.
     """
@@ -66,10 +69,19 @@ def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -
         changes["--repeats"] = str(repeats)
         needs.append(f"about {repeats} repeats")
     if not needs and wanted:
-        return Remedy(says=f"{head}; it would take more than {MOST_REPEATS} repeats to show what is not shown.")
+        return Remedy(
+            says=f"{head}; it would take more than {MOST_REPEATS} repeats to show what is not "
+            "shown."
+        )
     if not needs:
-        return Remedy(says=f"{head}; neither more repeats nor a quieter machine would change that: see the reasons above.")
-    return Remedy(says=f"{head}. What would: {' and '.join(needs)}", command=shlex.join(_changed(plan, command, changes)))
+        return Remedy(
+            says=f"{head}; neither more repeats nor a quieter machine would change that: see the "
+            "reasons above."
+        )
+    return Remedy(
+        says=f"{head}. What would: {' and '.join(needs)}",
+        command=shlex.join(_changed(plan, command, changes)),
+    )
 
 
 def _noisy(one: Effect) -> bool:
@@ -77,30 +89,53 @@ def _noisy(one: Effect) -> bool:
 
 
 def _wanted(effects: Sequence[Effect], bounds: Bounds) -> list[float]:
-    """How many repeats would settle each of the cells that are not shown; infinite where none would.
+    """How many repeats would settle each of the cells that are not shown; infinite where none
+    would.
 
-    Errors fall with the root of the repeats. A difference beyond the threshold is to be as far beyond it as the smallest that is
-    shown 8 times in 10; one within it is to have all of its interval there.
+    Errors fall with the root of the repeats. A difference beyond the threshold is to be as far
+    beyond it as the smallest that is shown 8 times in 10; one within it is to have all of its
+    interval there.
     """
     wanted: list[float] = []
     for one in effects:
         ratio = one.ratio
-        if one.verdict != "not shown" or ratio is None or ratio.low is None or ratio.high is None or one.smallest is None:
+        if (
+            one.verdict != "not shown"
+            or ratio is None
+            or ratio.low is None
+            or ratio.high is None
+            or one.smallest is None
+        ):
             continue
         bound = math.log(METRICS[one.metric].bound_of(bounds))
         far = abs(math.log(ratio.value)) - bound
-        now = max(math.log(one.smallest) - bound, 0.0) if far > 0 else math.log(ratio.high / ratio.low) / 2
+        now = (
+            max(math.log(one.smallest) - bound, 0.0)
+            if far > 0
+            else math.log(ratio.high / ratio.low) / 2
+        )
         repeats = math.ceil(ratio.repeats * (now / abs(far)) ** 2) if far else math.inf
         wanted.append(max(repeats, ratio.repeats + 1))
     return wanted
 
 
 def _changed(plan: ResolvedPlan, command: Sequence[str], changes: dict[str, str]) -> list[str]:
-    """The command with these options in place of its own; of another verb than compare or study, a comparison of the same."""
+    """The command with these options in place of its own; of another verb than compare or study, a
+    comparison of the same.
+    """
     argv = list(command)
     if len(argv) < 2 or argv[1] not in ("compare", "study"):
         layouts = ",".join(layout.name for layout in plan.layouts if layout.name not in plan.twins)
-        argv = ["weighbridge", "compare", "--suite", plan.suite.name, "--layouts", layouts, "--hardware", plan.hardware.name]
+        argv = [
+            "weighbridge",
+            "compare",
+            "--suite",
+            plan.suite.name,
+            "--layouts",
+            layouts,
+            "--hardware",
+            plan.hardware.name,
+        ]
     dropped = {*changes, *(["--budget"] if "--repeats" in changes else [])}
     kept: list[str] = []
     skip = False

@@ -1,4 +1,6 @@
-"""A run as it is read from its folder: each part when it is first asked for, once, and what the folder lacks."""
+"""A run as it is read from its folder: each part when it is first asked for, once, and what the
+folder lacks.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,11 @@ from weighbridge.results.analysis.sameness import between
 from weighbridge.results.analysis.steps.summary import Row, rows_of
 from weighbridge.results.analysis.steps.visit import JudgedStep, read_visits
 from weighbridge.results.analysis.study.study import StudyOutcome, outcome, study_of
-from weighbridge.results.analysis.tuning.confirmation import Confirmation, confirmation, confirmation_folder
+from weighbridge.results.analysis.tuning.confirmation import (
+    Confirmation,
+    confirmation,
+    confirmation_folder,
+)
 from weighbridge.results.analysis.tuning.ledger import Ledger, ledger
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.doubt import Doubt, What
@@ -41,12 +47,14 @@ _DOUBTED: Final[Mapping[str, What]] = {BUSY: "machine busy", UNEVEN: "reads unev
 
 
 class RunData:
-    """One run folder, read only. Its parts raise UsageError or InvalidMeasurement, as `results.record.store` does, when they are
-    read.
+    """One run folder, read only. Its parts raise UsageError or InvalidMeasurement, as
+    `results.record.store` does, when they are read.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Raises UsageError when it is no run folder, or of a version that this program does not know."""
+        """Raises UsageError when it is no run folder, or of a version that this program does not
+        know.
+        """
         self.store = RunStore.open(folder)
         self.manifest = self.store.manifest
 
@@ -61,7 +69,10 @@ class RunData:
         return self.store.latest()
 
     def telemetry(self) -> Iterator[tuple[StepKey, Telemetry]]:
-        """What the hosts of each step used, of the steps that have telemetry. It is not kept: that of many runs is large."""
+        """What the hosts of each step used, of the steps that have telemetry.
+
+        It is not kept: that of many runs is large.
+        """
         for key in self.steps:
             found = self.store.telemetry(key)
             if found is not None:
@@ -69,7 +80,9 @@ class RunData:
 
     @cached_property
     def visits(self) -> dict[StepKey, JudgedStep]:
-        """What is kept of each step: its figures, what the hosts used, and whether anything may be concluded from them."""
+        """What is kept of each step: its figures, what the hosts used, and whether anything may be
+        concluded from them.
+        """
         return read_visits(self.store, self.plan)
 
     @cached_property
@@ -90,11 +103,20 @@ class RunData:
     @cached_property
     def confirmation(self) -> Confirmation | None:
         """What came of the winner on fresh deployments; None where no such run has begun."""
-        folder = None if self.tuning is None else confirmation_folder(self.store.folder / CONFIRMATION)
+        folder = (
+            None if self.tuning is None else confirmation_folder(self.store.folder / CONFIRMATION)
+        )
         if self.tuning is None or folder is None:
             return None
         data = RunData(folder)
-        return confirmation(folder, data.manifest.state, self.tuning, data.comparison, data.rows, data.plan.suite.bounds)
+        return confirmation(
+            folder,
+            data.manifest.state,
+            self.tuning,
+            data.comparison,
+            data.rows,
+            data.plan.suite.bounds,
+        )
 
     @cached_property
     def tuned(self) -> TuningResult | None:
@@ -119,7 +141,10 @@ class RunData:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """The study's table, what lies above a ceiling marked; without layers, with twins. Of a tuning what was tried."""
+        """The study's table, what lies above a ceiling marked; without layers, with twins.
+
+        Of a tuning what was tried.
+        """
         if self.tuning is not None:
             return tried(self.plan, self.visits, self.trials)
         rows = doubted(rows_of(self.plan, self.visits), self.stairs or ())
@@ -132,18 +157,30 @@ class RunData:
 
     @cached_property
     def comparison(self) -> Comparison:
-        """Every layout against the first; of a tuning its ledger, whose trials were set against the baseline beside them."""
+        """Every layout against the first; of a tuning its ledger, whose trials were set against the
+        baseline beside them.
+        """
         if self.ledger is not None:
             return compared(self.ledger)
-        return compare(self.rows, self.plan.twins, self.plan.suite.bounds, between(self.attested, self.plan.own))
+        return compare(
+            self.rows,
+            self.plan.twins,
+            self.plan.suite.bounds,
+            between(self.attested, self.plan.own),
+        )
 
     @cached_property
     def study(self) -> StudyOutcome | None:
-        """What the study came to that the run replays; None where it replays none. Raises UsageError when it cannot be read."""
+        """What the study came to that the run replays; None where it replays none.
+
+        Raises UsageError when it cannot be read.
+        """
         run = study_of(self.store.folder)
         if run is None:
             return None
-        return outcome(run, self.plan, (*self.rows, *self.layers), between(self.attested, self.plan.own))
+        return outcome(
+            run, self.plan, (*self.rows, *self.layers), between(self.attested, self.plan.own)
+        )
 
     @cached_property
     def attested(self) -> tuple[Attested, ...]:
@@ -162,9 +199,11 @@ class RunData:
 
 
 def begun(rows: Sequence[Row], events: Sequence[RunEvent]) -> tuple[Row, ...]:
-    """The rows; provisional where most of their repeats had a deployment that came up in doubt, whatever happened later.
+    """The rows; provisional where most of their repeats had a deployment that came up in doubt,
+    whatever happened later.
 
-    On a machine that others kept busy all of them are; where storage hosts do not share the reads, those of reads.
+    On a machine that others kept busy all of them are; where storage hosts do not share the reads,
+    those of reads.
     """
     found: dict[tuple[What, str, int], RunEvent] = {}
     for event in events:
@@ -176,16 +215,29 @@ def begun(rows: Sequence[Row], events: Sequence[RunEvent]) -> tuple[Row, ...]:
 def _begun(row: Row, found: Mapping[tuple[What, str, int], RunEvent]) -> Row:
     doubts = list(row.doubts)
     for what in dict.fromkeys(_DOUBTED.values()):
-        told = [event for one in row.used if (event := found.get((what, row.layout, one.repeat))) is not None]
+        told = [
+            event
+            for one in row.used
+            if (event := found.get((what, row.layout, one.repeat))) is not None
+        ]
         touched = what != "reads uneven" or row.operation == "read"
         if touched and 2 * len(told) > len(row.used) and all(one.what != what for one in doubts):
-            words = f"before it was measured, {told[-1].text}" if what == "machine busy" else told[-1].text
+            words = (
+                f"before it was measured, {told[-1].text}"
+                if what == "machine busy"
+                else told[-1].text
+            )
             doubts.append(Doubt(what=what, grade="mild", words=words))
-    return row if len(doubts) == len(row.doubts) else row.model_copy(update={"doubts": tuple(doubts)})
+    return (
+        row if len(doubts) == len(row.doubts) else row.model_copy(update={"doubts": tuple(doubts)})
+    )
 
 
-def tried(plan: ResolvedPlan, visits: Mapping[StepKey, JudgedStep], trials: Sequence[Trial]) -> tuple[Row, ...]:
-    """The table of a tuning: a row for each arm that was tried, of as many repeats as it has trials, and none for the others.
+def tried(
+    plan: ResolvedPlan, visits: Mapping[StepKey, JudgedStep], trials: Sequence[Trial]
+) -> tuple[Row, ...]:
+    """The table of a tuning: a row for each arm that was tried, of as many repeats as it has
+    trials, and none for the others.
 
     Steps of a trial that was cut off are left out, as its ledger leaves them out.
     """
@@ -200,7 +252,10 @@ def tried(plan: ResolvedPlan, visits: Mapping[StepKey, JudgedStep], trials: Sequ
         if layout.name in made
         for row in rows_of(
             plan.model_copy(
-                update={"layouts": (layout,), "suite": plan.suite.model_copy(update={"repeats": made[layout.name]})},
+                update={
+                    "layouts": (layout,),
+                    "suite": plan.suite.model_copy(update={"repeats": made[layout.name]}),
+                },
             ),
             kept,
         )

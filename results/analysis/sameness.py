@@ -1,4 +1,6 @@
-"""Whether the hosts were the same for all layouts: attested figures of each host over the deployments of a run."""
+"""Whether the hosts were the same for all layouts: attested figures of each host over the
+deployments of a run.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,17 @@ from weighbridge.results.figures import UNKNOWN, show_figure
 from weighbridge.results.record import Attested, Kind, Unit
 
 BOUNDS: Final[Mapping[Kind, float]] = {"cpu": 0.30, "disk": 0.10, "network": 0.10, "osd": 0.10}
-"""How far figures that a limit holds may be apart, as a part of the highest, and below the limit, as a part of that.
+"""How far figures that a limit holds may be apart, as a part of the highest, and below the limit,
+as a part of that.
 
-Above what `benchmarks/attestation.py` found between five deployments of the same hosts on a machine of two virtual CPUs with
-little else to do: 9 to 27 % for CPUs under quotas that take all of the machine together, 1 to 5 % for throttled bandwidths,
-less than 1 % for NICs of 10 Gbit/s.
+Above what `benchmarks/attestation.py` found between five deployments of the same hosts on a machine
+of two virtual CPUs with little else to do: 9 to 27 % for CPUs under quotas that take all of the
+machine together, 1 to 5 % for throttled bandwidths, less than 1 % for NICs of 10 Gbit/s.
 """
 FREE_BOUND: Final = 0.35
-"""The same where no limit holds and a figure is the machine's own: 9 to 28 % for CPUs, 15 to 31 % for random requests."""
+"""The same where no limit holds and a figure is the machine's own: 9 to 28 % for CPUs, 15 to 31 %
+for random requests.
+"""
 
 _SCALES: Final[Mapping[Unit, tuple[tuple[float, str], ...]]] = {
     "events/s": ((1, "events/s"),),
@@ -33,7 +38,9 @@ _SCALES: Final[Mapping[Unit, tuple[tuple[float, str], ...]]] = {
 
 
 class Compared(Record):
-    """One figure of one host over all deployments of a run; `found` in the order in which they were measured."""
+    """One figure of one host over all deployments of a run; `found` in the order in which they were
+    measured.
+    """
 
     host: str
     kind: Kind
@@ -53,12 +60,16 @@ class Compared(Record):
 
     @property
     def apart(self) -> float | None:
-        """The largest difference as a part of the highest figure; None when there is one deployment."""
+        """The largest difference as a part of the highest figure; None when there is one
+        deployment.
+        """
         return 1 - self.lowest.value / self.highest.value if len(self.found) > 1 else None
 
     @property
     def shortest(self) -> Attested | None:
-        """The deployment whose host lacked most of what was promised it; None when nothing was, or nothing is lacking."""
+        """The deployment whose host lacked most of what was promised it; None when nothing was, or
+        nothing is lacking.
+        """
         lacking = [one for one in self.found if _lack(one) > 0]
         return max(lacking, key=_lack, default=None)
 
@@ -85,7 +96,9 @@ class Compared(Record):
 
 
 class AttestedLine(Record):
-    """One figure of one host as the report's table shows it: a cell for each layout, all in words."""
+    """One figure of one host as the report's table shows it: a cell for each layout, all in
+    words.
+    """
 
     host: str
     what: str
@@ -105,31 +118,43 @@ class Sameness(Record):
     """How far apart is still called the same, by kind, in words."""
 
 
-def sameness(attested: Sequence[Attested], layouts: Sequence[str], twins: Collection[str] = ()) -> Sameness:
-    """What the report shows; of a run without attestation, that it has none. `twins` are those of the layouts that are controls: a
-    control stands on its layout's own hosts and is not attested by itself.
+def sameness(
+    attested: Sequence[Attested], layouts: Sequence[str], twins: Collection[str] = ()
+) -> Sameness:
+    """What the report shows; of a run without attestation, that it has none. `twins` are those of
+    the layouts that are controls: a control stands on its layout's own hosts and is not attested by
+    itself.
     """
     own = [layout for layout in layouts if layout not in twins]
     bounds = {"CPU" if kind == "cpu" else kind: _percent(bound) for kind, bound in BOUNDS.items()}
     bounds["what no limit holds"] = _percent(FREE_BOUND)
-    return Sameness(verdict=verdict(attested, own), warnings=warnings(attested), lines=lines(attested, layouts), bounds=bounds)
+    return Sameness(
+        verdict=verdict(attested, own),
+        warnings=warnings(attested),
+        lines=lines(attested, layouts),
+        bounds=bounds,
+    )
 
 
 def compare(attested: Sequence[Attested]) -> tuple[Compared, ...]:
-    """The figures of a run by host and what they are about, in the order in which they were first measured."""
+    """The figures of a run by host and what they are about, in the order in which they were first
+    measured.
+    """
     found: dict[tuple[str, str], list[Attested]] = {}
     for one in attested:
         found.setdefault((one.host, one.what), []).append(one)
     return tuple(
-        Compared(host=host, kind=of[0].kind, what=what, unit=of[0].unit, found=tuple(of)) for (host, what), of in found.items()
+        Compared(host=host, kind=of[0].kind, what=what, unit=of[0].unit, found=tuple(of))
+        for (host, what), of in found.items()
     )
 
 
 def between(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> tuple[PairDoubt, ...]:
-    """A grave doubt about each two layouts whose hosts gave figures farther apart than their bound, by the worst figure; a mild
-    one about each two of `layouts` of which one alone was attested.
+    """A grave doubt about each two layouts whose hosts gave figures farther apart than their bound,
+    by the worst figure; a mild one about each two of `layouts` of which one alone was attested.
 
-    Of several deployments of a layout the middle figure counts, so that one odd deployment does not make hosts differ.
+    Of several deployments of a layout the middle figure counts, so that one odd deployment does not
+    make hosts differ.
     """
     worst: dict[tuple[str, str], tuple[float, str]] = {}
     for one in compare(attested):
@@ -139,16 +164,28 @@ def between(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> tuple[
         middles = sorted((median(values), layout) for layout, values in by_layout.items())
         for (low, slow), (high, fast) in combinations(middles, 2):
             apart = 1 - low / high
-            if apart > max(one.bound, worst.get((slow, fast), worst.get((fast, slow), (0.0, "")))[0]):
+            if apart > max(
+                one.bound, worst.get((slow, fast), worst.get((fast, slow), (0.0, "")))[0]
+            ):
                 gave = f"{show(low, one.unit)} under {slow} and {show(high, one.unit)} under {fast}"
                 worst.pop((fast, slow), None)
-                worst[slow, fast] = (apart, f"{_about(one)} gave {gave} ({_percent(apart)} apart, bound {_percent(one.bound)})")
+                worst[slow, fast] = (
+                    apart,
+                    (
+                        f"{_about(one)} gave {gave} ({_percent(apart)} apart, bound "
+                        f"{_percent(one.bound)})"
+                    ),
+                )
     apart_ones = (
-        PairDoubt(layouts=pair, doubt=Doubt(what="hosts differ", grade="grave", words=words)) for pair, (_, words) in worst.items()
+        PairDoubt(layouts=pair, doubt=Doubt(what="hosts differ", grade="grave", words=words))
+        for pair, (_, words) in worst.items()
     )
     known = {one.layout for one in attested}
     halves = (pair for pair in combinations(layouts, 2) if len(known.intersection(pair)) == 1)
-    return (*apart_ones, *(PairDoubt(layouts=pair, doubt=_unknown(_lacking(known, pair))) for pair in halves))
+    return (
+        *apart_ones,
+        *(PairDoubt(layouts=pair, doubt=_unknown(_lacking(known, pair))) for pair in halves),
+    )
 
 
 def _unknown(lacking: Sequence[str]) -> Doubt:
@@ -163,11 +200,16 @@ def _not_attested(lacking: Sequence[str]) -> str:
     """`b was not attested: whether its hosts were the same is not known`."""
     one = len(lacking) == 1
     names = lacking[0] if one else f"{', '.join(lacking[:-1])} and {lacking[-1]}"
-    return f"{names} {'was' if one else 'were'} not attested: whether {'its' if one else 'their'} hosts were the same is not known"
+    return (
+        f"{names} {'was' if one else 'were'} not attested: whether {'its' if one else 'their'} "
+        "hosts were the same is not known"
+    )
 
 
 def warnings(attested: Sequence[Attested]) -> tuple[str, ...]:
-    """A sentence for each figure that differs between deployments, or is short of its promise, beyond its bound; worst first."""
+    """A sentence for each figure that differs between deployments, or is short of its promise,
+    beyond its bound; worst first.
+    """
     told: list[tuple[float, str]] = []
     for one in compare(attested):
         if one.differs and one.apart is not None:
@@ -178,17 +220,27 @@ def warnings(attested: Sequence[Attested]) -> tuple[str, ...]:
 
 
 def _difference(one: Compared, apart: float) -> str:
-    gave = " and ".join(f"{show(found.value, one.unit)} {_under(found, one)}" for found in (one.lowest, one.highest))
-    return f"{_about(one)} gave {gave} ({_percent(apart)} apart, bound {_percent(one.bound)}): results may differ for that"
+    gave = " and ".join(
+        f"{show(found.value, one.unit)} {_under(found, one)}" for found in (one.lowest, one.highest)
+    )
+    return (
+        f"{_about(one)} gave {gave} ({_percent(apart)} apart, bound {_percent(one.bound)}): "
+        "results may differ for that"
+    )
 
 
 def _shortfall(one: Compared, found: Attested, promised: float) -> str:
-    gave = f"promises {show(promised, one.unit)} and gave {show(found.value, one.unit)} {_under(found, one)}"
+    gave = (
+        f"promises {show(promised, one.unit)} and gave {show(found.value, one.unit)} "
+        f"{_under(found, one)}"
+    )
     return f"{_about(one)} {gave} ({_percent(_lack(found))} less, bound {_percent(one.bound)})"
 
 
 def _lack(one: Attested) -> float:
-    """What a figure lacks of its promise, as a part of that; 0 without a promise, less than 0 where there is more."""
+    """What a figure lacks of its promise, as a part of that; 0 without a promise, less than 0 where
+    there is more.
+    """
     return 0.0 if one.promised is None else 1 - one.value / one.promised
 
 
@@ -206,11 +258,15 @@ def _percent(part: float) -> str:
 
 
 def verdict(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> str:
-    """One sentence: whether the hosts were the same for all of `layouts`, controls aside, and of which that is not known."""
+    """One sentence: whether the hosts were the same for all of `layouts`, controls aside, and of
+    which that is not known.
+    """
     if not attested:
         return "The hosts were not attested"
     lacking = _lacking({one.layout for one in attested}, layouts)
-    return f"{_verdict(attested, whole=not lacking)}{f'; {_not_attested(lacking)}' if lacking else ''}"
+    return (
+        f"{_verdict(attested, whole=not lacking)}{f'; {_not_attested(lacking)}' if lacking else ''}"
+    )
 
 
 def _verdict(attested: Sequence[Attested], *, whole: bool) -> str:
@@ -218,29 +274,51 @@ def _verdict(attested: Sequence[Attested], *, whole: bool) -> str:
     compared = compare(attested)
     deployments = len({(one.layout, one.repeat) for one in attested})
     if deployments == 1:
-        return f"One deployment was attested, by {len(compared)} figures: there is nothing to compare it with"
+        return (
+            f"One deployment was attested, by {len(compared)} figures: there is nothing to "
+            "compare it with"
+        )
     beyond = [one for one in compared if one.differs]
     if not beyond:
-        of = f"all {deployments} deployments" if whole else f"the {deployments} deployments that were attested"
+        of = (
+            f"all {deployments} deployments"
+            if whole
+            else f"the {deployments} deployments that were attested"
+        )
         return f"The hosts were the same within the bounds in {of}, by {len(compared)} figures"
-    return f"{len(beyond)} of {len(compared)} figures of the hosts differ beyond their bound over {deployments} deployments"
+    return (
+        f"{len(beyond)} of {len(compared)} figures of the hosts differ beyond their bound over "
+        f"{deployments} deployments"
+    )
 
 
-def summary(attested: Sequence[Attested], layouts: Sequence[str] = (), *, most: int = 5) -> tuple[str, ...]:
-    """What a terminal shows: the verdict on these layouts and the worst `most` warnings. The report has them all."""
+def summary(
+    attested: Sequence[Attested], layouts: Sequence[str] = (), *, most: int = 5
+) -> tuple[str, ...]:
+    """What a terminal shows: the verdict on these layouts and the worst `most` warnings.
+
+    The report has them all.
+    """
     told = warnings(attested)
     rest = (f"and {len(told) - most} more: the report has them all",) if len(told) > most else ()
     return (verdict(attested, layouts), *told[:most], *rest)
 
 
 def lines(attested: Sequence[Attested], layouts: Sequence[str]) -> tuple[AttestedLine, ...]:
-    """The table: a line for each figure of each host, a cell for each of `layouts`, with the range over its repeats."""
+    """The table: a line for each figure of each host, a cell for each of `layouts`, with the range
+    over its repeats.
+    """
     return tuple(
         AttestedLine(
             host=one.host,
             what=one.what,
-            promised=_range([found.promised for found in one.found if found.promised is not None], one.unit),
-            cells=tuple(_range([found.value for found in one.found if found.layout == layout], one.unit) for layout in layouts),
+            promised=_range(
+                [found.promised for found in one.found if found.promised is not None], one.unit
+            ),
+            cells=tuple(
+                _range([found.value for found in one.found if found.layout == layout], one.unit)
+                for layout in layouts
+            ),
             apart=UNKNOWN if one.apart is None else _percent(one.apart),
             beyond=one.differs or one.lacks,
         )
@@ -250,7 +328,9 @@ def lines(attested: Sequence[Attested], layouts: Sequence[str]) -> tuple[Atteste
 
 def show(value: float, unit: Unit) -> str:
     """`197 MB/s`, `9.43 Gbit/s`, `24,700 requests/s`: three significant digits."""
-    scale, name = next(((scale, name) for scale, name in _SCALES[unit] if value >= scale), _SCALES[unit][-1])
+    scale, name = next(
+        ((scale, name) for scale, name in _SCALES[unit] if value >= scale), _SCALES[unit][-1]
+    )
     return f"{show_figure(value / scale)} {name}"
 
 
@@ -268,4 +348,6 @@ def _range(values: Sequence[float], unit: Unit) -> str:
 def _under(one: Attested, among: Compared) -> str:
     """Which deployment it was; the repeat (from 1) only where the layout stood more than once."""
     again = [found for found in among.found if found.layout == one.layout]
-    return f"under {one.layout} (repeat {one.repeat + 1})" if len(again) > 1 else f"under {one.layout}"
+    return (
+        f"under {one.layout} (repeat {one.repeat + 1})" if len(again) > 1 else f"under {one.layout}"
+    )

@@ -1,7 +1,9 @@
-"""A verdict in one sentence of plain words, with how sure it is: ratio, interval, latencies, repeats, the rig's noise floor.
+"""A verdict in one sentence of plain words, with how sure it is: ratio, interval, latencies,
+repeats, the rig's noise floor.
 
-The layout that does more is named first, and of a latency the one that has more of it. Where nothing is claimed the sentence says
-why; where something is not valid or missing it says so instead of a number.
+The layout that does more is named first, and of a latency the one that has more of it. Where
+nothing is claimed the sentence says why; where something is not valid or missing it says so instead
+of a number.
 """
 
 from __future__ import annotations
@@ -16,7 +18,10 @@ from weighbridge.results.statistics import LEVEL, Ratio
 
 
 def sentence(one: Effect) -> str:
-    """One sentence about an effect of two rows that has its verdict. Raises ValueError of one that has no rows."""
+    """One sentence about an effect of two rows that has its verdict.
+
+    Raises ValueError of one that has no rows.
+    """
     baseline, subject = one.rows
     if one.ratio is None:
         return _incomparable(one)
@@ -34,7 +39,9 @@ def sentence(one: Effect) -> str:
 
 
 def strength(one: Effect) -> str:
-    """Of how many repeats it is, and why nothing is claimed where nothing is; then the noise floor."""
+    """Of how many repeats it is, and why nothing is claimed where nothing is; then the noise
+    floor.
+    """
     text = f"n = {one.ratio.repeats if one.ratio is not None else 0}"
     if one.verdict == "provisional":
         text += f": provisional, {'; '.join(dict.fromkeys(doubt.words for doubt in one.doubts))}"
@@ -44,7 +51,11 @@ def strength(one: Effect) -> str:
         text += f": no difference shown{_why(one)}"
     if one.drift > 1 and one.metric == "throughput" and one.verdict in ("better", "worse"):
         text += "; no drift within the windows that they leave open would undo it"
-    return f"{text}; the rig’s noise floor is {show_ratio(one.noise)}" if one.noise is not None else text
+    return (
+        f"{text}; the rig’s noise floor is {show_ratio(one.noise)}"
+        if one.noise is not None
+        else text
+    )
 
 
 def told_apart(one: Interval, other: Interval) -> str:
@@ -63,13 +74,26 @@ def percent(measure: Ratio) -> str:
 
 def _why(one: Effect) -> str:
     if one.q is not None and one.q <= LEVEL:
-        return " beyond the rig’s noise floor" if one.noise is not None and one.least <= one.noise else ""
+        return (
+            " beyond the rig’s noise floor"
+            if one.noise is not None and one.least <= one.noise
+            else ""
+        )
     if one.tested is not None and one.tested.p_beyond(one.bound * one.drift) <= LEVEL:
         return f" after correction for {one.tests} comparisons"
     if one.tested is not None and one.tested.p_beyond(one.bound) <= LEVEL:
-        return f" (drifts within the windows that are not ruled out could make {show_ratio(one.drift)} of it)"
-    beyond = f" beyond the {_matter(one)} that matter" if one.p is not None and one.p <= LEVEL else ""
-    return f"{beyond} (one of {show_ratio(one.smallest)} would be, 8 times in 10)" if one.smallest is not None else beyond
+        return (
+            " (drifts within the windows that are not ruled out could make "
+            f"{show_ratio(one.drift)} of it)"
+        )
+    beyond = (
+        f" beyond the {_matter(one)} that matter" if one.p is not None and one.p <= LEVEL else ""
+    )
+    return (
+        f"{beyond} (one of {show_ratio(one.smallest)} would be, 8 times in 10)"
+        if one.smallest is not None
+        else beyond
+    )
 
 
 def _matter(one: Effect) -> str:
@@ -79,16 +103,26 @@ def _matter(one: Effect) -> str:
 
 def _incomparable(one: Effect) -> str:
     why = f" ({one.reasons})" if one.reasons else ""
-    subject = upper(one.about) if one.metric == "throughput" else f"{METRICS[one.metric].name} of {one.about}"
+    subject = (
+        upper(one.about)
+        if one.metric == "throughput"
+        else f"{METRICS[one.metric].name} of {one.about}"
+    )
     where = "at any worker count" if one.workers is None else f"at {counted(one.workers, 'worker')}"
     return f"{subject}: {one.baseline} and {one.subject} cannot be compared {where}{why}."
 
 
 def _throughput(one: Effect, measure: Ratio, fast: Row, slow: Row) -> str:
     if measure.value < one.bound:
-        text = f"{fast.layout} and {slow.layout} serve {one.about} within {percent(measure)} of each other{_bounds(measure)}"
+        text = (
+            f"{fast.layout} and {slow.layout} serve {one.about} within {percent(measure)} of "
+            f"each other{_bounds(measure)}"
+        )
     else:
-        text = f"{fast.layout} serves {show_ratio(measure.value)}{_bounds(measure)} {slow.layout}’s {one.about}"
+        text = (
+            f"{fast.layout} serves {show_ratio(measure.value)}{_bounds(measure)} "
+            f"{slow.layout}’s {one.about}"
+        )
     at = f" at {counted(fast.workers, 'worker')}" if len(one.by_count) > 1 else ""
     return f"{text} {_where(one, slow)}{_latencies(fast, slow, at)}"
 
@@ -98,12 +132,22 @@ def _latency(one: Effect, measure: Ratio, high: Row, low: Row) -> str:
     # The subject is the higher one where the ratio of it to the baseline is above 1.
     values = (one.baseline_value, one.subject_value)
     values = values[::-1] if high.layout == one.subject else values
-    figures = "" if one.workers is None else f": {_against(*values, _least(one.metric, high, low))} {METRICS[one.metric].unit}"
+    figures = (
+        ""
+        if one.workers is None
+        else f": {_against(*values, _least(one.metric, high, low))} {METRICS[one.metric].unit}"
+    )
     where = _where(one, low)
     if measure.value < one.bound:
         near = f"within {percent(measure)} of each other{_bounds(measure)}"
-        return f"{name} of {one.about} {where}: {high.layout} and {low.layout} {near}{figures.replace(':', ',')}"
-    return f"{high.layout}’s {name} of {one.about} {where} is {show_ratio(measure.value)}{_bounds(measure)} {low.layout}’s{figures}"
+        return (
+            f"{name} of {one.about} {where}: {high.layout} and {low.layout} "
+            f"{near}{figures.replace(':', ',')}"
+        )
+    return (
+        f"{high.layout}’s {name} of {one.about} {where} is "
+        f"{show_ratio(measure.value)}{_bounds(measure)} {low.layout}’s{figures}"
+    )
 
 
 def _in_bins(one: Effect, baseline: Row, subject: Row, bins: tuple[Interval, Interval]) -> str:
@@ -115,7 +159,9 @@ def _in_bins(one: Effect, baseline: Row, subject: Row, bins: tuple[Interval, Int
 
 
 def _where(one: Effect, slow: Row) -> str:
-    """At which worker counts; over several also how the ratio differs between them, and where the other one leads."""
+    """At which worker counts; over several also how the ratio differs between them, and where the
+    other one leads.
+    """
     if one.workers is not None:
         return f"at {counted(one.workers, 'worker')}"
     counts = [count for count, _ in one.by_count]
@@ -126,7 +172,9 @@ def _where(one: Effect, slow: Row) -> str:
     low, high = show_ratio(min(ratios)), show_ratio(max(ratios))
     spread = f"{low} at each" if low == high else f"{low} to {high} by worker count"
     text = f"at {counts[0]} to {counts[-1]} workers ({spread})"
-    behind = [str(count) for count, value in zip(counts, ratios, strict=True) if value * one.bound < 1]
+    behind = [
+        str(count) for count, value in zip(counts, ratios, strict=True) if value * one.bound < 1
+    ]
     leads = "does more" if one.metric == "throughput" else "has more"
     return f"{text}, but {slow.layout} {leads} at {listed(behind)}" if behind else text
 
@@ -144,7 +192,9 @@ def _latencies(fast: Row, slow: Row, at: str) -> str:
 
 
 def _against(one: float | None, other: float | None, least: tuple[str, str]) -> str:
-    """Two latencies in ms, with the signs of lower bounds: two digits, or three where they would read the same."""
+    """Two latencies in ms, with the signs of lower bounds: two digits, or three where they would
+    read the same.
+    """
     digits = 2 if show_figure(one, 2) != show_figure(other, 2) else 3
     return f"{least[0]}{show_figure(one, digits)} against {least[1]}{show_figure(other, digits)}"
 

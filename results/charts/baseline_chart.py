@@ -1,11 +1,20 @@
-"""The chart of a baseline: a bar for each figure, by what was measured, with a line for what the hardware file promises."""
+"""The chart of a baseline: a bar for each figure, by what was measured, with a line for what the
+hardware file promises.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from weighbridge.results.analysis.baseline import TITLES, Baseline, Group, HostFigure, baseline_csv, oddities
+from weighbridge.results.analysis.baseline import (
+    TITLES,
+    Baseline,
+    Group,
+    HostFigure,
+    baseline_csv,
+    oddities,
+)
 from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot
 
 WIDTH: Final = 620
@@ -17,16 +26,23 @@ MOST_BARS: Final = 40
 def baseline_chart(baseline: Baseline) -> Figure:
     """The chart of a baseline; its title is the first thing that is odd."""
     odd = oddities(baseline.figures)
-    more = f"; {len(odd) - 1} more {'things are' if len(odd) > 2 else 'thing is'} odd" if len(odd) > 1 else ""
+    more = (
+        f"; {len(odd) - 1} more {'things are' if len(odd) > 2 else 'thing is'} odd"
+        if len(odd) > 1
+        else ""
+    )
     finding = (
-        f"{odd[0][:1].upper()}{odd[0][1:]}{more}" if odd else f"The hosts of {baseline.hardware} do what is promised, and are alike"
+        f"{odd[0][:1].upper()}{odd[0][1:]}{more}"
+        if odd
+        else f"The hosts of {baseline.hardware} do what is promised, and are alike"
     )
     groups = [(group, [one for one in baseline.figures if one.group == group]) for group in TITLES]
     return Figure(
         name="baseline",
         title="What hosts can do",
         finding=finding,
-        caption=f"What the hosts of {baseline.hardware} can do without a gateway. Upright line: what the hardware file promises.",
+        caption=f"What the hosts of {baseline.hardware} can do without a gateway. Upright line: "
+        "what the hardware file promises.",
         data=baseline_csv(baseline.figures),
         panels=tuple(_panel(group, own) for group, own in groups if own),
         columns=1,
@@ -37,12 +53,23 @@ def _panel(group: Group, figures: Sequence[HostFigure]) -> Panel:
     """One group and unit, with a scale of its own."""
     shown = sorted(sorted(figures, key=lambda one: one.value)[:MOST_BARS], key=figures.index)
     left = f" (the lowest {len(shown)} of {len(figures)})" if len(shown) < len(figures) else ""
-    words = [one.shown if one.share is None else f"{one.shown}, {100 * one.share:.0f} %" for one in shown]
+    words = [
+        one.shown if one.share is None else f"{one.shown}, {100 * one.share:.0f} %" for one in shown
+    ]
     ends = [max(one.value, one.promised or 0) for one in shown]
     names = [_name(one) for one in shown]
-    bars = tuple(Spot(x=one.value, y=name, tone=group) for one, name in zip(shown, names, strict=True))
-    promises = tuple(Spot(x=one.promised, y=name, tone="muted") for one, name in zip(shown, names, strict=True) if one.promised)
-    texts = tuple(Spot(x=end, y=name, text=text, tone="ink") for end, name, text in zip(ends, names, words, strict=True))
+    bars = tuple(
+        Spot(x=one.value, y=name, tone=group) for one, name in zip(shown, names, strict=True)
+    )
+    promises = tuple(
+        Spot(x=one.promised, y=name, tone="muted")
+        for one, name in zip(shown, names, strict=True)
+        if one.promised
+    )
+    texts = tuple(
+        Spot(x=end, y=name, text=text, tone="ink")
+        for end, name, text in zip(ends, names, words, strict=True)
+    )
     return Panel(
         key=group,
         title=f"{TITLES[group]}{left}",
@@ -61,4 +88,6 @@ def _panel(group: Group, figures: Sequence[HostFigure]) -> Panel:
 
 
 def _name(one: HostFigure) -> str:
-    return f"{one.sender} to {one.receiver}" if one.group == "network" else f"{one.host}: {one.what}"
+    return (
+        f"{one.sender} to {one.receiver}" if one.group == "network" else f"{one.host}: {one.what}"
+    )

@@ -1,8 +1,10 @@
-"""Maps of change: kinds of requests and layouts down, worker counts across, and of a study sizes and operations under way.
+"""Maps of change: kinds of requests and layouts down, worker counts across, and of a study sizes
+and operations under way.
 
-Better is blue and worse is orange, of throughput as of p90; only what may be claimed has its full colour. What was not shown is
-`~`, what makes no claim is in brackets, and what could not be compared is an empty frame: a reader from the last row sees only
-what is true. Colours of a study follow the logarithm of the ratio: half as much and twice as much are equally far from the middle.
+Better is blue and worse is orange, of throughput as of p90; only what may be claimed has its full
+colour. What was not shown is `~`, what makes no claim is in brackets, and what could not be
+compared is an empty frame: a reader from the last row sees only what is true. Colours of a study
+follow the logarithm of the ratio: half as much and twice as much are equally far from the middle.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ ALL: Final = "all"
 STUDY_CELL_WIDTH: Final = 88
 STUDY_CELL_HEIGHT: Final = 34
 _FULL: Final = 1.5
-"""Logarithm to base 2 of the ratio that has the full colour in a study's map; -1 is half as fast, 1 twice as fast."""
+"""Logarithm to base 2 of the ratio that has the full colour in a study's map; -1 is half as fast, 1
+twice as fast.
+"""
 _FADED: Final = 0.45
 """How much of its colour is left of a study's cell that makes no claim."""
 
@@ -87,8 +91,10 @@ def _figure(comparison: Comparison, metric: MetricKey) -> Figure | None:
         section="certainty",
         title=f"Recap: {METRICS[metric].name}",
         finding=finding(effects, comparison),
-        caption=f"Blue: better, {better} {METRICS[metric].name}. Orange: worse, {worse}. Full colour from {CLIP * 100:.0f} %. "
-        f"Grey: no claim: ~ no difference shown, a number alone too small to matter, in brackets provisional."
+        caption=f"Blue: better, {better} {METRICS[metric].name}. Orange: worse, {worse}. Full "
+        f"colour from {CLIP * 100:.0f} %. "
+        "Grey: no claim: ~ no difference shown, a number alone too small to matter, in brackets "
+        "provisional."
         f" × not comparable.{_noise(comparison, metric)}{_unlike(comparison)}",
         data=change_csv(effects),
         panels=(panel,),
@@ -97,7 +103,9 @@ def _figure(comparison: Comparison, metric: MetricKey) -> Figure | None:
 
 
 def finding(effects: Sequence[Effect], comparison: Comparison) -> str:
-    """In how many cells a subject is better or worse than the baseline; of several subjects together."""
+    """In how many cells a subject is better or worse than the baseline; of several subjects
+    together.
+    """
     metric = effects[0].metric
     cells = [effect for effect in effects if effect.workers is not None]
     known = [effect for effect in cells if effect.ratio is not None]
@@ -105,10 +113,19 @@ def finding(effects: Sequence[Effect], comparison: Comparison) -> str:
     if not known:
         return f"Nothing could be compared with {_against(effects, comparison)}"
     if all(effect.verdict == "provisional" for effect in known):
-        where = f"{'each' if len(known) > 2 else 'both'} of {len(known)} cells" if len(known) > 1 else "the one cell"
+        where = (
+            f"{'each' if len(known) > 2 else 'both'} of {len(known)} cells"
+            if len(known) > 1
+            else "the one cell"
+        )
         why = "; ".join(dict.fromkeys(doubt.words for effect in known for doubt in effect.doubts))
-        return f"{_upper(METRICS[metric].name)} is provisional in {where} that could be compared: {why}"
-    better, worse = (sum(effect.verdict == verdict for effect in known) for verdict in ("better", "worse"))
+        return (
+            f"{_upper(METRICS[metric].name)} is provisional in {where} that could be compared: "
+            f"{why}"
+        )
+    better, worse = (
+        sum(effect.verdict == verdict for effect in known) for verdict in ("better", "worse")
+    )
     one = len(comparison.subjects) == 1
     against = _against(effects, comparison)
     others = "the other layouts" if against == comparison.baseline else "layouts of the other run"
@@ -116,9 +133,17 @@ def finding(effects: Sequence[Effect], comparison: Comparison) -> str:
     words = ("faster", "slower") if metric == "throughput" else ("a shorter", "a longer")
     tail = "" if metric == "throughput" else f" {METRICS[metric].name}"
     verb = ("is" if one else "are") if metric == "throughput" else ("has" if one else "have")
-    parts = [f"{word}{tail} in {count} of {len(known)} {noun}" for word, count in zip(words, (better, worse), strict=True) if count]
+    parts = [
+        f"{word}{tail} in {count} of {len(known)} {noun}"
+        for word, count in zip(words, (better, worse), strict=True)
+        if count
+    ]
     if not parts:
-        where = f"any of {len(known)} cells" if len(known) > 1 else "the one cell that could be compared"
+        where = (
+            f"any of {len(known)} cells"
+            if len(known) > 1
+            else "the one cell that could be compared"
+        )
         return f"No difference of {METRICS[metric].name} from {against} can be claimed in {where}"
     return f"Against {against}, {who} {verb} {' and '.join(parts)}"
 
@@ -131,29 +156,80 @@ def _upper(name: str) -> str:
 def change_csv(effects: Sequence[Effect]) -> str:
     """All cells of a map, a line each; changes in per cent, of p90 more is worse."""
     head = (
-        *("about", "workload", "operation", "api", "driver", "workers", "metric", "baseline", "subject"),
-        *("baseline_value", "subject_value", "change_percent", "low_percent", "high_percent", "repeats", "p", "q", "verdict"),
+        *(
+            "about",
+            "workload",
+            "operation",
+            "api",
+            "driver",
+            "workers",
+            "metric",
+            "baseline",
+            "subject",
+        ),
+        *(
+            "baseline_value",
+            "subject_value",
+            "change_percent",
+            "low_percent",
+            "high_percent",
+            "repeats",
+            "p",
+            "q",
+            "verdict",
+        ),
     )
     lines = []
     for one in effects:
         ratio = one.ratio
-        ends = (None, None, None) if ratio is None else (None if in_bins(one) else ratio.value, ratio.low, ratio.high)
+        ends = (
+            (None, None, None)
+            if ratio is None
+            else (None if in_bins(one) else ratio.value, ratio.low, ratio.high)
+        )
         change = (None if end is None else percent(end) for end in ends)
-        place = (one.about, one.workload, one.operation, one.api, one.driver, one.workers or ALL, one.metric)
+        place = (
+            one.about,
+            one.workload,
+            one.operation,
+            one.api,
+            one.driver,
+            one.workers or ALL,
+            one.metric,
+        )
         repeats = None if one.ratio is None else one.ratio.repeats
         values = (one.baseline_value, one.subject_value)
-        lines.append((*place, one.baseline, one.subject, *values, *change, repeats, one.p, one.q, one.verdict))
+        lines.append(
+            (
+                *place,
+                one.baseline,
+                one.subject,
+                *values,
+                *change,
+                repeats,
+                one.p,
+                one.q,
+                one.verdict,
+            )
+        )
     return csv_lines(head, lines)
 
 
 def _noise(comparison: Comparison, metric: MetricKey) -> str:
     floor = max((one.ratio for one in comparison.noise if one.metric == metric), default=None)
-    return "" if floor is None else f" The rig’s noise floor is {show_percent(floor, signed=False)}."
+    return (
+        "" if floor is None else f" The rig’s noise floor is {show_percent(floor, signed=False)}."
+    )
 
 
 def _unlike(comparison: Comparison) -> str:
     count = len(comparison.unlike)
-    return "" if not count else f" The runs are not alike: {count} guard fact{'s differ' if count > 1 else ' differs'}."
+    return (
+        ""
+        if not count
+        else f" The runs are not alike: {count} guard "
+        f"fact{'s differ' if count > 1 else ' differs'}."
+    )
 
 
 def _against(effects: Sequence[Effect], comparison: Comparison) -> str:
@@ -188,14 +264,23 @@ def _cell(effect: Effect) -> Spot:
     tone = None
     if effect.ratio is not None and effect.verdict in {"better", "worse"}:
         change = _least(effect.ratio) - 1 if in_bins(effect) else effect.ratio.value - 1
-        tone = max(-1.0, min(1.0, (change if METRICS[effect.metric].better == "more" else -change) / CLIP))
-    return Spot(x=_column(effect), y=_key(effect.about, effect.subject), tone=tone, text=cell_text(effect), tip=effect.text)
+        tone = max(
+            -1.0, min(1.0, (change if METRICS[effect.metric].better == "more" else -change) / CLIP)
+        )
+    return Spot(
+        x=_column(effect),
+        y=_key(effect.about, effect.subject),
+        tone=tone,
+        text=cell_text(effect),
+        tip=effect.text,
+    )
 
 
 def cell_text(effect: Effect) -> str:
     """`+34 %`, `~`, `(+34 %)` without a claim, a cross where nothing can be compared.
 
-    Of latencies that are told in bins the least change that the bins allow: `≥ +20 %`, or `~` where they allow none.
+    Of latencies that are told in bins the least change that the bins allow: `≥ +20 %`, or `~` where
+    they allow none.
     """
     if effect.ratio is None:
         return "×"
@@ -209,12 +294,18 @@ def cell_text(effect: Effect) -> str:
 
 
 def in_bins(effect: Effect) -> bool:
-    """Whether latencies are known as bins alone: then a worker count has a ratio, of what the bins allow, and no values.
+    """Whether latencies are known as bins alone: then a worker count has a ratio, of what the bins
+    allow, and no values.
 
     Over all worker counts nothing has a value, and bins have no ratio.
     """
     unvalued = effect.baseline_value is None and effect.subject_value is None
-    return effect.metric == "p90" and effect.workers is not None and effect.ratio is not None and unvalued
+    return (
+        effect.metric == "p90"
+        and effect.workers is not None
+        and effect.ratio is not None
+        and unvalued
+    )
 
 
 def _least(ratio: Ratio) -> float:
@@ -226,12 +317,24 @@ def _least(ratio: Ratio) -> float:
 def _line(effect: Effect) -> tuple[str, ...]:
     interval = change = repeats = UNKNOWN
     if effect.ratio is not None:
-        change, repeats = UNKNOWN if in_bins(effect) else show_percent(effect.ratio.value), str(effect.ratio.repeats)
+        change, repeats = (
+            UNKNOWN if in_bins(effect) else show_percent(effect.ratio.value),
+            str(effect.ratio.repeats),
+        )
         if effect.ratio.low is not None and effect.ratio.high is not None:
             interval = f"{show_percent(effect.ratio.low)} to {show_percent(effect.ratio.high)}"
     workers = ALL if effect.workers is None else str(effect.workers)
     values = (show_figure(effect.baseline_value), show_figure(effect.subject_value))
-    return (effect.about, effect.subject, workers, *values, change, interval, repeats, effect.verdict)
+    return (
+        effect.about,
+        effect.subject,
+        workers,
+        *values,
+        change,
+        interval,
+        repeats,
+        effect.verdict,
+    )
 
 
 # ---- a study
@@ -249,9 +352,12 @@ def study_maps(maps: Sequence[Recap]) -> Figure:
         section="study",
         title="What changed",
         finding=study_finding(maps),
-        caption="Change of throughput in %, all else being the same; columns are object size × operations under way. Blue: faster. "
-        f"Orange: slower. ~: less than {NEAR * 100:.0f} %, or not shown by {REPEATS_FOR_A_CLAIM} or more repeats. In brackets and "
-        f"pale: fewer than {REPEATS_FOR_A_CLAIM} repeats, so no claim. ×: not measured or not valid.",
+        caption="Change of throughput in %, all else being the same; columns are object size × "
+        "operations under way. Blue: faster. "
+        f"Orange: slower. ~: less than {NEAR * 100:.0f} %, or not shown by {REPEATS_FOR_A_CLAIM} "
+        "or more repeats. In brackets and "
+        f"pale: fewer than {REPEATS_FOR_A_CLAIM} repeats, so no claim. ×: not measured or not "
+        "valid.",
         data=recap_csv(maps),
         panels=tuple(_study_panel(one, str(number)) for number, one in enumerate(maps)),
         columns=1,
@@ -308,5 +414,11 @@ def told(cell: RecapCell) -> str:
     if cell.ratio is None:
         return cell.why
     ends = (cell.ratio.low, cell.ratio.high)
-    interval = "" if None in ends else f", 95 % interval {' to '.join(f'{((end or 1) - 1) * 100:+.0f} %' for end in ends)}"
-    return f"{(cell.ratio.value - 1) * 100:+.1f} %{interval}, n = {cell.ratio.repeats}, {cell.verdict}"
+    interval = (
+        ""
+        if None in ends
+        else f", 95 % interval {' to '.join(f'{((end or 1) - 1) * 100:+.0f} %' for end in ends)}"
+    )
+    return (
+        f"{(cell.ratio.value - 1) * 100:+.1f} %{interval}, n = {cell.ratio.repeats}, {cell.verdict}"
+    )

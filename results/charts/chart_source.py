@@ -19,7 +19,10 @@ from weighbridge.results.record.step import StepResult
 
 
 class ChartSource(Record):
-    """All that a chart may show. Of a tuning, `rows` and `plan` have its baseline alone: `tuned` says what each setting did."""
+    """All that a chart may show.
+
+    Of a tuning, `rows` and `plan` have its baseline alone: `tuned` says what each setting did.
+    """
 
     plan: ResolvedPlan
     rows: tuple[Row, ...]
@@ -34,7 +37,9 @@ class ChartSource(Record):
     slo_ms: float | None = None
     """The bound on p90 that was asked for; None: charts choose one that tells layouts apart."""
     workers: int | None = None
-    """The worker count that was asked for of charts that show one; None: the largest at which most layouts count."""
+    """The worker count that was asked for of charts that show one; None: the largest at which most
+    layouts count.
+    """
 
     @property
     def layouts(self) -> tuple[PlannedLayout, ...]:
@@ -48,7 +53,10 @@ class ChartSource(Record):
 
     @cached_property
     def kinds(self) -> tuple[KindLatencies, ...]:
-        """The latencies of each kind of requests, decoded once. Raises InvalidMeasurement on one that cannot be read."""
+        """The latencies of each kind of requests, decoded once.
+
+        Raises InvalidMeasurement on one that cannot be read.
+        """
         return read_latencies(self.plan, self.rows, self.steps, workers=self.workers)
 
     def measured(self, *figures: Figure | None) -> tuple[Figure, ...]:
@@ -60,7 +68,12 @@ class ChartSource(Record):
         claims = not effects or any(one.claimed or one.verdict == "not shown" for one in effects)
         word = "Provisional" if any(one.ratio is not None for one in effects) else "Not comparable"
         return tuple(
-            one.model_copy(update={"layouts": self.layouts, "finding": one.finding if claims else f"{word}: {one.finding}"})
+            one.model_copy(
+                update={
+                    "layouts": self.layouts,
+                    "finding": one.finding if claims else f"{word}: {one.finding}",
+                }
+            )
             for one in figures
             if one is not None
         )
@@ -69,14 +82,23 @@ class ChartSource(Record):
 def source_of(data: RunData, *, slo_ms: float | None = None) -> ChartSource:
     """What the charts of a run folder are drawn from, finished or not.
 
-    Raises UsageError when it is no run folder, InvalidMeasurement when something of it cannot be read.
+    Raises UsageError when it is no run folder, InvalidMeasurement when something of it cannot be
+    read.
     """
     plan = data.plan
     if data.tuned is not None:
         baseline = data.tuned.ledger.baseline.name
-        own = plan.model_copy(update={"layouts": tuple(one for one in plan.layouts if one.name == baseline)})
-        return ChartSource(plan=own, rows=tuple(row for row in data.rows if row.layout == baseline), tuned=data.tuned)
-    own = plan.model_copy(update={"layouts": tuple(one for one in plan.layouts if one.name not in plan.twins)})
+        own = plan.model_copy(
+            update={"layouts": tuple(one for one in plan.layouts if one.name == baseline)}
+        )
+        return ChartSource(
+            plan=own,
+            rows=tuple(row for row in data.rows if row.layout == baseline),
+            tuned=data.tuned,
+        )
+    own = plan.model_copy(
+        update={"layouts": tuple(one for one in plan.layouts if one.name not in plan.twins)}
+    )
     return ChartSource(
         plan=own,
         rows=tuple(row for row in data.rows if row.layout not in plan.twins),

@@ -1,8 +1,9 @@
-"""How charts look: type that can be read from the last row, a colour for each layout that is the same in every chart.
+"""How charts look: type that can be read from the last row, a colour for each layout that is the
+same in every chart.
 
-RGW is drawn in reds, oranges and browns, Swift in blues; orange and blue are those of Okabe and Ito (2008), which people with any
-kind of colour vision can tell apart. A marker's shape says the same again, for print without colour. A dark look has colours of
-the same hues that can be seen on it.
+RGW is drawn in reds, oranges and browns, Swift in blues; orange and blue are those of Okabe and Ito
+(2008), which people with any kind of colour vision can tell apart. A marker's shape says the same
+again, for print without colour. A dark look has colours of the same hues that can be seen on it.
 """
 
 from __future__ import annotations
@@ -32,12 +33,27 @@ _HEAT: Final = {
     "light": ("#dde318", "#7ad151", "#22a884", "#2a788e", "#414487", "#440154"),
     "dark": ("#46327e", "#365c8d", "#277f8e", "#1fa187", "#6ece58", "#fde725"),
 }
-"""Viridis (S. van der Walt, N. Smith 2015), which people with any kind of colour vision read; few requests are near the ground."""
+"""Viridis (S. van der Walt, N.
+
+Smith 2015), which people with any kind of colour vision read; few requests are near the ground.
+"""
 
 
 TIER_COLOURS: Final[dict[str, dict[str, str]]] = {
-    "light": {"cpu": "#5B5B66", "disk": "#00875F", "disks": "#00574A", "network": "#139CB6", "fabric": "#0072B2"},
-    "dark": {"cpu": "#A2A2AD", "disk": "#2FC08F", "disks": "#7FD6C2", "network": "#7BDDF9", "fabric": "#35A1E7"},
+    "light": {
+        "cpu": "#5B5B66",
+        "disk": "#00875F",
+        "disks": "#00574A",
+        "network": "#139CB6",
+        "fabric": "#0072B2",
+    },
+    "dark": {
+        "cpu": "#A2A2AD",
+        "disk": "#2FC08F",
+        "disks": "#7FD6C2",
+        "network": "#7BDDF9",
+        "fabric": "#35A1E7",
+    },
 }
 """Of what a host was measured at, by look."""
 
@@ -68,7 +84,9 @@ def ink_on(colour: str) -> str:
 
 
 def contrast(a: str, b: str) -> float:
-    """The contrast of two colours, 1 to 21; 3 is wanted of what is drawn, 4.5 of text (WCAG 2.1)."""
+    """The contrast of two colours, 1 to 21; 3 is wanted of what is drawn, 4.5 of text (WCAG
+    2.1).
+    """
     darker, lighter = sorted((_luminance(a), _luminance(b)))
     return (lighter + 0.05) / (darker + 0.05)
 
@@ -103,15 +121,42 @@ _SHIPPED: Final = (
 """Layouts that ship have their colour in every run."""
 
 _COLOURS: Final = {
-    "light": ("#D55E00", "#6B5400", "#8A1668", "#5A2408", "#C2185B", "#0072B2", "#139CB6", "#3D2FB6"),
-    "dark": ("#F4874F", "#8F7410", "#BC3596", "#FFB6A2", "#EA4C78", "#35A1E7", "#7BDDF9", "#7B66EA"),
+    "light": (
+        "#D55E00",
+        "#6B5400",
+        "#8A1668",
+        "#5A2408",
+        "#C2185B",
+        "#0072B2",
+        "#139CB6",
+        "#3D2FB6",
+    ),
+    "dark": (
+        "#F4874F",
+        "#8F7410",
+        "#BC3596",
+        "#FFB6A2",
+        "#EA4C78",
+        "#35A1E7",
+        "#7BDDF9",
+        "#7B66EA",
+    ),
 }
-"""Of the layouts that ship, by look. Each is at least 3:1 from its background, and no two are nearer than 0.07 in Oklab as people
-with any of the three kinds of colour blindness see them: found by a search within each family's hues."""
+"""Of the layouts that ship, by look. Each is at least 3:1 from its background, and no two are
+nearer than 0.07 in Oklab as people with any of the three kinds of colour blindness see them: found
+by a search within each family's hues."""
 
 _SPARE: Final = {
-    "light": {"rgw": ("#9A7F3A",), "swift": ("#3F5F8F",), "": ("#00875F", "#5B5B66", "#7A6F00", "#00574A", "#85858F")},
-    "dark": {"rgw": ("#C7A468",), "swift": ("#8AA0C8",), "": ("#2FC08F", "#A2A2AD", "#A3C644", "#7FD6C2", "#74747F")},
+    "light": {
+        "rgw": ("#9A7F3A",),
+        "swift": ("#3F5F8F",),
+        "": ("#00875F", "#5B5B66", "#7A6F00", "#00574A", "#85858F"),
+    },
+    "dark": {
+        "rgw": ("#C7A468",),
+        "swift": ("#8AA0C8",),
+        "": ("#2FC08F", "#A2A2AD", "#A3C644", "#7FD6C2", "#74747F"),
+    },
 }
 """More of a family's hues, and colours for layouts of neither."""
 
@@ -119,7 +164,9 @@ _SHAPES: Final = ("circle", "square", "triangle-up", "diamond", "triangle-down",
 
 
 class Look(Record):
-    """The colours that a chart has beside those of its layouts: for a page or a bright room, or for a dark one."""
+    """The colours that a chart has beside those of its layouts: for a page or a bright room, or for
+    a dark one.
+    """
 
     name: Literal["light", "dark"]
     background: str
@@ -132,9 +179,23 @@ class Look(Record):
 
 
 LIGHT: Final = Look(
-    name="light", background="#ffffff", ink="#16181d", muted="#5b6270", grid="#e6e8ec", axis="#9aa0ab", bad="#a3260f"
+    name="light",
+    background="#ffffff",
+    ink="#16181d",
+    muted="#5b6270",
+    grid="#e6e8ec",
+    axis="#9aa0ab",
+    bad="#a3260f",
 )
-DARK: Final = Look(name="dark", background="#14161a", ink="#f2f3f5", muted="#a9b0bd", grid="#2b2f37", axis="#6b7280", bad="#ff9078")
+DARK: Final = Look(
+    name="dark",
+    background="#14161a",
+    ink="#f2f3f5",
+    muted="#a9b0bd",
+    grid="#2b2f37",
+    axis="#6b7280",
+    bad="#ff9078",
+)
 
 INK: Final = LIGHT.ink
 MUTED: Final = LIGHT.muted
@@ -156,7 +217,11 @@ def styles(layouts: Sequence[PlannedLayout], look: Look = LIGHT) -> tuple[Style,
     chosen = {layout.name: shipped[layout.name] for layout in layouts if layout.name in shipped}
     for layout in layouts:
         if layout.name not in chosen:
-            family = tuple(colour for name, colour in shipped.items() if layout.gateway and name.startswith(layout.gateway))
+            family = tuple(
+                colour
+                for name, colour in shipped.items()
+                if layout.gateway and name.startswith(layout.gateway)
+            )
             palette = (*family, *spare.get(layout.gateway, ()), *spare[""])
             free = [colour for colour in palette if colour not in chosen.values()]
             chosen[layout.name] = (free or palette)[0]
@@ -203,7 +268,12 @@ def config(look: Look = LIGHT) -> dict[str, Any]:
             "labelOverlap": True,
         },
         "text": {"color": look.ink},
-        "legend": {"labelColor": look.ink, "titleColor": look.muted, "labelFontSize": 15, "titleFontSize": 15},
+        "legend": {
+            "labelColor": look.ink,
+            "titleColor": look.muted,
+            "labelFontSize": 15,
+            "titleFontSize": 15,
+        },
         "view": {"stroke": None},
         "line": {"strokeWidth": 3, "strokeCap": "round", "strokeJoin": "round"},
         "concat": {"spacing": 44},

@@ -1,7 +1,8 @@
-"""The composer: a Vega-Lite spec of a figure's panels. All that charts have in common is decided here and in `panel_layers`.
+"""The composer: a Vega-Lite spec of a figure's panels. All that charts have in common is decided
+here and in `panel_layers`.
 
-Specs are plain JSON: Altair copies every chart and all that is in it several times over, which took most of the time that a
-report of many panels needs.
+Specs are plain JSON: Altair copies every chart and all that is in it several times over, which took
+most of the time that a report of many panels needs.
 """
 
 from __future__ import annotations
@@ -25,8 +26,11 @@ def compose(figure: Figure, look: Look = LIGHT) -> dict[str, Any]:
     in_rows = any(panel.row for panel in figure.panels)
     columns = max(map(len, rows), default=1) if in_rows else min(figure.columns, len(figure.panels))
     widest = max((panel.width for panel in figure.panels), default=WIDTH) + figure.labels_px
-    # Of the type that titles and captions are set in, a character takes 13.5 and 7.6 pixels on average.
-    characters = 74 if in_rows else WIDE_CHARACTERS if columns > 1 else max(38, round(widest / 13.5))
+    # Of the type that titles and captions are set in, a character takes 13.5 and 7.6 pixels on
+    # average.
+    characters = (
+        74 if in_rows else WIDE_CHARACTERS if columns > 1 else max(38, round(widest / 13.5))
+    )
     below = 150 if columns > 1 else max(74, round(widest / 7.6))
     title = {
         "text": in_lines(figure.finding, characters),
@@ -53,7 +57,9 @@ def compose(figure: Figure, look: Look = LIGHT) -> dict[str, Any]:
 
 
 def compose_panel(figure: Figure, panel: Panel, look: Look = LIGHT) -> dict[str, Any]:
-    """The spec of one panel for a page, which has its title and gives the margins; it takes the width that there is."""
+    """The spec of one panel for a page, which has its title and gives the margins; it takes the
+    width that there is.
+    """
     width = panel.page_width or "container"
     dressed = {**config(look), "padding": 4, "background": None}
     if panel.page_width is not None:

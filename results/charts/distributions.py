@@ -1,9 +1,10 @@
-"""Percentiles from the fastest request to the slowest, on a scale that gives the tail its room: 1 / (1 - p), logarithmic; and
-what charts of how latencies are distributed have in common.
+"""Percentiles from the fastest request to the slowest, on a scale that gives the tail its room: 1 /
+(1 - p), logarithmic; and what charts of how latencies are distributed have in common.
 
-A bold line is, at each percentile, the geometric mean of the repeats' own; repeats are never put together. Percentiles are drawn
-as far as every repeat has enough samples beyond, and dashed from there to the last sample; of a single repeat a shade says how
-far chance alone may have moved each (`RepeatLatencies.interval_us`).
+A bold line is, at each percentile, the geometric mean of the repeats' own; repeats are never put
+together. Percentiles are drawn as far as every repeat has enough samples beyond, and dashed from
+there to the last sample; of a single repeat a shade says how far chance alone may have moved each
+(`RepeatLatencies.interval_us`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ from weighbridge.common.csv_text import csv_lines
 from weighbridge.results.analysis.steps.validity import SAMPLES_BEYOND
 from weighbridge.results.charts.chart_source import ChartSource
 from weighbridge.results.charts.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
-from weighbridge.results.charts.panels import TALL, AxisScale, Figure, Label, Mark, Panel, Spot, Trace
+from weighbridge.results.charts.panels import (
+    TALL,
+    AxisScale,
+    Figure,
+    Label,
+    Mark,
+    Panel,
+    Spot,
+    Trace,
+)
 from weighbridge.results.charts.worker_data import KIND_COLUMNS
 from weighbridge.results.figures import UNKNOWN, show_figure, show_ms, show_ratio
 
@@ -40,7 +50,9 @@ def known_kinds(kinds: Sequence[KindLatencies]) -> list[KindLatencies]:
 def latency_caption(kinds: Sequence[KindLatencies], parts: Iterable[str]) -> str:
     """A caption that ends with what is not ranked and what is not known."""
     bare = any(one.known and not one.ranked for kind in kinds for one in kind.layouts)
-    return " ".join([*parts, *["Dotted: not ranked, since not valid or not steady."] * bare, *gap_words(kinds)])
+    return " ".join(
+        [*parts, *["Dotted: not ranked, since not valid or not steady."] * bare, *gap_words(kinds)]
+    )
 
 
 def most_repeats(kinds: Sequence[KindLatencies]) -> int:
@@ -49,13 +61,17 @@ def most_repeats(kinds: Sequence[KindLatencies]) -> int:
 
 
 def gap_words(kinds: Sequence[KindLatencies]) -> list[str]:
-    """What is not known, as sentences, also of repeats that would not be ranked: nothing is left out silently."""
+    """What is not known, as sentences, also of repeats that would not be ranked: nothing is left
+    out silently.
+    """
     said = [gap for kind in kinds for gap in kind.gaps]
     shown = [f"Not known: {gap}." for gap in said[:3]]
     return [*shown, f"{len(said) - 3} more are not known."] if len(said) > 3 else shown
 
 
-def repeat_marks(kind: KindLatencies, trace: Callable[[str, RepeatLatencies], Trace]) -> tuple[Mark, Mark]:
+def repeat_marks(
+    kind: KindLatencies, trace: Callable[[str, RepeatLatencies], Trace]
+) -> tuple[Mark, Mark]:
     """Each repeat where there are several, and dotted those that do not count."""
     repeats = [
         (repeat.ranked, trace(one.layout, repeat))
@@ -63,12 +79,16 @@ def repeat_marks(kind: KindLatencies, trace: Callable[[str, RepeatLatencies], Tr
         for repeat in one.known
         if len(one.ranked) > 1 or not repeat.ranked
     ]
-    ranked, bare = (tuple(line for kept, line in repeats if kept is wanted) for wanted in (True, False))
+    ranked, bare = (
+        tuple(line for kept, line in repeats if kept is wanted) for wanted in (True, False)
+    )
     return Mark(kind="faint line", traces=ranked), Mark(kind="dotted line", traces=bare)
 
 
 def table_cells(one: LayoutLatencies) -> tuple[str, str, str]:
-    """What a line of a table begins with: the layout, its repeats, and the samples of the one that has the fewest."""
+    """What a line of a table begins with: the layout, its repeats, and the samples of the one that
+    has the fewest.
+    """
     name = f"{one.layout} ({one.why_not})" if one.why_not else one.layout
     return (name, str(len(one.ranked)), show_figure(one.count) if one.count else UNKNOWN)
 
@@ -102,18 +122,27 @@ def called(percent: float) -> str:
 
 
 def _tail_finding(drawn: Sequence[KindLatencies]) -> str:
-    """Where the tail is longest: by how much the highest percentile that is given for all lies above the median."""
+    """Where the tail is longest: by how much the highest percentile that is given for all lies
+    above the median.
+    """
     best: tuple[float, str] | None = None
     for kind in drawn:
         percents = [percent for one in kind.layouts if (percent := given(one)) is not None]
         percent = min(percents, default=50.0)
         if percent <= 50:
             continue
-        tails = sorted((one.middle_us(percent) / one.middle_us(50), one.layout) for one in kind.layouts if one.reaches(percent))
+        tails = sorted(
+            (one.middle_us(percent) / one.middle_us(50), one.layout)
+            for one in kind.layouts
+            if one.reaches(percent)
+        )
         (short, light), (long, heavy) = tails[0], tails[-1]
         other = f", {show_ratio(short)} on {light}" if show_ratio(short) != show_ratio(long) else ""
         at = f"{kind.about} at {kind.at}"
-        text = f"The tail is longest in {at}: {called(percent)} is {show_ratio(long)} the median on {heavy}{other}"
+        text = (
+            f"The tail is longest in {at}: {called(percent)} is {show_ratio(long)} the median "
+            f"on {heavy}{other}"
+        )
         if best is None or long > best[0]:
             best = (long, text)
     return best[1] if best is not None else "Latency from the fastest request to the slowest"
@@ -123,31 +152,52 @@ def _tail_caption(kinds: Sequence[KindLatencies]) -> str:
     return latency_caption(
         kinds,
         (
-            "How long the fastest share of requests took at most; each digit 9 more is as wide as the last.",
+            (
+                "How long the fastest share of requests took at most; each digit 9 more is as wide as "
+                "the last."
+            ),
             "Bold: the geometric mean of the repeats’ percentiles; faint: each repeat."
             if most_repeats(kinds) > 1
-            else "One repeat; shade: how far chance may have moved a percentile (95 %), were requests independent.",
-            f"Dashed: fewer than {SAMPLES_BEYOND} samples lie beyond. Hollow: the slowest request of all.",
+            else "One repeat; shade: how far chance may have moved a percentile (95 %), were "
+            "requests independent.",
+            (
+                f"Dashed: fewer than {SAMPLES_BEYOND} samples lie beyond. Hollow: the slowest request "
+                "of all."
+            ),
         ),
     )
 
 
 def _tail_said(kind: KindLatencies) -> str:
     """The lowest and the highest of the farthest percentile that is given for all."""
-    percent = min((found for one in kind.layouts if (found := given(one)) is not None), default=None)
+    percent = min(
+        (found for one in kind.layouts if (found := given(one)) is not None), default=None
+    )
     if percent is None:
         return "too few samples for any percentile"
-    known = sorted((one.middle_us(percent), one.layout) for one in kind.layouts if one.reaches(percent))
+    known = sorted(
+        (one.middle_us(percent), one.layout) for one in kind.layouts if one.reaches(percent)
+    )
     (low_us, fast), (high_us, slow) = known[0], known[-1]
     if len(known) == 1:
-        return f"{called(percent)}: {show_ms(low_us / 1000)} ms{f' {fast}' * (len(kind.layouts) > 1)}"
-    return f"{called(percent)}: {show_ms(low_us / 1000)} ms {fast}, {show_ms(high_us / 1000)} ms {slow}"
+        return (
+            f"{called(percent)}: {show_ms(low_us / 1000)} ms{f' {fast}' * (len(kind.layouts) > 1)}"
+        )
+    return (
+        f"{called(percent)}: {show_ms(low_us / 1000)} ms {fast}, {show_ms(high_us / 1000)} ms "
+        f"{slow}"
+    )
 
 
 def _odds(samples: float) -> list[float]:
-    """1 / (1 - p) of the percentiles that are drawn up to 1 in so many, the last being just that."""
+    """1 / (1 - p) of the percentiles that are drawn up to 1 in so many, the last being just
+    that.
+    """
     found = sorted({*(10 ** (number / A_DECADE) for number in range(1, 12 * A_DECADE)), 2.0})
-    return [*(odds for odds in found if odds < samples * (1 - 1e-9)), *([samples] if 1 < samples < math.inf else [])]
+    return [
+        *(odds for odds in found if odds < samples * (1 - 1e-9)),
+        *([samples] if 1 < samples < math.inf else []),
+    ]
 
 
 def _percent(odds: float) -> float:
@@ -162,19 +212,30 @@ def _trusted(count: int) -> float:
 def _tail_panel(kind: KindLatencies) -> Panel:
     known = [repeat for one in kind.layouts for repeat in one.known]
     first = min(repeat.percentile_us(_percent(_odds(math.inf)[0])) for repeat in known) / 1000
-    y = AxisScale.logarithmic([first, max(repeat.max_us for repeat in known) / 1000], "ms (log scale)")
+    y = AxisScale.logarithmic(
+        [first, max(repeat.max_us for repeat in known) / 1000], "ms (log scale)"
+    )
     ranked = [one for one in kind.layouts if one.ranked]
-    bold = [[_mean_trace(one, part) for one in ranked if (part := _parts(one.count)[number])] for number in (0, 1)]
+    bold = [
+        [_mean_trace(one, part) for one in ranked if (part := _parts(one.count)[number])]
+        for number in (0, 1)
+    ]
     tops = [
         Spot(x=x, y=y_ms, layout=one.layout, tip=f"{one.layout}: max {show_ms(y_ms)} ms")
         for one in ranked
         for x, y_ms in [_end(one)]
     ]
     figures = [
-        [show_ms(one.middle_us(percent) / 1000) if one.reaches(percent) else UNKNOWN for percent in (50, 90, 99, 99.9)]
+        [
+            show_ms(one.middle_us(percent) / 1000) if one.reaches(percent) else UNKNOWN
+            for percent in (50, 90, 99, 99.9)
+        ]
         for one in kind.layouts
     ]
-    largest = [UNKNOWN if one.largest_us is None else show_ms(one.largest_us / 1000) for one in kind.layouts]
+    largest = [
+        UNKNOWN if one.largest_us is None else show_ms(one.largest_us / 1000)
+        for one in kind.layouts
+    ]
     return Panel(
         key=kind.key,
         title=kind.title,
@@ -189,21 +250,44 @@ def _tail_panel(kind: KindLatencies) -> Panel:
         ),
         y=y,
         marks=(
-            Mark(kind="band", traces=tuple(_chance(one) for one in ranked if len(one.ranked) == 1 and _trusted(one.count) > 1)),
+            Mark(
+                kind="band",
+                traces=tuple(
+                    _chance(one)
+                    for one in ranked
+                    if len(one.ranked) == 1 and _trusted(one.count) > 1
+                ),
+            ),
             *repeat_marks(kind, _repeat_trace),
             Mark(kind="line", traces=tuple(bold[0])),
             Mark(kind="dashed line", traces=tuple(bold[1])),
             Mark(kind="outline", spots=tuple(tops)),
         ),
         labels=tuple(_tail_label(one, y.low) for one in kind.layouts),
-        head=("layout", "repeats", "fewest samples", "p50 ms", "p90 ms", "p99 ms", "p99.9 ms", "max ms"),
-        lines=tuple((*table_cells(one), *cells, top) for one, cells, top in zip(kind.layouts, figures, largest, strict=True)),
+        head=(
+            "layout",
+            "repeats",
+            "fewest samples",
+            "p50 ms",
+            "p90 ms",
+            "p99 ms",
+            "p99.9 ms",
+            "max ms",
+        ),
+        lines=tuple(
+            (*table_cells(one), *cells, top)
+            for one, cells, top in zip(kind.layouts, figures, largest, strict=True)
+        ),
         height=TALL,
     )
 
 
 def _mean_trace(one: LayoutLatencies, odds: Sequence[float]) -> Trace:
-    return Trace(layout=one.layout, x=tuple(odds), y=tuple(one.middle_us(_percent(odd)) / 1000 for odd in odds))
+    return Trace(
+        layout=one.layout,
+        x=tuple(odds),
+        y=tuple(one.middle_us(_percent(odd)) / 1000 for odd in odds),
+    )
 
 
 def _repeat_trace(layout: str, repeat: RepeatLatencies) -> Trace:
@@ -214,7 +298,11 @@ def _repeat_trace(layout: str, repeat: RepeatLatencies) -> Trace:
 def _chance(one: LayoutLatencies) -> Trace:
     """What chance alone may have made of the percentiles of a lone repeat."""
     (repeat,) = one.ranked
-    known = [(odds, ends) for odds in _odds(_trusted(one.count)) if (ends := repeat.interval_us(_percent(odds))) is not None]
+    known = [
+        (odds, ends)
+        for odds in _odds(_trusted(one.count))
+        if (ends := repeat.interval_us(_percent(odds))) is not None
+    ]
     lows, highs = (tuple(ends[side] / 1000 for _, ends in known) for side in (0, 1))
     return Trace(layout=one.layout, x=tuple(odds for odds, _ in known), y=lows, y2=highs)
 
@@ -242,12 +330,16 @@ def _tail_label(one: LayoutLatencies, floor: float) -> Label:
         return Label(layout=one.layout, x=x, y=y)
     odds = _odds(_trusted(one.known[-1].count)) if one.known else []
     if odds:
-        return Label(layout=one.layout, x=odds[-1], y=_ms(one.known[-1], odds[-1]), note=one.why_not)
+        return Label(
+            layout=one.layout, x=odds[-1], y=_ms(one.known[-1], odds[-1]), note=one.why_not
+        )
     return Label(layout=one.layout, x=None, y=floor, note=one.why_not)
 
 
 def _tail_csv(drawn: Sequence[KindLatencies]) -> str:
-    """A line for each percentile of each repeat, and of their median (`repeat` empty); max is percentile 100."""
+    """A line for each percentile of each repeat, and of their median (`repeat` empty); max is
+    percentile 100.
+    """
     lines: list[tuple[object, ...]] = []
     for kind in drawn:
         for one in kind.layouts:
@@ -256,15 +348,51 @@ def _tail_csv(drawn: Sequence[KindLatencies]) -> str:
                 for odds in _odds(float(one.count)):
                     percent = _percent(odds)
                     beyond = odds <= _trusted(one.count)
-                    lines.append((*about, None, f"{percent:.7g}", one.middle_us(percent) / 1000, one.count, beyond, True))
-                lines.append((*about, None, "100", (one.largest_us or 0) / 1000, one.count, False, True))
+                    lines.append(
+                        (
+                            *about,
+                            None,
+                            f"{percent:.7g}",
+                            one.middle_us(percent) / 1000,
+                            one.count,
+                            beyond,
+                            True,
+                        )
+                    )
+                lines.append(
+                    (*about, None, "100", (one.largest_us or 0) / 1000, one.count, False, True)
+                )
             for repeat in one.known:
                 number, count = repeat.repeat + 1, repeat.count
                 for odds in _odds(float(count)):
                     share = f"{_percent(odds):.7g}"
-                    lines.append((*about, number, share, _ms(repeat, odds), count, odds <= _trusted(count), repeat.ranked))
-                lines.append((*about, number, "100", repeat.max_us / 1000, count, False, repeat.ranked))
-    return csv_lines((*KIND_COLUMNS, "workers", "repeat", "percent", "latency_ms", "samples", "enough_beyond", "ranked"), lines)
+                    lines.append(
+                        (
+                            *about,
+                            number,
+                            share,
+                            _ms(repeat, odds),
+                            count,
+                            odds <= _trusted(count),
+                            repeat.ranked,
+                        )
+                    )
+                lines.append(
+                    (*about, number, "100", repeat.max_us / 1000, count, False, repeat.ranked)
+                )
+    return csv_lines(
+        (
+            *KIND_COLUMNS,
+            "workers",
+            "repeat",
+            "percent",
+            "latency_ms",
+            "samples",
+            "enough_beyond",
+            "ranked",
+        ),
+        lines,
+    )
 
 
 def about_cells(kind: KindLatencies, one: LayoutLatencies) -> tuple[str, ...]:

@@ -1,7 +1,9 @@
-"""What a process of `results.charts.pictures` does: draws Vega-Lite specs, one a line of its stdin, until that ends.
+"""What a process of `results.charts.pictures` does: draws Vega-Lite specs, one a line of its stdin,
+until that ends.
 
-`python -c "from weighbridge.results.charts.drawing_process import serve; serve()" FONTS`. It answers a line each: JSON with `svg`,
-and `png` and `pdf` in base64; or with `error`. It imports next to nothing, since each such process has to be started.
+`python -c "from weighbridge.results.charts.drawing_process import serve; serve()" FONTS`. It
+answers a line each: JSON with `svg`, and `png` and `pdf` in base64; or with `error`. It imports
+next to nothing, since each such process has to be started.
 """
 
 from __future__ import annotations
@@ -25,6 +27,10 @@ def serve() -> None:
         except ValueError as error:
             answer = {"error": str(error)}
         else:
-            answer = {"svg": svg, "png": b64encode(png).decode("ascii"), "pdf": b64encode(pdf).decode("ascii")}
+            answer = {
+                "svg": svg,
+                "png": b64encode(png).decode("ascii"),
+                "pdf": b64encode(pdf).decode("ascii"),
+            }
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()

@@ -1,4 +1,6 @@
-"""Every trial of a tuning in the order of time: the baseline's joined by a line, so that drift and interleaving are seen."""
+"""Every trial of a tuning in the order of time: the baseline's joined by a line, so that drift and
+interleaving are seen.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def drift_chart(source: ChartSource) -> tuple[Figure, ...]:
     trials = {one.number: one for one in result.trials}
     panels = []
     for number, _ in enumerate(result.run.objectives):
-        readings = [one for one in result.ledger.readings if one.objective == number and one.trial in trials]
+        readings = [
+            one for one in result.ledger.readings if one.objective == number and one.trial in trials
+        ]
         if any(one.value is not None for one in readings):
             panels.append(_panel(result, number, readings, trials))
     moved = [one.words for one in result.ledger.drift]
@@ -37,8 +41,10 @@ def drift_chart(source: ChartSource) -> tuple[Figure, ...]:
         name="drift",
         title="Every trial, in the order of time",
         finding=upper(moved[0].rstrip(".")) if moved else "How the baseline moved is not known",
-        caption=f"Line: {result.ledger.baseline.name}, tried again before and after every few settings. Blue: a setting that is "
-        "better, orange: worse, grey: no effect shown. Each trial is set against the line beside it, so what moves both is in no "
+        caption=f"Line: {result.ledger.baseline.name}, tried again before and after every few "
+        "settings. Blue: a setting that is "
+        "better, orange: worse, grey: no effect shown. Each trial is set against the line beside "
+        "it, so what moves both is in no "
         "difference.",
         data=_csv(result, trials),
         panels=tuple(panels),
@@ -47,7 +53,9 @@ def drift_chart(source: ChartSource) -> tuple[Figure, ...]:
     return (figure,) if panels else ()
 
 
-def _panel(result: TuningResult, number: int, readings: Sequence[Reading], trials: dict[int, Trial]) -> Panel:
+def _panel(
+    result: TuningResult, number: int, readings: Sequence[Reading], trials: dict[int, Trial]
+) -> Panel:
     metric = METRICS[result.run.objectives[number].of]
     unit = metric.unit if metric.key == "throughput" else f"{metric.name}, {metric.unit}"
     drift = next((one for one in result.ledger.drift if one.objective == number), None)
@@ -64,14 +72,22 @@ def _panel(result: TuningResult, number: int, readings: Sequence[Reading], trial
         if arm.is_baseline:
             base.append((trials[one.trial].deployment, spot))
         else:
-            others.append(spot.model_copy(update={"tone": CLAIMED.get(verdicts.get(arm.name, ""), "axis")}))
+            others.append(
+                spot.model_copy(update={"tone": CLAIMED.get(verdicts.get(arm.name, ""), "axis")})
+            )
     lines = [
-        Trace(x=tuple(float(spot.x or 0) for _, spot in mine), y=tuple(float(spot.y or 0) for _, spot in mine), tone="ink")
+        Trace(
+            x=tuple(float(spot.x or 0) for _, spot in mine),
+            y=tuple(float(spot.y or 0) for _, spot in mine),
+            tone="ink",
+        )
         for _, group in groupby(base, key=lambda one: one[0])
         for mine in [list(group)]
     ]
     anew = [
-        Spot(x=one.number + 0.5, tone="muted") for before, one in pairwise(result.trials) if one.deployment != before.deployment
+        Spot(x=one.number + 0.5, tone="muted")
+        for before, one in pairwise(result.trials)
+        if one.deployment != before.deployment
     ]
     return Panel(
         key=f"objective-{number + 1}",
@@ -95,7 +111,9 @@ def _panel(result: TuningResult, number: int, readings: Sequence[Reading], trial
 def _trials(count: int) -> AxisScale:
     high, step = nice_top(count)
     step = max(1.0, step)
-    ticks = tuple(number * step for number in range(1, int(high / step) + 1) if number * step <= count)
+    ticks = tuple(
+        number * step for number in range(1, int(high / step) + 1) if number * step <= count
+    )
     return AxisScale(high=max(count + 0.5, 2.0), ticks=ticks, title="Trial", grid=False)
 
 
@@ -106,13 +124,37 @@ def _line(one: Reading, trial: Trial, names: dict[str, str]) -> tuple[str, ...]:
 
 
 def _csv(result: TuningResult, trials: dict[int, Trial]) -> str:
-    head = ("trial", "round", "deployment", "started_s", "arm", "objective", "value", "baseline_beside", "why")
+    head = (
+        "trial",
+        "round",
+        "deployment",
+        "started_s",
+        "arm",
+        "objective",
+        "value",
+        "baseline_beside",
+        "why",
+    )
     lines = []
     for one in result.ledger.readings:
         trial = trials.get(one.trial)
         if trial is not None:
-            place = (one.trial + 1, trial.round + 1, trial.deployment, trial.started_s, trial.arm.name)
-            lines.append((*place, result.run.objectives[one.objective].words, one.value, one.reference, one.why))
+            place = (
+                one.trial + 1,
+                trial.round + 1,
+                trial.deployment,
+                trial.started_s,
+                trial.arm.name,
+            )
+            lines.append(
+                (
+                    *place,
+                    result.run.objectives[one.objective].words,
+                    one.value,
+                    one.reference,
+                    one.why,
+                )
+            )
     return csv_lines(head, lines)
 
 

@@ -1,6 +1,8 @@
-"""A flame graph: folded stacks as one picture, wide where much time went, the root at the bottom (after Brendan Gregg, 2011).
+"""A flame graph: folded stacks as one picture, wide where much time went, the root at the bottom
+(after Brendan Gregg, 2011).
 
-A self-contained SVG without a script: what a frame is and how much it took is told when the pointer rests on it.
+A self-contained SVG without a script: what a frame is and how much it took is told when the pointer
+rests on it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,11 @@ LEAST: Final = 0.6
 
 COLOURS: Final = {"gateway": "#8ecae6", "storage": "#f4b860", "kernel": "#c9ccd3"}
 """By whose code it is. Dark letters can be read on all three."""
-LEGEND: Final = {"gateway": "gateway’s hosts", "storage": "storage hosts", "kernel": "kernel, for either"}
+LEGEND: Final = {
+    "gateway": "gateway’s hosts",
+    "storage": "storage hosts",
+    "kernel": "kernel, for either",
+}
 
 
 @dataclass
@@ -70,10 +76,16 @@ def flame(stacks: Sequence[Stack], *, title: str) -> str:
         root.add(stack.frames, stack.samples)
     rows = root.depth
     height = HEAD + ROW * max(1, rows) + 10
-    shapes = "".join(_drawn(box, height, root.samples) for box in _boxes(root)) if root.samples else _nothing(height)
+    shapes = (
+        "".join(_drawn(box, height, root.samples) for box in _boxes(root))
+        if root.samples
+        else _nothing(height)
+    )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-        f'role="img" aria-label="{_attribute(title)}" font-family="{_attribute(FONT)}" font-size="12">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
+        f'height="{height}" '
+        f'role="img" aria-label="{_attribute(title)}" font-family="{_attribute(FONT)}" '
+        'font-size="12">'
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>'
         f'<text x="10" y="24" font-size="17" font-weight="600" fill="{INK}">{escape(title)}</text>'
         f"{_legend(root.samples)}{shapes}</svg>\n"
@@ -81,7 +93,9 @@ def flame(stacks: Sequence[Stack], *, title: str) -> str:
 
 
 def _boxes(root: _Node) -> Iterator[_Box]:
-    """Every frame that is wide enough, its callees side by side above it in order of their names, as flame graphs have it."""
+    """Every frame that is wide enough, its callees side by side above it in order of their names,
+    as flame graphs have it.
+    """
     scale = (WIDTH - 20) / root.samples
     waiting = [(node, 10.0 + offset * scale, 0, node.name) for node, offset in _beside(root)]
     while waiting:
@@ -109,11 +123,16 @@ def _drawn(box: _Box, height: int, total: int) -> str:
     fits = int((box.width - 6) / LETTER)
     # Three letters of a name say nothing.
     shown = box.name if len(box.name) <= fits else f"{box.name[: fits - 1]}…" if fits > 3 else ""
-    words = f'<text x="{box.x + 3:.1f}" y="{y + 13.5:.1f}" fill="{INK}">{escape(shown)}</text>' if shown else ""
+    words = (
+        f'<text x="{box.x + 3:.1f}" y="{y + 13.5:.1f}" fill="{INK}">{escape(shown)}</text>'
+        if shown
+        else ""
+    )
     share = 100 * box.samples / total
     return (
         f"<g><title>{escape(box.name)}: {share:.2f} %, {box.samples} samples</title>"
-        f'<rect x="{box.x:.2f}" y="{y}" width="{box.width:.2f}" height="{ROW - 1}" fill="{box.colour}" '
+        f'<rect x="{box.x:.2f}" y="{y}" width="{box.width:.2f}" height="{ROW - 1}" '
+        f'fill="{box.colour}" '
         f'stroke="white" stroke-width="0.5"/>{words}</g>'
     )
 
@@ -125,7 +144,10 @@ def _legend(samples: int) -> str:
         parts.append(f'<rect x="{x}" y="38" width="13" height="13" fill="{colour}"/>')
         parts.append(f'<text x="{x + 18}" y="49" fill="{MUTED}">{escape(words)}</text>')
         x += 44 + round(len(words) * LETTER)
-    parts.append(f'<text x="{WIDTH - 10}" y="49" text-anchor="end" fill="{MUTED}">{samples:,} samples; width is CPU time</text>')
+    parts.append(
+        f'<text x="{WIDTH - 10}" y="49" text-anchor="end" fill="{MUTED}">{samples:,} samples; '
+        "width is CPU time</text>"
+    )
     return "".join(parts)
 
 

@@ -1,4 +1,7 @@
-"""Every chart of a run, in the order in which a report or a talk shows them. Charts are found by name: see `CHARTS`."""
+"""Every chart of a run, in the order in which a report or a talk shows them.
+
+Charts are found by name: see `CHARTS`.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,11 @@ OWN: Final = {
     "recap": ChartKind(draw=study_chart),
 }
 CHARTS: Final = Registry("weighbridge.charts", "chart", own=OWN, kind=ChartKind)
-"""Every chart by name. Another package adds one as an entry point of the group `weighbridge.charts` that names a `ChartKind`."""
+"""Every chart by name.
+
+Another package adds one as an entry point of the group `weighbridge.charts` that names a
+`ChartKind`.
+"""
 
 
 class Gallery(Record):
@@ -80,10 +87,15 @@ def gallery(source: ChartSource) -> Gallery:
             made = kind.draw(source) if run in kind.runs else ()
             figures += made if name in OWN else _checked(made, figures, source)
         except Exception as error:
-            # What another package's chart may do is not known, and none of it costs a run its report.
+            # What another package's chart may do is not known, and none of it costs a run its
+            # report.
             if name in OWN:
                 raise
-            words = " ".join(str(error).split()) if isinstance(error, UsageError) else f"{type(error).__name__}: {error}"
+            words = (
+                " ".join(str(error).split())
+                if isinstance(error, UsageError)
+                else f"{type(error).__name__}: {error}"
+            )
             left_out.append(f"the chart {name} is left out: {words}")
     return Gallery(figures=tuple(figures), left_out=tuple(left_out))
 
@@ -98,14 +110,19 @@ def _names(left_out: list[str]) -> tuple[str, ...]:
 
 
 def _checked(made: object, others: list[Figure], source: ChartSource) -> list[Figure]:
-    """The figures that another package's chart gave. Raises ValueError where they are none, and what composing them raises."""
+    """The figures that another package's chart gave.
+
+    Raises ValueError where they are none, and what composing them raises.
+    """
     found = [one for one in made if isinstance(one, Figure)] if isinstance(made, tuple) else []
     if not isinstance(made, tuple) or len(found) < len(made):
         raise ValueError(f"it gave {type(made).__name__} where a tuple of figures is wanted")
     taken = {figure.name for figure in others} & {figure.name for figure in found}
     if taken:
         raise ValueError(f"there is another chart {', '.join(sorted(taken))}")
-    dressed = [one if one.layouts else one.model_copy(update={"layouts": source.layouts}) for one in found]
+    dressed = [
+        one if one.layouts else one.model_copy(update={"layouts": source.layouts}) for one in found
+    ]
     for figure in dressed:
         compose(figure)
     return dressed

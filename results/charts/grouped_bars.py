@@ -1,7 +1,9 @@
-"""Bars of throughput: every layout beside the others, a panel for each kind of requests, all at one worker count.
+"""Bars of throughput: every layout beside the others, a panel for each kind of requests, all at one
+worker count.
 
-Bars begin at 0, and the whiskers are the interval that the repeats make. Kinds of requests have scales of their own, since small
-objects and large ones are a hundred times apart; the figure stands at the end of each bar, so that no grid is needed.
+Bars begin at 0, and the whiskers are the interval that the repeats make. Kinds of requests have
+scales of their own, since small objects and large ones are a hundred times apart; the figure stands
+at the end of each bar, so that no grid is needed.
 """
 
 from __future__ import annotations
@@ -50,17 +52,23 @@ class Bars(Record):
 def grouped_bars(source: ChartSource) -> tuple[Figure, ...]:
     """The figure of a table; none without anything to rank.
 
-    Each kind of requests is drawn at the worker count that was asked for, or where it has none of them or nothing was asked for,
-    at the largest at which most of the layouts can be ranked.
+    Each kind of requests is drawn at the worker count that was asked for, or where it has none of
+    them or nothing was asked for, at the largest at which most of the layouts can be ranked.
     """
     groups = bar_groups(source.rows, source.workers)
     repeats = {bar.repeats for group in groups for bar in group.bars if bar.value is not None}
     if not repeats:
         return ()
-    whiskers = ", with the 95 % interval of their geometric mean as whiskers" if max(repeats) > 1 else ""
+    whiskers = (
+        ", with the 95 % interval of their geometric mean as whiskers" if max(repeats) > 1 else ""
+    )
     some = "Some have fewer" if max(repeats) >= REPEATS_FOR_A_CLAIM else "Fewer"
     compared = len(source.layouts) > 1
-    few = f" {some} than {REPEATS_FOR_A_CLAIM} repeats: no claim." if min(repeats) < REPEATS_FOR_A_CLAIM and compared else ""
+    few = (
+        f" {some} than {REPEATS_FOR_A_CLAIM} repeats: no claim."
+        if min(repeats) < REPEATS_FOR_A_CLAIM and compared
+        else ""
+    )
     span = f"{max(repeats)}" if len(repeats) == 1 else f"{min(repeats)} to {max(repeats)}"
     counted = f"median of {span} repeats{whiskers}" if max(repeats) > 1 else "one repeat"
     figure = Figure(
@@ -82,12 +90,18 @@ def bar_groups(rows: Sequence[Row], workers: int | None = None) -> tuple[Bars, .
         cells = list(group)
         at = workers if workers in {row.workers for row in cells} else _busiest(cells)
         own = [row for row in cells if row.workers == at]
-        made.append(Bars(kind=kind, about=names[kind], workers=at or 0, bars=tuple(_bar(row) for row in own)))
+        made.append(
+            Bars(
+                kind=kind, about=names[kind], workers=at or 0, bars=tuple(_bar(row) for row in own)
+            )
+        )
     return tuple(made)
 
 
 def finding(groups: Sequence[Bars]) -> str:
-    """Which layout has the longest bar in how many panels, without a claim: that is the comparison's."""
+    """Which layout has the longest bar in how many panels, without a claim: that is the
+    comparison's.
+    """
     longest: dict[str, int] = {}
     compared = 0
     for group in groups:
@@ -102,7 +116,13 @@ def finding(groups: Sequence[Bars]) -> str:
         return f"What was measured at {at}"
     (name, times), *others = sorted(longest.items(), key=lambda item: -item[1])
     rest = "".join(f", {other} in {count}" for other, count in others)
-    where = f"all {compared} kinds" if times == compared > 1 else f"{times} of {compared} kinds" if compared > 1 else "the kind"
+    where = (
+        f"all {compared} kinds"
+        if times == compared > 1
+        else f"{times} of {compared} kinds"
+        if compared > 1
+        else "the kind"
+    )
     return f"At {at}, {name} did most in {where} of requests{rest}"
 
 
@@ -113,7 +133,17 @@ def bars_csv(groups: Sequence[Bars]) -> str:
         *("throughput_ops_s", "low_ops_s", "high_ops_s", "repeats", "why"),
     )
     lines = [
-        (group.about, *group.kind, group.workers, bar.layout, bar.value, bar.low, bar.high, bar.repeats, bar.why)
+        (
+            group.about,
+            *group.kind,
+            group.workers,
+            bar.layout,
+            bar.value,
+            bar.low,
+            bar.high,
+            bar.repeats,
+            bar.why,
+        )
         for group in groups
         for bar in group.bars
     ]
@@ -138,19 +168,32 @@ def _bar(row: Row) -> LayoutBar:
 def _panel(group: Bars) -> Panel:
     known = [bar for bar in group.bars if bar.value is not None]
     longest = max((bar.value or 0.0 for bar in known), default=0.0) or 1.0
-    # An interval of two repeats may be many times the figure: it is cut off rather than let press all bars into a corner.
+    # An interval of two repeats may be many times the figure: it is cut off rather than let press
+    # all bars into a corner.
     reach = min(max([longest, *(bar.high for bar in known if bar.high is not None)]), 1.6 * longest)
     figures = {bar.layout: f"{show_figure(bar.value)} op/s" for bar in known}
     marks = (
-        Mark(kind="bar", spots=tuple(Spot(x=bar.value, y=bar.layout, layout=bar.layout) for bar in known)),
+        Mark(
+            kind="bar",
+            spots=tuple(Spot(x=bar.value, y=bar.layout, layout=bar.layout) for bar in known),
+        ),
         Mark(
             kind="whisker",
-            spots=tuple(Spot(x=bar.low, x2=min(bar.high, reach), y=bar.layout) for bar in known if bar.high is not None),
+            spots=tuple(
+                Spot(x=bar.low, x2=min(bar.high, reach), y=bar.layout)
+                for bar in known
+                if bar.high is not None
+            ),
         ),
         Mark(
             kind="strong text",
             spots=tuple(
-                Spot(x=max(bar.value or 0.0, min(bar.high or 0.0, reach)), y=bar.layout, text=figures[bar.layout], tone="ink")
+                Spot(
+                    x=max(bar.value or 0.0, min(bar.high or 0.0, reach)),
+                    y=bar.layout,
+                    text=figures[bar.layout],
+                    tone="ink",
+                )
                 for bar in known
             ),
             align="left",
@@ -160,7 +203,9 @@ def _panel(group: Bars) -> Panel:
         Mark(
             kind="text",
             spots=tuple(
-                Spot(x=0.0, y=bar.layout, text=f"× {_short(bar.why)}", tone="muted") for bar in group.bars if bar.value is None
+                Spot(x=0.0, y=bar.layout, text=f"× {_short(bar.why)}", tone="muted")
+                for bar in group.bars
+                if bar.value is None
             ),
             align="left",
             dx=4,
@@ -171,7 +216,9 @@ def _panel(group: Bars) -> Panel:
         (
             bar.layout,
             show_figure(bar.value),
-            UNKNOWN if bar.low is None or bar.high is None else f"{show_figure(bar.low)} to {show_figure(bar.high)}",
+            UNKNOWN
+            if bar.low is None or bar.high is None
+            else f"{show_figure(bar.low)} to {show_figure(bar.high)}",
             str(bar.repeats),
             bar.why,
         )

@@ -1,9 +1,11 @@
-"""Latencies over time: for each second of a step how many requests took how long, as a map; stalls and second groups show.
+"""Latencies over time: for each second of a step how many requests took how long, as a map; stalls
+and second groups show.
 
-One figure for each kind of requests, a panel a layout, with one scale of time, of latency and of colour for all of them. It shows
-one repeat, since seconds of different repeats have nothing to do with each other: the first that counts, or, marked, the first
-at all where none does, for why it does not may be just what the map shows. A map is made of few enough cells for a page: where
-seconds are many, several make a column, whose colour is what they had a second on average.
+One figure for each kind of requests, a panel a layout, with one scale of time, of latency and of
+colour for all of them. It shows one repeat, since seconds of different repeats have nothing to do
+with each other: the first that counts, or, marked, the first at all where none does, for why it
+does not may be just what the map shows. A map is made of few enough cells for a page: where seconds
+are many, several make a column, whose colour is what they had a second on average.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ HEIGHT: Final = 210
 CELLS: Final = 3000
 """As many as a figure has at most: 6,400 made an SVG of 1.8 MB."""
 STALLED: Final = 5
-"""So many requests that are due by the mean of the window fail to come by chance once in 150 times (Poisson: e^-5)."""
+"""So many requests that are due by the mean of the window fail to come by chance once in 150 times
+(Poisson: e^-5).
+"""
 _WIDTHS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)
 
 
@@ -89,7 +93,9 @@ def heat_maps(kinds: Sequence[KindLatencies]) -> tuple[Figure, ...]:
     """The figures of kinds of requests."""
     found = []
     for kind in kinds:
-        width_s = next((width for width in _WIDTHS_S if _cells(kind, width) <= CELLS), _WIDTHS_S[-1])
+        width_s = next(
+            (width for width in _WIDTHS_S if _cells(kind, width) <= CELLS), _WIDTHS_S[-1]
+        )
         maps = [latency_map(one, width_s) for one in kind.layouts]
         if any(one.cells for one in maps):
             found.append(_figure(kind, maps, width_s))
@@ -97,10 +103,15 @@ def heat_maps(kinds: Sequence[KindLatencies]) -> tuple[Figure, ...]:
 
 
 def latency_map(one: LayoutLatencies, width_s: int = 1) -> LatencyMap:
-    """The map of a layout's first repeat that counts, in columns of so many seconds, without a last second that is not whole."""
+    """The map of a layout's first repeat that counts, in columns of so many seconds, without a last
+    second that is not whole.
+    """
     repeat = shown_repeat(one)
     if repeat is None:
-        gap = next((other.gap for other in one.repeats if other.gap), "the driver keeps no latencies by the second")
+        gap = next(
+            (other.gap for other in one.repeats if other.gap),
+            "the driver keeps no latencies by the second",
+        )
         return LatencyMap(layout=one.layout, why_empty=gap if one.repeats else "not measured")
     length_s = int(repeat.window_s)
     counts: Counter[tuple[int, int]] = Counter()
@@ -117,7 +128,10 @@ def latency_map(one: LayoutLatencies, width_s: int = 1) -> LatencyMap:
         )
         for (column, band), count in sorted(counts.items())
     )
-    columns = tuple(_column(repeat, start, min(start + width_s, length_s)) for start in range(0, length_s, width_s))
+    columns = tuple(
+        _column(repeat, start, min(start + width_s, length_s))
+        for start in range(0, length_s, width_s)
+    )
     return LatencyMap(
         layout=one.layout,
         repeat=repeat.repeat,
@@ -130,18 +144,29 @@ def latency_map(one: LayoutLatencies, width_s: int = 1) -> LatencyMap:
 
 
 def _stalls(repeat: RepeatLatencies, length_s: int) -> tuple[tuple[int, int], ...]:
-    """Runs of whole seconds in which nothing succeeded though STALLED requests would have on average.
+    """Runs of whole seconds in which nothing succeeded though STALLED requests would have on
+    average.
 
     Where few requests are made a second, many seconds have none: that is no stall.
     """
-    busy = {second.second: second.count for second in repeat.seconds if second.count and second.second < length_s}
-    runs = (list(run) for idle, run in groupby(range(length_s), key=lambda second: second not in busy) if idle)
+    busy = {
+        second.second: second.count
+        for second in repeat.seconds
+        if second.count and second.second < length_s
+    }
+    runs = (
+        list(run)
+        for idle, run in groupby(range(length_s), key=lambda second: second not in busy)
+        if idle
+    )
     per_s = sum(busy.values()) / length_s if length_s else 0.0
     return tuple((run[0], run[-1] + 1) for run in runs if len(run) * per_s >= STALLED)
 
 
 def shown_repeat(one: LayoutLatencies) -> RepeatLatencies | None:
-    """The first repeat that counts and whose latencies are known by the second, else the first that does not count."""
+    """The first repeat that counts and whose latencies are known by the second, else the first that
+    does not count.
+    """
     kept = [repeat for repeat in one.repeats if _by_band(repeat)]
     return next((repeat for repeat in kept if repeat.ranked), next(iter(kept), None))
 
@@ -164,17 +189,28 @@ def _column(repeat: RepeatLatencies, start_s: int, end_s: int) -> HeatColumn:
 def _cells(kind: KindLatencies, width_s: int) -> int:
     """How many cells a figure has in columns of so many seconds."""
     repeats = [repeat for one in kind.layouts if (repeat := shown_repeat(one)) is not None]
-    return sum(len({(second.second // width_s, band) for second in one.seconds for band, _ in second.bands}) for one in repeats)
+    return sum(
+        len(
+            {(second.second // width_s, band) for second in one.seconds for band, _ in second.bands}
+        )
+        for one in repeats
+    )
 
 
 def _figure(kind: KindLatencies, maps: Sequence[LatencyMap], width_s: int) -> Figure:
     cells = [cell for one in maps for cell in one.cells]
     rates = [cell.per_s for cell in cells]
-    low, high = (min(rates), max(rates)) if min(rates) < max(rates) else (min(rates) / 2, max(rates))
+    low, high = (
+        (min(rates), max(rates)) if min(rates) < max(rates) else (min(rates) / 2, max(rates))
+    )
     length = float(max(one.length_s for one in maps))
     linear = AxisScale.from_zero(length, "s of the window", grid=False)
-    x = linear.model_copy(update={"high": length, "ticks": tuple(tick for tick in linear.ticks if tick <= length)})
-    y = AxisScale.logarithmic([end for cell in cells for end in (cell.low_ms, cell.high_ms)], "ms (log scale)")
+    x = linear.model_copy(
+        update={"high": length, "ticks": tuple(tick for tick in linear.ticks if tick <= length)}
+    )
+    y = AxisScale.logarithmic(
+        [end for cell in cells for end in (cell.low_ms, cell.high_ms)], "ms (log scale)"
+    )
     heat = HeatScale(low=low, high=high, title="a second")
     return Figure(
         name=f"latency-over-time-{kind.key}",
@@ -191,7 +227,10 @@ def _finding(kind: KindLatencies, maps: Sequence[LatencyMap]) -> str:
     stalls = [(stall[1] - stall[0], one, stall) for one in maps if (stall := one.stall) is not None]
     if stalls:
         length_s, one, (start, _) = max(stalls, key=lambda found: found[0])
-        return f"None of {one.layout}’s {kind.about} ended for {length_s} s, from {start} s into the window on, at {kind.at}"
+        return (
+            f"None of {one.layout}’s {kind.about} ended for {length_s} s, from {start} s into "
+            f"the window on, at {kind.at}"
+        )
     tops = [(column.max_us, one, column) for one in maps if (column := one.slowest) is not None]
     slowest_us, one, column = max(tops, key=lambda found: found[0])
     took = f"took {show_ms(slowest_us / 1000)} ms: on {one.layout}, {_when(column)}"
@@ -207,7 +246,12 @@ def _caption(kind: KindLatencies, maps: Sequence[LatencyMap], width_s: int) -> s
     which = "the first repeat"
     if repeats != [1]:
         which += f" that counts (repeat {', '.join(str(one) for one in repeats)})"
-    parts = [f"Colour: requests a second that took so long, one scale for all layouts. Of {which}, whole seconds of the window."]
+    parts = [
+        (
+            f"Colour: requests a second that took so long, one scale for all layouts. Of {which}, "
+            "whole seconds of the window."
+        )
+    ]
     if width_s > 1:
         parts.append(f"A column is {width_s} s.")
     if any(column.errors for one in maps for column in one.columns):
@@ -222,19 +266,39 @@ def _caption(kind: KindLatencies, maps: Sequence[LatencyMap], width_s: int) -> s
 
 def _panel(one: LatencyMap, x: AxisScale, y: AxisScale, heat: HeatScale) -> Panel:
     slowest = one.slowest
-    said = one.why_empty if slowest is None else f"slowest: {show_ms(slowest.max_us / 1000)} ms, {_when(slowest)}"
+    said = (
+        one.why_empty
+        if slowest is None
+        else f"slowest: {show_ms(slowest.max_us / 1000)} ms, {_when(slowest)}"
+    )
     # A little more than it is: where cells only touched, what lies below would shine through.
     cells = [
-        Spot(x=cell.start_s, x2=cell.end_s, y=cell.low_ms, y2=cell.high_ms * 1.012, value=cell.per_s, tone="ink")
+        Spot(
+            x=cell.start_s,
+            x2=cell.end_s,
+            y=cell.low_ms,
+            y2=cell.high_ms * 1.012,
+            value=cell.per_s,
+            tone="ink",
+        )
         for cell in one.cells
     ]
     stalls = [Spot(x=start, x2=end) for start, end in one.stalls]
     failed = [
-        Spot(x=(column.start_s + column.end_s) / 2, y=y.high, tone="bad", tip=f"{column.errors} failed")
+        Spot(
+            x=(column.start_s + column.end_s) / 2,
+            y=y.high,
+            tone="bad",
+            tip=f"{column.errors} failed",
+        )
         for column in one.columns
         if column.errors
     ]
-    empty = [Spot(x=x.value(0.5), y=y.value(0.5), text=one.why_empty, tone="muted")] if one.why_empty else []
+    empty = (
+        [Spot(x=x.value(0.5), y=y.value(0.5), text=one.why_empty, tone="muted")]
+        if one.why_empty
+        else []
+    )
     columns = [
         (
             str(column.start_s),
@@ -277,5 +341,14 @@ def _csv(kind: KindLatencies, maps: Sequence[LatencyMap]) -> str:
         for one in maps
         for cell in one.cells
     ]
-    columns = ("workers", "repeat", "from_s", "to_s", "low_ms", "high_ms", "requests", "requests_per_s")
+    columns = (
+        "workers",
+        "repeat",
+        "from_s",
+        "to_s",
+        "low_ms",
+        "high_ms",
+        "requests",
+        "requests_per_s",
+    )
     return csv_lines((*KIND_COLUMNS, *columns), lines)

@@ -1,7 +1,8 @@
-"""The hockey stick: p90 by throughput, a path a layout in the order of workers, and what each serves within a bound on p90.
+"""The hockey stick: p90 by throughput, a path a layout in the order of workers, and what each
+serves within a bound on p90.
 
-Between measured points the path is straight in op/s and ms, as it is where the bound is crossed; on the logarithmic scale of
-latencies that makes a curve, which is drawn as one.
+Between measured points the path is straight in op/s and ms, as it is where the bound is crossed; on
+the logarithmic scale of latencies that makes a curve, which is drawn as one.
 """
 
 from __future__ import annotations
@@ -14,11 +15,29 @@ from typing import Any, Final
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.kinds import Kind, kind_of
-from weighbridge.results.analysis.steps.service_level import Served, Stop, path, served, stretches, telling_bound_ms
+from weighbridge.results.analysis.steps.service_level import (
+    Served,
+    Stop,
+    path,
+    served,
+    stretches,
+    telling_bound_ms,
+)
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.charts.chart_source import ChartSource
 from weighbridge.results.charts.latencies import KindLatencies
-from weighbridge.results.charts.panels import TALL, AxisScale, Figure, Label, Mark, Panel, Spot, Trace, at_count, upper
+from weighbridge.results.charts.panels import (
+    TALL,
+    AxisScale,
+    Figure,
+    Label,
+    Mark,
+    Panel,
+    Spot,
+    Trace,
+    at_count,
+    upper,
+)
 from weighbridge.results.charts.worker_data import KIND_COLUMNS
 from weighbridge.results.figures import UNKNOWN, show_figure, show_ms, show_ratio
 
@@ -31,7 +50,9 @@ _COLUMNS: Final = (
 
 
 class Stick(Record):
-    """One panel: the paths of all layouts for one kind of requests, and what each serves within the bound."""
+    """One panel: the paths of all layouts for one kind of requests, and what each serves within the
+    bound.
+    """
 
     kind: Kind
     key: str
@@ -54,7 +75,9 @@ class Stick(Record):
         return (known[-1], known[0]) if len(known) > 1 else None
 
 
-def sticks(rows: Sequence[Row], kinds: Sequence[KindLatencies], slo_ms: float | None = None) -> tuple[Stick, ...]:
+def sticks(
+    rows: Sequence[Row], kinds: Sequence[KindLatencies], slo_ms: float | None = None
+) -> tuple[Stick, ...]:
     """The panels of a table without twins; `kinds` name them."""
     names = {one.kind: one for one in kinds}
     found: dict[Kind, list[Row]] = {}
@@ -75,14 +98,20 @@ def _stick(kind: Kind, cells: Sequence[Row], named: KindLatencies, slo_ms: float
         bound_ms=bound_ms,
         asked=slo_ms is not None,
         paths=paths,
-        served=tuple(served(layout, mine, bound_ms) for layout, mine in own.items()) if bound_ms is not None else (),
+        served=tuple(served(layout, mine, bound_ms) for layout, mine in own.items())
+        if bound_ms is not None
+        else (),
     )
 
 
 def hockey_stick(source: ChartSource) -> tuple[Figure, ...]:
     """The chart of a table; none where no p90 is known."""
     found = sticks(source.rows, source.kinds, source.slo_ms)
-    drawn = [stick for stick in found if any(stop.high_ms is not None for stops in stick.paths.values() for stop in stops)]
+    drawn = [
+        stick
+        for stick in found
+        if any(stop.high_ms is not None for stops in stick.paths.values() for stop in stops)
+    ]
     if not drawn:
         return ()
     figure = Figure(
@@ -101,15 +130,21 @@ def _finding(drawn: Sequence[Stick]) -> str:
     pairs = [(stick, *stick.ahead) for stick in drawn if stick.ahead is not None]
     pairs = [pair for pair in pairs if not pair[2].at_least] or pairs
     if pairs:
-        stick, most, least = max(pairs, key=lambda pair: (pair[1].ops_s or 0.0) / (pair[2].ops_s or 1.0))
+        stick, most, least = max(
+            pairs, key=lambda pair: (pair[1].ops_s or 0.0) / (pair[2].ops_s or 1.0)
+        )
         return (
-            f"Within a p90 of {stick.bound} ms for {stick.about} {most.layout} serves {_plainly(most)} op/s, "
+            f"Within a p90 of {stick.bound} ms for {stick.about} {most.layout} serves "
+            f"{_plainly(most)} op/s, "
             f"{least.layout} {_plainly(least)}"
         )
     for stick in drawn:
         for one in stick.served:
             if one.ops_s is not None:
-                return f"Within a p90 of {stick.bound} ms {one.layout} serves {_plainly(one)} op/s of {stick.about}"
+                return (
+                    f"Within a p90 of {stick.bound} ms {one.layout} serves {_plainly(one)} "
+                    f"op/s of {stick.about}"
+                )
     return "How p90 rises with throughput"
 
 
@@ -122,19 +157,31 @@ def _caption(drawn: Sequence[Stick], left_out: Sequence[str]) -> str:
     parts = ["p90 by operations per second; small figures: workers."]
     made_of = sorted({stop.repeats for stop in stops if stop.repeats})
     several = f"{made_of[0]} to {made_of[-1]}" if len(made_of) > 1 else str(made_of[0])
-    parts += [f"Medians of {several} repeats, bars from the least to the most of them."] if made_of[-1] > 1 else ["One repeat."]
+    parts += (
+        [f"Medians of {several} repeats, bars from the least to the most of them."]
+        if made_of[-1] > 1
+        else ["One repeat."]
+    )
     if any(stick.bound_ms is not None for stick in drawn):
-        chosen = "" if all(stick.asked for stick in drawn) else ", chosen where it tells the layouts apart"
+        chosen = (
+            ""
+            if all(stick.asked for stick in drawn)
+            else ", chosen where it tells the layouts apart"
+        )
         parts.append(
-            f"Dashed: a bound on p90{chosen}. Under each name what it serves within the bound, on the straight line between "
-            "two measured points and never beyond them; ≥: more workers were not tried or do not count."
+            f"Dashed: a bound on p90{chosen}. Under each name what it serves within the bound, on "
+            "the straight line between "
+            "two measured points and never beyond them; ≥: more workers were not tried or do not "
+            "count."
         )
     if any(not stop.valid and stop.p90_ms is not None for stop in stops):
         parts.append("×: not valid.")
     if any(stop.valid and not stop.ranked and stop.p90_ms is not None for stop in stops):
         parts.append("Hollow: not steady, or above what its layer can do.")
     if any(stop.p90_ms is None and stop.high_ms is not None for stop in stops):
-        parts.append("Bars without a mark: the bin in which p90 lies, where the driver tells no more.")
+        parts.append(
+            "Bars without a mark: the bin in which p90 lies, where the driver tells no more."
+        )
     if any(stop.p90_ms is None and stop.high_ms is None for stop in stops):
         parts.append("Hollow at the foot: too few samples for a p90, or none that can be read.")
     if left_out:
@@ -150,7 +197,10 @@ def _panel_finding(stick: Stick) -> str:
     if most.at_least and least.at_least:
         return f"all that were within p90 ≤ {stick.bound} ms may serve more"
     sign = "at least " * most.at_least + "at most " * least.at_least
-    return f"at p90 ≤ {stick.bound} ms {most.layout} serves {sign}{show_ratio(ratio)} what {least.layout} does"
+    return (
+        f"at p90 ≤ {stick.bound} ms {most.layout} serves {sign}{show_ratio(ratio)} what "
+        f"{least.layout} does"
+    )
 
 
 def _line(layout: str, stop: Stop) -> tuple[str, ...]:
@@ -164,20 +214,31 @@ def _line(layout: str, stop: Stop) -> tuple[str, ...]:
         show_figure(stop.throughput_ops_s),
         f"{show_figure(stop.low_ops_s)}–{show_figure(stop.high_ops_s)}" if spread else UNKNOWN,
         p90_ms,
-        f"{show_ms(stop.low_ms)}–{show_ms(stop.high_ms)}" if spread and stop.p90_ms is not None else UNKNOWN,
+        f"{show_ms(stop.low_ms)}–{show_ms(stop.high_ms)}"
+        if spread and stop.p90_ms is not None
+        else UNKNOWN,
         "yes" if stop.joined else "no",
     )
 
 
 def sticks_csv(found: Sequence[Stick]) -> str:
-    """A line for each worker count, and one for what each layout serves within the bound (`workers` empty)."""
+    """A line for each worker count, and one for what each layout serves within the bound (`workers`
+    empty).
+    """
     lines: list[tuple[object, ...]] = []
     for stick in found:
         workload, operation, api, driver = stick.kind
         about = (api, driver, workload, operation)
         lines += [
             (
-                *(layout, *about, stop.workers, stop.throughput_ops_s, stop.low_ops_s, stop.high_ops_s),
+                *(
+                    layout,
+                    *about,
+                    stop.workers,
+                    stop.throughput_ops_s,
+                    stop.low_ops_s,
+                    stop.high_ops_s,
+                ),
                 *(stop.p90_ms, stop.low_ms, stop.high_ms, stop.repeats, stop.joined, None, None),
             )
             for layout, stops in stick.paths.items()
@@ -197,11 +258,17 @@ def _panel(stick: Stick) -> Panel:
     stops = [(layout, stop) for layout, stops in stick.paths.items() for stop in stops]
     y = _scale(stick, [stop for _, stop in stops])
     curves = [
-        Trace(layout=layout, x=tuple(rate for rate, _ in curve), y=tuple(latency for _, latency in curve))
+        Trace(
+            layout=layout,
+            x=tuple(rate for rate, _ in curve),
+            y=tuple(latency for _, latency in curve),
+        )
         for layout, mine in stick.paths.items()
         for curve in map(_curve, stretches(mine))
     ]
-    spots: dict[str, list[Spot]] = {kind: [] for kind in ("counts", "bin", "not valid", "doubted", "few", "across", "upright")}
+    spots: dict[str, list[Spot]] = {
+        kind: [] for kind in ("counts", "bin", "not valid", "doubted", "few", "across", "upright")
+    }
     counts: list[Spot] = []
     for layout, stop in stops:
         kind = _kind(stop)
@@ -209,17 +276,25 @@ def _panel(stick: Stick) -> Panel:
         height_ms = _height_ms(stop, y.low)
         low_ms = max(stop.low_ms or y.low, y.low)
         upright = Spot(**at, y=low_ms, y2=stop.high_ms or low_ms)
-        spots[kind].append(upright if kind == "bin" else Spot(**at, y=height_ms or y.low, tip=_tip(layout, stop, kind)))
+        spots[kind].append(
+            upright
+            if kind == "bin"
+            else Spot(**at, y=height_ms or y.low, tip=_tip(layout, stop, kind))
+        )
         if height_ms is not None:
             counts.append(Spot(**at, y=height_ms, text=str(stop.workers)))
         if kind in ("counts", "bin") and stop.repeats > 1:
-            spots["across"].append(Spot(x=stop.low_ops_s, x2=stop.high_ops_s, y=height_ms or y.low, layout=layout))
+            spots["across"].append(
+                Spot(x=stop.low_ops_s, x2=stop.high_ops_s, y=height_ms or y.low, layout=layout)
+            )
             spots["upright"] += [upright] if kind == "counts" else []
     return Panel(
         key=stick.key,
         title=upper(stick.about),
         finding=_panel_finding(stick),
-        x=AxisScale.from_zero(max((stop.high_ops_s for _, stop in stops), default=1.0), "op/s", grid=False),
+        x=AxisScale.from_zero(
+            max((stop.high_ops_s for _, stop in stops), default=1.0), "op/s", grid=False
+        ),
         y=y,
         marks=(
             *_bound_marks(stick, y.low),
@@ -233,33 +308,58 @@ def _panel(stick: Stick) -> Panel:
             Mark(kind="beside", spots=tuple(counts)),
         ),
         labels=tuple(_labels(stick, y.low)),
-        head=("layout", "workers", "op/s", "of repeats, op/s", "p90 ms", "of repeats, ms", "counts"),
+        head=(
+            "layout",
+            "workers",
+            "op/s",
+            "of repeats, op/s",
+            "p90 ms",
+            "of repeats, ms",
+            "counts",
+        ),
         lines=tuple(_line(layout, stop) for layout, stop in stops),
         height=TALL,
     )
 
 
 def _scale(stick: Stick, stops: Sequence[Stop]) -> AxisScale:
-    known = [value for stop in stops for value in (stop.p90_ms, stop.low_ms, stop.high_ms, stick.bound_ms) if value]
+    known = [
+        value
+        for stop in stops
+        for value in (stop.p90_ms, stop.low_ms, stop.high_ms, stick.bound_ms)
+        if value
+    ]
     # The first bin begins at 0, which is nowhere on a logarithmic scale: half of it is shown.
-    known += [stop.high_ms / 2 for stop in stops if stop.p90_ms is None and stop.low_ms == 0 and stop.high_ms]
+    known += [
+        stop.high_ms / 2
+        for stop in stops
+        if stop.p90_ms is None and stop.low_ms == 0 and stop.high_ms
+    ]
     return AxisScale.logarithmic(known, "p90 ms (log scale)")
 
 
 def _kind(stop: Stop) -> str:
-    """Whether a stop counts, or why not; of how p90 is known where the driver tells a bin, or too few samples give none."""
+    """Whether a stop counts, or why not; of how p90 is known where the driver tells a bin, or too
+    few samples give none.
+    """
     if stop.p90_ms is not None:
         return "counts" if stop.joined else "doubted" if stop.valid else "not valid"
     return "bin" if stop.low_ms is not None else "few"
 
 
 def _tip(layout: str, stop: Stop, kind: str) -> str:
-    said = f"p90 {show_ms(stop.p90_ms)} ms" if kind == "counts" else stop.note or "too few samples for a p90"
+    said = (
+        f"p90 {show_ms(stop.p90_ms)} ms"
+        if kind == "counts"
+        else stop.note or "too few samples for a p90"
+    )
     return f"{layout}, {at_count(stop.workers)}: {show_figure(stop.throughput_ops_s)} op/s, {said}"
 
 
 def _height_ms(stop: Stop, floor_ms: float) -> float | None:
-    """Where a stop stands: at its p90, or in the middle of the bin that holds it; None where neither is known."""
+    """Where a stop stands: at its p90, or in the middle of the bin that holds it; None where
+    neither is known.
+    """
     if stop.p90_ms is not None or stop.low_ms is None:
         return stop.p90_ms
     low_ms = max(stop.low_ms, floor_ms)
@@ -273,12 +373,16 @@ def _curve(part: Sequence[Stop]) -> list[tuple[float, float]]:
         for number in range(1, _PARTS + 1):
             along = number / _PARTS
             rate = a.throughput_ops_s + along * (b.throughput_ops_s - a.throughput_ops_s)
-            found.append((rate, (a.p90_ms or 0.0) + along * ((b.p90_ms or 0.0) - (a.p90_ms or 0.0))))
+            found.append(
+                (rate, (a.p90_ms or 0.0) + along * ((b.p90_ms or 0.0) - (a.p90_ms or 0.0)))
+            )
     return found
 
 
 def _bound_marks(stick: Stick, floor_ms: float) -> tuple[Mark, ...]:
-    """The bound, and from where each path crosses it a thread down to the throughput that it gives."""
+    """The bound, and from where each path crosses it a thread down to the throughput that it
+    gives.
+    """
     if stick.bound_ms is None:
         return ()
     down = [
@@ -288,7 +392,10 @@ def _bound_marks(stick: Stick, floor_ms: float) -> tuple[Mark, ...]:
     ]
     crossings = [spot.model_copy(update={"y2": None}) for spot in down if spot.y == stick.bound_ms]
     return (
-        Mark(kind="level", spots=(Spot(y=stick.bound_ms, text=f"p90 ≤ {stick.bound} ms", tone="muted"),)),
+        Mark(
+            kind="level",
+            spots=(Spot(y=stick.bound_ms, text=f"p90 ≤ {stick.bound} ms", tone="muted"),),
+        ),
         Mark(kind="drop", spots=tuple(down)),
         Mark(kind="small hollow", spots=tuple(crossings)),
     )
@@ -299,8 +406,14 @@ def _labels(stick: Stick, floor_ms: float) -> list[Label]:
     words = {one.layout: one.words for one in stick.served}
     found = []
     for layout, stops in stick.paths.items():
-        drawn = [(stop, height_ms) for stop in stops if (height_ms := _height_ms(stop, floor_ms)) is not None]
+        drawn = [
+            (stop, height_ms)
+            for stop in stops
+            if (height_ms := _height_ms(stop, floor_ms)) is not None
+        ]
         joined = [(stop, height_ms) for stop, height_ms in drawn if stop.joined] or drawn
         x, y = (joined[-1][0].throughput_ops_s, joined[-1][1]) if joined else (None, floor_ms)
-        found.append(Label(layout=layout, x=x, y=y, note=words.get(layout, "") if stops else "not measured"))
+        found.append(
+            Label(layout=layout, x=x, y=y, note=words.get(layout, "") if stops else "not measured")
+        )
     return found

@@ -1,8 +1,9 @@
-"""Latencies as they were measured, read once for every picture of them: of each kind of requests at one worker count.
+"""Latencies as they were measured, read once for every picture of them: of each kind of requests at
+one worker count.
 
-A histogram is decoded here and nowhere else on the way to a picture. What cannot be read is a gap that says why; it takes
-nothing else with it. A percentile is of one repeat; over repeats the geometric mean of theirs is taken, never a percentile of
-repeats put together.
+A histogram is decoded here and nowhere else on the way to a picture. What cannot be read is a gap
+that says why; it takes nothing else with it. A percentile is of one repeat; over repeats the
+geometric mean of theirs is taken, never a percentile of repeats put together.
 """
 
 from __future__ import annotations
@@ -56,21 +57,29 @@ class RepeatLatencies(Record):
         return self.reached[-1] if self.reached else 0
 
     def percentile_us(self, percent: float) -> int:
-        """The latency at rank ceil(n * percent / 100), never above the exact max. Raises InvalidMeasurement of none."""
+        """The latency at rank ceil(n * percent / 100), never above the exact max.
+
+        Raises InvalidMeasurement of none.
+        """
         if not self.count:
             raise InvalidMeasurement("a percentile of no samples was asked for")
         return self._at(rank_of(self.count, percent))
 
     def interval_us(self, percent: float) -> tuple[int, int] | None:
-        """The 95 % interval of a percentile inside this repeat, of order statistics; None where the samples do not reach so far.
+        """The 95 % interval of a percentile inside this repeat, of order statistics; None where the
+        samples do not reach so far.
 
-        How many samples lie below the true percentile is binomial, here by its normal approximation, which `SAMPLES_BEYOND` makes
-        good enough. It takes requests to be independent, which those of one second seldom are: it is the least that a figure
-        of one repeat is unsure by. Source: W. J. Conover, Practical Nonparametric Statistics, section 3.2.
+        How many samples lie below the true percentile is binomial, here by its normal
+        approximation, which `SAMPLES_BEYOND` makes good enough. It takes requests to be
+        independent, which those of one second seldom are: it is the least that a figure of one
+        repeat is unsure by. Source: W. J. Conover, Practical Nonparametric Statistics, section 3.2.
         """
         share = percent / 100
         reach = NORMAL_95 * math.sqrt(self.count * share * (1 - share))
-        low, high = math.floor(self.count * share - reach), math.ceil(self.count * share + reach) + 1
+        low, high = (
+            math.floor(self.count * share - reach),
+            math.ceil(self.count * share + reach) + 1,
+        )
         return (self._at(low), self._at(high)) if low >= 1 and high <= self.count else None
 
     def _at(self, rank: int) -> int:
@@ -108,7 +117,10 @@ class LayoutLatencies(Record):
         return bool(self.ranked) and self.count * (100 - percent) / 100 >= SAMPLES_BEYOND - 1e-6
 
     def middle_us(self, percent: float) -> float:
-        """The geometric mean of the repeats' percentiles. Raises InvalidMeasurement where no latencies are known."""
+        """The geometric mean of the repeats' percentiles.
+
+        Raises InvalidMeasurement where no latencies are known.
+        """
         if not self.ranked:
             raise InvalidMeasurement(f"{self.layout}: no latencies are known")
         return geometric_mean([max(1, one.percentile_us(percent)) for one in self.ranked])
@@ -146,7 +158,9 @@ class KindLatencies(Record):
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        """What is not known of it and why, in words; a reason that several repeats have is given once."""
+        """What is not known of it and why, in words; a reason that several repeats have is given
+        once.
+        """
         said: dict[tuple[str, str], list[str]] = {}
         for one in self.layouts:
             reasons: dict[str, list[str]] = {}
@@ -163,11 +177,16 @@ class KindLatencies(Record):
 
 
 def read_latencies(
-    plan: ResolvedPlan, rows: Sequence[Row], steps: Iterable[StepResult], *, workers: int | None = None
+    plan: ResolvedPlan,
+    rows: Sequence[Row],
+    steps: Iterable[StepResult],
+    *,
+    workers: int | None = None,
 ) -> tuple[KindLatencies, ...]:
     """The latencies of every kind of requests in a table, without twins.
 
-    At `workers`, or where that is None or not planned: at the largest worker count at which most layouts have something to rank.
+    At `workers`, or where that is None or not planned: at the largest worker count at which most
+    layouts have something to rank.
     """
     own = [row for row in rows if row.layout not in plan.twins]
     names, keys = subjects(own), _keys(own)
@@ -192,20 +211,32 @@ def read_latencies(
 def _at_one_count(cells: Sequence[Row], workers: int | None) -> list[Row]:
     """The rows of one worker count."""
     counts = {row.workers for row in cells}
-    best = max(counts, key=lambda count: (sum(row.ranked for row in cells if row.workers == count), count))
+    best = max(
+        counts, key=lambda count: (sum(row.ranked for row in cells if row.workers == count), count)
+    )
     return [row for row in cells if row.workers == (workers if workers in counts else best)]
 
 
 def _step_keys(plan: ResolvedPlan, row: Row) -> list[StepKey]:
     first = StepKey(
-        layout=row.layout, api=row.api, workload=row.workload, workers=row.workers, repeat=0, driver=row.driver, layer=row.layer
+        layout=row.layout,
+        api=row.api,
+        workload=row.workload,
+        workers=row.workers,
+        repeat=0,
+        driver=row.driver,
+        layer=row.layer,
     )
     return [first.model_copy(update={"repeat": repeat}) for repeat in range(plan.suite.repeats)]
 
 
 def _layout(plan: ResolvedPlan, row: Row, found: Mapping[StepKey, StepResult]) -> LayoutLatencies:
     points = {point.repeat: point for point in row.points}
-    repeats = [_repeat(found[key], row, points.get(key.repeat)) for key in _step_keys(plan, row) if key in found]
+    repeats = [
+        _repeat(found[key], row, points.get(key.repeat))
+        for key in _step_keys(plan, row)
+        if key in found
+    ]
     return LayoutLatencies(layout=row.layout, repeats=tuple(repeats))
 
 
@@ -222,12 +253,19 @@ def _repeat(step: StepResult, row: Row, point: Point | None) -> RepeatLatencies:
         ranked=ranked,
         note=""
         if ranked
-        else doubt_words(row.condemned) or next(iter(point.notes if point is not None else step.notes), "not ranked"),
+        else doubt_words(row.condemned)
+        or next(iter(point.notes if point is not None else step.notes), "not ranked"),
         window_s=measurement.window_s,
-        seconds=tuple(second for second in measurement.seconds if second.operation == row.operation),
+        seconds=tuple(
+            second for second in measurement.seconds if second.operation == row.operation
+        ),
     )
     if tally.latency is None:
-        why = "the driver tells latencies in bins" if tally.bins is not None else "the driver tells no latency but the extremes"
+        why = (
+            "the driver tells latencies in bins"
+            if tally.bins is not None
+            else "the driver tells no latency but the extremes"
+        )
         return whole.model_copy(update={"gap": why})
     try:
         buckets = _buckets(tally.latency, tally)
@@ -243,21 +281,31 @@ def _repeat(step: StepResult, row: Row, point: Point | None) -> RepeatLatencies:
 
 
 def _buckets(encoded: str, tally: Tally) -> tuple[tuple[int, int], ...]:
-    """Raises InvalidMeasurement on a histogram that cannot be decoded, or that is not one of all that succeeded."""
+    """Raises InvalidMeasurement on a histogram that cannot be decoded, or that is not one of all
+    that succeeded.
+    """
     buckets = Histogram.decode(encoded).buckets()
     counted = sum(count for _, count in buckets)
     if counted != tally.count:
-        raise InvalidMeasurement(f"a histogram counts {counted} samples where {tally.count} succeeded")
+        raise InvalidMeasurement(
+            f"a histogram counts {counted} samples where {tally.count} succeeded"
+        )
     return buckets
 
 
 def _keys(rows: Sequence[Row]) -> dict[Kind, str]:
-    """Slugs of kinds, as short as tells them apart: the workload, and operation, API and driver where there are several."""
+    """Slugs of kinds, as short as tells them apart: the workload, and operation, API and driver
+    where there are several.
+    """
     kinds = list(dict.fromkeys(kind_of(row) for row in rows))
     ways = {(api, driver) for _, _, api, driver in kinds}
     slugs = {}
     for workload, operation, api, driver in kinds:
         several = len({kind[1] for kind in kinds if kind[0] == workload}) > 1
-        parts = [workload, *([operation] if several else []), *([api, driver] if len(ways) > 1 else [])]
+        parts = [
+            workload,
+            *([operation] if several else []),
+            *([api, driver] if len(ways) > 1 else []),
+        ]
         slugs[workload, operation, api, driver] = "-".join(parts)
     return slugs

@@ -1,4 +1,6 @@
-"""The layers of one panel in one look: how each kind of mark is drawn, where its texts go, axes, and names beside lines."""
+"""The layers of one panel in one look: how each kind of mark is drawn, where its texts go, axes,
+and names beside lines.
+"""
 
 from __future__ import annotations
 
@@ -54,19 +56,32 @@ class PanelLayers:
         """Its layers, and of names in groups a second axis beside theirs."""
         if not self.panel.y.groups:
             return {"layer": self._layers()}
-        return {"layer": [{"layer": self._layers()}, self._groups()], "resolve": {"scale": {"y": "independent"}}}
+        return {
+            "layer": [{"layer": self._layers()}, self._groups()],
+            "resolve": {"scale": {"y": "independent"}},
+        }
 
     def _layers(self) -> list[dict[str, Any]]:
         """All that is drawn, the lowest first."""
-        drawn = [layer for mark in self.panel.marks for layer in self._mark(mark) if _has_rows(layer)]
+        drawn = [
+            layer for mark in self.panel.marks for layer in self._mark(mark) if _has_rows(layer)
+        ]
         drawn += self._labels() if self.panel.labels else []
         if self.panel.aside:
             row = {"text": self.panel.aside}
-            mark = {"type": "text", "align": "right", "baseline": "bottom", "dx": 70, "fontSize": NOTE_PX}
+            mark = {
+                "type": "text",
+                "align": "right",
+                "baseline": "bottom",
+                "dx": 70,
+                "fontSize": NOTE_PX,
+            }
             encoding = {"x": {"value": "width"}, "y": {"value": -7}, "text": {"field": "text"}}
             drawn.append(_layer([row], {**mark, "color": self.look.muted}, encoding))
         if not any("field" in layer["encoding"].get("x", {}) for layer in drawn):
-            drawn.append(_layer([], {"type": "point"}, self._places("xy")))  # axes are those of layers
+            drawn.append(
+                _layer([], {"type": "point"}, self._places("xy"))
+            )  # axes are those of layers
         return drawn
 
     def _mark(self, mark: Mark) -> list[dict[str, Any]]:
@@ -77,7 +92,10 @@ class PanelLayers:
             return [self._points(mark)]
         if kind == "whisker":
             # An edge in the colour of the background: it has to be seen on a bar of any colour.
-            wide, thin = ({"strokeWidth": width, "color": ink} for width, ink in ((5, self.look.background), (2, self.look.ink)))
+            wide, thin = (
+                {"strokeWidth": width, "color": ink}
+                for width, ink in ((5, self.look.background), (2, self.look.ink))
+            )
             return [self._rule(mark, wide), self._rule(mark, thin)]
         if kind == "ceiling":
             return [self._rule(mark, RULES[kind]), *self._ceiling_words(mark)]
@@ -106,7 +124,11 @@ class PanelLayers:
             }
             for number, one in enumerate(mark.traces)
         ]
-        encoding = {**self._places("xy"), "color": by_row("c"), "detail": {"field": "n", "type": "ordinal"}}
+        encoding = {
+            **self._places("xy"),
+            "color": by_row("c"),
+            "detail": {"field": "n", "type": "ordinal"},
+        }
         if mark.kind == "band":
             # Where many bands lie on one another each must be paler for their lines to be seen.
             opacity = 0.18 if len({trace.layout for trace in mark.traces}) <= 3 else 0.1
@@ -122,7 +144,13 @@ class PanelLayers:
 
     def _points(self, mark: Mark) -> dict[str, Any]:
         rows = self._rows(mark.spots)
-        drawn: dict[str, Any] = {"type": "point", "filled": True, "opacity": 1, "clip": False, **POINTS[mark.kind]}
+        drawn: dict[str, Any] = {
+            "type": "point",
+            "filled": True,
+            "opacity": 1,
+            "clip": False,
+            **POINTS[mark.kind],
+        }
         encoding = self._places("xy")
         paint = "color"
         if mark.kind in _OPEN:
@@ -132,7 +160,9 @@ class PanelLayers:
         encoding[paint] = by_row("c")
         if "shape" not in drawn:
             for row, spot in zip(rows, mark.spots, strict=True):
-                row["s"] = self.styles[spot.layout].shape if spot.layout in self.styles else "circle"
+                row["s"] = (
+                    self.styles[spot.layout].shape if spot.layout in self.styles else "circle"
+                )
             encoding["shape"] = by_row("s")
         return _layer(rows, drawn, _tipped(encoding, mark))
 
@@ -140,7 +170,9 @@ class PanelLayers:
         encoding = self._spanned(mark)
         if mark.kind == "tick":  # as high as its row of names
             return _layer(
-                self._rows(mark.spots), {"type": "tick", "thickness": 2, "bandSize": 20}, {**encoding, "color": by_row("c")}
+                self._rows(mark.spots),
+                {"type": "tick", "thickness": 2, "bandSize": 20},
+                {**encoding, "color": by_row("c")},
             )
         if "color" not in form:
             encoding["color"] = by_row("c")
@@ -158,38 +190,105 @@ class PanelLayers:
     def _cells(self, mark: Mark) -> list[dict[str, Any]]:
         heat, rows, encoding = self.panel.heat, self._rows(mark.spots), self._spanned(mark)
         if mark.kind == "shade":
-            return [_layer(rows, {"type": "rect", "color": self.look.bad, "opacity": 0.3}, encoding)]
+            return [
+                _layer(rows, {"type": "rect", "color": self.look.bad, "opacity": 0.3}, encoding)
+            ]
         if mark.kind == "frame":
-            form = {"filled": False, "stroke": self.look.axis, "strokeWidth": 1.2, "strokeDash": [4, 4], "cornerRadius": 4}
+            form = {
+                "filled": False,
+                "stroke": self.look.axis,
+                "strokeWidth": 1.2,
+                "strokeDash": [4, 4],
+                "cornerRadius": 4,
+            }
             text = {"type": "text", "fontSize": 17, "color": self.look.muted}
             words = {**self._places("xy"), "text": {"field": "text"}}
-            return [_layer(rows, {"type": "rect", **form}, _tipped(encoding, mark)), _layer(rows, text, words)]
+            return [
+                _layer(rows, {"type": "rect", **form}, _tipped(encoding, mark)),
+                _layer(rows, text, words),
+            ]
         if heat is not None:
-            scale = {"type": "log", "domain": [heat.low, heat.high], "range": list(heat_colours(self.look)), "interpolate": "rgb"}
-            legend = {"title": heat.title, "orient": "right", "gradientLength": self.panel.height - 60, "gradientThickness": 12}
-            legend |= {"format": NUMBER, "tickCount": 4, "labelFontSize": NOTE_PX, "titleFontSize": NOTE_PX}
-            encoding["color"] = {"field": "value", "type": "quantitative", "scale": scale, "legend": legend}
+            scale = {
+                "type": "log",
+                "domain": [heat.low, heat.high],
+                "range": list(heat_colours(self.look)),
+                "interpolate": "rgb",
+            }
+            legend = {
+                "title": heat.title,
+                "orient": "right",
+                "gradientLength": self.panel.height - 60,
+                "gradientThickness": 12,
+            }
+            legend |= {
+                "format": NUMBER,
+                "tickCount": 4,
+                "labelFontSize": NOTE_PX,
+                "titleFontSize": NOTE_PX,
+            }
+            encoding["color"] = {
+                "field": "value",
+                "type": "quantitative",
+                "scale": scale,
+                "legend": legend,
+            }
             names = (("x", self.panel.x.title), ("y", self.panel.y.title), ("value", heat.title))
-            encoding["tooltip"] = [{"field": field, "type": "quantitative", "title": title} for field, title in names]
-            return [_layer([{**row, "c": None} for row in rows], {"type": "rect", "strokeWidth": 0, "aria": False}, encoding)]
+            encoding["tooltip"] = [
+                {"field": field, "type": "quantitative", "title": title} for field, title in names
+            ]
+            return [
+                _layer(
+                    [{**row, "c": None} for row in rows],
+                    {"type": "rect", "strokeWidth": 0, "aria": False},
+                    encoding,
+                )
+            ]
         for row, spot in zip(rows, mark.spots, strict=True):
-            row["c"] = colour_at(float(spot.tone), diverging(self.look)) if isinstance(spot.tone, float) else neutral(self.look)
+            row["c"] = (
+                colour_at(float(spot.tone), diverging(self.look))
+                if isinstance(spot.tone, float)
+                else neutral(self.look)
+            )
             row["i"] = ink_on(row["c"]) if isinstance(spot.tone, float) else self.look.muted
-        strong = [row for row, spot in zip(rows, mark.spots, strict=True) if isinstance(spot.tone, float)]
+        strong = [
+            row for row, spot in zip(rows, mark.spots, strict=True) if isinstance(spot.tone, float)
+        ]
         words = {**self._places("xy"), "text": {"field": "text"}, "color": by_row("i")}
         return [
-            _layer(rows, {"type": "rect", "cornerRadius": 4}, {**_tipped(encoding, mark), "color": by_row("c")}),
+            _layer(
+                rows,
+                {"type": "rect", "cornerRadius": 4},
+                {**_tipped(encoding, mark), "color": by_row("c")},
+            ),
             *(
-                _layer(mine, {"type": "text", "fontSize": mark.size or 17, "fontWeight": weight}, words)
-                for mine, weight in ((strong, 700), ([row for row in rows if row not in strong], 400))
+                _layer(
+                    mine, {"type": "text", "fontSize": mark.size or 17, "fontWeight": weight}, words
+                )
+                for mine, weight in (
+                    (strong, 700),
+                    ([row for row in rows if row not in strong], 400),
+                )
                 if mine
             ),
         ]
 
     def _texts(self, mark: Mark) -> dict[str, Any]:
-        form: dict[str, Any] = {"type": "text", "align": mark.align, "baseline": "middle", "dx": mark.dx, "clip": False}
-        form |= {"fontSize": mark.size or 14, "fontWeight": 600 if mark.kind == "strong text" else 400}
-        encoding = {**self._places("y" if mark.at != "x" else "xy"), "text": {"field": "text"}, "color": by_row("c")}
+        form: dict[str, Any] = {
+            "type": "text",
+            "align": mark.align,
+            "baseline": "middle",
+            "dx": mark.dx,
+            "clip": False,
+        }
+        form |= {
+            "fontSize": mark.size or 14,
+            "fontWeight": 600 if mark.kind == "strong text" else 400,
+        }
+        encoding = {
+            **self._places("y" if mark.at != "x" else "xy"),
+            "text": {"field": "text"},
+            "color": by_row("c"),
+        }
         if mark.at != "x":
             encoding["x"] = {"value": 0 if mark.at == "left" else "width"}
         return _layer(self._rows([one for one in mark.spots if one.text]), form, encoding)
@@ -220,38 +319,81 @@ class PanelLayers:
         return along(level, self.panel.width, spot.text, self._taken(words=False), NOTE_PX)
 
     def _taken(self, *, words: bool) -> list[LabelSpot]:
-        """What is drawn, in small pieces that no text should lie on; with `words`, levels with theirs, too."""
+        """What is drawn, in small pieces that no text should lie on; with `words`, levels with
+        theirs, too.
+        """
         spots: list[LabelSpot] = []
         floor = self.panel.y.low
         for mark in self.panel.marks:
             for trace in mark.traces:
-                spots += pieces([self.panel.px(x, y) for x, y in zip(trace.x, trace.y, strict=True)])
-            for one in mark.spots if mark.kind in ("interval", "pale bin", *(("drop",) if words else ())) else ():
+                spots += pieces(
+                    [self.panel.px(x, y) for x, y in zip(trace.x, trace.y, strict=True)]
+                )
+            for one in (
+                mark.spots
+                if mark.kind in ("interval", "pale bin", *(("drop",) if words else ()))
+                else ()
+            ):
                 x, y = self.panel.px(_number(one.x), _number(one.y))
-                to_x, to_y = self.panel.px(_number(one.x if one.x2 is None else one.x2), _number(one.y2, _number(one.y, floor)))
-                width = 10.0 if mark.kind == "pale bin" else 4.0 if one.x2 is None else max(12.0, abs(to_x - x))
-                height = 12.0 if one.x2 is not None else max(abs(to_y - y), 8.0 if mark.kind == "pale bin" else 0.0)
-                spots.append(LabelSpot(x=(x + to_x) / 2, y=(y + to_y) / 2, width=width, height=height))
+                to_x, to_y = self.panel.px(
+                    _number(one.x if one.x2 is None else one.x2),
+                    _number(one.y2, _number(one.y, floor)),
+                )
+                width = (
+                    10.0
+                    if mark.kind == "pale bin"
+                    else 4.0
+                    if one.x2 is None
+                    else max(12.0, abs(to_x - x))
+                )
+                height = (
+                    12.0
+                    if one.x2 is not None
+                    else max(abs(to_y - y), 8.0 if mark.kind == "pale bin" else 0.0)
+                )
+                spots.append(
+                    LabelSpot(x=(x + to_x) / 2, y=(y + to_y) / 2, width=width, height=height)
+                )
             for one in mark.spots if mark.kind == "level" and words else ():
                 level = self.panel.y.share(_number(one.y)) * self.panel.height
                 spots.append(self._level_place(one))
-                spots.append(LabelSpot(x=self.panel.width / 2, y=level, width=float(self.panel.width), height=3))
+                spots.append(
+                    LabelSpot(
+                        x=self.panel.width / 2, y=level, width=float(self.panel.width), height=3
+                    )
+                )
         return spots
 
     def _ceiling_words(self, mark: Mark) -> list[dict[str, Any]]:
         """Words on the lines that they name, apart where lines are near one another."""
         gap = (NOTE_PX + 3) / self.panel.height
         places = spread([self.panel.y.share(_number(one.y)) + gap / 2 for one in mark.spots], gap)
-        moved = [one.model_copy(update={"y": self.panel.y.value(place)}) for one, place in zip(mark.spots, places, strict=True)]
+        moved = [
+            one.model_copy(update={"y": self.panel.y.value(place)})
+            for one, place in zip(mark.spots, places, strict=True)
+        ]
         words = self._texts(
-            mark.model_copy(update={"spots": tuple(moved), "at": "left", "align": "left", "dx": 4, "size": NOTE_PX})
+            mark.model_copy(
+                update={
+                    "spots": tuple(moved),
+                    "at": "left",
+                    "align": "left",
+                    "dx": 4,
+                    "size": NOTE_PX,
+                }
+            )
         )
         # An edge in the colour of the background keeps a label readable where it lies on a line.
-        edge = {**words, "mark": {**words["mark"], "stroke": self.look.background, "strokeWidth": 4}}
+        edge = {
+            **words,
+            "mark": {**words["mark"], "stroke": self.look.background, "strokeWidth": 4},
+        }
         return [edge, words]
 
     def _labels(self) -> list[dict[str, Any]]:
-        """Names at the right with threads to what they name, moved up or down where two would overlap."""
+        """Names at the right with threads to what they name, moved up or down where two would
+        overlap.
+        """
         panel, labels = self.panel, self.panel.labels
         noted = any(label.note for label in labels)
         row = (NAME_PX + 5 + (NOTE_PX + 4) * noted) / panel.height
@@ -267,22 +409,33 @@ class PanelLayers:
             if label.note:
                 notes.append(Spot(y=to, tone="muted", text=label.note))
             if label.x is not None:
-                threads.append(Spot(x=label.x, x2=panel.x.high, y=label.y, y2=to, layout=label.layout))
+                threads.append(
+                    Spot(x=label.x, x2=panel.x.high, y=label.y, y2=to, layout=label.layout)
+                )
         column: dict[str, Any] = {"at": "right", "align": "left", "dx": THREAD_PX}
         drawn = [
             self._rule(
                 Mark(kind="interval", spots=tuple(threads)),
                 {"strokeWidth": 1.2, "opacity": 0.5, "clip": False, "x2Offset": THREAD_PX - 6},
             ),
-            _lifted(self._texts(Mark(kind="strong text", spots=tuple(names), size=NAME_PX, **column)), -lift),
-            _lifted(self._texts(Mark(kind="text", spots=tuple(notes), size=NOTE_PX, **column)), lift + 2),
+            _lifted(
+                self._texts(Mark(kind="strong text", spots=tuple(names), size=NAME_PX, **column)),
+                -lift,
+            ),
+            _lifted(
+                self._texts(Mark(kind="text", spots=tuple(notes), size=NOTE_PX, **column)), lift + 2
+            ),
         ]
         return [layer for layer in drawn if _has_rows(layer)]
 
     def _groups(self) -> dict[str, Any]:
         """What rows belong to, left of their names at the first of each, and a line between two."""
         scale = self.panel.y
-        first = [number for number, about in enumerate(scale.groups) if not number or scale.groups[number - 1] != about]
+        first = [
+            number
+            for number, about in enumerate(scale.groups)
+            if not number or scale.groups[number - 1] != about
+        ]
         longest = max(len(_last(name)) for name in scale.names)
         axis = {
             "values": [scale.names[number] for number in first],
@@ -297,16 +450,28 @@ class PanelLayers:
         encoding = {"y": {**_named("y", scale), "axis": axis}}
         rows = [{"y": scale.names[number]} for number in first if number]
         step = self.panel.height / len(scale.names)
-        return _layer(rows, {"type": "rule", "yOffset": -step / 2, "strokeWidth": 1, "color": self.look.axis}, encoding)
+        return _layer(
+            rows,
+            {"type": "rule", "yOffset": -step / 2, "strokeWidth": 1, "color": self.look.axis},
+            encoding,
+        )
 
     # ---- rows and encodings
 
     def _rows(self, spots: Sequence[Spot]) -> list[dict[str, Any]]:
         return [
             {
-                **{name: _rounded(value) for name in ("x", "y", "x2", "y2", "value") if (value := getattr(one, name)) is not None},
+                **{
+                    name: _rounded(value)
+                    for name in ("x", "y", "x2", "y2", "value")
+                    if (value := getattr(one, name)) is not None
+                },
                 **{name: value for name in ("text", "tip") if (value := getattr(one, name))},
-                **({} if self.panel.heat is not None and one.value is not None else {"c": self._colour(one)}),
+                **(
+                    {}
+                    if self.panel.heat is not None and one.value is not None
+                    else {"c": self._colour(one)}
+                ),
             }
             for one in spots
         ]
@@ -329,7 +494,11 @@ class PanelLayers:
         for way, size in (("x", "width"), ("y", "height")):
             if getattr(spot, way) is not None:
                 found[way] = self._place(way)
-                found |= {f"{way}2": {"field": f"{way}2"}} if any(getattr(one, f"{way}2") is not None for one in mark.spots) else {}
+                found |= (
+                    {f"{way}2": {"field": f"{way}2"}}
+                    if any(getattr(one, f"{way}2") is not None for one in mark.spots)
+                    else {}
+                )
             elif way == "x" or mark.kind in ("rule", "zero", "shade"):
                 found |= {way: {"value": 0}, f"{way}2": {"value": size}}
         return found
@@ -345,9 +514,19 @@ class PanelLayers:
         axis: dict[str, Any] = {"values": list(scale.ticks), "grid": scale.grid}
         axis |= {"labelExpr": scale.expression} if scale.expression else {"format": NUMBER}
         if way == "x":
-            axis |= {"tickSize": 5} if not scale.grid else {"ticks": False, "domain": False, "labelFlush": False}
+            axis |= (
+                {"tickSize": 5}
+                if not scale.grid
+                else {"ticks": False, "domain": False, "labelFlush": False}
+            )
         else:
-            words = {"titleAngle": 0, "titleAlign": "left", "titleAnchor": "end", "titleX": -4, "titleY": -12}
+            words = {
+                "titleAngle": 0,
+                "titleAlign": "left",
+                "titleAnchor": "end",
+                "titleX": -4,
+                "titleY": -12,
+            }
             axis |= {"ticks": False, "domain": False, **words}
         return {**place, "axis": axis}
 
@@ -356,11 +535,24 @@ _BARE: Final = {"domain": False, "ticks": False, "grid": False, "labelOverlap": 
 
 
 def _named(way: str, scale: AxisScale) -> dict[str, Any]:
-    """An encoding of names: above the panel, or left of it, of groups only the last part of each."""
+    """An encoding of names: above the panel, or left of it, of groups only the last part of
+    each.
+    """
     expression = scale.expression or ("split(datum.value, '\\n')[1]" if scale.groups else "")
-    axis: dict[str, Any] = {**_BARE, "labelPadding": 9, "labelLimit": 560, **({"labelExpr": expression} if expression else {})}
+    axis: dict[str, Any] = {
+        **_BARE,
+        "labelPadding": 9,
+        "labelLimit": 560,
+        **({"labelExpr": expression} if expression else {}),
+    }
     if way == "x":
-        axis |= {"orient": "top", "labelAngle": 0, "labelFontSize": 16, "labelFontWeight": 600, "titlePadding": 8}
+        axis |= {
+            "orient": "top",
+            "labelAngle": 0,
+            "labelFontSize": 16,
+            "labelFontWeight": 600,
+            "titlePadding": 8,
+        }
         axis |= {"labelPadding": 26} if expression else {}
     domain = {"domain": list(scale.names), "paddingInner": GAP, "paddingOuter": 0}
     place = {"field": way, "type": "nominal", "sort": list(scale.names), "scale": domain}
@@ -375,7 +567,9 @@ def _number(value: float | str | None, otherwise: float = 0.0) -> float:
     return value if isinstance(value, float) else otherwise
 
 
-def _layer(rows: Sequence[dict[str, Any]], mark: dict[str, Any], encoding: dict[str, Any]) -> dict[str, Any]:
+def _layer(
+    rows: Sequence[dict[str, Any]], mark: dict[str, Any], encoding: dict[str, Any]
+) -> dict[str, Any]:
     return {"data": {"values": list(rows)}, "mark": mark, "encoding": encoding}
 
 

@@ -1,5 +1,6 @@
-"""What a chart is made of: panels of marks on two scales. A chart is a function that gives a `Figure`; it says what is shown
-and in which words, and `results.charts.composer` how that looks: theme, palette, axes, labels, legend, layout.
+"""What a chart is made of: panels of marks on two scales. A chart is a function that gives a
+`Figure`; it says what is shown and in which words, and `results.charts.composer` how that looks:
+theme, palette, axes, labels, legend, layout.
 
 Nothing here knows a look: a mark has the colour of a layout, or a `Tone` that says what it means.
 """
@@ -38,7 +39,8 @@ class AxisScale(Record):
     """Whether it has no axis, since texts say what is where."""
     names: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
-    """What each name belongs to: shown once for all that follow one another, outside of the names."""
+    """What each name belongs to: shown once for all that follow one another, outside of the names.
+    """
 
     @classmethod
     def from_zero(cls, largest: float, title: str, **more: Any) -> AxisScale:
@@ -49,7 +51,10 @@ class AxisScale(Record):
 
     @classmethod
     def around(cls, values: Sequence[float], title: str) -> AxisScale:
-        """A linear scale that holds all values. It need not begin at 0, so nothing on it may be an area."""
+        """A linear scale that holds all values.
+
+        It need not begin at 0, so nothing on it may be an area.
+        """
         low, high = min(values), max(values)
         if low <= 0.5 * high:
             return cls.from_zero(high * 1.02, title)
@@ -61,7 +66,9 @@ class AxisScale(Record):
 
     @classmethod
     def logarithmic(cls, values: Sequence[float], title: str, **more: Any) -> AxisScale:
-        """A logarithmic scale that holds all values, which are above 0; from 1 to 10 without any."""
+        """A logarithmic scale that holds all values, which are above 0; from 1 to 10 without
+        any.
+        """
         low, high, ticks = log_ticks(min(values, default=1.0), max(values, default=10.0))
         return cls(kind="log", low=low, high=high, ticks=tuple(ticks), title=title, **more)
 
@@ -78,7 +85,9 @@ class AxisScale(Record):
         return cls(kind="names", names=tuple(names), title=title, grid=False, **more)
 
     def share(self, value: float) -> float:
-        """How far along the scale a value lies, from 0 to 1; what is below a logarithmic scale lies at its beginning."""
+        """How far along the scale a value lies, from 0 to 1; what is below a logarithmic scale lies
+        at its beginning.
+        """
         if self.kind == "log":
             return math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
@@ -91,12 +100,14 @@ class AxisScale(Record):
 
 
 Tone = Literal["ink", "muted", "axis", "bad", "cpu", "disk", "disks", "network", "fabric"]
-"""What has no colour of a layout: words, words beside them, lines of the ground, what is not to be believed; parts of a host."""
+"""What has no colour of a layout: words, words beside them, lines of the ground, what is not to be
+believed; parts of a host.
+"""
 
 
 class Spot(Record):
-    """One point, interval, cell or text. All spots of a mark have the same of `x`, `y`, `x2`, `y2`; without `x` a mark goes from
-    side to side, without `y` from top to bottom.
+    """One point, interval, cell or text. All spots of a mark have the same of `x`, `y`, `x2`, `y2`;
+    without `x` a mark goes from side to side, without `y` from top to bottom.
     """
 
     x: float | str | None = None
@@ -135,7 +146,10 @@ MarkKind = Literal[
     "text", "strong text", "beside",
 ]
 # fmt: on
-"""What can be drawn; `results.charts.composer` says how. `level` is a rule with words, `beside` texts where there is room."""
+"""What can be drawn; `results.charts.composer` says how.
+
+`level` is a rule with words, `beside` texts where there is room.
+"""
 
 
 class Mark(Record):
@@ -156,7 +170,9 @@ class Mark(Record):
 
 
 class Label(Record):
-    """A layout's name at the right of a panel, and what it names: the end of a line at `x`, `y`, by the panel's scales."""
+    """A layout's name at the right of a panel, and what it names: the end of a line at `x`, `y`, by
+    the panel's scales.
+    """
 
     layout: str
     x: float | None
@@ -200,7 +216,8 @@ class Panel(Record):
     row: str = ""
     """Title of the row of panels that it stands in, where a figure has such rows."""
     page_width: PositiveInt | None = None
-    """Its width on a page, where texts beside it need the rest; None: all the width that there is."""
+    """Its width on a page, where texts beside it need the rest; None: all the width that there is.
+    """
 
     def px(self, x: float, y: float) -> tuple[float, float]:
         """Pixels from the lower left corner."""
@@ -212,19 +229,26 @@ class Panel(Record):
 
     @property
     def table(self) -> tuple[tuple[str, ...], ...]:
-        """Its head and lines; where a chart gives none, every spot and every point of its traces."""
+        """Its head and lines; where a chart gives none, every spot and every point of its
+        traces.
+        """
         if self.head:
             return (self.head, *self.lines)
         spots = [(one.layout, one.x, one.y, one.text) for mark in self.marks for one in mark.spots]
         spots += [
-            (trace.layout, x, y, "") for mark in self.marks for trace in mark.traces for x, y in zip(trace.x, trace.y, strict=True)
+            (trace.layout, x, y, "")
+            for mark in self.marks
+            for trace in mark.traces
+            for x, y in zip(trace.x, trace.y, strict=True)
         ]
         shown = [tuple(_shown(cell) for cell in line) for line in spots]
         return (("Layout", self.x.title or "x", self.y.title or "y", "Notes"), *shown)
 
 
 class Figure(Record):
-    """One chart. `finding` is its title, one sentence without a full stop; `caption` says how to read it."""
+    """One chart. `finding` is its title, one sentence without a full stop; `caption` says how to
+    read it.
+    """
 
     name: str
     """What its files are called."""
@@ -243,7 +267,9 @@ class Figure(Record):
     legend: bool = False
     """Whether the layouts are named above it, since its panels are too small for labels."""
     labels_px: int = 0
-    """How wide long labels left of its panels are: the title begins above them. 0: it begins above the panels."""
+    """How wide long labels left of its panels are: the title begins above them. 0: it begins above
+    the panels.
+    """
 
     @property
     def csv(self) -> str:

@@ -1,11 +1,13 @@
-"""Pictures: a chart of any kind as PNG, SVG and PDF, beside it what it was drawn from and what it says.
+"""Pictures: a chart of any kind as PNG, SVG and PDF, beside it what it was drawn from and what it
+says.
 
-The fonts that ship are given to the renderer, so that a machine without them draws the same. A PDF holds the letters that it
-shows; an SVG names the font and is drawn with what its reader has.
+The fonts that ship are given to the renderer, so that a machine without them draws the same. A PDF
+holds the letters that it shows; an SVG names the font and is drawn with what its reader has.
 
-The library draws in a JavaScript engine, one chart at a time, and lets nothing else of its process run meanwhile. So many charts
-are drawn in processes of their own, as many as there are CPUs. They begin before the first chart is made, so that their engines
-start while charts are still being put together.
+The library draws in a JavaScript engine, one chart at a time, and lets nothing else of its process
+run meanwhile. So many charts are drawn in processes of their own, as many as there are CPUs. They
+begin before the first chart is made, so that their engines start while charts are still being put
+together.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ _CODE: Final = "from weighbridge.results.charts.drawing_process import serve; se
 
 
 class RenderingError(WeighbridgeError):
-    """A chart could not be drawn: the fault is in its spec, or in the process that was to draw it."""
+    """A chart could not be drawn: the fault is in its spec, or in the process that was to draw
+    it.
+    """
 
 
 class Picture(Record):
@@ -48,17 +52,23 @@ class Picture(Record):
     pdf: bytes
 
 
-def draw(specs: Iterable[Mapping[str, Any]], fonts: str, *, at_most: int | None = None) -> tuple[Picture, ...]:
-    """Pictures of Vega-Lite specs, in their order, with these fonts. Specs are taken one by one while others are being drawn.
+def draw(
+    specs: Iterable[Mapping[str, Any]], fonts: str, *, at_most: int | None = None
+) -> tuple[Picture, ...]:
+    """Pictures of Vega-Lite specs, in their order, with these fonts. Specs are taken one by one
+    while others are being drawn.
 
-    `at_most` so many processes are used; by itself, as many as there are CPUs, up to MOST. None of them is left, however it ends.
-    Raises RenderingError, and what taking the specs raises.
+    `at_most` so many processes are used; by itself, as many as there are CPUs, up to MOST. None of
+    them is left, however it ends. Raises RenderingError, and what taking the specs raises.
     """
     count = at_most or min(MOST, len(os.sched_getaffinity(0)))
     waiting: SimpleQueue[tuple[str, Future[Picture]] | None] = SimpleQueue()
     made: list[Future[Picture]] = []
     processes: list[subprocess.Popen[str]] = []
-    with tempfile.TemporaryFile() as told, ThreadPoolExecutor(max_workers=count, thread_name_prefix="drawing") as threads:
+    with (
+        tempfile.TemporaryFile() as told,
+        ThreadPoolExecutor(max_workers=count, thread_name_prefix="drawing") as threads,
+    ):
         try:
             for _ in range(count):
                 _begin(processes, threads, fonts, told, waiting)
@@ -69,7 +79,9 @@ def draw(specs: Iterable[Mapping[str, Any]], fonts: str, *, at_most: int | None 
                 waiting.put(None)
             return tuple(one.result() for one in made)
         except _Ended as error:
-            raise RenderingError(f"a process that draws charts ended by itself{_last_words(told)}") from error
+            raise RenderingError(
+                f"a process that draws charts ended by itself{_last_words(told)}"
+            ) from error
         finally:
             for process in processes:
                 process.kill()
@@ -90,7 +102,10 @@ def _begin(
     told: IO[bytes],
     waiting: SimpleQueue[tuple[str, Future[Picture]] | None],
 ) -> None:
-    """Start one more process and the thread that serves it. Raises RenderingError where this machine has no room for them."""
+    """Start one more process and the thread that serves it.
+
+    Raises RenderingError where this machine has no room for them.
+    """
     try:
         processes.append(_start(fonts, told))
         threads.submit(_serve, processes[-1], waiting)
@@ -111,7 +126,9 @@ def _start(fonts: str, told: IO[bytes]) -> subprocess.Popen[str]:
     )
 
 
-def _serve(process: subprocess.Popen[str], waiting: SimpleQueue[tuple[str, Future[Picture]] | None]) -> None:
+def _serve(
+    process: subprocess.Popen[str], waiting: SimpleQueue[tuple[str, Future[Picture]] | None]
+) -> None:
     """Give one process a spec after the other, and each future its picture or what went wrong."""
     assert process.stdin is not None  # noqa: S101 - both are pipes
     assert process.stdout is not None  # noqa: S101
@@ -127,7 +144,9 @@ def _serve(process: subprocess.Popen[str], waiting: SimpleQueue[tuple[str, Futur
         if "error" in found:
             future.set_exception(RenderingError(f"a chart cannot be drawn: {found['error']}"))
         else:
-            future.set_result(Picture(svg=found["svg"], png=b64decode(found["png"]), pdf=b64decode(found["pdf"])))
+            future.set_result(
+                Picture(svg=found["svg"], png=b64decode(found["png"]), pdf=b64decode(found["pdf"]))
+            )
 
 
 def _last_words(told: IO[bytes]) -> str:
@@ -138,10 +157,15 @@ def _last_words(told: IO[bytes]) -> str:
 
 
 def write_charts(figures: Sequence[Figure], folder: Path, look: Look = LIGHT) -> tuple[Path, ...]:
-    """Write each figure as PNG (2x), SVG, PDF and CSV into a folder, which is made. Raises RenderingError or StoreError."""
+    """Write each figure as PNG (2x), SVG, PDF and CSV into a folder, which is made.
+
+    Raises RenderingError or StoreError.
+    """
     make_folder(folder.parent)
     try:
-        inside.make_folder(folder.parent, folder.name)  # which is an error where it is a link to somebody's folder
+        inside.make_folder(
+            folder.parent, folder.name
+        )  # which is an error where it is a link to somebody's folder
     except OSError as error:
         raise StoreError(folder, error) from error
     pictures = draw((compose(figure, look) for figure in figures), font_folder()) if figures else ()

@@ -1,4 +1,6 @@
-"""Where things go: the ends and ticks of scales, and places for texts so that no two lie on one another."""
+"""Where things go: the ends and ticks of scales, and places for texts so that no two lie on one
+another.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from weighbridge.common.record import Record
 def spread(wanted: Sequence[float], gap: float) -> list[float]:
     """Places as near to those wanted as can be, in the same order, at least `gap` apart.
 
-    Neighbours that are too near are moved about their common middle (the pool-adjacent-violators rule).
+    Neighbours that are too near are moved about their common middle (the pool-adjacent-violators
+    rule).
     """
     order = sorted(range(len(wanted)), key=lambda index: wanted[index])
     pools: list[tuple[float, int]] = []  # mean of (wanted - rank * gap), size
@@ -30,7 +33,9 @@ def spread(wanted: Sequence[float], gap: float) -> list[float]:
 
 
 def nice_top(largest: float) -> tuple[float, float]:
-    """The end of a scale from 0 that holds `largest`, and the step of its ticks: 1, 2 or 5 times a power of ten."""
+    """The end of a scale from 0 that holds `largest`, and the step of its ticks: 1, 2 or 5 times a
+    power of ten.
+    """
     if largest <= 0:
         return 1.0, 0.5
     step = next(
@@ -43,7 +48,9 @@ def nice_top(largest: float) -> tuple[float, float]:
 
 
 def log_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
-    """Ends and ticks of a logarithmic scale that holds both: 1, 2, 5 times powers of ten, or powers alone where those are many."""
+    """Ends and ticks of a logarithmic scale that holds both: 1, 2, 5 times powers of ten, or powers
+    alone where those are many.
+    """
     powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
     fine = [unit * 10.0**power for power in powers for unit in (1, 2, 5)]
     start = max(tick for tick in fine if tick <= low)
@@ -55,7 +62,9 @@ def log_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
 
 
 def in_lines(text: str, width: int) -> list[str]:
-    """A text broken into lines of about this many characters, none of which begins with a sign of per cent."""
+    """A text broken into lines of about this many characters, none of which begins with a sign of
+    per cent.
+    """
     lines: list[str] = [""]
     for word in text.replace(" %", "\0%").split(" "):
         if lines[-1] and len(lines[-1]) + len(word) >= width:
@@ -80,9 +89,13 @@ class LabelSpot(Record):
 
 
 def beside(
-    points: Sequence[tuple[float, float, str]], taken: Sequence[LabelSpot], size_px: int, far_px: float
+    points: Sequence[tuple[float, float, str]],
+    taken: Sequence[LabelSpot],
+    size_px: int,
+    far_px: float,
 ) -> list[LabelSpot | None]:
-    """A place for the text of each point, in pixels, above it, below it, left or right of it; None where there is no room.
+    """A place for the text of each point, in pixels, above it, below it, left or right of it; None
+    where there is no room.
 
     `taken` is what no text may lie on beside the points themselves; the first points choose first.
     """
@@ -100,11 +113,20 @@ def beside(
     return places
 
 
-def along(height_px: float, width_px: float, text: str, taken: Sequence[LabelSpot], size_px: int) -> LabelSpot:
-    """A place for a text above or below a level line across a panel of this width, where it lies on as little as can be."""
+def along(
+    height_px: float, width_px: float, text: str, taken: Sequence[LabelSpot], size_px: int
+) -> LabelSpot:
+    """A place for a text above or below a level line across a panel of this width, where it lies on
+    as little as can be.
+    """
     width = 0.6 * size_px * len(text)
     spots = [
-        LabelSpot(x=left + width / 2, y=height_px + side * (size_px / 2 + 4), width=width, height=float(size_px))
+        LabelSpot(
+            x=left + width / 2,
+            y=height_px + side * (size_px / 2 + 4),
+            width=width,
+            height=float(size_px),
+        )
         for side in (1, -1)
         for left in range(6, max(7, round(width_px - width)), 12)
     ]
@@ -117,5 +139,10 @@ def pieces(places: Sequence[tuple[float, float]], size_px: float = 3) -> list[La
     for (x, y), (to_x, to_y) in pairwise(places):
         count = max(1, math.ceil(max(abs(to_x - x), abs(to_y - y)) / 4))
         shares = [number / count for number in range(count + 1)]
-        spots += [LabelSpot(x=x + (to_x - x) * share, y=y + (to_y - y) * share, width=size_px, height=size_px) for share in shares]
+        spots += [
+            LabelSpot(
+                x=x + (to_x - x) * share, y=y + (to_y - y) * share, width=size_px, height=size_px
+            )
+            for share in shares
+        ]
     return spots

@@ -1,4 +1,6 @@
-"""The strips of resources: a small panel for each resource, a row of them for each kind of requests."""
+"""The strips of resources: a small panel for each resource, a row of them for each kind of
+requests.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,16 @@ from weighbridge.results.analysis.findings import kind_of, subjects
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import UTILIZED, Resource, What, saturated
 from weighbridge.results.charts.chart_source import ChartSource
-from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot, Trace, at_count, upper
+from weighbridge.results.charts.panels import (
+    AxisScale,
+    Figure,
+    Mark,
+    Panel,
+    Spot,
+    Trace,
+    at_count,
+    upper,
+)
 from weighbridge.results.figures import UNKNOWN
 from weighbridge.results.record.telemetry import Tier
 
@@ -31,7 +42,10 @@ KINDS: Final[tuple[tuple[str, str, What, tuple[Tier, ...]], ...]] = (
 
 
 class Strip(Record):
-    """The resources of one kind of requests. `lines` are a head and a line a layout and worker count, in words."""
+    """The resources of one kind of requests.
+
+    `lines` are a head and a line a layout and worker count, in words.
+    """
 
     key: str
     title: str
@@ -54,7 +68,8 @@ def resources_by_workers(source: ChartSource) -> tuple[Figure, ...]:
         section="resources",
         title="Resources by workers",
         finding=resource_finding(source.rows),
-        caption=f"Of the hosts concerned, the most used, in % of its limit, by worker count. Filled: at {UTILIZED * 100:.0f} % or "
+        caption="Of the hosts concerned, the most used, in % of its limit, by worker count. "
+        f"Filled: at {UTILIZED * 100:.0f} % or "
         "more, or out of CPU quota in half of its periods: it may have been the limit.",
         data=resource_csv(source.rows),
         panels=tuple(panel for strip in found for panel in strip.panels),
@@ -65,7 +80,9 @@ def resources_by_workers(source: ChartSource) -> tuple[Figure, ...]:
 
 
 def strips(rows: Sequence[Row]) -> tuple[Strip, ...]:
-    """A strip for each kind of requests, in the order and with the keys of the panels of throughput."""
+    """A strip for each kind of requests, in the order and with the keys of the panels of
+    throughput.
+    """
     names = subjects(rows)
     return tuple(_strip(list(cells), names[kind]) for kind, cells in groupby(rows, key=kind_of))
 
@@ -110,13 +127,26 @@ def _strip(rows: Sequence[Row], about: str) -> Strip:
         key=key,
         title=title,
         panels=tuple(_panel(rows, key, title, *kind) for kind in KINDS),
-        lines=(("Layout", "Workers", *titles, "What was the limit", "What the daemons told"), *body),
+        lines=(
+            ("Layout", "Workers", *titles, "What was the limit", "What the daemons told"),
+            *body,
+        ),
         full=" ".join(full) or "No resource was used to 80 % or more.",
     )
 
 
-def _panel(rows: Sequence[Row], strip: str, row_title: str, key: str, title: str, what: What, tiers: Sequence[Tier]) -> Panel:
-    """The most used resource of one kind of each layout; a line is broken where nothing is known."""
+def _panel(
+    rows: Sequence[Row],
+    strip: str,
+    row_title: str,
+    key: str,
+    title: str,
+    what: What,
+    tiers: Sequence[Tier],
+) -> Panel:
+    """The most used resource of one kind of each layout; a line is broken where nothing is
+    known.
+    """
     spots: dict[bool, list[Spot]] = {False: [], True: []}
     runs: list[tuple[str, list[tuple[int, float]]]] = []
     for layout in dict.fromkeys(row.layout for row in rows):
@@ -130,7 +160,11 @@ def _panel(rows: Sequence[Row], strip: str, row_title: str, key: str, title: str
             runs[-1][1].append((row.workers, percent))
             told = f"{layout}, {at_count(row.workers)}: {top.words}"
             spots[top.saturated].append(Spot(x=row.workers, y=percent, layout=layout, tip=told))
-    traces = [Trace(layout=layout, x=tuple(x for x, _ in run), y=tuple(y for _, y in run)) for layout, run in runs if run]
+    traces = [
+        Trace(layout=layout, x=tuple(x for x, _ in run), y=tuple(y for _, y in run))
+        for layout, run in runs
+        if run
+    ]
     marks = (
         Mark(kind="rule", spots=(Spot(y=UTILIZED * 100, tone="muted"),)),
         Mark(kind="thin line", traces=tuple(traces)),
@@ -161,16 +195,25 @@ def _shown(one: Resource | None) -> str:
 
 
 def resource_finding(rows: Sequence[Row]) -> str:
-    """What each layout ran out of most often, in how many of its steps: `Gateway CPU ran out on swift (3 of 4 steps)`."""
+    """What each layout ran out of most often, in how many of its steps:
+
+    `Gateway CPU ran out on swift (3 of 4 steps)`.
+    """
     said: dict[str, list[str]] = {}
     for layout in dict.fromkeys(row.layout for row in rows):
         # Operations of one step have the same resources.
-        steps = {(row.workload, row.api, row.driver, row.workers): row for row in rows if row.layout == layout and row.resources}
+        steps = {
+            (row.workload, row.api, row.driver, row.workers): row
+            for row in rows
+            if row.layout == layout and row.resources
+        }
         kinds = [_called(full[0]) for row in steps.values() if (full := saturated(row.resources))]
         if kinds:
             most = max(dict.fromkeys(kinds), key=kinds.count)
             unit = "" if said else " steps"
-            said.setdefault(most, []).append(f"{layout} ({kinds.count(most)} of {len(steps)}{unit})")
+            said.setdefault(most, []).append(
+                f"{layout} ({kinds.count(most)} of {len(steps)}{unit})"
+            )
         elif steps:
             said.setdefault("nothing", []).append(layout)
     idle = said.pop("nothing", [])
@@ -181,5 +224,7 @@ def resource_finding(rows: Sequence[Row]) -> str:
 
 
 def _called(resource: Resource) -> str:
-    kind = {"CPU": "CPU", "disk": "disk speed", "network": "network", "memory": "memory"}[resource.what]
+    kind = {"CPU": "CPU", "disk": "disk speed", "network": "network", "memory": "memory"}[
+        resource.what
+    ]
     return f"{'the driver’s' if resource.tier == 'client' else resource.tier} {kind}"

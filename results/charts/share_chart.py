@@ -1,7 +1,9 @@
-"""The share of requests that was done within a latency: groups of requests that took different ways show as steps.
+"""The share of requests that was done within a latency: groups of requests that took different ways
+show as steps.
 
-The same steps of the run as in the chart of percentiles, and the same rule over repeats: at each share the geometric mean of
-the repeats' latencies. A share of one in a hundred is as fine as is drawn; what is rarer belongs to the chart of percentiles.
+The same steps of the run as in the chart of percentiles, and the same rule over repeats: at each
+share the geometric mean of the repeats' latencies. A share of one in a hundred is as fine as is
+drawn; what is rarer belongs to the chart of percentiles.
 """
 
 from __future__ import annotations
@@ -24,18 +26,30 @@ from weighbridge.results.charts.distributions import (
     table_cells,
 )
 from weighbridge.results.charts.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
-from weighbridge.results.charts.panels import TALL, AxisScale, Figure, Label, Mark, Panel, Trace, upper
+from weighbridge.results.charts.panels import (
+    TALL,
+    AxisScale,
+    Figure,
+    Label,
+    Mark,
+    Panel,
+    Trace,
+    upper,
+)
 from weighbridge.results.charts.worker_data import KIND_COLUMNS
 from weighbridge.results.figures import UNKNOWN, show_ms
 
 SHARES: Final = tuple(range(1, 100))
 """Percentages that are drawn; of a repeat every second one."""
 APART: Final = 2.0
-"""How many times as slow the requests above a gap are at least, for it to part two groups of them."""
+"""How many times as slow the requests above a gap are at least, for it to part two groups of them.
+"""
 BETWEEN: Final = 4
 """Percent of requests that may lie in a gap."""
 STEEPER: Final = 3.0
-"""How many times as wide, by logarithm, a gap is at least as so many per cent usually are: else latencies are merely spread."""
+"""How many times as wide, by logarithm, a gap is at least as so many per cent usually are: else
+latencies are merely spread.
+"""
 OUTER: Final = 5
 """Percent of requests that a group has at least."""
 _TABLE: Final = (1, 10, 25, 50, 75, 90, 99)
@@ -62,7 +76,10 @@ def shares(kinds: Sequence[KindLatencies]) -> Figure | None:
 
 
 class LatencyGap(Record):
-    """Two groups of requests: `percent` were done within `low_us`, and all others but BETWEEN took `high_us` and more."""
+    """Two groups of requests:
+
+    `percent` were done within `low_us`, and all others but BETWEEN took `high_us` and more.
+    """
 
     layout: str
     percent: int
@@ -81,7 +98,9 @@ def gap(one: LayoutLatencies) -> LatencyGap | None:
         return None
     latencies = {share: one.middle_us(share) for share in SHARES}
     steps = [
-        LatencyGap(layout=one.layout, percent=at, low_us=latencies[at], high_us=latencies[at + BETWEEN])
+        LatencyGap(
+            layout=one.layout, percent=at, low_us=latencies[at], high_us=latencies[at + BETWEEN]
+        )
         for at in range(OUTER, 100 - OUTER - BETWEEN)
     ]
     widest = max(steps, key=lambda step: step.width)
@@ -90,27 +109,42 @@ def gap(one: LayoutLatencies) -> LatencyGap | None:
 
 
 def _share_finding(drawn: Sequence[KindLatencies]) -> str:
-    """The widest gap, else requests of one layout that nearly all come before those of another, else two medians."""
-    gaps = [(kind, found) for kind in drawn for one in kind.layouts if (found := gap(one)) is not None]
+    """The widest gap, else requests of one layout that nearly all come before those of another,
+    else two medians.
+    """
+    gaps = [
+        (kind, found) for kind in drawn for one in kind.layouts if (found := gap(one)) is not None
+    ]
     if gaps:
         kind, widest = max(gaps, key=lambda pair: pair[1].width)
         return (
-            f"{upper(kind.about)} on {widest.layout} are of two kinds: {widest.percent} % take up to "
-            f"{show_ms(widest.low_us / 1000)} ms, {100 - BETWEEN - widest.percent} % {show_ms(widest.high_us / 1000)} ms and more, "
+            f"{upper(kind.about)} on {widest.layout} are of two kinds: {widest.percent} % take up "
+            "to "
+            f"{show_ms(widest.low_us / 1000)} ms, {100 - BETWEEN - widest.percent} % "
+            f"{show_ms(widest.high_us / 1000)} ms and more, "
             f"at {kind.at}"
         )
     best: tuple[float, str] | None = None
     for kind in drawn:
-        known = sorted((one for one in kind.layouts if enough_samples(one.count, 90)), key=lambda one: one.middle_us(50))
+        known = sorted(
+            (one for one in kind.layouts if enough_samples(one.count, 90)),
+            key=lambda one: one.middle_us(50),
+        )
         if not known:
             continue
         fast, slow = known[0], known[-1]
         ratio = slow.middle_us(50) / fast.middle_us(50)
         if len(known) == 1:
             half, most = show_ms(fast.middle_us(50) / 1000), show_ms(fast.middle_us(90) / 1000)
-            text = f"Half of {kind.about} at {kind.at} are done within {half} ms on {fast.layout}, nine in ten within {most} ms"
+            text = (
+                f"Half of {kind.about} at {kind.at} are done within {half} ms on "
+                f"{fast.layout}, nine in ten within {most} ms"
+            )
         elif fast.middle_us(90) < slow.middle_us(10):
-            text = f"Nine in ten {kind.about} of {fast.layout} are done before the first tenth of {slow.layout}’s, at {kind.at}"
+            text = (
+                f"Nine in ten {kind.about} of {fast.layout} are done before the first tenth of "
+                f"{slow.layout}’s, at {kind.at}"
+            )
         else:
             half, slower = show_ms(fast.middle_us(50) / 1000), show_ms(slow.middle_us(50) / 1000)
             halves = f"{half} ms on {fast.layout}, {slower} ms on {slow.layout}"
@@ -121,15 +155,29 @@ def _share_finding(drawn: Sequence[KindLatencies]) -> str:
 
 
 def _share_caption(kinds: Sequence[KindLatencies]) -> str:
-    parts = ["Share of requests that were done within a latency; a level stretch parts two groups of requests."]
-    parts += ["Bold: the geometric mean of the repeats; faint: each repeat."] if most_repeats(kinds) > 1 else ["One repeat."]
-    if any(one.ranked and not enough_samples(one.count, 90) for kind in kinds for one in kind.layouts):
+    parts = [
+        (
+            "Share of requests that were done within a latency; a level stretch parts two groups of "
+            "requests."
+        )
+    ]
+    parts += (
+        ["Bold: the geometric mean of the repeats; faint: each repeat."]
+        if most_repeats(kinds) > 1
+        else ["One repeat."]
+    )
+    if any(
+        one.ranked and not enough_samples(one.count, 90) for kind in kinds for one in kind.layouts
+    ):
         parts.append("Dashed: too few samples for a p90.")
     return latency_caption(kinds, parts)
 
 
 def _share_said(kind: KindLatencies) -> str:
-    known = sorted((one for one in kind.layouts if enough_samples(one.count, 50)), key=lambda one: one.middle_us(50))
+    known = sorted(
+        (one for one in kind.layouts if enough_samples(one.count, 50)),
+        key=lambda one: one.middle_us(50),
+    )
     if not known:
         return "too few samples"
     first = f"half within {show_ms(known[0].middle_us(50) / 1000)} ms"
@@ -137,18 +185,30 @@ def _share_said(kind: KindLatencies) -> str:
         return first
     if len(known) == 1:
         return f"{first} on {known[0].layout}"
-    return f"{first} on {known[0].layout}, {show_ms(known[-1].middle_us(50) / 1000)} ms on {known[-1].layout}"
+    return (
+        f"{first} on {known[0].layout}, {show_ms(known[-1].middle_us(50) / 1000)} ms on "
+        f"{known[-1].layout}"
+    )
 
 
 def _share_panel(kind: KindLatencies) -> Panel:
     known = [repeat for one in kind.layouts for repeat in one.known]
-    ends = [known_us / 1000 for one in known for known_us in (one.percentile_us(1), one.percentile_us(99))]
+    ends = [
+        known_us / 1000
+        for one in known
+        for known_us in (one.percentile_us(1), one.percentile_us(99))
+    ]
     lines: dict[bool, list[Trace]] = {True: [], False: []}
     for one in kind.layouts:
         if one.ranked:
             within = tuple(one.middle_us(share) / 1000 for share in SHARES)
-            lines[enough_samples(one.count, 90)].append(Trace(layout=one.layout, x=within, y=SHARES))
-    cells = [[show_ms(one.middle_us(share) / 1000) if one.ranked else UNKNOWN for share in _TABLE] for one in kind.layouts]
+            lines[enough_samples(one.count, 90)].append(
+                Trace(layout=one.layout, x=within, y=SHARES)
+            )
+    cells = [
+        [show_ms(one.middle_us(share) / 1000) if one.ranked else UNKNOWN for share in _TABLE]
+        for one in kind.layouts
+    ]
     marks = (
         *repeat_marks(kind, _share_trace),
         Mark(kind="line", traces=tuple(lines[True])),
@@ -169,26 +229,46 @@ def _share_panel(kind: KindLatencies) -> Panel:
         marks=tuple(mark.model_copy(update={"stepped": True}) for mark in marks),
         labels=_share_labels(kind),
         head=("layout", "repeats", "fewest samples", *(f"{share} % within ms" for share in _TABLE)),
-        lines=tuple((*table_cells(one), *line) for one, line in zip(kind.layouts, cells, strict=True)),
+        lines=tuple(
+            (*table_cells(one), *line) for one, line in zip(kind.layouts, cells, strict=True)
+        ),
         height=TALL,
     )
 
 
 def _share_trace(layout: str, repeat: RepeatLatencies) -> Trace:
-    return Trace(layout=layout, x=tuple(repeat.percentile_us(share) / 1000 for share in SHARES[::2]), y=SHARES[::2])
+    return Trace(
+        layout=layout,
+        x=tuple(repeat.percentile_us(share) / 1000 for share in SHARES[::2]),
+        y=SHARES[::2],
+    )
 
 
 def _share_labels(kind: KindLatencies) -> tuple[Label, ...]:
-    """Names at the ends of lines, which all end at one height: the farther right, the lower, so that no threads cross."""
+    """Names at the ends of lines, which all end at one height: the farther right, the lower, so
+    that no threads cross.
+    """
     ends = sorted((_end_ms(one), one.layout, one.why_not) for one in kind.layouts if one.known)
     top = float(SHARES[-1])
-    found = [Label(layout=name, x=end, y=top - 0.001 * place, note=note) for place, (end, name, note) in enumerate(ends)]
-    return (*found, *(Label(layout=one.layout, x=None, y=0.0, note=one.why_not) for one in kind.layouts if not one.known))
+    found = [
+        Label(layout=name, x=end, y=top - 0.001 * place, note=note)
+        for place, (end, name, note) in enumerate(ends)
+    ]
+    return (
+        *found,
+        *(
+            Label(layout=one.layout, x=None, y=0.0, note=one.why_not)
+            for one in kind.layouts
+            if not one.known
+        ),
+    )
 
 
 def _end_ms(one: LayoutLatencies) -> float:
     """Where a line ends: that of the median, else of the last repeat."""
-    return (one.middle_us(SHARES[-1]) if one.ranked else one.known[-1].percentile_us(SHARES[-1])) / 1000
+    return (
+        one.middle_us(SHARES[-1]) if one.ranked else one.known[-1].percentile_us(SHARES[-1])
+    ) / 1000
 
 
 def _share_csv(drawn: Sequence[KindLatencies]) -> str:
@@ -198,8 +278,16 @@ def _share_csv(drawn: Sequence[KindLatencies]) -> str:
         for one in kind.layouts:
             about = (*about_cells(kind, one), kind.workers)
             if one.ranked:
-                lines += [(*about, None, share, one.middle_us(share) / 1000, one.count, True) for share in SHARES]
+                lines += [
+                    (*about, None, share, one.middle_us(share) / 1000, one.count, True)
+                    for share in SHARES
+                ]
             for repeat in one.known:
                 own = (repeat.count, repeat.ranked)
-                lines += [(*about, repeat.repeat + 1, share, repeat.percentile_us(share) / 1000, *own) for share in SHARES[::2]]
-    return csv_lines((*KIND_COLUMNS, "workers", "repeat", "percent", "latency_ms", "samples", "ranked"), lines)
+                lines += [
+                    (*about, repeat.repeat + 1, share, repeat.percentile_us(share) / 1000, *own)
+                    for share in SHARES[::2]
+                ]
+    return csv_lines(
+        (*KIND_COLUMNS, "workers", "repeat", "percent", "latency_ms", "samples", "ranked"), lines
+    )

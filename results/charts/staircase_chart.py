@@ -1,7 +1,9 @@
-"""The staircase as a picture: for each kind of requests and layout a row a layer, from its front down to its disks.
+"""The staircase as a picture: for each kind of requests and layout a row a layer, from its front
+down to its disks.
 
-Rates are on a logarithmic scale, since a disk and a gateway may be a hundred times apart, and so they are dots and not bars: a bar
-would say with its length what only its end does. The band between a dot and what it is a share of is what was lost on the way up.
+Rates are on a logarithmic scale, since a disk and a gateway may be a hundred times apart, and so
+they are dots and not bars: a bar would say with its length what only its end does. The band between
+a dot and what it is a share of is what was lost on the way up.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ def staircase_chart(source: ChartSource) -> tuple[Figure, ...]:
     return () if figure is None else (figure,)
 
 
-def staircase_figure(stairs: Sequence[Staircase], layouts: Sequence[PlannedLayout]) -> Figure | None:
+def staircase_figure(
+    stairs: Sequence[Staircase], layouts: Sequence[PlannedLayout]
+) -> Figure | None:
     """The chart of staircases; None where there is nothing to draw."""
     if not any(stair.known for stair in stairs):
         return None
@@ -48,51 +52,78 @@ def staircase_figure(stairs: Sequence[Staircase], layouts: Sequence[PlannedLayou
         section="layers",
         title="Where it is lost: from the disks to the clients",
         finding=finding(stairs),
-        caption="MB/s of objects that each layer can do for clients, after replication, and its share of the layer below: of RADOS "
-        "and object servers, of their disks or network, whichever is less. Gateways at their best worker count, layers at the "
+        caption="MB/s of objects that each layer can do for clients, after replication, and its "
+        "share of the layer below: of RADOS "
+        "and object servers, of their disks or network, whichever is less. Gateways at their best "
+        "worker count, layers at the "
         "largest. Hollow: its own load ran out of CPU, it can do more.",
         data=staircase_csv(stairs),
-        panels=tuple(_panel(list(mine)) for _, mine in groupby(stairs, key=lambda stair: stair.kind)),
+        panels=tuple(
+            _panel(list(mine)) for _, mine in groupby(stairs, key=lambda stair: stair.kind)
+        ),
         layouts=tuple(layouts),
         labels_px=LABELS,
     )
 
 
 def finding(stairs: Sequence[Staircase]) -> str:
-    """What is left at the top of what the store below can do, or the hardware where that is not known, by layout."""
+    """What is left at the top of what the store below can do, or the hardware where that is not
+    known, by layout.
+    """
     said: dict[Level, list[str]] = {}
     for layout in dict.fromkeys(stair.layout for stair in stairs):
         shares: dict[Level, list[float]] = {}
         for stair in stairs:
             ground = _ground(stair)
-            if stair.layout == layout and ground is not None and ground.throughput_ops_s and stair.top.throughput_ops_s:
-                shares.setdefault(ground.level, []).append(stair.top.throughput_ops_s / ground.throughput_ops_s)
+            if (
+                stair.layout == layout
+                and ground is not None
+                and ground.throughput_ops_s
+                and stair.top.throughput_ops_s
+            ):
+                shares.setdefault(ground.level, []).append(
+                    stair.top.throughput_ops_s / ground.throughput_ops_s
+                )
         if shares:
             level, found = max(shares.items(), key=lambda one: len(one[1]))
             low, high = percent(min(found)), percent(max(found))
             span = high if low == high else f"{low.removesuffix(' %')} to {high}"
             said.setdefault(level, []).append(f"{span} ({layout})")
-    parts = [f"of what {INSIDE[level]} can do, clients get {', '.join(layouts)}" for level, layouts in said.items()]
+    parts = [
+        f"of what {INSIDE[level]} can do, clients get {', '.join(layouts)}"
+        for level, layouts in said.items()
+    ]
     text = "; ".join(parts) or "what each layer can do"
     return upper(text)
 
 
 def _ground(stair: Staircase) -> LayerStep | None:
-    """What a staircase's top is measured by: its store, else the smaller of its disks and network."""
+    """What a staircase's top is measured by: its store, else the smaller of its disks and
+    network.
+    """
     below = [step for step in stair.known if step is not stair.top and step.level != "gateway"]
     stores = [step for step in below if step.level not in HARDWARE]
-    return stores[-1] if stores else min(below, key=lambda step: step.throughput_ops_s or 0.0, default=None)
+    return (
+        stores[-1]
+        if stores
+        else min(below, key=lambda step: step.throughput_ops_s or 0.0, default=None)
+    )
 
 
 def _panel(stairs: Sequence[Staircase]) -> Panel:
-    """The staircases of all layouts for one kind of requests: a row for a layout's name, and one for each of its layers."""
+    """The staircases of all layouts for one kind of requests: a row for a layout's name, and one
+    for each of its layers.
+    """
     spots: dict[str, list[Spot]] = {
-        name: [] for name in ("loss", "riser", "point", "hollow", "head", "name", "figure", "beside", "gap")
+        name: []
+        for name in ("loss", "riser", "point", "hollow", "head", "name", "figure", "beside", "gap")
     }
     count = 0
     for stair in stairs:
         spots["head"].append(Spot(y=count, text=stair.layout, layout=stair.layout))
-        places = {step.level: count + 1 + number for number, step in enumerate(reversed(stair.steps))}
+        places = {
+            step.level: count + 1 + number for number, step in enumerate(reversed(stair.steps))
+        }
         for step in stair.steps:
             for kind, spot in _row(stair, step, places):
                 spots[kind].append(spot)
@@ -107,10 +138,15 @@ def _panel(stairs: Sequence[Staircase]) -> Panel:
         x=AxisScale.logarithmic(known, "MB/s (log scale)"),
         y=AxisScale(low=count - 0.4, high=-0.6, hidden=True),
         marks=(
-            *(Mark(kind=kind, spots=tuple(spots[kind])) for kind in ("loss", "riser", "point", "hollow")),
+            *(
+                Mark(kind=kind, spots=tuple(spots[kind]))
+                for kind in ("loss", "riser", "point", "hollow")
+            ),
             Mark(kind="strong text", spots=tuple(spots["head"]), dx=-LABELS, size=15, **left),
             Mark(kind="text", spots=tuple(spots["name"]), dx=10 - LABELS, **left),
-            Mark(kind="strong text", spots=tuple(spots["figure"]), at="right", align="right", dx=62),
+            Mark(
+                kind="strong text", spots=tuple(spots["figure"]), at="right", align="right", dx=62
+            ),
             Mark(kind="text", spots=tuple(spots["beside"]), **right),
             Mark(kind="text", spots=tuple(spots["gap"]), size=13, **right),
         ),
@@ -122,19 +158,40 @@ def _panel(stairs: Sequence[Staircase]) -> Panel:
 
 def _row(stair: Staircase, step: LayerStep, places: dict[Level, int]) -> list[tuple[str, Spot]]:
     """What is drawn of a layer, by the mark."""
-    at: dict[str, Any] = {"y": float(places[step.level]), "tone": "ink" if step.believable else "bad"}
+    at: dict[str, Any] = {
+        "y": float(places[step.level]),
+        "tone": "ink" if step.believable else "bad",
+    }
     rate = step.bandwidth_mb_s
     figure = UNKNOWN if rate is None else f"{'≥ ' if step.held else ''}{show_figure(rate)}"
     found = [("name", Spot(text=step.name, **at)), ("figure", Spot(text=figure, **at))]
     if rate is None:
         gap = step.note.partition(": --layers")[0]
         return [*found, *([("gap", Spot(text=gap, **{**at, "tone": "muted"}))] if gap else [])]
-    of = "" if step.of_below is None or step.below is None else f"{percent(step.of_below)} of {PLAIN[step.below]}"
-    said = f"{', ' if of else ''}{step.doubt.verdict}" if step.doubt is not None and step.doubt.verdict != "at least" else ""
-    point = Spot(x=rate, y=at["y"], layout=stair.layout, tip=f"{stair.layout}, {step.name}: {figure} MB/s")
-    found += [("beside", Spot(text=f"{of}{said}", **at)), ("hollow" if step.held else "point", point)]
+    of = (
+        ""
+        if step.of_below is None or step.below is None
+        else f"{percent(step.of_below)} of {PLAIN[step.below]}"
+    )
+    said = (
+        f"{', ' if of else ''}{step.doubt.verdict}"
+        if step.doubt is not None and step.doubt.verdict != "at least"
+        else ""
+    )
+    point = Spot(
+        x=rate, y=at["y"], layout=stair.layout, tip=f"{stair.layout}, {step.name}: {figure} MB/s"
+    )
+    found += [
+        ("beside", Spot(text=f"{of}{said}", **at)),
+        ("hollow" if step.held else "point", point),
+    ]
     lower = stair.step(step.below) if step.below is not None else None
     if lower is not None and lower.bandwidth_mb_s is not None:
-        below = Spot(x=lower.bandwidth_mb_s, y=at["y"], y2=float(places[lower.level]), layout=stair.layout)
-        found += [("loss", Spot(x=rate, x2=lower.bandwidth_mb_s, y=at["y"], layout=stair.layout)), ("riser", below)]
+        below = Spot(
+            x=lower.bandwidth_mb_s, y=at["y"], y2=float(places[lower.level]), layout=stair.layout
+        )
+        found += [
+            ("loss", Spot(x=rate, x2=lower.bandwidth_mb_s, y=at["y"], layout=stair.layout)),
+            ("riser", below),
+        ]
     return found

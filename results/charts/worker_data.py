@@ -1,6 +1,8 @@
-"""What the charts by workers are drawn from: by workload, operation and API each layout at each worker count, judged.
+"""What the charts by workers are drawn from: by workload, operation and API each layout at each
+worker count, judged.
 
-Lines join neighbouring worker counts that are both valid, and nothing else: a gap is left where a step is missing or not valid.
+Lines join neighbouring worker counts that are both valid, and nothing else: a gap is left where a
+step is missing or not valid.
 """
 
 from __future__ import annotations
@@ -31,7 +33,10 @@ from weighbridge.results.statistics import CONFIDENCE, t_quantile
 
 
 class WorkerPoint(Record):
-    """One layout at one worker count. `stretch` numbers the runs of valid neighbours; None: not valid, not to be joined."""
+    """One layout at one worker count.
+
+    `stretch` numbers the runs of valid neighbours; None: not valid, not to be joined.
+    """
 
     layout: str
     workers: int
@@ -40,12 +45,17 @@ class WorkerPoint(Record):
     top: float | None = None
     """Max in ms, where that is drawn."""
     within: Interval | None = None
-    """What p90 lies in where the driver tells bins: `value` is None then, and a bar is drawn from end to end."""
+    """What p90 lies in where the driver tells bins:
+
+    `value` is None then, and a bar is drawn from end to end.
+    """
     top_within: Interval | None = None
     """The same of the max."""
     low: float | None = None
     high: float | None = None
-    """The 95 % interval of what the repeats say of `value`, of throughput with at least two of them."""
+    """The 95 % interval of what the repeats say of `value`, of throughput with at least two of
+    them.
+    """
     steady: bool | None = None
     """Whether it kept its level over the window; None: that cannot be told."""
     provisional: bool = False
@@ -68,7 +78,9 @@ class RepeatDot(Record):
 
 
 class CeilingLine(Record):
-    """What the layer below lets layouts do at most, in op/s: a line across a panel, or words where it is far above."""
+    """What the layer below lets layouts do at most, in op/s: a line across a panel, or words where
+    it is far above.
+    """
 
     layouts: tuple[str, ...]
     layer: str
@@ -92,11 +104,17 @@ class WorkerPanel(Record):
 
 
 def throughput_panels(
-    rows: Sequence[Row], findings: Sequence[Finding], ceilings: Mapping[str, tuple[CeilingLine, ...]] = MappingProxyType({})
+    rows: Sequence[Row],
+    findings: Sequence[Finding],
+    ceilings: Mapping[str, tuple[CeilingLine, ...]] = MappingProxyType({}),
 ) -> tuple[WorkerPanel, ...]:
-    """Panels of throughput in op/s, with every repeat as a dot and the interval that they make; `ceilings` by the panels' keys."""
+    """Panels of throughput in op/s, with every repeat as a dot and the interval that they make;
+    `ceilings` by the panels' keys.
+    """
     panels = _panels(rows, findings, "throughput")
-    return tuple(panel.model_copy(update={"ceilings": ceilings.get(panel.key, ())}) for panel in panels)
+    return tuple(
+        panel.model_copy(update={"ceilings": ceilings.get(panel.key, ())}) for panel in panels
+    )
 
 
 def latency_panels(rows: Sequence[Row], findings: Sequence[Finding]) -> tuple[WorkerPanel, ...]:
@@ -107,27 +125,40 @@ def latency_panels(rows: Sequence[Row], findings: Sequence[Finding]) -> tuple[Wo
     return _panels(rows, findings, "p90")
 
 
-def _panels(rows: Sequence[Row], findings: Sequence[Finding], metric: MetricKey) -> tuple[WorkerPanel, ...]:
+def _panels(
+    rows: Sequence[Row], findings: Sequence[Finding], metric: MetricKey
+) -> tuple[WorkerPanel, ...]:
     names, pairs = subjects(rows), overall(findings)
     return tuple(
-        _panel(list(cells), names[kind], pairs.get(kind, []), findings, metric) for kind, cells in groupby(rows, key=kind_of)
+        _panel(list(cells), names[kind], pairs.get(kind, []), findings, metric)
+        for kind, cells in groupby(rows, key=kind_of)
     )
 
 
 def in_doubt(row: Row, metric: MetricKey, findings: Sequence[Finding]) -> bool:
-    """Whether something is in doubt of a figure of a row: of itself, or of all that it can be compared with."""
+    """Whether something is in doubt of a figure of a row: of itself, or of all that it can be
+    compared with.
+    """
     if row.steady is False or touching(row.doubts, metric):
         return True
     mine = [
         one
         for one in findings
-        if one.workers == row.workers and kind_of(one) == kind_of(row) and row.layout in (one.faster, one.slower)
+        if one.workers == row.workers
+        and kind_of(one) == kind_of(row)
+        and row.layout in (one.faster, one.slower)
     ]
-    return bool(mine) and all(one.doubts and one.verdict in ("provisional", "not comparable") for one in mine)
+    return bool(mine) and all(
+        one.doubts and one.verdict in ("provisional", "not comparable") for one in mine
+    )
 
 
 def _panel(
-    cells: Sequence[Row], about: str, mine: Sequence[Finding], findings: Sequence[Finding], metric: MetricKey
+    cells: Sequence[Row],
+    about: str,
+    mine: Sequence[Finding],
+    findings: Sequence[Finding],
+    metric: MetricKey,
 ) -> WorkerPanel:
     head = cells[0]
     marks: list[WorkerPoint] = []
@@ -165,7 +196,13 @@ def _panel(
             # A repeat of p90 that was told in a bin has no place of its own.
             known = ((one, one.value(metric)) for one in row.points)
             dots += [
-                RepeatDot(layout=layout, workers=row.workers, repeat=one.repeat + 1, value=figure, valid=one.valid)
+                RepeatDot(
+                    layout=layout,
+                    workers=row.workers,
+                    repeat=one.repeat + 1,
+                    value=figure,
+                    valid=one.valid,
+                )
                 for one, figure in known
                 if figure is not None
             ]
@@ -176,13 +213,18 @@ def _panel(
         finding=_slowest(cells) if latency else mine[0].brief if len(mine) == 1 else _best(mine),
         sentences=tuple(finding.text for finding in mine),
         workers=tuple(dict.fromkeys(row.workers for row in cells)),
-        marks=tuple(mark.model_copy(update={"alone": sizes[mark.layout, mark.stretch] == 1}) for mark in marks),
+        marks=tuple(
+            mark.model_copy(update={"alone": sizes[mark.layout, mark.stretch] == 1})
+            for mark in marks
+        ),
         dots=tuple(dots),
     )
 
 
 def _slowest(cells: Sequence[Row]) -> str:
-    """The lowest and the highest p90 at the largest worker count where there are two; nothing to say of one layout alone."""
+    """The lowest and the highest p90 at the largest worker count where there are two; nothing to
+    say of one layout alone.
+    """
     if any(row.within("p90") is not None for row in cells):
         return _slowest_bins(cells)
     if all(row.value("p90") is None for row in cells):
@@ -202,12 +244,16 @@ def _slowest(cells: Sequence[Row]) -> str:
 
 
 def _slowest_bins(cells: Sequence[Row]) -> str:
-    """The same of latencies told in bins: the two that are farthest apart, told apart where their bins do not touch."""
+    """The same of latencies told in bins: the two that are farthest apart, told apart where their
+    bins do not touch.
+    """
     for workers in sorted({row.workers for row in cells}, reverse=True):
         known = [
             (within, row.layout)
             for row in cells
-            if row.workers == workers and may_rank(row, "p90") and (within := row.within("p90")) is not None
+            if row.workers == workers
+            and may_rank(row, "p90")
+            and (within := row.within("p90")) is not None
         ]
         if len(known) > 1:
             known.sort(key=lambda one: (one[0].low_ms, one[0].top_ms))
@@ -220,13 +266,20 @@ def _slowest_bins(cells: Sequence[Row]) -> str:
 
 def _best(findings: Sequence[Finding]) -> str:
     """Of more than two layouts, the one farthest ahead of the first; nothing when there is none."""
-    ahead = [finding for finding in findings if finding.ratio is not None and finding.faster != finding.baseline]
+    ahead = [
+        finding
+        for finding in findings
+        if finding.ratio is not None and finding.faster != finding.baseline
+    ]
     if ahead:
         return max(ahead, key=lambda finding: finding.ratio.value if finding.ratio else 0).brief
     known = [finding for finding in findings if finding.ratio is not None]
     if not known:
         return "not comparable" if findings else ""
-    return f"{known[0].baseline} {'is ahead of all' if all(one.shown for one in known) else 'did most, which is not claimed'}"
+    return (
+        f"{known[0].baseline} "
+        f"{'is ahead of all' if all(one.shown for one in known) else 'did most, which is not claimed'}"
+    )
 
 
 def repeats_interval(row: Row) -> tuple[float, float] | tuple[None, None]:
@@ -235,7 +288,9 @@ def repeats_interval(row: Row) -> tuple[float, float] | tuple[None, None]:
 
 
 def interval_of(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
-    """The 95 % interval of the geometric mean of repeats, by Student's t on their logarithms; of fewer than two, or of 0, none."""
+    """The 95 % interval of the geometric mean of repeats, by Student's t on their logarithms; of
+    fewer than two, or of 0, none.
+    """
     if len(values) < 2 or min(values) <= 0:
         return None, None
     logs = [math.log(value) for value in values]
@@ -252,17 +307,32 @@ _ROW_COLUMNS: Final = (*KIND_COLUMNS, "object_size_bytes", "workers")
 
 def _place_of(row: Row) -> tuple[object, ...]:
     """The cells of a row by `_ROW_COLUMNS`."""
-    return (row.layout, row.api, row.driver, row.workload, row.operation, row.object_size_bytes, row.workers)
+    return (
+        row.layout,
+        row.api,
+        row.driver,
+        row.workload,
+        row.operation,
+        row.object_size_bytes,
+        row.workers,
+    )
 
 
 def throughput_csv(rows: Iterable[Row]) -> str:
-    """The figures of the throughput chart: a line for each median (`repeat` empty, with its interval) and for each repeat."""
+    """The figures of the throughput chart: a line for each median (`repeat` empty, with its
+    interval) and for each repeat.
+    """
     lines: list[tuple[object, ...]] = []
     for row in rows:
         head = _place_of(row)
         lines.append((*head, None, row.value("throughput"), *repeats_interval(row), row.valid))
-        lines += [(*head, one.repeat + 1, one.value("throughput"), None, None, one.valid) for one in row.points]
-    return csv_lines((*_ROW_COLUMNS, "repeat", "throughput_ops_s", "low_ops_s", "high_ops_s", "valid"), lines)
+        lines += [
+            (*head, one.repeat + 1, one.value("throughput"), None, None, one.valid)
+            for one in row.points
+        ]
+    return csv_lines(
+        (*_ROW_COLUMNS, "repeat", "throughput_ops_s", "low_ops_s", "high_ops_s", "valid"), lines
+    )
 
 
 def latency_csv(rows: Iterable[Row]) -> str:
@@ -276,8 +346,8 @@ def latency_csv(rows: Iterable[Row]) -> str:
     return csv_lines((*_ROW_COLUMNS, "repeats", *columns, "valid"), lines)
 
 
-# ---- ceilings: what disks, network and store can do. The scale is the gateways' own: a line stretches it a little and never
-# presses what was measured into a corner.
+# ---- ceilings: what disks, network and store can do. The scale is the gateways' own: a line
+# stretches it a little and never presses what was measured into a corner.
 
 DRAWN: Final[tuple[Level, ...]] = ("disk", "network", "rados", "object-server")
 NEAR: Final = 1.6
@@ -285,15 +355,26 @@ NEAR: Final = 1.6
 
 
 def ceiling_lines(stairs: Iterable[Staircase]) -> Mapping[str, tuple[CeilingLine, ...]]:
-    """The lines by key of the panel. Layouts whose ceilings differ by no more than such figures do have one line together."""
+    """The lines by key of the panel.
+
+    Layouts whose ceilings differ by no more than such figures do have one line together.
+    """
     found = {}
     for kind, group in groupby(stairs, key=lambda stair: stair.kind):
         mine = list(group)
         lines: list[CeilingLine] = []
         for level in DRAWN:
-            steps = [(step.throughput_ops_s or 0.0, stair.layout) for stair in mine if (step := stair.step(level)) is not None]
+            steps = [
+                (step.throughput_ops_s or 0.0, stair.layout)
+                for stair in mine
+                if (step := stair.step(level)) is not None
+            ]
             # What stands on top is the curve itself.
-            below = [one for one in steps if any(stair.layout == one[1] and stair.top.level != level for stair in mine)]
+            below = [
+                one
+                for one in steps
+                if any(stair.layout == one[1] and stair.top.level != level for stair in mine)
+            ]
             lines += _merged(level, sorted(below), len(below))
         found["-".join(kind)] = tuple(lines)
     return found
@@ -312,7 +393,11 @@ def _merged(level: Level, steps: Sequence[tuple[float, str]], count: int) -> lis
         named = ", ".join(layouts) if len(group) < 3 else f"{len(group)} layouts"
         whose = "" if len(group) == count else f" ({named})"
         value = median_low([value for value, _ in group])
-        lines.append(CeilingLine(layouts=layouts, layer=PLAIN[level], label=f"{PLAIN[level]}{whose}", value=value))
+        lines.append(
+            CeilingLine(
+                layouts=layouts, layer=PLAIN[level], label=f"{PLAIN[level]}{whose}", value=value
+            )
+        )
     return lines
 
 
@@ -322,12 +407,18 @@ def stretched(largest: float, lines: Iterable[CeilingLine]) -> float:
 
 
 def ceiling_mark(lines: Sequence[CeilingLine], top: float, *, lone: bool) -> Mark:
-    """The ceilings on a scale that ends at `top`; those of one layout of several have its colour."""
+    """The ceilings on a scale that ends at `top`; those of one layout of several have its
+    colour.
+    """
     spots = [
         Spot(
             y=line.value,
             text=f"{line.label} {show_figure(line.value)}",
-            **({"layout": line.layouts[0]} if len(line.layouts) == 1 and not lone else {"tone": "muted"}),
+            **(
+                {"layout": line.layouts[0]}
+                if len(line.layouts) == 1 and not lone
+                else {"tone": "muted"}
+            ),
         )
         for line in lines
         if line.value <= top
@@ -336,7 +427,10 @@ def ceiling_mark(lines: Sequence[CeilingLine], top: float, *, lone: bool) -> Mar
 
 
 def beyond(lines: Sequence[CeilingLine], top: float) -> str:
-    """Those above the scale, all of one layer together: `↑ disks 9,370, network 6,250 to 18,900`; empty without any."""
+    """Those above the scale, all of one layer together:
+
+    `↑ disks 9,370, network 6,250 to 18,900`; empty without any.
+    """
     found: dict[str, list[float]] = {}
     for line in lines:
         if line.value > top:

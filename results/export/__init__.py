@@ -1,1 +1,3 @@
-"""What leaves a run: its tables as data, typed and unrounded, and the formats that other programs read."""
+"""What leaves a run: its tables as data, typed and unrounded, and the formats that other programs
+read.
+"""

@@ -1,9 +1,10 @@
-"""CSV (RFC 4180, UTF-8, a line feed after each line): numbers as exact as they are kept, empty cells for what is unknown.
+"""CSV (RFC 4180, UTF-8, a line feed after each line): numbers as exact as they are kept, empty
+cells for what is unknown.
 
-Nothing is rounded. Truth is `true` or `false`, times are ISO 8601 in UTC, lists of texts are JSON: a text may hold any separator.
-`derived/summary.csv` and `derived/layers.csv`, which are for people, have the same columns with figures to three decimals
-(`rounded_csv`). A text that a spreadsheet would take for a formula has an apostrophe before it
-(`common.csv_text`, which has the way back).
+Nothing is rounded. Truth is `true` or `false`, times are ISO 8601 in UTC, lists of texts are JSON:
+a text may hold any separator. `derived/summary.csv` and `derived/layers.csv`, which are for people,
+have the same columns with figures to three decimals (`rounded_csv`). A text that a spreadsheet
+would take for a formula has an apostrophe before it (`common.csv_text`, which has the way back).
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ def csv_file(table: DataTable) -> ExportFile:
 
 
 def rounded_csv(table: DataTable) -> str:
-    """The same for people: figures to three decimals, `yes` or `no`, lists joined by `; ` (`common.csv_text.csv_cell`)."""
+    """The same for people: figures to three decimals, `yes` or `no`, lists joined by `; `
+    (`common.csv_text.csv_cell`).
+    """
     return csv_text.csv_lines([field.name for field in table.fields], table.lines)
 
 

@@ -1,7 +1,8 @@
-"""Tables as data: typed columns with names, units and meanings, and lines with nothing rounded. What is unknown is None.
+"""Tables as data: typed columns with names, units and meanings, and lines with nothing rounded.
+What is unknown is None.
 
-A `TableSchema` says what a table's columns are and how each is read from what a line is made of, so that the schema of an export,
-the columns of a view and the file that holds them can never differ.
+A `TableSchema` says what a table's columns are and how each is read from what a line is made of, so
+that the schema of an export, the columns of a view and the file that holds them can never differ.
 """
 
 from __future__ import annotations
@@ -15,14 +16,18 @@ from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.common.record import Record
 
 Kind = Literal["text", "whole", "number", "truth", "time", "texts"]
-"""`whole` is a number without a fraction, `truth` is true or false, `time` is in UTC, `texts` a list, empty for none."""
+"""`whole` is a number without a fraction, `truth` is true or false, `time` is in UTC, `texts` a
+list, empty for none.
+"""
 
 Cell = str | int | float | bool | datetime | tuple[str, ...] | None
 Source_contra = TypeVar("Source_contra", contravariant=True)
 
 
 class Field(Record):
-    """What a column is: its name (with its unit where it has one), the kind of its cells, and what they mean."""
+    """What a column is: its name (with its unit where it has one), the kind of its cells, and what
+    they mean.
+    """
 
     name: str
     kind: Kind
@@ -82,7 +87,10 @@ class TableSchema(Generic[Source_contra]):
 
 
 def utc(text: str | None) -> datetime | None:
-    """A time in ISO 8601 as one in UTC that carries no zone; None for none. Raises InvalidMeasurement when it is not a time."""
+    """A time in ISO 8601 as one in UTC that carries no zone; None for none.
+
+    Raises InvalidMeasurement when it is not a time.
+    """
     if text is None:
         return None
     try:

@@ -1,6 +1,8 @@
-"""DuckDB in memory: tables as data put into it with their types, and queries that can do nothing but read them.
+"""DuckDB in memory: tables as data put into it with their types, and queries that can do nothing
+but read them.
 
-`open_tables` gives SQL no file, no network, no extension and no variable of Python's to reach for, and locks that.
+`open_tables` gives SQL no file, no network, no extension and no variable of Python's to reach for,
+and locks that.
 """
 
 from __future__ import annotations
@@ -60,12 +62,21 @@ def create(connection: DuckDBPyConnection, name: str, fields: Sequence[Field]) -
 
 
 def insert(connection: DuckDBPyConnection, name: str, table: DataTable) -> None:
-    """Put all lines of a table into one that has its columns. Values go in as parameters: whatever stands in them is inert."""
+    """Put all lines of a table into one that has its columns.
+
+    Values go in as parameters: whatever stands in them is inert.
+    """
     if not table.lines:
         return
     # One list a column: inserting line by line takes a hundred times as long.
-    values = ", ".join(f"unnest(${number}::{SQL_TYPES[field.kind]}[])" for number, field in enumerate(table.fields, start=1))
-    cells = [[list(cell) if isinstance(cell, tuple) else cell for cell in column] for column in zip(*table.lines, strict=True)]
+    values = ", ".join(
+        f"unnest(${number}::{SQL_TYPES[field.kind]}[])"
+        for number, field in enumerate(table.fields, start=1)
+    )
+    cells = [
+        [list(cell) if isinstance(cell, tuple) else cell for cell in column]
+        for column in zip(*table.lines, strict=True)
+    ]
     connection.execute(f"INSERT INTO {quoted(name)} SELECT {values}", cells)
 
 

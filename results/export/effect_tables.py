@@ -1,4 +1,6 @@
-"""What was compared as data: a line for each effect of a comparison; of a tuning its ledger and its trials, by objective."""
+"""What was compared as data: a line for each effect of a comparison; of a tuning its ledger and its
+trials, by objective.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ class ObjectiveOfRun:
 
 @dataclass(frozen=True)
 class TrialLine:
-    """One objective of one trial, and its run; without a reading where the trial could not be made."""
+    """One objective of one trial, and its run; without a reading where the trial could not be
+    made.
+    """
 
     data: RunData
     result: TuningResult
@@ -81,9 +85,13 @@ def _ratio(name: str, kind: Kind, about: str, of: str) -> DataColumn[HasEffect]:
 
 
 _METRICS: Final = ", ".join(f"{one.key} ({one.better} is better)" for one in compared())
-_RUN: Final[DataColumn[HasEffect]] = DataColumn("run", "text", "Name of the run.", lambda one: one.data.manifest.run_id)
+_RUN: Final[DataColumn[HasEffect]] = DataColumn(
+    "run", "text", "Name of the run.", lambda one: one.data.manifest.run_id
+)
 _ENDS: Final = (
-    _ratio("ratio_low", "number", "Lower end of its 95 % interval, in a tuning over all looks.", "low"),
+    _ratio(
+        "ratio_low", "number", "Lower end of its 95 % interval, in a tuning over all looks.", "low"
+    ),
     _ratio("ratio_high", "number", "Upper end of it.", "high"),
 )
 
@@ -115,7 +123,8 @@ def _chosen(one: ObjectiveOfRun) -> bool | None:
 
 EFFECTS: Final[TableSchema[EffectOfRun]] = TableSchema(
     "effects",
-    "A line for each metric, kind of requests and worker count of each layout against the first; workers unknown: over all.",
+    "A line for each metric, kind of requests and worker count of each layout against the first; "
+    "workers unknown: over all.",
     (
         _RUN,
         _effect("workload", "text", "Name of the workload in the suite."),
@@ -127,22 +136,44 @@ EFFECTS: Final[TableSchema[EffectOfRun]] = TableSchema(
         _effect("metric", "text", f"{_METRICS}."),
         _effect("baseline", "text", "The layout that is compared with."),
         _effect("subject", "text", "The layout that is compared."),
-        _effect("baseline_value", "number", "Geometric mean of the baseline's repeats, in the metric’s unit."),
+        _effect(
+            "baseline_value",
+            "number",
+            "Geometric mean of the baseline's repeats, in the metric’s unit.",
+        ),
         _effect("subject_value", "number", "The same of the subject."),
-        _ratio("ratio", "number", "How many times the baseline's the subject's figure is: of geometric means.", "value"),
+        _ratio(
+            "ratio",
+            "number",
+            "How many times the baseline's the subject's figure is: of geometric means.",
+            "value",
+        ),
         *_ENDS,
         _ratio("repeats", "whole", "Repeats of the side that has fewer.", "repeats"),
         _effect("p", "number", "Of Welch's test on logarithms, two-sided."),
         _effect("q", "number", "The same, corrected over all cells (Benjamini and Hochberg)."),
         _effect("rank_p", "number", "Of the Mann-Whitney test, two-sided."),
         _effect("delta", "number", "Cliff's delta, from -1 to 1."),
-        _effect("smallest", "number", "The smallest ratio above 1 that so many repeats would show 8 times in 10."),
-        _effect("noise", "number", "The noise floor of this machine, a ratio above 1; unknown without an A/A control."),
-        _effect("verdict", "text", "better, worse, too small to matter, not shown, provisional or not comparable."),
+        _effect(
+            "smallest",
+            "number",
+            "The smallest ratio above 1 that so many repeats would show 8 times in 10.",
+        ),
+        _effect(
+            "noise",
+            "number",
+            "The noise floor of this machine, a ratio above 1; unknown without an A/A control.",
+        ),
+        _effect(
+            "verdict",
+            "text",
+            "better, worse, too small to matter, not shown, provisional or not comparable.",
+        ),
         DataColumn(
             "doubts",
             "texts",
-            "What is in doubt of either side, the grade before it: grave (not comparable) or mild (provisional).",
+            "What is in doubt of either side, the grade before it: grave (not comparable) or mild "
+            "(provisional).",
             lambda one: tuple(doubt_text(doubt) for doubt in one.effect.doubts),
         ),
         _effect("text", "text", "The verdict in one sentence."),
@@ -152,32 +183,67 @@ EFFECTS: Final[TableSchema[EffectOfRun]] = TableSchema(
 
 LEDGER: Final[TableSchema[ObjectiveOfRun]] = TableSchema(
     "ledger",
-    "Of a tuning: a line for each setting that was tried and each objective, the largest gain first; of other runs nothing.",
+    "Of a tuning: a line for each setting that was tried and each objective, the largest gain "
+    "first; of other runs nothing.",
     (
         _RUN,
         DataColumn("tuning", "text", "Name of the tuning.", lambda one: one.result.run.tuning.name),
-        DataColumn("arm", "text", "Name of the layout with the setting.", lambda one: one.entry.arm.name),
+        DataColumn(
+            "arm", "text", "Name of the layout with the setting.", lambda one: one.entry.arm.name
+        ),
         _entry("name", "text", "The setting in words."),
         DataColumn("settings", "texts", "Each key and its value.", _settings),
         DataColumn(
-            "scope", "text", "What must be started anew: nothing, reload, restart, buckets or cluster.", lambda one: one.scope
+            "scope",
+            "text",
+            "What must be started anew: nothing, reload, restart, buckets or cluster.",
+            lambda one: one.scope,
         ),
-        DataColumn("objective", "text", "What is to be better.", lambda one: one.result.called(one.number)),
+        DataColumn(
+            "objective", "text", "What is to be better.", lambda one: one.result.called(one.number)
+        ),
         _effect("metric", "text", f"{_METRICS}."),
         _entry("trials", "whole", "Trials of the setting that count."),
-        _effect("baseline_value", "number", "Geometric mean of the baseline beside the trials, in the metric’s unit."),
+        _effect(
+            "baseline_value",
+            "number",
+            "Geometric mean of the baseline beside the trials, in the metric’s unit.",
+        ),
         _effect("subject_value", "number", "Geometric mean of the setting's trials."),
-        _ratio("ratio", "number", "How many times the baseline beside it the setting's figure is: a geometric mean.", "value"),
+        _ratio(
+            "ratio",
+            "number",
+            "How many times the baseline beside it the setting's figure is: a geometric mean.",
+            "value",
+        ),
         *_ENDS,
         _ratio("pairs", "whole", "Trials with a figure and a baseline beside it.", "repeats"),
-        _effect("p", "number", "Of Student's t on logarithms, two-sided, times the number of looks."),
-        _effect("q", "number", "The same, corrected over all tests of the ledger (Benjamini and Hochberg)."),
+        _effect(
+            "p", "number", "Of Student's t on logarithms, two-sided, times the number of looks."
+        ),
+        _effect(
+            "q",
+            "number",
+            "The same, corrected over all tests of the ledger (Benjamini and Hochberg).",
+        ),
         _effect("rank_p", "number", "Of Wilcoxon's signed rank test, two-sided."),
-        _effect("smallest", "number", "The smallest ratio above 1 that so many trials would show 8 times in 10."),
-        DataColumn("effect", "text", "The verdict on this objective.", lambda one: one.effect.verdict),
+        _effect(
+            "smallest",
+            "number",
+            "The smallest ratio above 1 that so many trials would show 8 times in 10.",
+        ),
+        DataColumn(
+            "effect", "text", "The verdict on this objective.", lambda one: one.effect.verdict
+        ),
         _entry("verdict", "text", "The verdict over all objectives."),
-        _entry("clear", "truth", "Whether each interval is clear of the threshold, so that no more was to be learnt."),
-        _entry("gain", "number", "How many times better it is: a geometric mean over the objectives."),
+        _entry(
+            "clear",
+            "truth",
+            "Whether each interval is clear of the threshold, so that no more was to be learnt.",
+        ),
+        _entry(
+            "gain", "number", "How many times better it is: a geometric mean over the objectives."
+        ),
         _cpu("gateway", "value", "CPU of gateway hosts for an operation, as times the baseline's."),
         _cpu("gateway", "low", "Lower end of its interval."),
         _cpu("gateway", "high", "Upper end of it."),
@@ -192,23 +258,55 @@ LEDGER: Final[TableSchema[ObjectiveOfRun]] = TableSchema(
 
 TRIALS: Final[TableSchema[TrialLine]] = TableSchema(
     "trials",
-    "Of a tuning: a line for each trial and each objective, in the order of time; of other runs nothing.",
+    "Of a tuning: a line for each trial and each objective, in the order of time; of other runs "
+    "nothing.",
     (
         DataColumn("run", "text", "Name of the run.", lambda one: one.data.manifest.run_id),
-        DataColumn("trial", "whole", "Which trial of the run, from 1.", lambda one: one.trial.number + 1),
-        DataColumn("arm", "text", "Name of the layout that was tried.", lambda one: one.trial.arm.name),
-        DataColumn("baseline", "truth", "Whether it is the layout as it was given.", lambda one: one.trial.arm.is_baseline),
-        DataColumn("repeat", "whole", "Which trial of this layout, from 1.", lambda one: one.trial.repeat + 1),
+        DataColumn(
+            "trial", "whole", "Which trial of the run, from 1.", lambda one: one.trial.number + 1
+        ),
+        DataColumn(
+            "arm", "text", "Name of the layout that was tried.", lambda one: one.trial.arm.name
+        ),
+        DataColumn(
+            "baseline",
+            "truth",
+            "Whether it is the layout as it was given.",
+            lambda one: one.trial.arm.is_baseline,
+        ),
+        DataColumn(
+            "repeat",
+            "whole",
+            "Which trial of this layout, from 1.",
+            lambda one: one.trial.repeat + 1,
+        ),
         DataColumn("round", "whole", "Which round, from 1.", lambda one: one.trial.round + 1),
-        DataColumn("deployment", "whole", "Which standing of the layout, from 1.", lambda one: one.trial.deployment + 1),
+        DataColumn(
+            "deployment",
+            "whole",
+            "Which standing of the layout, from 1.",
+            lambda one: one.trial.deployment + 1,
+        ),
         DataColumn("at", "time", "When it was made.", lambda one: utc(one.trial.at or None)),
         DataColumn(
-            "started_s", "number", "When its first step began, by its process's clock.", lambda one: one.trial.started_s, "s"
+            "started_s",
+            "number",
+            "When its first step began, by its process's clock.",
+            lambda one: one.trial.started_s,
+            "s",
         ),
-        DataColumn("scope", "text", "What was started anew before it.", lambda one: one.trial.scope),
-        DataColumn("changed", "texts", "What was done before it, in words.", lambda one: one.trial.changed),
-        DataColumn("changed_s", "number", "How long that took.", lambda one: one.trial.changed_s, "s"),
-        DataColumn("objective", "text", "What is to be better.", lambda one: one.result.called(one.number)),
+        DataColumn(
+            "scope", "text", "What was started anew before it.", lambda one: one.trial.scope
+        ),
+        DataColumn(
+            "changed", "texts", "What was done before it, in words.", lambda one: one.trial.changed
+        ),
+        DataColumn(
+            "changed_s", "number", "How long that took.", lambda one: one.trial.changed_s, "s"
+        ),
+        DataColumn(
+            "objective", "text", "What is to be better.", lambda one: one.result.called(one.number)
+        ),
         DataColumn(
             "value",
             "number",
@@ -233,7 +331,9 @@ TRIALS: Final[TableSchema[TrialLine]] = TableSchema(
 
 def effects_table(runs: Sequence[RunData]) -> DataTable:
     """What was compared in these runs."""
-    return EFFECTS.fill(EffectOfRun(data, effect) for data in runs for effect in data.comparison.effects)
+    return EFFECTS.fill(
+        EffectOfRun(data, effect) for data in runs for effect in data.comparison.effects
+    )
 
 
 def ledger_table(runs: Sequence[RunData]) -> DataTable:
@@ -250,7 +350,10 @@ def _ledger_lines(runs: Sequence[RunData]) -> Iterator[ObjectiveOfRun]:
     for data in runs:
         if (result := data.tuned) is not None:
             for entry in result.ledger.entries:
-                yield from (ObjectiveOfRun(data, result, entry, number) for number in range(len(entry.effects)))
+                yield from (
+                    ObjectiveOfRun(data, result, entry, number)
+                    for number in range(len(entry.effects))
+                )
 
 
 def _trial_lines(runs: Sequence[RunData]) -> Iterator[TrialLine]:
@@ -259,4 +362,6 @@ def _trial_lines(runs: Sequence[RunData]) -> Iterator[TrialLine]:
             readings = {(one.trial, one.objective): one for one in result.ledger.readings}
             for trial in result.trials:
                 for number in range(len(result.run.objectives)):
-                    yield TrialLine(data, result, trial, number, readings.get((trial.number, number)))
+                    yield TrialLine(
+                        data, result, trial, number, readings.get((trial.number, number))
+                    )

@@ -1,4 +1,6 @@
-"""The effects of a comparison as CSV: a line for each cell of each metric, and for each metric over all worker counts."""
+"""The effects of a comparison as CSV: a line for each cell of each metric, and for each metric over
+all worker counts.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,23 @@ from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.doubt import doubt_words
 
 COLUMNS: Final = (
-    *("workload", "operation", "api", "driver", "about", "workers", "metric", "baseline", "subject"),
+    *(
+        "workload",
+        "operation",
+        "api",
+        "driver",
+        "about",
+        "workers",
+        "metric",
+        "baseline",
+        "subject",
+    ),
     *("baseline_value", "subject_value", "ratio", "low", "high", "repeats"),
     *("p", "q", "rank_p", "delta", "smallest", "noise", "verdict", "doubts", "text"),
 )
-"""Columns of `effects.csv`. `workers` is `all` over all of them; values are op/s of throughput and ms of latencies; ratios are
-times the baseline's, `low` to `high` their 95 % interval; `smallest` is the smallest ratio that could have been shown; `doubts` is
-what is in doubt, in words.
+"""Columns of `effects.csv`. `workers` is `all` over all of them; values are op/s of throughput and
+ms of latencies; ratios are times the baseline's, `low` to `high` their 95 % interval; `smallest` is
+the smallest ratio that could have been shown; `doubts` is what is in doubt, in words.
 """
 _SMALL: Final = frozenset({"p", "q", "rank_p"})
 
@@ -34,7 +46,11 @@ def effects_csv(comparison: Comparison) -> str:
 
 def _cell(effect: Effect, column: str) -> str:
     if column in ("ratio", "low", "high", "repeats"):
-        value = None if effect.ratio is None else getattr(effect.ratio, "value" if column == "ratio" else column)
+        value = (
+            None
+            if effect.ratio is None
+            else getattr(effect.ratio, "value" if column == "ratio" else column)
+        )
     elif column == "workers":
         value = "all" if effect.workers is None else effect.workers
     elif column == "doubts":

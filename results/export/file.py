@@ -17,7 +17,10 @@ class ExportFile(Record):
 
 
 class Produced(Record):
-    """What a format made of a run. `remarks` are sentences about what could not go in; `folder`: the files belong in one."""
+    """What a format made of a run.
+
+    `remarks` are sentences about what could not go in; `folder`: the files belong in one.
+    """
 
     files: tuple[ExportFile, ...]
     remarks: tuple[str, ...] = ()
@@ -27,7 +30,9 @@ class Produced(Record):
 
 @dataclass(frozen=True)
 class Format:
-    """One format. `tables` are those that it takes, `default` those it takes unasked; both empty: it takes the whole run."""
+    """One format. `tables` are those that it takes, `default` those it takes unasked; both empty:
+    it takes the whole run.
+    """
 
     about: str
     """What it writes, in a few words."""

@@ -79,28 +79,55 @@ FORMATS: Final[Registry[Format]] = Registry(
     "weighbridge.exports",
     "format",
     own={
-        "csv": Format("a file a table, nothing rounded; empty cells are unknown", _csv, tuple(TABLES), ("summary",)),
-        "parquet": Format("the same with typed columns (zstd); NULL is unknown", _parquet, tuple(TABLES), ("summary",)),
-        "json": Format("one document of all tables; --schema prints its JSON Schema", _json, tuple(TABLES), tuple(TABLES)),
+        "csv": Format(
+            "a file a table, nothing rounded; empty cells are unknown",
+            _csv,
+            tuple(TABLES),
+            ("summary",),
+        ),
+        "parquet": Format(
+            "the same with typed columns (zstd); NULL is unknown",
+            _parquet,
+            tuple(TABLES),
+            ("summary",),
+        ),
+        "json": Format(
+            "one document of all tables; --schema prints its JSON Schema",
+            _json,
+            tuple(TABLES),
+            tuple(TABLES),
+        ),
         "hgrm": Format("HdrHistogram percentile distributions, a file a step and operation", _hgrm),
         "markdown": Format(
-            "the table of the study (or effects, or the ledger of a tuning) for notes", _markdown, _PAPERS, ("summary",)
+            "the table of the study (or effects, or the ledger of a tuning) for notes",
+            _markdown,
+            _PAPERS,
+            ("summary",),
         ),
         "latex": Format("the same for papers, with booktabs", _latex, _PAPERS, ("summary",)),
         "pptx": Format("the slides of a talk", _pptx),
     },
     kind=Format,
 )
-"""Every format by its name; another package adds one by an entry point of the group `weighbridge.exports`."""
+"""Every format by its name; another package adds one by an entry point of the group
+`weighbridge.exports`.
+"""
 
 
 def format_of(name: str, tables: Sequence[str]) -> tuple[Format, tuple[str, ...]]:
-    """A format and the tables that it is to take. Raises UsageError on a format or a table that there is not."""
+    """A format and the tables that it is to take.
+
+    Raises UsageError on a format or a table that there is not.
+    """
     found = FORMATS.get_or_refuse(name)
     for table in tables:
         if not found.tables:
-            raise UsageError(f"{name} takes the run as a whole, not a table of it", advice="Leave --table away.")
+            raise UsageError(
+                f"{name} takes the run as a whole, not a table of it", advice="Leave --table away."
+            )
         if table not in found.tables:
             known = did_you_mean(table, found.tables)
-            raise UsageError(f"{name} has no table {table!r}{known}", advice=f"It has {', '.join(found.tables)}.")
+            raise UsageError(
+                f"{name} has no table {table!r}{known}", advice=f"It has {', '.join(found.tables)}."
+            )
     return found, tuple(dict.fromkeys(tables)) or found.default

@@ -1,7 +1,9 @@
-"""HdrHistogram percentile distributions (.hgrm), as its Java tools print them and its plotter reads them; values are in ms.
+"""HdrHistogram percentile distributions (.hgrm), as its Java tools print them and its plotter reads
+them; values are in ms.
 
-Ticks are those of HdrHistogram with five a half-distance: ten to the median, then five for each halving of what is left to 100 %.
-The value at a tick is ours: that at rank ceil(n x p), never above the exact maximum.
+Ticks are those of HdrHistogram with five a half-distance: ten to the median, then five for each
+halving of what is left to 100 %. The value at a tick is ours: that at rank ceil(n x p), never above
+the exact maximum.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ _BUCKETS: Final = 1 + math.ceil(math.log2((HIGHEST_US + 1) / _SUB_BUCKETS))
 
 
 def hgrm_files(data: RunData) -> Produced:
-    """A file for each step and operation that has a histogram, and for the time to first byte of reads."""
+    """A file for each step and operation that has a histogram, and for the time to first byte of
+    reads.
+    """
     files, remarks, without = [], [], []
     for key, step in data.steps.items():
         found = list(_encoded(step))
@@ -45,7 +49,8 @@ def hgrm_files(data: RunData) -> Produced:
 
 
 def distribution(histogram: Histogram, max_us: int | None = None, sum_us: int | None = None) -> str:
-    """The text of one. `max_us` and `sum_us` are exact where they are known; else the histogram's own, within 0.1 %.
+    """The text of one. `max_us` and `sum_us` are exact where they are known; else the histogram's
+    own, within 0.1 %.
 
     Raises InvalidMeasurement when nothing was counted.
     """
@@ -59,13 +64,18 @@ def distribution(histogram: Histogram, max_us: int | None = None, sum_us: int | 
     for percent in ticks():
         place = bisect_left(ranks, rank_of(count, percent) if percent else 1)
         value_us = min(buckets[place][0], top_us)
-        lines.append(f"{value_us / 1000:12.3f} {percent / 100:14.12f} {ranks[place]:10d} {100 / (100 - percent):14.2f}")
+        lines.append(
+            f"{value_us / 1000:12.3f} {percent / 100:14.12f} {ranks[place]:10d} "
+            f"{100 / (100 - percent):14.2f}"
+        )
         if ranks[place] == count:
             break
     lines.append(f"{top_us / 1000:12.3f} {1:14.12f} {count:10d}")
     middles = [(_middle_us(top), each) for top, each in buckets]
     mean_us = (sum(middle * each for middle, each in middles) if sum_us is None else sum_us) / count
-    deviation_us = math.sqrt(sum(each * (middle - mean_us) ** 2 for middle, each in middles) / count)
+    deviation_us = math.sqrt(
+        sum(each * (middle - mean_us) ** 2 for middle, each in middles) / count
+    )
     lines += [
         f"#[Mean    = {mean_us / 1000:12.3f}, StdDeviation   = {deviation_us / 1000:12.3f}]",
         f"#[Max     = {top_us / 1000:12.3f}, Total count    = {count:12d}]",
@@ -84,7 +94,9 @@ def ticks() -> Iterator[float]:
 
 
 def _middle_us(top_us: int) -> int:
-    """The middle of a bucket of this top: buckets are of 1 us below 2048 us, of 2 us below 4096 us, and so on."""
+    """The middle of a bucket of this top: buckets are of 1 us below 2048 us, of 2 us below 4096 us,
+    and so on.
+    """
     width: int = 2 ** max(0, top_us.bit_length() - int(math.log2(_SUB_BUCKETS)))
     return top_us - width + 1 + width // 2
 

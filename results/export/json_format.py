@@ -1,4 +1,5 @@
-"""JSON: a whole run in one document, its numbers as exact as they are kept, null for what is unknown; and its JSON Schema.
+"""JSON: a whole run in one document, its numbers as exact as they are kept, null for what is
+unknown; and its JSON Schema.
 
 `SCHEMA_VERSION` counts up when a field goes or changes its meaning; fields may come at any time.
 """
@@ -43,17 +44,31 @@ def json_file(data: RunData, tables: Sequence[DataTable]) -> ExportFile:
         "run": {name: value for name, value in about.items() if name not in _LOCAL},
         "tables": {table.name: _objects(table) for table in tables},
     }
-    return ExportFile(name="run.json", content=json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False).encode() + b"\n")
+    return ExportFile(
+        name="run.json",
+        content=json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False).encode()
+        + b"\n",
+    )
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of such a document, with the unit and the meaning of every field."""
+    """The JSON Schema (draft 2020-12) of such a document, with the unit and the meaning of every
+    field.
+    """
     shapes = (SUMMARY, STEPS, SECONDS, EFFECTS, LEDGER, TRIALS)
-    tables = {shape.name: {"type": "array", "description": shape.about, "items": _object_schema(shape.fields)} for shape in shapes}
+    tables = {
+        shape.name: {
+            "type": "array",
+            "description": shape.about,
+            "items": _object_schema(shape.fields),
+        }
+        for shape in shapes
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A run of Weighbridge",
-        "description": "What `weighbridge export RUN --to json` writes. Null is unknown, never zero.",
+        "description": "What `weighbridge export RUN --to json` writes. Null is unknown, never "
+        "zero.",
         "type": "object",
         "properties": {
             "schema_version": {"const": SCHEMA_VERSION},
@@ -86,7 +101,10 @@ def _object_schema(fields: Sequence[Field]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {
-            field.name: {**_TYPES[field.kind], "description": f"{field.about}{f' Unit: {field.unit}.' if field.unit else ''}"}
+            field.name: {
+                **_TYPES[field.kind],
+                "description": f"{field.about}{f' Unit: {field.unit}.' if field.unit else ''}",
+            }
             for field in fields
         },
         "required": [field.name for field in fields],

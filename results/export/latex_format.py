@@ -1,4 +1,6 @@
-r"""LaTeX: a table with booktabs, its caption above and its notes below; needs \usepackage{booktabs} and no other package."""
+r"""LaTeX: a table with booktabs, its caption above and its notes below; needs \usepackage{booktabs}
+and no other package.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,10 @@ _ENDED: Final = r" \\"
 
 def latex_file(table: PaperTable) -> ExportFile:
     """A table, ready to paste."""
-    heads = [f"{column.title} ({column.unit})" if column.unit else column.title for column in table.columns]
+    heads = [
+        f"{column.title} ({column.unit})" if column.unit else column.title
+        for column in table.columns
+    ]
     body: list[str] = []
     for number, group in enumerate(table.groups):
         body += [r"\midrule"] * (number > 0)
@@ -73,6 +78,7 @@ def escape(text: str) -> str:
 
 
 def _line(cells: Iterable[str]) -> str:
-    # A cell that begins with [ or * would be taken for an argument of the line break before it: it stands in braces.
+    # A cell that begins with [ or * would be taken for an argument of the line break before it: it
+    # stands in braces.
     shown = (f"{{{cell}}}" if cell.startswith(("[", "*")) else cell for cell in map(escape, cells))
     return " & ".join(shown) + _ENDED

@@ -17,10 +17,15 @@ from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio
 
 
 def ledger_paper(data: RunData) -> PaperTable:
-    """Each setting with what it does to each objective, in groups by verdict. Raises UsageError where the run is no tuning."""
+    """Each setting with what it does to each objective, in groups by verdict.
+
+    Raises UsageError where the run is no tuning.
+    """
     result = data.tuned
     if result is None:
-        raise UsageError(f"{data.store.folder}: is no tuning: it has no ledger", advice="Choose another table.")
+        raise UsageError(
+            f"{data.store.folder}: is no tuning: it has no ledger", advice="Choose another table."
+        )
     groups: dict[str, list[tuple[str, ...]]] = {}
     for entry in result.ledger.entries:
         groups.setdefault(entry.verdict, []).append(_line(result, entry))
@@ -28,7 +33,8 @@ def ledger_paper(data: RunData) -> PaperTable:
     state = "" if data.manifest.state == "done" else f" ({data.manifest.state})"
     return PaperTable(
         name="ledger",
-        caption=f"What each setting does against {result.ledger.baseline.name}; tuning {result.run.tuning.name}, "
+        caption=f"What each setting does against {result.ledger.baseline.name}; tuning "
+        f"{result.run.tuning.name}, "
         f"run {data.manifest.run_id}{state}",
         columns=(
             PaperColumn(title="Setting"),
@@ -75,8 +81,10 @@ def _cpu(ratio: Ratio | None) -> str:
 def _notes(result: TuningResult) -> Iterator[str]:
     looks = result.ledger.looks
     yield (
-        "Change against the baseline's trials on both sides of each trial, of geometric means; more is better of throughput, "
-        f"less of latencies. Intervals: 95 %{f' over {looks} looks' if looks > 1 else ''}. ~: no difference shown."
+        "Change against the baseline's trials on both sides of each trial, of geometric means; "
+        "more is better of throughput, "
+        f"less of latencies. Intervals: 95 %{f' over {looks} looks' if looks > 1 else ''}. ~: no "
+        "difference shown."
     )
     if any(one.verdict == "provisional" for one in result.ledger.entries):
         yield f"In brackets: fewer than {REPEATS_FOR_A_CLAIM} trials make no claim."

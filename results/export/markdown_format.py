@@ -15,7 +15,10 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
 
 def markdown_file(table: PaperTable) -> ExportFile:
     """A table, ready to paste."""
-    heads = [f"{column.title} ({column.unit})" if column.unit else column.title for column in table.columns]
+    heads = [
+        f"{column.title} ({column.unit})" if column.unit else column.title
+        for column in table.columns
+    ]
     lines = [
         f"**{escape(table.caption)}**",
         "",

@@ -1,4 +1,5 @@
-"""Tables for papers, talks and notes: few columns, figures as people read them, and what must be known in notes below.
+"""Tables for papers, talks and notes: few columns, figures as people read them, and what must be
+known in notes below.
 
 What is shown is decided here; `markdown_format` and `latex_format` say how it is set.
 """
@@ -37,7 +38,10 @@ class PaperColumn(Record):
 
 
 class PaperTable(Record):
-    """Lines in groups, between which a rule stands. All texts are plain: who sets them escapes them."""
+    """Lines in groups, between which a rule stands.
+
+    All texts are plain: who sets them escapes them.
+    """
 
     name: str
     caption: str
@@ -86,11 +90,13 @@ def effects_paper(data: RunData, comparison: Comparison) -> PaperTable:
     for effect in comparison.effects:
         groups.setdefault((effect.about, effect.metric), []).append(_effect(effect))
     ratio = (
-        f"Ratio: how many times the figure of {comparison.baseline} that of the layout is, of geometric means; "
+        f"Ratio: how many times the figure of {comparison.baseline} that of the layout is, of "
+        "geometric means; "
         "above 1 is better of throughput, worse of latencies."
     )
     tests = (
-        f"q: p-value of Welch's test on logarithms, corrected over {comparison.tests} cells (Benjamini and Hochberg). "
+        f"q: p-value of Welch's test on logarithms, corrected over {comparison.tests} cells "
+        "(Benjamini and Hochberg). "
         "n: repeats of the side that has fewer."
     )
     noise = (one.words for one in comparison.noise)
@@ -120,9 +126,16 @@ def _caption(words: str, manifest: Manifest) -> str:
 
 
 def _cell(row: Row, metric: Metric) -> str:
-    """The figure; where there is none because a repeat had too few samples for a percentile, how many it needs."""
+    """The figure; where there is none because a repeat had too few samples for a percentile, how
+    many it needs.
+    """
     found = row.figure(metric.key)
-    if metric.percent is not None and metric.percent < 100 and found.value is None and found.within is None:
+    if (
+        metric.percent is not None
+        and metric.percent < 100
+        and found.value is None
+        and found.within is None
+    ):
         least = least_samples(metric.percent)
         if any((point.count("samples") or 0) < least for point in row.used):
             return f"n<{least}"
@@ -136,8 +149,13 @@ def _mark(row: Row) -> str:
     return NOT_VALID if not row.valid else NOT_STEADY if row.steady is False else IN_DOUBT
 
 
-def _summary_notes(rows: Sequence[Row], twins: Mapping[str, str], comparison: Comparison) -> Iterator[str]:
-    yield "Geometric means of the repeats' own, ± half of their 95 % interval; max is the highest of all."
+def _summary_notes(
+    rows: Sequence[Row], twins: Mapping[str, str], comparison: Comparison
+) -> Iterator[str]:
+    yield (
+        "Geometric means of the repeats' own, ± half of their 95 % interval; max is the highest "
+        "of all."
+    )
     yield "Errors are of all repeats, also those left out."
     if any(row.repeats < REPEATS_FOR_A_CLAIM for row in rows):
         yield f"Fewer than {REPEATS_FOR_A_CLAIM} repeats are provisional."
@@ -171,7 +189,9 @@ def _effect(effect: Effect) -> tuple[str, ...]:
         WORKERS_ALL if effect.workers is None else str(effect.workers),
         effect.subject,
         UNKNOWN if ratio is None else show_figure(ratio.value),
-        f"{show_figure(ratio.low)} to {show_figure(ratio.high)}" if ratio is not None and known else UNKNOWN,
+        f"{show_figure(ratio.low)} to {show_figure(ratio.high)}"
+        if ratio is not None and known
+        else UNKNOWN,
         UNKNOWN if effect.q is None else f"{effect.q:.3f}" if effect.q >= 0.001 else "<0.001",
         UNKNOWN if ratio is None else str(ratio.repeats),
         effect.verdict,

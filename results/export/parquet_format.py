@@ -17,7 +17,9 @@ def parquet_file(table: DataTable) -> ExportFile:
         path = Path(folder) / name
         create(connection, table.name, table.fields)
         insert(connection, table.name, table)
-        connection.execute(f"COPY {quoted(table.name)} TO '{_literal(path)}' (FORMAT parquet, COMPRESSION zstd)")
+        connection.execute(
+            f"COPY {quoted(table.name)} TO '{_literal(path)}' (FORMAT parquet, COMPRESSION zstd)"
+        )
         return ExportFile(name=name, content=path.read_bytes())
 
 

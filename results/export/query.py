@@ -1,7 +1,8 @@
-"""Questions to many runs at once, in SQL: views over what their folders hold, read by the suite's own reader, and nothing else.
+"""Questions to many runs at once, in SQL: views over what their folders hold, read by the suite's
+own reader, and nothing else.
 
-A view is filled when the question names it. Whatever is unknown is NULL. SQL sees no file and changes nothing
-(results.export.database).
+A view is filled when the question names it. Whatever is unknown is NULL. SQL sees no file and
+changes nothing (results.export.database).
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ from weighbridge.common.errors import UsageError, WeighbridgeError
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.data_table import DataTable, TableSchema
 from weighbridge.results.export.database import SQL_TYPES, create, insert, lock, opened
-from weighbridge.results.export.effect_tables import EFFECTS, LEDGER, TRIALS, effects_table, ledger_table, trials_table
+from weighbridge.results.export.effect_tables import (
+    EFFECTS,
+    LEDGER,
+    TRIALS,
+    effects_table,
+    ledger_table,
+    trials_table,
+)
 from weighbridge.results.export.host_tables import (
     ATTESTATION,
     EVENTS,
@@ -31,7 +39,14 @@ from weighbridge.results.export.host_tables import (
     hosts_table,
     runs_table,
 )
-from weighbridge.results.export.run_tables import SECONDS, STEPS, SUMMARY, seconds_table, steps_table, summary_table
+from weighbridge.results.export.run_tables import (
+    SECONDS,
+    STEPS,
+    SUMMARY,
+    seconds_table,
+    steps_table,
+    summary_table,
+)
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -61,22 +76,30 @@ VIEWS: Final[Mapping[str, View]] = MappingProxyType(
     }
 )
 _ASKING: Final = ("SELECT", "EXPLAIN")
-"""Statements that only read: SELECT, FROM, WITH, VALUES, DESCRIBE, SUMMARIZE and SHOW are of the first kind."""
+"""Statements that only read:
+
+SELECT, FROM, WITH, VALUES, DESCRIBE, SUMMARIZE and SHOW are of the first kind.
+"""
 _HIDDEN: Final = re.compile(r"\bquery(_table)?\b", re.IGNORECASE)
-"""Functions of DuckDB that take the name of a table as a text, which may be put together: all views are filled for them."""
+"""Functions of DuckDB that take the name of a table as a text, which may be put together: all views
+are filled for them.
+"""
 _NO_TABLE: Final = re.compile(r"Table with name (\S+) does not exist")
 
 
 @dataclass(frozen=True)
 class QueryResult:
-    """What a question gave: the names of its columns, and a line each of values as Python has them; None is NULL."""
+    """What a question gave: the names of its columns, and a line each of values as Python has them;
+    None is NULL.
+    """
 
     columns: tuple[str, ...]
     lines: tuple[tuple[object, ...], ...]
 
 
 def read_runs(folders: Iterable[Path]) -> tuple[tuple[RunData, ...], tuple[str, ...]]:
-    """The runs that can be read, and of each folder that is none, or cannot be read, why in a sentence.
+    """The runs that can be read, and of each folder that is none, or cannot be read, why in a
+    sentence.
 
     A run that is there twice is read once.
     """
@@ -96,7 +119,10 @@ def read_runs(folders: Iterable[Path]) -> tuple[tuple[RunData, ...], tuple[str, 
 
 
 def ask(sql: str, runs: Sequence[RunData]) -> QueryResult:
-    """The answer to one question. Raises UsageError with DuckDB's words when it is none; what reading the runs raises."""
+    """The answer to one question.
+
+    Raises UsageError with DuckDB's words when it is none; what reading the runs raises.
+    """
     import duckdb  # noqa: PLC0415 - heavy, and wanted by few
 
     with opened() as connection:
@@ -110,7 +136,9 @@ def ask(sql: str, runs: Sequence[RunData]) -> QueryResult:
             lock(connection)
             asked = connection.execute(sql)
             columns = tuple(str(column[0]) for column in asked.description or ())
-            return QueryResult(columns=columns, lines=tuple(tuple(line) for line in asked.fetchall()))
+            return QueryResult(
+                columns=columns, lines=tuple(tuple(line) for line in asked.fetchall())
+            )
         except duckdb.Error as error:
             raise _refused(sql, error) from None
 
@@ -132,21 +160,38 @@ def _check(connection: DuckDBPyConnection, sql: str) -> None:
     """Raises UsageError unless it is one statement that only reads."""
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
-        raise UsageError(f"one question is wanted, not {len(statements)}", advice="Leave out what is behind the first semicolon.")
+        raise UsageError(
+            f"one question is wanted, not {len(statements)}",
+            advice="Leave out what is behind the first semicolon.",
+        )
     kind = statements[0].type.name
     if kind not in _ASKING:
         raise UsageError(
-            f"{kind} is no question: runs can only be read", advice="Begin with SELECT, FROM, WITH, DESCRIBE or EXPLAIN."
+            f"{kind} is no question: runs can only be read",
+            advice="Begin with SELECT, FROM, WITH, DESCRIBE or EXPLAIN.",
         )
 
 
 def _refused(sql: str, error: Exception) -> UsageError:
     """DuckDB's words without its guesses at names, which are of its own tables; ours instead."""
-    words = "\n".join(line for line in str(error).splitlines() if line.strip() and not line.startswith("Did you mean"))
+    words = "\n".join(
+        line
+        for line in str(error).splitlines()
+        if line.strip() and not line.startswith("Did you mean")
+    )
     missing = _NO_TABLE.search(words)
-    guess = did_you_mean(missing[1], list(VIEWS)) if missing and not missing[1].startswith(("'", "/")) else ""
+    guess = (
+        did_you_mean(missing[1], list(VIEWS))
+        if missing and not missing[1].startswith(("'", "/"))
+        else ""
+    )
     named = [name for name in VIEWS if re.search(rf"\b{name}\b", sql, re.IGNORECASE)]
-    columns = [f"{name} has {', '.join(field.name for field in VIEWS[name].shape.fields)}." for name in named]
-    advice = "\n".join((f"The views are {', '.join(VIEWS)}; `weighbridge sql --schema` describes them.", *columns))
+    columns = [
+        f"{name} has {', '.join(field.name for field in VIEWS[name].shape.fields)}."
+        for name in named
+    ]
+    advice = "\n".join(
+        (f"The views are {', '.join(VIEWS)}; `weighbridge sql --schema` describes them.", *columns)
+    )
     first, _, rest = words.partition("\n")
     return UsageError("\n".join(part for part in (f"{first}{guess}", rest) if part), advice=advice)

@@ -1,4 +1,6 @@
-"""The tables of a run as data: summary (a line a cell of the study's table), steps (every repeat) and seconds (the series)."""
+"""The tables of a run as data: summary (a line a cell of the study's table), steps (every repeat)
+and seconds (the series).
+"""
 
 from __future__ import annotations
 
@@ -91,11 +93,23 @@ KEY: Final[tuple[DataColumn[OfStep], ...]] = (
     DataColumn("api", "text", "The interface that requests used.", lambda one: one.key.api),
     DataColumn("driver", "text", "What made the load.", lambda one: one.key.driver),
     DataColumn(
-        "layer", "text", "The layer that was asked below or beside the gateway; unknown for the gateway.", lambda one: one.key.layer
+        "layer",
+        "text",
+        "The layer that was asked below or beside the gateway; unknown for the gateway.",
+        lambda one: one.key.layer,
     ),
-    DataColumn("workload", "text", "Name of the workload in the suite.", lambda one: one.key.workload),
-    DataColumn("workers", "whole", "Clients that each kept one request outstanding.", lambda one: one.key.workers),
-    DataColumn("repeat", "whole", "Which visit of the step, from 1.", lambda one: one.key.repeat + 1),
+    DataColumn(
+        "workload", "text", "Name of the workload in the suite.", lambda one: one.key.workload
+    ),
+    DataColumn(
+        "workers",
+        "whole",
+        "Clients that each kept one request outstanding.",
+        lambda one: one.key.workers,
+    ),
+    DataColumn(
+        "repeat", "whole", "Which visit of the step, from 1.", lambda one: one.key.repeat + 1
+    ),
 )
 """What tells a step from every other of all runs."""
 
@@ -116,7 +130,13 @@ def _values(of: Callable[[Line], Figures | None]) -> Iterator[DataColumn[Line]]:
     """A column for each metric."""
     for metric in METRICS.values():
         kind: Kind = "whole" if metric.whole else "number"
-        yield DataColumn(metric.column, kind, metric.about, _reading(of, metric.key, lambda one: one.value), metric.unit)
+        yield DataColumn(
+            metric.column,
+            kind,
+            metric.about,
+            _reading(of, metric.key, lambda one: one.value),
+            metric.unit,
+        )
 
 
 def _bins(of: Callable[[Line], Figures | None]) -> Iterator[DataColumn[Line]]:
@@ -124,10 +144,16 @@ def _bins(of: Callable[[Line], Figures | None]) -> Iterator[DataColumn[Line]]:
     for metric in METRICS.values():
         if metric.binned:
             low, high = metric.bin_columns
-            about = f"end of the interval that {metric.name} lies in, where the driver counts in bins."
-            read = _reading(of, metric.key, lambda one: None if one.within is None else one.within.low_ms)
+            about = (
+                f"end of the interval that {metric.name} lies in, where the driver counts in bins."
+            )
+            read = _reading(
+                of, metric.key, lambda one: None if one.within is None else one.within.low_ms
+            )
             yield DataColumn(low, "number", f"Lower {about}", read, metric.unit)
-            read = _reading(of, metric.key, lambda one: None if one.within is None else one.within.high_ms)
+            read = _reading(
+                of, metric.key, lambda one: None if one.within is None else one.within.high_ms
+            )
             yield DataColumn(high, "number", f"Upper {about}", read, metric.unit)
 
 
@@ -135,13 +161,29 @@ def _intervals(of: Callable[[Line], Figures | None]) -> Iterator[DataColumn[Line
     """Both ends of the 95 % interval of a metric that is compared."""
     for metric in compared():
         low, high = metric.spread_columns
-        about = f"end of the 95 % interval of {metric.name} over the repeats; unknown of one repeat."
-        yield DataColumn(low, "number", f"Lower {about}", _reading(of, metric.key, lambda one: one.low), metric.unit)
-        yield DataColumn(high, "number", f"Upper {about}", _reading(of, metric.key, lambda one: one.high), metric.unit)
+        about = (
+            f"end of the 95 % interval of {metric.name} over the repeats; unknown of one repeat."
+        )
+        yield DataColumn(
+            low,
+            "number",
+            f"Lower {about}",
+            _reading(of, metric.key, lambda one: one.low),
+            metric.unit,
+        )
+        yield DataColumn(
+            high,
+            "number",
+            f"Upper {about}",
+            _reading(of, metric.key, lambda one: one.high),
+            metric.unit,
+        )
 
 
 def _reading(
-    of: Callable[[Line], Figures | None], metric: MetricKey, read: Callable[[MetricFigure], float | None]
+    of: Callable[[Line], Figures | None],
+    metric: MetricKey,
+    read: Callable[[MetricFigure], float | None],
 ) -> Callable[[Line], float | None]:
     def reading(line: Line) -> float | None:
         found = of(line)
@@ -152,7 +194,8 @@ def _reading(
 
 SUMMARY: Final[TableSchema[RowLine]] = TableSchema(
     "summary",
-    "A line for each layout, kind of requests and worker count: geometric means of the figures of the repeats that are valid.",
+    "A line for each layout, kind of requests and worker count: geometric means of the figures of "
+    "the repeats that are valid.",
     (
         DataColumn("run", "text", "Name of the run.", lambda one: one.run),
         _row_column("layout", "text", "What was weighed."),
@@ -164,32 +207,58 @@ SUMMARY: Final[TableSchema[RowLine]] = TableSchema(
         ),
         _row_column("api", "text", "The interface that requests used."),
         _row_column("driver", "text", "What made the load."),
-        _row_column("layer", "text", "The layer that was asked below or beside the gateway; unknown for the gateway."),
+        _row_column(
+            "layer",
+            "text",
+            "The layer that was asked below or beside the gateway; unknown for the gateway.",
+        ),
         _row_column("workload", "text", "Name of the workload in the suite."),
         _row_column("operation", "text", "What was done to objects."),
-        _row_column("object_size_bytes", "number", "Size of an object, or the expected mean of its distribution.", "B"),
+        _row_column(
+            "object_size_bytes",
+            "number",
+            "Size of an object, or the expected mean of its distribution.",
+            "B",
+        ),
         _row_column("workers", "whole", "Clients that each kept one request outstanding."),
         _row_column("repeats", "whole", "How many repeats the figures are made of."),
         *_values(_of_row),
         *_intervals(_of_row),
         *_bins(_of_row),
         _row_column("saturated", "text", "The resource that may have been the limit, in words."),
-        _row_column("valid", "truth", "Whether failures, the driver's own load and Little's law were within bounds."),
         _row_column(
-            "steady", "truth", "Whether it did the same from the first second to the last; unknown where it cannot be told."
+            "valid",
+            "truth",
+            "Whether failures, the driver's own load and Little's law were within bounds.",
         ),
-        _row_column("ranked", "truth", "Whether anything may be concluded: valid, not unsteady, and in no grave doubt."),
+        _row_column(
+            "steady",
+            "truth",
+            "Whether it did the same from the first second to the last; unknown where it cannot "
+            "be told.",
+        ),
+        _row_column(
+            "ranked",
+            "truth",
+            "Whether anything may be concluded: valid, not unsteady, and in no grave doubt.",
+        ),
         DataColumn(
             "lower_bounds",
             "texts",
-            "Metrics of which the figure is a lower bound: requests that were not seen to end took as long or longer.",
+            "Metrics of which the figure is a lower bound: requests that were not seen to end "
+            "took as long or longer.",
             lambda one: one.row.lower_bounds,
         ),
-        _row_column("provisional", "truth", "Whether it is ranked, but something is in doubt: nothing may be claimed by it."),
+        _row_column(
+            "provisional",
+            "truth",
+            "Whether it is ranked, but something is in doubt: nothing may be claimed by it.",
+        ),
         DataColumn(
             "doubts",
             "texts",
-            "What is in doubt, its grade first: grave (not comparable) or mild (provisional); with the metrics that it touches.",
+            "What is in doubt, its grade first: grave (not comparable) or mild (provisional); "
+            "with the metrics that it touches.",
             lambda one: tuple(doubt_text(doubt) for doubt in one.row.doubts),
         ),
         _row_column("notes", "texts", "What a reader must know."),
@@ -202,7 +271,11 @@ def _tally_ms(total_us: int | None) -> float | None:
 
 
 def _errors(line: StepLine) -> tuple[str, ...]:
-    return tuple(f"{name}: {count}" for name, count in line.tally.errors.items()) if line.tally is not None else ()
+    return (
+        tuple(f"{name}: {count}" for name, count in line.tally.errors.items())
+        if line.tally is not None
+        else ()
+    )
 
 
 def _driver_cpu(line: StepLine) -> float | None:
@@ -212,7 +285,8 @@ def _driver_cpu(line: StepLine) -> float | None:
 
 STEPS: Final[TableSchema[StepLine]] = TableSchema(
     "steps",
-    "A line for each step, repeat and operation, of a step that was measured again the last; also of steps that gave nothing.",
+    "A line for each step, repeat and operation, of a step that was measured again the last; also "
+    "of steps that gave nothing.",
     (
         *KEY,
         DataColumn("operation", "text", "What was done to objects.", lambda one: one.operation),
@@ -237,10 +311,16 @@ STEPS: Final[TableSchema[StepLine]] = TableSchema(
         DataColumn(
             "steady",
             "truth",
-            "Whether it did the same from the first second to the last; unknown where it cannot be told.",
+            "Whether it did the same from the first second to the last; unknown where it cannot "
+            "be told.",
             lambda one: one.visit.steady,
         ),
-        DataColumn("ranked", "truth", "Whether anything may be concluded: valid and not unsteady.", lambda one: one.visit.ranked),
+        DataColumn(
+            "ranked",
+            "truth",
+            "Whether anything may be concluded: valid and not unsteady.",
+            lambda one: one.visit.ranked,
+        ),
         DataColumn(
             "started_at",
             "time",
@@ -248,7 +328,11 @@ STEPS: Final[TableSchema[StepLine]] = TableSchema(
             lambda one: utc(one.measurement.started_at) if one.measurement else None,
         ),
         DataColumn(
-            "window_s", "number", "Length of the window.", lambda one: one.measurement.window_s if one.measurement else None, "s"
+            "window_s",
+            "number",
+            "Length of the window.",
+            lambda one: one.measurement.window_s if one.measurement else None,
+            "s",
         ),
         DataColumn(
             "warmup_s",
@@ -275,13 +359,35 @@ STEPS: Final[TableSchema[StepLine]] = TableSchema(
         DataColumn(
             "lower_bounds",
             "texts",
-            "Metrics of which the figure is a lower bound: requests that were not seen to end took as long or longer.",
+            "Metrics of which the figure is a lower bound: requests that were not seen to end "
+            "took as long or longer.",
             lambda one: one.point.lower_bounds if one.point is not None else (),
         ),
-        DataColumn("bytes", "whole", "Bytes of their complete bodies.", lambda one: one.tally.bytes if one.tally else None, "B"),
-        DataColumn("error_classes", "texts", "Operations that failed by class, each `class: count`.", _errors),
-        DataColumn("driver_cpu_share", "number", "Share of the CPU it may use that the driver used, of 1.", _driver_cpu),
-        DataColumn("notes", "texts", "Why it is not valid, and what else a reader must know.", lambda one: one.visit.notes),
+        DataColumn(
+            "bytes",
+            "whole",
+            "Bytes of their complete bodies.",
+            lambda one: one.tally.bytes if one.tally else None,
+            "B",
+        ),
+        DataColumn(
+            "error_classes",
+            "texts",
+            "Operations that failed by class, each `class: count`.",
+            _errors,
+        ),
+        DataColumn(
+            "driver_cpu_share",
+            "number",
+            "Share of the CPU it may use that the driver used, of 1.",
+            _driver_cpu,
+        ),
+        DataColumn(
+            "notes",
+            "texts",
+            "Why it is not valid, and what else a reader must know.",
+            lambda one: one.visit.notes,
+        ),
         DataColumn(
             "remarks",
             "texts",
@@ -293,13 +399,26 @@ STEPS: Final[TableSchema[StepLine]] = TableSchema(
 
 SECONDS: Final[TableSchema[SecondLine]] = TableSchema(
     "seconds",
-    "A line for each second inside the window, of each operation of each step that tells its seconds.",
+    "A line for each second inside the window, of each operation of each step that tells its "
+    "seconds.",
     (
         *KEY,
-        DataColumn("operation", "text", "What was done to objects.", lambda one: one.second.operation),
-        DataColumn("second", "whole", "Seconds since the start of the window.", lambda one: one.second.second, "s"),
-        DataColumn("operations", "whole", "Operations that succeeded.", lambda one: one.second.count),
-        DataColumn("bytes", "whole", "Bytes of their complete bodies.", lambda one: one.second.bytes, "B"),
+        DataColumn(
+            "operation", "text", "What was done to objects.", lambda one: one.second.operation
+        ),
+        DataColumn(
+            "second",
+            "whole",
+            "Seconds since the start of the window.",
+            lambda one: one.second.second,
+            "s",
+        ),
+        DataColumn(
+            "operations", "whole", "Operations that succeeded.", lambda one: one.second.count
+        ),
+        DataColumn(
+            "bytes", "whole", "Bytes of their complete bodies.", lambda one: one.second.bytes, "B"
+        ),
         DataColumn("errors", "whole", "Operations that failed.", lambda one: one.second.errors),
         DataColumn(
             "mean_ms",
@@ -322,12 +441,18 @@ SECONDS: Final[TableSchema[SecondLine]] = TableSchema(
 def summary_table(runs: Sequence[RunData]) -> DataTable:
     """The study's tables of these runs, gateways first, then layers."""
     return SUMMARY.fill(
-        line for data in runs for line in _row_lines((*data.rows, *data.layers), data.manifest.run_id, data.plan.twins)
+        line
+        for data in runs
+        for line in _row_lines((*data.rows, *data.layers), data.manifest.run_id, data.plan.twins)
     )
 
 
-def rows_table(rows: Iterable[Row], run: str, twins: Mapping[str, str] = MappingProxyType({})) -> DataTable:
-    """The same table of these rows alone; `twins` are the layouts that are another one once more, and which."""
+def rows_table(
+    rows: Iterable[Row], run: str, twins: Mapping[str, str] = MappingProxyType({})
+) -> DataTable:
+    """The same table of these rows alone; `twins` are the layouts that are another one once more,
+    and which.
+    """
     return SUMMARY.fill(_row_lines(rows, run, twins))
 
 
@@ -336,7 +461,9 @@ def _row_lines(rows: Iterable[Row], run: str, twins: Mapping[str, str]) -> Itera
 
 
 def steps_table(runs: Sequence[RunData]) -> DataTable:
-    """Every repeat of every step of these runs, in the order in which they were first written down."""
+    """Every repeat of every step of these runs, in the order in which they were first written
+    down.
+    """
     return STEPS.fill(line for data in runs for line in _step_lines(data))
 
 
@@ -355,7 +482,8 @@ def _step_lines(data: RunData) -> Iterator[StepLine]:
     operations = {workload.name: tuple(workload.operations) for workload in _workloads(data)}
     for key, step in data.steps.items():
         if step.measurement is None:
-            # A line for each operation that was asked for, so that none is missing where lines are counted by operation.
+            # A line for each operation that was asked for, so that none is missing where lines are
+            # counted by operation.
             for operation in operations.get(key.workload, (None,)):
                 yield StepLine(data, key, step, operation, None)
             continue

@@ -1,10 +1,13 @@
-"""The cursor: up to where in a run's steps an InfluxDB has acknowledged the points, so that the others are made again and sent.
+"""The cursor: up to where in a run's steps an InfluxDB has acknowledged the points, so that the
+others are made again and sent.
 
-    RUN/influx.cursor    which server, and what it has: the run's own point, results of `steps.jsonl`, lines of the next one
-    RUN/influx.refused   lines that it would not have, each batch below a comment with what it said
+    RUN/influx.cursor    which server, and what it has: the run's own point, results of
+    `steps.jsonl`, lines of the next one RUN/influx.refused   lines that it would not have, each
+    batch below a comment with what it said
 
-Every line can be made again from the run folder, and a result is there before it is sent. So nothing is lost on an outage or by a
-kill; at most one write is sent again after one, and the server keeps one of two points that are the same.
+Every line can be made again from the run folder, and a result is there before it is sent. So
+nothing is lost on an outage or by a kill; at most one write is sent again after one, and the server
+keeps one of two points that are the same.
 """
 
 from __future__ import annotations
@@ -21,7 +24,15 @@ from pydantic import NonNegativeInt, ValidationError
 from weighbridge.common import inside
 from weighbridge.common.record import Record
 from weighbridge.results.influx.points import RunPoints
-from weighbridge.results.record import RunStore, StepResult, StoreError, line_begins, read_whole, whole_lines, write_whole
+from weighbridge.results.record import (
+    RunStore,
+    StepResult,
+    StoreError,
+    line_begins,
+    read_whole,
+    whole_lines,
+    write_whole,
+)
 
 CURSOR: Final = "influx.cursor"
 REFUSED: Final = "influx.refused"
@@ -42,7 +53,8 @@ class Cursor(Record):
 
     @classmethod
     def of(cls, folder: Path, server: str) -> Cursor:
-        """Where a server is with a run; at its beginning where this is not known, or is no place in its steps.
+        """Where a server is with a run; at its beginning where this is not known, or is no place in
+        its steps.
 
         Raises UsageError and StoreError where that cannot be read.
         """
@@ -60,7 +72,10 @@ class Cursor(Record):
         write_whole(folder / CURSOR, self.model_dump_json() + "\n")
 
     def waiting(self, folder: Path) -> int:
-        """How many results the server does not have all of. Raises UsageError where they cannot be counted."""
+        """How many results the server does not have all of.
+
+        Raises UsageError where they cannot be counted.
+        """
         return whole_lines(folder / _STEPS, self.at_bytes)
 
 
@@ -74,7 +89,10 @@ class Part:
     after: Cursor
     """Where a server is that has them all."""
     last: bool = True
-    """Whether it is the last result of its step. Of another nothing is sent: what its hosts used is no longer known."""
+    """Whether it is the last result of its step.
+
+    Of another nothing is sent: what its hosts used is no longer known.
+    """
 
     @property
     def name(self) -> str:
@@ -83,13 +101,23 @@ class Part:
 
     @cached_property
     def lines(self) -> list[str]:
-        """All of its lines. Raises InvalidMeasurement, ValueError and UsageError where they cannot be made."""
-        made = self.points.run() if self.step is None else self.points.step(self.step) if self.last else ()
+        """All of its lines.
+
+        Raises InvalidMeasurement, ValueError and UsageError where they cannot be made.
+        """
+        made = (
+            self.points.run()
+            if self.step is None
+            else self.points.step(self.step)
+            if self.last
+            else ()
+        )
         return list(made)
 
 
 def parts(store: RunStore, points: RunPoints, begin: Cursor) -> Iterator[Part]:
-    """What a server lacks, in order, as far as it is in the run folder; one result after the other is held.
+    """What a server lacks, in order, as far as it is in the run folder; one result after the other
+    is held.
 
     Raises InvalidMeasurement and UsageError where a result cannot be read.
     """
@@ -116,7 +144,9 @@ def set_aside(folder: Path, lines: Sequence[str], why: str) -> None:
 
 
 def has_all(folder: Path, after: Cursor) -> None:
-    """Note that a server has all of a run up to a place, if it was sent to it while it was measured. Raises StoreError."""
+    """Note that a server has all of a run up to a place, if it was sent to it while it was
+    measured. Raises StoreError.
+    """
     if Cursor.of(folder, after.server).run:
         after.keep(folder)
     try:

@@ -1,4 +1,6 @@
-"""Sending a whole run to an InfluxDB, from the run folder alone: all that was sent live, and all that was not."""
+"""Sending a whole run to an InfluxDB, from the run folder alone: all that was sent live, and all
+that was not.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +16,30 @@ from weighbridge.common.errors import TargetError
 from weighbridge.common.record import Record
 from weighbridge.results.influx.cursor import Cursor, has_all, parts
 from weighbridge.results.influx.points import RunPoints
-from weighbridge.results.influx.server import BATCH, Away, InfluxConnection, InfluxServer, WriteRefused
+from weighbridge.results.influx.server import (
+    BATCH,
+    Away,
+    InfluxConnection,
+    InfluxServer,
+    WriteRefused,
+)
 from weighbridge.results.record import RunStore
 
 TRIES: Final = 5
 FIRST_WAIT_S: Final = 1.0
 LONGEST_WAIT_S: Final = 30.0
-"""A server that is away is asked again after 1, 2, 4 and 8 s, or when it says so, but never later than this."""
+"""A server that is away is asked again after 1, 2, 4 and 8 s, or when it says so, but never later
+than this.
+"""
 
 Wait = Callable[[float], object]
 
 
 class Sent(Record):
-    """What came of it. `unplaced` steps gave no measurement: they have no time to be placed by, and no point."""
+    """What came of it.
+
+    `unplaced` steps gave no measurement: they have no time to be placed by, and no point.
+    """
 
     points: NonNegativeInt
     steps: NonNegativeInt
@@ -35,17 +48,22 @@ class Sent(Record):
     @property
     def words(self) -> str:
         """The same in a sentence."""
-        without = f"; {self.unplaced} steps gave no measurement and have no point" if self.unplaced else ""
+        without = (
+            f"; {self.unplaced} steps gave no measurement and have no point"
+            if self.unplaced
+            else ""
+        )
         return f"{self.points} points of {self.steps} steps sent{without}"
 
 
 def send_run(store: RunStore, server: InfluxServer, *, wait: Wait | None = None) -> Sent:
     """Send every point of a run, what a live run could not send among them.
 
-    Of a step that was measured again the last result is sent. `wait` waits that many seconds before a server that is away is asked
-    again. Raises TargetError when it stays away, will not write, or will not have some of the lines (what it has may be sent again:
-    it takes the place of the first); InvalidMeasurement, UsageError or StoreError when the run cannot be read, or what was sent not
-    be noted.
+    Of a step that was measured again the last result is sent. `wait` waits that many seconds before
+    a server that is away is asked again. Raises TargetError when it stays away, will not write, or
+    will not have some of the lines (what it has may be sent again: it takes the place of the
+    first); InvalidMeasurement, UsageError or StoreError when the run cannot be read, or what was
+    sent not be noted.
     """
     of, after = Counter[bool](), Cursor(server=server.option)
 
@@ -68,12 +86,19 @@ def send_run(store: RunStore, server: InfluxServer, *, wait: Wait | None = None)
                     raise
                 refused, first = refused + len(batch), first or error.message
             except Away as error:
-                advice = "Nothing is lost: they are in the run folder; send them again when it answers."
-                raise TargetError(f"{error.message}\n{points} points were sent before that", advice=advice) from error
+                advice = (
+                    "Nothing is lost: they are in the run folder; send them again when it answers."
+                )
+                raise TargetError(
+                    f"{error.message}\n{points} points were sent before that", advice=advice
+                ) from error
             else:
                 points += len(batch)
     if refused:
-        raise TargetError(f"{first}\n{points} points were sent; of {refused} others the server refused some or all")
+        raise TargetError(
+            f"{first}\n{points} points were sent; of {refused} others the server refused some or "
+            "all"
+        )
     has_all(store.folder, after)
     return Sent(points=points, steps=of[True], unplaced=of[False])
 
@@ -86,7 +111,12 @@ def _write(connection: InfluxConnection, batch: list[str], wait: Wait) -> None:
         except Away as error:
             if number == TRIES - 1:
                 raise
-            wait(min(LONGEST_WAIT_S, error.after_s if error.after_s is not None else FIRST_WAIT_S * 2**number))
+            wait(
+                min(
+                    LONGEST_WAIT_S,
+                    error.after_s if error.after_s is not None else FIRST_WAIT_S * 2**number,
+                )
+            )
         else:
             return
 

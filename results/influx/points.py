@@ -1,18 +1,22 @@
-"""What of a run goes to an InfluxDB: its points, made of the same records that the report is made of, live and afterwards alike.
+"""What of a run goes to an InfluxDB: its points, made of the same records that the report is made
+of, live and afterwards alike.
 
-    weighbridge_run      one a run, when it began: its layouts and repeats
-    weighbridge_second   one a second of a step and operation, at the start of the second: counts and latencies
-    weighbridge_step     one a step and operation, at the end of its window: throughput, percentiles, errors, valid, steady
-    weighbridge_host     one a sample of a host, when it was taken: shares of CPU and disks, bytes of its NIC, memory
-    weighbridge_live     while a step runs: the rates that its driver tells, for watching alone, and kept nowhere else
+    weighbridge_run      one a run, when it began: its layouts and repeats weighbridge_second   one
+    a second of a step and operation, at the start of the second: counts and latencies
+    weighbridge_step     one a step and operation, at the end of its window: throughput,
+    percentiles, errors, valid, steady weighbridge_host     one a sample of a host, when it was
+    taken: shares of CPU and disks, bytes of its NIC, memory weighbridge_live     while a step runs:
+    the rates that its driver tells, for watching alone, and kept nowhere else
 
-Times are the wall clock's, in milliseconds: the start of the window as the driver told it, and seconds counted from there. They
-are for placing points on a screen; nothing is computed of them. All but those of `weighbridge_live` come out the same however
-often they are made, so that a point that is sent again takes the place of the first.
+Times are the wall clock's, in milliseconds: the start of the window as the driver told it, and
+seconds counted from there. They are for placing points on a screen; nothing is computed of them.
+All but those of `weighbridge_live` come out the same however often they are made, so that a point
+that is sent again takes the place of the first.
 
-A field that is not known is left out. What is said of a step is what the report says of it: a percentile only with enough samples
-beyond it, of a driver that tells latencies in bins the two ends of an interval, `steady` only where that can be told. A step
-without a measurement has no time, and no point.
+A field that is not known is left out. What is said of a step is what the report says of it: a
+percentile only with enough samples beyond it, of a driver that tells latencies in bins the two ends
+of an interval, `steady` only where that can be told. A step without a measurement has no time, and
+no point.
 """
 
 from __future__ import annotations
@@ -43,7 +47,9 @@ from weighbridge.results.record import (
 
 RUN_TAGS: Final = ("run", "suite")
 STEP_TAGS: Final = (*RUN_TAGS, "layout", "api", "driver", "layer", "workload", "workers", "repeat")
-"""`layer` is there only below and beside gateways; `repeat` counts from 1, as it does in the report."""
+"""`layer` is there only below and beside gateways; `repeat` counts from 1, as it does in the
+report.
+"""
 
 TAGS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -81,9 +87,10 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "weighbridge_live": ("ops_s", "bytes_s", "errors"),
     }
 )
-"""Every measurement with its fields. Counts and bytes are integers, as are `valid`, `steady` and those that end in `at_least`
-(1 or 0; 1: the figure is a lower bound, since requests that were not seen to end took as long or longer); all else is a float.
-`others_share` is what other programs used of the machine's CPUs, 0 to 1."""
+"""Every measurement with its fields. Counts and bytes are integers, as are `valid`, `steady` and
+those that end in `at_least` (1 or 0; 1: the figure is a lower bound, since requests that were not
+seen to end took as long or longer); all else is a float. `others_share` is what other programs used
+of the machine's CPUs, 0 to 1."""
 
 
 class RunPoints:
@@ -93,7 +100,9 @@ class RunPoints:
         self._store = store
 
     def run(self) -> Iterator[str]:
-        """The run itself. Raises UsageError and InvalidMeasurement where its plan or its time cannot be read."""
+        """The run itself. Raises UsageError and InvalidMeasurement where its plan or its time
+        cannot be read.
+        """
         yield from _lines(
             InfluxPoint(
                 measurement="weighbridge_run",
@@ -104,9 +113,11 @@ class RunPoints:
         )
 
     def step(self, step: StepResult) -> Iterator[str]:
-        """All points of a step, with what its hosts used where that was recorded; none of a step without a measurement.
+        """All points of a step, with what its hosts used where that was recorded; none of a step
+        without a measurement.
 
-        Raises InvalidMeasurement where a time or the telemetry cannot be read, UsageError where the plan cannot.
+        Raises InvalidMeasurement where a time or the telemetry cannot be read, UsageError where the
+        plan cannot.
         """
         measurement = step.measurement
         if measurement is None:
@@ -119,16 +130,26 @@ class RunPoints:
         use = None if telemetry is None else step_use(telemetry, measurement.window_s)
         found = visit(step, use, closed_loop=step.key.workload not in self._at_rate)
         for tally in measurement.tallies:
-            yield from _lines(_step(tags, tally, found.points[tally.operation], use, measurement.window_s, began_ms))
+            yield from _lines(
+                _step(
+                    tags, tally, found.points[tally.operation], use, measurement.window_s, began_ms
+                )
+            )
         if telemetry is not None:
             yield from _host_lines(tags, telemetry, began_ms)
 
-    def live(self, key: StepKey, phase: str, rates: tuple[float, float], errors: int, at_ms: int) -> Iterator[str]:
-        """What a driver told at this time of a step that runs: operations and bytes a second, and errors."""
+    def live(
+        self, key: StepKey, phase: str, rates: tuple[float, float], errors: int, at_ms: int
+    ) -> Iterator[str]:
+        """What a driver told at this time of a step that runs: operations and bytes a second, and
+        errors.
+        """
         ops_s, bytes_s = rates
         tags = {**self._tags_of(key), "phase": phase}
         fields = {"ops_s": ops_s, "bytes_s": bytes_s, "errors": errors}
-        yield from _lines(InfluxPoint(measurement="weighbridge_live", tags=tags, fields=fields, at_ms=at_ms))
+        yield from _lines(
+            InfluxPoint(measurement="weighbridge_live", tags=tags, fields=fields, at_ms=at_ms)
+        )
 
     @cached_property
     def _plan(self) -> ResolvedPlan:
@@ -136,7 +157,9 @@ class RunPoints:
 
     @cached_property
     def _at_rate(self) -> frozenset[str]:
-        return frozenset(one.name for one in self._plan.suite.workloads if one.rate_per_s is not None)
+        return frozenset(
+            one.name for one in self._plan.suite.workloads if one.rate_per_s is not None
+        )
 
     @property
     def _tags(self) -> dict[str, str | None]:
@@ -171,15 +194,26 @@ def _second(tags: Mapping[str, str | None], second: Second, began_ms: int) -> In
 
 
 def _step(
-    tags: Mapping[str, str | None], tally: Tally, found: Point, use: StepUse | None, window_s: float, began_ms: int
+    tags: Mapping[str, str | None],
+    tally: Tally,
+    found: Point,
+    use: StepUse | None,
+    window_s: float,
+    began_ms: int,
 ) -> InfluxPoint:
-    bounded = [(one.stem, found.figure(one.key)) for one in METRICS.values() if one.percent is not None]
+    bounded = [
+        (one.stem, found.figure(one.key)) for one in METRICS.values() if one.percent is not None
+    ]
     return InfluxPoint(
         measurement="weighbridge_step",
         tags={**tags, "operation": tally.operation},
         fields={
             **by_column(found, intervals=False),
-            **{f"{stem}_at_least": int(one.at_least) for stem, one in bounded if one.value is not None},
+            **{
+                f"{stem}_at_least": int(one.at_least)
+                for stem, one in bounded
+                if one.value is not None
+            },
             "bandwidth_bytes_s": tally.bytes / window_s,
             "valid": int(found.valid),
             "steady": None if found.steady is None else int(found.steady),
@@ -190,7 +224,9 @@ def _step(
     )
 
 
-def _host_lines(tags: Mapping[str, str | None], telemetry: Telemetry, began_ms: int) -> Iterator[str]:
+def _host_lines(
+    tags: Mapping[str, str | None], telemetry: Telemetry, began_ms: int
+) -> Iterator[str]:
     limits = {one.host: one for one in telemetry.head.hosts}
     for sample in telemetry.hosts:
         # Where the window never opened, seconds are of another clock than the window's start.
@@ -198,7 +234,9 @@ def _host_lines(tags: Mapping[str, str | None], telemetry: Telemetry, began_ms: 
             yield from _lines(_host(tags, sample, limits.get(sample.host), began_ms))
 
 
-def _host(tags: Mapping[str, str | None], sample: HostSecond, limits: HostLimits | None, began_ms: int) -> InfluxPoint:
+def _host(
+    tags: Mapping[str, str | None], sample: HostSecond, limits: HostLimits | None, began_ms: int
+) -> InfluxPoint:
     cpus = limits.cpus if limits is not None else None
     used = _rate(sample.cpu_s, sample.span_s)
     disks = sample.disks
@@ -210,7 +248,9 @@ def _host(tags: Mapping[str, str | None], sample: HostSecond, limits: HostLimits
             "cpu_share": used / cpus if used is not None and cpus is not None else None,
             "disk_busy_share": max(_busy(one, sample.span_s) for one in disks) if disks else None,
             "read_bytes_s": sum(one.read_bytes for one in disks) / sample.span_s if disks else None,
-            "written_bytes_s": sum(one.written_bytes for one in disks) / sample.span_s if disks else None,
+            "written_bytes_s": sum(one.written_bytes for one in disks) / sample.span_s
+            if disks
+            else None,
             "received_bytes_s": _rate(sample.received_bytes, sample.span_s),
             "sent_bytes_s": _rate(sample.sent_bytes, sample.span_s),
             "memory_bytes": sample.memory_bytes,
@@ -221,7 +261,9 @@ def _host(tags: Mapping[str, str | None], sample: HostSecond, limits: HostLimits
 
 
 def _busy(disk: DiskSecond, span_s: float) -> float:
-    """Of the busiest disk, as `results.analysis.steps.use` counts it: the kernel's ticks are too many where requests are short."""
+    """Of the busiest disk, as `results.analysis.steps.use` counts it: the kernel's ticks are too
+    many where requests are short.
+    """
     return min(disk.busy_s, disk.waited_s, span_s) / span_s
 
 
@@ -236,10 +278,14 @@ def _lines(point: InfluxPoint) -> Iterator[str]:
 
 
 def _ms_of(at: str) -> int:
-    """Milliseconds since 1970 of a time in ISO 8601; one without a zone is UTC, as all that is written here."""
+    """Milliseconds since 1970 of a time in ISO 8601; one without a zone is UTC, as all that is
+    written here.
+    """
     try:
         found = datetime.fromisoformat(at)
     except ValueError:
-        raise InvalidMeasurement(f"{at!r} is no time in ISO 8601: a point cannot be placed by it") from None
+        raise InvalidMeasurement(
+            f"{at!r} is no time in ISO 8601: a point cannot be placed by it"
+        ) from None
     aware = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
     return round(aware.timestamp() * 1000)

@@ -1,18 +1,41 @@
 """What a run folder holds, read and written: other rooms take what is named here.
 
-Nothing that draws or computes is loaded by it. Profiles, block traces and bands of latencies have modules of their own beside it.
+Nothing that draws or computes is loaded by it. Profiles, block traces and bands of latencies have
+modules of their own beside it.
 """
 
 from weighbridge.results.record.attestation import Attested, Kind, Unit
 from weighbridge.results.record.gaps import gaps
 from weighbridge.results.record.histogram import DIGITS, HIGHEST_US, Histogram, rank_of
 from weighbridge.results.record.hold import Holder, holding
-from weighbridge.results.record.manifest import BUSY, UNEVEN, ConfigFile, Manifest, RunEvent, Sheet, State
-from weighbridge.results.record.measurement import Bins, ClientLoad, ErrorClass, Load, Measurement, Second, Tally
+from weighbridge.results.record.manifest import (
+    BUSY,
+    UNEVEN,
+    ConfigFile,
+    Manifest,
+    RunEvent,
+    Sheet,
+    State,
+)
+from weighbridge.results.record.measurement import (
+    Bins,
+    ClientLoad,
+    ErrorClass,
+    Load,
+    Measurement,
+    Second,
+    Tally,
+)
 from weighbridge.results.record.reading import line_begins, read_whole, whole_lines
 from weighbridge.results.record.resolved import PlannedHost, PlannedLayout, ResolvedPlan
 from weighbridge.results.record.step import Pass, StepKey, StepResult
-from weighbridge.results.record.store import RunStore, StoreError, TelemetryFile, make_folder, write_whole
+from weighbridge.results.record.store import (
+    RunStore,
+    StoreError,
+    TelemetryFile,
+    make_folder,
+    write_whole,
+)
 from weighbridge.results.record.telemetry import (
     EDGE_S,
     DiskLimit,

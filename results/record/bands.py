@@ -1,7 +1,9 @@
-"""Bands of latencies: four an octave, by whole numbers alone, so that every driver counts a latency in the same one.
+"""Bands of latencies: four an octave, by whole numbers alone, so that every driver counts a latency
+in the same one.
 
-Band n holds latencies of 2^(n // 4) x (1 + n % 4 / 4) us and more, up to where the next begins: each is 19 to 25 % wide, which is
-fine enough for a picture of latencies over time and 30 times smaller than a histogram every second.
+Band n holds latencies of 2^(n // 4) x (1 + n % 4 / 4) us and more, up to where the next begins:
+each is 19 to 25 % wide, which is fine enough for a picture of latencies over time and 30 times
+smaller than a histogram every second.
 """
 
 from __future__ import annotations
@@ -9,7 +11,9 @@ from __future__ import annotations
 from typing import Final
 
 BANDS: Final = 128
-"""As many as reach 2^32 us, more than the hour that a histogram reaches; what is beyond counts in the last."""
+"""As many as reach 2^32 us, more than the hour that a histogram reaches; what is beyond counts in
+the last.
+"""
 
 
 def band_of(latency_us: int) -> int:

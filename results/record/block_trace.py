@@ -1,7 +1,8 @@
 """What one disk was asked in a step: sizes, latencies and seeks, from the kernel's block events.
 
-They are the events that blktrace records: Q, a request is queued (block_bio_queue); D, it is given to the device
-(block_rq_issue); C, it is done (block_rq_complete). Q2C and D2C are the times between them, as btt has them.
+They are the events that blktrace records: Q, a request is queued (block_bio_queue); D, it is given
+to the device (block_rq_issue); C, it is done (block_rq_complete). Q2C and D2C are the times between
+them, as btt has them.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ class Times(Record):
 
 
 class DiskRequests(Record):
-    """What a disk was asked in one way. None where no request was seen from its beginning to its end."""
+    """What a disk was asked in one way.
+
+    None where no request was seen from its beginning to its end.
+    """
 
     way: Way
     requests: NonNegativeInt
@@ -54,7 +58,8 @@ class DiskRequests(Record):
     q2c: Times | None
     d2c: Times | None
     seeks: NonNegativeInt
-    """Requests that do not begin where the one before them on the disk, of either way, has ended."""
+    """Requests that do not begin where the one before them on the disk, of either way, has ended.
+    """
     median_seek_bytes: NonNegativeInt | None
     """How far, of those that seek; None where none does."""
 
@@ -80,7 +85,9 @@ class _Event:
 
 
 def parse(told: str, *, device: str, host: str, disk: str, seconds: float) -> DiskTrace:
-    """What `perf script -F time,event,trace` printed of `device` (such as `7,3`), other devices left out."""
+    """What `perf script -F time,event,trace` printed of `device` (such as `7,3`), other devices
+    left out.
+    """
     events, flushes = _events(told, device)
     issued = [one for one in events if one.letter == "D"]
     times = _times(events)
@@ -121,10 +128,15 @@ def _events(told: str, device: str) -> tuple[list[_Event], int]:
         if place is None or not int(place["sectors"]):
             flushes += letter == "D" and flags.startswith("F")
             continue
-        # RWBS: R or W is the way; what stands before it (F) or after it (S, M, A, F) are manners. D is a discard.
+        # RWBS: R or W is the way; what stands before it (F) or after it (S, M, A, F) are manners. D
+        # is a discard.
         way: Way | None = "read" if "R" in flags else "write" if "W" in flags else None
         if way is not None and "D" not in flags:
-            events.append(_Event(letter, float(found["time"]), way, int(place["sector"]), int(place["sectors"])))
+            events.append(
+                _Event(
+                    letter, float(found["time"]), way, int(place["sector"]), int(place["sectors"])
+                )
+            )
     return sorted(events, key=lambda one: one.at_s), flushes
 
 
@@ -145,7 +157,9 @@ def _times(events: Sequence[_Event]) -> list[tuple[Way, str, float]]:
 
 
 def _gaps(issued: Sequence[_Event]) -> Iterator[tuple[_Event, int]]:
-    """Each request but the first, with how far from the end of the one before it it begins, in sectors."""
+    """Each request but the first, with how far from the end of the one before it it begins, in
+    sectors.
+    """
     for before, one in itertools.pairwise(issued):
         yield one, one.sector - (before.sector + before.sectors)
 
@@ -155,7 +169,9 @@ def _told(times_ms: Sequence[float]) -> Times | None:
         return None
     ordered = sorted(times_ms)
     mean = statistics.fmean(ordered)
-    return Times(mean_ms=mean, p50_ms=_rank(ordered, 0.5), p99_ms=_rank(ordered, 0.99), max_ms=ordered[-1])
+    return Times(
+        mean_ms=mean, p50_ms=_rank(ordered, 0.5), p99_ms=_rank(ordered, 0.99), max_ms=ordered[-1]
+    )
 
 
 def _rank(ordered: Sequence[Number], share: float) -> Number:
@@ -168,11 +184,39 @@ def disk_csv(trace: DiskTrace) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     latencies = ("mean_ms", "p50_ms", "p99_ms", "max_ms")
-    plain = ("requests", "bytes", "smallest_bytes", "median_bytes", "largest_bytes", "seeks", "median_seek_bytes")
+    plain = (
+        "requests",
+        "bytes",
+        "smallest_bytes",
+        "median_bytes",
+        "largest_bytes",
+        "seeks",
+        "median_seek_bytes",
+    )
     writer.writerow(
-        ["host", "disk", "seconds", "way", *plain, *(f"{kind}_{name}" for kind in ("q2c", "d2c") for name in latencies)]
+        [
+            "host",
+            "disk",
+            "seconds",
+            "way",
+            *plain,
+            *(f"{kind}_{name}" for kind in ("q2c", "d2c") for name in latencies),
+        ]
     )
     for one in trace.ways:
-        times = [None if kind is None else f"{getattr(kind, name):.4f}" for kind in (one.q2c, one.d2c) for name in latencies]
-        writer.writerow([trace.host, trace.disk, f"{trace.seconds:.2f}", one.way, *(getattr(one, name) for name in plain), *times])
+        times = [
+            None if kind is None else f"{getattr(kind, name):.4f}"
+            for kind in (one.q2c, one.d2c)
+            for name in latencies
+        ]
+        writer.writerow(
+            [
+                trace.host,
+                trace.disk,
+                f"{trace.seconds:.2f}",
+                one.way,
+                *(getattr(one, name) for name in plain),
+                *times,
+            ]
+        )
     return text.getvalue()

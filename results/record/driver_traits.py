@@ -20,13 +20,22 @@ class Apart(Record):
     api: str | None = None
     """It applies to this API alone; None: to all."""
     fact: str = ""
-    """It applies to layouts of which the value of a fact whose name ends so is like `like`, and these are named before the text."""
+    """It applies to layouts of which the value of a fact whose name ends so is like `like`, and
+    these are named before the text.
+    """
     like: str = ""
     """A regular expression, searched for."""
 
     def applies(self, facts: Mapping[str, str]) -> bool:
         """Whether it applies to a layout of these facts."""
-        return any(name.endswith(self.fact) and re.search(self.like, value) for name, value in facts.items()) if self.fact else True
+        return (
+            any(
+                name.endswith(self.fact) and re.search(self.like, value)
+                for name, value in facts.items()
+            )
+            if self.fact
+            else True
+        )
 
 
 class DriverTraits(Record):
@@ -35,9 +44,13 @@ class DriverTraits(Record):
     name: str
     label: str
     tools: dict[str, str] = Field(default_factory=dict)
-    """Other names that its measurements have (`Measurement.driver`), and what people call what makes them."""
+    """Other names that its measurements have (`Measurement.driver`), and what people call what
+    makes them.
+    """
     cut_us: NonNegativeInt = 0
-    """By less than so much it tells each latency too low, since it counts in whole units and rounds down."""
+    """By less than so much it tells each latency too low, since it counts in whole units and rounds
+    down.
+    """
     cut_requests: PositiveInt = 1
     """Requests of each worker that it leaves out at the ends of its window."""
     beside_gateway: bool = False
@@ -60,12 +73,15 @@ DRIVERS: Final[Registry[HasTraits]] = Registry("weighbridge.drivers", "driver")
 def traits_of(name: str) -> DriverTraits:
     """The traits of a driver, by its name or one that its measurements have.
 
-    Of a driver that is not installed nothing is known but its name: runs that it made can be read all the same.
+    Of a driver that is not installed nothing is known but its name: runs that it made can be read
+    all the same.
     """
     if name in DRIVERS:
         return DRIVERS[name].traits
     known = (one.traits for one in DRIVERS.values())
-    return next((traits for traits in known if name in traits.tools), DriverTraits(name=name, label=name))
+    return next(
+        (traits for traits in known if name in traits.tools), DriverTraits(name=name, label=name)
+    )
 
 
 def driver_label(name: str) -> str:

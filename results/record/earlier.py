@@ -1,4 +1,7 @@
-"""What runs of earlier versions do not say of themselves. Nothing is added here: a run says it now."""
+"""What runs of earlier versions do not say of themselves.
+
+Nothing is added here: a run says it now.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +37,19 @@ DAEMONS: Final[tuple[DaemonCounters, ...]] = (
         daemon="radosgw",
         figures=(
             CounterFigure(words="{} requests in work", reckon="sum", counters=("qactive",)),
-            CounterFigure(words="first byte of a read after {} ms", reckon="latency", counters=("get_initial_lat",)),
-            CounterFigure(words="a write takes {} ms", reckon="latency", counters=("put_initial_lat",)),
-            CounterFigure(words="{} % of metadata from its cache", reckon="hits", counters=("cache_hit", "cache_miss")),
+            CounterFigure(
+                words="first byte of a read after {} ms",
+                reckon="latency",
+                counters=("get_initial_lat",),
+            ),
+            CounterFigure(
+                words="a write takes {} ms", reckon="latency", counters=("put_initial_lat",)
+            ),
+            CounterFigure(
+                words="{} % of metadata from its cache",
+                reckon="hits",
+                counters=("cache_hit", "cache_miss"),
+            ),
         ),
         waiting="qlen",
         working="qactive",
@@ -45,21 +58,33 @@ DAEMONS: Final[tuple[DaemonCounters, ...]] = (
         daemon="osd",
         figures=(
             CounterFigure(words="{} op/s", reckon="rate", counters=("op",)),
-            CounterFigure(words="an operation takes {} ms", reckon="latency", counters=("op_latency",)),
-            CounterFigure(words="a commit {} ms", reckon="latency", counters=("bluestore_commit_lat",)),
             CounterFigure(
-                words="{} % of onodes cached", reckon="hits", counters=("bluestore_onode_hits", "bluestore_onode_misses")
+                words="an operation takes {} ms", reckon="latency", counters=("op_latency",)
+            ),
+            CounterFigure(
+                words="a commit {} ms", reckon="latency", counters=("bluestore_commit_lat",)
+            ),
+            CounterFigure(
+                words="{} % of onodes cached",
+                reckon="hits",
+                counters=("bluestore_onode_hits", "bluestore_onode_misses"),
             ),
         ),
     ),
     DaemonCounters(
         daemon="memcached",
-        figures=(CounterFigure(words="{} % hits", reckon="hits", counters=("get_hits", "get_misses")),),
+        figures=(
+            CounterFigure(words="{} % hits", reckon="hits", counters=("get_hits", "get_misses")),
+        ),
     ),
     DaemonCounters(
         daemon="swift",
         figures=(
-            CounterFigure(words="{} folders of container updates put off", reckon="sum", counters=("async_folders",)),
+            CounterFigure(
+                words="{} folders of container updates put off",
+                reckon="sum",
+                counters=("async_folders",),
+            ),
             CounterFigure(words="{} TCP sockets in use", reckon="sum", counters=("tcp_inuse",)),
         ),
     ),

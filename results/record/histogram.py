@@ -1,7 +1,9 @@
-"""Latency histograms: HdrHistogram's counts and codec, with percentiles by rank and log lines of our own.
+"""Latency histograms: HdrHistogram's counts and codec, with percentiles by rank and log lines of
+our own.
 
-The Python library hdrhistogram is used as container and codec only. Its percentiles take rank int(x + 0.5) where the
-definition has ceil (p90 of 10, 20, ... 60 would be 50 instead of 60), and its log writer drops tags and floors maxima.
+The Python library hdrhistogram is used as container and codec only. Its percentiles take rank int(x
++ 0.5) where the definition has ceil (p90 of 10, 20, ... 60 would be 50 instead of 60), and its log
+writer drops tags and floors maxima.
 """
 
 from __future__ import annotations
@@ -28,51 +30,87 @@ LARGEST_BYTES: Final = 1_000_000
 """Of these bounds and digits there are some 23,000 counts, of nine bytes at most each."""
 SHORT: Final = 4096
 """Texts of so few characters unfold to three MB at most."""
-UNREADABLE: Final = (HdrCookieException, HdrHistogramSettingsException, HdrLengthException, zlib.error, TypeError, ValueError)
+UNREADABLE: Final = (
+    HdrCookieException,
+    HdrHistogramSettingsException,
+    HdrLengthException,
+    zlib.error,
+    TypeError,
+    ValueError,
+)
 """What decoding raises of what is no histogram."""
 
 
 class Histogram:
-    """Counts of latencies in whole microseconds, 1 us to 1 h, to 3 significant digits. Not changed once made."""
+    """Counts of latencies in whole microseconds, 1 us to 1 h, to 3 significant digits.
+
+    Not changed once made.
+    """
 
     def __init__(self, counts: HdrHistogram | None = None) -> None:
         self._counts = HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS) if counts is None else counts
 
     @classmethod
     def of(cls, values_us: Iterable[int]) -> Histogram:
-        """The histogram of single latencies. Raises InvalidMeasurement on one that cannot be counted, never drops it."""
+        """The histogram of single latencies.
+
+        Raises InvalidMeasurement on one that cannot be counted, never drops it.
+        """
         made = cls()
         for value in values_us:
             if not made._counts.record_value(value):
-                raise InvalidMeasurement(f"a latency of {value} us is outside {LOWEST_US}..{HIGHEST_US} us and cannot be counted")
+                raise InvalidMeasurement(
+                    f"a latency of {value} us is outside {LOWEST_US}..{HIGHEST_US} us and cannot "
+                    "be counted"
+                )
         return made
 
     @classmethod
     def counted(cls, counts_us: Iterable[tuple[int, int]]) -> Histogram:
-        """The histogram of latencies that come with how often they were there. Raises InvalidMeasurement as `of` does."""
+        """The histogram of latencies that come with how often they were there.
+
+        Raises InvalidMeasurement as `of` does.
+        """
         made = cls()
         for value, count in counts_us:
             if not made._counts.record_value(value, count):
-                raise InvalidMeasurement(f"a latency of {value} us is outside {LOWEST_US}..{HIGHEST_US} us and cannot be counted")
+                raise InvalidMeasurement(
+                    f"a latency of {value} us is outside {LOWEST_US}..{HIGHEST_US} us and cannot "
+                    "be counted"
+                )
         return made
 
     @classmethod
     def decode(cls, text: str) -> Histogram:
-        """From the V2 deflate base64 form. Raises InvalidMeasurement when it is not one, or not of these bounds and digits."""
+        """From the V2 deflate base64 form.
+
+        Raises InvalidMeasurement when it is not one, or not of these bounds and digits.
+        """
         try:
             _see_how_large(text)
             counts = HdrHistogram.decode(text.encode("ascii"))
         except (*UNREADABLE, IndexError, OverflowError) as error:
-            raise InvalidMeasurement(f"a histogram cannot be decoded: {type(error).__name__}: {error}") from error
-        have = (counts.lowest_trackable_value, counts.highest_trackable_value, counts.significant_figures)
+            raise InvalidMeasurement(
+                f"a histogram cannot be decoded: {type(error).__name__}: {error}"
+            ) from error
+        have = (
+            counts.lowest_trackable_value,
+            counts.highest_trackable_value,
+            counts.significant_figures,
+        )
         if have != (LOWEST_US, HIGHEST_US, DIGITS):
             wanted = f"{LOWEST_US}..{HIGHEST_US} us with {DIGITS} digits is wanted"
-            raise InvalidMeasurement(f"a histogram of {have[0]}..{have[1]} with {have[2]} digits, where {wanted}")
+            raise InvalidMeasurement(
+                f"a histogram of {have[0]}..{have[1]} with {have[2]} digits, where {wanted}"
+            )
         return cls(counts)
 
     @classmethod
     def merged(cls, histograms: Iterable[Histogram]) -> Histogram:
-        """The sum of counts: what one histogram of all the samples would be. Percentiles are never averaged."""
+        """The sum of counts: what one histogram of all the samples would be.
+
+        Percentiles are never averaged.
+        """
         made = cls()
         for one in histograms:
             if one.count:
@@ -105,9 +143,11 @@ class Histogram:
         return list(accumulate(self._filled[1]))
 
     def percentile_us(self, percent: float) -> int:
-        """The latency at rank ceil(n * percent / 100), as the top of its bucket (at most 0.1 % above the sample).
+        """The latency at rank ceil(n * percent / 100), as the top of its bucket (at most 0.1 %
+        above the sample).
 
-        Raises InvalidMeasurement when nothing was counted, and ValueError outside 0 < percent <= 100.
+        Raises InvalidMeasurement when nothing was counted, and ValueError outside 0 < percent <=
+        100.
         """
         rank = rank_of(self.count, percent)
         if not self.count:
@@ -115,7 +155,10 @@ class Histogram:
         return self.at_rank_us(rank)
 
     def at_rank_us(self, rank: int) -> int:
-        """The latency at a rank, 1 to `count`, as the top of its bucket. Raises ValueError for a rank outside of that."""
+        """The latency at a rank, 1 to `count`, as the top of its bucket.
+
+        Raises ValueError for a rank outside of that.
+        """
         if not 1 <= rank <= self.count:
             raise ValueError(f"no rank {rank} among {self.count} samples")
         return self._top_us(self._filled[0][bisect_left(self._ranks, rank)])
@@ -127,14 +170,21 @@ class Histogram:
     @cached_property
     def _tops(self) -> tuple[tuple[int, int], ...]:
         """The same, made once: each percentile of a step asks for them."""
-        return tuple((self._top_us(index), count) for index, count in zip(*self._filled, strict=True))
+        return tuple(
+            (self._top_us(index), count) for index, count in zip(*self._filled, strict=True)
+        )
 
     def _top_us(self, index: int) -> int:
-        return int(self._counts.get_highest_equivalent_value(self._counts.get_value_from_index(index)))
+        return int(
+            self._counts.get_highest_equivalent_value(self._counts.get_value_from_index(index))
+        )
 
 
 def _see_how_large(text: str) -> None:
-    """Refuse what unfolds to more than any histogram has: some kB may be made that take all memory. Raises ValueError."""
+    """Refuse what unfolds to more than any histogram has: some kB may be made that take all memory.
+
+    Raises ValueError.
+    """
     if len(text) <= SHORT:
         return
     unfolding = zlib.decompressobj()
@@ -151,12 +201,14 @@ def rank_of(count: int, percent: float) -> int:
     """
     if not 0 < percent <= 100:
         raise ValueError(f"{percent} is not a percentage above 0 and up to 100")
-    # percent / 100 first would turn 99.9 % of 200000 into rank 199800.00000000003 and so one sample too far.
+    # percent / 100 first would turn 99.9 % of 200000 into rank 199800.00000000003 and so one sample
+    # too far.
     return max(1, math.ceil(round(count * percent / 100, 6)))
 
 
 def log_header(started_at: str) -> str:
-    """The head of an HdrHistogram interval log (version 1.3). Starts of its lines count from `started_at`, UTC in ISO 8601.
+    """The head of an HdrHistogram interval log (version 1.3). Starts of its lines count from
+    `started_at`, UTC in ISO 8601.
 
     Raises InvalidMeasurement when that is not a time.
     """
@@ -180,7 +232,8 @@ def log_line(tag: str, start_s: float, length_s: float, max_us: int, encoded: st
 
 
 def read_log(text: str) -> tuple[tuple[str, float, float, Histogram], ...]:
-    """(tag, start in s, length in s, histogram) of each whole line of an interval log; a torn last line is dropped.
+    """(tag, start in s, length in s, histogram) of each whole line of an interval log; a torn last
+    line is dropped.
 
     Raises InvalidMeasurement with the number of a line that is none.
     """
@@ -189,7 +242,9 @@ def read_log(text: str) -> tuple[tuple[str, float, float, Histogram], ...]:
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.startswith(("#", '"')):
             continue
-        tag, _, rest = line.removeprefix("Tag=").partition(",") if line.startswith("Tag=") else ("", "", line)
+        tag, _, rest = (
+            line.removeprefix("Tag=").partition(",") if line.startswith("Tag=") else ("", "", line)
+        )
         try:
             start, length, _, payload = rest.strip().split(",")
             at_s, for_s = float(start), float(length)
@@ -197,5 +252,7 @@ def read_log(text: str) -> tuple[tuple[str, float, float, Histogram], ...]:
                 raise ValueError(f"{start} and {length} are no start and length in seconds")  # noqa: TRY301 - told as any other
             found.append((tag, at_s, for_s, Histogram.decode(payload)))
         except (ValueError, InvalidMeasurement) as error:
-            raise InvalidMeasurement(f"line {number} of an interval log: {error}: {line[:100]!r}") from error
+            raise InvalidMeasurement(
+                f"line {number} of an interval log: {error}: {line[:100]!r}"
+            ) from error
     return tuple(found)

@@ -1,4 +1,6 @@
-"""The hold on a run folder: one process appends to it at a time, and who ever did can be told after any kill."""
+"""The hold on a run folder: one process appends to it at a time, and who ever did can be told after
+any kill.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from weighbridge.results.record.reading import read_whole
 from weighbridge.results.record.store import StoreError
 
 FILE: Final = "holders.jsonl"
-"""In the run folder: who writes to it (its last line), and who did before, so that what a killed one left is known."""
+"""In the run folder: who writes to it (its last line), and who did before, so that what a killed
+one left is known.
+"""
 
 
 DERIVED: Final = "derived/"
@@ -37,8 +41,8 @@ class Holder(Record):
 def holding(folder: Path) -> Iterator[tuple[Holder, ...]]:
     """Be the only process that writes to a run folder; yields who were before.
 
-    The kernel lets go of it with this process, however that ends. Raises UsageError naming the process that has it, or what in the
-    folder is no plain file; StoreError.
+    The kernel lets go of it with this process, however that ends. Raises UsageError naming the
+    process that has it, or what in the folder is no plain file; StoreError.
     """
     path = folder / FILE
     try:
@@ -67,9 +71,11 @@ def holding(folder: Path) -> Iterator[tuple[Holder, ...]]:
 
 
 def _see_plain(folder: Path) -> None:
-    """Refuse a folder through which programs that are given a path in it, as for their logs, would write elsewhere.
+    """Refuse a folder through which programs that are given a path in it, as for their logs, would
+    write elsewhere.
 
-    Drafts of files whose writer was killed are removed; reports are made without holding the folder, and may be at work at theirs.
+    Drafts of files whose writer was killed are removed; reports are made without holding the
+    folder, and may be at work at theirs.
     """
     odd = None
     try:
@@ -82,7 +88,10 @@ def _see_plain(folder: Path) -> None:
         raise UsageError(f"{folder}: {error.strerror}") from error
     if odd is not None:
         advice = "Whoever made the folder put it there; take it out to go on with the run."
-        raise UsageError(f"{folder / odd.name}: is {odd.otherwise}; a run is written to plain files", advice=advice)
+        raise UsageError(
+            f"{folder / odd.name}: is {odd.otherwise}; a run is written to plain files",
+            advice=advice,
+        )
 
 
 def _busy(folder: Path, holders: tuple[Holder, ...]) -> UsageError:

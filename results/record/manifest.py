@@ -15,7 +15,10 @@ State = Literal["running", "done", "failed", "interrupted"]
 
 
 class Sheet(Record):
-    """Facts under one title, in words: `machine`, `driver`, or those of a layout (`layout` names it). In the order given."""
+    """Facts under one title, in words:
+
+    `machine`, `driver`, or those of a layout (`layout` names it). In the order given.
+    """
 
     title: str
     layout: str | None = None
@@ -65,4 +68,6 @@ class RunEvent(Record):
     repeat: int | None = None
     """Which standing of the layout, from 0, where it matters."""
     share: float | None = None
-    """Of an event `busy`: the share of this machine's CPUs, 0 to 1, that others used before a deployment."""
+    """Of an event `busy`: the share of this machine's CPUs, 0 to 1, that others used before a
+    deployment.
+    """

@@ -1,8 +1,9 @@
-"""A profile as a run keeps it: what the CPUs of a step's daemons did, by folded stacks, and what one disk was asked.
+"""A profile as a run keeps it: what the CPUs of a step's daemons did, by folded stacks, and what
+one disk was asked.
 
-Below `profile/` of the run folder each has a folder of its own: `profile.json`, `stacks.folded` (one stack a line from its
-root to its leaf, with semicolons between and a count at the end, as the tools of Brendan Gregg have it), `disk.csv` and
-`flame.svg`.
+Below `profile/` of the run folder each has a folder of its own: `profile.json`, `stacks.folded`
+(one stack a line from its root to its leaf, with semicolons between and a count at the end, as the
+tools of Brendan Gregg have it), `disk.csv` and `flame.svg`.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ class Stack(Record):
 
 
 class Profile(Record):
-    """`profile.json`. `event` and what follows it are None where no stacks were taken; `remarks` say why."""
+    """`profile.json`. `event` and what follows it are None where no stacks were taken; `remarks`
+    say why.
+    """
 
     layout: str
     api: str
@@ -90,20 +93,29 @@ def choose(text: str, suite: Suite) -> Chosen:
     """The step of `WORKLOAD:WORKERS`. Raises UsageError when the suite has no such step."""
     name, colon, count = text.rpartition(":")
     if not colon or not count.isdigit():
-        raise UsageError(f"--profile {text!r} is no WORKLOAD:WORKERS", advice="Write --profile small-read:16.")
+        raise UsageError(
+            f"--profile {text!r} is no WORKLOAD:WORKERS", advice="Write --profile small-read:16."
+        )
     workload = next((one for one in suite.workloads if one.name == name), None)
     if workload is None:
         known = [one.name for one in suite.workloads]
         advice = f"Its workloads are {', '.join(known)}."
-        raise UsageError(f"--profile: {suite.name} has no workload {name!r}{did_you_mean(name, known)}", advice=advice)
+        raise UsageError(
+            f"--profile: {suite.name} has no workload {name!r}{did_you_mean(name, known)}",
+            advice=advice,
+        )
     if int(count) not in workload.workers:
         steps = ", ".join(map(str, workload.workers))
-        raise UsageError(f"--profile: {name} is not replayed at {count} workers", advice=f"Its steps are {steps}.")
+        raise UsageError(
+            f"--profile: {name} is not replayed at {count} workers",
+            advice=f"Its steps are {steps}.",
+        )
     return Chosen(workload=name, workers=int(count))
 
 
 def fold(told: str, programs: Mapping[int, ProfiledProgram]) -> tuple[Stack, ...]:
-    """The stacks of what `perf script -F comm,pid,tid,time,ip,sym,dso` printed, by process number; most samples first.
+    """The stacks of what `perf script -F comm,pid,tid,time,ip,sym,dso` printed, by process number;
+    most samples first.
 
     A stack begins with kind, program and thread. What belongs to none of the programs is left out.
     """
@@ -117,16 +129,23 @@ def fold(told: str, programs: Mapping[int, ProfiledProgram]) -> tuple[Stack, ...
         if program is None:
             continue
         frames = [_frame(found) for line in lines[1:] if (found := _FRAME.match(line))]
-        # Threads that are told apart by a number alone do the same; one that is called as its program says nothing.
+        # Threads that are told apart by a number alone do the same; one that is called as its
+        # program says nothing.
         thread = _NUMBERED.sub("", head["comm"])
-        named = (program.name,) if thread == _NUMBERED.sub("", program.name) else (program.name, thread)
+        named = (
+            (program.name,) if thread == _NUMBERED.sub("", program.name) else (program.name, thread)
+        )
         counted[(program.kind, *named, *_calm(reversed(frames)))] += 1
     return tuple(Stack(frames=frames, samples=count) for frames, count in counted.most_common())
 
 
 def _calm(frames: Iterable[str]) -> Iterator[str]:
-    """Frames with those of Python's interpreter joined to one: it calls itself dozens of times for each function of Python."""
-    for interpreted, group in itertools.groupby(frames, key=lambda frame: _INTERPRETER.match(frame) is not None):
+    """Frames with those of Python's interpreter joined to one: it calls itself dozens of times for
+    each function of Python.
+    """
+    for interpreted, group in itertools.groupby(
+        frames, key=lambda frame: _INTERPRETER.match(frame) is not None
+    ):
         yield from (PYTHON,) if interpreted else group
 
 
@@ -134,7 +153,10 @@ def _frame(found: re.Match[str]) -> str:
     symbol, dso = found["symbol"].strip(), found["dso"]
     kernel = dso.startswith("[") and dso not in ("[unknown]", "[vdso]")
     # A function's parameters say little and take most of the room; semicolons part frames.
-    name = re.sub(r"\(.*\)", "", re.sub(r"\+0x[0-9a-f]+$", "", symbol)).replace(";", ":").strip() or symbol
+    name = (
+        re.sub(r"\(.*\)", "", re.sub(r"\+0x[0-9a-f]+$", "", symbol)).replace(";", ":").strip()
+        or symbol
+    )
     if name == "[unknown]":
         return f"[{dso.rpartition('/')[2].strip('[]')}]"
     return f"{name}{KERNEL}" if kernel else name
@@ -148,7 +170,9 @@ def folded(stacks: Sequence[Stack]) -> str:
 def unfolded(text: str) -> tuple[Stack, ...]:
     """The stacks of a `stacks.folded`. Raises ValueError."""
     lines = (line.rpartition(" ") for line in text.splitlines() if line)
-    return tuple(Stack(frames=tuple(frames.split(";")), samples=int(count)) for frames, _, count in lines)
+    return tuple(
+        Stack(frames=tuple(frames.split(";")), samples=int(count)) for frames, _, count in lines
+    )
 
 
 def unresolved(stacks: Sequence[Stack]) -> int:
@@ -157,7 +181,10 @@ def unresolved(stacks: Sequence[Stack]) -> int:
 
 
 def read_profiles(run: Path) -> tuple[Profiled, ...]:
-    """The profiles of a run folder, in order of layouts. Raises InvalidMeasurement about one that cannot be read."""
+    """The profiles of a run folder, in order of layouts.
+
+    Raises InvalidMeasurement about one that cannot be read.
+    """
     found = []
     for path in sorted((run / FOLDER).glob("*/profile.json")):
         stacks = path.with_name("stacks.folded")
@@ -166,7 +193,9 @@ def read_profiles(run: Path) -> tuple[Profiled, ...]:
             sampled = unfolded(read_whole(stacks, folder=run).decode()) if stacks.exists() else ()
             found.append(Profiled(profile=profile, stacks=sampled))
         except OSError as error:
-            raise InvalidMeasurement(f"{error.filename or path.parent}: {error.strerror}") from error
+            raise InvalidMeasurement(
+                f"{error.filename or path.parent}: {error.strerror}"
+            ) from error
         except ValueError as error:
             raise InvalidMeasurement(f"{path.parent}: cannot be read: {error}") from error
     return tuple(found)

@@ -1,7 +1,8 @@
-"""What the results read of `plan.resolved.json`: the suite, the layouts in the order asked for, and the hardware's name.
+"""What the results read of `plan.resolved.json`: the suite, the layouts in the order asked for, and
+the hardware's name.
 
-The file is written by the conductor and holds more; what is not named here is passed over, not refused, so that a plan
-can grow without making older reports unreadable.
+The file is written by the conductor and holds more; what is not named here is passed over, not
+refused, so that a plan can grow without making older reports unreadable.
 """
 
 from __future__ import annotations
@@ -89,17 +90,28 @@ class ResolvedPlan(_Part):
     structures: dict[str, Structure] = Field(default_factory=dict)
     """By layout, of those of which it is known."""
     order_seed: int | None = None
-    """What the order of visits and of shuffled worker counts was drawn from; None where the plan does not tell."""
+    """What the order of visits and of shuffled worker counts was drawn from; None where the plan
+    does not tell.
+    """
     twins: dict[str, str] = Field(default_factory=dict)
-    """Layouts that are another one once more, and which: what differs between the two is the noise of the rig."""
+    """Layouts that are another one once more, and which: what differs between the two is the noise
+    of the rig.
+    """
 
     @model_validator(mode="after")
     def _coherent(self) -> ResolvedPlan:
         known = {workload.name for workload in self.suite.workloads}
         for layout, passes in self.passes.items():
-            strange = [workload.name for one in passes for workload in one.workloads if workload.name not in known]
+            strange = [
+                workload.name
+                for one in passes
+                for workload in one.workloads
+                if workload.name not in known
+            ]
             if strange:
-                raise ValueError(f"on {layout} {strange[0]!r} is replayed, which is no workload of the suite")
+                raise ValueError(
+                    f"on {layout} {strange[0]!r} is replayed, which is no workload of the suite"
+                )
         return self
 
     @property
@@ -109,7 +121,9 @@ class ResolvedPlan(_Part):
 
     @property
     def balanced(self) -> bool:
-        """Whether each of several layouts was to stand at each place of a block equally often, but for once; no where not told."""
+        """Whether each of several layouts was to stand at each place of a block equally often, but
+        for once; no where not told.
+        """
         blocks: dict[int, list[str]] = {}
         for one in self.visits:
             blocks.setdefault(one.repeat, []).append(one.layout)
@@ -124,4 +138,6 @@ class ResolvedPlan(_Part):
 
     def passes_of(self, layout: str) -> tuple[Pass, ...]:
         """What was to be replayed on a layout, in order."""
-        return self.passes.get(layout) or tuple(Pass(api=api, workloads=self.suite.workloads) for api in self.suite.api)
+        return self.passes.get(layout) or tuple(
+            Pass(api=api, workloads=self.suite.workloads) for api in self.suite.api
+        )

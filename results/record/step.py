@@ -14,16 +14,21 @@ STEP_VERSION: Final = 1
 """1: the first."""
 
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
-"""Names of layouts and workloads: lower case letters, digits and hyphens, so that they can be parts of file names."""
+"""Names of layouts and workloads: lower case letters, digits and hyphens, so that they can be parts
+of file names.
+"""
 
 
 class Pass(Record):
-    """Going through workloads on one deployment once: over which API, by which driver, at which layer."""
+    """Going through workloads on one deployment once: over which API, by which driver, at which
+    layer.
+    """
 
     api: Api
     driver: DriverName = DEFAULT_DRIVER
     layer: Layer | None = None
-    """None: the gateway as its clients find it, or what the suite is about where it is about none."""
+    """None: the gateway as its clients find it, or what the suite is about where it is about none.
+    """
     workloads: tuple[Workload, ...]
     rados: RadosBenchOptions | None = None
     """How `rados bench` is run on this layout alone; None: as the suite says."""
@@ -50,13 +55,18 @@ class StepKey(Record):
     def __str__(self) -> str:
         by = "" if self.driver == DEFAULT_DRIVER else f" by {self.driver}"
         at = "" if self.layer is None else f", layer {self.layer}"
-        return f"{self.layout}, {self.api}{by}{at}, {self.workload}, {self.workers} workers, repeat {self.repeat + 1}"
+        return (
+            f"{self.layout}, {self.api}{by}{at}, {self.workload}, {self.workers} workers, "
+            f"repeat {self.repeat + 1}"
+        )
 
 
 class StepResult(Record):
-    """What a step gave. `measurement` is None when there is none, and `notes` say why; then it is not valid either.
+    """What a step gave. `measurement` is None when there is none, and `notes` say why; then it is
+    not valid either.
 
-    `order` counts the steps of the run from 0 as they were visited, to test for drift and effects of order.
+    `order` counts the steps of the run from 0 as they were visited, to test for drift and effects
+    of order.
     """
 
     schema_version: Literal[1] = STEP_VERSION
@@ -66,8 +76,8 @@ class StepResult(Record):
     notes: tuple[str, ...] = ()
     order: NonNegativeInt
     spoilt: bool = False
-    """Whether the gateway did not stay whole in it: a daemon died. What it gave is kept; when the run is gone on with, it is
-    measured again.
+    """Whether the gateway did not stay whole in it: a daemon died. What it gave is kept; when the
+    run is gone on with, it is measured again.
     """
 
     @property

@@ -1,8 +1,10 @@
-"""Telemetry: what every host of a deployment used, every second of a step, and what daemons told of themselves.
+"""Telemetry: what every host of a deployment used, every second of a step, and what daemons told of
+themselves.
 
-A step has a file of its own, `telemetry/STEP.jsonl`, written as it goes: one `head` with the hosts and their limits, then a
-`host` line for each host and second and a `probe` line for each line that a probe told, and at last one `tail`. Seconds count
-from the start of the step's window, so those of the warm-up are negative. What is unknown is None or absent, never a number.
+A step has a file of its own, `telemetry/STEP.jsonl`, written as it goes: one `head` with the hosts
+and their limits, then a `host` line for each host and second and a `probe` line for each line that
+a probe told, and at last one `tail`. Seconds count from the start of the step's window, so those of
+the warm-up are negative. What is unknown is None or absent, never a number.
 """
 
 from __future__ import annotations
@@ -22,23 +24,34 @@ TELEMETRY_VERSION: Final = 1
 """1: the first."""
 
 Tier = Literal["client", "gateway", "storage", "shared", "machine"]
-"""What a host is for: making the load, answering clients, keeping data, or the last two on one host.
+"""What a host is for: making the load, answering clients, keeping data, or the last two on one
+host.
 
-`machine` is the machine that all hosts of a lab are containers of: what it used beside them was not theirs to use.
+`machine` is the machine that all hosts of a lab are containers of: what it used beside them was not
+theirs to use.
 """
 
 Phase = Literal["warm-up", "measure", "drain", "unplaced"]
-"""Where in a step a line falls; `unplaced` where the window never opened: its seconds count from the start of the sampling."""
+"""Where in a step a line falls; `unplaced` where the window never opened: its seconds count from
+the start of the sampling.
+"""
 
 EDGE_S: Final = 0.1
-"""A sample is due at the window's end and comes a little late: by so much it may be and still belongs to the window."""
+"""A sample is due at the window's end and comes a little late: by so much it may be and still
+belongs to the window.
+"""
 
 SpentSeconds = Annotated[float, Field(ge=0, le=1e12)]
-"""Time that was used or waited between two samples, of all CPUs or requests together: what is more was never counted."""
+"""Time that was used or waited between two samples, of all CPUs or requests together: what is more
+was never counted.
+"""
 
 
 class DiskLimit(Record):
-    """Limits of one disk; bytes and requests a second, each of reading and of writing. None: not limited."""
+    """Limits of one disk; bytes and requests a second, each of reading and of writing.
+
+    None: not limited.
+    """
 
     bandwidth_bytes_s: Annotated[int, Field(gt=0)] | None = None
     iops: Annotated[int, Field(gt=0)] | None = None
@@ -65,7 +78,10 @@ class Head(Record):
     key: StepKey
     hosts: tuple[HostLimits, ...]
     daemons: tuple[DaemonCounters, ...] | None = None
-    """What is shown of what daemons count, as their probes declare it. None: an earlier version's, see `earlier.DAEMONS`."""
+    """What is shown of what daemons count, as their probes declare it.
+
+    None: an earlier version's, see `earlier.DAEMONS`.
+    """
 
 
 class DiskSecond(Record):
@@ -82,7 +98,8 @@ class DiskSecond(Record):
 
 
 class HostSecond(Record):
-    """What one host used between two samples, `span_s` apart; the later one was taken `at_s` after the window opened.
+    """What one host used between two samples, `span_s` apart; the later one was taken `at_s` after
+    the window opened.
 
     Memory is as it was at the later sample, everything else what it grew by.
     """
@@ -107,13 +124,18 @@ class HostSecond(Record):
     sent_bytes: Count | None = None
     network_faults: Count | None = None
     conductor_cpu_s: SpentSeconds | None = None
-    """Of the machine: what of `cpu_s` the process used that conducts the run and takes the samples."""
+    """Of the machine: what of `cpu_s` the process used that conducts the run and takes the samples.
+    """
     kernel_cpu_s: SpentSeconds | None = None
-    """Of the machine: what of `cpu_s` its kernel used by itself, for the hosts' disks and network and for everybody else's."""
+    """Of the machine: what of `cpu_s` its kernel used by itself, for the hosts' disks and network
+    and for everybody else's.
+    """
 
 
 class ProbeSecond(Record):
-    """One line that a probe told, as it told it: gauges as they were, counters as they had grown since the daemon began."""
+    """One line that a probe told, as it told it: gauges as they were, counters as they had grown
+    since the daemon began.
+    """
 
     kind: Literal["probe"] = "probe"
     second: int
@@ -125,7 +147,9 @@ class ProbeSecond(Record):
 
 
 class Tail(Record):
-    """The last line. `opened_within_s`: how far apart the driver's messages put the start of its window; None: only one did."""
+    """The last line. `opened_within_s`: how far apart the driver's messages put the start of its
+    window; None: only one did.
+    """
 
     kind: Literal["tail"] = "tail"
     opened_within_s: NonNegativeFloat | None = None
@@ -155,9 +179,15 @@ class Telemetry(Record):
         return tuple(
             one
             for one in self.hosts
-            if one.phase != "unplaced" and one.at_s - one.span_s >= -EDGE_S and one.at_s <= window_s + EDGE_S
+            if one.phase != "unplaced"
+            and one.at_s - one.span_s >= -EDGE_S
+            and one.at_s <= window_s + EDGE_S
         )
 
     def told_within(self, window_s: float) -> tuple[ProbeSecond, ...]:
         """The lines of probes that were told inside a window of this length."""
-        return tuple(one for one in self.probes if one.phase != "unplaced" and 0 <= one.at_s <= window_s + EDGE_S)
+        return tuple(
+            one
+            for one in self.probes
+            if one.phase != "unplaced" and 0 <= one.at_s <= window_s + EDGE_S
+        )

@@ -1,4 +1,6 @@
-"""Trials of a tuning: one line of `trials.jsonl` each, the file that says which tuning a run is, and what was chosen."""
+"""Trials of a tuning: one line of `trials.jsonl` each, the file that says which tuning a run is,
+and what was chosen.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,10 @@ class Arm(Record):
 
 
 class TuningRun(Record):
-    """Which tuning a run is: `suite` is what is replayed, `objectives` are resolved, `arms` are those known before any trial."""
+    """Which tuning a run is:
+
+    `suite` is what is replayed, `objectives` are resolved, `arms` are those known before any trial.
+    """
 
     tuning: Tuning
     suite: Suite
@@ -55,7 +60,10 @@ class TuningRun(Record):
 
 
 class Trial(Record):
-    """One visit of one arm, with what was done to get there. It is written when all its steps are, and only then counts."""
+    """One visit of one arm, with what was done to get there.
+
+    It is written when all its steps are, and only then counts.
+    """
 
     number: NonNegativeInt
     """Counts from 0 over the whole run, in the order of time."""
@@ -63,26 +71,35 @@ class Trial(Record):
     repeat: NonNegativeInt
     """Which trial of this arm, from 0: the repeat of its steps' keys."""
     round: NonNegativeInt
-    """Rounds of a strategy, from 0. A trial is set against the baseline's trials of its own round."""
+    """Rounds of a strategy, from 0. A trial is set against the baseline's trials of its own round.
+    """
     scope: Scope
     """What was started anew before it."""
     changed: tuple[str, ...] = ()
     """What was done, in words: `radosgw on gateway-1 restarted`."""
     changed_s: NonNegativeFloat = 0.0
     started_s: NonNegativeFloat = 0.0
-    """When its first step began, in seconds of a monotonic clock from the first trial of its deployment's process on."""
+    """When its first step began, in seconds of a monotonic clock from the first trial of its
+    deployment's process on.
+    """
     deployment: NonNegativeInt = 0
-    """Which standing of the layout it was made on, from 0: trials on either side of a new one are not neighbours."""
+    """Which standing of the layout it was made on, from 0: trials on either side of a new one are
+    not neighbours.
+    """
     at: str = ""
     """UTC, ISO 8601; for people."""
     stood: bool = True
     """Whether the gateway came up with it; if not, it is not tried again."""
     failed: str = ""
-    """Why it could not be made (the gateway did not come up with it, a step failed); empty where it was."""
+    """Why it could not be made (the gateway did not come up with it, a step failed); empty where it
+    was.
+    """
 
 
 class Fragment(Record):
-    """What of one configuration file the winner has otherwise, ready to be pasted, with the evidence in comments."""
+    """What of one configuration file the winner has otherwise, ready to be pasted, with the
+    evidence in comments.
+    """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
     """What its file is called: `ceph.conf`, `apache.conf`, `haproxy.cfg`, `proxy-server.conf`."""
@@ -109,9 +126,10 @@ EntryVerdict = Literal[
     "failed",
     "not comparable",
 ]
-"""Of a setting over all objectives. `better`: in one at least, worse in none. `trade-off`: better in one, worse in another.
-`too small to matter`: shown to be within the threshold, or shown but within it. `no effect shown`: this many trials show none.
-`no claim`: fewer than 5 trials (a pruned proposal). `not allowed`: it breaks a constraint. `failed`: it could not be tried.
+"""Of a setting over all objectives. `better`: in one at least, worse in none. `trade-off`: better
+in one, worse in another. `too small to matter`: shown to be within the threshold, or shown but
+within it. `no effect shown`: this many trials show none. `no claim`: fewer than 5 trials (a pruned
+proposal). `not allowed`: it breaks a constraint. `failed`: it could not be tried.
 """
 
 
@@ -129,17 +147,28 @@ class TrialBook:
         write_whole(self.folder / TUNING, run.model_dump_json(indent=2) + "\n")
 
     def run(self) -> TuningRun | None:
-        """Which tuning the run is; None where it is none. Raises UsageError when its file cannot be read."""
+        """Which tuning the run is; None where it is none.
+
+        Raises UsageError when its file cannot be read.
+        """
         path = self.folder / TUNING
         return read_record(path, TuningRun) if path.exists() else None
 
     def add(self, trial: Trial) -> None:
-        """Keep a trial, whose steps are there already: with its line it counts. Raises StoreError."""
+        """Keep a trial, whose steps are there already: with its line it counts.
+
+        Raises StoreError.
+        """
         append_line(self.folder / TRIALS, trial.model_dump_json())
 
     def trials(self) -> tuple[Trial, ...]:
-        """All trials, in order. Raises InvalidMeasurement with file:line about a line that cannot be read."""
-        return tuple(read_lines(self.folder / TRIALS, Trial.model_validate_json, advice=_WITHOUT_TRIAL))
+        """All trials, in order.
+
+        Raises InvalidMeasurement with file:line about a line that cannot be read.
+        """
+        return tuple(
+            read_lines(self.folder / TRIALS, Trial.model_validate_json, advice=_WITHOUT_TRIAL)
+        )
 
     def choose(self, winner: Winner) -> None:
         """Say what was chosen. Raises StoreError."""
@@ -159,5 +188,8 @@ class TrialBook:
         return read_record(path, Winner) if path.exists() else None
 
     def replan(self, plan: BaseModel) -> None:
-        """Replace the plan by one that holds more: a search learns of its arms as it goes. Raises StoreError."""
+        """Replace the plan by one that holds more: a search learns of its arms as it goes.
+
+        Raises StoreError.
+        """
         write_whole(self.folder / "plan.resolved.json", plan.model_dump_json(indent=2) + "\n")

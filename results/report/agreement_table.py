@@ -17,7 +17,10 @@ from weighbridge.suites import DriverName
 
 def csv_head(first: DriverName, other: DriverName) -> tuple[str, ...]:
     """Columns of `derived/agreement.csv`, in order, by the names of its drivers."""
-    bins = (f"{other}_p90_low_ms", f"{other}_p90_high_ms"), (f"{other}_max_low_ms", f"{other}_max_high_ms")
+    bins = (
+        (f"{other}_p90_low_ms", f"{other}_p90_high_ms"),
+        (f"{other}_max_low_ms", f"{other}_max_high_ms"),
+    )
     return (
         *("layout", "api", "workload", "operation", "workers", f"{first}_ops_s", f"{other}_ops_s"),
         *(f"{other}_over_{first}", f"{other}_over_{first}_low", f"{other}_over_{first}_high"),
@@ -68,7 +71,9 @@ def agreement_table(
     found: Sequence[Agreement], findings: Sequence[Finding], facts: Mapping[str, Mapping[str, str]]
 ) -> AgreementTable:
     """The steps of a run side by side. `facts` are those of its layouts."""
-    first, other = (driver_label(found[0].first), driver_label(found[0].other)) if found else ("", "")
+    first, other = (
+        (driver_label(found[0].first), driver_label(found[0].other)) if found else ("", "")
+    )
     return AgreementTable(
         first=first,
         other=other,
@@ -81,17 +86,25 @@ def agreement_table(
 
 
 def agreement_csv(found: Sequence[Agreement]) -> str:
-    """The same as CSV; empty where unknown, latencies in bins by the ends of their intervals. There has to be one."""
+    """The same as CSV; empty where unknown, latencies in bins by the ends of their intervals.
+
+    There has to be one.
+    """
     return csv_lines(csv_head(found[0].first, found[0].other), [_csv_cells(one) for one in found])
 
 
 def _caption(one: Agreement, first: str, other: str) -> str:
-    bins = ", which counts latencies in bins: (10, 20] is more than 10 and up to 20 ms" if one.other_p90 or one.other_max else ""
+    bins = (
+        ", which counts latencies in bins: (10, 20] is more than 10 and up to 20 ms"
+        if one.other_p90 or one.other_max
+        else ""
+    )
     cut = ", cut to whole milliseconds," if traits_of(one.other).cut_us == 1000 else ""
     return (
         f"Each step by both drivers: op/s and latencies of {first}, then of {other}{bins}. "
         f"Differences are {other}’s from {first}’s. "
-        f"Of throughput the bins allow nothing; “foretold” is what {other}’s mean latency{cut} makes of it beside {first}’s, "
+        f"Of throughput the bins allow nothing; “foretold” is what {other}’s mean latency{cut} "
+        f"makes of it beside {first}’s, "
         "since workers = throughput × mean latency."
     )
 
@@ -105,7 +118,9 @@ def _line(one: Agreement) -> AgreementLine:
             show_figure(one.first_ops_s),
             show_figure(one.other_ops_s),
             UNKNOWN if one.ratio is None else _percent(one.ratio.value),
-            UNKNOWN if one.foretold is None else " to ".join(_percent(value) for value in one.foretold).replace(" %", "", 1),
+            UNKNOWN
+            if one.foretold is None
+            else " to ".join(_percent(value) for value in one.foretold).replace(" %", "", 1),
             f"{show_ms(one.first_p90_ms)} · {show_latency(one.other_p90_ms, one.other_p90)}",
             f"{show_ms(one.first_max_ms)} · {show_latency(one.other_max_ms, one.other_max)}",
             _difference(one.first_mean_ms, one.other_mean_ms),
@@ -129,12 +144,24 @@ def _difference(first_ms: float | None, other_ms: float | None) -> str:
 
 
 def _csv_cells(one: Agreement) -> tuple[object, ...]:
-    measure = (None, None, None) if one.ratio is None else (one.ratio.value, one.ratio.low, one.ratio.high)
+    measure = (
+        (None, None, None)
+        if one.ratio is None
+        else (one.ratio.value, one.ratio.low, one.ratio.high)
+    )
     foretold = one.foretold or (None, None)
     both = ((one.other_p90_ms, one.other_p90), (one.other_max_ms, one.other_max))
     p90, longest = ((value, value) if at is None else (at.low_ms, at.high_ms) for value, at in both)
     return (
-        *(one.layout, one.api, one.workload, one.operation, one.workers, one.first_ops_s, one.other_ops_s),
+        *(
+            one.layout,
+            one.api,
+            one.workload,
+            one.operation,
+            one.workers,
+            one.first_ops_s,
+            one.other_ops_s,
+        ),
         *(*measure, *foretold, one.explained),
         *(one.first_p90_ms, *p90, one.p90_off),
         *(one.first_max_ms, *longest, one.max_off),

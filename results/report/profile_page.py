@@ -1,4 +1,6 @@
-"""The profiles of a run as the report shows them: a caption in words, the flame graph, the table of the disk."""
+"""The profiles of a run as the report shows them: a caption in words, the flame graph, the table of
+the disk.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,17 @@ from weighbridge.results.record.block_trace import DiskRequests, DiskTrace, Time
 from weighbridge.results.record.profile import Profile, Profiled
 
 DISK_TITLES: Final = (
-    *("Way", "Requests/s", "MB/s", "Size: median", "least to most", "Q2C mean", "p50", "p99", "max ms"),
+    *(
+        "Way",
+        "Requests/s",
+        "MB/s",
+        "Size: median",
+        "least to most",
+        "Q2C mean",
+        "p50",
+        "p99",
+        "max ms",
+    ),
     *("D2C mean", "p50", "p99", "max ms", "Seeks", "Median seek"),
 )
 
@@ -50,7 +62,9 @@ def _shown(one: Profiled) -> ProfileShown:
         svg=inert(flame(one.stacks, title=title)) if one.stacks else "",
         remarks=profile.remarks,
         disk_caption=_disk_caption(profile.disk) if profile.disk is not None else "",
-        disk_lines=tuple(_line(asked, profile.disk.seconds) for asked in profile.disk.ways) if profile.disk is not None else (),
+        disk_lines=tuple(_line(asked, profile.disk.seconds) for asked in profile.disk.ways)
+        if profile.disk is not None
+        else (),
     )
 
 
@@ -58,21 +72,33 @@ def _caption(profile: Profile) -> str:
     if not profile.samples:
         return "No stacks were taken."
     share = 100 * profile.unresolved / profile.samples
-    cost = "" if profile.perf_cpu_s is None else f" perf itself used {show_figure(profile.perf_cpu_s)} s of CPU,"
+    cost = (
+        ""
+        if profile.perf_cpu_s is None
+        else f" perf itself used {show_figure(profile.perf_cpu_s)} s of CPU,"
+    )
     return (
-        f"{profile.samples:,} samples of the daemons on the gateway’s and the storage hosts, {profile.hertz} a second of CPU "
-        f"time ({profile.event}), in {show_figure(profile.seconds)} s of the window.{cost} besides what each sample costs the "
-        "daemon that it stops. Wide is much CPU time; what waits is not seen. Stacks are unwound from 8 KiB that are copied of "
-        "each; deeper ones have lost their roots. The programs have no debug symbols: names are those that they export, and "
-        f"what is inlined or local has none ({share:.0f} % of the samples end there). Rest the pointer on a frame for its name."
+        f"{profile.samples:,} samples of the daemons on the gateway’s and the storage hosts, "
+        f"{profile.hertz} a second of CPU "
+        f"time ({profile.event}), in {show_figure(profile.seconds)} s of the window.{cost} "
+        "besides what each sample costs the "
+        "daemon that it stops. Wide is much CPU time; what waits is not seen. Stacks are unwound "
+        "from 8 KiB that are copied of "
+        "each; deeper ones have lost their roots. The programs have no debug symbols: names are "
+        "those that they export, and "
+        f"what is inlined or local has none ({share:.0f} % of the samples end there). Rest the "
+        "pointer on a frame for its name."
     )
 
 
 def _disk_caption(disk: DiskTrace) -> str:
     return (
-        f"Disk {disk.disk} of {disk.host} in {show_figure(disk.seconds)} s, by the block events of the kernel that blktrace takes. "
-        "Q2C: from queued to done, each request as it was made; D2C: from given to the device, neighbours joined. Both begin "
-        "after the limit of the hardware file has let a request pass. Seeks: requests that do not begin where the last one ended. "
+        f"Disk {disk.disk} of {disk.host} in {show_figure(disk.seconds)} s, by the block events "
+        "of the kernel that blktrace takes. "
+        "Q2C: from queued to done, each request as it was made; D2C: from given to the device, "
+        "neighbours joined. Both begin "
+        "after the limit of the hardware file has let a request pass. Seeks: requests that do not "
+        "begin where the last one ended. "
         f"Besides: {disk.flushes:,} flushes."
     )
 
@@ -91,12 +117,16 @@ def _line(asked: DiskRequests, seconds: float) -> tuple[str, ...]:
         *_times(asked.q2c),
         *_times(asked.d2c),
         f"{share:.0f} %",
-        UNKNOWN if asked.median_seek_bytes is None else show_bytes(float(f"{asked.median_seek_bytes:.2g}")),
+        UNKNOWN
+        if asked.median_seek_bytes is None
+        else show_bytes(float(f"{asked.median_seek_bytes:.2g}")),
     )
 
 
 def _times(times: Times | None) -> tuple[str, str, str, str]:
     if times is None:
         return UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN
-    mean, middle, late, most = (show_figure(value) for value in (times.mean_ms, times.p50_ms, times.p99_ms, times.max_ms))
+    mean, middle, late, most = (
+        show_figure(value) for value in (times.mean_ms, times.p50_ms, times.p99_ms, times.max_ms)
+    )
     return mean, middle, late, most

@@ -1,4 +1,6 @@
-"""The report: one HTML file that opens anywhere, without a network, and says what was found, how, and how to repeat it."""
+"""The report: one HTML file that opens anywhere, without a network, and says what was found, how,
+and how to repeat it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,15 @@ from typing import Final
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.agreement import Agreement
 from weighbridge.results.analysis.comparison import Comparison
-from weighbridge.results.analysis.findings import FigureCard, Finding, card_words, foremost, headline, overall, subjects
+from weighbridge.results.analysis.findings import (
+    FigureCard,
+    Finding,
+    card_words,
+    foremost,
+    headline,
+    overall,
+    subjects,
+)
 from weighbridge.results.analysis.reasons import Reason
 from weighbridge.results.analysis.remedy import Remedy
 from weighbridge.results.analysis.sameness import sameness
@@ -33,15 +43,21 @@ from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 _NUMBER: Final = re.compile(r"\d+")
 
 BACKGROUND: Final = "background: "
-"""How facts begin that are about work which daemons do beside serving: scrub, balancer, auditors, replicators ..."""
+"""How facts begin that are about work which daemons do beside serving: scrub, balancer, auditors,
+replicators ...
+"""
 
 
 TURNS: Final = ("resumed", "unlike", "budget")
-"""Events that a reader must know of: the run was gone on with, on what had changed, or was ended by its budget."""
+"""Events that a reader must know of: the run was gone on with, on what had changed, or was ended by
+its budget.
+"""
 
 
 class Fact(Record):
-    """One setting of the layouts: a value for each layout, in order; `differs` where they are not the same."""
+    """One setting of the layouts: a value for each layout, in order; `differs` where they are not
+    the same.
+    """
 
     name: str
     values: tuple[str, ...]
@@ -66,7 +82,9 @@ def report(
     reasons: Sequence[Reason] = (),
     remedy: Remedy | None = None,
 ) -> str:
-    """The page. `events` tell what caches were dropped and what could not be sampled, `attested` what the hosts could do."""
+    """The page. `events` tell what caches were dropped and what could not be sampled, `attested`
+    what the hosts could do.
+    """
     colours = {style.layout: style.colour for style in styles(plan.layouts)}
     weighed = [layout.name for layout in plan.layouts if layout.name not in plan.twins]
     shown = table(rows, reasons)
@@ -97,9 +115,14 @@ def report(
         columns=[
             number
             for number, column in enumerate(shown.columns)
-            if column.title not in ("API", "Driver") or len({line.cells[number] for line in shown.lines}) > 1
+            if column.title not in ("API", "Driver")
+            or len({line.cells[number] for line in shown.lines}) > 1
         ],
-        spoilt=[row for row in rows if not row.ranked or row.count("errors") or row.repeats < plan.suite.repeats],
+        spoilt=[
+            row
+            for row in rows
+            if not row.ranked or row.count("errors") or row.repeats < plan.suite.repeats
+        ],
         reasons=reasons,
         remedy=remedy,
         colours=colours,
@@ -135,13 +158,23 @@ def layout_facts(manifest: Manifest) -> dict[str, dict[str, str]]:
     return found
 
 
-def _cards(rows: Sequence[Row], findings: Sequence[Finding], colours: dict[str, str]) -> tuple[FigureCard, ...]:
+def _cards(
+    rows: Sequence[Row], findings: Sequence[Finding], colours: dict[str, str]
+) -> tuple[FigureCard, ...]:
     made = []
     for about, pairs in _kinds(rows, findings).items():
         finding = foremost(pairs)
         words = card_words(finding)
         colour = colours[finding.faster] if finding.shown else "var(--muted)"
-        made.append(FigureCard(figure=words.figure, about=about, text=words.text, detail=words.detail, colour=colour))
+        made.append(
+            FigureCard(
+                figure=words.figure,
+                about=about,
+                text=words.text,
+                detail=words.detail,
+                colour=colour,
+            )
+        )
     return tuple(made)
 
 
@@ -165,15 +198,25 @@ def _facts(sheets: Sequence[Sheet], layouts: Sequence[str]) -> dict[str, tuple[F
 
 
 def _grouped(facts: dict[str, tuple[Fact, ...]]) -> dict[str, tuple[Fact, ...]]:
-    """The same, with what daemons do beside serving under a title of its own: it must be off or the same everywhere."""
-    apart = tuple(fact for one in facts.values() for fact in one if fact.name.startswith(BACKGROUND))
-    rest = {title: tuple(fact for fact in one if not fact.name.startswith(BACKGROUND)) for title, one in facts.items()}
-    named = tuple(fact.model_copy(update={"name": fact.name.removeprefix(BACKGROUND)}) for fact in apart)
+    """The same, with what daemons do beside serving under a title of its own: it must be off or the
+    same everywhere.
+    """
+    apart = tuple(
+        fact for one in facts.values() for fact in one if fact.name.startswith(BACKGROUND)
+    )
+    rest = {
+        title: tuple(fact for fact in one if not fact.name.startswith(BACKGROUND))
+        for title, one in facts.items()
+    }
+    named = tuple(
+        fact.model_copy(update={"name": fact.name.removeprefix(BACKGROUND)}) for fact in apart
+    )
     return {**({"background work": named} if named else {}), **rest}
 
 
 def _caches(plan: ResolvedPlan, events: Sequence[RunEvent]) -> tuple[Fact, ...]:
-    """What was dropped on each layout, in the words of who dropped it, and how often; empty where nothing was to be dropped.
+    """What was dropped on each layout, in the words of who dropped it, and how often; empty where
+    nothing was to be dropped.
 
     Texts that differ in their numbers alone are one, with the range of each number.
     """
@@ -188,10 +231,16 @@ def _caches(plan: ResolvedPlan, events: Sequence[RunEvent]) -> tuple[Fact, ...]:
             sorted({int(number) for number in numbers})
             for numbers in zip(*(_NUMBER.findall(one.text) for one in same), strict=True)
         ]
-        numbers = [f"{each[0]}" if len(each) == 1 else f"{each[0]} to {each[-1]}" for each in ranges]
-        words = itertools.chain.from_iterable(itertools.zip_longest(pattern.split("\0"), numbers, fillvalue=""))
+        numbers = [
+            f"{each[0]}" if len(each) == 1 else f"{each[0]} to {each[-1]}" for each in ranges
+        ]
+        words = itertools.chain.from_iterable(
+            itertools.zip_longest(pattern.split("\0"), numbers, fillvalue="")
+        )
         counts = [sum(one.layout == layout for one in same) for layout in layouts]
-        values = tuple("–" if not count else "once" if count == 1 else f"{count} times" for count in counts)
+        values = tuple(
+            "–" if not count else "once" if count == 1 else f"{count} times" for count in counts
+        )
         facts.append(Fact(name="".join(words), values=values, differs=len(set(values)) > 1))
     return tuple(facts)
 

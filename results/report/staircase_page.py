@@ -1,4 +1,6 @@
-"""What came of a run's layers: the staircases, what stands beside them, and all that a page, a terminal and files tell of it."""
+"""What came of a run's layers: the staircases, what stands beside them, and all that a page, a
+terminal and files tell of it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,15 @@ from typing import Final
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.findings import subjects
-from weighbridge.results.analysis.layers.staircase import INSIDE, LayerStep, Staircase, doubts, gaps, percent, staircase_csv
+from weighbridge.results.analysis.layers.staircase import (
+    INSIDE,
+    LayerStep,
+    Staircase,
+    doubts,
+    gaps,
+    percent,
+    staircase_csv,
+)
 from weighbridge.results.analysis.layers.staircases import beside
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import limit_brief
@@ -79,26 +89,39 @@ class StaircasePage(Record):
         return (*(stair.words for stair in self.stairs if stair.known), *self.doubts, *self.gaps)
 
     def write(self, folder: Path, run: str) -> None:
-        """Write `staircase.csv` and, of what was replayed, `layers.csv`; `run` is the name of the run. Raises StoreError."""
+        """Write `staircase.csv` and, of what was replayed, `layers.csv`; `run` is the name of the
+        run. Raises StoreError.
+        """
         write_whole(folder / "staircase.csv", staircase_csv(self.stairs))
         if self.layers:
             write_whole(folder / "layers.csv", rounded_csv(rows_table(self.layers, run)))
 
 
 def staircase_page(stairs: Sequence[Staircase], layers: Sequence[Row]) -> StaircasePage:
-    """What came of the layers of a run, by its staircases and the rows of what was replayed on the layers."""
+    """What came of the layers of a run, by its staircases and the rows of what was replayed on the
+    layers.
+    """
     sideways = beside(layers)
     names = subjects(sideways)
     return StaircasePage(
         stairs=tuple(stairs),
         layers=tuple(layers),
-        lines=tuple(_line(stair, step, first=not number) for stair in stairs for number, step in enumerate(reversed(stair.steps))),
-        beside=tuple(_beside(row, names[row.workload, row.operation, row.api, row.driver], layers) for row in sideways),
+        lines=tuple(
+            _line(stair, step, first=not number)
+            for stair in stairs
+            for number, step in enumerate(reversed(stair.steps))
+        ),
+        beside=tuple(
+            _beside(row, names[row.workload, row.operation, row.api, row.driver], layers)
+            for row in sideways
+        ),
     )
 
 
 def _line(stair: Staircase, step: LayerStep, *, first: bool) -> LayerLine:
-    below = f"{percent(step.of_below)} of {INSIDE[step.below]}" if step.below is not None else UNKNOWN
+    below = (
+        f"{percent(step.of_below)} of {INSIDE[step.below]}" if step.below is not None else UNKNOWN
+    )
     said = f"{step.doubt.verdict}: {step.doubt.text}" if step.doubt is not None else ""
     least = "≥ " if step.held else ""
     at = f"at {step.workers} worker{'s' * (step.workers > 1)}" if step.workers is not None else ""
@@ -122,7 +145,9 @@ def _beside(row: Row, about: str, layers: Sequence[Row]) -> BesideLine:
     same = [
         one
         for one in layers
-        if (one.layer, one.layout, one.workload, one.operation) == ("rados", row.layout, row.workload, row.operation) and one.ranked
+        if (one.layer, one.layout, one.workload, one.operation)
+        == ("rados", row.layout, row.workload, row.operation)
+        and one.ranked
     ]
     rados = next((ops_s for one in same if (ops_s := one.value("throughput"))), None)
     rate = row.value("throughput") if row.ranked else None

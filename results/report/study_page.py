@@ -1,4 +1,6 @@
-"""A replayed study as a section of the report, and as files beside it; and what an earlier study published, for context."""
+"""A replayed study as a section of the report, and as files beside it; and what an earlier study
+published, for context.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,17 @@ class StudyPage(Record):
     outcome: StudyOutcome
 
     def write(self, folder: Path) -> tuple[Path, ...]:
-        """Write every table as a CSV file into a folder that is there; returns them. Raises StoreError."""
+        """Write every table as a CSV file into a folder that is there; returns them.
+
+        Raises StoreError.
+        """
         written = []
         concluded = () if self.outcome.concluded is None else (self.outcome.concluded,)
-        for kind, grids in (("table", self.outcome.tables), ("published", self.outcome.published), ("conclusions", concluded)):
+        for kind, grids in (
+            ("table", self.outcome.tables),
+            ("published", self.outcome.published),
+            ("conclusions", concluded),
+        ):
             for number, grid in enumerate(grids, start=1):
                 path = folder / f"{kind}-{number}-{_slug(grid)}.csv"
                 write_whole(path, grid.csv())
@@ -47,7 +56,10 @@ STUDY_2014: Final = "Pushpesh, OpenStack-Swift-VS-Ceph-RGW-READ-Performance, 4 N
 
 
 class PublishedResponse(Record):
-    """A response time as the study of 2014 printed it. `p90_upper_ms` is the upper edge of a bin of 10 ms."""
+    """A response time as the study of 2014 printed it.
+
+    `p90_upper_ms` is the upper edge of a bin of 10 ms.
+    """
 
     workload: str
     object_size_bytes: PositiveInt
@@ -58,8 +70,14 @@ class PublishedResponse(Record):
 
 
 def study_2014() -> tuple[PublishedResponse, ...]:
-    """The response times of the study of 2014: 1 MB and 1 GB reads by three gateways at five worker counts each."""
+    """The response times of the study of 2014: 1 MB and 1 GB reads by three gateways at five worker
+    counts each.
+    """
     text = (
-        resources.files("weighbridge.results").joinpath("published", "swift-vs-rgw-read-2014-response-times.csv").read_text("utf-8")
+        resources.files("weighbridge.results")
+        .joinpath("published", "swift-vs-rgw-read-2014-response-times.csv")
+        .read_text("utf-8")
     )
-    return tuple(PublishedResponse.model_validate(line) for line in csv.DictReader(io.StringIO(text)))
+    return tuple(
+        PublishedResponse.model_validate(line) for line in csv.DictReader(io.StringIO(text))
+    )

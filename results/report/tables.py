@@ -1,4 +1,5 @@
-"""Tables as plain words, for a terminal or a page: of rows, and of a comparison with its tests and verdicts.
+"""Tables as plain words, for a terminal or a page: of rows, and of a comparison with its tests and
+verdicts.
 
 What is shown is decided here, how it is drawn by who shows it.
 """
@@ -31,7 +32,10 @@ class TableColumn(Record):
 
 
 class TableLine(Record):
-    """One line: a cell for each column. Lines that are not ranked must not look like those that are."""
+    """One line: a cell for each column.
+
+    Lines that are not ranked must not look like those that are.
+    """
 
     cells: tuple[str, ...]
     values: tuple[float | str | None, ...]
@@ -54,16 +58,25 @@ class Table(Record):
 _METRICS: Final = tuple(one for one in METRICS.values() if one.page)
 _ABOUT: Final = (
     TableColumn(title="Workload", about="The name of the workload in the suite."),
-    TableColumn(title="Operation", about="What was done to objects: read, write, delete, list or head."),
     TableColumn(
-        title="Size", numeric=True, about="Size of an object, or the expected mean where sizes are drawn from a distribution."
+        title="Operation", about="What was done to objects: read, write, delete, list or head."
+    ),
+    TableColumn(
+        title="Size",
+        numeric=True,
+        about="Size of an object, or the expected mean where sizes are drawn from a distribution.",
     ),
     TableColumn(title="API", about="The interface that the requests used: Swift or S3."),
     TableColumn(
         title="Driver",
-        about="What made the requests: Locust with the native engine or an SDK, or COSBench, or a bench of the store’s own.",
+        about="What made the requests: Locust with the native engine or an SDK, or COSBench, or a "
+        "bench of the store’s own.",
     ),
-    TableColumn(title="Workers", numeric=True, about="Clients that each kept exactly one request outstanding (a closed loop)."),
+    TableColumn(
+        title="Workers",
+        numeric=True,
+        about="Clients that each kept exactly one request outstanding (a closed loop).",
+    ),
     TableColumn(title="Layout", about="What was weighed: the services and the hosts they ran on."),
     *(
         TableColumn(
@@ -76,33 +89,46 @@ _ABOUT: Final = (
     ),
     TableColumn(
         title="Saturated",
-        about="The resource that may have been the limit: the most used of those used to 80 % or more of what they may be (memory: "
-        "95 %), or whose CPU quota ran out in half of its periods; +1 where there is another. Of those below, the most used.",
+        about="The resource that may have been the limit: the most used of those used to 80 % or "
+        "more of what they may be (memory: "
+        "95 %), or whose CPU quota ran out in half of its periods; +1 where there is another. Of "
+        "those below, the most used.",
     ),
     TableColumn(title="Repeats", numeric=True, about="How many repeats the figures are made of."),
     TableColumn(
         title="Steady",
-        about="Whether throughput was the same all through the window: MSER-5 finds no warm-up left in it, and fifths of it and a "
-        "fitted line stay within 20 % and 10 % of its mean or within the scatter. –: too short, or too much scatter, to tell.",
+        about="Whether throughput was the same all through the window: MSER-5 finds no warm-up "
+        "left in it, and fifths of it and a "
+        "fitted line stay within 20 % and 10 % of its mean or within the scatter. –: too short, "
+        "or too much scatter, to tell.",
     ),
     TableColumn(
         title="Valid",
-        about="Whether failures, CPU and NIC of the driver’s host and Little’s law were within bounds. Ranked is what is valid, "
+        about="Whether failures, CPU and NIC of the driver’s host and Little’s law were within "
+        "bounds. Ranked is what is valid, "
         "not unsteady, and not above what it stands on.",
     ),
     TableColumn(
         title="In doubt",
-        about="The letters of what is in doubt of these figures: under the headline each has its reason. What is provisional ranks "
+        about="The letters of what is in doubt of these figures: under the headline each has its "
+        "reason. What is provisional ranks "
         "nothing.",
     ),
 )
 
 
-def table(rows: Sequence[Row], found: Sequence[Reason] = (), *, title: str = "Throughput, latency and errors") -> Table:
-    """The study's table, with the marks of these reasons. A column that would be the same empty word in all lines is kept: its
-    absence would say less.
+def table(
+    rows: Sequence[Row],
+    found: Sequence[Reason] = (),
+    *,
+    title: str = "Throughput, latency and errors",
+) -> Table:
+    """The study's table, with the marks of these reasons. A column that would be the same empty
+    word in all lines is kept: its absence would say less.
     """
-    return Table(title=title, columns=_ABOUT, lines=tuple(_line(row, marks(row, found)) for row in rows))
+    return Table(
+        title=title, columns=_ABOUT, lines=tuple(_line(row, marks(row, found)) for row in rows)
+    )
 
 
 def _line(row: Row, doubts: str) -> TableLine:
@@ -148,7 +174,9 @@ def _line(row: Row, doubts: str) -> TableLine:
 
 
 def _sorted_by(figure: MetricFigure) -> float | None:
-    """An interval is sorted by its upper end, as COSBench prints it; the last bin, which has none, by its lower."""
+    """An interval is sorted by its upper end, as COSBench prints it; the last bin, which has none,
+    by its lower.
+    """
     within = figure.within
     if within is None:
         return figure.value
@@ -170,12 +198,17 @@ HEAD: Final = (
     "Verdict",
     "In doubt",
 )
-NUMBERS: Final = frozenset({"Workers", "Ratio", "95 % interval", "p", "q", "Mann-Whitney p", "Cliff’s δ", "Could be shown"})
+NUMBERS: Final = frozenset(
+    {"Workers", "Ratio", "95 % interval", "p", "q", "Mann-Whitney p", "Cliff’s δ", "Could be shown"}
+)
 """Columns that are sorted as numbers."""
 
 
 class CertaintyLine(Record):
-    """One cell of the map: what is shown, and what each column is sorted by. `weak`: nothing is claimed by it."""
+    """One cell of the map: what is shown, and what each column is sorted by.
+
+    `weak`: nothing is claimed by it.
+    """
 
     cells: tuple[str, ...]
     values: tuple[str, ...]
@@ -191,10 +224,16 @@ def _effect_line(effect: Effect) -> CertaintyLine:
     ratio = effect.ratio
     cells: Sequence[tuple[str, float | str | None]] = (
         (effect.about, effect.about),
-        ("all" if effect.workers is None else str(effect.workers), 1e9 if effect.workers is None else effect.workers),
+        (
+            "all" if effect.workers is None else str(effect.workers),
+            1e9 if effect.workers is None else effect.workers,
+        ),
         (effect.subject, effect.subject),
         (METRICS[effect.metric].name, effect.metric),
-        (UNKNOWN if ratio is None else show_ratio(ratio.value), None if ratio is None else ratio.value),
+        (
+            UNKNOWN if ratio is None else show_ratio(ratio.value),
+            None if ratio is None else ratio.value,
+        ),
         (_interval(effect), None if ratio is None else ratio.low),
         (show_p(effect.p), effect.p),
         (show_p(effect.q), effect.q),
@@ -206,7 +245,10 @@ def _effect_line(effect: Effect) -> CertaintyLine:
     )
     return CertaintyLine(
         cells=tuple(shown for shown, _ in cells),
-        values=tuple("" if value is None else f"{value:.9g}" if isinstance(value, (int, float)) else value for _, value in cells),
+        values=tuple(
+            "" if value is None else f"{value:.9g}" if isinstance(value, (int, float)) else value
+            for _, value in cells
+        ),
         weak=effect.verdict not in ("better", "worse"),
     )
 

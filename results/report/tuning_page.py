@@ -1,4 +1,6 @@
-"""The page of a tuning: what helps, what does not, what was chosen and whether that held, in one file that opens anywhere."""
+"""The page of a tuning: what helps, what does not, what was chosen and whether that held, in one
+file that opens anywhere.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,12 @@ from weighbridge.results.analysis.sameness import sameness
 from weighbridge.results.analysis.tuning.ledger import LedgerEntry
 from weighbridge.results.analysis.tuning.ledger_table import SIGNS, ledger_lines
 from weighbridge.results.analysis.tuning.tuning_cards import cards
-from weighbridge.results.analysis.tuning.tuning_result import TuningResult, change_words, could_be_shown, interval_words
+from weighbridge.results.analysis.tuning.tuning_result import (
+    TuningResult,
+    change_words,
+    could_be_shown,
+    interval_words,
+)
 from weighbridge.results.charts.chart_theme import styles
 from weighbridge.results.charts.gallery import Gallery
 from weighbridge.results.figures import UNKNOWN, counted, show_ratio, upper
@@ -31,7 +38,9 @@ HELPS: Final = 5
 
 
 class Unmoved(Record):
-    """A setting without an effect: for each objective what was measured, its interval, and what would have been shown."""
+    """A setting without an effect: for each objective what was measured, its interval, and what
+    would have been shown.
+    """
 
     name: str
     trials: int
@@ -54,15 +63,21 @@ class ParameterNotes(Record):
 
 
 def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
-    """The page. Its link to the confirmation's own report is relative to the run's `derived` folder."""
+    """The page. Its link to the confirmation's own report is relative to the run's `derived`
+    folder.
+    """
     manifest, plan, run = data.manifest, data.plan, result.run
     baseline = result.ledger.baseline.name
-    shown = {sheet.title: sheet.facts for sheet in manifest.sheets if sheet.layout in (None, baseline)}
+    shown = {
+        sheet.title: sheet.facts for sheet in manifest.sheets if sheet.layout in (None, baseline)
+    }
     return render(
         "tuning.html.j2",
         specs_of(figure for figure in gallery.figures if figure.section == "figures"),
         manifest=manifest,
-        plan=plan.model_copy(update={"layouts": tuple(one for one in plan.layouts if one.name == baseline)}),
+        plan=plan.model_copy(
+            update={"layouts": tuple(one for one in plan.layouts if one.name == baseline)}
+        ),
         plan_yaml=data.store.plan_yaml(),
         result=result,
         run=run,
@@ -77,7 +92,10 @@ def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
         tornados=[figure for figure in gallery.of("figures") if figure.name.startswith("tornado")],
         drift=[figure for figure in gallery.of("figures") if not figure.name.startswith("tornado")],
         unmoved=tuple(_unmoved(one) for one in result.ledger.without_effect),
-        refused=tuple((SIGNS[one.verdict], one.verdict, one.name, *_brief(one.notes)) for one in result.refused),
+        refused=tuple(
+            (SIGNS[one.verdict], one.verdict, one.name, *_brief(one.notes))
+            for one in result.refused
+        ),
         parameters=tuple(_told(result, one) for one in run.tuning.parameters),
         confirmed=tuple(_confirmed(result)),
         confirmation_link=_link(data, result),
@@ -103,23 +121,30 @@ def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
 def _lead(result: TuningResult) -> str:
     """What was tried, how, and how often, in a sentence or two."""
     tuning, run = result.run.tuning, result.run
-    how = {"screen": "each by itself", "grid": "in every combination", "search": "in combinations that a search proposed"}[
-        tuning.strategy
-    ]
+    how = {
+        "screen": "each by itself",
+        "grid": "in every combination",
+        "search": "in combinations that a search proposed",
+    }[tuning.strategy]
     release = f" at {run.release}" if run.release else ""
     trials = result.ledger.trials
     return (
-        f"{tuning.about.rstrip('.')}: {tuning.layout}{release}, {counted(len(tuning.parameters), 'parameter')} {how}; "
-        f"{counted(len(result.ledger.entries), 'setting')} in {counted(trials, 'trial')} and {counted(result.rounds, 'round')}."
+        f"{tuning.about.rstrip('.')}: {tuning.layout}{release}, "
+        f"{counted(len(tuning.parameters), 'parameter')} {how}; "
+        f"{counted(len(result.ledger.entries), 'setting')} in {counted(trials, 'trial')} and "
+        f"{counted(result.rounds, 'round')}."
     )
 
 
 def _sentences(result: TuningResult) -> Iterator[str]:
-    """What came of it: settings that help, what was chosen, whether that held, and how the machine moved."""
+    """What came of it: settings that help, what was chosen, whether that held, and how the machine
+    moved.
+    """
     for entry in result.better[:HELPS]:
         yield (
             "; ".join(
-                one.text if number == 0 else one.text.removeprefix(f"{entry.name}: ") for number, one in enumerate(entry.effects)
+                one.text if number == 0 else one.text.removeprefix(f"{entry.name}: ")
+                for number, one in enumerate(entry.effects)
             )
             + "."
         )
@@ -135,7 +160,12 @@ def _sentences(result: TuningResult) -> Iterator[str]:
 
 
 def _unmoved(entry: LedgerEntry) -> Unmoved:
-    return Unmoved(name=entry.name, trials=entry.trials, cells=tuple(_cells(one) for one in entry.effects), verdict=entry.verdict)
+    return Unmoved(
+        name=entry.name,
+        trials=entry.trials,
+        cells=tuple(_cells(one) for one in entry.effects),
+        verdict=entry.verdict,
+    )
 
 
 def _cells(effect: Effect) -> tuple[str, str, str]:
@@ -144,7 +174,11 @@ def _cells(effect: Effect) -> tuple[str, str, str]:
 
 
 def _told(result: TuningResult, one: Parameter) -> ParameterNotes:
-    was = show_setting(result.run.layout_settings[one.key]) if one.key in result.run.layout_settings else UNKNOWN
+    was = (
+        show_setting(result.run.layout_settings[one.key])
+        if one.key in result.run.layout_settings
+        else UNKNOWN
+    )
     default = one.default_at(result.run.release)
     tried = []
     for entry in result.ledger.entries:
@@ -165,17 +199,39 @@ def _told(result: TuningResult, one: Parameter) -> ParameterNotes:
 
 
 def _confirmed(result: TuningResult) -> Iterator[tuple[str, ...]]:
-    """For each objective: what it is, what the winner's settings came to in their trials, and what it did on fresh deployments."""
+    """For each objective: what it is, what the winner's settings came to in their trials, and what
+    it did on fresh deployments.
+    """
     if result.winner is None or result.confirmation is None:
         return
     chosen = result.winner.arm.settings.items()
-    parts = [one for one in result.ledger.entries if one.arm.settings.items() <= chosen and one.verdict == "better"]
+    parts = [
+        one
+        for one in result.ledger.entries
+        if one.arm.settings.items() <= chosen and one.verdict == "better"
+    ]
     for number, effect in enumerate(result.confirmation.effects):
-        before = [show_percent(ratio.value) for one in parts if (ratio := one.effects[number].ratio) is not None]
+        before = [
+            show_percent(ratio.value)
+            for one in parts
+            if (ratio := one.effects[number].ratio) is not None
+        ]
         if effect is None or effect.ratio is None:
-            yield (result.called(number), ", ".join(before) or UNKNOWN, UNKNOWN, UNKNOWN, "0", "not comparable")
+            yield (
+                result.called(number),
+                ", ".join(before) or UNKNOWN,
+                UNKNOWN,
+                UNKNOWN,
+                "0",
+                "not comparable",
+            )
             continue
-        fresh = (show_percent(effect.ratio.value), interval_words(effect) or UNKNOWN, str(effect.ratio.repeats), effect.verdict)
+        fresh = (
+            show_percent(effect.ratio.value),
+            interval_words(effect) or UNKNOWN,
+            str(effect.ratio.repeats),
+            effect.verdict,
+        )
         yield (result.called(number), ", ".join(before) or UNKNOWN, *fresh)
 
 
@@ -192,29 +248,56 @@ def _invalid(result: TuningResult) -> Iterator[tuple[str, ...]]:
     trials = {one.number: one for one in result.trials}
     names = {one.arm.name: one.name for one in result.ledger.entries}
     for trial in result.failures:
-        yield (str(trial.number + 1), names.get(trial.arm.name, trial.arm.name), "all", trial.failed)
+        yield (
+            str(trial.number + 1),
+            names.get(trial.arm.name, trial.arm.name),
+            "all",
+            trial.failed,
+        )
     for one in result.ledger.readings:
         trial = trials[one.trial]
         if one.value is None and not trial.failed:
-            yield (str(one.trial + 1), names.get(trial.arm.name, trial.arm.name), result.called(one.objective), one.why)
+            yield (
+                str(one.trial + 1),
+                names.get(trial.arm.name, trial.arm.name),
+                result.called(one.objective),
+                one.why,
+            )
 
 
 def _limits(data: RunData, baseline: str) -> Iterator[tuple[str, str]]:
     """What the baseline was limited by, step by step, where that was recorded."""
     for row in data.rows:
         if row.layout == baseline and row.saturated:
-            yield f"{row.workload}: {row.operation} at {counted(row.workers, 'worker')}", row.saturated
+            yield (
+                f"{row.workload}: {row.operation} at {counted(row.workers, 'worker')}",
+                row.saturated,
+            )
 
 
 def _differing(data: RunData, baseline: str) -> Iterator[tuple[str, str, str, str]]:
-    """Facts of settings that were tried which are not the baseline's: layout, fact, before, with it."""
-    names = {one.arm.name: one.name for one in (data.ledger.entries if data.ledger is not None else ())}
-    before = {name: value for sheet in data.manifest.sheets if sheet.layout == baseline for name, value in sheet.facts.items()}
+    """Facts of settings that were tried which are not the baseline's: layout, fact, before, with
+    it.
+    """
+    names = {
+        one.arm.name: one.name for one in (data.ledger.entries if data.ledger is not None else ())
+    }
+    before = {
+        name: value
+        for sheet in data.manifest.sheets
+        if sheet.layout == baseline
+        for name, value in sheet.facts.items()
+    }
     for sheet in data.manifest.sheets:
         if sheet.layout is not None and sheet.layout != baseline:
             for name, value in sheet.facts.items():
                 if before.get(name) != value:
-                    yield names.get(sheet.layout, sheet.layout), name, before.get(name, UNKNOWN), value
+                    yield (
+                        names.get(sheet.layout, sheet.layout),
+                        name,
+                        before.get(name, UNKNOWN),
+                        value,
+                    )
 
 
 def _brief(notes: tuple[str, ...]) -> tuple[tuple[str, ...], int]:

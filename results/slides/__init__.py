@@ -1,4 +1,6 @@
-"""A talk from a run: what is on its slides, and those slides as PowerPoint with native charts and tables, or as Markdown."""
+"""A talk from a run: what is on its slides, and those slides as PowerPoint with native charts and
+tables, or as Markdown.
+"""
 
 from __future__ import annotations
 

@@ -32,11 +32,20 @@ def _limits(evidence: Evidence) -> Slide:
     more = len(faults) - LINES
     shown = (*faults[:LINES], f"{more} more: see the notes.") if more > 0 else faults
     would = evidence.remedy
-    hosts = f"{verdict(evidence.attested, evidence.layouts)}." if evidence.attested else "The hosts were not attested."
+    hosts = (
+        f"{verdict(evidence.attested, evidence.layouts)}."
+        if evidence.attested
+        else "The hosts were not attested."
+    )
     return Slide(
         key="limits",
         title=_title(evidence),
-        lines=(*shown, *([f"{would.says.removesuffix('.')}."] if would is not None else []), hosts, *loop_words(evidence)),
+        lines=(
+            *shown,
+            *([f"{would.says.removesuffix('.')}."] if would is not None else []),
+            hosts,
+            *loop_words(evidence),
+        ),
         notes=(
             *faults,
             *_lacking(evidence),
@@ -53,7 +62,12 @@ def loop_words(evidence: Evidence) -> tuple[str, ...]:
     """What a closed loop can tell; nothing where a workload names a rate."""
     if any(workload.rate_per_s is not None for workload in evidence.plan.suite.workloads):
         return ()
-    return ("A closed loop: each worker waits for its answer, so this tells capacity and not what users feel.",)
+    return (
+        (
+            "A closed loop: each worker waits for its answer, so this tells capacity and not what "
+            "users feel."
+        ),
+    )
 
 
 def _title(evidence: Evidence) -> str:
@@ -61,25 +75,43 @@ def _title(evidence: Evidence) -> str:
     cells = len(evidence.rows)
     bad = [row for row in evidence.rows if not row.ranked]
     if evidence.manifest.state != "done":
-        lacking = f"{len(bad)} of {counted(cells, 'figure')} do not count" if bad else "some figures are of fewer repeats"
+        lacking = (
+            f"{len(bad)} of {counted(cells, 'figure')} do not count"
+            if bad
+            else "some figures are of fewer repeats"
+        )
         return f"The run is not whole ({evidence.manifest.state}): {lacking}"
     if bad:
-        marked = {cell for one in evidence.reasons if one.standing == "provisional" for cell in one.cells}
+        marked = {
+            cell for one in evidence.reasons if one.standing == "provisional" for cell in one.cells
+        }
         rest = {(row.layout, kind_of(row), row.workers) for row in evidence.rows if row.ranked}
         others = "; the others are provisional" if rest and rest <= marked else ""
-        return f"{len(bad)} of {counted(cells, 'figure')} {'does' if len(bad) == 1 else 'do'} not count{others}"
-    return _in_doubt(evidence) or f"{_all_of(cells)} of {counted(evidence.repeats[0], 'repeat')} or more, and nothing is in doubt"
+        return (
+            f"{len(bad)} of {counted(cells, 'figure')} {'does' if len(bad) == 1 else 'do'} not "
+            f"count{others}"
+        )
+    return (
+        _in_doubt(evidence)
+        or f"{_all_of(cells)} of {counted(evidence.repeats[0], 'repeat')} or more, and nothing is "
+        "in doubt"
+    )
 
 
 def _in_doubt(evidence: Evidence) -> str:
     """How many figures are not comparable, else provisional; empty where nothing is in doubt."""
     for standing in ("not comparable", "provisional"):
-        touched = {cell for one in evidence.reasons if one.standing == standing for cell in one.cells}
+        touched = {
+            cell for one in evidence.reasons if one.standing == standing for cell in one.cells
+        }
         if touched:
             whole = {(row.layout, kind_of(row), row.workers) for row in evidence.rows}
             if touched >= whole:
                 return f"{_all_of(len(whole))} {standing}"
-            return f"{len(touched)} of {counted(len(whole), 'figure')} {'is' if len(touched) == 1 else 'are'} {standing}"
+            return (
+                f"{len(touched)} of {counted(len(whole), 'figure')} "
+                f"{'is' if len(touched) == 1 else 'are'} {standing}"
+            )
     return ""
 
 
@@ -88,18 +120,24 @@ def _all_of(cells: int) -> str:
 
 
 def _faults(evidence: Evidence) -> Iterator[str]:
-    """What is not ranked and why, what failed within the bound, and what is of fewer repeats than were asked for."""
+    """What is not ranked and why, what failed within the bound, and what is of fewer repeats than
+    were asked for.
+    """
     called, fewer = evidence.called, Counter[int]()
     for row in evidence.rows:
         where = f"{row.layout}, {called[kind_of(row)]} at {counted(row.workers, 'worker')}"
         if row.ranked and (errors := row.count("errors")):
             left_out = row.repeats < evidence.plan.suite.repeats
-            bound = "; repeats beyond the bound are left out" if left_out else ", all within the bound"
+            bound = (
+                "; repeats beyond the bound are left out" if left_out else ", all within the bound"
+            )
             yield f"{where}: {counted(errors, 'request')} failed{bound}."
         if row.ranked and row.repeats < evidence.plan.suite.repeats:
             fewer[row.repeats] += 1
     if fewer:
-        told = [f"{repeats} in {counted(count, 'figure')}" for repeats, count in sorted(fewer.items())]
+        told = [
+            f"{repeats} in {counted(count, 'figure')}" for repeats, count in sorted(fewer.items())
+        ]
         yield f"Of {evidence.plan.suite.repeats} repeats fewer count: {listed(told)}."
 
 
@@ -107,8 +145,13 @@ def _lacking(evidence: Evidence) -> Iterator[str]:
     """Which figures are of fewer repeats, one by one."""
     for row in evidence.rows:
         if row.ranked and row.repeats < evidence.plan.suite.repeats:
-            where = f"{row.layout}, {evidence.called[kind_of(row)]} at {counted(row.workers, 'worker')}"
-            yield f"{where}: {row.repeats} of {evidence.plan.suite.repeats} repeats count ({'; '.join(row.notes)})."
+            where = (
+                f"{row.layout}, {evidence.called[kind_of(row)]} at {counted(row.workers, 'worker')}"
+            )
+            yield (
+                f"{where}: {row.repeats} of {evidence.plan.suite.repeats} repeats count "
+                f"({'; '.join(row.notes)})."
+            )
 
 
 def _kept(evidence: Evidence) -> Iterator[str]:
@@ -122,14 +165,19 @@ def repeat(evidence: Evidence) -> Slide:
     version = manifest.weighbridge_version or "of a version that is not recorded"
     releases = list(dict.fromkeys(layout.release for layout in plan.layouts if layout.release))
     facts = [
-        f"Weighbridge {version}, suite {plan.suite.name}, hardware {plan.hardware.name}, seed {plan.suite.seed}.",
+        (
+            f"Weighbridge {version}, suite {plan.suite.name}, hardware {plan.hardware.name}, seed "
+            f"{plan.suite.seed}."
+        ),
         f"Releases: {', '.join(releases)}." if releases else "",
         f"Run {manifest.run_id}, begun {manifest.created_at[:16].replace('T', ' ')} UTC.",
         "The run folder has every histogram, second, setting and configuration file.",
     ]
     return Slide(
         key="repeat",
-        title="The run can be repeated with one command" if manifest.command else "How to repeat it was not recorded",
+        title="The run can be repeated with one command"
+        if manifest.command
+        else "How to repeat it was not recorded",
         code=shlex.join(manifest.command),
         lines=tuple(fact for fact in facts if fact),
         notes=(
@@ -140,6 +188,11 @@ def repeat(evidence: Evidence) -> Slide:
                 for name in _VERSIONS
                 if name in facts_of
             ),
-            *(f"{name}: {value}" for sheet in manifest.sheets if sheet.layout is None for name, value in sheet.facts.items()),
+            *(
+                f"{name}: {value}"
+                for sheet in manifest.sheets
+                if sheet.layout is None
+                for name, value in sheet.facts.items()
+            ),
         ),
     )

@@ -24,7 +24,10 @@ from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 
 class Evidence(Record):
-    """What is known of a run. A twin is in nothing but `comparison`, whose noise floor comes of it."""
+    """What is known of a run.
+
+    A twin is in nothing but `comparison`, whose noise floor comes of it.
+    """
 
     manifest: Manifest
     plan: ResolvedPlan
@@ -83,17 +86,24 @@ class Evidence(Record):
 
     @property
     def repeats(self) -> tuple[int, int]:
-        """The fewest and the most repeats that figures were made of, of those that there are; 0 where nothing was measured."""
+        """The fewest and the most repeats that figures were made of, of those that there are; 0
+        where nothing was measured.
+        """
         return repeats(self.rows)
 
 
 def evidence(store: RunStore) -> Evidence:
-    """What a run folder holds. Raises UsageError or InvalidMeasurement when something of it cannot be read."""
+    """What a run folder holds.
+
+    Raises UsageError or InvalidMeasurement when something of it cannot be read.
+    """
     data = RunData(store.folder)
     plan, twins = data.plan, data.plan.twins
     return Evidence(
         manifest=data.manifest,
-        plan=plan.model_copy(update={"layouts": tuple(one for one in plan.layouts if one.name not in twins)}),
+        plan=plan.model_copy(
+            update={"layouts": tuple(one for one in plan.layouts if one.name not in twins)}
+        ),
         rows=tuple(row for row in data.rows if row.layout not in twins),
         findings=findings_of(data.comparison),
         comparison=data.comparison,
@@ -105,27 +115,40 @@ def evidence(store: RunStore) -> Evidence:
 
 
 def repeats(rows: Sequence[Row]) -> tuple[int, int]:
-    """The fewest and the most repeats that rows were made of, of those that were measured; 0 where none was."""
+    """The fewest and the most repeats that rows were made of, of those that were measured; 0 where
+    none was.
+    """
     known = [row.repeats for row in rows if row.repeats]
     return min(known, default=0), max(known, default=0)
 
 
 def rests_on(fewest: int, most: int | None = None) -> str:
-    """What may be said with so many repeats: `n = 5`, `n = 1: provisional`, `n = 2 to 5: provisional below 5`."""
+    """What may be said with so many repeats:
+
+    `n = 5`, `n = 1: provisional`, `n = 2 to 5: provisional below 5`.
+    """
     if fewest == 0:
         return "nothing was measured"
     if most is not None and most != fewest:
-        return f"n = {fewest} to {most}" + (f": provisional below {REPEATS_FOR_A_CLAIM}" if fewest < REPEATS_FOR_A_CLAIM else "")
+        return f"n = {fewest} to {most}" + (
+            f": provisional below {REPEATS_FOR_A_CLAIM}" if fewest < REPEATS_FOR_A_CLAIM else ""
+        )
     return f"n = {fewest}" + ("" if fewest >= REPEATS_FOR_A_CLAIM else ": provisional")
 
 
 def spanned(counts: Sequence[int]) -> str:
     """`1 worker`, `1 to 32 workers`."""
-    return counted(counts[0], "worker") if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]} workers"
+    return (
+        counted(counts[0], "worker")
+        if counts[0] == counts[-1]
+        else f"{counts[0]} to {counts[-1]} workers"
+    )
 
 
 def why_not(row: Row) -> str:
     """Why a row is not ranked, as short as it can be said."""
     if not row.valid:
         return reason(row)
-    return doubt_words(row.condemned) or (NOT_STEADY if row.steady is False else "nothing succeeded")
+    return doubt_words(row.condemned) or (
+        NOT_STEADY if row.steady is False else "nothing succeeded"
+    )

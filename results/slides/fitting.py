@@ -1,8 +1,10 @@
-"""Whether a text or a table fits its room before anything draws it: the largest of a few sizes at which it does; and the page that
-slides are laid out on: 16:9, 13.333 by 7.5 inches, in points of 1/72 inch.
+"""Whether a text or a table fits its room before anything draws it: the largest of a few sizes at
+which it does; and the page that slides are laid out on: 16:9, 13.333 by 7.5 inches, in points of
+1/72 inch.
 
-Decks are set in Arial, which every machine that shows slides has (or Liberation Sans, of the same widths). Texts are measured in
-Inter, which ships with us and is 2 to 8 % wider: what fits here fits there.
+Decks are set in Arial, which every machine that shows slides has (or Liberation Sans, of the same
+widths). Texts are measured in Inter, which ships with us and is 2 to 8 % wider: what fits here fits
+there.
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ def _font(bold: bool) -> ImageFont.FreeTypeFont:
 
 
 def wrapped(text: str, room_pt: float, size_pt: float, *, bold: bool = False) -> list[str]:
-    """The lines that a text breaks into: between words, after hyphens, and inside words that are wider than the room."""
+    """The lines that a text breaks into: between words, after hyphens, and inside words that are
+    wider than the room.
+    """
     lines = []
     for paragraph in text.split("\n"):
         line = ""
@@ -63,8 +67,14 @@ def wrapped(text: str, room_pt: float, size_pt: float, *, bold: bool = False) ->
 
 
 def breaks_words(text: str, room_pt: float, size_pt: float, *, bold: bool = False) -> bool:
-    """Whether a word of a text is wider than the room, so that it has to be broken where no hyphen is."""
-    return any(width_pt(piece, size_pt, bold=bold) > room_pt for line in text.split("\n") for piece in _BREAKS.findall(line))
+    """Whether a word of a text is wider than the room, so that it has to be broken where no hyphen
+    is.
+    """
+    return any(
+        width_pt(piece, size_pt, bold=bold) > room_pt
+        for line in text.split("\n")
+        for piece in _BREAKS.findall(line)
+    )
 
 
 def _pieces(text: str, room_pt: float, size_pt: float, *, bold: bool) -> Iterator[str]:
@@ -82,8 +92,12 @@ def height_pt(text: str, room_pt: float, size_pt: float, *, bold: bool = False) 
     return len(wrapped(text, room_pt, size_pt, bold=bold)) * size_pt * LINE
 
 
-def largest(text: str, room_pt: float, sizes: Sequence[tuple[int, int]], *, bold: bool = False) -> int:
-    """The first of the sizes at which a text takes at most so many lines (size and lines, largest first); else the last."""
+def largest(
+    text: str, room_pt: float, sizes: Sequence[tuple[int, int]], *, bold: bool = False
+) -> int:
+    """The first of the sizes at which a text takes at most so many lines (size and lines, largest
+    first); else the last.
+    """
     for size, lines in sizes:
         if len(wrapped(text, room_pt, size, bold=bold)) <= lines:
             return size
@@ -105,7 +119,10 @@ def columns_pt(grid: SlideTable, room_pt: float) -> tuple[float, ...]:
 
 
 def lines_pt(grid: SlideTable, room_pt: float, size_pt: float) -> tuple[float, ...]:
-    """How high each line is at this size. A cell over several lines takes room of them all in equal parts."""
+    """How high each line is at this size.
+
+    A cell over several lines takes room of them all in equal parts.
+    """
     columns = columns_pt(grid, room_pt)
     found = []
     for number in range(len(grid.lines)):
@@ -113,7 +130,11 @@ def lines_pt(grid: SlideTable, room_pt: float, size_pt: float) -> tuple[float, .
         for above in range(number + 1):
             for column, cell in enumerate(grid.lines[above]):
                 if not cell.covered and above + cell.down > number:
-                    lowest = max(lowest, _cell_pt(cell, sum(columns[column : column + cell.across]), size_pt) / cell.down)
+                    lowest = max(
+                        lowest,
+                        _cell_pt(cell, sum(columns[column : column + cell.across]), size_pt)
+                        / cell.down,
+                    )
         found.append(lowest)
     return tuple(found)
 
@@ -123,15 +144,29 @@ def _cell_pt(cell: TableCell, room_pt: float, size_pt: float) -> float:
 
 
 def size_for(grid: SlideTable, room_pt: float, height_room_pt: float) -> int | None:
-    """The largest size at which a table is no higher than this, best one that breaks no word; None where even the smallest is."""
-    fitting = [size for size in _SIZES if size <= grid.largest_pt and sum(lines_pt(grid, room_pt, size)) <= height_room_pt]
-    return next((size for size in fitting if not _breaks_words(grid, room_pt, size)), fitting[-1] if fitting else None)
+    """The largest size at which a table is no higher than this, best one that breaks no word; None
+    where even the smallest is.
+    """
+    fitting = [
+        size
+        for size in _SIZES
+        if size <= grid.largest_pt and sum(lines_pt(grid, room_pt, size)) <= height_room_pt
+    ]
+    return next(
+        (size for size in fitting if not _breaks_words(grid, room_pt, size)),
+        fitting[-1] if fitting else None,
+    )
 
 
 def _breaks_words(grid: SlideTable, room_pt: float, size_pt: float) -> bool:
     columns = columns_pt(grid, room_pt)
     return any(
-        breaks_words(bound(cell.text), sum(columns[place : place + cell.across]) - 2 * SIDE_PT, size_pt, bold=cell.bold)
+        breaks_words(
+            bound(cell.text),
+            sum(columns[place : place + cell.across]) - 2 * SIDE_PT,
+            size_pt,
+            bold=cell.bold,
+        )
         for line in grid.lines
         for place, cell in enumerate(line)
         if not cell.covered
@@ -140,7 +175,9 @@ def _breaks_words(grid: SlideTable, room_pt: float, size_pt: float) -> bool:
 
 def body_pt(title: str, lead: str = "", foot: str = "") -> float:
     """The height of what is left, in points."""
-    room = BODY_PT - TOP_PT - _height(title, TITLE_SIZES, bold=True) - (GAP_PT / 2 if lead else GAP_PT)
+    room = (
+        BODY_PT - TOP_PT - _height(title, TITLE_SIZES, bold=True) - (GAP_PT / 2 if lead else GAP_PT)
+    )
     for text, sizes in ((lead, LEAD_SIZES), (foot, FOOT_SIZES)):
         room -= _height(text, sizes) + GAP_PT if text else 0.0
     return room
@@ -157,10 +194,24 @@ LEFT_PT: Final = 44.0
 ROOM_PT: Final = WIDTH_PT - 2 * LEFT_PT
 TOP_PT: Final = 28.0
 BODY_PT: Final = 498.0
-"""Where the body of a slide ends at the latest; below is the line with the run's name and the number of the slide."""
+"""Where the body of a slide ends at the latest; below is the line with the run's name and the
+number of the slide.
+"""
 GAP_PT: Final = 12.0
 
-TITLE_SIZES: Final = ((32, 1), (30, 1), (28, 1), (30, 2), (28, 2), (26, 2), (24, 2), (24, 3), (20, 4))
-"""Sizes of titles, each with the lines that it may take: title and lead never change places with the body."""
+TITLE_SIZES: Final = (
+    (32, 1),
+    (30, 1),
+    (28, 1),
+    (30, 2),
+    (28, 2),
+    (26, 2),
+    (24, 2),
+    (24, 3),
+    (20, 4),
+)
+"""Sizes of titles, each with the lines that it may take: title and lead never change places with
+the body.
+"""
 LEAD_SIZES: Final = ((24, 1), (22, 1), (20, 1), (20, 2), (18, 2), (16, 3))
 FOOT_SIZES: Final = ((16, 1), (16, 2), (14, 3))

@@ -1,4 +1,6 @@
-"""On which side of its point a label stands: the one where it is farthest from all lines, marks and labels of the chart."""
+"""On which side of its point a label stands: the one where it is farthest from all lines, marks and
+labels of the chart.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,12 @@ _ASPECT: Final = 2.5
 """Width of a chart by its height."""
 _AWAY: Final = 0.055
 """How far the middle of a label is from its point, by the height of the chart."""
-_SIDES: Final[dict[Side, tuple[float, float]]] = {"above": (0, 1), "left": (-1.1, 0), "right": (1.1, 0), "below": (0, -1)}
+_SIDES: Final[dict[Side, tuple[float, float]]] = {
+    "above": (0, 1),
+    "left": (-1.1, 0),
+    "right": (1.1, 0),
+    "below": (0, -1),
+}
 _STEPS: Final = 40
 """Points that a line between two marks is taken for."""
 
@@ -26,7 +33,11 @@ def sided(series: Sequence[Series], across: Axis, up: Axis) -> tuple[Series, ...
     def place(spot: ChartPoint) -> Place:
         return _along(spot.x, across) * _ASPECT, _along(spot.y, up)
 
-    taken = [point for one in series for point in _path([place(spot) for spot in one.spots], joined=one.joined)]
+    taken = [
+        point
+        for one in series
+        for point in _path([place(spot) for spot in one.spots], joined=one.joined)
+    ]
     taken += [point for one in series for spot in one.spots for point in _whiskers(spot, place)]
     made = []
     for one in series:
@@ -66,8 +77,12 @@ def _whiskers(spot: ChartPoint, place: Callable[[ChartPoint], Place]) -> Iterato
 
 
 def _freest(at: Place, taken: Sequence[Place]) -> tuple[Side, Place]:
-    """The side whose label is farthest from what is nearest to it; the first of those that are as good."""
-    middles: dict[Side, Place] = {side: (at[0] + dx * _AWAY, at[1] + dy * _AWAY) for side, (dx, dy) in _SIDES.items()}
+    """The side whose label is farthest from what is nearest to it; the first of those that are as
+    good.
+    """
+    middles: dict[Side, Place] = {
+        side: (at[0] + dx * _AWAY, at[1] + dy * _AWAY) for side, (dx, dy) in _SIDES.items()
+    }
 
     def free(side: Side) -> float:
         middle = middles[side]

@@ -1,4 +1,6 @@
-"""Where the time goes: what each layer does of the one below it where layers were measured, and what ran out on the hosts."""
+"""Where the time goes: what each layer does of the one below it where layers were measured, and
+what ran out on the hosts.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,15 @@ from itertools import groupby
 from typing import Final
 
 from weighbridge.common.layers import Level
-from weighbridge.results.analysis.layers.staircase import NAMES, PLAIN, LayerStep, Staircase, doubts, gaps, percent
+from weighbridge.results.analysis.layers.staircase import (
+    NAMES,
+    PLAIN,
+    LayerStep,
+    Staircase,
+    doubts,
+    gaps,
+    percent,
+)
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import limit_brief, limit_words, saturated
 from weighbridge.results.charts.chart_theme import Look
@@ -21,15 +31,28 @@ from weighbridge.results.slides.slide import Slide, SlideTable, TableCell
 ABREAST: Final = 6
 """Layouts side by side; more go on slides of their own."""
 _LEAD: Final = "What was used most at the most workers, in % of its limit"
-_FOOT: Final = "Shaded: it may have been the limit (80 % or more, or out of CPU quota in half of its periods). +1: so may another."
+_FOOT: Final = (
+    "Shaded: it may have been the limit (80 % or more, or out of CPU quota in half of "
+    "its periods). +1: so may another."
+)
 LONGEST: Final = 110
 """Characters of a title that tells it of each layout."""
-_ORDER: Final[tuple[Level, ...]] = ("front", "gateway", "object-server", "rados", "network", "osd", "disk")
+_ORDER: Final[tuple[Level, ...]] = (
+    "front",
+    "gateway",
+    "object-server",
+    "rados",
+    "network",
+    "osd",
+    "disk",
+)
 """Layers from the top down."""
 
 
 def where_time_goes(evidence: Evidence, look: Look) -> tuple[Slide, ...]:
-    """The slides of layers, of runs that have them, then those of resources, of runs that recorded them."""
+    """The slides of layers, of runs that have them, then those of resources, of runs that recorded
+    them.
+    """
     return (*_layers(evidence, look), *_resources(evidence, look))
 
 
@@ -42,23 +65,30 @@ def _chunks(names: Sequence[str]) -> list[tuple[str, ...]]:
 
 def _layers(evidence: Evidence, look: Look) -> Iterator[Slide]:
     known = [stair for stair in evidence.stairs if stair.known]
-    by_kind = {about: list(stairs) for about, stairs in groupby(known, key=lambda stair: stair.about)}
+    by_kind = {
+        about: list(stairs) for about, stairs in groupby(known, key=lambda stair: stair.about)
+    }
     for number, (about, stairs) in enumerate(by_kind.items(), start=1):
-        for part, mine in enumerate([stairs[at : at + ABREAST] for at in range(0, len(stairs), ABREAST)], start=1):
+        for part, mine in enumerate(
+            [stairs[at : at + ABREAST] for at in range(0, len(stairs), ABREAST)], start=1
+        ):
             held = any(step.held for stair in mine for step in stair.steps)
             yield Slide(
                 key=f"layers-{number}-{part}",
                 title=f"{'Provisional: ' * _doubted(evidence, about)}{_layers_title(about, mine)}",
                 lead=f"What each layer serves of {about}, in op/s, and of the layer below",
                 grid=_stairs_grid(mine, look),
-                foot=f"–: not known.{' ≥: its own load ran out of CPU, so it can do at least this.' * held} "
+                foot="–: not "
+                f"known.{' ≥: its own load ran out of CPU, so it can do at least this.' * held} "
                 "Disks, OSDs and network: what clients could get after replication.",
                 notes=(*(f"{stair.words}." for stair in mine), *doubts(mine), *gaps(mine)),
             )
 
 
 def _doubted(evidence: Evidence, about: str) -> bool:
-    """Whether something is in doubt of the figures of these requests, by which the layers are divided."""
+    """Whether something is in doubt of the figures of these requests, by which the layers are
+    divided.
+    """
     touched = {cell for one in evidence.reasons for cell in one.cells}
     return any(evidence.called[kind] == about for _, kind, _ in touched)
 
@@ -66,34 +96,63 @@ def _doubted(evidence: Evidence, about: str) -> bool:
 def _layers_title(about: str, stairs: Sequence[Staircase]) -> str:
     """Which step down is the steepest of the layouts."""
     steps = [
-        (step.of_below, stair, step) for stair in stairs for step in stair.known if step.of_below is not None and step.believable
+        (step.of_below, stair, step)
+        for stair in stairs
+        for step in stair.known
+        if step.of_below is not None and step.believable
     ]
     if not steps:
         return f"What the layers serve of {about} cannot be divided: too few of them are known"
     share, stair, step = min(steps, key=lambda one: one[0])
-    name = step.name if step.level == "front" else f"the {PLAIN[step.level]}" if step.level != "rados" else "RADOS"
+    name = (
+        step.name
+        if step.level == "front"
+        else f"the {PLAIN[step.level]}"
+        if step.level != "rados"
+        else "RADOS"
+    )
     below = PLAIN[step.below] if step.below is not None else "what is below"
-    return f"{upper(about)} lose most at {name} of {stair.layout}: {percent(share)} of what its {below} can do"
+    return (
+        f"{upper(about)} lose most at {name} of {stair.layout}: {percent(share)} of what its "
+        f"{below} can do"
+    )
 
 
 def _stairs_grid(stairs: Sequence[Staircase], look: Look) -> SlideTable:
     there = {step.level for stair in stairs for step in stair.steps}
     head = (
         TableCell(text="", fill=look.grid),
-        *(TableCell(text=stair.layout, fill=look.grid, bold=True, align="center") for stair in stairs),
+        *(
+            TableCell(text=stair.layout, fill=look.grid, bold=True, align="center")
+            for stair in stairs
+        ),
     )
     lines = [head]
     for level in (one for one in _ORDER if one in there):
-        found = [next((step for step in stair.steps if step.level == level), None) for stair in stairs]
-        lines.append((TableCell(text=NAMES[level], bold=True), *(_step_cell(step, look) for step in found)))
-    return SlideTable(widths=(0.18, *(0.82 / len(stairs),) * len(stairs)), lines=tuple(lines), largest_pt=20)
+        found = [
+            next((step for step in stair.steps if step.level == level), None) for stair in stairs
+        ]
+        lines.append(
+            (TableCell(text=NAMES[level], bold=True), *(_step_cell(step, look) for step in found))
+        )
+    return SlideTable(
+        widths=(0.18, *(0.82 / len(stairs),) * len(stairs)), lines=tuple(lines), largest_pt=20
+    )
 
 
 def _step_cell(step: LayerStep | None, look: Look) -> TableCell:
     if step is None or step.throughput_ops_s is None:
         return TableCell(text="–" if step is not None else "", ink=look.muted, align="center")
-    share = f"\n{percent(step.of_below)} of {PLAIN[step.below]}" if step.of_below is not None and step.below is not None else ""
-    doubt = f" ({step.doubt.verdict})" if step.doubt is not None and step.doubt.verdict != "at least" else ""
+    share = (
+        f"\n{percent(step.of_below)} of {PLAIN[step.below]}"
+        if step.of_below is not None and step.below is not None
+        else ""
+    )
+    doubt = (
+        f" ({step.doubt.verdict})"
+        if step.doubt is not None and step.doubt.verdict != "at least"
+        else ""
+    )
     text = f"{'≥ ' if step.held else ''}{show_figure(step.throughput_ops_s)}{share}{doubt}"
     return TableCell(text=text, ink=None if step.believable else look.bad, align="center")
 
@@ -110,14 +169,19 @@ def _resources(evidence: Evidence, look: Look) -> Iterator[Slide]:
     parts = _chunks(list(dict.fromkeys(row.layout for row in rows)))
     for number, layouts in enumerate(parts, start=1):
         tops = _at_most_workers(evidence, layouts)
-        for page, mine in enumerate(_fitting(tops, layouts, look, body_pt(title, _LEAD, _FOOT)), start=1):
+        for page, mine in enumerate(
+            _fitting(tops, layouts, look, body_pt(title, _LEAD, _FOOT)), start=1
+        ):
             yield Slide(
                 key=f"limits-{number}-{page}",
                 title=title,
                 lead=_LEAD,
                 grid=_resource_grid(mine, layouts, look),
                 foot=_FOOT,
-                notes=(finding + ".", *(_limit_words(row) for row in rows if row.layout in layouts)),
+                notes=(
+                    finding + ".",
+                    *(_limit_words(row) for row in rows if row.layout in layouts),
+                ),
             )
 
 
@@ -129,11 +193,16 @@ def _most_often(rows: Sequence[Row]) -> str:
         return f"Nothing ran out on any host in {counted(len(steps), 'step')}"
     names = [f"{'the driver’s' if one.tier == 'client' else one.tier} {one.what}" for one in full]
     most = max(dict.fromkeys(names), key=names.count)
-    return f"{upper(most)} was the limit most often: in {names.count(most)} of {counted(len(steps), 'step')}"
+    return (
+        f"{upper(most)} was the limit most often: in {names.count(most)} of "
+        f"{counted(len(steps), 'step')}"
+    )
 
 
 def _at_most_workers(evidence: Evidence, layouts: Sequence[str]) -> dict[str, dict[str, Row]]:
-    """By what requests and worker count are called, the row of each layout at the largest worker count."""
+    """By what requests and worker count are called, the row of each layout at the largest worker
+    count.
+    """
     found: dict[str, dict[str, Row]] = {}
     for kind, rows in evidence.kinds.items():
         most = max(row.workers for row in rows)
@@ -147,21 +216,36 @@ def _fitting(
 ) -> list[dict[str, dict[str, Row]]]:
     pages: list[dict[str, dict[str, Row]]] = [{}]
     for about, rows in tops.items():
-        if pages[-1] and size_for(_resource_grid({**pages[-1], about: rows}, layouts, look), ROOM_PT, room_pt) is None:
+        if (
+            pages[-1]
+            and size_for(
+                _resource_grid({**pages[-1], about: rows}, layouts, look), ROOM_PT, room_pt
+            )
+            is None
+        ):
             pages.append({})
         pages[-1][about] = rows
     return pages
 
 
-def _resource_grid(tops: dict[str, dict[str, Row]], layouts: Sequence[str], look: Look) -> SlideTable:
+def _resource_grid(
+    tops: dict[str, dict[str, Row]], layouts: Sequence[str], look: Look
+) -> SlideTable:
     head = (
         TableCell(text="", fill=look.grid),
         *(TableCell(text=name, fill=look.grid, bold=True, align="center") for name in layouts),
     )
     lines = [head]
     for about, rows in tops.items():
-        lines.append((TableCell(text=about, bold=True), *(_limit_cell(rows.get(name), look) for name in layouts)))
-    return SlideTable(widths=(0.22, *(0.78 / len(layouts),) * len(layouts)), lines=tuple(lines), largest_pt=20)
+        lines.append(
+            (
+                TableCell(text=about, bold=True),
+                *(_limit_cell(rows.get(name), look) for name in layouts),
+            )
+        )
+    return SlideTable(
+        widths=(0.22, *(0.78 / len(layouts),) * len(layouts)), lines=tuple(lines), largest_pt=20
+    )
 
 
 def _limit_cell(row: Row | None, look: Look) -> TableCell:
@@ -174,4 +258,7 @@ def _limit_cell(row: Row | None, look: Look) -> TableCell:
 
 def _limit_words(row: Row) -> str:
     words = limit_words(row.resources) or "not recorded"
-    return f"{row.layout}, {row.workload} {row.operation}, {counted(row.workers, 'worker')}: {words}; n = {row.repeats}."
+    return (
+        f"{row.layout}, {row.workload} {row.operation}, {counted(row.workers, 'worker')}: "
+        f"{words}; n = {row.repeats}."
+    )

@@ -1,4 +1,5 @@
-"""A deck as Markdown: one file that Marp shows as slides and any other reader as a page, with the charts as pictures beside it.
+"""A deck as Markdown: one file that Marp shows as slides and any other reader as a page, with the
+charts as pictures beside it.
 
 Markdown cannot merge cells: of a value that goes over several columns all but the first say `←`.
 """
@@ -24,11 +25,17 @@ _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]#|~])")
 
 
 def write_markdown(deck: Deck, folder: Path) -> tuple[Path, ...]:
-    """Write `slides.md` and its pictures into a folder, which is made. Raises UsageError or StoreError when it cannot be."""
+    """Write `slides.md` and its pictures into a folder, which is made.
+
+    Raises UsageError or StoreError when it cannot be.
+    """
     try:
         (folder / PICTURES).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"{folder}: cannot be made: {error.strerror}", advice="Choose another folder with --markdown.") from error
+        raise UsageError(
+            f"{folder}: cannot be made: {error.strerror}",
+            advice="Choose another folder with --markdown.",
+        ) from error
     written = []
     for one in deck.slides:
         if one.chart is not None:
@@ -56,13 +63,19 @@ def _front(deck: Deck) -> Iterator[str]:
     yield "paginate: true"
     yield f"footer: {json.dumps(deck.footer, ensure_ascii=False)}"
     yield "style: |"
-    yield f"  section {{ background: {look.background}; color: {look.ink}; font: 26px/1.35 Inter, Arial, sans-serif; }}"
+    yield (
+        f"  section {{ background: {look.background}; color: {look.ink}; font: 26px/1.35 Inter, "
+        "Arial, sans-serif; }"
+    )
     yield "  section { padding: 44px 56px; }"
     yield f"  h1 {{ color: {look.ink}; font-size: 40px; margin: 0 0 12px; }}"
     yield f"  em, footer, section::after {{ color: {look.muted}; font-style: normal; }}"
     yield "  em { font-size: 20px; }"
     yield "  table { font-size: 20px; }"
-    yield f"  th, td {{ background: {look.background}; color: {look.ink}; border-color: {look.grid}; }}"
+    yield (
+        f"  th, td {{ background: {look.background}; color: {look.ink}; border-color: "
+        f"{look.grid}; }}"
+    )
     yield "  img { display: block; max-height: 440px; margin: 0 auto; }"
     yield "---"
 
@@ -74,7 +87,9 @@ def _slide(one: Slide) -> Iterator[str]:
         yield _plain(one.lead)
     if one.cards:
         yield "\n".join(
-            f"- **{_plain(card.figure)}** {_plain(card.about)}: {_plain(card.text)} ({_plain(card.detail)})" for card in one.cards
+            f"- **{_plain(card.figure)}** {_plain(card.about)}: {_plain(card.text)} "
+            f"({_plain(card.detail)})"
+            for card in one.cards
         )
     if one.grid is not None:
         yield "\n".join(_table(one.grid))
@@ -103,7 +118,10 @@ def _table(grid: SlideTable) -> Iterator[str]:
                 texts[-1].append(texts[-1][-1] if row < grid.heads else _AS_LEFT)
             else:
                 texts[-1].append("")
-    head = [" ".join(part for part in dict.fromkeys(parts) if part) for parts in zip(*texts[: grid.heads], strict=True)]
+    head = [
+        " ".join(part for part in dict.fromkeys(parts) if part)
+        for parts in zip(*texts[: grid.heads], strict=True)
+    ]
     yield _line(head)
     yield _line(["---"] * len(head), escaped=True)
     for words in texts[grid.heads :]:
@@ -112,7 +130,11 @@ def _table(grid: SlideTable) -> Iterator[str]:
 
 def _reaches(grid: SlideTable, row: int, column: int) -> bool:
     """Whether a covered cell belongs to one left of it in its own line."""
-    return any(column < place + cell.across for place, cell in enumerate(grid.lines[row][:column]) if cell.across > 1)
+    return any(
+        column < place + cell.across
+        for place, cell in enumerate(grid.lines[row][:column])
+        if cell.across > 1
+    )
 
 
 def _line(words: list[str], *, escaped: bool = False) -> str:
@@ -122,4 +144,9 @@ def _line(words: list[str], *, escaped: bool = False) -> str:
 def _plain(text: str) -> str:
     """A text that means nothing to Markdown, on one line."""
     one_line = inert(" · ".join(part for part in text.split("\n") if part))
-    return _SPECIAL.sub(r"\\\1", one_line).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return (
+        _SPECIAL.sub(r"\\\1", one_line)
+        .replace("&", "&amp;")
+        .replace("<", "&lt;")
+        .replace(">", "&gt;")
+    )

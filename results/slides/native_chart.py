@@ -1,7 +1,9 @@
-"""Charts as PowerPoint has them: each with the workbook of its figures, so that they can be edited where they are shown.
+"""Charts as PowerPoint has them: each with the workbook of its figures, so that they can be edited
+where they are shown.
 
-Whiskers, logarithmic scales and the place of the plot have no door in python-pptx and are XML of their own. LibreOffice 7.4 draws
-custom whiskers upwards and not sideways, though it is told of both in the same words.
+Whiskers, logarithmic scales and the place of the plot have no door in python-pptx and are XML of
+their own. LibreOffice 7.4 draws custom whiskers upwards and not sideways, though it is told of both
+in the same words.
 """
 
 from __future__ import annotations
@@ -12,7 +14,12 @@ from typing import Any, Final
 
 from pptx.chart.data import CategoryChartData, XyChartData
 from pptx.chart.datalabel import DataLabels
-from pptx.enum.chart import XL_CHART_TYPE, XL_LABEL_POSITION, XL_MARKER_STYLE, XL_TICK_LABEL_POSITION
+from pptx.enum.chart import (
+    XL_CHART_TYPE,
+    XL_LABEL_POSITION,
+    XL_MARKER_STYLE,
+    XL_TICK_LABEL_POSITION,
+)
 from pptx.oxml.ns import qn
 from pptx.util import Pt
 
@@ -30,7 +37,8 @@ _MARKERS: Final = {
     "triangle-right": XL_MARKER_STYLE.PLUS,
     "cross": XL_MARKER_STYLE.X,
 }
-"""PowerPoint has no triangle that points down or right; crosses are for what is not ranked alone."""
+"""PowerPoint has no triangle that points down or right; crosses are for what is not ranked alone.
+"""
 GLYPHS: Final = {
     "circle": "●",
     "square": "■",
@@ -57,8 +65,13 @@ _BOTTOM_PT: Final = 54.0
 Box = tuple[float, float, float, float]
 
 
-def add_chart(slide: Any, chart: LineChart | ScatterChart | BarChart, look: Look, box: Box, *, told: str) -> None:
-    """Draw a chart into a box (left, top, width, height in pt). `told` is for those who cannot see it."""
+def add_chart(
+    slide: Any, chart: LineChart | ScatterChart | BarChart, look: Look, box: Box, *, told: str
+) -> None:
+    """Draw a chart into a box (left, top, width, height in pt).
+
+    `told` is for those who cannot see it.
+    """
     frame = _drawn(chart, slide, look, tuple(Pt(value) for value in box))
     frame._element.nvGraphicFramePr.cNvPr.set("descr", told)  # noqa: SLF001 - texts for those who cannot see have no door
 
@@ -82,7 +95,9 @@ def _lines(chart: LineChart, slide: Any, look: Look, box: Sequence[Any]) -> Any:
     _counted(drawn.category_axis, chart.across, look)
     for series, one in zip(drawn.plots[0].series, chart.series, strict=True):
         _marked(series, one)
-        _whiskers(series, [(int(spot.x), spot.y, spot.low, spot.high) for spot in one.spots], one.colour)
+        _whiskers(
+            series, [(int(spot.x), spot.y, spot.low, spot.high) for spot in one.spots], one.colour
+        )
     return frame
 
 
@@ -100,8 +115,18 @@ def _scatter(chart: ScatterChart, slide: Any, look: Look, box: Sequence[Any]) ->
     _measured(drawn.value_axis, chart.up, look)
     for series, one in zip(drawn.plots[0].series, chart.series, strict=True):
         _marked(series, one)
-        _whiskers(series, [(number, spot.y, spot.low, spot.high) for number, spot in enumerate(one.spots)], one.colour, way="y")
-        _whiskers(series, [(number, spot.x, spot.x_low, spot.x_high) for number, spot in enumerate(one.spots)], one.colour, way="x")
+        _whiskers(
+            series,
+            [(number, spot.y, spot.low, spot.high) for number, spot in enumerate(one.spots)],
+            one.colour,
+            way="y",
+        )
+        _whiskers(
+            series,
+            [(number, spot.x, spot.x_low, spot.x_high) for number, spot in enumerate(one.spots)],
+            one.colour,
+            way="x",
+        )
         _labelled(series, [(spot.label, _SIDES[spot.side]) for spot in one.spots], one.colour)
     return frame
 
@@ -126,7 +151,11 @@ def _bars(chart: BarChart, slide: Any, look: Look, box: Sequence[Any]) -> Any:
         fill = series.points[number].format.fill
         fill.solid()
         fill.fore_color.rgb = rgb(bar.colour)
-    _whiskers(series, [(number, bar.value, bar.low, bar.high) for number, bar in enumerate(bars)], look.ink)
+    _whiskers(
+        series,
+        [(number, bar.value, bar.low, bar.high) for number, bar in enumerate(bars)],
+        look.ink,
+    )
     return frame
 
 
@@ -140,7 +169,13 @@ def _placed(chart: Any, box: Sequence[Any], *, left_pt: float) -> None:
     plot = chart._chartSpace.chart.plotArea  # noqa: SLF001 - no door
     for old in plot.findall(qn("c:layout")):
         plot.remove(old)
-    plot.insert(0, made(f'<c:layout><c:manualLayout><c:layoutTarget val="inner"/>{modes}{places}</c:manualLayout></c:layout>'))
+    plot.insert(
+        0,
+        made(
+            "<c:layout><c:manualLayout><c:layoutTarget "
+            f'val="inner"/>{modes}{places}</c:manualLayout></c:layout>'
+        ),
+    )
 
 
 def _dressed(chart: Any, look: Look) -> Any:
@@ -148,7 +183,9 @@ def _dressed(chart: Any, look: Look) -> Any:
         for axis in chart._chartSpace.iter(qn(name)):  # noqa: SLF001 - no door
             axis.set("val", axis.get("val").lstrip("-"))  # the standard knows no names below 0
     chart.has_title = False
-    chart.has_legend = False  # the slide has one, whose place and size do not depend on the program that shows it
+    chart.has_legend = (
+        False  # the slide has one, whose place and size do not depend on the program that shows it
+    )
     chart.font.size = Pt(_WORDS_PT)
     chart.font.color.rgb = rgb(look.ink)
     return chart
@@ -165,7 +202,10 @@ def _measured(axis: Any, told: Axis, look: Look) -> None:
     axis.major_gridlines.format.line.color.rgb = rgb(look.grid)
     axis.major_gridlines.format.line.width = Pt(0.75)
     small = (told.step or told.low) < 1
-    axis.tick_labels.number_format, axis.tick_labels.number_format_is_linked = ("#,##0.###" if small else "#,##0"), False
+    axis.tick_labels.number_format, axis.tick_labels.number_format_is_linked = (
+        ("#,##0.###" if small else "#,##0"),
+        False,
+    )
     _worded(axis, told.title, look)
     axis.format.line.color.rgb = rgb(look.axis)
 
@@ -221,23 +261,43 @@ def _labelled(series: Any, labels: Sequence[tuple[str, Any]], colour: str) -> No
             label.position = where
 
 
-def _whiskers(series: Any, spots: Iterable[tuple[int, float, float | None, float | None]], colour: str, *, way: str = "") -> None:
-    """Whiskers from the low to the high end of each point that has both: custom error bars, as far as the ends are from it."""
-    known = [(place, value, low, high) for place, value, low, high in spots if low is not None and high is not None]
+def _whiskers(
+    series: Any,
+    spots: Iterable[tuple[int, float, float | None, float | None]],
+    colour: str,
+    *,
+    way: str = "",
+) -> None:
+    """Whiskers from the low to the high end of each point that has both: custom error bars, as far
+    as the ends are from it.
+    """
+    known = [
+        (place, value, low, high)
+        for place, value, low, high in spots
+        if low is not None and high is not None
+    ]
     if not known:
         return
     count = max(place for place, *_ in known) + 1
 
     def distances(name: str, of: Iterable[tuple[int, float]]) -> str:
-        points = "".join(f'<c:pt idx="{place}"><c:v>{max(0.0, distance):.6g}</c:v></c:pt>' for place, distance in of)
-        return f'<c:{name}><c:numLit><c:formatCode>General</c:formatCode><c:ptCount val="{count}"/>{points}</c:numLit></c:{name}>'
+        points = "".join(
+            f'<c:pt idx="{place}"><c:v>{max(0.0, distance):.6g}</c:v></c:pt>'
+            for place, distance in of
+        )
+        return (
+            f"<c:{name}><c:numLit><c:formatCode>General</c:formatCode><c:ptCount "
+            f'val="{count}"/>{points}</c:numLit></c:{name}>'
+        )
 
     plus = distances("plus", [(place, high - value) for place, value, _, high in known])
     minus = distances("minus", [(place, value - low) for place, value, low, _ in known])
     direction = f'<c:errDir val="{way}"/>' if way else ""
     bars = made(
-        f'<c:errBars>{direction}<c:errBarType val="both"/><c:errValType val="cust"/><c:noEndCap val="0"/>{plus}{minus}'
-        f'<c:spPr><a:ln w="19050"><a:solidFill><a:srgbClr val="{bare(colour)}"/></a:solidFill></a:ln></c:spPr></c:errBars>'
+        f'<c:errBars>{direction}<c:errBarType val="both"/><c:errValType val="cust"/><c:noEndCap '
+        f'val="0"/>{plus}{minus}'
+        '<c:spPr><a:ln w="19050"><a:solidFill><a:srgbClr '
+        f'val="{bare(colour)}"/></a:solidFill></a:ln></c:spPr></c:errBars>'
     )
     element = series._element  # noqa: SLF001 - no door
     for name in ("c:xVal", "c:cat", "c:yVal", "c:val"):

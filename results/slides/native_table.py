@@ -1,4 +1,6 @@
-"""Tables as PowerPoint has them: cells of their own, merged where a value goes over several, with a hairline below each line."""
+"""Tables as PowerPoint has them: cells of their own, merged where a value goes over several, with a
+hairline below each line.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,16 @@ from pptx.oxml.ns import qn
 from pptx.util import Pt
 
 from weighbridge.results.charts.chart_theme import Look
-from weighbridge.results.slides.fitting import EDGE_PT, LEFT_PT, ROOM_PT, SIDE_PT, bound, columns_pt, lines_pt, size_for
+from weighbridge.results.slides.fitting import (
+    EDGE_PT,
+    LEFT_PT,
+    ROOM_PT,
+    SIDE_PT,
+    bound,
+    columns_pt,
+    lines_pt,
+    size_for,
+)
 from weighbridge.results.slides.paint import bare, made, rgb
 from weighbridge.results.slides.slide import SlideTable, TableCell
 
@@ -26,12 +37,16 @@ def add_table(slide: Any, grid: SlideTable, look: Look, *, top_pt: float, end_pt
     room = end_pt - top_pt
     size = size_for(grid, ROOM_PT, room)
     if size is None:
-        size = next((one for one in _FALLBACK if sum(lines_pt(grid, ROOM_PT, one)) <= room), _FALLBACK[-1])
+        size = next(
+            (one for one in _FALLBACK if sum(lines_pt(grid, ROOM_PT, one)) <= room), _FALLBACK[-1]
+        )
     heights = lines_pt(grid, ROOM_PT, size)
     heads, body = sum(heights[: grid.heads]), sum(heights[grid.heads :])
     stretch = min(_STRETCHED, max(1.0, (room - heads) / body)) if body else 1.0
     heights = (*heights[: grid.heads], *(height * stretch for height in heights[grid.heads :]))
-    frame = slide.shapes.add_table(len(grid.lines), len(grid.widths), Pt(LEFT_PT), Pt(top_pt), Pt(ROOM_PT), Pt(sum(heights)))
+    frame = slide.shapes.add_table(
+        len(grid.lines), len(grid.widths), Pt(LEFT_PT), Pt(top_pt), Pt(ROOM_PT), Pt(sum(heights))
+    )
     table = frame.table
     table.first_row, table.horz_banding = True, False
     table._tbl.tblPr.find(qn("a:tableStyleId")).text = _PLAIN  # noqa: SLF001 - styles of tables have no door in python-pptx
@@ -43,7 +58,9 @@ def add_table(slide: Any, grid: SlideTable, look: Look, *, top_pt: float, end_pt
         for column, cell in enumerate(cells):
             _fill(table.cell(row, column), cell, look, size)
             if (cell.across, cell.down) != (1, 1):
-                table.cell(row, column).merge(table.cell(row + cell.down - 1, column + cell.across - 1))
+                table.cell(row, column).merge(
+                    table.cell(row + cell.down - 1, column + cell.across - 1)
+                )
 
 
 def _fill(place: Any, cell: TableCell, look: Look, size: int) -> None:
@@ -68,4 +85,6 @@ def _fill(place: Any, cell: TableCell, look: Look, size: int) -> None:
     for number, side in enumerate(("lnL", "lnR", "lnT")):
         properties.insert(number, made(f'<a:{side} w="0"><a:noFill/></a:{side}>'))
     colour = bare(look.background if cell.fill is not None else look.grid)
-    properties.insert(3, made(f'<a:lnB w="9525"><a:solidFill><a:srgbClr val="{colour}"/></a:solidFill></a:lnB>'))
+    properties.insert(
+        3, made(f'<a:lnB w="9525"><a:solidFill><a:srgbClr val="{colour}"/></a:solidFill></a:lnB>')
+    )

@@ -20,7 +20,11 @@ CARDS: Final = 8
 def opening(evidence: Evidence, look: Look) -> Slide:
     """The first slide."""
     cards = tuple(_card(evidence, about, pairs, look) for about, pairs in _told(evidence))
-    more = (f"{counted(len(cards) - CARDS, 'more kind')} of requests: see the map.",) if len(cards) > CARDS else ()
+    more = (
+        (f"{counted(len(cards) - CARDS, 'more kind')} of requests: see the map.",)
+        if len(cards) > CARDS
+        else ()
+    )
     return Slide(
         key="answer",
         title=answer(evidence),
@@ -28,7 +32,10 @@ def opening(evidence: Evidence, look: Look) -> Slide:
         cards=cards[:CARDS],
         lines=(*_state(evidence), *more, f"{_repeats(evidence)} {_noise(evidence)}"),
         notes=(
-            f"Suite {evidence.plan.suite.name}: {evidence.plan.suite.about}. {_repeats(evidence)} {_noise(evidence)}",
+            (
+                f"Suite {evidence.plan.suite.name}: {evidence.plan.suite.about}. {_repeats(evidence)} "
+                f"{_noise(evidence)}"
+            ),
             *(finding.text for pairs in evidence.pairs.values() for finding in pairs),
             *(f"{one.mark}: {one.text}." for one in evidence.reasons),
             *_state(evidence),
@@ -41,7 +48,11 @@ def answer(evidence: Evidence) -> str:
     """What came of the run, in one sentence without a full stop."""
     if not any(row.ranked for row in evidence.rows):
         return "Nothing valid was measured"
-    return headline(evidence.findings) if len(evidence.layouts) > 1 else f"{evidence.layouts[0]}, weighed alone"
+    return (
+        headline(evidence.findings)
+        if len(evidence.layouts) > 1
+        else f"{evidence.layouts[0]}, weighed alone"
+    )
 
 
 def _question(evidence: Evidence) -> str:
@@ -49,7 +60,11 @@ def _question(evidence: Evidence) -> str:
     what = listed(names) if len(names) <= 3 else f"{len(names)} kinds of requests"
     if len(evidence.layouts) == 1:
         return f"What does {evidence.layouts[0]} do with {what}?"
-    which = listed(evidence.layouts, "or") if len(evidence.layouts) <= 6 else f"which of {len(evidence.layouts)} layouts"
+    which = (
+        listed(evidence.layouts, "or")
+        if len(evidence.layouts) <= 6
+        else f"which of {len(evidence.layouts)} layouts"
+    )
     return f"Which serves {what} fastest: {which}?"
 
 
@@ -58,14 +73,17 @@ def _told(evidence: Evidence) -> list[tuple[str, Sequence[Finding]]]:
 
 
 def _card(evidence: Evidence, about: str, pairs: Sequence[Finding], look: Look) -> SlideCard:
-    """The ratio of the layout that is farthest ahead of the first, or of the first over the one that comes nearest to it.
+    """The ratio of the layout that is farthest ahead of the first, or of the first over the one
+    that comes nearest to it.
 
     A colour is a claim's: what is provisional, not shown or not comparable has none.
     """
     chosen = foremost(pairs)
     words = card_words(chosen)
     colour = evidence.drawn(look)[chosen.faster].colour if chosen.shown else look.muted
-    return SlideCard(figure=words.figure, about=upper(about), text=words.text, detail=words.detail, colour=colour)
+    return SlideCard(
+        figure=words.figure, about=upper(about), text=words.text, detail=words.detail, colour=colour
+    )
 
 
 def _repeats(evidence: Evidence) -> str:
@@ -82,8 +100,12 @@ def _noise(evidence: Evidence) -> str:
     if not floors and evidence.comparison.unused:
         return " ".join(evidence.comparison.unused)
     if not floors:
-        return "The noise floor of this machine is not known: no layout was measured against itself."
-    return f"Noise floor, {floors[0].layout} beside itself: {listed([_floor(one) for one in floors])}."
+        return (
+            "The noise floor of this machine is not known: no layout was measured against itself."
+        )
+    return (
+        f"Noise floor, {floors[0].layout} beside itself: {listed([_floor(one) for one in floors])}."
+    )
 
 
 def _floor(one: NoiseFloor) -> str:

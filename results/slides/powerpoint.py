@@ -1,6 +1,7 @@
 """A deck as PPTX, 16:9, with native charts and tables that can be edited where they are shown.
 
-Everything is placed by measuring its text first (`results.slides.fitting`), so that nothing overflows and nothing overlaps.
+Everything is placed by measuring its text first (`results.slides.fitting`), so that nothing
+overflows and nothing overlaps.
 """
 
 from __future__ import annotations
@@ -47,10 +48,15 @@ _MOMENT: Final = re.compile(rb"(<dcterms:(?:created|modified)[^>]*>)[^<]*(<)")
 
 
 def settled(data: bytes, dated: str) -> bytes:
-    """The same archive with every time in it set to that of the run, the workbooks of its charts included."""
+    """The same archive with every time in it set to that of the run, the workbooks of its charts
+    included.
+    """
     moment = datetime.fromisoformat(dated).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ").encode()
     out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as new:
+    with (
+        zipfile.ZipFile(io.BytesIO(data)) as old,
+        zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as new,
+    ):
         for name in old.namelist():
             content = old.read(name)
             if name.endswith(".xlsx"):
@@ -68,7 +74,17 @@ _LINE_SIZES: Final = (24, 22, 20, 18, 16, 14)
 _LEGEND_SIZES: Final = ((20, 1), (18, 1), (16, 1), (16, 2), (14, 6))
 """With the rows that it may take; a slide has no more than six layouts."""
 _APART: Final = "    "
-_CARD_SIZES: Final = ((54, 22), (54, 20), (48, 20), (48, 18), (44, 16), (36, 16), (32, 14), (26, 12), (22, 11))
+_CARD_SIZES: Final = (
+    (54, 22),
+    (54, 20),
+    (48, 20),
+    (48, 18),
+    (44, 16),
+    (36, 16),
+    (32, 14),
+    (26, 12),
+    (22, 11),
+)
 """Sizes of a card's figure and of its words."""
 _BAND_PT: Final = 6.0
 _CODE_SIZES: Final = (20, 18, 16, 14)
@@ -126,12 +142,21 @@ class _Sheet:
             self._bullets(one.lines)
 
     def _title(self, one: Slide) -> None:
-        sizes = ((44, 2), (40, 2), (40, 3), (36, 3), (32, 3), (28, 4), (24, 5)) if one.opening else TITLE_SIZES
+        sizes = (
+            ((44, 2), (40, 2), (40, 3), (36, 3), (32, 3), (28, 4), (24, 5))
+            if one.opening
+            else TITLE_SIZES
+        )
         text = bound(one.title)
         size = largest(text, ROOM_PT, sizes, bold=True)
         height = height_pt(text, ROOM_PT, size, bold=True)
         title = self._slide.shapes.title
-        title.left, title.top, title.width, title.height = Pt(LEFT_PT), Pt(self._at_pt), Pt(ROOM_PT), Pt(height)
+        title.left, title.top, title.width, title.height = (
+            Pt(LEFT_PT),
+            Pt(self._at_pt),
+            Pt(ROOM_PT),
+            Pt(height),
+        )
         title.text_frame.text = text
         title.text_frame.paragraphs[0].runs[0].font.size = Pt(size)
         self._at_pt += height + (GAP_PT / 2 if one.lead and not one.opening else GAP_PT)
@@ -143,17 +168,26 @@ class _Sheet:
         return height
 
     def _legend(self, chart: LineChart | ScatterChart) -> float:
-        """The names of the layouts with their marks, above the chart, no name over two lines; gives its height."""
+        """The names of the layouts with their marks, above the chart, no name over two lines; gives
+        its height.
+        """
         names: dict[str, Series] = {}
         for series in chart.series:
             names.setdefault(series.colour, series)
-        size, rows = next((size, rows) for size, most in _LEGEND_SIZES if len(rows := _legend_rows(names.values(), size)) <= most)
+        size, rows = next(
+            (size, rows)
+            for size, most in _LEGEND_SIZES
+            if len(rows := _legend_rows(names.values(), size)) <= most
+        )
         height = len(rows) * size * LINE
         frame = _box(self._slide, (LEFT_PT, self._at_pt, ROOM_PT, height), []).text_frame
         for number, row in enumerate(rows):
             paragraph = frame.paragraphs[0] if not number else frame.add_paragraph()
             for place, one in enumerate(row):
-                for text, colour in ((f"{_APART * bool(place)}{_glyph(one)}", one.colour), (one.name, self._look.ink)):
+                for text, colour in (
+                    (f"{_APART * bool(place)}{_glyph(one)}", one.colour),
+                    (one.name, self._look.ink),
+                ):
                     run = paragraph.add_run()
                     run.text = text
                     run.font.size, run.font.bold = Pt(size), True
@@ -173,7 +207,9 @@ class _Sheet:
             return sum(height_pt(line, ROOM_PT - indent, size) + size * 0.5 for line in lines)
 
         size = next((size for size in _LINE_SIZES if whole(size) <= room), _LINE_SIZES[-1])
-        shape = self._slide.shapes.add_textbox(Pt(LEFT_PT), Pt(self._at_pt), Pt(ROOM_PT), Pt(min(room, whole(size))))
+        shape = self._slide.shapes.add_textbox(
+            Pt(LEFT_PT), Pt(self._at_pt), Pt(ROOM_PT), Pt(min(room, whole(size)))
+        )
         frame = _bare(shape)
         for number, line in enumerate(lines):
             paragraph = frame.paragraphs[0] if not number else frame.add_paragraph()
@@ -187,9 +223,14 @@ class _Sheet:
             properties.append(made('<a:buChar char="•"/>'))
 
     def _code(self, text: str) -> None:
-        """A command in a box of its own. A letter of the monospaced type is 0.6 of its size wide."""
+        """A command in a box of its own.
+
+        A letter of the monospaced type is 0.6 of its size wide.
+        """
         room = ROOM_PT - 2 * GAP_PT
-        size = next((size for size in _CODE_SIZES if _code_lines(text, room, size) <= 3), _CODE_SIZES[-1])
+        size = next(
+            (size for size in _CODE_SIZES if _code_lines(text, room, size) <= 3), _CODE_SIZES[-1]
+        )
         height = _code_lines(text, room, size) * size * LINE + 2 * GAP_PT
         shape = _plate(self._slide, (LEFT_PT, self._at_pt, ROOM_PT, height), self._look.grid)
         frame = _bare(shape, GAP_PT)
@@ -203,7 +244,9 @@ class _Sheet:
         self._at_pt += height + 2 * GAP_PT
 
     def _cards(self, cards: tuple[SlideCard, ...], below_pt: float) -> None:
-        """Figures in one row, or two of more than four, each with the colour of the layout that leads at its top."""
+        """Figures in one row, or two of more than four, each with the colour of the layout that
+        leads at its top.
+        """
         rows = 1 if len(cards) <= 4 else 2
         columns = -(-len(cards) // rows)
         width = (ROOM_PT - (columns - 1) * GAP_PT) / columns
@@ -212,7 +255,12 @@ class _Sheet:
         room = (width - 2 * GAP_PT, height - _BAND_PT - GAP_PT)
         # One size for all: cards are read against each other.
         sizes = next(
-            (sizes for sizes in _CARD_SIZES if all(_card_pt(card, room[0], sizes) <= room[1] for card in cards)), _CARD_SIZES[-1]
+            (
+                sizes
+                for sizes in _CARD_SIZES
+                if all(_card_pt(card, room[0], sizes) <= room[1] for card in cards)
+            ),
+            _CARD_SIZES[-1],
         )
         for number, card in enumerate(cards):
             left = LEFT_PT + number % columns * (width + GAP_PT)
@@ -222,18 +270,27 @@ class _Sheet:
             inside = (left + GAP_PT, top + _BAND_PT + GAP_PT / 2, *room)
             inks = (self._look.ink, self._look.ink, self._look.ink, self._look.muted)
             lines = zip(_card_lines(card, sizes), inks, strict=True)
-            _box(self._slide, inside, [(text, size, ink, bold) for (text, size, bold), ink in lines])
+            _box(
+                self._slide, inside, [(text, size, ink, bold) for (text, size, bold), ink in lines]
+            )
         self._at_pt += rows * (height + GAP_PT) + GAP_PT / 2
 
 
 def _card_lines(card: SlideCard, sizes: tuple[int, int]) -> tuple[tuple[str, int, bool], ...]:
     """The texts of a card with their size and whether they are bold."""
     figure, words = sizes
-    return (card.figure, figure, True), (bound(card.about), words, True), (card.text, words, False), (card.detail, words, False)
+    return (
+        (card.figure, figure, True),
+        (bound(card.about), words, True),
+        (card.text, words, False),
+        (card.detail, words, False),
+    )
 
 
 def _card_pt(card: SlideCard, room_pt: float, sizes: tuple[int, int]) -> float:
-    return sum(height_pt(text, room_pt, size, bold=bold) for text, size, bold in _card_lines(card, sizes))
+    return sum(
+        height_pt(text, room_pt, size, bold=bold) for text, size, bold in _card_lines(card, sizes)
+    )
 
 
 def _glyph(one: Series) -> str:
@@ -244,7 +301,9 @@ def _legend_rows(entries: Iterable[Series], size: int) -> list[list[Series]]:
     """Entries in as few rows as hold them at this size."""
     rows: list[list[Series]] = []
     for one in entries:
-        row = _APART.join(f"{_glyph(other)}{other.name}" for other in ([*rows[-1], one] if rows else [one]))
+        row = _APART.join(
+            f"{_glyph(other)}{other.name}" for other in ([*rows[-1], one] if rows else [one])
+        )
         if rows and width_pt(row, size, bold=True) <= ROOM_PT:
             rows[-1].append(one)
         else:
@@ -273,7 +332,8 @@ def _footer(slide: Any, deck: Deck, number: int) -> None:
     paragraph.alignment = PP_ALIGN.RIGHT
     field = (
         '<a:fld id="{B6F15528-21DE-4FAA-801E-634DDDAF4B2B}" '
-        f'type="slidenum"><a:rPr lang="en-GB" sz="1100"><a:solidFill><a:srgbClr val="{deck.look.muted[1:]}"/></a:solidFill></a:rPr>'
+        'type="slidenum"><a:rPr lang="en-GB" sz="1100"><a:solidFill><a:srgbClr '
+        f'val="{deck.look.muted[1:]}"/></a:solidFill></a:rPr>'
         f"<a:t>{number}</a:t></a:fld>"
     )
     for run in list(paragraph.runs):
@@ -281,8 +341,12 @@ def _footer(slide: Any, deck: Deck, number: int) -> None:
     paragraph._p.append(made(field))  # noqa: SLF001 - fields have no door in python-pptx
 
 
-def _box(slide: Any, box: tuple[float, float, float, float], lines: list[tuple[str, int, str, bool]]) -> Any:
-    """A text box without margins; a paragraph a line of text, size, colour and whether it is bold."""
+def _box(
+    slide: Any, box: tuple[float, float, float, float], lines: list[tuple[str, int, str, bool]]
+) -> Any:
+    """A text box without margins; a paragraph a line of text, size, colour and whether it is
+    bold.
+    """
     shape = slide.shapes.add_textbox(*(Pt(value) for value in box))
     frame = _bare(shape)
     for number, (text, size, colour, bold) in enumerate(lines):

@@ -1,6 +1,8 @@
-"""The map of % change against the first layout: throughput and p90, a line for each kind of requests and worker count.
+"""The map of % change against the first layout: throughput and p90, a line for each kind of
+requests and worker count.
 
-Blue is better and orange worse, whichever way the figure goes. `~`: not shown, or too small to matter. In brackets: provisional.
+Blue is better and orange worse, whichever way the figure goes. `~`: not shown, or too small to
+matter. In brackets: provisional.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from weighbridge.results.slides.slide import Slide, SlideTable, TableCell
 ABREAST: Final = 5
 """Layouts against the first side by side, with two figures each; more go on slides of their own."""
 _DEEPEST: Final = 1.5
-"""The logarithm to base 2 of the ratio at which colours end: nearly three times as much, or as little."""
+"""The logarithm to base 2 of the ratio at which colours end: nearly three times as much, or as
+little.
+"""
 LARGE_PT: Final = 18
 """Type that can be read from the last row of most rooms."""
 
@@ -35,15 +39,24 @@ Line = tuple[Kind, int | None]
 
 def recap(evidence: Evidence, comparison: Comparison, look: Look) -> tuple[Slide, ...]:
     """The slides of the map, as many as it takes; none where nothing was to be compared."""
-    cells = {(kind_of(one), one.workers, one.subject, one.metric): one for one in comparison.effects}
+    cells = {
+        (kind_of(one), one.workers, one.subject, one.metric): one for one in comparison.effects
+    }
     lines = list(dict.fromkeys((kind, workers) for kind, workers, _, _ in cells))
     if not lines:
         return ()
-    parts = [comparison.subjects[at : at + ABREAST] for at in range(0, len(comparison.subjects), ABREAST)]
-    title, lead, foot = _title(comparison), f"Change against {comparison.baseline}; {_resting(comparison)}", _foot(comparison)
+    parts = [
+        comparison.subjects[at : at + ABREAST] for at in range(0, len(comparison.subjects), ABREAST)
+    ]
+    title, lead, foot = (
+        _title(comparison),
+        f"Change against {comparison.baseline}; {_resting(comparison)}",
+        _foot(comparison),
+    )
     drawn = _Map(evidence, cells, look, body_pt(f"{title} (1 of 9)", lead, foot))
     if (drawn.size(parts[0], lines) or 0) < LARGE_PT:
-        # What goes over all worker counts is on the first slide and in the notes: type that can be read is worth more here.
+        # What goes over all worker counts is on the first slide and in the notes: type that can be
+        # read is worth more here.
         lines = [line for line in lines if line[1] is not None]
     pages = [(subjects, page) for subjects in parts for page in drawn.pages(subjects, lines)]
     return tuple(
@@ -65,21 +78,27 @@ def _told(comparison: Comparison, subjects: Sequence[str], kinds: set[Kind]) -> 
         if one.subject in subjects and kind_of(one) in kinds:
             unit = METRICS[one.metric].unit
             known = one.baseline_value is not None and one.subject_value is not None
-            figures = f" [{show_figure(one.baseline_value)} against {show_figure(one.subject_value)} {unit}]"
+            figures = (
+                f" [{show_figure(one.baseline_value)} against "
+                f"{show_figure(one.subject_value)} {unit}]"
+            )
             yield f"{one.text}{figures if known else ''}"
 
 
 def _title(comparison: Comparison) -> str:
     """How many cells are better and how many are worse."""
-    cells = [one for one in comparison.effects if one.workers is not None and one.metric == "throughput"] or list(
-        comparison.effects
-    )
+    cells = [
+        one for one in comparison.effects if one.workers is not None and one.metric == "throughput"
+    ] or list(comparison.effects)
     known = [one for one in cells if one.verdict != "not comparable"]
     if not known:
         why = f": {_why(cells)}" if any(one.doubts for one in cells) else ""
         return f"Nothing could be compared with {comparison.baseline}{why}"
     if all(one.verdict == "provisional" for one in known):
-        return f"Provisional against {comparison.baseline} in {counted(len(known), 'case')}: {_why(known)}"
+        return (
+            f"Provisional against {comparison.baseline} in {counted(len(known), 'case')}: "
+            f"{_why(known)}"
+        )
     counts = {}
     for subject in comparison.subjects:
         mine = [one.verdict for one in known if one.subject == subject]
@@ -88,15 +107,28 @@ def _title(comparison: Comparison) -> str:
     if not better and not worse:
         return f"No difference from {comparison.baseline} is shown in {counted(len(known), 'case')}"
     if not better:
-        others = f"No layout is shown to be faster than {comparison.baseline}; " if len(counts) > 1 else ""
-        return f"{others}{subject} is slower {f'than {comparison.baseline} ' * (not others)}in {worse} of {counted(whole, 'case')}"
-    return f"{subject} is faster than {comparison.baseline} in {better} of {counted(whole, 'case')} and slower in {worse or 'none'}"
+        others = (
+            f"No layout is shown to be faster than {comparison.baseline}; "
+            if len(counts) > 1
+            else ""
+        )
+        return (
+            f"{others}{subject} is slower {f'than {comparison.baseline} ' * (not others)}in "
+            f"{worse} of {counted(whole, 'case')}"
+        )
+    return (
+        f"{subject} is faster than {comparison.baseline} in {better} of "
+        f"{counted(whole, 'case')} and slower in {worse or 'none'}"
+    )
 
 
 def _why(effects: Sequence[Effect]) -> str:
     """What is in doubt, in a word or two each: of what is grave that alone."""
     doubts = [doubt for one in effects for doubt in one.doubts]
-    return listed(list(dict.fromkeys(doubt.what for doubt in graves(doubts) or doubts)) or ["nothing is claimed"])
+    return listed(
+        list(dict.fromkeys(doubt.what for doubt in graves(doubts) or doubts))
+        or ["nothing is claimed"]
+    )
 
 
 def _resting(comparison: Comparison) -> str:
@@ -118,7 +150,9 @@ class _Map:
         return size_for(self.grid(subjects, page), ROOM_PT, self.room_pt)
 
     def pages(self, subjects: Sequence[str], lines: Sequence[Line]) -> list[list[Line]]:
-        """Lines in as few pages as hold them; a kind of requests goes to the next page as a whole where it can."""
+        """Lines in as few pages as hold them; a kind of requests goes to the next page as a whole
+        where it can.
+        """
         pages: list[list[Line]] = []
         for _, group in groupby(lines, key=lambda line: line[0]):
             mine = list(group)
@@ -136,23 +170,53 @@ class _Map:
         """The table of some layouts and lines."""
         look = self.look
         blank = TableCell(text="", fill=look.grid)
-        names = [cell for name in subjects for cell in (_head(name, look, across=2), blank.model_copy(update={"covered": True}))]
-        heads = [one.unit if one.group == "rate" else one.name for one in map(METRICS.__getitem__, ALWAYS)]
+        names = [
+            cell
+            for name in subjects
+            for cell in (_head(name, look, across=2), blank.model_copy(update={"covered": True}))
+        ]
+        heads = [
+            one.unit if one.group == "rate" else one.name
+            for one in map(METRICS.__getitem__, ALWAYS)
+        ]
         units = [_head(unit, look) for _ in subjects for unit in heads]
         lines = [
-            (blank.model_copy(update={"down": 2}), _head("workers", look).model_copy(update={"down": 2}), *names),
-            (blank.model_copy(update={"covered": True}), blank.model_copy(update={"covered": True}), *units),
+            (
+                blank.model_copy(update={"down": 2}),
+                _head("workers", look).model_copy(update={"down": 2}),
+                *names,
+            ),
+            (
+                blank.model_copy(update={"covered": True}),
+                blank.model_copy(update={"covered": True}),
+                *units,
+            ),
         ]
         for kind, group in groupby(page, key=lambda line: line[0]):
             mine = list(group)
             called = upper(self.evidence.called.get(kind, kind[0]))
             for number, (_, workers) in enumerate(mine):
-                about = TableCell(text=called, bold=True, down=1 if number else len(mine), covered=number > 0)
-                at = TableCell(text="all" if workers is None else str(workers), align="center", bold=workers is None)
-                values = [_cell(self.cells.get((kind, workers, name, metric)), look) for name in subjects for metric in ALWAYS]
+                about = TableCell(
+                    text=called, bold=True, down=1 if number else len(mine), covered=number > 0
+                )
+                at = TableCell(
+                    text="all" if workers is None else str(workers),
+                    align="center",
+                    bold=workers is None,
+                )
+                values = [
+                    _cell(self.cells.get((kind, workers, name, metric)), look)
+                    for name in subjects
+                    for metric in ALWAYS
+                ]
                 lines.append((about, at, *values))
         share = 0.71 / (2 * len(subjects))
-        return SlideTable(widths=(0.18, 0.11, *(share,) * (2 * len(subjects))), lines=tuple(lines), heads=2, largest_pt=22)
+        return SlideTable(
+            widths=(0.18, 0.11, *(share,) * (2 * len(subjects))),
+            lines=tuple(lines),
+            heads=2,
+            largest_pt=22,
+        )
 
 
 def _head(text: str, look: Look, *, across: int = 1) -> TableCell:
@@ -162,8 +226,17 @@ def _head(text: str, look: Look, *, across: int = 1) -> TableCell:
 def _cell(one: Effect | None, look: Look) -> TableCell:
     """A change: in colour where it is claimed, in brackets without one where it is provisional."""
     text = change_text(one)
-    if one is None or one.ratio is None or one.verdict in ("not shown", "too small to matter", "not comparable"):
-        return TableCell(text=text, fill=neutral(look) if one is not None else None, ink=look.muted, align="center")
+    if (
+        one is None
+        or one.ratio is None
+        or one.verdict in ("not shown", "too small to matter", "not comparable")
+    ):
+        return TableCell(
+            text=text,
+            fill=neutral(look) if one is not None else None,
+            ink=look.muted,
+            align="center",
+        )
     if one.verdict == "provisional":
         return TableCell(text=text, fill=neutral(look), ink=look.ink, align="center")
     doubled = math.log2(one.ratio.value) * (1 if one.metric == "throughput" else -1) / _DEEPEST
@@ -173,7 +246,9 @@ def _cell(one: Effect | None, look: Look) -> TableCell:
 
 
 def change_text(one: Effect | None) -> str:
-    """A change in per cent, a multiple from threefold on, in brackets where provisional; a cross where not comparable."""
+    """A change in per cent, a multiple from threefold on, in brackets where provisional; a cross
+    where not comparable.
+    """
     if one is None:
         return ""
     if one.ratio is None or one.verdict == "not comparable":
@@ -182,7 +257,13 @@ def change_text(one: Effect | None) -> str:
         return "~"
     value = one.ratio.value
     percent = round((value - 1) * 100)
-    words = f"{value:.1f}×" if value >= 3 else f"{percent:+} %".replace("-", "\N{MINUS SIGN}") if percent else "0 %"
+    words = (
+        f"{value:.1f}×"
+        if value >= 3
+        else f"{percent:+} %".replace("-", "\N{MINUS SIGN}")
+        if percent
+        else "0 %"
+    )
     return f"({words})" if one.verdict == "provisional" else words
 
 

@@ -1,4 +1,6 @@
-"""What was set up: hosts and load, which are the same for all, then what each layout is made of; what differs is shaded."""
+"""What was set up: hosts and load, which are the same for all, then what each layout is made of;
+what differs is shaded.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ FIRST: Final = (
     "daemons",
     "placement groups",
 )
-"""Facts that decide results most, in the order in which they are told; names are those of the manifest's sheets."""
+"""Facts that decide results most, in the order in which they are told; names are those of the
+manifest's sheets.
+"""
 _SHADED: Final = "Shaded: not the same for all."
 LARGE_PT: Final = 16
 """Type of the first slide; what does not fit goes to a second one."""
@@ -64,16 +68,26 @@ _LONGEST: Final = 160
 
 
 def setup(evidence: Evidence, look: Look) -> tuple[Slide, ...]:
-    """The slides of the set-up, for each six layouts one, and a second where the first does not hold what decides."""
+    """The slides of the set-up, for each six layouts one, and a second where the first does not
+    hold what decides.
+    """
     names = evidence.layouts
     parts = [names[at : at + ABREAST] for at in range(0, len(names), ABREAST)]
     slides: list[Slide] = []
     for number, part in enumerate(parts, start=1):
-        slides += _slides(evidence, look, part, f" ({number} of {len(parts)})" if len(parts) > 1 else "", f"set-up-{number}")
+        slides += _slides(
+            evidence,
+            look,
+            part,
+            f" ({number} of {len(parts)})" if len(parts) > 1 else "",
+            f"set-up-{number}",
+        )
     return tuple(slides)
 
 
-def _slides(evidence: Evidence, look: Look, layouts: Sequence[str], part: str, key: str) -> Iterator[Slide]:
+def _slides(
+    evidence: Evidence, look: Look, layouts: Sequence[str], part: str, key: str
+) -> Iterator[Slide]:
     common = list(_common(evidence))
     facts = _facts(evidence, layouts)
     differing = [name for name, values in facts.items() if _differ(values)]
@@ -87,28 +101,45 @@ def _slides(evidence: Evidence, look: Look, layouts: Sequence[str], part: str, k
     told = (
         *(f"{name}: {value}" for name, value in common),
         *(f"{_called(name)}: {_told(layouts, facts[name])}" for name in wanted),
-        "All other settings, configuration files and versions of packages are in the report and the manifest.",
+        (
+            "All other settings, configuration files and versions of packages are in the report and "
+            "the manifest."
+        ),
     )
     shaded = _SHADED if any(name in differing for name in shown) else ""
     yield Slide(key=key, title=titles[0], grid=table.grid(common, shown), foot=shaded, notes=told)
     if more:
-        foot = f"{counted(left, 'more setting')} {'differs' if left == 1 else 'differ'}{_LEFT_OUT}" if left else ""
-        yield Slide(key=f"{key}-more", title=titles[1], grid=table.grid((), more), foot=foot, notes=told)
+        foot = (
+            f"{counted(left, 'more setting')} {'differs' if left == 1 else 'differ'}{_LEFT_OUT}"
+            if left
+            else ""
+        )
+        yield Slide(
+            key=f"{key}-more", title=titles[1], grid=table.grid((), more), foot=foot, notes=told
+        )
 
 
 def _differ(values: Sequence[str]) -> bool:
-    """Whether layouts that have a setting have it otherwise: one that others lack is of their kind of gateway alone."""
+    """Whether layouts that have a setting have it otherwise: one that others lack is of their kind
+    of gateway alone.
+    """
     return len(set(values) - {UNKNOWN}) > 1
 
 
 def _title(evidence: Evidence) -> str:
     hosts = len(evidence.plan.hardware.hosts)
     if len(evidence.layouts) == 1:
-        return f"{evidence.layouts[0]} stood on {counted(hosts, 'host')} with fixed limits" if hosts else "What was set up"
+        return (
+            f"{evidence.layouts[0]} stood on {counted(hosts, 'host')} with fixed limits"
+            if hosts
+            else "What was set up"
+        )
     all_of = "both" if len(evidence.layouts) == 2 else f"all {len(evidence.layouts)}"
     if not hosts:
         return f"What was set up for {all_of} layouts"
-    return f"{counted(hosts, 'host')} with the same limits for {all_of} layouts: {_sameness(evidence)}"
+    return (
+        f"{counted(hosts, 'host')} with the same limits for {all_of} layouts: {_sameness(evidence)}"
+    )
 
 
 def _sameness(evidence: Evidence) -> str:
@@ -119,7 +150,9 @@ def _sameness(evidence: Evidence) -> str:
     if differing := between([one for one in evidence.attested if one.layout in evidence.layouts]):
         return f"what they gave differs beyond its bound, as under {listed(differing[0].layouts)}"
     lacking = [name for name in evidence.layouts if name not in known]
-    return f"not attested of {listed(lacking)}" if lacking else "what they gave is within its bounds"
+    return (
+        f"not attested of {listed(lacking)}" if lacking else "what they gave is within its bounds"
+    )
 
 
 def _common(evidence: Evidence) -> Iterator[tuple[str, str]]:
@@ -134,12 +167,21 @@ def _common(evidence: Evidence) -> Iterator[tuple[str, str]]:
 
 
 def _hosts(hosts: dict[str, PlannedHost]) -> Iterator[str]:
-    """Hosts with the same limits together: `store-1 to store-3: 0.3 CPUs, 2560 MiB, 1 disk of 200 MB/s`."""
+    """Hosts with the same limits together:
+
+    `store-1 to store-3: 0.3 CPUs, 2560 MiB, 1 disk of 200 MB/s`.
+    """
     alike: dict[str, list[str]] = {}
     for name, host in hosts.items():
         alike.setdefault(", ".join(_limits(host)), []).append(name)
     for limits, names in alike.items():
-        who = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}" if len(names) > 2 else listed(names)
+        who = (
+            names[0]
+            if len(names) == 1
+            else f"{names[0]} to {names[-1]}"
+            if len(names) > 2
+            else listed(names)
+        )
         yield f"{who}: {limits or 'no limits'}"
 
 
@@ -162,10 +204,15 @@ def _load(evidence: Evidence) -> str:
     drivers = list(dict.fromkeys(driver_label(row.driver) for row in evidence.rows))
     counts = sorted({row.workers for row in evidence.rows})
     windows = sorted({workload.runtime for workload in suite.workloads})
-    length = f"{windows[0]:g} s" if windows[0] == windows[-1] else f"{windows[0]:g} to {windows[-1]:g} s"
+    length = (
+        f"{windows[0]:g} s" if windows[0] == windows[-1] else f"{windows[0]:g} to {windows[-1]:g} s"
+    )
     by = listed(drivers) if drivers else driver_label(DEFAULT_DRIVER)
     who = spanned(counts) if counts else "no workers"
-    return f"{by}, {who}, each with one request outstanding; {counted(suite.repeats, 'repeat')} of {length}"
+    return (
+        f"{by}, {who}, each with one request outstanding; {counted(suite.repeats, 'repeat')} "
+        f"of {length}"
+    )
 
 
 def _caches(suite: Suite) -> str:
@@ -177,15 +224,21 @@ def _caches(suite: Suite) -> str:
 
 
 def _facts(evidence: Evidence, layouts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Settings by name, a value for each layout: those that decide most first, then those that differ, then the rest."""
+    """Settings by name, a value for each layout: those that decide most first, then those that
+    differ, then the rest.
+    """
     known = evidence.facts
     release = {layout.name: layout.release for layout in evidence.plan.layouts}
-    names = dict.fromkeys(name for layout in layouts for name in known[layout] if not name.startswith(_NOT_SETTINGS))
+    names = dict.fromkeys(
+        name for layout in layouts for name in known[layout] if not name.startswith(_NOT_SETTINGS)
+    )
     found = {name: tuple(known[layout].get(name, UNKNOWN) for layout in layouts) for name in names}
     made_of = evidence.plan.structures
     if any(made_of[layout].front for layout in layouts if layout in made_of):
         found.pop("path", None)  # the same in more words
-        found["in front"] = tuple(_front(made_of[layout]) if layout in made_of else UNKNOWN for layout in layouts)
+        found["in front"] = tuple(
+            _front(made_of[layout]) if layout in made_of else UNKNOWN for layout in layouts
+        )
     if "gateway" not in found:
         found["gateway"] = tuple(
             f"{one.gateway}{f', release {release[one.name]}' if release[one.name] else ''}"
@@ -196,14 +249,22 @@ def _facts(evidence: Evidence, layouts: Sequence[str]) -> dict[str, tuple[str, .
     return dict(
         sorted(
             found.items(),
-            key=lambda item: (order.get(item[0], len(order)), not _differ(item[1]), item[0].startswith(_BACKGROUND)),
+            key=lambda item: (
+                order.get(item[0], len(order)),
+                not _differ(item[1]),
+                item[0].startswith(_BACKGROUND),
+            ),
         )
     )
 
 
 def _front(made_of: Structure) -> str:
     """What stands between clients and a gateway's daemons: `HAProxy before 2 daemons`."""
-    return f"{made_of.front} before {counted(made_of.daemons, 'daemon')}" if made_of.front else "nothing"
+    return (
+        f"{made_of.front} before {counted(made_of.daemons, 'daemon')}"
+        if made_of.front
+        else "nothing"
+    )
 
 
 @dataclass(frozen=True)
@@ -214,7 +275,9 @@ class _Table:
     layouts: Sequence[str]
     facts: dict[str, tuple[str, ...]]
 
-    def held(self, common: Sequence[tuple[str, str]], names: Sequence[str], title: str, smallest_pt: int) -> list[str]:
+    def held(
+        self, common: Sequence[tuple[str, str]], names: Sequence[str], title: str, smallest_pt: int
+    ) -> list[str]:
         """Of these settings those that a slide holds in type of this size or larger, in order."""
         room_pt = body_pt(title, foot=_SHADED + _LEFT_OUT)
         held: list[str] = []
@@ -226,14 +289,28 @@ class _Table:
     def grid(self, common: Sequence[tuple[str, str]], names: Sequence[str]) -> SlideTable:
         """The table: what all have in common, then a line for each setting."""
         look, layouts = self.look, self.layouts
-        lines = [(TableCell(text="", fill=look.grid), *(TableCell(text=name, fill=look.grid, bold=True) for name in layouts))]
+        lines = [
+            (
+                TableCell(text="", fill=look.grid),
+                *(TableCell(text=name, fill=look.grid, bold=True) for name in layouts),
+            )
+        ]
         for name, value in common:
             lines.append((TableCell(text=name, bold=True), *_told_once(value, len(layouts))))
         for name in names:
             fill = shade(look) if _differ(self.facts[name]) else None
-            lines.append((TableCell(text=_called(name), bold=True, fill=fill), *_merged(self.facts[name], fill)))
+            lines.append(
+                (
+                    TableCell(text=_called(name), bold=True, fill=fill),
+                    *_merged(self.facts[name], fill),
+                )
+            )
         first = 0.17 if len(layouts) > 1 else 0.22
-        return SlideTable(widths=(first, *((1 - first) / len(layouts),) * len(layouts)), lines=tuple(lines), largest_pt=18)
+        return SlideTable(
+            widths=(first, *((1 - first) / len(layouts),) * len(layouts)),
+            lines=tuple(lines),
+            largest_pt=18,
+        )
 
 
 def shade(look: Look) -> str:

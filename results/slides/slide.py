@@ -1,6 +1,8 @@
-"""The records of a talk: what is on each slide, before it is known whether that becomes PowerPoint or Markdown.
+"""The records of a talk: what is on each slide, before it is known whether that becomes PowerPoint
+or Markdown.
 
-Colours are `#rrggbb`. Everything that is drawn is told in figures as well, in the notes of its slide.
+Colours are `#rrggbb`. Everything that is drawn is told in figures as well, in the notes of its
+slide.
 """
 
 from __future__ import annotations
@@ -18,7 +20,10 @@ Side = Literal["above", "left", "right", "below"]
 
 
 class TableCell(Record):
-    """A cell of a table. `across` and `down` say over how many columns and lines it goes; those it covers are `covered`."""
+    """A cell of a table.
+
+    `across` and `down` say over how many columns and lines it goes; those it covers are `covered`.
+    """
 
     text: str
     fill: Colour | None = None
@@ -32,7 +37,10 @@ class TableCell(Record):
 
 
 class SlideTable(Record):
-    """A table: its first `heads` lines are its head. `widths` are the columns' shares of the whole, in any unit."""
+    """A table: its first `heads` lines are its head.
+
+    `widths` are the columns' shares of the whole, in any unit.
+    """
 
     widths: tuple[float, ...]
     lines: Annotated[tuple[tuple[TableCell, ...], ...], Field(min_length=1)]
@@ -47,7 +55,10 @@ class SlideTable(Record):
 
 
 class ChartPoint(Record):
-    """One point of a chart. Of a line chart `x` is the place of its category, from 0. None: no whisker."""
+    """One point of a chart.
+
+    Of a line chart `x` is the place of its category, from 0. None: no whisker.
+    """
 
     x: float
     y: float
@@ -61,7 +72,10 @@ class ChartPoint(Record):
 
 
 class Series(Record):
-    """Points that belong together. Not `joined`: no line goes through them, and they are crosses: figures that are not valid."""
+    """Points that belong together.
+
+    Not `joined`: no line goes through them, and they are crosses: figures that are not valid.
+    """
 
     name: str
     colour: Colour
@@ -128,7 +142,9 @@ class SlideCard(Record):
 
 
 class Slide(Record):
-    """One slide. `title` says what was found, in a sentence; `lead` comes below it, and `foot` says how to read the rest."""
+    """One slide. `title` says what was found, in a sentence; `lead` comes below it, and `foot` says
+    how to read the rest.
+    """
 
     key: str
     """A slug that tells it from all others."""
@@ -148,7 +164,9 @@ class Slide(Record):
 
 
 class Deck(Record):
-    """A whole talk. `dated` is when its run was made, UTC, ISO 8601: nothing in a deck tells when it was rendered."""
+    """A whole talk. `dated` is when its run was made, UTC, ISO 8601: nothing in a deck tells when
+    it was rendered.
+    """
 
     title: str
     subject: str

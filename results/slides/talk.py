@@ -16,7 +16,9 @@ from weighbridge.results.slides.tuning_talk import tuning_talk
 
 
 def talk(evidence: Evidence, look: Look = LIGHT) -> Deck:
-    """The slides: the answer, the set-up, the map, each kind of requests, where time goes, tuning, limits, how to repeat it."""
+    """The slides: the answer, the set-up, the map, each kind of requests, where time goes, tuning,
+    limits, how to repeat it.
+    """
     manifest, plan = evidence.manifest, evidence.plan
     if evidence.tuned is not None:
         return tuning_talk(evidence, evidence.tuned, look)

@@ -1,6 +1,8 @@
-"""The empty file that a deck is drawn into: one layout (title only) at 16:9, whose theme has the deck's type and colours.
+"""The empty file that a deck is drawn into: one layout (title only) at 16:9, whose theme has the
+deck's type and colours.
 
-A speaker who changes theme fonts or colours changes the whole deck; slides that are added look like those that are there.
+A speaker who changes theme fonts or colours changes the whole deck; slides that are added look like
+those that are there.
 """
 
 from __future__ import annotations
@@ -34,7 +36,12 @@ def blank(deck: Deck) -> Any:
     _place_titles(presentation)
     _leave_out(presentation)
     told = presentation.core_properties
-    told.title, told.subject, told.author, told.last_modified_by = deck.title[:255], deck.subject[:255], _AUTHOR, _AUTHOR
+    told.title, told.subject, told.author, told.last_modified_by = (
+        deck.title[:255],
+        deck.subject[:255],
+        _AUTHOR,
+        _AUTHOR,
+    )
     told.keywords, told.comments, told.category, told.revision = "", "", "", 1
     told.created = told.modified = _when(deck.dated)
     return presentation
@@ -51,18 +58,35 @@ def _keep_one_layout(presentation: Any) -> None:
 
 
 def _place_titles(presentation: Any) -> None:
-    """Put the title of master and layout where slides have theirs, left, bold, and of a size that nothing changes by itself."""
+    """Put the title of master and layout where slides have theirs, left, bold, and of a size that
+    nothing changes by itself.
+    """
     master = presentation.slide_masters[0]
     for sheet in (master, presentation.slide_layouts[0]):
         for shape in list(sheet.placeholders):
-            if shape.placeholder_format.type not in (1, 3):  # titles; the rest (body, date, footer, number) has no place here
+            if shape.placeholder_format.type not in (
+                1,
+                3,
+            ):  # titles; the rest (body, date, footer, number) has no place here
                 shape._element.getparent().remove(shape._element)  # noqa: SLF001 - python-pptx removes no shapes
                 continue
-            shape.left, shape.top, shape.width, shape.height = Pt(LEFT_PT), Pt(TOP_PT), Pt(ROOM_PT), Pt(78)
+            shape.left, shape.top, shape.width, shape.height = (
+                Pt(LEFT_PT),
+                Pt(TOP_PT),
+                Pt(ROOM_PT),
+                Pt(78),
+            )
             body = shape._element.txBody.find(qn("a:bodyPr"))  # noqa: SLF001 - as above
             for name in list(body):
                 body.remove(name)
-            for name, value in (("lIns", "0"), ("rIns", "0"), ("tIns", "0"), ("bIns", "0"), ("anchor", "t"), ("wrap", "square")):
+            for name, value in (
+                ("lIns", "0"),
+                ("rIns", "0"),
+                ("tIns", "0"),
+                ("bIns", "0"),
+                ("anchor", "t"),
+                ("wrap", "square"),
+            ):
                 body.set(name, value)
     style = master._element.find(qn("p:txStyles")).find(qn("p:titleStyle")).find(qn("a:lvl1pPr"))  # noqa: SLF001 - as above
     style.set("algn", "l")
@@ -71,7 +95,10 @@ def _place_titles(presentation: Any) -> None:
 
 
 def _paint(presentation: Any, deck: Deck) -> None:
-    """Type and colours of the theme. A dark deck has its light text and dark ground by the master's map of colours."""
+    """Type and colours of the theme.
+
+    A dark deck has its light text and dark ground by the master's map of colours.
+    """
     master = presentation.slide_masters[0]
     part = master.part.part_related_by(RELATIONSHIP_TYPE.THEME)
     theme = etree.fromstring(part.blob)
@@ -101,13 +128,21 @@ def _paint(presentation: Any, deck: Deck) -> None:
     if ground is not None:
         master._element.cSld.remove(ground)  # noqa: SLF001 - as above
     master.background.fill.solid()
-    master._element.cSld.find(qn("p:bg")).find(f".//{{{MAIN}}}solidFill").append(made('<a:schemeClr val="bg1"/>'))  # noqa: SLF001 - as above
+    master._element.cSld.find(qn("p:bg")).find(f".//{{{MAIN}}}solidFill").append(  # noqa: SLF001 - as above
+        made('<a:schemeClr val="bg1"/>')
+    )
 
 
 def _leave_out(presentation: Any) -> None:
-    """The picture and the printer's settings of the file that python-pptx begins with: they are of another deck."""
+    """The picture and the printer's settings of the file that python-pptx begins with: they are of
+    another deck.
+    """
     package = presentation.part.package
     for owner in (package, presentation.part):
         rels = owner._rels  # noqa: SLF001 - no door
-        for key in [key for key, rel in rels.items() if rel.reltype.endswith(("/thumbnail", "/printerSettings"))]:
+        for key in [
+            key
+            for key, rel in rels.items()
+            if rel.reltype.endswith(("/thumbnail", "/printerSettings"))
+        ]:
             rels.pop(key)

@@ -1,4 +1,6 @@
-"""The tornado of a tuning: how far each setting moves throughput, where each layout differs from the first in one setting."""
+"""The tornado of a tuning: how far each setting moves throughput, where each layout differs from
+the first in one setting.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,22 @@ BARS: Final = 10
 
 
 def tuning(evidence: Evidence, comparison: Comparison, look: Look) -> tuple[Slide, ...]:
-    """A slide for each kind of requests; none where a layout differs from the first in more than one setting, or in none."""
+    """A slide for each kind of requests; none where a layout differs from the first in more than
+    one setting, or in none.
+    """
     changed = one_setting_each(evidence.plan.layouts)
     if not changed:
         return ()
     slides = []
     for kind in evidence.kinds:
-        mine = [one for one in comparison.effects if kind_of(one) == kind and one.workers is None and one.metric == "throughput"]
+        mine = [
+            one
+            for one in comparison.effects
+            if kind_of(one) == kind and one.workers is None and one.metric == "throughput"
+        ]
         known = sorted(
-            (one for one in mine if one.ratio is not None), key=lambda one: -abs((one.ratio.value if one.ratio else 1) - 1)
+            (one for one in mine if one.ratio is not None),
+            key=lambda one: -abs((one.ratio.value if one.ratio else 1) - 1),
         )
         if not known:
             continue
@@ -37,9 +46,11 @@ def tuning(evidence: Evidence, comparison: Comparison, look: Look) -> tuple[Slid
             Slide(
                 key="tuning-" + "-".join(kind),
                 title=_title(shown[0], changed, evidence.called[kind]),
-                lead=f"Throughput of {evidence.called[kind]} against {comparison.baseline}; {rests_on(*evidence.repeats)}",
+                lead=f"Throughput of {evidence.called[kind]} against {comparison.baseline}; "
+                f"{rests_on(*evidence.repeats)}",
                 chart=_chart(shown, changed, look),
-                foot=f"Over all worker counts; whiskers: 95 % interval. ~: not shown, or too small to matter.{_left(known)}",
+                foot="Over all worker counts; whiskers: 95 % interval. ~: not shown, or too "
+                f"small to matter.{_left(known)}",
                 notes=tuple(one.text for one in mine),
             )
         )
@@ -65,22 +76,32 @@ def _chart(effects: list[Effect], changed: Mapping[str, str], look: Look) -> Bar
     bars = tuple(_bar(one, changed[one.subject], look) for one in effects)
     ends = [value for bar in bars for value in (bar.value, bar.low, bar.high) if value is not None]
     top, step = nice_top(max(abs(value) for value in ends) or 1.0)
-    return BarChart(across=Axis(title="change of throughput, %", low=-top, high=top, step=step), bars=bars)
+    return BarChart(
+        across=Axis(title="change of throughput, %", low=-top, high=top, step=step), bars=bars
+    )
 
 
 def _bar(one: Effect, name: str, look: Look) -> SlideBar:
     if one.ratio is None:
         raise ValueError(f"{one.subject} has no ratio to draw")
-    value, low, high = (None if end is None else (end - 1) * 100 for end in (one.ratio.value, one.ratio.low, one.ratio.high))
+    value, low, high = (
+        None if end is None else (end - 1) * 100
+        for end in (one.ratio.value, one.ratio.low, one.ratio.high)
+    )
     colours = diverging(look)
     colour = {"better": colours[5], "worse": colours[1]}.get(
         one.verdict, look.axis if one.verdict != "provisional" else neutral(look)
     )
-    return SlideBar(name=name, value=value or 0.0, low=low, high=high, colour=colour, label=change_text(one))
+    return SlideBar(
+        name=name, value=value or 0.0, low=low, high=high, colour=colour, label=change_text(one)
+    )
 
 
 def one_setting_each(layouts: tuple[PlannedLayout, ...]) -> dict[str, str]:
-    """By layout, the one setting in which it differs from the first: `radosgw threads: 512 → 256`; empty where one has more."""
+    """By layout, the one setting in which it differs from the first:
+
+    `radosgw threads: 512 → 256`; empty where one has more.
+    """
     first, *others = layouts
     changed = {}
     before = dict(_flat(first))
@@ -90,7 +111,9 @@ def one_setting_each(layouts: tuple[PlannedLayout, ...]) -> dict[str, str]:
         if len(differing) != 1 or (other.gateway, other.release) != (first.gateway, first.release):
             return {}
         name = differing[0]
-        changed[other.name] = f"{name}: {before.get(name, 'not set')} → {after.get(name, 'not set')}"
+        changed[other.name] = (
+            f"{name}: {before.get(name, 'not set')} → {after.get(name, 'not set')}"
+        )
     return changed
 
 

@@ -1,4 +1,6 @@
-"""The talk of a tuning: what helps, what was tried and how, what does nothing, what was chosen, and whether that held."""
+"""The talk of a tuning: what helps, what was tried and how, what does nothing, what was chosen, and
+whether that held.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,20 @@ from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.findings import FigureCard
 from weighbridge.results.analysis.sameness import verdict
 from weighbridge.results.analysis.tuning.ledger import LedgerEntry
-from weighbridge.results.analysis.tuning.ledger_table import RESTARTED, LedgerLine, change_figure, ledger_lines, short_names
+from weighbridge.results.analysis.tuning.ledger_table import (
+    RESTARTED,
+    LedgerLine,
+    change_figure,
+    ledger_lines,
+    short_names,
+)
 from weighbridge.results.analysis.tuning.tuning_cards import cards
-from weighbridge.results.analysis.tuning.tuning_result import TuningResult, could_be_shown, gain_words, interval_words
+from weighbridge.results.analysis.tuning.tuning_result import (
+    TuningResult,
+    could_be_shown,
+    gain_words,
+    interval_words,
+)
 from weighbridge.results.charts.chart_theme import Look, diverging
 from weighbridge.results.charts.placing import nice_top
 from weighbridge.results.figures import UNKNOWN, counted, upper
@@ -20,7 +33,16 @@ from weighbridge.results.slides.closing import loop_words, repeat
 from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.fitting import ROOM_PT, body_pt, size_for
 from weighbridge.results.slides.setup import setup
-from weighbridge.results.slides.slide import Axis, BarChart, Deck, Slide, SlideBar, SlideCard, SlideTable, TableCell
+from weighbridge.results.slides.slide import (
+    Axis,
+    BarChart,
+    Deck,
+    Slide,
+    SlideBar,
+    SlideCard,
+    SlideTable,
+    TableCell,
+)
 from weighbridge.suites.tuning import show_setting
 
 BARS: Final = 12
@@ -32,7 +54,9 @@ Line = tuple[TableCell, ...]
 
 
 def tuning_talk(evidence: Evidence, result: TuningResult, look: Look) -> Deck:
-    """Answer, set-up, what was tried, ledger, tornados, no effect, what was chosen, confirmation, limits, how to repeat."""
+    """Answer, set-up, what was tried, ledger, tornados, no effect, what was chosen, confirmation,
+    limits, how to repeat.
+    """
     manifest, tuning = evidence.manifest, result.run.tuning
     return Deck(
         title=result.headline,
@@ -60,15 +84,27 @@ def _of_baseline(evidence: Evidence, result: TuningResult) -> Evidence:
     """The same with the layout as it was given alone, and as many repeats as it has trials."""
     name = result.ledger.baseline.name
     rows = tuple(row for row in evidence.rows if row.layout == name)
-    suite = evidence.plan.suite.model_copy(update={"repeats": max((row.repeats for row in rows), default=1) or 1})
+    suite = evidence.plan.suite.model_copy(
+        update={"repeats": max((row.repeats for row in rows), default=1) or 1}
+    )
     layouts = tuple(one for one in evidence.plan.layouts if one.name == name)
-    return evidence.model_copy(update={"plan": evidence.plan.model_copy(update={"layouts": layouts, "suite": suite}), "rows": rows})
+    return evidence.model_copy(
+        update={
+            "plan": evidence.plan.model_copy(update={"layouts": layouts, "suite": suite}),
+            "rows": rows,
+        }
+    )
 
 
 def _answer(evidence: Evidence, result: TuningResult) -> Slide:
     run, entries = result.run, result.ledger.entries
     objectives = " and ".join(result.called(number) for number in range(len(run.objectives)))
-    lines = [f"{counted(result.ledger.trials, 'trial')} in {counted(result.rounds, 'round')}, each beside the baseline’s."]
+    lines = [
+        (
+            f"{counted(result.ledger.trials, 'trial')} in {counted(result.rounds, 'round')}, each "
+            "beside the baseline’s."
+        )
+    ]
     if result.winner is not None:
         lines.append(result.confirmation_words)
     if evidence.manifest.state != "done":
@@ -76,7 +112,8 @@ def _answer(evidence: Evidence, result: TuningResult) -> Slide:
     return Slide(
         key="answer",
         title=result.headline,
-        lead=f"Which of {counted(len(entries), 'setting')} of {run.tuning.layout} help {objectives}?",
+        lead=f"Which of {counted(len(entries), 'setting')} of {run.tuning.layout} help "
+        f"{objectives}?",
         cards=tuple(_card(one) for one in cards(result)),
         lines=tuple(lines) if len(" ".join(lines)) < 260 else tuple(lines[:1]),
         notes=(
@@ -92,30 +129,59 @@ def _answer(evidence: Evidence, result: TuningResult) -> Slide:
 def _card(one: FigureCard) -> SlideCard:
     """The card with the setting's short name: there is no room for a long one."""
     return SlideCard(
-        figure=one.figure, about=one.about, text=short_names([one.text])[one.text], detail=one.detail, colour=one.colour
+        figure=one.figure,
+        about=one.about,
+        text=short_names([one.text])[one.text],
+        detail=one.detail,
+        colour=one.colour,
     )
 
 
 def _tried(result: TuningResult, look: Look) -> Iterator[Slide]:
     run, tuning = result.run, result.run.tuning
-    how = {"screen": "each by itself", "grid": "in every combination", "search": "in combinations that a search proposed"}
+    how = {
+        "screen": "each by itself",
+        "grid": "in every combination",
+        "search": "in combinations that a search proposed",
+    }
     title = f"{counted(len(tuning.parameters), 'parameter')} were tried, {how[tuning.strategy]}"
     foot = (
-        f"Each round: the baseline, up to {tuning.trials.baseline_every} settings in random order, the baseline again. "
-        f"A setting is tried {tuning.trials.least} to {tuning.trials.most} times, until its interval is clear of what matters."
+        f"Each round: the baseline, up to {tuning.trials.baseline_every} settings in random "
+        "order, the baseline again. "
+        f"A setting is tried {tuning.trials.least} to {tuning.trials.most} times, until its "
+        "interval is clear of what matters."
     )
     lines = []
     for one in tuning.parameters:
         scope = run.scopes.get(one.key)
-        was = show_setting(run.layout_settings[one.key]) if one.key in run.layout_settings else UNKNOWN
+        was = (
+            show_setting(run.layout_settings[one.key])
+            if one.key in run.layout_settings
+            else UNKNOWN
+        )
         tried = ", ".join(show_setting(level.value) for level in one.levels)
         needs = UNKNOWN if scope is None else RESTARTED[scope]
-        lines.append((TableCell(text=one.key, bold=True), *(TableCell(text=text) for text in (was, tried, needs))))
+        lines.append(
+            (
+                TableCell(text=one.key, bold=True),
+                *(TableCell(text=text) for text in (was, tried, needs)),
+            )
+        )
     notes = tuple(
-        f"{one.key}: {one.effect}{f' Trap: {one.trap}' if one.trap else ''}{f' ({one.reference})' if one.reference else ''}"
+        f"{one.key}: "
+        f"{one.effect}{f' Trap: {one.trap}' if one.trap else ''}{f' ({one.reference})' if one.reference else ''}"
         for one in tuning.parameters
     )
-    yield from _pages("tried", title, foot, ("Parameter", "Here", "Tried", "Needs"), (0.46, 0.14, 0.24, 0.16), lines, notes, look)
+    yield from _pages(
+        "tried",
+        title,
+        foot,
+        ("Parameter", "Here", "Tried", "Needs"),
+        (0.46, 0.14, 0.24, 0.16),
+        lines,
+        notes,
+        look,
+    )
 
 
 def _ledger(result: TuningResult, look: Look) -> Iterator[Slide]:
@@ -125,8 +191,17 @@ def _ledger(result: TuningResult, look: Look) -> Iterator[Slide]:
     objectives = range(len(result.run.objectives))
     better, worse = (sum(one.verdict == kind for one in found) for kind in ("better", "worse"))
     verb = "is" if better in (0, 1) else "are"
-    title = f"{better or 'None'} of {counted(len(found), 'setting')} {verb} better, {worse or 'none'} worse"
-    head = ("Setting", *(upper(result.called(number)) for number in objectives), "Verdict", "Gateway CPU", "Trials")
+    title = (
+        f"{better or 'None'} of {counted(len(found), 'setting')} {verb} better, "
+        f"{worse or 'none'} worse"
+    )
+    head = (
+        "Setting",
+        *(upper(result.called(number)) for number in objectives),
+        "Verdict",
+        "Gateway CPU",
+        "Trials",
+    )
     widths = (0.36, *(0.32 / max(2, len(objectives)) for _ in objectives), 0.2, 0.1, 0.08)
     short = short_names([one.name for one in found])
     lines = [_ledger_line(one, short[one.name], look) for one in found]
@@ -140,7 +215,12 @@ def _ledger_line(one: LedgerLine, name: str, look: Look) -> Line:
     return (
         TableCell(text=name, bold=not one.weak),
         *(
-            TableCell(text=change.change, align="right", ink=_ink(change.tone, look), bold=bool(change.tone))
+            TableCell(
+                text=change.change,
+                align="right",
+                ink=_ink(change.tone, look),
+                bold=bool(change.tone),
+            )
             for change in one.changes
         ),
         TableCell(text=f"{one.sign} {one.verdict}", ink=ink, bold=not one.weak),
@@ -159,7 +239,9 @@ def _ink(verdict: str, look: Look) -> str:
 def _tornados(result: TuningResult, look: Look) -> Iterator[Slide]:
     for number, objective in enumerate(result.run.objectives):
         mine = [(one.name, one.effects[number]) for one in result.ledger.entries]
-        known = sorted((one for one in mine if one[1].ratio is not None), key=lambda one: -_size(one[1]))
+        known = sorted(
+            (one for one in mine if one[1].ratio is not None), key=lambda one: -_size(one[1])
+        )
         if not known:
             continue
         shown = known[:BARS]
@@ -174,9 +256,11 @@ def _tornados(result: TuningResult, look: Look) -> Iterator[Slide]:
         yield Slide(
             key=f"tornado-{number + 1}",
             title=title,
-            lead=f"{upper(result.called(number))} against the baseline beside it; {_counted_trials(known)}",
+            lead=f"{upper(result.called(number))} against the baseline beside it; "
+            f"{_counted_trials(known)}",
             chart=_chart([(short[name], one) for name, one in shown], objective.of, look),
-            foot=f"Blue: better, orange: worse, grey, ~: no effect that can be claimed. Whiskers: 95 % interval.{left}",
+            foot="Blue: better, orange: worse, grey, ~: no effect that can be claimed. Whiskers: "
+            f"95 % interval.{left}",
             notes=tuple(f"{one.text}." for _, one in mine),
         )
 
@@ -197,30 +281,47 @@ def _chart(shown: Sequence[tuple[str, Effect]], metric: str, look: Look) -> BarC
     for name, effect in shown:
         if effect.ratio is None:
             continue
-        low, high = (None if end is None else percent(end) for end in (effect.ratio.low, effect.ratio.high))
+        low, high = (
+            None if end is None else percent(end) for end in (effect.ratio.low, effect.ratio.high)
+        )
         colour = {"better": colours[5], "worse": colours[1]}.get(effect.verdict, look.axis)
         bars.append(
-            SlideBar(name=name, value=percent(effect.ratio.value), low=low, high=high, colour=colour, label=change_figure(effect))
+            SlideBar(
+                name=name,
+                value=percent(effect.ratio.value),
+                low=low,
+                high=high,
+                colour=colour,
+                label=change_figure(effect),
+            )
         )
     ends = [value for bar in bars for value in (bar.value, bar.low, bar.high) if value is not None]
     # An interval without an end would press all bars together.
     reach = min(max(map(abs, ends)), 2 * max(abs(bar.value) for bar in bars) or 1.0)
     top, step = nice_top(reach or 1.0)
-    return BarChart(across=Axis(title=f"change of {metric}, %", low=-top, high=top, step=step), bars=tuple(bars))
+    return BarChart(
+        across=Axis(title=f"change of {metric}, %", low=-top, high=top, step=step), bars=tuple(bars)
+    )
 
 
 def _without_effect(result: TuningResult, look: Look) -> Iterator[Slide]:
     none = result.ledger.without_effect
     if not none:
         return
-    title = f"{len(none)} of {counted(len(result.ledger.entries), 'setting')} need not be set: no effect that matters is shown"
+    title = (
+        f"{len(none)} of {counted(len(result.ledger.entries), 'setting')} need not be set: no "
+        "effect that matters is shown"
+    )
     objectives = [result.called(number) for number in range(len(result.run.objectives))]
     head = ("Setting", *(part for name in objectives for part in (upper(name), "would be shown")))
     share = 0.58 / len(objectives)
     widths = (0.42, *(part for _ in objectives for part in (share * 0.62, share * 0.38)))
     short = short_names([one.name for one in none])
     lines = [_without_line(one, short[one.name], look) for one in none]
-    foot = "Would be shown: the smallest effect that so many trials show 8 times in 10. A smaller one may be there."
+    foot = (
+        "Would be shown: the smallest effect that so many trials show 8 times in 10. A smaller "
+        "one may be there."
+    )
     notes = tuple(f"{effect.text}." for entry in none for effect in entry.effects)
     yield from _pages("no-effect", title, foot, head, widths, lines, notes, look)
 
@@ -228,24 +329,40 @@ def _without_effect(result: TuningResult, look: Look) -> Iterator[Slide]:
 def _without_line(entry: LedgerEntry, name: str, look: Look) -> Line:
     cells = [TableCell(text=name)]
     for effect in entry.effects:
-        cells.append(TableCell(text=interval_words(effect) or UNKNOWN, align="right", ink=look.muted))
+        cells.append(
+            TableCell(text=interval_words(effect) or UNKNOWN, align="right", ink=look.muted)
+        )
         cells.append(TableCell(text=could_be_shown(effect) or UNKNOWN, align="right"))
     return tuple(cells)
 
 
 def _chosen(result: TuningResult, look: Look) -> Iterator[Slide]:
-    """What was chosen, a line for each parameter with what it came to by itself; the files to paste are in the notes."""
+    """What was chosen, a line for each parameter with what it came to by itself; the files to paste
+    are in the notes.
+    """
     winner = result.winner
     if winner is None:
         return
     run = result.run
     names = result.named(winner.arm)
     title = names[0] if len(names) == 1 else f"These {counted(len(names), 'setting')} are chosen"
-    head = ("Setting", "Was", "Chosen", *(upper(result.called(number)) for number in range(len(run.objectives))))
+    head = (
+        "Setting",
+        "Was",
+        "Chosen",
+        *(upper(result.called(number)) for number in range(len(run.objectives))),
+    )
     widths = (0.42, 0.13, 0.13, *(0.32 / len(run.objectives) for _ in run.objectives))
     lines = []
     for key, value in winner.arm.settings.items():
-        alone = next((one for one in result.ledger.entries if {key: value}.items() <= one.arm.settings.items()), None)
+        alone = next(
+            (
+                one
+                for one in result.ledger.entries
+                if {key: value}.items() <= one.arm.settings.items()
+            ),
+            None,
+        )
         effects = () if alone is None or len(result.parameters(alone.arm)) != 1 else alone.effects
         was = show_setting(run.layout_settings[key]) if key in run.layout_settings else UNKNOWN
         changes = [change_figure(one) for one in effects] or [UNKNOWN] * len(run.objectives)
@@ -258,7 +375,10 @@ def _chosen(result: TuningResult, look: Look) -> Iterator[Slide]:
             )
         )
     files = ", ".join(fragment.name for fragment in winner.fragments)
-    foot = f"By itself, in its own trials.{f' Ready to paste: {files}, in the run’s derived/winner.' if files else ''}"
+    foot = (
+        "By itself, in its own "
+        f"trials.{f' Ready to paste: {files}, in the run’s derived/winner.' if files else ''}"
+    )
     notes = (result.winner_words, *(f"{one.name}:\n{one.text}" for one in winner.fragments))
     yield from _pages("chosen", title, foot, head, widths, lines, notes, look)
 
@@ -281,7 +401,9 @@ def _confirmation(result: TuningResult, look: Look) -> Iterator[Slide]:
     for number, effect in enumerate(found.effects):
         known = effect is not None and effect.ratio is not None
         cells = (
-            show_percent(effect.ratio.value) if effect is not None and effect.ratio is not None else UNKNOWN,
+            show_percent(effect.ratio.value)
+            if effect is not None and effect.ratio is not None
+            else UNKNOWN,
             (interval_words(effect) if effect is not None else "") or UNKNOWN,
             effect.verdict if effect is not None and known else "not comparable",
         )
@@ -294,7 +416,10 @@ def _confirmation(result: TuningResult, look: Look) -> Iterator[Slide]:
                 TableCell(text=cells[2], ink=ink),
             )
         )
-    foot = f"{counted(found.repeats, 'visit')} of each, in random order, on data that it was not chosen on."
+    foot = (
+        f"{counted(found.repeats, 'visit')} of each, in random order, on data that it was not "
+        "chosen on."
+    )
     widths = (0.46, 0.14, 0.22, 0.18)
     yield from _pages(
         "confirmation",
@@ -318,20 +443,39 @@ def _limits(evidence: Evidence, result: TuningResult) -> Slide:
         else f"All {counted(whole, 'reading')} count"
     )
     if evidence.manifest.state != "done":
-        title = f"The tuning is not whole ({evidence.manifest.state}): {title[:1].lower()}{title[1:]}"
-    refused = [f"{one.name}: {one.verdict}{f' ({one.notes[0]})' if one.notes else ''}." for one in result.refused]
+        title = (
+            f"The tuning is not whole ({evidence.manifest.state}): {title[:1].lower()}{title[1:]}"
+        )
+    refused = [
+        f"{one.name}: {one.verdict}{f' ({one.notes[0]})' if one.notes else ''}."
+        for one in result.refused
+    ]
     drift = [f"{upper(one.words.rstrip('.'))}." for one in result.ledger.drift]
     alone = (
-        ("Each setting was tried by itself: of what two do together only what was confirmed is known.",)
+        (
+            (
+                "Each setting was tried by itself: of what two do together only what was confirmed is "
+                "known."
+            ),
+        )
         if result.run.tuning.strategy == "screen"
         else ()
     )
-    hosts = f"{verdict(evidence.attested)}." if evidence.attested else "The hosts were not attested."
+    hosts = (
+        f"{verdict(evidence.attested)}." if evidence.attested else "The hosts were not attested."
+    )
     why = dict.fromkeys(one.why for one in result.ledger.readings if one.value is None and one.why)
     return Slide(
         key="limits",
         title=title,
-        lines=(*(f"{upper(gap)}." for gap in evidence.gaps), *refused[:_FAULTS], *drift[:2], *alone, hosts, *loop_words(evidence)),
+        lines=(
+            *(f"{upper(gap)}." for gap in evidence.gaps),
+            *refused[:_FAULTS],
+            *drift[:2],
+            *alone,
+            hosts,
+            *loop_words(evidence),
+        ),
         notes=(*refused, *drift, *alone, hosts, *why),
     )
 
@@ -348,7 +492,10 @@ def _pages(
 ) -> Iterator[Slide]:
     """A table on as few slides as hold it in type that can be read; all notes are on the first."""
     right = [next((line[place].align for line in lines), "left") for place in range(len(head))]
-    first = tuple(TableCell(text=text, bold=True, fill=look.grid, align=align) for text, align in zip(head, right, strict=True))
+    first = tuple(
+        TableCell(text=text, bold=True, fill=look.grid, align=align)
+        for text, align in zip(head, right, strict=True)
+    )
 
     def grid(part: Sequence[Line]) -> SlideTable:
         return SlideTable(widths=widths, lines=(first, *part), largest_pt=20)

@@ -1,4 +1,6 @@
-"""What a study concluded, as data: each conclusion in our own words, and what of a replay would have to be so for it to hold."""
+"""What a study concluded, as data: each conclusion in our own words, and what of a replay would
+have to be so for it to hold.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,21 @@ from pydantic import Field, PositiveInt, model_validator
 from weighbridge.common.record import Record
 
 Expectation = Literal["better", "not-better", "alike"]
-"""better: the one cell is better than the other. not-better: it is not, by more than `factor`. alike: they are within `factor`."""
+"""better: the one cell is better than the other. not-better: it is not, by more than `factor`.
+alike: they are within `factor`.
+"""
 
 Compared = Literal["throughput", "bandwidth", "p90", "max"]
-"""Bandwidth is that of complete bodies: throughputs of requests of different sizes cannot be compared otherwise."""
+"""Bandwidth is that of complete bodies: throughputs of requests of different sizes cannot be
+compared otherwise.
+"""
 
 
 class Cells(Record):
-    """Cells of a replay: those of every variant, workload and number of workers that is named. Workers are the study's own."""
+    """Cells of a replay: those of every variant, workload and number of workers that is named.
+
+    Workers are the study's own.
+    """
 
     variants: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ()
@@ -24,9 +33,11 @@ class Cells(Record):
 
 
 class ConclusionCheck(Record):
-    """One thing that can be looked up in a replay: each cell of `of` set against the cells of `than`.
+    """One thing that can be looked up in a replay: each cell of `of` set against the cells of
+    `than`.
 
-    What `than` leaves out is as in the cell that is looked at: `{variants: [swift]}` is Swift at the same workload and workers.
+    What `than` leaves out is as in the cell that is looked at: `{variants: [swift]}` is Swift at
+    the same workload and workers.
     """
 
     expect: Expectation
@@ -34,11 +45,15 @@ class ConclusionCheck(Record):
     of: Cells
     than: Cells
     factor: Annotated[float, Field(gt=1)] = 1.25
-    """How far apart two figures may be and still count as alike; of `better` it says nothing: there the suite's bounds hold."""
+    """How far apart two figures may be and still count as alike; of `better` it says nothing: there
+    the suite's bounds hold.
+    """
 
     @model_validator(mode="after")
     def _whole(self) -> ConclusionCheck:
-        lacking = [name for name in ("variants", "workloads", "workers") if not getattr(self.of, name)]
+        lacking = [
+            name for name in ("variants", "workloads", "workers") if not getattr(self.of, name)
+        ]
         if lacking:
             raise ValueError(f"of: {', '.join(lacking)} must be named")
         if not (self.than.variants or self.than.workloads or self.than.workers):
@@ -47,7 +62,10 @@ class ConclusionCheck(Record):
 
 
 class Conclusion(Record):
-    """One of a study's conclusions. All of its checks must hold in all their cells for a replay to support it."""
+    """One of a study's conclusions.
+
+    All of its checks must hold in all their cells for a replay to support it.
+    """
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
     says: str

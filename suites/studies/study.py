@@ -15,7 +15,9 @@ from weighbridge.suites.suite import RadosBenchOptions, Suite
 from weighbridge.suites.workload import Name, Workload
 
 ScaleName = Literal["lab", "full"]
-"""lab: scaled to one machine of two cores. full: the study's own numbers, on hardware that can hold them."""
+"""lab: scaled to one machine of two cores. full: the study's own numbers, on hardware that can hold
+them.
+"""
 
 OWN_DIMENSIONS = ("variant", "workload", "operation", "size", "workers")
 """What tells one figure of any study from another, beside the study's own factors."""
@@ -40,7 +42,10 @@ class Source(Record):
 
 
 class Variant(Record):
-    """One layout of the study. `layout` is a reference as a command line has it; `factors` say what it is in the study's words."""
+    """One layout of the study.
+
+    `layout` is a reference as a command line has it; `factors` say what it is in the study's words.
+    """
 
     name: Name
     layout: str
@@ -50,7 +55,9 @@ class Variant(Record):
 
 
 class FactorComparison(Record):
-    """A map of per cent change: what each other level of a factor does against the baseline, all else being the same."""
+    """A map of per cent change: what each other level of a factor does against the baseline, all
+    else being the same.
+    """
 
     factor: str
     baseline: str
@@ -58,7 +65,8 @@ class FactorComparison(Record):
 
 
 class TableShape(Record):
-    """A table as the study printed it: which dimensions run down and across, and what stands in its cells.
+    """A table as the study printed it: which dimensions run down and across, and what stands in its
+    cells.
 
     Dimensions are variant, workload, operation, size, workers, and the study's factors.
     """
@@ -82,7 +90,8 @@ class StudyScale(Record):
     suites: tuple[str, ...] = ()
     """... or the names of suites that ship, whose workloads are joined."""
     beneath: tuple[Workload, ...] = ()
-    """Workloads that `rados bench` replays beneath the gateways of those variants that have RADOS."""
+    """Workloads that `rados bench` replays beneath the gateways of those variants that have RADOS.
+    """
     hardware: str | None = None
     """Hardware file, or the name of one that ships; None: it must be given with the command."""
     workers: dict[str, dict[int, PositiveInt]] = Field(default_factory=dict)
@@ -105,7 +114,9 @@ class StudyScale(Record):
 
 
 class Study(Record):
-    """A study: what it compared, how it is replayed, how its tables looked, and what it published."""
+    """A study: what it compared, how it is replayed, how its tables looked, and what it
+    published.
+    """
 
     name: Name
     about: str
@@ -133,11 +144,20 @@ class Study(Record):
 
     def levels(self, factor: str) -> tuple[str, ...]:
         """All levels of a factor, in the order of the variants."""
-        return tuple(dict.fromkeys(variant.factors[factor] for variant in self.variants if factor in variant.factors))
+        return tuple(
+            dict.fromkeys(
+                variant.factors[factor] for variant in self.variants if factor in variant.factors
+            )
+        )
 
     @model_validator(mode="after")
     def _coherent(self) -> Study:
-        faults = [*self._unlike(), *self._strange_factors(), *self._strange_dimensions(), *self._strange_rules()]
+        faults = [
+            *self._unlike(),
+            *self._strange_factors(),
+            *self._strange_dimensions(),
+            *self._strange_rules(),
+        ]
         faults += self._strange_cells()
         if faults:
             raise ValueError("; ".join(dict.fromkeys(faults)))
@@ -148,7 +168,11 @@ class Study(Record):
         names = Counter(variant.name for variant in self.variants)
         faults = [f"two variants are named {name}" for name, count in names.items() if count > 1]
         levels = Counter(tuple(sorted(variant.factors.items())) for variant in self.variants)
-        faults += [f"two variants have the same factors: {dict(one)}" for one, count in levels.items() if count > 1]
+        faults += [
+            f"two variants have the same factors: {dict(one)}"
+            for one, count in levels.items()
+            if count > 1
+        ]
         lacking = [
             f"variant {variant.name} says nothing of {', '.join(missing)}"
             for variant in self.variants
@@ -182,16 +206,24 @@ class Study(Record):
     def _strange_rules(self) -> list[str]:
         known = [variant.name for variant in self.variants]
         named = {rule.beside.variant for one in self.published for rule in one.rules} - {None}
-        return [f"no variant {name!r}{did_you_mean(str(name), known)}" for name in sorted(named - set(known), key=str)]
+        return [
+            f"no variant {name!r}{did_you_mean(str(name), known)}"
+            for name in sorted(named - set(known), key=str)
+        ]
 
     def _strange_cells(self) -> list[str]:
         """Conclusions about what the study does not have."""
         faults = [
-            f"two conclusions are named {name}" for name, count in Counter(one.id for one in self.conclusions).items() if count > 1
+            f"two conclusions are named {name}"
+            for name, count in Counter(one.id for one in self.conclusions).items()
+            if count > 1
         ]
         variants = [variant.name for variant in self.variants]
         for one in self.conclusions:
             for cells in (cells for check in one.checks for cells in (check.of, check.than)):
                 strange = [name for name in cells.variants if name not in variants]
-                faults += [f"conclusion {one.id}: no variant {name!r}{did_you_mean(name, variants)}" for name in strange]
+                faults += [
+                    f"conclusion {one.id}: no variant {name!r}{did_you_mean(name, variants)}"
+                    for name in strange
+                ]
         return faults

@@ -1,4 +1,6 @@
-"""Tunings: which settings of which layout are tried, by what they are judged, and the spaces of parameters that ship."""
+"""Tunings: which settings of which layout are tried, by what they are judged, and the spaces of
+parameters that ship.
+"""
 
 from weighbridge.suites.tuning.objective import Objective
 from weighbridge.suites.tuning.parameter import Level, Parameter, Range, Setting, show_setting

@@ -24,19 +24,25 @@ def shipped() -> dict[str, Path]:
 
 
 def find(name: str) -> Path:
-    """The file of a tuning given as a path or as the name of a shipped one. Raises UsageError when there is none."""
+    """The file of a tuning given as a path or as the name of a shipped one.
+
+    Raises UsageError when there is none.
+    """
     return _SHELF.find(name)
 
 
 def load(path: Path) -> tuple[Document, Tuning]:
-    """Read a tuning; the document tells where things stand. Raises DocumentError with all faults at once, or UsageError."""
+    """Read a tuning; the document tells where things stand.
+
+    Raises DocumentError with all faults at once, or UsageError.
+    """
     document = Document.read(path)
     return document, document.into(Tuning)
 
 
 def suite_of(document: Document, tuning: Tuning) -> Suite:
-    """What a tuning replays: the steps that its objectives are about. Raises DocumentError that points into the tuning's file,
-    with all faults at once.
+    """What a tuning replays: the steps that its objectives are about. Raises DocumentError that
+    points into the tuning's file, with all faults at once.
     """
     base = tuning.own if tuning.suite is None else _named(document, tuning.suite)
     faults = suite_files.faults(document, base) if tuning.suite is None else []

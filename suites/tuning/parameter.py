@@ -1,4 +1,6 @@
-"""A parameter of a tuning: one setting, what it may be, what it does, and what must be started anew when it changes."""
+"""A parameter of a tuning: one setting, what it may be, what it does, and what must be started anew
+when it changes.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,26 @@ _SMALLEST_SIZE = 64 * 2**10
 def _plain(value: object) -> object:
     if isinstance(value, str | int | float):
         return value
-    raise ValueError(f"a plain value is wanted (text, a number, true or false), not {'nothing' if value is None else repr(value)}")
+    raise ValueError(
+        "a plain value is wanted (text, a number, true or false), not "
+        f"{'nothing' if value is None else repr(value)}"
+    )
 
 
 Setting = Annotated[str | int | float | bool, BeforeValidator(_plain)]
 """A value as a layout's file may say it: `16MiB`, `512`, `true`, `leastconn`."""
 Key = Annotated[str, Field(pattern=r"^[a-z][A-Za-z0-9_]*(\.[A-Za-z0-9_:-]+)*$")]
-"""Dotted, below `settings` of a layout: `radosgw.threads`, `options.client.rgw_get_obj_window_size`."""
+"""Dotted, below `settings` of a layout:
+
+`radosgw.threads`, `options.client.rgw_get_obj_window_size`.
+"""
 
 
 class Level(Record):
-    """One value that is tried, and what else must be set with it: Apache wants a server limit that holds its threads."""
+    """One value that is tried, and what else must be set with it:
+
+    Apache wants a server limit that holds its threads.
+    """
 
     value: Setting
     also: dict[Key, Setting] = Field(default_factory=dict)
@@ -38,14 +49,22 @@ def _tag(value: Any) -> str:
     return "mapping" if isinstance(value, dict | Level) else "value"
 
 
-Tried = Annotated[Annotated[Level, Tag("mapping")] | Annotated[Setting, Tag("value")], Discriminator(_tag)]
+Tried = Annotated[
+    Annotated[Level, Tag("mapping")] | Annotated[Setting, Tag("value")], Discriminator(_tag)
+]
 """A value, or one with what must be set with it."""
-Default = Annotated[Annotated[dict[str, Setting], Tag("mapping")] | Annotated[Setting, Tag("value")], Discriminator(_tag)]
+Default = Annotated[
+    Annotated[dict[str, Setting], Tag("mapping")] | Annotated[Setting, Tag("value")],
+    Discriminator(_tag),
+]
 """Of every release the same, or by release."""
 
 
 class Range(Record):
-    """Values from one to another. `search` draws from all of it; `screen` and `grid` try `steps` of it, both ends among them."""
+    """Values from one to another.
+
+    `search` draws from all of it; `screen` and `grid` try `steps` of it, both ends among them.
+    """
 
     low: int | float | str
     high: int | float | str
@@ -57,7 +76,9 @@ class Range(Record):
     @classmethod
     def _number(cls, value: object) -> object:
         if isinstance(value, bool):
-            raise ValueError("a range goes from a number to a number: of true and false, name both as values")
+            raise ValueError(
+                "a range goes from a number to a number: of true and false, name both as values"
+            )
         return value
 
     @model_validator(mode="after")
@@ -85,15 +106,24 @@ class Range(Record):
         """`steps` values from the lowest to the highest, each once."""
         low, high = self.ends
         shares = [number / (self.steps - 1) for number in range(1, self.steps - 1)]
-        # A product of powers: of a range from 5e-324 on the factor between two values may be no number.
+        # A product of powers: of a range from 5e-324 on the factor between two values may be no
+        # number.
         log = self.scale == "log"
-        between = [low ** (1 - share) * high**share if log else low + (high - low) * share for share in shares]
+        between = [
+            low ** (1 - share) * high**share if log else low + (high - low) * share
+            for share in shares
+        ]
         # The ends are as they were given: a power of a share of 1 may be the next number.
-        return tuple(dict.fromkeys(round(value) if self.whole else value for value in (low, *between, high)))
+        return tuple(
+            dict.fromkeys(round(value) if self.whole else value for value in (low, *between, high))
+        )
 
 
 class Parameter(Record):
-    """One setting that is tried. What it does and the trap in it are told in the ledger, with its reference."""
+    """One setting that is tried.
+
+    What it does and the trap in it are told in the ledger, with its reference.
+    """
 
     key: Key
     values: tuple[Tried, ...] = ()
@@ -101,11 +131,20 @@ class Parameter(Record):
     range: Range | None = None
     """... or where from."""
     scope: Scope | None = None
-    """What must be started anew; None: what the gateway knows to be enough. Less than that is refused."""
+    """What must be started anew; None: what the gateway knows to be enough.
+
+    Less than that is refused.
+    """
     option: str = ""
-    """What the daemon itself calls it: `rgw_thread_pool_size`, `ThreadsPerChild`, `app:object-server keep_cache_private`."""
+    """What the daemon itself calls it:
+
+    `rgw_thread_pool_size`, `ThreadsPerChild`, `app:object-server keep_cache_private`.
+    """
     default: Default | None = None
-    """The daemon's own default, or that of each release; the layout may have another. None: it has none, or it is computed."""
+    """The daemon's own default, or that of each release; the layout may have another.
+
+    None: it has none, or it is computed.
+    """
     effect: str = ""
     """What it is for, and when it matters."""
     trap: str = ""
@@ -148,7 +187,8 @@ def _quantity(value: Setting) -> str:
 
 
 def show_setting(value: Setting | None) -> str:
-    """A value in words: `on`, `16 MiB` of a size that is written without its unit and is whole, else as it is.
+    """A value in words: `on`, `16 MiB` of a size that is written without its unit and is whole,
+    else as it is.
 
     Below 64 KiB nothing tells sizes from counts: 4096 may be threads.
     """

@@ -16,7 +16,10 @@ from weighbridge.suites.tuning.parameter import Parameter
 from weighbridge.suites.workload import Name, Workload
 
 Strategy = Literal["screen", "grid", "search"]
-"""`screen`: each value by itself against the baseline. `grid`: every combination. `search`: combinations that Optuna proposes."""
+"""`screen`: each value by itself against the baseline.
+
+`grid`: every combination. `search`: combinations that Optuna proposes.
+"""
 
 
 MOST_VALUES: Final = 500
@@ -31,7 +34,9 @@ class Trials(Record):
     most: Annotated[int, Field(ge=2, le=100)] = 8
     """Trials after which a setting that is still not clear is left at that."""
     baseline_every: Annotated[int, Field(ge=1, le=50)] = 5
-    """After so many trials at the most the baseline is tried again; it also begins and ends each round."""
+    """After so many trials at the most the baseline is tried again; it also begins and ends each
+    round.
+    """
 
     @model_validator(mode="after")
     def _ordered(self) -> Trials:
@@ -41,23 +46,32 @@ class Trials(Record):
 
     @property
     def looks(self) -> int:
-        """How often a setting is judged at the most; intervals are wider for it, so that looking often finds nothing by chance."""
+        """How often a setting is judged at the most; intervals are wider for it, so that looking
+        often finds nothing by chance.
+        """
         return self.most - self.least + 1
 
 
 class SearchOptions(Record):
-    """How Optuna's search goes. Each proposal is tried up to `trials` times; the best ones then go on as in a screen."""
+    """How Optuna's search goes.
+
+    Each proposal is tried up to `trials` times; the best ones then go on as in a screen.
+    """
 
     proposals: Annotated[int, Field(ge=1, le=10_000)] = 24
     trials: Annotated[int, Field(ge=1, le=20)] = 3
-    """Of one proposal: fewer where the running interval says that it is no better than the best so far."""
+    """Of one proposal: fewer where the running interval says that it is no better than the best so
+    far.
+    """
     startup: Annotated[int, Field(ge=1, le=10_000)] = 8
     """Proposals that are drawn at random before the sampler (TPE) learns from them."""
     finalists: Annotated[int, Field(ge=1, le=20)] = 3
 
 
 class Constraints(Record):
-    """What a setting must keep to on every step that is measured, or it is not allowed whatever it gains."""
+    """What a setting must keep to on every step that is measured, or it is not allowed whatever it
+    gains.
+    """
 
     error_share: Annotated[float, Field(ge=0, le=1)] | None = None
     """Of operations that may fail; None: the suite's bound."""
@@ -66,12 +80,17 @@ class Constraints(Record):
 
 
 class Tuning(Record):
-    """What a tuning file says. Either a `suite` (a file, or the name of one that ships) or `workloads` of its own are replayed."""
+    """What a tuning file says.
+
+    Either a `suite` (a file, or the name of one that ships) or `workloads` of its own are replayed.
+    """
 
     name: Name
     about: str
     layout: str
-    """What is tuned, as it is (the baseline): a reference as a command line has it, `rgw-beast@ceph-18:radosgw.threads=64`."""
+    """What is tuned, as it is (the baseline): a reference as a command line has it,
+    `rgw-beast@ceph-18:radosgw.threads=64`.
+    """
     hardware: str | None = None
     """None: what the command names, or lab-small."""
     strategy: Strategy = "screen"
@@ -137,7 +156,8 @@ class Tuning(Record):
     def _coherent(self) -> Tuning:
         if (self.suite is None) == (not self.workloads):
             raise ValueError("either a suite or workloads of its own are wanted")
-        # By their values: a record that was written down and is read again has all of its fields given.
+        # By their values: a record that was written down and is read again has all of its fields
+        # given.
         if self.strategy != "search" and self.search != SearchOptions():
             raise ValueError(f"search: given, but the strategy is {self.strategy}")
         if self.suite is not None and self.cache != "before-step":
@@ -152,31 +172,54 @@ class Tuning(Record):
     def own(self) -> Suite:
         """Its own workloads as a suite, of a tuning that names no suite."""
         return Suite(
-            name=self.name, about=self.about, api=(self.api or "s3",), workloads=self.workloads, cache=self.cache, seed=self.seed
+            name=self.name,
+            about=self.about,
+            api=(self.api or "s3",),
+            workloads=self.workloads,
+            cache=self.cache,
+            seed=self.seed,
         )
 
     def api_of(self, base: Suite) -> ObjectApi:
-        """The API by which a suite is replayed. Raises ValueError when it has not the one that is wanted, or none of gateways."""
-        known: list[ObjectApi] = [api for one in base.api for api in get_args(ObjectApi) if api == one]
+        """The API by which a suite is replayed.
+
+        Raises ValueError when it has not the one that is wanted, or none of gateways.
+        """
+        known: list[ObjectApi] = [
+            api for one in base.api for api in get_args(ObjectApi) if api == one
+        ]
         wanted = self.api or (known[0] if known else None)
         if wanted is None or wanted not in known:
-            raise ValueError(f"suite {base.name} has no {self.api or 'API of gateways'}; it has {', '.join(base.api)}")
+            raise ValueError(
+                f"suite {base.name} has no {self.api or 'API of gateways'}; it has "
+                f"{', '.join(base.api)}"
+            )
         return wanted
 
     def suite_of(self, base: Suite | None) -> Suite:
-        """What is replayed: the steps of `base` (the suite that the file names), or of its own, that objectives are about.
+        """What is replayed: the steps of `base` (the suite that the file names), or of its own,
+        that objectives are about.
 
-        Raises ValueError when an objective is about no step of it, or it is not clear about which; and as `api_of` does.
+        Raises ValueError when an objective is about no step of it, or it is not clear about which;
+        and as `api_of` does.
         """
         base = base or self.own
         api = self.api_of(base)
         wanted: dict[str, set[int]] = {}
         for one in self.objectives:
             clear = one.resolved(base)
-            workload = next(workload for workload in base.workloads if workload.name == clear.workload)
+            workload = next(
+                workload for workload in base.workloads if workload.name == clear.workload
+            )
             wanted.setdefault(clear.workload, set()).update(clear.counts(workload))
         workloads = [
-            workload.model_copy(update={"workers": tuple(count for count in workload.workers if count in wanted[workload.name])})
+            workload.model_copy(
+                update={
+                    "workers": tuple(
+                        count for count in workload.workers if count in wanted[workload.name]
+                    )
+                }
+            )
             for workload in base.workloads
             if workload.name in wanted
         ]

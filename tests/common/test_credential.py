@@ -12,8 +12,26 @@ from weighbridge.common.credential import credential, redacted
 from weighbridge.common.errors import UsageError
 
 SECRET = 'planted/secret+of=a "test" & more'
-UNSENDABLE = ("a\n\n", "\na", "a\nX-Other: b", "a\rb", "a\0", "a\x1b[2J", "a\x7f", "a\u2028b", "a\u20ac", "a\udcff")
-FORMS = (SECRET, repr(SECRET), json.dumps(SECRET), quote(SECRET), quote(SECRET, safe=""), escape(SECRET))
+UNSENDABLE = (
+    "a\n\n",
+    "\na",
+    "a\nX-Other: b",
+    "a\rb",
+    "a\0",
+    "a\x1b[2J",
+    "a\x7f",
+    "a\u2028b",
+    "a\u20ac",
+    "a\udcff",
+)
+FORMS = (
+    SECRET,
+    repr(SECRET),
+    json.dumps(SECRET),
+    quote(SECRET),
+    quote(SECRET, safe=""),
+    escape(SECRET),
+)
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
@@ -22,7 +40,9 @@ def test_the_end_of_a_line_that_a_file_leaves_on_a_key_is_none_of_it(end: str) -
 
 
 @pytest.mark.parametrize("value", UNSENDABLE)
-def test_a_key_that_no_request_can_carry_is_refused_with_its_origin_and_never_shown(value: str) -> None:
+def test_a_key_that_no_request_can_carry_is_refused_with_its_origin_and_never_shown(
+    value: str,
+) -> None:
     with pytest.raises(UsageError) as error:
         credential("swift: $ST_KEY", f"planted{value}")
     assert str(error.value).startswith("swift: $ST_KEY: holds")

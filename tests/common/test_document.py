@@ -27,8 +27,16 @@ def faults_of(text: str) -> list[str]:
 
 
 def test_all_faults_of_a_file_are_told_at_once_in_its_order_with_line_and_caret() -> None:
-    faults = faults_of("name: x\nlength: 10\ninner:\n  - {size: 4 Kob, often: 0}\n  - {szie: 1MB}\n")
-    assert [fault.split(": ")[0] for fault in faults] == ["f.yaml:2:9", "f.yaml:4:12", "f.yaml:4:26", "f.yaml:5:5", "f.yaml:5:6"]
+    faults = faults_of(
+        "name: x\nlength: 10\ninner:\n  - {size: 4 Kob, often: 0}\n  - {szie: 1MB}\n"
+    )
+    assert [fault.split(": ")[0] for fault in faults] == [
+        "f.yaml:2:9",
+        "f.yaml:4:12",
+        "f.yaml:4:26",
+        "f.yaml:5:5",
+        "f.yaml:5:6",
+    ]
     assert faults[0].splitlines()[1:] == ["    length: 10", "            ^"]
     assert "write 10s, 10m or 10h" in faults[0]
     assert "'4 Kob' is not a quantity" in faults[1]
@@ -36,12 +44,20 @@ def test_all_faults_of_a_file_are_told_at_once_in_its_order_with_line_and_caret(
 
 
 def test_an_unknown_key_is_answered_with_the_closest_known_one() -> None:
-    assert "unknown key 'szie' (did you mean 'size'?)" in faults_of("name: x\nlength: 1s\ninner: [{szie: 1, size: 1}]")[0]
-    assert "unknown key 'lenght' (did you mean 'length'?)" in faults_of("name: x\nlength: 1s\nlenght: 2s")[0]
+    assert (
+        "unknown key 'szie' (did you mean 'size'?)"
+        in faults_of("name: x\nlength: 1s\ninner: [{szie: 1, size: 1}]")[0]
+    )
+    assert (
+        "unknown key 'lenght' (did you mean 'length'?)"
+        in faults_of("name: x\nlength: 1s\nlenght: 2s")[0]
+    )
 
 
 def test_a_duplicate_key_is_a_fault_that_names_the_first() -> None:
-    assert faults_of("name: x\nlength: 1s\nname: y\n")[0].startswith("f.yaml:3:1: duplicate key 'name' (first at line 1)")
+    assert faults_of("name: x\nlength: 1s\nname: y\n")[0].startswith(
+        "f.yaml:3:1: duplicate key 'name' (first at line 1)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,7 +108,9 @@ def test_a_small_file_of_aliases_is_refused_before_it_unfolds() -> None:
         Document("bomb.yaml", "\n".join(lines))
 
 
-@pytest.mark.parametrize("text", ["[" * 900_000, "{a: " * 200_000, "- " * 400_000, "? " * 400_000, "a: &x [*x]"])
+@pytest.mark.parametrize(
+    "text", ["[" * 900_000, "{a: " * 200_000, "- " * 400_000, "? " * 400_000, "a: &x [*x]"]
+)
 def test_a_file_nested_without_end_is_refused_and_does_not_end_the_process(text: str) -> None:
     with pytest.raises(DocumentError, match="nested too deeply") as error:
         Document("deep.yaml", text)
@@ -121,7 +139,10 @@ def test_a_value_that_makes_no_plain_value_is_a_fault_at_its_place(value: str, w
 
 
 def test_a_merge_of_merges_is_refused_before_it_unfolds() -> None:
-    lines = ["a0: &a0 {x: 1}", *[f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}" for n in range(1, 9)]]
+    lines = [
+        "a0: &a0 {x: 1}",
+        *[f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}" for n in range(1, 9)],
+    ]
     with pytest.raises(DocumentError, match="too many values"):
         Document("merges.yaml", "\n".join(lines))
 
@@ -143,5 +164,8 @@ def test_a_fault_holds_nothing_that_a_terminal_obeys() -> None:
 def test_a_user_and_password_in_a_url_are_not_shown_with_the_line_of_a_fault() -> None:
     line = "url: http://user:planted@store.example/ # and https://pl@nted@other.example"
     told = str(Fault("mine.yaml", 1, 6, "wrong", line))
-    assert told.splitlines()[1] == "    url: http://************@store.example/ # and https://*******@other.example"
+    assert (
+        told.splitlines()[1]
+        == "    url: http://************@store.example/ # and https://*******@other.example"
+    )
     assert told.splitlines()[2].index("^") == 4 + line.index("http")

@@ -1,4 +1,6 @@
-"""YAML made wrong on purpose: faults are told within the file, and what is read is of a bounded size."""
+"""YAML made wrong on purpose: faults are told within the file, and what is read is of a bounded
+size.
+"""
 
 from __future__ import annotations
 

@@ -9,12 +9,20 @@ from tests.mutation import Dice, bounded, cases, hostile, wrong_bytes
 from weighbridge.common.quantities import BitsPerS, Bytes, Seconds, parse_bytes, show_bytes
 
 WRITTEN = ("64MiB", "1.5 GB", "0B", "500ms", "20s", "1.25h", "10Gbit", "100 Mbit", "4096", "5TiB")
-ADAPTERS: tuple[TypeAdapter[float], ...] = (TypeAdapter(Bytes), TypeAdapter(Seconds), TypeAdapter(BitsPerS))
+ADAPTERS: tuple[TypeAdapter[float], ...] = (
+    TypeAdapter(Bytes),
+    TypeAdapter(Seconds),
+    TypeAdapter(BitsPerS),
+)
 
 
 @cases
 def test_whatever_is_written_for_a_quantity_is_one_within_its_bounds_or_refused(dice: Dice) -> None:
-    value = hostile(dice) if dice.random() < 0.3 else wrong_bytes(dice, dice.choice(WRITTEN).encode()).decode(errors="replace")
+    value = (
+        hostile(dice)
+        if dice.random() < 0.3
+        else wrong_bytes(dice, dice.choice(WRITTEN).encode()).decode(errors="replace")
+    )
     for adapter in ADAPTERS:
         with bounded():
             try:

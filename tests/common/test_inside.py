@@ -55,7 +55,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", WRONG_NAMES)
-def test_a_name_that_is_no_plain_path_downwards_is_refused_whatever_is_asked(folder: Path, name: str) -> None:
+def test_a_name_that_is_no_plain_path_downwards_is_refused_whatever_is_asked(
+    folder: Path, name: str
+) -> None:
     for ask in (
         lambda: parts_of(name),
         lambda: read(folder, name, largest_bytes=9),
@@ -82,13 +84,17 @@ def test_a_file_is_read_as_it_was_written_in_folders_that_are_made_on_the_way(fo
     assert names(folder, "a/b") == ()
 
 
-def test_the_folder_itself_may_be_reached_by_a_link_of_its_user(folder: Path, tmp_path: Path) -> None:
+def test_the_folder_itself_may_be_reached_by_a_link_of_its_user(
+    folder: Path, tmp_path: Path
+) -> None:
     (tmp_path / "mine").symlink_to(folder)
     write(tmp_path / "mine", "file", b"content")
     assert read(folder, "file", largest_bytes=100) == b"content"
 
 
-def test_a_link_is_neither_read_nor_written_through_at_any_place_of_a_path(folder: Path, outside: Path) -> None:
+def test_a_link_is_neither_read_nor_written_through_at_any_place_of_a_path(
+    folder: Path, outside: Path
+) -> None:
     (folder / "file").symlink_to(outside)
     (folder / "inner").symlink_to(outside.parent)
     for name in ("file", "inner/secret"):
@@ -96,7 +102,11 @@ def test_a_link_is_neither_read_nor_written_through_at_any_place_of_a_path(folde
             read(folder, name, largest_bytes=100)
         with pytest.raises(Refused, match="is a link"):
             opened(folder, name, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-    for ask in (lambda: write(folder, "inner/new", b""), lambda: make_folder(folder, "inner/new"), lambda: names(folder, "inner")):
+    for ask in (
+        lambda: write(folder, "inner/new", b""),
+        lambda: make_folder(folder, "inner/new"),
+        lambda: names(folder, "inner"),
+    ):
         with pytest.raises(Refused, match="inner"):
             ask()
     with pytest.raises(Refused):
@@ -108,7 +118,9 @@ def test_a_link_is_neither_read_nor_written_through_at_any_place_of_a_path(folde
     assert list(outside.parent.iterdir()) == [outside]
 
 
-def test_a_link_that_waits_where_a_file_is_drafted_is_not_written_through(folder: Path, outside: Path) -> None:
+def test_a_link_that_waits_where_a_file_is_drafted_is_not_written_through(
+    folder: Path, outside: Path
+) -> None:
     (folder / ".file.part").symlink_to(outside)
     write(folder, "file", b"ours")
     assert outside.read_text() == "secret"
@@ -135,10 +147,15 @@ def test_a_file_beyond_its_bound_is_refused_before_it_is_read(folder: Path) -> N
         reading(folder, "large", largest_bytes=1024)
 
 
-def test_a_file_is_whole_whenever_it_is_read_while_two_write_it_and_no_draft_is_left(folder: Path) -> None:
+def test_a_file_is_whole_whenever_it_is_read_while_two_write_it_and_no_draft_is_left(
+    folder: Path,
+) -> None:
     contents = (b"a" * 100_000, b"b" * 100_000)
     write(folder, "file", contents[0])
-    writers = [threading.Thread(target=lambda one=one: [write(folder, "file", one) for _ in range(8)]) for one in contents]
+    writers = [
+        threading.Thread(target=lambda one=one: [write(folder, "file", one) for _ in range(8)])
+        for one in contents
+    ]
     for writer in writers:
         writer.start()
     while any(writer.is_alive() for writer in writers):

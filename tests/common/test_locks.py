@@ -16,7 +16,9 @@ def test_a_file_that_is_locked_can_be_opened_by_nobody_else(tmp_path: Path) -> N
     assert mode(tmp_path / "lock") == 0o600
 
 
-def test_one_that_others_could_open_is_closed_to_them_and_keeps_what_it_says(tmp_path: Path) -> None:
+def test_one_that_others_could_open_is_closed_to_them_and_keeps_what_it_says(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "lock").write_text("process 1")
     (tmp_path / "lock").chmod(0o644)
     os.close(open_lock(tmp_path / "lock"))

@@ -1,4 +1,6 @@
-"""Where servers are: nothing that opens anything may stand there, and what is refused is not repeated."""
+"""Where servers are: nothing that opens anything may stand there, and what is refused is not
+repeated.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,15 @@ def test_a_place_with_what_may_be_a_secret_is_refused_and_not_repeated(place: st
     assert "planted" not in str(error.value)
 
 
-@pytest.mark.parametrize("url", ["http://h", "https://store.example:8443", "http://10.0.0.1:19088/controller", "http://[::1]:80/a"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://h",
+        "https://store.example:8443",
+        "http://10.0.0.1:19088/controller",
+        "http://[::1]:80/a",
+    ],
+)
 def test_a_url_that_ends_with_its_path_is_taken_as_it_is(url: str) -> None:
     assert without_query(url) == url
 

@@ -12,7 +12,8 @@ LIST = b"""<?xml version="1.0" encoding="UTF-8"?>
 LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
 HOSTILE = {
     "a billion laughs": f'<!DOCTYPE a [<!ENTITY l0 "ha">{LAUGHS}]><a>&l9;</a>'.encode(),
-    "one very long entity many times": f'<!DOCTYPE a [<!ENTITY e "{"x" * 100_000}">]><a>{"&e;" * 10_000}</a>'.encode(),
+    "one very long entity many times": "<!DOCTYPE a [<!ENTITY e "
+    f'"{"x" * 100_000}">]><a>{"&e;" * 10_000}</a>'.encode(),
     "a file of this machine": b'<!DOCTYPE a [<!ENTITY e SYSTEM "file:///etc/passwd">]><a>&e;</a>',
     "a document type elsewhere": b'<!DOCTYPE a SYSTEM "http://192.0.2.1/a.dtd"><a/>',
     "a parameter entity": b'<!DOCTYPE a [<!ENTITY % p SYSTEM "file:///etc/passwd"> %p;]><a/>',

@@ -6,7 +6,15 @@ from weighbridge.common.quantities import BitsPerS, Bytes, Seconds, show_bytes
 
 @pytest.mark.parametrize(
     ("text", "count"),
-    [("1MB", 10**6), ("1MiB", 2**20), ("4 KiB", 4096), ("1.5GiB", 3 * 2**29), ("7", 7), ("1gb", 10**9), (12, 12)],
+    [
+        ("1MB", 10**6),
+        ("1MiB", 2**20),
+        ("4 KiB", 4096),
+        ("1.5GiB", 3 * 2**29),
+        ("7", 7),
+        ("1gb", 10**9),
+        (12, 12),
+    ],
 )
 def test_mega_is_ten_to_the_six_and_mebi_two_to_the_twenty(text: object, count: int) -> None:
     assert TypeAdapter(Bytes).validate_python(text) == count
@@ -18,13 +26,19 @@ def test_a_size_that_is_not_one_is_refused(text: str) -> None:
         TypeAdapter(Bytes).validate_python(text)
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("500ms", 0.5), ("20s", 20.0), ("15m", 900.0), ("2h", 7200.0), (0, 0.0)])
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("500ms", 0.5), ("20s", 20.0), ("15m", 900.0), ("2h", 7200.0), (0, 0.0)]
+)
 def test_times_are_seconds_inside(text: object, seconds: float) -> None:
     assert TypeAdapter(Seconds).validate_python(text) == seconds
 
 
-@pytest.mark.parametrize(("adapter", "bare"), [(TypeAdapter(Seconds), 20), (TypeAdapter(BitsPerS), 10)])
-def test_a_bare_number_is_refused_where_its_unit_would_be_a_guess(adapter: TypeAdapter[float], bare: int) -> None:
+@pytest.mark.parametrize(
+    ("adapter", "bare"), [(TypeAdapter(Seconds), 20), (TypeAdapter(BitsPerS), 10)]
+)
+def test_a_bare_number_is_refused_where_its_unit_would_be_a_guess(
+    adapter: TypeAdapter[float], bare: int
+) -> None:
     with pytest.raises(ValidationError, match="has no unit"):
         adapter.validate_python(bare)
 
@@ -35,7 +49,14 @@ def test_network_rates_are_powers_of_a_thousand() -> None:
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(10**6, "1 MB"), (2**20, "1 MiB"), (4096, "4 KiB"), (64 * 2**20, "64 MiB"), (1234567, "1.23 MB"), (12, "12 B")],
+    [
+        (10**6, "1 MB"),
+        (2**20, "1 MiB"),
+        (4096, "4 KiB"),
+        (64 * 2**20, "64 MiB"),
+        (1234567, "1.23 MB"),
+        (12, "12 B"),
+    ],
 )
 def test_sizes_are_shown_in_their_shorter_form(count: int, text: str) -> None:
     assert show_bytes(count) == text

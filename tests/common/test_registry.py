@@ -33,7 +33,9 @@ def shapes(**own: str | float) -> Registry[float]:
     return Registry(GROUP, "shape", own=own, kind=float)
 
 
-def test_objects_of_this_package_come_in_the_order_of_their_declaration_and_others_by_name(install: Install) -> None:
+def test_objects_of_this_package_come_in_the_order_of_their_declaration_and_others_by_name(
+    install: Install,
+) -> None:
     install("zeta", "cube = zeta_shapes:CUBE", module="CUBE = 3.0")
     install("acme", "disc = acme_shapes:DISC", module="DISC = 4.0")
     there = shapes(square=2.0, circle=1.0)
@@ -49,7 +51,11 @@ def test_entry_points_of_this_package_stand_before_those_of_others(install: Inst
 
 
 def test_names_are_known_without_importing_what_they_name(install: Install) -> None:
-    install("acme", "arc = acme_shapes:ARC\nbow = acme_shapes:BOW", module="raise RuntimeError('imported')")
+    install(
+        "acme",
+        "arc = acme_shapes:ARC\nbow = acme_shapes:BOW",
+        module="raise RuntimeError('imported')",
+    )
     there = shapes(square="no_such_module:SQUARE")
     assert list(there) == ["square", "arc", "bow"]
     assert "arc" in there
@@ -67,7 +73,10 @@ def test_each_object_is_imported_alone(install: Install) -> None:
 
 def test_an_unknown_name_is_refused_with_the_closest_one_and_the_list() -> None:
     there = shapes(square=2.0, circle=1.0)
-    with pytest.raises(UsageError, match=r"^no shape 'squar' \(did you mean 'square'\?\)\nThere are square, circle\.$"):
+    with pytest.raises(
+        UsageError,
+        match=r"^no shape 'squar' \(did you mean 'square'\?\)\nThere are square, circle\.$",
+    ):
         there.get_or_refuse("squar")
     with pytest.raises(ValueError, match=r"^no shape 'x' \(known: square, circle\)$"):
         there.known("x")
@@ -79,13 +88,17 @@ def test_an_unknown_name_is_refused_with_the_closest_one_and_the_list() -> None:
 def test_two_packages_with_one_name_are_refused_with_the_names_of_both(install: Install) -> None:
     install("acme", "arc = acme_shapes:ARC", module="ARC = 4.0")
     install("zeta", "arc = zeta_shapes:ARC", module="ARC = 5.0")
-    with pytest.raises(UsageError, match="two packages have a shape 'arc': acme and zeta\nRename one of them"):
+    with pytest.raises(
+        UsageError, match="two packages have a shape 'arc': acme and zeta\nRename one of them"
+    ):
         list(shapes())
 
 
 def test_another_package_cannot_take_the_place_of_an_own_object(install: Install) -> None:
     install("acme", "square = acme_shapes:SQUARE", module="SQUARE = 4.0")
-    with pytest.raises(UsageError, match="two packages have a shape 'square': weighbridge and acme\n"):
+    with pytest.raises(
+        UsageError, match="two packages have a shape 'square': weighbridge and acme\n"
+    ):
         shapes(square=2.0)["square"]
 
 
@@ -98,7 +111,9 @@ def test_another_package_cannot_take_the_place_of_an_own_object(install: Install
         ("ARC = 'round'", "it is a str, not a float"),
     ],
 )
-def test_a_broken_plug_in_is_named_with_its_package_and_what_to_do(install: Install, module: str, why: str) -> None:
+def test_a_broken_plug_in_is_named_with_its_package_and_what_to_do(
+    install: Install, module: str, why: str
+) -> None:
     install("acme", "arc = acme_shapes:ARC", module=module)
     with pytest.raises(UsageError) as refused:
         shapes()["arc"]

@@ -58,7 +58,9 @@ def test_what_was_to_be_ignored_is_ignored_all_the_same() -> None:
 
 def test_in_another_thread_handlers_are_left_alone() -> None:
     seen: list[object] = []
-    thread = threading.Thread(target=lambda: undisturbed(lambda: seen.append(signal.getsignal(signal.SIGTERM))))
+    thread = threading.Thread(
+        target=lambda: undisturbed(lambda: seen.append(signal.getsignal(signal.SIGTERM)))
+    )
     before = signal.getsignal(signal.SIGTERM)
     thread.start()
     thread.join()

@@ -1,4 +1,6 @@
-"""Targets and engines for the tests of the native engine: all on loopback, all ended with the test that started them."""
+"""Targets and engines for the tests of the native engine: all on loopback, all ended with the test
+that started them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ import pytest
 
 from weighbridge.drivers.engine import _native
 
-NULL_TARGET = "import sys; from weighbridge.drivers.engine import _native; _native.null_target(sys.argv[1])"
+NULL_TARGET = (
+    "import sys; from weighbridge.drivers.engine import _native; _native.null_target(sys.argv[1])"
+)
 SEED = 5
 
 
@@ -30,7 +34,9 @@ def until(true: Callable[[], bool], what: str, timeout_s: float = 20.0) -> None:
 
 
 class Served:
-    """Something that listens on loopback; `asked` holds the heads of requests where it keeps them."""
+    """Something that listens on loopback; `asked` holds the heads of requests where it keeps
+    them.
+    """
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -53,8 +59,12 @@ def serving_null(**config: float | str | None) -> Iterator[Served]:
 
 
 @contextmanager
-def serving(answer: Callable[[socket.socket, bytes], bool], context: ssl.SSLContext | None = None) -> Iterator[Served]:
-    """A server that does to each request what `answer(connection, head)` says; True keeps the connection."""
+def serving(
+    answer: Callable[[socket.socket, bytes], bool], context: ssl.SSLContext | None = None
+) -> Iterator[Served]:
+    """A server that does to each request what `answer(connection, head)` says; True keeps the
+    connection.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as connections:
         served = Served(listener.getsockname()[1])
         threads: list[threading.Thread] = []
@@ -66,7 +76,11 @@ def serving(answer: Callable[[socket.socket, bytes], bool], context: ssl.SSLCont
                     head = line
                     while (line := stream.readline()) not in (b"\r\n", b""):
                         head += line
-                    lengths = [int(row.split(b":")[1]) for row in head.splitlines() if row.lower().startswith(b"content-length:")]
+                    lengths = [
+                        int(row.split(b":")[1])
+                        for row in head.splitlines()
+                        if row.lower().startswith(b"content-length:")
+                    ]
                     stream.read(sum(lengths))
                     served.asked.append(head)
                     if not answer(connection, head):
@@ -133,7 +147,9 @@ class Bench:
         until(lambda: self.engine.started() == workers, "workers finish their first request")
 
     def window(self, enough: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """Open the window, and close it when `progress` of what came since is enough; the snapshot."""
+        """Open the window, and close it when `progress` of what came since is enough; the
+        snapshot.
+        """
         before = self.progress
         self.engine.open_window()
 
@@ -166,16 +182,26 @@ def scripted() -> Iterator[Callable[..., Served]]:
 
 
 def shape(**keys: Any) -> dict[str, Any]:
-    """A small workload; `size`, `containers`, `per_container` go into its objects, the rest replaces its keys."""
+    """A small workload; `size`, `containers`, `per_container` go into its objects, the rest
+    replaces its keys.
+    """
     objects = {"size": 1000, "containers": 2, "per_container": 10}
     objects |= {key: keys.pop(key) for key in tuple(objects) if key in keys}
-    workload = {"name": "w", "objects": objects, "operations": {"read": 1.0}, "pick": "uniform", "workers": [1]}
+    workload = {
+        "name": "w",
+        "objects": objects,
+        "operations": {"read": 1.0},
+        "pick": "uniform",
+        "workers": [1],
+    }
     return workload | {"runtime": 1.0, "warmup": 0.0, "rate_per_s": None, "verify": False} | keys
 
 
 @pytest.fixture
 def bench() -> Iterator[Callable[..., Bench]]:
-    """Makes engines against something that listens; buckets are made where the target is a null target."""
+    """Makes engines against something that listens; buckets are made where the target is a null
+    target.
+    """
     benches: list[Bench] = []
 
     def make(served: Served, workload: dict[str, Any] | None = None, **keys: Any) -> Bench:

@@ -16,14 +16,23 @@ latencies = st.lists(st.integers(1, 10_000_000), max_size=60)
 
 
 @given(st.lists(latencies, max_size=5))
-def test_the_sum_of_encoded_histograms_is_the_histogram_of_all_samples(parts: list[list[int]]) -> None:
+def test_the_sum_of_encoded_histograms_is_the_histogram_of_all_samples(
+    parts: list[list[int]],
+) -> None:
     whole = Histogram.of([value for part in parts for value in part])
     found = Histogram.decode(added_histograms([Histogram.of(part).encode() for part in parts]))
     assert (found.count, found.buckets()) == (whole.count, whole.buckets())
 
 
 @pytest.mark.parametrize(
-    "spoil", [lambda text: text[:-9], lambda text: "A" + text[1:], lambda text: text[:60], lambda _: "", lambda _: "ä"]
+    "spoil",
+    [
+        lambda text: text[:-9],
+        lambda text: "A" + text[1:],
+        lambda text: text[:60],
+        lambda _: "",
+        lambda _: "ä",
+    ],
 )
 def test_a_sum_is_refused_where_one_histogram_cannot_be_read(spoil: Callable[[str], str]) -> None:
     good = Histogram.of([10, 2000, 300_000]).encode()

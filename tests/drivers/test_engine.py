@@ -1,4 +1,6 @@
-"""The native engine against the null target, with boto3 and python-swiftclient as witnesses of what it wrote."""
+"""The native engine against the null target, with boto3 and python-swiftclient as witnesses of what
+it wrote.
+"""
 
 from __future__ import annotations
 
@@ -55,11 +57,17 @@ def names(client: Any, containers: int = 2) -> list[str]:
 
 
 @pytest.mark.parametrize("token", ["", "FwoGZXIvYXdzEJr//token+=="])
-def test_a_signature_is_the_one_that_botocore_makes(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
+def test_a_signature_is_the_one_that_botocore_makes(
+    monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
     auth = S3SigV4Auth(Credentials("AKID", "secret/key+=", token or None), "s3", "eu-central-1")
     cases = itertools.product(
         ["GET", "PUT", "HEAD", "DELETE"],
-        ["/bucket/object", "/b/a-very-long-name-that-needs-one-more-block-of-the-hash-than-the-short-one-does", "/b"],
+        [
+            "/bucket/object",
+            "/b/a-very-long-name-that-needs-one-more-block-of-the-hash-than-the-short-one-does",
+            "/b",
+        ],
         ["", "list-type=2&max-keys=1000"],
         [1_401_192_000, 1_700_000_000, 1_700_000_001, 1_709_164_800],
     )
@@ -72,9 +80,13 @@ def test_a_signature_is_the_one_that_botocore_makes(monkeypatch: pytest.MonkeyPa
             request.headers["X-Amz-Security-Token"] = token
         request.context["timestamp"] = stamp
         monkeypatch.setattr(auth, "payload", lambda _request: "UNSIGNED-PAYLOAD")
-        wanted = auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request)
+        wanted = auth.signature(
+            auth.string_to_sign(request, auth.canonical_request(request)), request
+        )
         keys = ("AKID", "secret/key+=", token)
-        ours = _native.signed_headers(keys, "eu-central-1", "host.example:8080", method, path, query, unix_s)
+        ours = _native.signed_headers(
+            keys, "eu-central-1", "host.example:8080", method, path, query, unix_s
+        )
         assert f"x-amz-date: {stamp}\r\n" in ours
         assert ours.endswith(f"Signature={wanted}\r\n"), (method, path, query)
 
@@ -88,7 +100,9 @@ def test_prepared_objects_are_what_boto3_reads(null: Make, bench: Make) -> None:
     assert (progress["done"], progress["failed"]) == (20, 0)
     sizes = {}
     for container, index in itertools.product(range(2), range(10)):
-        body = client.get_object(Bucket=f"wb-w-{container}", Key=_native.object_name(index))["Body"].read()
+        body = client.get_object(Bucket=f"wb-w-{container}", Key=_native.object_name(index))[
+            "Body"
+        ].read()
         size = _native.object_size(json.dumps(workload), SEED, container, index)
         assert body == _native.content(SEED, size, 0, size)
         sizes[container, index] = size
@@ -110,7 +124,9 @@ def test_processes_share_the_prepared_objects_by_stride(null: Make, bench: Make)
 
 @pytest.mark.parametrize("verify", [False, True])
 @pytest.mark.parametrize("size", [0, 1, 4096, 70_000, 3_000_000])
-def test_every_size_is_written_and_read_without_an_error(null: Make, bench: Make, size: int, verify: bool) -> None:
+def test_every_size_is_written_and_read_without_an_error(
+    null: Make, bench: Make, size: int, verify: bool
+) -> None:
     served = null()
     make_buckets(served)
     engine = bench(served, shape(size=size, operations=MIX), verify=verify, threads=2)
@@ -138,7 +154,10 @@ def test_what_is_counted_fits_together_and_other_tools_read_it(null: Make, bench
         assert tally.latency is not None
         histogram = HdrHistogram.decode(tally.latency)
         assert histogram.get_total_count() == tally.count == sum(second.count for second in mine)
-        assert (histogram.lowest_trackable_value, histogram.highest_trackable_value) == (1, 3_600_000_000)
+        assert (histogram.lowest_trackable_value, histogram.highest_trackable_value) == (
+            1,
+            3_600_000_000,
+        )
         assert histogram.significant_figures == 3
         assert tally.min_us is not None
         assert tally.max_us is not None
@@ -165,7 +184,9 @@ def test_nothing_is_recorded_outside_of_the_window(null: Make, bench: Make) -> N
     assert engine.snapshot()["by"]["read"]["count"] < closed["by"]["read"]["count"]
 
 
-def prepared(served: Served, bench: Make, workload: dict[str, Any] | None = None, **keys: Any) -> Bench:
+def prepared(
+    served: Served, bench: Make, workload: dict[str, Any] | None = None, **keys: Any
+) -> Bench:
     make_buckets(served)
     engine: Bench = bench(served, workload or shape(), **keys)
     engine.prepare()
@@ -188,11 +209,16 @@ def test_the_engine_makes_the_requests_that_its_picker_gives(scripted: Make, ben
     picker = _native.Picker(json.dumps(workload), SEED, 1, 3, 0)
     for head in served.asked:
         operation, container, index, _ = picker.next()
-        verb = {"read": "GET", "write": "PUT", "list": "GET", "head": "HEAD", "delete": "DELETE"}[operation]
+        verb = {"read": "GET", "write": "PUT", "list": "GET", "head": "HEAD", "delete": "DELETE"}[
+            operation
+        ]
         if operation == "list":
             wanted = f"{verb} /wb-w-{container}?list-type=2&max-keys=1000 "
         elif operation == "write" or index < 0:
-            wanted = f"{verb} /wb-w-{container}/{_native.written_name(1, 3, 0, index if index >= 0 else -1 - index)} "
+            wanted = (
+                f"{verb} "
+                f"/wb-w-{container}/{_native.written_name(1, 3, 0, index if index >= 0 else -1 - index)} "
+            )
         else:
             wanted = f"{verb} /wb-w-{container}/{_native.object_name(index)} "
         assert head.decode().startswith(wanted)
@@ -212,7 +238,9 @@ def test_workers_never_write_over_prepared_objects_or_each_other(null: Make, ben
     assert len(names(client)) == 20 + written
     engine.engine.delete("written", 4)
     engine.finish()
-    assert names(client) == [f"{container}/{_native.object_name(index)}" for container in range(2) for index in range(10)]
+    assert names(client) == [
+        f"{container}/{_native.object_name(index)}" for container in range(2) for index in range(10)
+    ]
     engine.engine.delete("objects", 4)
     assert engine.finish()["failed"] == 0
     assert names(client) == []
@@ -246,7 +274,9 @@ def test_a_removed_worker_ends_and_the_others_go_on(null: Make, bench: Make) -> 
 
 def test_swift_objects_are_what_swiftclient_reads(null: Make, bench: Make) -> None:
     served = null(user="weigh", key="secret")
-    connection = swiftclient.Connection(authurl=f"{served.url}/auth/v1.0", user="weigh", key="secret", retries=0)
+    connection = swiftclient.Connection(
+        authurl=f"{served.url}/auth/v1.0", user="weigh", key="secret", retries=0
+    )
     storage, token = connection.get_auth()
     for container in range(2):
         connection.put_container(f"wb-w-{container}")
@@ -272,16 +302,21 @@ def test_at_a_constant_rate_so_many_requests_are_made(null: Make, bench: Make) -
     time.sleep(1.0)
     engine.engine.close_window()
     snapshot = engine.snapshot()
-    # Never more than were meant to start; fewer only as far as a busy machine is late at the end of the window.
-    assert 0.75 * 400 * snapshot["window_s"] <= snapshot["by"]["read"]["count"] <= 400 * snapshot["window_s"] + 8
+    # Never more than were meant to start; fewer only as far as a busy machine is late at the end of
+    # the window.
+    assert (
+        0.75 * 400 * snapshot["window_s"]
+        <= snapshot["by"]["read"]["count"]
+        <= 400 * snapshot["window_s"] + 8
+    )
 
 
 @pytest.mark.parametrize(("rate_per_s", "fewest", "most"), [(100.0, 40, 150), (None, 1, 5)])
 def test_a_stall_counts_from_the_intended_start_of_each_request_only_at_a_constant_rate(
     scripted: Make, bench: Make, rate_per_s: float | None, fewest: int, most: int
 ) -> None:
-    # One answer takes 0.6 s. At 100/s 60 requests were meant to start in the meantime, about 50 of which wait 0.1 s and more;
-    # a closed loop sees one.
+    # One answer takes 0.6 s. At 100/s 60 requests were meant to start in the meantime, about 50 of
+    # which wait 0.1 s and more; a closed loop sees one.
     def answer(connection: Any, head: bytes) -> bool:
         if len(served.asked) == 20:
             time.sleep(0.6)
@@ -295,7 +330,9 @@ def test_a_stall_counts_from_the_intended_start_of_each_request_only_at_a_consta
     until(lambda: engine.progress["done"] >= 150, "requests")
     engine.engine.close_window()
     items = HdrHistogram.decode(engine.snapshot()["by"]["read"]["latency"]).get_recorded_iterator()
-    slow = sum(item.count_added_in_this_iter_step for item in items if item.value_iterated_to > 100_000)
+    slow = sum(
+        item.count_added_in_this_iter_step for item in items if item.value_iterated_to > 100_000
+    )
     assert fewest <= slow <= most
 
 
@@ -308,7 +345,9 @@ def test_a_delay_of_the_target_is_measured(null: Make, bench: Make) -> None:
     assert HdrHistogram.decode(tally["first_byte"]).get_min_value() >= 19_980
 
 
-def test_over_tls_only_a_trusted_target_is_spoken_to(scripted: Make, bench: Make, tmp_path: Path) -> None:
+def test_over_tls_only_a_trusted_target_is_spoken_to(
+    scripted: Make, bench: Make, tmp_path: Path
+) -> None:
     import ssl  # noqa: PLC0415 - only this test needs it
 
     def answer(connection: Any, head: bytes) -> bool:
@@ -317,9 +356,31 @@ def test_over_tls_only_a_trusted_target_is_spoken_to(scripted: Make, bench: Make
         return True
 
     certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    argv = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE"]
-    subprocess.run([*argv, *names, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    argv = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "2",
+    ]
+    names = [
+        "-subj",
+        "/CN=localhost",
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+        "-addext",
+        "basicConstraints=critical,CA:FALSE",
+    ]
+    subprocess.run(
+        [*argv, *names, "-keyout", str(key), "-out", str(certificate)],
+        check=True,
+        capture_output=True,
+    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     served = scripted(answer, context)
@@ -351,7 +412,9 @@ def test_over_tls_only_a_trusted_target_is_spoken_to(scripted: Make, bench: Make
         ({"workload": shape(operations={"copy": 1.0})}, "copy"),
     ],
 )
-def test_a_config_that_cannot_be_used_is_refused(bench: Make, keys: dict[str, Any], words: str) -> None:
+def test_a_config_that_cannot_be_used_is_refused(
+    bench: Make, keys: dict[str, Any], words: str
+) -> None:
     with pytest.raises(ValueError, match=words):
         bench(Served(1), **keys)
 
@@ -381,7 +444,9 @@ def test_a_picker_of_deletes_alone_stops() -> None:
 
 def test_workloads_of_suites_are_understood() -> None:
     bars = {"histogram": [{"size": 100, "weight": 1}, {"size": [200, 300], "weight": 2}]}
-    workload = Workload.model_validate(shape(size=bars, operations=MIX, pick={"zipf": 0.9}) | {"runtime": "1s", "warmup": "0s"})
+    workload = Workload.model_validate(
+        shape(size=bars, operations=MIX, pick={"zipf": 0.9}) | {"runtime": "1s", "warmup": "0s"}
+    )
     picker = _native.Picker(workload.model_dump_json(), 1, 4, 0, 2)
     for _ in range(200):
         operation, _, _, size = picker.next()
@@ -391,5 +456,7 @@ def test_workloads_of_suites_are_understood() -> None:
 def test_content_is_the_same_however_it_is_cut() -> None:
     whole = _native.content(SEED, 1_000_000, 0, 1_000_000)
     assert len(whole) == 1_000_000
-    assert whole == b"".join(_native.content(SEED, 1_000_000, offset, 77_777) for offset in range(0, 1_000_000, 77_777))
+    assert whole == b"".join(
+        _native.content(SEED, 1_000_000, offset, 77_777) for offset in range(0, 1_000_000, 77_777)
+    )
     assert _native.content(SEED, 10, 8, 100) == _native.content(SEED, 10, 0, 10)[8:]

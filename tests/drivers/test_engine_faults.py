@@ -1,4 +1,6 @@
-"""What a target can do wrong, and as what the engine counts it: a failure is never a success and never a latency."""
+"""What a target can do wrong, and as what the engine counts it: a failure is never a success and
+never a latency.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def reset(connection: socket.socket) -> None:
 
 
 def failing(engine: Bench, times: int = 3) -> tuple[dict[str, Any], dict[str, int]]:
-    """Let it fail so often inside the window: the tally of reads, and the errors since the start."""
+    """Let it fail so often inside the window: the tally of reads, and the errors since the
+    start.
+    """
     engine.engine.open_window()
     engine.engine.add_worker(0, 1, 0)
     until(lambda: engine.progress["failed"] >= times, "failures")
@@ -38,7 +42,10 @@ def failing(engine: Bench, times: int = 3) -> tuple[dict[str, Any], dict[str, in
     ("sent", "error"),
     [
         (b"HTTP/1.1 503 Slow Down\r\nContent-Length: 4\r\n\r\nbusy", "http-503"),
-        (b"HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n", "http-404"),
+        (
+            b"HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n",
+            "http-404",
+        ),
         (b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", "http-302"),
         (b"HTTP/1.1 206 Partial\r\nContent-Length: 1000\r\n\r\n" + BODY, "http-206"),
         (b"", "reset"),
@@ -56,7 +63,9 @@ def failing(engine: Bench, times: int = 3) -> tuple[dict[str, Any], dict[str, in
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_bad_answer_is_counted_by_its_class(scripted: Make, bench: Make, sent: bytes, error: str) -> None:
+def test_a_bad_answer_is_counted_by_its_class(
+    scripted: Make, bench: Make, sent: bytes, error: str
+) -> None:
     def answer(connection: socket.socket, head: bytes) -> bool:
         connection.sendall(sent)
         return False
@@ -84,7 +93,11 @@ def succeeded(body: bytes, headers: bytes = b"") -> bytes:
         ("write", succeeded(b"", b'ETag: "%s-2"\r\n' % MD5), None),
         ("write", succeeded(b""), None),
         ("write", succeeded(b"", b'ETag: "%s"\r\n' % MD5[::-1]), "wrong-etag"),
-        ("write", succeeded(b"", b'ETag: "%s"\r\nx-amz-server-side-encryption: aws:kms\r\n' % MD5[::-1]), None),
+        (
+            "write",
+            succeeded(b"", b'ETag: "%s"\r\nx-amz-server-side-encryption: aws:kms\r\n' % MD5[::-1]),
+            None,
+        ),
         ("write", succeeded(INTERNAL, b'ETag: "%s"\r\n' % MD5), "error-body"),
         ("delete", succeeded(INTERNAL), "error-body"),
         ("read", succeeded(INTERNAL), "error-body"),
@@ -128,13 +141,21 @@ def test_a_listing_of_swift_is_read_in_the_form_that_it_has(
         connection.sendall(succeeded(body, b"Content-Type: %s\r\n" % kind))
         return True
 
-    engine = bench(scripted(answer), shape(operations={"list": 1.0}), api="swift", base_path="/v1/AUTH_test", token="t")
+    engine = bench(
+        scripted(answer),
+        shape(operations={"list": 1.0}),
+        api="swift",
+        base_path="/v1/AUTH_test",
+        token="t",
+    )
     engine.engine.add_worker(0, 1, 0)
     until(lambda: engine.progress["failed" if error else "done"] >= 3, "answers")
     assert set(engine.progress["errors"]) == ({error} if error else set())
 
 
-def test_a_seeded_share_of_reads_is_compared_with_what_was_written(scripted: Make, bench: Make) -> None:
+def test_a_seeded_share_of_reads_is_compared_with_what_was_written(
+    scripted: Make, bench: Make
+) -> None:
     def answer(connection: socket.socket, head: bytes) -> bool:
         connection.sendall(OK + BODY[:-1] + bytes([BODY[-1] ^ 1]))
         return True
@@ -167,7 +188,9 @@ def test_a_seeded_share_of_reads_is_compared_with_what_was_written(scripted: Mak
         ],
     ],
 )
-def test_a_good_answer_is_understood_however_it_comes(scripted: Make, bench: Make, parts: list[bytes]) -> None:
+def test_a_good_answer_is_understood_however_it_comes(
+    scripted: Make, bench: Make, parts: list[bytes]
+) -> None:
     def answer(connection: socket.socket, head: bytes) -> bool:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for part in parts:
@@ -192,7 +215,9 @@ def test_a_good_answer_is_understood_however_it_comes(scripted: Make, bench: Mak
         b"HTTP/1.0 200 OK\r\n\r\n",
     ],
 )
-def test_a_target_that_closes_after_its_answer_is_connected_to_again(scripted: Make, bench: Make, sent: bytes) -> None:
+def test_a_target_that_closes_after_its_answer_is_connected_to_again(
+    scripted: Make, bench: Make, sent: bytes
+) -> None:
     def answer(connection: socket.socket, head: bytes) -> bool:
         connection.sendall(sent + BODY)
         return False
@@ -254,7 +279,9 @@ def test_a_port_where_nobody_listens_is_a_connect_error_and_is_not_hammered(benc
     assert "refused" in engine.progress["last_error"]
 
 
-def test_an_early_refusal_of_a_large_write_is_its_status_not_a_reset(scripted: Make, bench: Make) -> None:
+def test_an_early_refusal_of_a_large_write_is_its_status_not_a_reset(
+    scripted: Make, bench: Make
+) -> None:
     closed = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -270,7 +297,9 @@ def test_an_early_refusal_of_a_large_write_is_its_status_not_a_reset(scripted: M
 
         thread = threading.Thread(target=refuse, daemon=True)
         thread.start()
-        engine = bench(Served(listener.getsockname()[1]), shape(size=50_000_000, operations={"write": 1.0}))
+        engine = bench(
+            Served(listener.getsockname()[1]), shape(size=50_000_000, operations={"write": 1.0})
+        )
         engine.engine.add_worker(0, 1, 0)
         until(lambda: engine.progress["failed"] >= 2, "refusals")
         assert set(engine.progress["errors"]) == {"http-507"}
@@ -306,11 +335,14 @@ def test_a_share_of_failures_is_counted_beside_the_successes(null: Make, bench: 
 
     served = null(fail_share=0.2, fail_status=500)
     for container in range(2):
-        with urllib.request.urlopen(urllib.request.Request(f"{served.url}/wb-w-{container}", method="PUT")):
+        with urllib.request.urlopen(
+            urllib.request.Request(f"{served.url}/wb-w-{container}", method="PUT")
+        ):
             pass
     engine = bench(served)
     progress = engine.prepare()
-    # A prepared object that failed is tried again: it is there in the end, and the failure is still told.
+    # A prepared object that failed is tried again: it is there in the end, and the failure is still
+    # told.
     assert progress["done"] == 20
     assert set(progress["errors"]) <= {"http-500"}
     engine.start(4)
@@ -328,12 +360,16 @@ def test_a_prepare_that_cannot_succeed_ends_and_says_why(null: Make, bench: Make
     assert "NoSuchBucket" in progress["last_error"]
 
 
-def test_objects_of_another_seed_are_found_wrong_only_when_verified(null: Make, bench: Make) -> None:
+def test_objects_of_another_seed_are_found_wrong_only_when_verified(
+    null: Make, bench: Make
+) -> None:
     import urllib.request  # noqa: PLC0415 - only this test needs it
 
     served = null()
     for container in range(2):
-        with urllib.request.urlopen(urllib.request.Request(f"{served.url}/wb-w-{container}", method="PUT")):
+        with urllib.request.urlopen(
+            urllib.request.Request(f"{served.url}/wb-w-{container}", method="PUT")
+        ):
             pass
     bench(served).prepare()
     blind = bench(served, seed=SEED + 1)

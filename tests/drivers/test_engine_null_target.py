@@ -1,4 +1,6 @@
-"""The null target, seen by clients that know nothing of it: boto3, python-swiftclient, wrk and plain sockets."""
+"""The null target, seen by clients that know nothing of it: boto3, python-swiftclient, wrk and
+plain sockets.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +37,16 @@ def s3(served: Served) -> Any:
         aws_access_key_id="a",
         aws_secret_access_key="b",
         region_name="us-east-1",
-        config=Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}, proxies={}),
+        config=Config(
+            s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}, proxies={}
+        ),
     )
 
 
 def swift(served: Served, key: str = "testing") -> Any:
-    return swiftclient.Connection(authurl=f"{served.url}/auth/v1.0", user="test:tester", key=key, retries=0)
+    return swiftclient.Connection(
+        authurl=f"{served.url}/auth/v1.0", user="test:tester", key=key, retries=0
+    )
 
 
 def code(error: pytest.ExceptionInfo[botocore.exceptions.ClientError]) -> tuple[int, str]:
@@ -59,7 +65,9 @@ def test_boto3_gets_back_what_it_put(null: Make) -> None:
         assert got["Body"].read() == body
         assert got["ETag"] == head["ETag"] == put["ETag"]
         assert head["ContentLength"] == size
-    assert [one["Key"] for one in client.list_objects_v2(Bucket="b")["Contents"]] == ["a/ü + 100%&<x>"]
+    assert [one["Key"] for one in client.list_objects_v2(Bucket="b")["Contents"]] == [
+        "a/ü + 100%&<x>"
+    ]
     client.put_object(Bucket="b", Key="stream", Body=io.BytesIO(b"y" * 100_000))
     assert client.head_object(Bucket="b", Key="stream")["ContentLength"] == 100_000
     assert [one["Name"] for one in client.list_buckets()["Buckets"]] == ["b"]
@@ -104,11 +112,19 @@ def test_listings_go_on_page_by_page(null: Make) -> None:
     keys = [f"k{index:03}" for index in range(25)]
     for key in keys:
         client.put_object(Bucket="b", Key=key, Body=b"1")
-    pages = list(client.get_paginator("list_objects_v2").paginate(Bucket="b", PaginationConfig={"PageSize": 10}))
+    pages = list(
+        client.get_paginator("list_objects_v2").paginate(
+            Bucket="b", PaginationConfig={"PageSize": 10}
+        )
+    )
     assert [len(page["Contents"]) for page in pages] == [10, 10, 5]
     assert [one["Key"] for page in pages for one in page["Contents"]] == keys
-    assert [one["Key"] for one in client.list_objects_v2(Bucket="b", Prefix="k01")["Contents"]] == keys[10:20]
-    assert [one["name"] for one in connection.get_container("b", limit=7, full_listing=True)[1]] == keys
+    assert [
+        one["Key"] for one in client.list_objects_v2(Bucket="b", Prefix="k01")["Contents"]
+    ] == keys[10:20]
+    assert [
+        one["name"] for one in connection.get_container("b", limit=7, full_listing=True)[1]
+    ] == keys
     connection.close()
 
 
@@ -167,15 +183,33 @@ def ask(served: Served, *requests: bytes, until: bytes, cut: int = 1 << 30) -> b
 def test_requests_are_understood_however_they_are_cut(null: Make, cut: int) -> None:
     put = b"PUT /b/o HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
     chunked = b"PUT /b/p HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
-    signed = b"x-amz-content-sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD\r\nContent-Length: 47\r\n\r\n"
-    aws = b"PUT /b/q HTTP/1.1\r\nHost: x\r\n" + signed + b"5;chunk-signature=0123\r\nworld\r\n0;chunk-signature=\r\n\r\n"[:47]
+    signed = (
+        b"x-amz-content-sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD\r\nContent-Length: 47\r\n\r\n"
+    )
+    aws = (
+        b"PUT /b/q HTTP/1.1\r\nHost: x\r\n"
+        + signed
+        + b"5;chunk-signature=0123\r\nworld\r\n0;chunk-signature=\r\n\r\n"[:47]
+    )
     gets = b"".join(b"GET /b/%c HTTP/1.1\r\nHost: x\r\n\r\n" % name for name in b"opq")
     last = b"GET /last HTTP/1.1\r\nHost: x\r\n\r\n"
     assert len(aws.split(b"\r\n\r\n", 1)[1]) == 47
     bucket = b"PUT /b HTTP/1.1\r\nHost: x\r\n\r\n"
-    got = ask(null(), bucket, put, chunked, aws, gets, last, until=b"NoSuchBucket</Message></Error>", cut=cut)
+    got = ask(
+        null(),
+        bucket,
+        put,
+        chunked,
+        aws,
+        gets,
+        last,
+        until=b"NoSuchBucket</Message></Error>",
+        cut=cut,
+    )
     assert re.findall(rb"HTTP/1.1 (\d+)", got) == [b"200"] * 7 + [b"404"]
-    assert [body in got for body in (b"\r\n\r\nhello", b"\r\n\r\nabcde", b"\r\n\r\nworld")] == [True] * 3
+    assert [body in got for body in (b"\r\n\r\nhello", b"\r\n\r\nabcde", b"\r\n\r\nworld")] == [
+        True
+    ] * 3
 
 
 def test_who_waits_for_a_continue_gets_it(null: Make) -> None:
@@ -210,7 +244,9 @@ def test_a_delay_holds_every_answer_back(null: Make) -> None:
 
 
 def test_a_delay_that_is_drawn_holds_an_answer_back_for_what_its_seed_draws(null: Make) -> None:
-    served = null(delay_ms=100.0, delay_spread=1.0, seed=73)  # whose first draw is 0.988 of the way from 0 to 200 ms
+    served = null(
+        delay_ms=100.0, delay_spread=1.0, seed=73
+    )  # whose first draw is 0.988 of the way from 0 to 200 ms
     started_s = time.monotonic()
     ask(served, b"GET / HTTP/1.1\r\n\r\n", until=b"</ListAllMyBucketsResult>")
     assert time.monotonic() - started_s >= 0.197
@@ -232,9 +268,10 @@ def test_a_share_of_object_requests_fails_the_same_way_every_time(null: Make) ->
         served = null(fail_share=0.3, fail_status=507)
         ask(served, b"PUT /b HTTP/1.1\r\n\r\n", until=b"\r\n\r\n")
         requests = [b"PUT /b/o HTTP/1.1\r\nContent-Length: 0\r\n\r\n"] * 300
-        return re.findall(rb"HTTP/1.1 (\d+)", ask(served, *requests, b"GET /none HTTP/1.1\r\n\r\n", until=b"NoSuchBucket</Mess"))[
-            :300
-        ]
+        return re.findall(
+            rb"HTTP/1.1 (\d+)",
+            ask(served, *requests, b"GET /none HTTP/1.1\r\n\r\n", until=b"NoSuchBucket</Mess"),
+        )[:300]
 
     first = statuses()
     assert set(first) == {b"200", b"507"}
@@ -260,7 +297,9 @@ def test_wrk_finds_nothing_wrong(null: Make) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_with_status_0_while_connections_are_open(number: signal.Signals) -> None:
     argv = [sys.executable, "-c", NULL_TARGET, json.dumps({"delay_ms": 60_000.0})]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         port = int(json.loads(process.stdout.readline())["listening"].rsplit(":", 1)[1])
         with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
@@ -272,7 +311,14 @@ def test_a_signal_ends_it_with_status_0_while_connections_are_open(number: signa
 
 @pytest.mark.parametrize(
     "config",
-    [{"fail_share": 2.0}, {"delay_ms": -1.0}, {"delay_spread": 1.5}, {"threads": 0}, {"colour": "red"}, {"fail_status": 200}],
+    [
+        {"fail_share": 2.0},
+        {"delay_ms": -1.0},
+        {"delay_spread": 1.5},
+        {"threads": 0},
+        {"colour": "red"},
+        {"fail_status": 200},
+    ],
 )
 def test_a_null_target_config_that_cannot_be_used_is_refused(config: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(config))):

@@ -1,4 +1,6 @@
-"""What the engine records of a window's ends: what is in flight when it closes, what failed, and how a rate was kept."""
+"""What the engine records of a window's ends: what is in flight when it closes, what failed, and
+how a rate was kept.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + _native.content(SEED, 
 
 
 class Gate:
-    """A target that answers while it is open, and holds back what comes while it is closed; `held` counts that."""
+    """A target that answers while it is open, and holds back what comes while it is closed; `held`
+    counts that.
+    """
 
     def __init__(self) -> None:
         self.open = threading.Event()
@@ -50,7 +54,9 @@ def read(engine: Bench) -> Tally:
 
 
 def stalled(gate: Gate, engine: Bench, workers: int) -> float:
-    """Open the window, have all workers wait in vain from then on, and close it; for how long the first at least has waited."""
+    """Open the window, have all workers wait in vain from then on, and close it; for how long the
+    first at least has waited.
+    """
     engine.start(workers)
     engine.engine.open_window()
     gate.open.clear()
@@ -114,12 +120,19 @@ def test_errors_of_all_threads_are_added_up(scripted: Make, bench: Make) -> None
     engine.start(8)
     until(lambda: engine.progress["failed"] >= 100, "failures")
     engine.engine.stop(10.0)
-    # All that were counted as they came, on whichever thread, but those that ended after the workers were told to leave.
+    # All that were counted as they came, on whichever thread, but those that ended after the
+    # workers were told to leave.
     counted = read(engine).errors["http-503"]
-    assert engine.progress["errors"]["http-503"] - 8 <= counted <= engine.progress["errors"]["http-503"]
+    assert (
+        engine.progress["errors"]["http-503"] - 8
+        <= counted
+        <= engine.progress["errors"]["http-503"]
+    )
 
 
-def test_a_worker_that_leaves_is_not_counted_any_more(scripted: Make, bench: Make, gate: Gate) -> None:
+def test_a_worker_that_leaves_is_not_counted_any_more(
+    scripted: Make, bench: Make, gate: Gate
+) -> None:
     engine = bench(scripted(gate.answer), threads=2)
     engine.start(4)
     gate.open.clear()
@@ -137,7 +150,9 @@ def test_a_worker_that_leaves_is_not_counted_any_more(scripted: Make, bench: Mak
     assert (tally.count, tally.errors, tally.in_flight, tally.outstanding_us) == (0, {}, None, 0)
 
 
-def test_what_timed_out_is_at_least_as_long_as_its_timeout(scripted: Make, bench: Make, gate: Gate) -> None:
+def test_what_timed_out_is_at_least_as_long_as_its_timeout(
+    scripted: Make, bench: Make, gate: Gate
+) -> None:
     engine = bench(scripted(gate.answer), request_timeout_s=0.2)
     engine.start(2)
     engine.engine.open_window()
@@ -151,8 +166,11 @@ def test_what_timed_out_is_at_least_as_long_as_its_timeout(scripted: Make, bench
     assert (tally.failed_us or 0) >= 400_000
 
 
-def test_at_a_rate_what_was_not_sent_in_time_is_in_flight_too(scripted: Make, bench: Make, gate: Gate) -> None:
-    # One worker that is meant to ask 100 times a second and is kept waiting: the others queue up behind the one it has in hand.
+def test_at_a_rate_what_was_not_sent_in_time_is_in_flight_too(
+    scripted: Make, bench: Make, gate: Gate
+) -> None:
+    # One worker that is meant to ask 100 times a second and is kept waiting: the others queue up
+    # behind the one it has in hand.
     engine = bench(scripted(gate.answer), shape(rate_per_s=100.0))
     waited_s = stalled(gate, engine, 1)
     snapshot = engine.snapshot()
@@ -167,7 +185,9 @@ def test_at_a_rate_what_was_not_sent_in_time_is_in_flight_too(scripted: Make, be
     assert snapshot["begun"] <= tally.count + 1
 
 
-def test_at_a_rate_that_is_kept_all_requests_are_begun_and_nobody_is_behind(scripted: Make, bench: Make, gate: Gate) -> None:
+def test_at_a_rate_that_is_kept_all_requests_are_begun_and_nobody_is_behind(
+    scripted: Make, bench: Make, gate: Gate
+) -> None:
     engine = bench(scripted(gate.answer), shape(rate_per_s=200.0), threads=2)
     engine.start(4)
     snapshot = engine.window(lambda since: since["done"] >= 100)
@@ -175,7 +195,9 @@ def test_at_a_rate_that_is_kept_all_requests_are_begun_and_nobody_is_behind(scri
     assert snapshot["behind_us"] < 1e6 * snapshot["window_s"]
 
 
-def test_of_several_operations_those_that_wait_are_the_next_of_the_sequence(scripted: Make, bench: Make, gate: Gate) -> None:
+def test_of_several_operations_those_that_wait_are_the_next_of_the_sequence(
+    scripted: Make, bench: Make, gate: Gate
+) -> None:
     mix = shape(rate_per_s=100.0, operations={"read": 1.0, "head": 3.0})
 
     def answer(connection: socket.socket, head: bytes) -> bool:
@@ -189,7 +211,11 @@ def test_of_several_operations_those_that_wait_are_the_next_of_the_sequence(scri
     stalled(gate, engine, 1)
     asked = len(served.asked)
     tallies = engine.snapshot()["by"]
-    ages = {name: Histogram.decode(one["in_flight"]).count for name, one in tallies.items() if one["in_flight"]}
+    ages = {
+        name: Histogram.decode(one["in_flight"]).count
+        for name, one in tallies.items()
+        if one["in_flight"]
+    }
     picker = _native.Picker(json.dumps(mix), SEED, 1, 0, 0)
     sequence = [picker.next()[0] for _ in range(asked - 1 + sum(ages.values()))][asked - 1 :]
     assert ages == {name: sequence.count(name) for name in set(sequence)}

@@ -25,9 +25,16 @@ def workload(**changed: Any) -> Workload:
 
 @pytest.mark.parametrize("pick", ["uniform", "sequential"])
 @pytest.mark.parametrize("operation", ["read", "write"])
-def test_one_operation_on_objects_of_one_size_is_fit_for_ceph_s_benches(operation: str, pick: str) -> None:
+def test_one_operation_on_objects_of_one_size_is_fit_for_ceph_s_benches(
+    operation: str, pick: str
+) -> None:
     some = workload(operations={operation: 1}, pick=pick)
-    assert unfit(some, "rados", "rados") == unfit(some, "rbd", "fio") == unfit(some, "cephfs", "fio") == ()
+    assert (
+        unfit(some, "rados", "rados")
+        == unfit(some, "rbd", "fio")
+        == unfit(some, "cephfs", "fio")
+        == ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,7 +52,9 @@ def test_one_operation_on_objects_of_one_size_is_fit_for_ceph_s_benches(operatio
         ({"objects": {"size": "64MiB"}}, "16 workers with 64 MiB each are more than the 512 MiB"),
     ],
 )
-def test_what_ceph_s_benches_cannot_do_is_told_before_anything_starts(changed: dict[str, Any], why: str) -> None:
+def test_what_ceph_s_benches_cannot_do_is_told_before_anything_starts(
+    changed: dict[str, Any], why: str
+) -> None:
     assert any(why in one for one in unfit(workload(**changed), "rados", "rados"))
 
 

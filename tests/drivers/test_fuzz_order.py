@@ -42,14 +42,37 @@ from weighbridge.drivers.process import DriverProcess
 from weighbridge.suites import Age as SuiteAge
 from weighbridge.suites import Objects, Workload
 
-WORKLOAD: Final = Workload(name="small-read", objects=Objects(size=4096), operations={"read": 100}, workers=(2,), runtime=1.0)
+WORKLOAD: Final = Workload(
+    name="small-read",
+    objects=Objects(size=4096),
+    operations={"read": 100},
+    workers=(2,),
+    runtime=1.0,
+)
 DISK: Final = RingDisk(address="10.0.0.1", port=6200, device="d0")
-TARGET: Final = Endpoint(api="s3", url="http://10.0.0.1:8080", user="me", key=SecretStr("planted"), token=SecretStr("too"))
-RING: Final = Ring(disks=(DISK,), table=((0, 0),), part_power=1, hash_prefix=SecretStr("a"), hash_suffix=SecretStr("b"))
+TARGET: Final = Endpoint(
+    api="s3",
+    url="http://10.0.0.1:8080",
+    user="me",
+    key=SecretStr("planted"),
+    token=SecretStr("too"),
+)
+RING: Final = Ring(
+    disks=(DISK,),
+    table=((0, 0),),
+    part_power=1,
+    hash_prefix=SecretStr("a"),
+    hash_suffix=SecretStr("b"),
+)
 SITE: Final = CosbenchSite(controller="http://10.0.0.1:19088/controller", archive="/var/archive")
 ORDERS: Final[tuple[Order, ...]] = (
     Setup(target=TARGET, bucket_prefix="wb-a", seed=1),
-    Setup(target=Endpoint(api="swift", url="http://10.0.0.1:8080/AUTH_a", user="AUTH_a"), ring=RING, bucket_prefix="wb-a", seed=1),
+    Setup(
+        target=Endpoint(api="swift", url="http://10.0.0.1:8080/AUTH_a", user="AUTH_a"),
+        ring=RING,
+        bucket_prefix="wb-a",
+        seed=1,
+    ),
     Prepare(workload=WORKLOAD),
     Step(workload=WORKLOAD, workers=2),
     Cleanup(workload=WORKLOAD, what="all"),
@@ -70,7 +93,10 @@ EVENTS: Final[tuple[Event, ...]] = (
 )  # fmt: skip
 COSBENCH_SETUP: Final = CosbenchSetup(target=TARGET, bucket_prefix="wb-a", seed=1, site=SITE)
 DOCUMENTS: Final = {
-    "cosbench": (COSBENCH_ORDER, [one.model_dump(mode="json") for one in (COSBENCH_SETUP, *ORDERS[2:])]),
+    "cosbench": (
+        COSBENCH_ORDER,
+        [one.model_dump(mode="json") for one in (COSBENCH_SETUP, *ORDERS[2:])],
+    ),
     "order": (ORDER, [one.model_dump(mode="json") for one in ORDERS]),
     "event": (EVENT, [one.model_dump(mode="json") for one in EVENTS]),
 }
@@ -88,7 +114,10 @@ def test_whatever_is_said_is_refused_by_its_record_or_said_again_the_same(name: 
                 found = adapter.validate_json(line)
             except ValidationError:
                 return
-        assert adapter.validate_json(found.model_dump_json()).model_dump_json() == found.model_dump_json()
+        assert (
+            adapter.validate_json(found.model_dump_json()).model_dump_json()
+            == found.model_dump_json()
+        )
 
     case()
 
@@ -109,8 +138,14 @@ class Speaking:
 @cases
 def test_whatever_a_driver_says_is_an_answer_or_an_error_of_the_driver(dice: Dice) -> None:
     process = DriverProcess(
-        cast("Any", Speaking(wrong_json(dice, dice.choice(DOCUMENTS["event"][1])))), Path("/nowhere/driver.log")
+        cast("Any", Speaking(wrong_json(dice, dice.choice(DOCUMENTS["event"][1])))),
+        Path("/nowhere/driver.log"),
     )
-    answer = tried(lambda: process.step(Step(workload=WORKLOAD, workers=2)), DriverError, GaveUp, saying="driver")
+    answer = tried(
+        lambda: process.step(Step(workload=WORKLOAD, workers=2)),
+        DriverError,
+        GaveUp,
+        saying="driver",
+    )
     assert answer is None or isinstance(answer, Measured)
     process._reader.join()

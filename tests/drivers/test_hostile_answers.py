@@ -1,4 +1,6 @@
-"""What a target may answer instead of the list of a bucket: read safely by the driver's account and by the programs that verify."""
+"""What a target may answer instead of the list of a bucket: read safely by the driver's account and
+by the programs that verify.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ DEEP = b"[" * 200_000
 
 
 class Origin(http.server.BaseHTTPRequestHandler):
-    """Answers every GET with the body of its server, whole, without a length, or less of it than its length."""
+    """Answers every GET with the body of its server, whole, without a length, or less of it than
+    its length.
+    """
 
     body = b""
     way = "whole"
@@ -52,7 +56,9 @@ def origin() -> Iterator[tuple[str, type[Origin]]]:
     server.server_close()
 
 
-def test_a_list_with_entities_is_refused_by_all_that_read_lists(origin: tuple[str, type[Origin]]) -> None:
+def test_a_list_with_entities_is_refused_by_all_that_read_lists(
+    origin: tuple[str, type[Origin]],
+) -> None:
     url, handler = origin
     handler.body = ENTITY
     target = Endpoint(api="s3", url=url, user="u", key=SecretStr("k"))
@@ -86,7 +92,9 @@ def test_an_answer_is_read_to_its_end_but_no_further_than_its_bound(
         list(Account(target, 5).objects("b"))
 
 
-def test_an_answer_that_breaks_off_is_never_taken_for_a_whole_one(origin: tuple[str, type[Origin]]) -> None:
+def test_an_answer_that_breaks_off_is_never_taken_for_a_whole_one(
+    origin: tuple[str, type[Origin]],
+) -> None:
     url, handler = origin
     handler.body, handler.way = b"<ListBucketResult/>", "broken off"
     with pytest.raises(DriverError, match="IncompleteRead"):

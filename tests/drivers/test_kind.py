@@ -11,7 +11,9 @@ from weighbridge.results.record.driver_traits import driver_label, tool_label, t
 
 
 def test_each_driver_is_registered_by_its_own_name() -> None:
-    assert {name: kind.traits.name for name, kind in KINDS.items()} == {name: name for name in KINDS}
+    assert {name: kind.traits.name for name, kind in KINDS.items()} == {
+        name: name for name in KINDS
+    }
     assert {"locust", "cosbench", "rados", "fio"} <= set(KINDS)
 
 
@@ -35,17 +37,26 @@ def test_no_two_drivers_declare_the_same_option() -> None:
         ("object-server", ("locust",)),
     ],
 )
-def test_a_layer_is_loaded_by_the_drivers_that_say_so_in_their_order(layer: str, drivers: tuple[str, ...]) -> None:
+def test_a_layer_is_loaded_by_the_drivers_that_say_so_in_their_order(
+    layer: str, drivers: tuple[str, ...]
+) -> None:
     assert loading(layer) == drivers  # type: ignore[arg-type] # a layer's name
 
 
 def test_figures_are_known_by_the_driver_and_by_each_of_its_tools() -> None:
     assert traits_of("rbd-bench") == traits_of("rados") == KINDS["rados"].traits
-    assert (tool_label("rbd-bench"), tool_label("locust-engine"), tool_label("cosbench")) == ("rbd bench", "the engine", "COSBench")
+    assert (tool_label("rbd-bench"), tool_label("locust-engine"), tool_label("cosbench")) == (
+        "rbd bench",
+        "the engine",
+        "COSBench",
+    )
     assert [traits_of(name).beside_gateway for name in ("locust-sdk", "cosbench", "rados-bench", "fio-rbd", "fio")] == [
         False, False, True, True, True,
     ]  # fmt: skip
-    cut = {name: (traits_of(name).cut_us, traits_of(name).cut_requests) for name in ("cosbench", "locust-engine")}
+    cut = {
+        name: (traits_of(name).cut_us, traits_of(name).cut_requests)
+        for name in ("cosbench", "locust-engine")
+    }
     assert cut == {"cosbench": (1000, 2), "locust-engine": (0, 1)}
 
 
@@ -57,5 +68,10 @@ def test_of_a_driver_that_is_not_installed_its_name_is_known_and_no_more() -> No
 def test_what_sets_a_drivers_figures_apart_is_told_of_the_layouts_that_it_applies_to() -> None:
     (stalls,) = [one for one in traits_of("cosbench").apart if one.fact]
     fronts = ("beast port=80", "beast port=80 tcp_nodelay=1", "civetweb")
-    applies = {(name, front): stalls.applies({name: front}) for name, front in product(("rgw: rgw_frontends", "other"), fronts)}
-    assert [where for where, told in applies.items() if told] == [("rgw: rgw_frontends", "beast port=80")]
+    applies = {
+        (name, front): stalls.applies({name: front})
+        for name, front in product(("rgw: rgw_frontends", "other"), fronts)
+    }
+    assert [where for where, told in applies.items() if told] == [
+        ("rgw: rgw_frontends", "beast port=80")
+    ]

@@ -1,4 +1,6 @@
-"""What a driver says last, when a library of its own raised what nobody foresaw: all of it but the keys."""
+"""What a driver says last, when a library of its own raised what nobody foresaw: all of it but the
+keys.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,16 @@ from weighbridge.drivers.cosbench.ending import EndRequest
 from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
 from weighbridge.drivers.order import Event, Failed, Setup
 
-TARGET = Endpoint(api="s3", url="http://127.0.0.1:9", user="u", key=SecretStr("planted-key"), token=SecretStr("planted/token"))
-SITE = CosbenchSite(controller="http://127.0.0.1:9", archive="/nowhere", password=SecretStr("planted-password"))
+TARGET = Endpoint(
+    api="s3",
+    url="http://127.0.0.1:9",
+    user="u",
+    key=SecretStr("planted-key"),
+    token=SecretStr("planted/token"),
+)
+SITE = CosbenchSite(
+    controller="http://127.0.0.1:9", archive="/nowhere", password=SecretStr("planted-password")
+)
 SETUP = Setup(target=TARGET, bucket_prefix="wb-x", seed=1)
 
 

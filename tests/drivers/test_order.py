@@ -6,13 +6,34 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.drivers.order import EVENT, ORDER, Prepared, Progress, Quit, Ring, RingDisk, Setup, Step
+from weighbridge.drivers.order import (
+    EVENT,
+    ORDER,
+    Prepared,
+    Progress,
+    Quit,
+    Ring,
+    RingDisk,
+    Setup,
+    Step,
+)
 from weighbridge.suites import Objects, Workload
 
 SETUP = Setup(
-    target=Endpoint(api="s3", url="http://10.0.0.2:7480", user="weigh", key=SecretStr("very-secret")), bucket_prefix="wb-1", seed=7
+    target=Endpoint(
+        api="s3", url="http://10.0.0.2:7480", user="weigh", key=SecretStr("very-secret")
+    ),
+    bucket_prefix="wb-1",
+    seed=7,
 )
-WORKLOAD = Workload(name="small-read", objects=Objects(size=4096), operations={"read": 1}, workers=(1, 4), runtime=1.0, warmup=0)
+WORKLOAD = Workload(
+    name="small-read",
+    objects=Objects(size=4096),
+    operations={"read": 1},
+    workers=(1, 4),
+    runtime=1.0,
+    warmup=0,
+)
 
 
 @pytest.mark.parametrize("order", [SETUP, Step(workload=WORKLOAD, workers=4, repeat=2), Quit()])
@@ -26,7 +47,9 @@ def ring() -> Ring:
     return Ring(disks=disks, table=((0, 0),), part_power=1, **secrets)
 
 
-def test_what_hashes_the_paths_of_objects_travels_in_the_order_but_is_not_shown_in_its_repr() -> None:
+def test_what_hashes_the_paths_of_objects_travels_in_the_order_but_is_not_shown_in_its_repr() -> (
+    None
+):
     account = Endpoint(api="swift", url="http://10.0.0.3:6200/AUTH_a", user="AUTH_a")
     order = Setup(target=account, ring=ring(), bucket_prefix="wb-1o", seed=7)
     assert order.api == "object-server"
@@ -37,8 +60,18 @@ def test_what_hashes_the_paths_of_objects_travels_in_the_order_but_is_not_shown_
 
 def test_object_servers_are_found_by_a_ring_and_gateways_by_credentials() -> None:
     with pytest.raises(ValidationError, match="a ring says where Swift's object servers are"):
-        Setup(target=Endpoint(api="s3", url="http://h:1", user="u"), ring=ring(), bucket_prefix="wb-1", seed=7)
-    assert Setup(target=Endpoint(api="swift", url="http://h:1", user="u"), bucket_prefix="wb-1", seed=7).api == "swift"
+        Setup(
+            target=Endpoint(api="s3", url="http://h:1", user="u"),
+            ring=ring(),
+            bucket_prefix="wb-1",
+            seed=7,
+        )
+    assert (
+        Setup(
+            target=Endpoint(api="swift", url="http://h:1", user="u"), bucket_prefix="wb-1", seed=7
+        ).api
+        == "swift"
+    )
     with pytest.raises(ValidationError, match="a user or a token"):
         Endpoint(api="s3", url="http://h:1")
 
@@ -58,8 +91,14 @@ def test_the_key_travels_in_the_order_but_is_not_shown_in_its_repr() -> None:
         '{"kind": "quit", "when": "now"}',
         '{"workload": {}}',
         "not JSON",
-        '{"kind": "setup", "bucket_prefix": "UPPER", "seed": 1, "target": {"api": "s3", "url": "http://h", "user": "u"}}',
-        '{"kind": "setup", "bucket_prefix": "wb-1", "seed": 1, "target": {"api": "s3", "url": "ftp://h", "user": "u"}}',
+        (
+            '{"kind": "setup", "bucket_prefix": "UPPER", "seed": 1, "target": {"api": "s3", "url": '
+            '"http://h", "user": "u"}}'
+        ),
+        (
+            '{"kind": "setup", "bucket_prefix": "wb-1", "seed": 1, "target": {"api": "s3", "url": '
+            '"ftp://h", "user": "u"}}'
+        ),
     ],
 )
 def test_what_is_no_order_is_refused(line: str) -> None:

@@ -22,7 +22,12 @@ from weighbridge.suites import Objects, Workload
 
 ROOT = Path(__file__).parents[2]
 SETUP = Setup(
-    target=Endpoint(api="swift", url="http://10.0.0.2:8080/auth/v1.0", user="test:tester", key=SecretStr("very-secret")),
+    target=Endpoint(
+        api="swift",
+        url="http://10.0.0.2:8080/auth/v1.0",
+        user="test:tester",
+        key=SecretStr("very-secret"),
+    ),
     bucket_prefix="wb-1",
     seed=7,
 )
@@ -37,7 +42,9 @@ MIX = Workload(
 
 
 @contextmanager
-def driver(tmp_path: Path, *argv: str, silence_s: float = 30.0, look: Callable[[], None] = lambda: None) -> Iterator[DriverProcess]:
+def driver(
+    tmp_path: Path, *argv: str, silence_s: float = 30.0, look: Callable[[], None] = lambda: None
+) -> Iterator[DriverProcess]:
     log = tmp_path / "driver.log"
     with log.open("wb") as stderr:
         process = subprocess.Popen(
@@ -72,7 +79,9 @@ def test_a_driver_answers_every_order_in_turn_and_ends_well(tmp_path: Path) -> N
     assert measured.measurement.workers == 16
 
 
-def test_the_figures_of_the_fake_driver_hang_together_and_depend_on_the_seed_alone(tmp_path: Path) -> None:
+def test_the_figures_of_the_fake_driver_hang_together_and_depend_on_the_seed_alone(
+    tmp_path: Path,
+) -> None:
     results = []
     for seed in (7, 7, 8):
         with driver(tmp_path) as running:
@@ -102,9 +111,14 @@ def test_a_driver_that_says_it_failed_raises_with_its_words_and_its_log(tmp_path
     assert "driver.log" in str(caught.value)
 
 
-def test_a_driver_that_ends_in_an_order_raises_with_its_status_and_the_last_lines_of_its_log(tmp_path: Path) -> None:
+def test_a_driver_that_ends_in_an_order_raises_with_its_status_and_the_last_lines_of_its_log(
+    tmp_path: Path,
+) -> None:
     program = "import sys; sys.stdin.readline(); print('out of luck', file=sys.stderr); sys.exit(9)"
-    with driver(tmp_path, "-c", program) as running, pytest.raises(DriverError, match=r"exit status 9 while .*'setup'") as caught:
+    with (
+        driver(tmp_path, "-c", program) as running,
+        pytest.raises(DriverError, match=r"exit status 9 while .*'setup'") as caught,
+    ):
         running.setup(SETUP)
     assert "| out of luck" in str(caught.value)
 
@@ -119,8 +133,12 @@ def test_a_driver_that_is_killed_raises_with_the_name_of_the_signal(tmp_path: Pa
 
 def test_a_silent_driver_raises_after_its_deadline_and_is_ended(tmp_path: Path) -> None:
     started = time.monotonic()
-    with driver(tmp_path, "-m", "tests.support.fake_driver", "--hang", "setup", silence_s=1.5) as running:
-        with pytest.raises(DriverError, match=r"said nothing for 1\.5 s while it was to do 'setup'"):
+    with driver(
+        tmp_path, "-m", "tests.support.fake_driver", "--hang", "setup", silence_s=1.5
+    ) as running:
+        with pytest.raises(
+            DriverError, match=r"said nothing for 1\.5 s while it was to do 'setup'"
+        ):
             running.setup(SETUP)
         pid = running.process.pid
     assert time.monotonic() - started < 30
@@ -128,10 +146,15 @@ def test_a_silent_driver_raises_after_its_deadline_and_is_ended(tmp_path: Path) 
         os.kill(pid, 0)
 
 
-def test_a_driver_that_ignores_everything_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_that_ignores_everything_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(weighbridge.drivers.process, "QUIT_S", 0.5)
     ready = Ready(versions={}).model_dump_json()
-    program = f"import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('{ready}', flush=True); time.sleep(600)"
+    program = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+        f"print('{ready}', flush=True); time.sleep(600)"
+    )
     with driver(tmp_path, "-c", program) as running:
         running.setup(SETUP)
     assert running.process.returncode == -signal.SIGKILL
@@ -147,7 +170,9 @@ input()
 """
 
 
-def test_a_driver_that_listens_has_the_stations_of_other_clients_started_before_it_is_ready(tmp_path: Path) -> None:
+def test_a_driver_that_listens_has_the_stations_of_other_clients_started_before_it_is_ready(
+    tmp_path: Path,
+) -> None:
     started: list[int] = []
     with driver(tmp_path, "-c", LISTENS) as running:
         running.setup(SETUP, lambda event: started.append(event.port))
@@ -155,24 +180,33 @@ def test_a_driver_that_listens_has_the_stations_of_other_clients_started_before_
 
 
 def test_a_driver_that_waits_for_stations_nobody_can_start_raises(tmp_path: Path) -> None:
-    with driver(tmp_path, "-c", LISTENS) as running, pytest.raises(DriverError, match="answered 'setup' with 'listening'"):
+    with (
+        driver(tmp_path, "-c", LISTENS) as running,
+        pytest.raises(DriverError, match="answered 'setup' with 'listening'"),
+    ):
         running.setup(SETUP)
 
 
-def test_what_ends_beside_a_driver_is_seen_within_a_second_while_it_is_waited_for(tmp_path: Path) -> None:
+def test_what_ends_beside_a_driver_is_seen_within_a_second_while_it_is_waited_for(
+    tmp_path: Path,
+) -> None:
     since = time.monotonic()
 
     def look() -> None:
         if time.monotonic() - since > 0.5:
             raise DriverError("client-2: station 3 of 4 was ended by SIGKILL")
 
-    with driver(tmp_path, "-m", "tests.support.fake_driver", "--hang", "setup", look=look) as running:
+    with driver(
+        tmp_path, "-m", "tests.support.fake_driver", "--hang", "setup", look=look
+    ) as running:
         with pytest.raises(DriverError, match="station 3 of 4 was ended"):
             running.setup(SETUP)
         assert time.monotonic() - since < 0.5 + 1.0
 
 
-def test_what_the_driver_has_said_already_is_not_lost_by_what_ends_beside_it(tmp_path: Path) -> None:
+def test_what_the_driver_has_said_already_is_not_lost_by_what_ends_beside_it(
+    tmp_path: Path,
+) -> None:
     def look() -> None:
         assert running._lines.empty(), "looked although it had something to say"
 
@@ -205,7 +239,10 @@ def test_words_that_are_no_event_raise_and_are_quoted(tmp_path: Path) -> None:
 
 def test_an_answer_to_another_order_raises(tmp_path: Path) -> None:
     program = 'input(); print(\'{"kind":"cleaned","deleted":0}\', flush=True); input()'
-    with driver(tmp_path, "-c", program) as running, pytest.raises(DriverError, match="answered 'setup' with 'cleaned'"):
+    with (
+        driver(tmp_path, "-c", program) as running,
+        pytest.raises(DriverError, match="answered 'setup' with 'cleaned'"),
+    ):
         running.setup(SETUP)
 
 
@@ -236,6 +273,9 @@ def test_an_exception_in_the_conductor_ends_the_driver(tmp_path: Path) -> None:
 
 
 def test_the_key_is_in_no_error(tmp_path: Path) -> None:
-    with driver(tmp_path, "-c", "import sys; sys.exit(1)") as running, pytest.raises(DriverError) as caught:
+    with (
+        driver(tmp_path, "-c", "import sys; sys.exit(1)") as running,
+        pytest.raises(DriverError) as caught,
+    ):
         running.setup(SETUP)
     assert "very-secret" not in str(caught.value)

@@ -1,4 +1,6 @@
-"""A program that ends as Python does when a library raises: its last words repeat what it was given."""
+"""A program that ends as Python does when a library raises: its last words repeat what it was
+given.
+"""
 
 import json
 import sys

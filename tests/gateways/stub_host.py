@@ -1,4 +1,6 @@
-"""A host that starts nothing: it writes down what is asked of it and gives the answers it was told to give."""
+"""A host that starts nothing: it writes down what is asked of it and gives the answers it was told
+to give.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,19 @@ Answer = Callable[[Sequence[str], str], str]
 
 
 class StubHost(Host):
-    """`events` is shared by the hosts of a deployment: (host, what) in the order in which it was asked."""
+    """`events` is shared by the hosts of a deployment:
+
+    (host, what) in the order in which it was asked.
+    """
 
     def __init__(
-        self, name: str, address: str, folder: Path, events: list[tuple[str, str]], answer: Answer, programs: Mapping[str, str]
+        self,
+        name: str,
+        address: str,
+        folder: Path,
+        events: list[tuple[str, str]],
+        answer: Answer,
+        programs: Mapping[str, str],
     ) -> None:
         self.name = name
         self.address = address
@@ -31,15 +42,24 @@ class StubHost(Host):
         self._answer = answer
         self._programs = programs
 
-    def put(self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root") -> None:
+    def put(
+        self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root"
+    ) -> None:
         self.files[path] = content
         self.modes[path] = (mode, owner)
 
     def run(
-        self, argv: Sequence[str], *, stdin: str | bytes = b"", env: Mapping[str, str] | None = None, timeout_s: float = 60
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str | bytes = b"",
+        env: Mapping[str, str] | None = None,
+        timeout_s: float = 60,
     ) -> Completed:
         self._events.append((self.name, " ".join(argv)))
-        return Completed(self._answer(argv, stdin if isinstance(stdin, str) else stdin.decode()), "")
+        return Completed(
+            self._answer(argv, stdin if isinstance(stdin, str) else stdin.decode()), ""
+        )
 
     def start(self, services: Sequence[Service]) -> None:
         for service in services:
@@ -57,9 +77,13 @@ class StubHost(Host):
         logs.mkdir(exist_ok=True)
         return logs / name
 
-    def spawn(self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    def spawn(
+        self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
         stub = next(program for name, program in self._programs.items() if name in " ".join(argv))
-        return subprocess.Popen([sys.executable, "-c", stub], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        return subprocess.Popen(
+            [sys.executable, "-c", stub], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
 
     def counters(self) -> Counters:
         return Counters()

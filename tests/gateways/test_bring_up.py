@@ -51,10 +51,16 @@ class Stage:
         self.events: list[tuple[str, str]] = []
         self.mon_log = folder / "mon"
         self.unknown: set[str] = set()
-        self.verified = json.dumps({"checks": [{"api": "s3", "operation": "PUT", "status": 200, "took_ms": 1.0}]})
-        programs = {"weighbridge.gateways.ports": PORTS, "ask_mon": MON.format(log=str(self.mon_log), refused=dict(refused or {}))}
+        self.verified = json.dumps(
+            {"checks": [{"api": "s3", "operation": "PUT", "status": 200, "took_ms": 1.0}]}
+        )
+        programs = {
+            "weighbridge.gateways.ports": PORTS,
+            "ask_mon": MON.format(log=str(self.mon_log), refused=dict(refused or {})),
+        }
         self.hosts = {
-            name: StubHost(name, f"10.0.0.{index}", folder, self.events, self.answer, programs) for index, name in enumerate(NAMES)
+            name: StubHost(name, f"10.0.0.{index}", folder, self.events, self.answer, programs)
+            for index, name in enumerate(NAMES)
         }
 
     def answer(self, argv: Sequence[str], stdin: str) -> str:
@@ -70,19 +76,31 @@ class Stage:
     def option(self, command: Mapping[str, str]) -> str:
         if command["prefix"] != "config get":
             return ""
-        return '{"error": "no"}' if command["var"] in self.unknown else json.dumps({command["var"]: "1"})
+        return (
+            '{"error": "no"}'
+            if command["var"] in self.unknown
+            else json.dumps({command["var"]: "1"})
+        )
 
     def when(self, pattern: str) -> list[int]:
         """Places, in the order of events, of those that match."""
-        return [index for index, (host, what) in enumerate(self.events) if re.search(pattern, f"{host} {what}")]
+        return [
+            index
+            for index, (host, what) in enumerate(self.events)
+            if re.search(pattern, f"{host} {what}")
+        ]
 
     def rgw(self, settings: RgwSettings | None = None, release: str = "ceph-16") -> Standing:
         place = RgwPlace(mon="store-1", osd=STORES, radosgw=("gateway-1",))
-        return Rgw(release, place, settings or RgwSettings()).bring_up(self.hosts, self.hosts["client-1"], print)
+        return Rgw(release, place, settings or RgwSettings()).bring_up(
+            self.hosts, self.hosts["client-1"], print
+        )
 
     def swift(self, settings: SwiftSettings | None = None) -> Standing:
         place = SwiftPlace(proxy=("gateway-1",), storage=STORES)
-        return Swift("swift-2.30", place, settings or SwiftSettings()).bring_up(self.hosts, self.hosts["client-1"], print)
+        return Swift("swift-2.30", place, settings or SwiftSettings()).bring_up(
+            self.hosts, self.hosts["client-1"], print
+        )
 
 
 @pytest.fixture
@@ -90,11 +108,18 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
 
 
-def test_whose_reads_each_osd_answers_is_told_and_so_are_writes_that_it_puts_off(stage: Stage) -> None:
+def test_whose_reads_each_osd_answers_is_told_and_so_are_writes_that_it_puts_off(
+    stage: Stage,
+) -> None:
     facts = stage.rgw().facts
-    assert facts["reads by OSD"].startswith("osd.0 17 %, osd.1 17 %, osd.2 17 %, osd.3 17 %, osd.4 16 %, osd.5 16 %: ")
+    assert facts["reads by OSD"].startswith(
+        "osd.0 17 %, osd.1 17 %, osd.2 17 %, osd.3 17 %, osd.4 16 %, osd.5 16 %: "
+    )
     assert facts["reads by OSD"].endswith("of the 64 placement groups of objects' data")
-    assert {"osd: bluestore_prefer_deferred_size_ssd", "osd: bluestore_debug_enforce_settings"} <= set(facts)
+    assert {
+        "osd: bluestore_prefer_deferred_size_ssd",
+        "osd: bluestore_debug_enforce_settings",
+    } <= set(facts)
 
 
 def test_reads_that_one_osd_answers_half_of_are_told_as_uneven() -> None:
@@ -131,9 +156,13 @@ def test_an_osd_for_every_disk_and_every_pool_before_radosgw_wants_it(stage: Sta
     commands = [json.loads(line) for line in stage.mon_log.read_text().splitlines()]
     assert [one["id"] for one in commands if one["prefix"] == "osd new"] == [0, 1, 2, 3, 4, 5]
     made = {one["pool"] for one in commands if one["prefix"] == "osd pool create"}
-    assert made == {one["pool"] for one in commands if one["prefix"] == "osd pool application enable"}
+    assert made == {
+        one["pool"] for one in commands if one["prefix"] == "osd pool application enable"
+    }
     assert len(made) == 7
-    assert {one["name"]: one["value"] for one in commands if one["prefix"] == "config set"}["mgr/balancer/active"] == "false"
+    assert {one["name"]: one["value"] for one in commands if one["prefix"] == "config set"}[
+        "mgr/balancer/active"
+    ] == "false"
 
 
 def test_only_the_disks_that_the_layout_wants_get_an_osd(stage: Stage) -> None:
@@ -141,9 +170,13 @@ def test_only_the_disks_that_the_layout_wants_get_an_osd(stage: Stage) -> None:
     assert len(stage.when(r"start osd\.")) == 3
 
 
-def test_replicas_without_osds_for_them_are_refused_before_anything_is_started(stage: Stage) -> None:
+def test_replicas_without_osds_for_them_are_refused_before_anything_is_started(
+    stage: Stage,
+) -> None:
     few = RgwSettings.model_validate({"pools": {"replicas": 7, "failure_domain": "osd"}})
-    with pytest.raises(UsageError, match="7 replicas need as many OSDs; the disks of the osd hosts make 6"):
+    with pytest.raises(
+        UsageError, match="7 replicas need as many OSDs; the disks of the osd hosts make 6"
+    ):
         stage.rgw(few)
     assert stage.events == []
 
@@ -185,10 +218,16 @@ def test_a_command_that_the_mon_refuses_ends_the_bring_up_with_its_words(tmp_pat
     assert not stage.when("start radosgw")
 
 
-def test_a_refused_drop_of_caches_is_an_error(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_drop_of_caches_is_an_error(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     standing = stage.rgw()
     assert any("6 OSDs" in line for line in standing.drop_caches())
-    monkeypatch.setattr(stage, "option", lambda command: "unknown command" if command["prefix"] == "cache drop" else "")
+    monkeypatch.setattr(
+        stage,
+        "option",
+        lambda command: "unknown command" if command["prefix"] == "cache drop" else "",
+    )
     with pytest.raises(ServiceFailed, match="caches not dropped: unknown command"):
         standing.drop_caches()
 
@@ -200,7 +239,9 @@ def test_swifts_servers_start_when_rings_and_disks_are_ready(stage: Stage) -> No
     assert max([*stage.when("make_rings"), *stage.when("mkfs.xfs")]) < min(servers)
     assert max(servers) < stage.when("weighbridge.gateways.verify")[0]
     assert all(
-        f"/etc/swift/{kind}.ring.gz" in stage.hosts[name].files for name in NAMES[1:] for kind in ("account", "container", "object")
+        f"/etc/swift/{kind}.ring.gz" in stage.hosts[name].files
+        for name in NAMES[1:]
+        for kind in ("account", "container", "object")
     )
 
 
@@ -210,7 +251,9 @@ def test_each_host_has_a_reader_of_its_log_before_any_server(stage: Stage) -> No
     assert len(stage.when("start syslog")) == 4
 
 
-def test_databases_get_a_disk_of_their_own_where_there_are_two(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_databases_get_a_disk_of_their_own_where_there_are_two(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[dict[str, list[dict[str, object]]]] = []
     answer = stage.answer
 
@@ -242,15 +285,27 @@ def test_background_daemons_start_after_verification_and_only_when_wanted(stage:
     replicators = stage.when("start object-replicator")
     assert len(replicators) == 3
     assert min(replicators) > stage.when("weighbridge.gateways.verify")[1]
-    assert standing.facts["background: repair of replicas"] == "replicators run, at Swift's own intervals"
+    assert (
+        standing.facts["background: repair of replicas"]
+        == "replicators run, at Swift's own intervals"
+    )
 
 
 def test_the_pipeline_that_runs_comes_from_the_proxys_log(stage: Stage) -> None:
     bare = SwiftSettings(pipeline="study-2014")
-    assert stage.swift(bare).facts["pipeline"] == "healthcheck cache tempauth proxy-server (as configured)"
+    assert (
+        stage.swift(bare).facts["pipeline"]
+        == "healthcheck cache tempauth proxy-server (as configured)"
+    )
     log = stage.hosts["gateway-1"].log("swift.log")
-    log.write_text('proxy-server: Pipeline was modified. New pipeline is "catch_errors cache tempauth proxy-server".\n')
-    assert stage.swift(bare).facts["pipeline"] == "catch_errors cache tempauth proxy-server (as the proxy logged it)"
+    log.write_text(
+        'proxy-server: Pipeline was modified. New pipeline is "catch_errors cache tempauth '
+        'proxy-server".\n'
+    )
+    assert (
+        stage.swift(bare).facts["pipeline"]
+        == "catch_errors cache tempauth proxy-server (as the proxy logged it)"
+    )
 
 
 def test_facts_say_which_pipeline_it_is_and_what_the_bare_one_does_not_do(stage: Stage) -> None:
@@ -262,23 +317,43 @@ def test_facts_say_which_pipeline_it_is_and_what_the_bare_one_does_not_do(stage:
     assert "of proxies none" in bare["logging"]
 
 
-def test_a_wrong_answer_is_told_as_it_is_when_every_daemon_lives(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_answer_is_told_as_it_is_when_every_daemon_lives(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("weighbridge.gateways.daemon._DIES_WITHIN_S", 0.2)
-    failed = {"api": "swift", "url": "http://u", "operation": "GET", "what": "200 was expected", "status": 503, "body": "busy"}
+    failed = {
+        "api": "swift",
+        "url": "http://u",
+        "operation": "GET",
+        "what": "200 was expected",
+        "status": 503,
+        "body": "busy",
+    }
     stage.verified = json.dumps({"failed": failed})
-    with pytest.raises(VerificationFailed, match=r"swift GET at http://u: 200 was expected \(status 503\)\nbusy"):
+    with pytest.raises(
+        VerificationFailed, match=r"swift GET at http://u: 200 was expected \(status 503\)\nbusy"
+    ):
         stage.swift()
 
 
 def test_a_dead_daemon_is_blamed_for_a_wrong_answer(stage: Stage) -> None:
-    failed = {"api": "swift", "url": "http://u", "operation": "GET", "what": "200 was expected", "status": 503, "body": "busy"}
+    failed = {
+        "api": "swift",
+        "url": "http://u",
+        "operation": "GET",
+        "what": "200 was expected",
+        "status": 503,
+        "body": "busy",
+    }
     stage.verified = json.dumps({"failed": failed})
     stage.hosts["store-2"].dead.add("object-server")
     with pytest.raises(ServiceFailed, match="store-2: object-server: died"):
         stage.swift()
 
 
-def test_files_with_secrets_are_for_their_daemons_alone_and_no_two_deployments_share_one(tmp_path: Path) -> None:
+def test_files_with_secrets_are_for_their_daemons_alone_and_no_two_deployments_share_one(
+    tmp_path: Path,
+) -> None:
     found: list[set[str]] = []
     for number in range(2):
         (tmp_path / str(number)).mkdir()
@@ -287,11 +362,20 @@ def test_files_with_secrets_are_for_their_daemons_alone_and_no_two_deployments_s
         secrets = {one.key.get_secret_value() for one in endpoints}
         for host in stage.hosts.values():
             for path, content in host.files.items():
-                keys = re.findall(r"^(?:key|swift_hash_path_\w+) = (\S+)$", str(content), re.MULTILINE)
+                keys = re.findall(
+                    r"^(?:key|swift_hash_path_\w+) = (\S+)$", str(content), re.MULTILINE
+                )
                 secrets.update(keys)
                 if keys or any(secret in str(content) for secret in secrets):
-                    assert host.modes[path] == (0o600, "swift" if path.startswith("/etc/swift/") else "root"), path
-        assert len(secrets) >= 3 + 2 + 6, "two APIs of RGW, one of Swift, its prefix and suffix, cephx keys"
-        assert not [what for _, what in stage.events if any(secret in what for secret in secrets)], "on a command line"
+                    assert host.modes[path] == (
+                        0o600,
+                        "swift" if path.startswith("/etc/swift/") else "root",
+                    ), path
+        assert len(secrets) >= 3 + 2 + 6, (
+            "two APIs of RGW, one of Swift, its prefix and suffix, cephx keys"
+        )
+        assert not [
+            what for _, what in stage.events if any(secret in what for secret in secrets)
+        ], "on a command line"
         found.append(secrets)
     assert not found[0] & found[1]

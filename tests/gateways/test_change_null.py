@@ -17,7 +17,10 @@ PLACE = NullPlacement(target="gateway-1")
 
 @pytest.fixture
 def hosts(tmp_path: Path) -> Iterator[dict[str, Host]]:
-    both = {name: FakeHost(name, f"127.78.{len(name)}.1", tmp_path / name) for name in ("client-1", "gateway-1")}
+    both = {
+        name: FakeHost(name, f"127.78.{len(name)}.1", tmp_path / name)
+        for name in ("client-1", "gateway-1")
+    }
     yield dict(both)
     for host in both.values():
         host.close()
@@ -27,10 +30,14 @@ def null(**settings: object) -> Null:
     return Null("engine", PLACE, NullSettings.model_validate(settings))
 
 
-def test_a_null_target_takes_other_options_on_the_same_port_with_the_same_key(hosts: dict[str, Host]) -> None:
+def test_a_null_target_takes_other_options_on_the_same_port_with_the_same_key(
+    hosts: dict[str, Host],
+) -> None:
     standing = null().bring_up(hosts, hosts["client-1"], print)
     before = standing.endpoints
-    assert standing.change(null(delay_ms=20), "restart", print) == ("null target: ended and started, what it held is forgotten",)
+    assert standing.change(null(delay_ms=20), "restart", print) == (
+        "null target: ended and started, what it held is forgotten",
+    )
     assert standing.endpoints == before
     assert standing.facts["delay"] == "20 ms before each answer"
     assert standing.facts["verified"].startswith("16 operations")
@@ -41,10 +48,14 @@ def test_a_null_target_takes_other_options_on_the_same_port_with_the_same_key(ho
 
 def test_a_null_target_that_is_as_wanted_is_left_alone(hosts: dict[str, Host]) -> None:
     standing = null(threads=2).bring_up(hosts, hosts["client-1"], print)
-    assert standing.change(null(threads=2), "nothing", print) == ("null target: nothing is to be changed",)
+    assert standing.change(null(threads=2), "nothing", print) == (
+        "null target: nothing is to be changed",
+    )
 
 
-def test_one_that_is_to_fail_comes_up_unverified_and_can_be_changed_back(hosts: dict[str, Host]) -> None:
+def test_one_that_is_to_fail_comes_up_unverified_and_can_be_changed_back(
+    hosts: dict[str, Host],
+) -> None:
     standing = null().bring_up(hosts, hosts["client-1"], print)
     standing.change(null(fail_share=1), "buckets", print)
     assert standing.facts["verified"] == "no: it is to fail or to stall"
@@ -66,7 +77,10 @@ def test_one_that_does_not_come_up_is_an_error_and_can_be_changed_back(
     standing.check()
 
 
-@pytest.mark.parametrize(("settings", "scope"), [({"port": 8081}, "restart"), ({"seed": 1}, "nothing"), ({"seed": 1}, "reload")])
+@pytest.mark.parametrize(
+    ("settings", "scope"),
+    [({"port": 8081}, "restart"), ({"seed": 1}, "nothing"), ({"seed": 1}, "reload")],
+)
 def test_another_port_or_less_than_a_restart_is_refused_and_it_goes_on(
     hosts: dict[str, Host], settings: dict[str, object], scope: Scope
 ) -> None:

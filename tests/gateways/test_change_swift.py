@@ -1,4 +1,6 @@
-"""Changing a Swift on hosts that start nothing: what is ended and started, in which order, and what is found wrong."""
+"""Changing a Swift on hosts that start nothing: what is ended and started, in which order, and what
+is found wrong.
+"""
 
 import hashlib
 import json
@@ -30,7 +32,10 @@ NAMES = ("client-1", "gateway-1", "balancer-1", "store-1", "store-2", "store-3")
 STORES = NAMES[3:]
 PLACE = SwiftPlacement(proxy=("gateway-1",), storage=STORES, haproxy="balancer-1")
 INFO = {"Version": "2.6.12", "Nbthread": "1", "Maxconn": "4096"}
-ROWS = [{"svname": "a", "status": "UP", "algo": ""}, {"svname": "BACKEND", "status": "UP", "algo": "roundrobin"}]
+ROWS = [
+    {"svname": "a", "status": "UP", "algo": ""},
+    {"svname": "BACKEND", "status": "UP", "algo": "roundrobin"},
+]
 OBJECT_CONF = "/etc/swift/object-server.conf"
 
 
@@ -56,10 +61,17 @@ class Stage:
         self.silent: list[int] = []
         self.process: list[list[float]] = [[77, 1.0]]
         self.spoilt = ""
-        self.verified: dict[str, Any] = {"checks": [{"api": "swift", "operation": "PUT", "status": 200, "took_ms": 1.0}]}
+        self.verified: dict[str, Any] = {
+            "checks": [{"api": "swift", "operation": "PUT", "status": 200, "took_ms": 1.0}]
+        }
         self.stubs = {
             name: Restartable(
-                name, f"10.0.0.{index}", folder, self.events, self.answers(name), {"weighbridge.gateways.ports": PORTS}
+                name,
+                f"10.0.0.{index}",
+                folder,
+                self.events,
+                self.answers(name),
+                {"weighbridge.gateways.ports": PORTS},
             )
             for index, name in enumerate(NAMES)
         }
@@ -92,8 +104,14 @@ class Stage:
         return standing
 
     def done(self) -> list[tuple[str, str]]:
-        """What was ended and started since it stood, and when requests were made of servers and of the whole."""
-        words = {"ask_servers": "ask", "weighbridge.gateways.verify": "verify", " up ": "await backends"}
+        """What was ended and started since it stood, and when requests were made of servers and of
+        the whole.
+        """
+        words = {
+            "ask_servers": "ask",
+            "weighbridge.gateways.verify": "verify",
+            " up ": "await backends",
+        }
         found = []
         for host, what in self.events:
             if what.startswith(("stop ", "start ")):
@@ -111,7 +129,9 @@ def swift(**settings: Any) -> Swift:
     return Swift("swift-2.35", PLACE, SwiftSettings.model_validate(settings))
 
 
-def test_object_servers_are_ended_given_their_file_and_started_before_anything_is_asked(stage: Stage) -> None:
+def test_object_servers_are_ended_given_their_file_and_started_before_anything_is_asked(
+    stage: Stage,
+) -> None:
     standing = stage.rise()
     done = standing.change(swift(object={"disk_chunk_size": "1MiB"}), "restart", print)
     assert done == ("restarted object-server on store-1, store-2, store-3",)
@@ -132,7 +152,11 @@ def test_the_front_goes_first_and_comes_last_but_for_background_daemons(stage: S
     happened = stage.done()
     stops = [what for _, what in happened if what.startswith("stop ")]
     assert stops[:2] == ["stop haproxy", "stop proxy-server"]
-    order = [what for _, what in happened if what in {"start haproxy", "start proxy-server", "ask", "await backends", "verify"}]
+    order = [
+        what
+        for _, what in happened
+        if what in {"start haproxy", "start proxy-server", "ask", "await backends", "verify"}
+    ]
     assert order == ["start proxy-server", "ask", "start haproxy", "await backends", "verify"]
     late = happened[happened.index(("client-1", "verify")) + 1 :]
     assert {what for _, what in late} == {
@@ -140,10 +164,14 @@ def test_the_front_goes_first_and_comes_last_but_for_background_daemons(stage: S
         *(f"start container-{name}" for name in ("replicator", "auditor", "updater")),
         *(f"start object-{name}" for name in ("replicator", "auditor", "updater")),
     }
-    assert not {what for _, what in happened if "memcached" in what or "rsync" in what or "syslog" in what}
+    assert not {
+        what for _, what in happened if "memcached" in what or "rsync" in what or "syslog" in what
+    }
 
 
-def test_a_front_that_stays_is_waited_for_when_proxies_behind_it_were_restarted(stage: Stage) -> None:
+def test_a_front_that_stays_is_waited_for_when_proxies_behind_it_were_restarted(
+    stage: Stage,
+) -> None:
     standing = stage.rise()
     standing.change(swift(proxy={"workers": 2}), "restart", print)
     assert stage.done() == [
@@ -182,7 +210,9 @@ def test_each_disk_with_a_port_of_its_own_is_asked(stage: Stage) -> None:
     stage.stubs["client-1"]._answer = listening
     standing.change(swift(object={**ports, "mb_per_sync": 64}), "restart", print)
     # Stub hosts have two disks, of which one is for objects.
-    assert sorted(json.loads(asked[0])["servers"]) == [[f"10.0.0.{number}", 6210] for number in (3, 4, 5)]
+    assert sorted(json.loads(asked[0])["servers"]) == [
+        [f"10.0.0.{number}", 6210] for number in (3, 4, 5)
+    ]
 
 
 def test_a_server_whose_port_is_open_and_that_answers_nothing_is_an_error(stage: Stage) -> None:
@@ -200,14 +230,18 @@ def test_a_server_whose_port_is_open_and_that_answers_nothing_is_an_error(stage:
         ([[77, 1.0], [12, 60.0]], "", "process 12 is older than /etc/swift/object-server.conf"),
     ],
 )
-def test_a_server_that_does_not_have_its_file_is_an_error(stage: Stage, process: list[list[float]], spoilt: str, said: str) -> None:
+def test_a_server_that_does_not_have_its_file_is_an_error(
+    stage: Stage, process: list[list[float]], spoilt: str, said: str
+) -> None:
     standing = stage.rise()
     stage.process, stage.spoilt = process, spoilt
     with pytest.raises(ServiceFailed, match=re.escape(said)):
         standing.change(swift(object={"workers": 2}), "restart", print)
 
 
-def test_what_a_failed_change_left_in_doubt_is_started_anew_by_the_next_also_by_the_one_back(stage: Stage) -> None:
+def test_what_a_failed_change_left_in_doubt_is_started_anew_by_the_next_also_by_the_one_back(
+    stage: Stage,
+) -> None:
     standing = stage.rise()
     stage.verified["failed"] = {
         "api": "swift",
@@ -221,10 +255,14 @@ def test_what_a_failed_change_left_in_doubt_is_started_anew_by_the_next_also_by_
         patch.setattr("weighbridge.gateways.daemon._DIES_WITHIN_S", 0.0)
         with pytest.raises(VerificationFailed, match="503"):
             standing.change(swift(object={"workers": 2}), "restart", print)
-    assert standing.facts["workers"].endswith("object 1; threads for disk I/O of each object process: Swift's own number")
+    assert standing.facts["workers"].endswith(
+        "object 1; threads for disk I/O of each object process: Swift's own number"
+    )
     del stage.verified["failed"]
     stage.events.clear()
-    assert standing.change(swift(), "restart", print) == ("restarted object-server on store-1, store-2, store-3",)
+    assert standing.change(swift(), "restart", print) == (
+        "restarted object-server on store-1, store-2, store-3",
+    )
     assert standing.change(swift(), "restart", print) == ("Swift: nothing is to be changed",)
     assert "workers = 1" in str(stage.stubs["store-1"].files[OBJECT_CONF])
 
@@ -239,10 +277,22 @@ def test_a_server_that_has_died_is_started_by_the_next_change(stage: Stage) -> N
 @pytest.mark.parametrize(
     ("settings", "scope", "said"),
     [
-        ({"part_power": 8, "disks": 1}, "restart", "Swift: part_power, disks cannot be changed while it stands"),
+        (
+            {"part_power": 8, "disks": 1},
+            "restart",
+            "Swift: part_power, disks cannot be changed while it stands",
+        ),
         ({"haproxy": {"port": 8000}}, "restart", "Swift: haproxy.port cannot be changed"),
-        ({"object": {"workers": 2}}, "reload", "Swift: object.workers cannot be changed by `reload`"),
-        ({"options": {"object": {"DEFAULT": {"bind_port": 1}}}}, "restart", "options.object.DEFAULT.bind_port cannot be changed"),
+        (
+            {"object": {"workers": 2}},
+            "reload",
+            "Swift: object.workers cannot be changed by `reload`",
+        ),
+        (
+            {"options": {"object": {"DEFAULT": {"bind_port": 1}}}},
+            "restart",
+            "options.object.DEFAULT.bind_port cannot be changed",
+        ),
     ],
 )
 def test_what_cannot_be_changed_while_it_stands_is_refused_before_anything_is_ended(
@@ -288,7 +338,10 @@ def test_the_scope_of_a_setting_is_what_hangs_on_it(key: str, scope: Scope) -> N
 
 
 def test_every_setting_has_a_scope_within_which_it_can_be_changed_or_is_of_the_cluster() -> None:
-    other: Mapping[str, Any] = {"object": {"workers": 2, "tpool_threads": 4}, "options": {"proxy": {"app:x": {"a": 1}}}}
+    other: Mapping[str, Any] = {
+        "object": {"workers": 2, "tpool_threads": 4},
+        "options": {"proxy": {"app:x": {"a": 1}}},
+    }
     keys = differing(SwiftSettings(), SwiftSettings.model_validate(other))
     assert keys == ("object.workers", "object.tpool_threads", "options.proxy.app:x.a")
     assert all(Swift.scope(key) in SCOPES for key in keys)
@@ -320,9 +373,14 @@ def test_a_port_that_nobody_listens_on_is_silent() -> None:
     assert silent([("127.0.0.1", 9)], 0.0) == [0]
 
 
-def test_processes_are_found_by_the_file_among_their_arguments_with_their_age(tmp_path: Path) -> None:
+def test_processes_are_found_by_the_file_among_their_arguments_with_their_age(
+    tmp_path: Path,
+) -> None:
     stat = "7 (a (b) c) " + " ".join(["S", *["0"] * 18, "4200", "0"])
-    for number, words in {7: ["python3", "server", OBJECT_CONF], 8: ["cat", f"{OBJECT_CONF}.old"]}.items():
+    for number, words in {
+        7: ["python3", "server", OBJECT_CONF],
+        8: ["cat", f"{OBJECT_CONF}.old"],
+    }.items():
         folder = tmp_path / str(number)
         folder.mkdir()
         (folder / "cmdline").write_bytes(b"\0".join(word.encode() for word in words) + b"\0")

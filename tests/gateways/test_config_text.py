@@ -1,4 +1,6 @@
-"""Whatever a layout says stays in the place where it says it: no value, name or section makes lines of its own in a file."""
+"""Whatever a layout says stays in the place where it says it: no value, name or section makes lines
+of its own in a file.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,18 @@ BREAKS = (
     "a\x1b[2J",
 )
 JOINED = "a \\"
-SECTIONS = ("app:proxy-server]\n[filter:evil", "a]", "[a", "a b", "a\rb", "", "a#b", "a;b", "a=b", "a\\")
+SECTIONS = (
+    "app:proxy-server]\n[filter:evil",
+    "a]",
+    "[a",
+    "a b",
+    "a\rb",
+    "",
+    "a#b",
+    "a;b",
+    "a=b",
+    "a\\",
+)
 
 
 def ceph(value: str) -> None:
@@ -65,13 +78,22 @@ def health(value: str) -> None:
 
 def sysctl(value: str) -> None:
     Hardware.model_validate(
-        {"name": "h", "kind": "ssh", "hosts": {"client-1": {"address": "10.0.0.1"}}, "sysctl": {"vm.swappiness": value}}
+        {
+            "name": "h",
+            "kind": "ssh",
+            "hosts": {"client-1": {"address": "10.0.0.1"}},
+            "sysctl": {"vm.swappiness": value},
+        }
     )
 
 
-@pytest.mark.parametrize("said", [ceph, swift, apache, haproxy, haproxy_alone, balance, health, sysctl])
+@pytest.mark.parametrize(
+    "said", [ceph, swift, apache, haproxy, haproxy_alone, balance, health, sysctl]
+)
 @pytest.mark.parametrize("value", [*BREAKS, JOINED])
-def test_a_value_that_any_reader_may_take_for_more_than_one_line_is_refused(said: Any, value: str) -> None:
+def test_a_value_that_any_reader_may_take_for_more_than_one_line_is_refused(
+    said: Any, value: str
+) -> None:
     with pytest.raises(ValidationError, match=r"is not one line|String should match pattern"):
         said(value)
 
@@ -88,7 +110,9 @@ def test_a_section_of_swift_is_a_name_and_nothing_else(section: str) -> None:
         SwiftSettings.model_validate({"options": {"proxy": {section: {"a": 1}}}})
 
 
-@pytest.mark.parametrize("key", ["a = 1\nb", "a=b", "a:b", "[a]", " a", "a ", "", "#a", ";a", "a\rb", "a\tb"])
+@pytest.mark.parametrize(
+    "key", ["a = 1\nb", "a=b", "a:b", "[a]", " a", "a ", "", "#a", ";a", "a\rb", "a\tb"]
+)
 def test_an_option_of_swift_is_a_name_and_nothing_else(key: str) -> None:
     with pytest.raises(ValidationError, match="is no name of an option"):
         SwiftSettings.model_validate({"options": {"proxy": {"DEFAULT": {key: 1}}}})
@@ -96,7 +120,9 @@ def test_an_option_of_swift_is_a_name_and_nothing_else(key: str) -> None:
 
 @pytest.mark.parametrize("key", ["user_weigh_er", "set log_level", "max connections", "a.b-c"])
 def test_what_swift_and_its_programs_call_options_is_taken(key: str) -> None:
-    settings = SwiftSettings.model_validate({"options": {"proxy": {"filter:tempauth": {key: True}}}})
+    settings = SwiftSettings.model_validate(
+        {"options": {"proxy": {"filter:tempauth": {key: True}}}}
+    )
     assert settings.options["proxy"]["filter:tempauth"] == {key: True}
 
 
@@ -104,11 +130,17 @@ anything = st.text(max_size=12) | st.sampled_from([*BREAKS, JOINED, *SECTIONS])
 
 
 @given(section=anything, key=anything, value=anything)
-def test_an_ini_file_has_the_sections_and_options_that_it_was_made_of_or_is_not_made(section: str, key: str, value: str) -> None:
+def test_an_ini_file_has_the_sections_and_options_that_it_was_made_of_or_is_not_made(
+    section: str, key: str, value: str
+) -> None:
     try:
         text = ini.render({"first": {"a": 1}, section: {key: value}, "last": {"z": 1}})
     except ValueError:
         return
     assert len(text.splitlines()) == len(text.split("\n")) - 1 == 8
-    assert [line for line in text.splitlines() if line.startswith("[")] == ["[first]", f"[{section}]", "[last]"]
+    assert [line for line in text.splitlines() if line.startswith("[")] == [
+        "[first]",
+        f"[{section}]",
+        "[last]",
+    ]
     assert text.splitlines()[4] == f"{key} = {value}"

@@ -25,8 +25,15 @@ class Going(StubHost):
 
 
 def hosts(folder: Path) -> tuple[Going, Going, list[Daemon]]:
-    first, second = (Going(name, "10.0.0.1", folder, [], lambda *_: "", {}) for name in ("store-1", "store-2"))
-    names = [(first, "account-server"), (second, "account-server"), (second, "container-server"), (second, "object-server")]
+    first, second = (
+        Going(name, "10.0.0.1", folder, [], lambda *_: "", {}) for name in ("store-1", "store-2")
+    )
+    names = [
+        (first, "account-server"),
+        (second, "account-server"),
+        (second, "container-server"),
+        (second, "object-server"),
+    ]
     return first, second, [Daemon(host, Service(name, (name,))) for host, name in names]
 
 
@@ -34,16 +41,28 @@ def test_daemons_that_live_are_fine(tmp_path: Path) -> None:
     daemon.check(hosts(tmp_path)[2])
 
 
-def test_the_first_daemon_that_died_is_named_with_its_host_and_every_other_too(tmp_path: Path) -> None:
+def test_the_first_daemon_that_died_is_named_with_its_host_and_every_other_too(
+    tmp_path: Path,
+) -> None:
     first, second, daemons = hosts(tmp_path)
     second.dead = {"container-server"}
     with pytest.raises(ServiceFailed) as one:
         daemon.check(daemons)
-    assert (one.value.host, one.value.service, one.value.what) == ("store-2", "container-server", "died")
-    first.dead, second.dead = {"account-server"}, {"account-server", "container-server", "object-server"}
+    assert (one.value.host, one.value.service, one.value.what) == (
+        "store-2",
+        "container-server",
+        "died",
+    )
+    first.dead, second.dead = (
+        {"account-server"},
+        {"account-server", "container-server", "object-server"},
+    )
     with pytest.raises(ServiceFailed) as all_of_them:
         daemon.check(daemons)
-    assert all_of_them.value.what == "died; so did account-server, container-server and object-server on store-2"
+    assert (
+        all_of_them.value.what
+        == "died; so did account-server, container-server and object-server on store-2"
+    )
     assert str(all_of_them.value).startswith("store-1: account-server: died; so did")
 
 
@@ -52,5 +71,8 @@ def test_a_host_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
     second.gone = True
     with pytest.raises(ServiceFailed) as gone:
         daemon.check(daemons)
-    what = "died with its host, on which nothing runs any more; so did container-server and object-server on store-2"
+    what = (
+        "died with its host, on which nothing runs any more; so did container-server and "
+        "object-server on store-2"
+    )
     assert gone.value.what == what

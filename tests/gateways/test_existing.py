@@ -1,4 +1,6 @@
-"""Gateways that already run, without root: the null target, plain and behind TLS of an authority of its own."""
+"""Gateways that already run, without root: the null target, plain and behind TLS of an authority of
+its own.
+"""
 
 import json
 import os
@@ -35,7 +37,17 @@ LAYOUT = "name: mine\nabout: x\ngateway: existing\nrelease: any\nplace: {}\nsett
 
 @contextmanager
 def null_target(*options: str) -> Iterator[tuple[str, int]]:
-    argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "weigh:er", *options]
+    argv = [
+        sys.executable,
+        "-m",
+        "weighbridge",
+        "null-target",
+        "--port",
+        "0",
+        "--user",
+        "weigh:er",
+        *options,
+    ]
     env = {"WEIGHBRIDGE_NULL_KEY": KEY, "PYTHONPATH": str(Path(__file__).parents[2])}
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=env) as process:
         assert process.stdout is not None
@@ -76,7 +88,11 @@ def settings(place: tuple[str, int], scheme: str = "http", **parts: Any) -> Exis
     base = f"{scheme}://{place[0]}:{place[1]}"
     both = {"s3": {"url": base}, "swift": {"auth_url": f"{base}/auth/v1.0"}}
     return ExistingSettings.model_validate(
-        {api: {**part, **parts.get(api, {})} for api, part in both.items() if parts.get(api) is not False}
+        {
+            api: {**part, **parts.get(api, {})}
+            for api, part in both.items()
+            if parts.get(api) is not False
+        }
     )
 
 
@@ -100,7 +116,9 @@ def fill(place: tuple[str, int], container: str, objects: int) -> None:
 
 
 @pytest.mark.usefixtures("environment")
-def test_what_already_runs_is_verified_over_both_apis_and_nothing_stays_in_it(null: tuple[str, int], client: ThisHost) -> None:
+def test_what_already_runs_is_verified_over_both_apis_and_nothing_stays_in_it(
+    null: tuple[str, int], client: ThisHost
+) -> None:
     before = containers(null)
     standing = rise(client, settings(null))
     assert standing.facts["verified"] == "16 operations over swift and s3, reads byte for byte"
@@ -113,7 +131,9 @@ def test_what_already_runs_is_verified_over_both_apis_and_nothing_stays_in_it(nu
 
 
 @pytest.mark.usefixtures("environment")
-def test_clearing_deletes_the_buckets_that_are_named_however_full_and_no_other(null: tuple[str, int], client: ThisHost) -> None:
+def test_clearing_deletes_the_buckets_that_are_named_however_full_and_no_other(
+    null: tuple[str, int], client: ThisHost
+) -> None:
     fill(null, "wb-1-small-0", 1100)
     fill(null, "wb-1-small-01", 1)
     standing = rise(client, settings(null))
@@ -132,7 +152,9 @@ def test_buckets_that_cannot_be_deleted_are_named(client: ThisHost) -> None:
         standing.clear(["wb-1-small-0", "wb-1-small-1"])
     assert "  wb-1-small-0, wb-1-small-1: " in error.value.message
     assert "ConnectionRefusedError" in error.value.message
-    with pytest.raises(TargetError, match=f"at http://127.0.0.1:{place[1]}.*ConnectionRefusedError"):
+    with pytest.raises(
+        TargetError, match=f"at http://127.0.0.1:{place[1]}.*ConnectionRefusedError"
+    ):
         standing.check()
 
 
@@ -175,50 +197,75 @@ def test_a_token_that_was_given_opens_swift_without_auth(
 
 
 @pytest.mark.usefixtures("environment")
-def test_tls_is_checked_against_the_authority_that_is_given(null: tuple[str, int], client: ThisHost, tmp_path: Path) -> None:
+def test_tls_is_checked_against_the_authority_that_is_given(
+    null: tuple[str, int], client: ThisHost, tmp_path: Path
+) -> None:
     ca, certificate = authority(tmp_path / "tls", ["127.0.0.1"])
     other, _ = authority(tmp_path / "tls", ["127.0.0.1"], name="other")
     with terminated(certificate, null) as port:
         base = f"https://127.0.0.1:{port}"
         storage = {"ca_file": str(ca), "storage_url": f"{base}/v1/AUTH_test"}
-        standing = rise(client, settings(("127.0.0.1", port), "https", s3={"ca_file": str(ca)}, swift=storage))
+        standing = rise(
+            client, settings(("127.0.0.1", port), "https", s3={"ca_file": str(ca)}, swift=storage)
+        )
         assert "signed by Test authority" in standing.facts["s3: tls"]
         assert standing.facts["s3: tls"].startswith("TLSv1.")
         for trusted in ({}, {"ca_file": str(other)}):
             with pytest.raises(TargetError, match="its certificate is not accepted: ") as error:
                 rise(client, settings(("127.0.0.1", port), "https", s3=trusted, swift=False))
             assert "ca_file" in error.value.advice or str(other) in error.value.advice
-        with pytest.raises(VerificationFailed, match=r"storage URL is http://.* in the clear; set `storage_url`"):
-            rise(client, settings(("127.0.0.1", port), "https", s3=False, swift={"ca_file": str(ca)}))
+        with pytest.raises(
+            VerificationFailed, match=r"storage URL is http://.* in the clear; set `storage_url`"
+        ):
+            rise(
+                client, settings(("127.0.0.1", port), "https", s3=False, swift={"ca_file": str(ca)})
+            )
 
 
 @pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize(
-    ("name", "expired", "what"), [("store.example", False, "IP address mismatch"), ("127.0.0.1", True, "has expired")]
+    ("name", "expired", "what"),
+    [("store.example", False, "IP address mismatch"), ("127.0.0.1", True, "has expired")],
 )
 def test_a_certificate_for_another_name_or_time_is_not_accepted(
     null: tuple[str, int], client: ThisHost, tmp_path: Path, name: str, expired: bool, what: str
 ) -> None:
     ca, certificate = authority(tmp_path / "tls", [name], expired=expired)
-    with terminated(certificate, null) as port, pytest.raises(TargetError, match=f"its certificate is not accepted: .*{what}"):
+    with (
+        terminated(certificate, null) as port,
+        pytest.raises(TargetError, match=f"its certificate is not accepted: .*{what}"),
+    ):
         rise(client, settings(("127.0.0.1", port), "https", s3={"ca_file": str(ca)}, swift=False))
 
 
 def s3_of(text: str, environment: dict[str, str]) -> tuple[str, str, str | None]:
-    given = ExistingSettings.model_validate({"s3": {"url": "http://store.example", "credentials": text}})
+    given = ExistingSettings.model_validate(
+        {"s3": {"url": "http://store.example", "credentials": text}}
+    )
     (endpoint,) = credentials.endpoints(given, environment)
-    return endpoint.user, endpoint.key.get_secret_value(), endpoint.token and endpoint.token.get_secret_value()
+    return (
+        endpoint.user,
+        endpoint.key.get_secret_value(),
+        endpoint.token and endpoint.token.get_secret_value(),
+    )
 
 
-def test_s3_keys_come_from_the_environment_or_the_aws_files_as_the_layout_says(tmp_path: Path) -> None:
+def test_s3_keys_come_from_the_environment_or_the_aws_files_as_the_layout_says(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "credentials").write_text(
         "[default]\naws_access_key_id = DA\naws_secret_access_key = DS\n"
         "[lab]\naws_access_key_id = LA\naws_secret_access_key = LS\naws_session_token = LT\n"
     )
-    (tmp_path / "config").write_text("[profile site]\naws_access_key_id = SA\naws_secret_access_key = SS\n")
+    (tmp_path / "config").write_text(
+        "[profile site]\naws_access_key_id = SA\naws_secret_access_key = SS\n"
+    )
     (tmp_path / "credentials").chmod(0o600)
     (tmp_path / "config").chmod(0o400)
-    files = {"AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "credentials"), "AWS_CONFIG_FILE": str(tmp_path / "config")}
+    files = {
+        "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "credentials"),
+        "AWS_CONFIG_FILE": str(tmp_path / "config"),
+    }
     keys = {"AWS_ACCESS_KEY_ID": "EA", "AWS_SECRET_ACCESS_KEY": "ES", "AWS_SESSION_TOKEN": "ET"}
     assert s3_of("environment", {**files, **keys}) == ("EA", "ES", "ET")
     assert s3_of("aws", {**files, **keys}) == ("EA", "ES", "ET")
@@ -228,7 +275,9 @@ def test_s3_keys_come_from_the_environment_or_the_aws_files_as_the_layout_says(t
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620])
-def test_a_file_of_keys_that_others_may_read_is_refused_with_what_to_do(tmp_path: Path, mode: int) -> None:
+def test_a_file_of_keys_that_others_may_read_is_refused_with_what_to_do(
+    tmp_path: Path, mode: int
+) -> None:
     path = tmp_path / "its credentials"
     path.write_text("[default]\naws_access_key_id = DA\naws_secret_access_key = planted\n")
     path.chmod(mode)
@@ -237,7 +286,9 @@ def test_a_file_of_keys_that_others_may_read_is_refused_with_what_to_do(tmp_path
         s3_of("aws", files)
     assert f"others may read it (mode {mode:04o}): chmod 600 '{path}'" in error.value.message
     assert "planted" not in str(error.value)
-    assert s3_of("environment", {**files, "AWS_ACCESS_KEY_ID": "EA", "AWS_SECRET_ACCESS_KEY": "ES"}) == ("EA", "ES", None)
+    assert s3_of(
+        "environment", {**files, "AWS_ACCESS_KEY_ID": "EA", "AWS_SECRET_ACCESS_KEY": "ES"}
+    ) == ("EA", "ES", None)
 
 
 @pytest.mark.parametrize(
@@ -250,7 +301,14 @@ def test_a_file_of_keys_that_others_may_read_is_refused_with_what_to_do(tmp_path
             {"AWS_ACCESS_KEY_ID": "EA", "AWS_SECRET_ACCESS_KEY": "ES"},
             "s3: no profile 'lab' with keys in /nowhere/c",
         ),
-        ("aws", {}, "s3: not set: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY; and no profile 'default' with keys in /nowhere/c"),
+        (
+            "aws",
+            {},
+            (
+                "s3: not set: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY; and no profile 'default' "
+                "with keys in /nowhere/c"
+            ),
+        ),
     ],
 )
 def test_missing_keys_are_told_with_what_to_set_and_the_network_is_not_asked_for_them(
@@ -267,7 +325,9 @@ def test_missing_keys_are_told_with_what_to_set_and_the_network_is_not_asked_for
 
 
 def test_everything_that_is_missing_is_told_at_once() -> None:
-    given = ExistingSettings.model_validate({"s3": {"url": "http://a.example", "credentials": "environment"}, "swift": {}})
+    given = ExistingSettings.model_validate(
+        {"s3": {"url": "http://a.example", "credentials": "environment"}, "swift": {}}
+    )
     with pytest.raises(UsageError) as error:
         credentials.endpoints(given, {})
     assert error.value.message.splitlines() == [
@@ -275,9 +335,14 @@ def test_everything_that_is_missing_is_told_at_once() -> None:
         "s3: not set: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY",
     ]
     with pytest.raises(UsageError, match=r"swift: not set: \$OS_STORAGE_URL"):
-        credentials.endpoints(ExistingSettings.model_validate({"swift": {"token_env": "T"}}), {"T": "t"})
+        credentials.endpoints(
+            ExistingSettings.model_validate({"swift": {"token_env": "T"}}), {"T": "t"}
+        )
     with pytest.raises(UsageError, match=r"swift: \$ST_AUTH: a URL such as"):
-        credentials.endpoints(ExistingSettings.model_validate({"swift": {}}), {"ST_AUTH": "store", "ST_USER": "u", "ST_KEY": "k"})
+        credentials.endpoints(
+            ExistingSettings.model_validate({"swift": {}}),
+            {"ST_AUTH": "store", "ST_USER": "u", "ST_KEY": "k"},
+        )
 
 
 @pytest.mark.parametrize(
@@ -289,17 +354,28 @@ def test_everything_that_is_missing_is_told_at_once() -> None:
         ("{s3: {url: 'http://user:secret@store.example'}}", "no user or key belongs into a URL"),
         ("{s3: {url: 'http://store.example/bucket'}}", "scheme, host and port alone"),
         ("{s3: {url: 'http://store.example', secret_key: x}}", "unknown key 'secret_key'"),
-        ("{s3: {url: 'http://10.1.2.3', addressing: virtual}}", "virtual hosts need a name, and 10.1.2.3 is an address"),
+        (
+            "{s3: {url: 'http://10.1.2.3', addressing: virtual}}",
+            "virtual hosts need a name, and 10.1.2.3 is an address",
+        ),
         ("{s3: {url: 'http://store.example', addressing: virtaul}}", "did you mean 'virtual'"),
         ("{s3: {url: 'http://store.example', credentials: mine}}", "s3.credentials"),
-        ("{s3: {url: 'https://store.example', ca_file: /nowhere.pem}}", "/nowhere.pem: No such file"),
-        ("{s3: {url: 'https://store.example', ca_file: /etc/hostname}}", "/etc/hostname: holds no certificate in PEM form"),
+        (
+            "{s3: {url: 'https://store.example', ca_file: /nowhere.pem}}",
+            "/nowhere.pem: No such file",
+        ),
+        (
+            "{s3: {url: 'https://store.example', ca_file: /etc/hostname}}",
+            "/etc/hostname: holds no certificate in PEM form",
+        ),
         ("{s3: {url: 'http://store.example', ca_file: CA}}", "ca_file is for https"),
         ("{swift: {auth_url: 'http://store.example/auth/v1.0', token_env: T}}", "either a token"),
         ("{swift: {auth_url: 'http://store.example/auth/v1.0?x=1'}}", "without ? and #"),
     ],
 )
-def test_a_layout_that_cannot_be_meant_is_refused_at_its_line(tmp_path: Path, text: str, words: str) -> None:
+def test_a_layout_that_cannot_be_meant_is_refused_at_its_line(
+    tmp_path: Path, text: str, words: str
+) -> None:
     if "CA" in text:
         text = text.replace("CA", str(authority(tmp_path, ["store.example"])[0]))
     (tmp_path / "mine.yaml").write_text(f"{LAYOUT}  {text}\n")
@@ -312,13 +388,21 @@ def test_a_layout_that_cannot_be_meant_is_refused_at_its_line(tmp_path: Path, te
 @pytest.mark.parametrize("variable", ["ST_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_key_with_the_end_of_a_line_is_used_without_it(
-    variable: str, end: str, null: tuple[str, int], client: ThisHost, environment: pytest.MonkeyPatch
+    variable: str,
+    end: str,
+    null: tuple[str, int],
+    client: ThisHost,
+    environment: pytest.MonkeyPatch,
 ) -> None:
-    environment.setenv(variable, ("planted-session" if variable == "AWS_SESSION_TOKEN" else KEY) + end)
+    environment.setenv(
+        variable, ("planted-session" if variable == "AWS_SESSION_TOKEN" else KEY) + end
+    )
     assert rise(client, settings(null)).facts["verified"].startswith("16 operations")
 
 
-@pytest.mark.parametrize("variable", ["ST_KEY", "ST_USER", "OS_AUTH_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"])
+@pytest.mark.parametrize(
+    "variable", ["ST_KEY", "ST_USER", "OS_AUTH_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"]
+)
 def test_a_key_that_no_request_can_carry_is_refused_before_anything_is_asked_and_is_not_shown(
     variable: str, environment: pytest.MonkeyPatch
 ) -> None:
@@ -331,23 +415,31 @@ def test_a_key_that_no_request_can_carry_is_refused_before_anything_is_asked_and
     assert "planted" not in str(error.value)
 
 
-def test_a_key_in_an_address_of_the_environment_is_refused_and_not_shown(environment: pytest.MonkeyPatch) -> None:
+def test_a_key_in_an_address_of_the_environment_is_refused_and_not_shown(
+    environment: pytest.MonkeyPatch,
+) -> None:
     environment.setenv("ST_AUTH", "https://user:planted@store.example/auth/v1.0")
     with pytest.raises(UsageError, match=r"\$ST_AUTH: no user or key belongs into a URL") as error:
         credentials.endpoints(ExistingSettings.model_validate({"swift": {}}), dict(os.environ))
     assert "planted" not in str(error.value)
 
 
-def test_no_words_of_a_library_show_a_key_that_it_cannot_send(null: tuple[str, int], client: ThisHost) -> None:
+def test_no_words_of_a_library_show_a_key_that_it_cannot_send(
+    null: tuple[str, int], client: ThisHost
+) -> None:
     host, port = null
     auth = f"http://{host}:{port}/auth/v1.0"
-    endpoint = Endpoint(api="swift", url=auth, user="weigh:er", key=SecretStr("planted-one\nplanted-two"))
+    endpoint = Endpoint(
+        api="swift", url=auth, user="weigh:er", key=SecretStr("planted-one\nplanted-two")
+    )
     with pytest.raises(VerificationFailed, match=r"swift auth at .*: not asked: ") as error:
         verify(client, [endpoint])
     assert "planted" not in str(error.value)
 
 
-def test_a_program_that_fails_with_a_key_in_its_last_words_is_told_without_it(client: ThisHost) -> None:
+def test_a_program_that_fails_with_a_key_in_its_last_words_is_told_without_it(
+    client: ThisHost,
+) -> None:
     endpoint = Endpoint(api="s3", url="http://127.0.0.1:9", user="u", key=SecretStr("planted-key"))
     with pytest.raises(CommandFailed) as error:
         answer_of(client, "tests.gateways.says_all", [endpoint], {}, timeout_s=20.0)

@@ -1,4 +1,6 @@
-"""What is told of two configurations: what differs, where it belongs, and that pasting it makes the one into the other."""
+"""What is told of two configurations: what differs, where it belongs, and that pasting it makes the
+one into the other.
+"""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +10,13 @@ import pytest
 from weighbridge.common.document import Fault
 from weighbridge.gateways.fragments import FragmentPart, fragments
 from weighbridge.gateways.gateway import Rendered
-from weighbridge.topologies.loader import changed_layout, load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.topologies.loader import (
+    changed_layout,
+    load_hardware,
+    load_layout,
+    shipped_hardware,
+    shipped_layouts,
+)
 
 LAB = load_hardware(shipped_hardware()["lab-small"])
 CEPH = "/etc/ceph/ceph.conf"
@@ -16,14 +24,18 @@ APACHE = "/etc/weighbridge/apache/apache.conf"
 NESTED = {"apache": ("<", "</"), "haproxy": ("", ""), "ini": ("[", "")}
 
 
-def rendered(layout: str, changes: Mapping[str, object]) -> tuple[tuple[Rendered, ...], tuple[Rendered, ...]]:
+def rendered(
+    layout: str, changes: Mapping[str, object]
+) -> tuple[tuple[Rendered, ...], tuple[Rendered, ...]]:
     base = load_layout(shipped_layouts()[layout], LAB)
     changed = changed_layout(base, LAB, changes, Fault("test", 1, 1, "", ""))
     return base.gateway.render(LAB.sites), changed.gateway.render(LAB.sites)
 
 
 def one(path: str, before: str, after: str) -> FragmentPart:
-    (piece,) = fragments([Rendered(host="h", path=path, text=before)], [Rendered(host="h", path=path, text=after)])
+    (piece,) = fragments(
+        [Rendered(host="h", path=path, text=before)], [Rendered(host="h", path=path, text=after)]
+    )
     return piece
 
 
@@ -48,7 +60,9 @@ def by_place(text: str, kind: str) -> dict[tuple[str, ...], list[str]]:
             path = path[:-1]
         elif kind == "apache" and line.startswith("<"):
             path = (*path, line)
-        elif (kind == "haproxy" and not raw.startswith(" ") and line[0] != "#") or (kind != "apache" and line.startswith("[")):
+        elif (kind == "haproxy" and not raw.startswith(" ") and line[0] != "#") or (
+            kind != "apache" and line.startswith("[")
+        ):
             path = (line,)
         else:
             found.setdefault(path, []).append(line)
@@ -71,10 +85,18 @@ def pasted(text: str, piece: FragmentPart) -> dict[tuple[str, ...], list[str]]:
 
 
 CASES: list[tuple[str, dict[str, object], set[str]]] = [
-    ("rgw-beast", {"radosgw.threads": 64, "options.client.rgw_list_buckets_max_chunk": 10}, {"ceph.conf"}),
+    (
+        "rgw-beast",
+        {"radosgw.threads": 64, "options.client.rgw_list_buckets_max_chunk": 10},
+        {"ceph.conf"},
+    ),
     (
         "rgw-haproxy",
-        {"radosgw.tcp_nodelay": False, "haproxy.timeouts.connect": "1s", "haproxy.options.backend": "option http-no-delay"},
+        {
+            "radosgw.tcp_nodelay": False,
+            "haproxy.timeouts.connect": "1s",
+            "haproxy.options.backend": "option http-no-delay",
+        },
         {"ceph.conf", "haproxy.cfg"},
     ),
     (
@@ -83,21 +105,30 @@ CASES: list[tuple[str, dict[str, object], set[str]]] = [
             "apache.mpm.kind": "event",
             "apache.reuse": False,
             "apache.access_log": True,
-            "apache.options": {"server": {"ListenBacklog": 100}, "location": {"LimitRequestBody": 5}},
+            "apache.options": {
+                "server": {"ListenBacklog": 100},
+                "location": {"LimitRequestBody": 5},
+            },
         },
         {"apache.conf"},
     ),
     ("rgw-apache-fastcgi", {"apache.flush": "auto", "apache.keep_alive": False}, {"apache.conf"}),
     (
         "swift-haproxy",
-        {"proxy.workers": 2, "object.disk_chunk_size": "1MiB", "options.object.object-auditor.files_per_second": 3},
+        {
+            "proxy.workers": 2,
+            "object.disk_chunk_size": "1MiB",
+            "options.object.object-auditor.files_per_second": 3,
+        },
         {"proxy-server.conf", "object-server.conf"},
     ),
 ]
 
 
 @pytest.mark.parametrize(("layout", "changes", "names"), CASES)
-def test_doing_what_the_pieces_say_makes_each_file_into_the_other(layout: str, changes: dict[str, object], names: set[str]) -> None:
+def test_doing_what_the_pieces_say_makes_each_file_into_the_other(
+    layout: str, changes: dict[str, object], names: set[str]
+) -> None:
     before, after = rendered(layout, changes)
     pieces = {piece.name: piece for piece in fragments(before, after)}
     assert set(pieces) == names
@@ -107,11 +138,15 @@ def test_doing_what_the_pieces_say_makes_each_file_into_the_other(layout: str, c
             assert old.text == new.text
             continue
         kind = kind_of(pieces[name])
-        assert pasted(old.text, pieces[name]) == {path: sorted(lines) for path, lines in by_place(new.text, kind).items()}
+        assert pasted(old.text, pieces[name]) == {
+            path: sorted(lines) for path, lines in by_place(new.text, kind).items()
+        }
 
 
 @pytest.mark.parametrize(("layout", "changes", "names"), CASES)
-def test_the_way_back_is_told_as_well(layout: str, changes: dict[str, object], names: set[str]) -> None:
+def test_the_way_back_is_told_as_well(
+    layout: str, changes: dict[str, object], names: set[str]
+) -> None:
     before, after = rendered(layout, changes)
     pieces = {piece.name: piece for piece in fragments(after, before)}
     assert set(pieces) == names
@@ -127,11 +162,18 @@ def test_what_several_hosts_have_alike_is_told_once_under_its_section() -> None:
     (piece,) = fragments(before, after)
     assert piece.name == "ceph.conf"
     assert "# Where: at the end of ceph.conf" in piece.text
-    assert said(piece) == ["[client]", "# in place of: rgw_thread_pool_size = 512", "rgw_thread_pool_size = 64"]
+    assert said(piece) == [
+        "[client]",
+        "# in place of: rgw_thread_pool_size = 512",
+        "rgw_thread_pool_size = 64",
+    ]
 
 
 def test_what_not_all_hosts_want_says_which_do() -> None:
-    files = [Rendered(host=host, path="/etc/swift/object-server.conf", text="[DEFAULT]\nworkers = 1\n") for host in ("a", "b")]
+    files = [
+        Rendered(host=host, path="/etc/swift/object-server.conf", text="[DEFAULT]\nworkers = 1\n")
+        for host in ("a", "b")
+    ]
     after = [files[0], files[1].model_copy(update={"text": "[DEFAULT]\nworkers = 2\n"})]
     (piece,) = fragments(files, after)
     assert said(piece) == [
@@ -152,7 +194,9 @@ def test_sections_of_a_radosgw_say_that_the_name_is_this_layouts() -> None:
 
 def test_lines_within_containers_stand_in_them_and_containers_that_go_are_named() -> None:
     before = "A 1\n<VirtualHost *:80>\n  B 1\n  <Proxy x>\n    C 1\n  </Proxy>\n</VirtualHost>\n"
-    after = "A 1\n<VirtualHost *:80>\n  B 2\n  <Location />\n    D 1\n  </Location>\n</VirtualHost>\n"
+    after = (
+        "A 1\n<VirtualHost *:80>\n  B 2\n  <Location />\n    D 1\n  </Location>\n</VirtualHost>\n"
+    )
     assert said(one(APACHE, before, after)) == [
         "<VirtualHost *:80>",
         "  # in place of: B 1",
@@ -168,7 +212,12 @@ def test_lines_within_containers_stand_in_them_and_containers_that_go_are_named(
 def test_of_two_containers_that_begin_alike_the_one_that_differs_is_told() -> None:
     text = "<VirtualHost *:80>\n  ServerName {}\n</VirtualHost>\n"
     piece = one(APACHE, text.format("a") + text.format("b"), text.format("a") + text.format("c"))
-    assert said(piece) == ["<VirtualHost *:80>", "  # in place of: ServerName b", "  ServerName c", "</VirtualHost>"]
+    assert said(piece) == [
+        "<VirtualHost *:80>",
+        "  # in place of: ServerName b",
+        "  ServerName c",
+        "</VirtualHost>",
+    ]
 
 
 def test_lines_with_a_secret_are_not_told_nor_files_of_keys() -> None:

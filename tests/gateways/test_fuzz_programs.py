@@ -1,4 +1,6 @@
-"""What daemons answer to the programs on their hosts, made wrong on purpose: each raises what its main() passes over, no more."""
+"""What daemons answer to the programs on their hosts, made wrong on purpose: each raises what its
+main() passes over, no more.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,16 @@ Processes: 1
 Stopping: 0
 Scoreboard: __W_R...K.C.G
 """
-MEMCACHED: Final = "STAT pid 7\r\nSTAT curr_items 12\r\nSTAT bytes 3456\r\nSTAT get_hits 9\r\nSTAT version 1.6.18\r\nEND\r\n"
-DUMP: Final = {"rgw": {"req": 12, "qlen": 1, "get_initial_lat": {"avgcount": 3, "sum": 0.25, "avgtime": 0.08}}}
-WANTED: Final = tell_counters.asked(["req=rgw.req", "qlen=rgw.qlen", "lat=rgw.get_initial_lat", "hits=rgw.cache_hit,rgw.hits"])
+MEMCACHED: Final = (
+    "STAT pid 7\r\nSTAT curr_items 12\r\nSTAT bytes 3456\r\nSTAT get_hits "
+    "9\r\nSTAT version 1.6.18\r\nEND\r\n"
+)
+DUMP: Final = {
+    "rgw": {"req": 12, "qlen": 1, "get_initial_lat": {"avgcount": 3, "sum": 0.25, "avgtime": 0.08}}
+}
+WANTED: Final = tell_counters.asked(
+    ["req=rgw.req", "qlen=rgw.qlen", "lat=rgw.get_initial_lat", "hits=rgw.cache_hit,rgw.hits"]
+)
 
 
 class Wire:
@@ -58,7 +67,9 @@ class Wire:
 
     @contextmanager
     def makefile(self, mode: str) -> Iterator[Any]:
-        yield io.TextIOWrapper(self._answer, encoding="utf-8") if mode == "r" else Talk(self._answer)
+        yield (
+            io.TextIOWrapper(self._answer, encoding="utf-8") if mode == "r" else Talk(self._answer)
+        )
 
 
 class Talk:
@@ -94,8 +105,12 @@ def test_whatever_haproxy_answers_is_numbers_or_a_second_without_a_line(dice: Di
 
 
 @cases
-def test_whatever_apache_and_its_responder_answer_is_numbers_or_a_second_without_a_line(dice: Dice) -> None:
-    said = dict(line.split(": ", 1) for line in wrong_text(dice, STATUS).splitlines() if ": " in line)
+def test_whatever_apache_and_its_responder_answer_is_numbers_or_a_second_without_a_line(
+    dice: Dice,
+) -> None:
+    said = dict(
+        line.split(": ", 1) for line in wrong_text(dice, STATUS).splitlines() if ": " in line
+    )
     counters = wrong_json(dice, {"requests": 3, "open": 1, "bytes": 12})
     with pytest.MonkeyPatch.context() as patch:
         told(patch, b"", lambda: tell_apache.counters(said))
@@ -105,7 +120,11 @@ def test_whatever_apache_and_its_responder_answer_is_numbers_or_a_second_without
 @cases
 def test_whatever_memcached_answers_is_numbers_or_a_second_without_a_line(dice: Dice) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        told(patch, wrong_bytes(dice, MEMCACHED.encode()), lambda: tell_memcached.counters("10.0.0.1", 11211))
+        told(
+            patch,
+            wrong_bytes(dice, MEMCACHED.encode()),
+            lambda: tell_memcached.counters("10.0.0.1", 11211),
+        )
 
 
 @cases
@@ -113,13 +132,25 @@ def test_whatever_an_admin_socket_answers_is_numbers_or_a_second_without_a_line(
     data = wrong_json(dice, DUMP)
     length = len(data) if dice.random() < 0.9 else dice.choice((0, 1, 2**31, 2**32 - 1))
     with pytest.MonkeyPatch.context() as patch:
-        told(patch, length.to_bytes(4, "big") + data, lambda: tell_counters.flat("/run/ceph/osd.0.asok", WANTED))
+        told(
+            patch,
+            length.to_bytes(4, "big") + data,
+            lambda: tell_counters.flat("/run/ceph/osd.0.asok", WANTED),
+        )
 
 
 @pytest.mark.parametrize(
-    "rows", ["", "Unknown command.\n", "# pxname,svname,status,\nhttp,FRONTEND\n", "# pxname,svname,status,\na,b,c,,d\n"]
+    "rows",
+    [
+        "",
+        "Unknown command.\n",
+        "# pxname,svname,status,\nhttp,FRONTEND\n",
+        "# pxname,svname,status,\na,b,c,,d\n",
+    ],
 )
-def test_servers_of_a_haproxy_that_does_not_tell_them_are_not_up(rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_of_a_haproxy_that_does_not_tell_them_are_not_up(
+    rows: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tell_haproxy, "ask", lambda *_: rows)
     with pytest.raises(ValueError, match="rows that are not whole"):
         tell_haproxy.rows("/run/haproxy")
@@ -127,14 +158,20 @@ def test_servers_of_a_haproxy_that_does_not_tell_them_are_not_up(rows: str, monk
 
 
 @pytest.mark.parametrize("answer", [b"STAT\r\n", b"\r\n", b"STAT bytes\r\nEND\r\n", b"ERROR\r\n"])
-def test_a_memcached_that_tells_no_statistics_makes_a_second_without_a_line(answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_memcached_that_tells_no_statistics_makes_a_second_without_a_line(
+    answer: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(socket, "create_connection", lambda *_, **__: Wire(answer))
     with pytest.raises(ValueError, match="memcached answered"):
         tell_memcached.counters("10.0.0.1", 11211)
 
 
-@pytest.mark.parametrize("answer", [b"[]", b'{"rgw": 7}', b'{"rgw": {"get_initial_lat": {"sum": 1}}}', b"[" * 100_000])
-def test_a_daemon_that_tells_no_counters_makes_a_second_without_a_line(answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "answer", [b"[]", b'{"rgw": 7}', b'{"rgw": {"get_initial_lat": {"sum": 1}}}', b"[" * 100_000]
+)
+def test_a_daemon_that_tells_no_counters_makes_a_second_without_a_line(
+    answer: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(socket, "socket", lambda *_: Wire(len(answer).to_bytes(4, "big") + answer))
     with pytest.raises(ValueError, match=r"perf dump was answered|no latency"):
         tell_counters.flat("/run/ceph/osd.0.asok", WANTED)

@@ -17,7 +17,10 @@ from weighbridge.gateways.haproxy import tell_haproxy
 from weighbridge.gateways.haproxy.haproxy import PATH, Haproxy, faults, unknown
 from weighbridge.gateways.haproxy.settings import HaproxySettings
 
-BACKENDS = [Backend("gateway-1-8080", "10.0.0.1", 8080), Backend("gateway-1-8081", "10.0.0.1", 8081)]
+BACKENDS = [
+    Backend("gateway-1-8080", "10.0.0.1", 8080),
+    Backend("gateway-1-8081", "10.0.0.1", 8081),
+]
 
 OLD = """[NOTICE] 324/060812 (778) : haproxy version is 2.2.9-2+deb11u6
 [WARNING] 324/060812 (778) : parsing [/etc/haproxy/haproxy.cfg:1] : something mild
@@ -61,7 +64,9 @@ def test_every_backend_is_asked_for_its_health_and_every_client_is_awaited_long_
         "server gateway-1-8080 10.0.0.1:8080",
         "server gateway-1-8081 10.0.0.1:8081",
     ]
-    assert {"timeout client 600000ms", "timeout server 600000ms", "timeout connect 5000ms"} <= set(written["defaults"])
+    assert {"timeout client 600000ms", "timeout server 600000ms", "timeout connect 5000ms"} <= set(
+        written["defaults"]
+    )
 
 
 def test_the_layouts_settings_are_what_is_written() -> None:
@@ -88,7 +93,12 @@ def test_the_layouts_settings_are_what_is_written() -> None:
 
 def test_lines_of_the_layouts_own_come_last_in_their_section_where_they_win() -> None:
     written = sections(
-        HaproxySettings(options={"backend": ("balance uri", "option http-no-delay"), "global": ("spread-checks 5",)})
+        HaproxySettings(
+            options={
+                "backend": ("balance uri", "option http-no-delay"),
+                "global": ("spread-checks 5",),
+            }
+        )
     )
     assert written["backend"][-2:] == ["balance uri", "option http-no-delay"]
     assert written["global"][-1] == "spread-checks 5"
@@ -158,25 +168,42 @@ def haproxy(path: Path, answers: list[bytes]) -> Iterator[None]:
 def test_counters_are_told_by_server_and_haproxys_own_names(tmp_path: Path) -> None:
     with haproxy(tmp_path / "s", [STAT.encode()]):
         argv = [sys.executable, "-I", str(Path(tell_haproxy.__file__)), str(tmp_path / "s")]
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+        )
     told = json.loads(done.stdout)
     assert told["frontend.scur"] == 3
-    assert (told["gateway-1-8080.stot"], told["gateway-1-8080.qcur"], told["gateway-1-8080.up"]) == (4, 2, 1)
-    assert (told["gateway-1-8081.hrsp_5xx"], told["gateway-1-8081.ctime"], told["gateway-1-8081.up"]) == (1, 7, 0)
+    assert (
+        told["gateway-1-8080.stot"],
+        told["gateway-1-8080.qcur"],
+        told["gateway-1-8080.up"],
+    ) == (4, 2, 1)
+    assert (
+        told["gateway-1-8081.hrsp_5xx"],
+        told["gateway-1-8081.ctime"],
+        told["gateway-1-8081.up"],
+    ) == (1, 7, 0)
     assert "frontend.qcur" not in told
 
 
 def test_a_second_in_which_haproxy_does_not_answer_has_no_line(tmp_path: Path) -> None:
     argv = [sys.executable, "-I", str(Path(tell_haproxy.__file__)), str(tmp_path / "nobody")]
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+    )
     assert done.stdout == ""
     assert "nobody" in done.stderr
 
 
 def served(*checked: tuple[str, str]) -> bytes:
     """`show stat` with a server for each status and last check."""
-    rows = "".join(f"gateways,s{number},{status},{last},\n" for number, (status, last) in enumerate(checked))
-    return f"# pxname,svname,status,check_status,\nclients,FRONTEND,OPEN,,\n{rows}gateways,BACKEND,UP,,\n\n".encode()
+    rows = "".join(
+        f"gateways,s{number},{status},{last},\n" for number, (status, last) in enumerate(checked)
+    )
+    return (
+        "# "
+        f"pxname,svname,status,check_status,\nclients,FRONTEND,OPEN,,\n{rows}gateways,BACKEND,UP,,\n\n"
+    ).encode()
 
 
 def awaited(path: Path, answers: list[bytes], within_s: float) -> subprocess.CompletedProcess[str]:
@@ -186,8 +213,19 @@ def awaited(path: Path, answers: list[bytes], within_s: float) -> subprocess.Com
 
 
 def test_backends_are_waited_for_until_each_has_passed_its_checks(tmp_path: Path) -> None:
-    before = [served(("UP 1/3", "INI"), ("UP", "L7OK")), served(("UP", "* L7OK"), ("DOWN", "L4CON")), served(("UP", ""))]
-    assert awaited(tmp_path / "s", [*before, served(("UP", "* L7OK"), ("UP", "L7OKC"), ("no check", ""))], 60).returncode == 0
+    before = [
+        served(("UP 1/3", "INI"), ("UP", "L7OK")),
+        served(("UP", "* L7OK"), ("DOWN", "L4CON")),
+        served(("UP", "")),
+    ]
+    assert (
+        awaited(
+            tmp_path / "s",
+            [*before, served(("UP", "* L7OK"), ("UP", "L7OKC"), ("no check", ""))],
+            60,
+        ).returncode
+        == 0
+    )
 
 
 def test_backends_that_do_not_come_up_are_named_with_their_last_check(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""Programs that run on hosts with nothing but the image's Python: here against stand-ins for what they talk to."""
+"""Programs that run on hosts with nothing but the image's Python: here against stand-ins for what
+they talk to.
+"""
 
 import ast
 import json
@@ -21,8 +23,20 @@ from weighbridge.gateways import program
 from weighbridge.gateways.swift import drop_memcached, write_syslog
 
 ROOT = Path(write_syslog.__file__).parent.parent
-ON_HOSTS = ["rgw/ask_mon", "rgw/ask_daemon", "swift/make_rings", "swift/write_syslog", "swift/drop_memcached"]
-ON_HOSTS += ["swift/known_options", "swift/tell_memcached", "swift/tell_storage", "haproxy/tell_haproxy", "rgw/tell_counters"]
+ON_HOSTS = [
+    "rgw/ask_mon",
+    "rgw/ask_daemon",
+    "swift/make_rings",
+    "swift/write_syslog",
+    "swift/drop_memcached",
+]
+ON_HOSTS += [
+    "swift/known_options",
+    "swift/tell_memcached",
+    "swift/tell_storage",
+    "haproxy/tell_haproxy",
+    "rgw/tell_counters",
+]
 ON_HOSTS += ["apache/tell_apache", "apache/reload_apache"]
 
 
@@ -33,12 +47,16 @@ class Shelf:
         self.folder = folder
 
     def put(self, path: str, content: str | bytes) -> None:
-        (self.folder / Path(path).name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        (self.folder / Path(path).name).write_bytes(
+            content if isinstance(content, bytes) else content.encode()
+        )
 
 
 def shipped(name: str, folder: Path) -> Path:
     """The program as it is on a host."""
-    *_, path = program.ship(cast("Host", Shelf(folder)), f"weighbridge.gateways.{name.replace('/', '.')}")
+    *_, path = program.ship(
+        cast("Host", Shelf(folder)), f"weighbridge.gateways.{name.replace('/', '.')}"
+    )
     return folder / Path(path).name
 
 
@@ -56,17 +74,33 @@ def test_a_program_for_hosts_needs_no_newer_python_and_nothing_of_this_suite_but
     found = texts(shipped(name, tmp_path))
     for text in found.values():
         tree = ast.parse(text, feature_version=(3, 9))
-        modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+        modules = {
+            alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import)
+            for alias in node.names
+        }
         modules |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         wanted = {name for name in modules if name.split(".")[0] in {"weighbridge", "pydantic"}}
         assert {f"{name.replace('.', '/')}.py" for name in wanted} <= {*found}
 
 
-def test_a_program_that_imports_of_this_suite_runs_by_a_python_that_has_no_suite(tmp_path: Path) -> None:
+def test_a_program_that_imports_of_this_suite_runs_by_a_python_that_has_no_suite(
+    tmp_path: Path,
+) -> None:
     path = shipped("swift/tell_storage", tmp_path)
     # The base of the virtual environment: what is installed in that one is not seen.
-    argv = [os.path.realpath(sys.executable), "-I", "-S", str(path), str(tmp_path), str(tmp_path / "none.recon")]
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=True)
+    argv = [
+        os.path.realpath(sys.executable),
+        "-I",
+        "-S",
+        str(path),
+        str(tmp_path),
+        str(tmp_path / "none.recon"),
+    ]
+    done = subprocess.run(
+        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=True
+    )
     assert json.loads(done.stdout)["async_folders"] == 0, done.stderr
 
 
@@ -104,7 +138,9 @@ class Memcached(socketserver.StreamRequestHandler):
             words = line.decode().split()
             if words[0] == "mg":
                 value = held.get(words[1])
-                self.wfile.write(b"EN\r\n" if value is None else b"VA %d f2 t600\r\n%s\r\n" % (len(value), value))
+                self.wfile.write(
+                    b"EN\r\n" if value is None else b"VA %d f2 t600\r\n%s\r\n" % (len(value), value)
+                )
             elif words[0] == "stats":
                 self.wfile.write(b"STAT pid 1\r\nSTAT curr_items %d\r\nEND\r\n" % len(held))
             elif words[0] == "flush_all":
@@ -137,9 +173,17 @@ def memcached() -> Iterator[socketserver.TCPServer]:
 
 
 def drop(
-    servers: Sequence[socketserver.TCPServer], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    servers: Sequence[socketserver.TCPServer],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> dict[str, int]:
-    order = json.dumps({"servers": [one.server_address[:2] for one in servers], "prefix": "AUTH_", "user": "weigh:bench"})
+    order = json.dumps(
+        {
+            "servers": [one.server_address[:2] for one in servers],
+            "prefix": "AUTH_",
+            "user": "weigh:bench",
+        }
+    )
     read, write = os.pipe()
     os.write(write, order.encode())
     os.close(write)
@@ -151,9 +195,14 @@ def drop(
 
 
 def test_memcached_is_emptied_but_for_the_users_token(
-    memcached: socketserver.TCPServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    memcached: socketserver.TCPServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    user, token = drop_memcached.stored("AUTH_/user/weigh:bench"), drop_memcached.stored("AUTH_/token/AUTH_tk1")
+    user, token = (
+        drop_memcached.stored("AUTH_/user/weigh:bench"),
+        drop_memcached.stored("AUTH_/token/AUTH_tk1"),
+    )
     other = {"a": b"1", "b": b"2", drop_memcached.stored("AUTH_/token/of somebody else"): b"3"}
     memcached.held.update({user: b'"AUTH_tk1"', token: b"[1, 2]", **other})  # type: ignore[attr-defined]
     assert drop([memcached], monkeypatch, capsys) == {"dropped": 3, "kept": 2}
@@ -161,7 +210,9 @@ def test_memcached_is_emptied_but_for_the_users_token(
 
 
 def test_memcached_without_a_token_is_emptied_altogether(
-    memcached: socketserver.TCPServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    memcached: socketserver.TCPServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     memcached.held.update({"a": b"1"})  # type: ignore[attr-defined]
     assert drop([memcached], monkeypatch, capsys) == {"dropped": 1, "kept": 0}
@@ -169,9 +220,14 @@ def test_memcached_without_a_token_is_emptied_altogether(
 
 
 def test_a_token_is_kept_wherever_the_proxies_have_put_it(
-    memcached: socketserver.TCPServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    memcached: socketserver.TCPServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    user, token = drop_memcached.stored("AUTH_/user/weigh:bench"), drop_memcached.stored("AUTH_/token/AUTH_tk1")
+    user, token = (
+        drop_memcached.stored("AUTH_/user/weigh:bench"),
+        drop_memcached.stored("AUTH_/token/AUTH_tk1"),
+    )
     with serving() as other:
         memcached.held.update({token: b"[1, 2]", "a": b"1"})  # type: ignore[attr-defined]
         other.held.update({user: b'"AUTH_tk1"', "b": b"2"})  # type: ignore[attr-defined]
@@ -184,37 +240,69 @@ def test_memcacheds_counters_are_told_by_its_own_names(memcached: socketserver.T
     address, port = memcached.server_address[:2]
     memcached.held.update({"a": b"1"})  # type: ignore[attr-defined]
     argv = [sys.executable, "-I", str(ROOT / "swift/tell_memcached.py"), str(address), str(port)]
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+    )
     assert json.loads(done.stdout) == {"curr_items": 1}
 
 
 def test_a_memcached_that_is_gone_has_no_line(tmp_path: Path) -> None:
     with socket.socket() as wire:
         wire.bind(("127.0.0.1", 0))
-        argv = [sys.executable, "-I", str(ROOT / "swift/tell_memcached.py"), "127.0.0.1", str(wire.getsockname()[1])]
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+        argv = [
+            sys.executable,
+            "-I",
+            str(ROOT / "swift/tell_memcached.py"),
+            "127.0.0.1",
+            str(wire.getsockname()[1]),
+        ]
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+        )
     assert done.stdout == ""
     assert "refused" in done.stderr
 
 
 def test_a_storage_host_is_told_of_without_asking_its_servers(tmp_path: Path) -> None:
-    for name in ("d0/async_pending/0a1", "d0/async_pending/fff", "d1/async_pending-1/123", "d1/objects/7"):
+    for name in (
+        "d0/async_pending/0a1",
+        "d0/async_pending/fff",
+        "d1/async_pending-1/123",
+        "d1/objects/7",
+    ):
         (tmp_path / name).mkdir(parents=True)
     recon = tmp_path / "object.recon"
-    recon.write_text('{"async_pending": 7, "object_updater_sweep": 0.5, "object_auditor_stats_ALL": {"passes": 1}}')
+    recon.write_text(
+        '{"async_pending": 7, "object_updater_sweep": 0.5, "object_auditor_stats_ALL": {"passes": '
+        "1}}"
+    )
     argv = [sys.executable, "-I", str(ROOT / "swift/tell_storage.py"), str(tmp_path), str(recon)]
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+    )
     told = json.loads(done.stdout)
-    assert (told["async_folders"], told["async_pending"], told["object_updater_sweep"]) == (3, 7, 0.5)
+    assert (told["async_folders"], told["async_pending"], told["object_updater_sweep"]) == (
+        3,
+        7,
+        0.5,
+    )
     assert {name for name in told if name.startswith("tcp_")} == {"tcp_inuse", "tcp_tw"}
     assert all(isinstance(value, (int, float)) for value in told.values())
 
 
 def test_syslog_messages_become_lines_without_their_priority(tmp_path: Path) -> None:
     device, log = tmp_path / "log", tmp_path / "swift.log"
-    program = f"import sys; sys.argv[1:] = [{str(log)!r}]; sys.path.insert(0, {str(ROOT.parent)!r})\n"
-    program += f"from weighbridge.gateways.swift import write_syslog; write_syslog.DEVICE = {str(device)!r}; write_syslog.main()"
-    with subprocess.Popen([sys.executable, "-c", program]) as process, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wire:
+    program = (
+        f"import sys; sys.argv[1:] = [{str(log)!r}]; sys.path.insert(0, {str(ROOT.parent)!r})\n"
+    )
+    program += (
+        "from weighbridge.gateways.swift import write_syslog; write_syslog.DEVICE = "
+        f"{str(device)!r}; write_syslog.main()"
+    )
+    with (
+        subprocess.Popen([sys.executable, "-c", program]) as process,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wire,
+    ):
         try:
             while not device.exists():
                 assert process.poll() is None

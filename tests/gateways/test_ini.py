@@ -23,5 +23,8 @@ def test_a_later_layer_wins_and_the_rest_stays() -> None:
 
 
 def test_every_occurrence_of_every_secret_is_masked() -> None:
-    assert ini.mask("key = a+b, again a+b; other = c", ["a+b", "c"]) == "key = ***, again ***; other = ***"
+    assert (
+        ini.mask("key = a+b, again a+b; other = c", ["a+b", "c"])
+        == "key = ***, again ***; other = ***"
+    )
     assert ini.mask("nothing", []) == "nothing"

@@ -9,12 +9,20 @@ from weighbridge.common.host import Host
 from weighbridge.gateways.gateway import STORES
 from weighbridge.gateways.null.null import Null, NullPlacement, NullSettings
 from weighbridge.topologies.fake import FakeHost
-from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.topologies.loader import (
+    load_hardware,
+    load_layout,
+    shipped_hardware,
+    shipped_layouts,
+)
 
 
 @pytest.fixture
 def hosts(tmp_path: Path) -> Iterator[dict[str, Host]]:
-    both = {name: FakeHost(name, f"127.77.{len(name)}.1", tmp_path / name) for name in ("client-1", "gateway-1")}
+    both = {
+        name: FakeHost(name, f"127.77.{len(name)}.1", tmp_path / name)
+        for name in ("client-1", "gateway-1")
+    }
     yield dict(both)
     for host in both.values():
         host.close()
@@ -33,7 +41,10 @@ def test_a_kind_that_is_not_there_is_a_plain_key_error() -> None:
 
 
 def test_small_programs_start_without_the_records_they_do_not_need() -> None:
-    program = "import sys, gateways.ports, gateways.verify; sys.exit('pydantic' in sys.modules or 'botocore' in sys.modules)"
+    program = (
+        "import sys, gateways.ports, gateways.verify; sys.exit('pydantic' in sys.modules or "
+        "'botocore' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
@@ -46,8 +57,13 @@ def test_each_layout_that_ships_fits_the_hardware_that_ships(name: str) -> None:
 
 def test_both_stores_are_laid_out_on_the_same_hosts_and_disks() -> None:
     hardware = load_hardware(shipped_hardware()["lab-small"])
-    rgw, swift = (load_layout(shipped_layouts()[name], hardware).gateway.needs() for name in ("rgw-beast", "swift"))
-    assert {name: need.disks for name, need in rgw.items()} == {name: need.disks for name, need in swift.items()}
+    rgw, swift = (
+        load_layout(shipped_layouts()[name], hardware).gateway.needs()
+        for name in ("rgw-beast", "swift")
+    )
+    assert {name: need.disks for name, need in rgw.items()} == {
+        name: need.disks for name, need in swift.items()
+    }
 
 
 def test_the_null_gateway_answers_both_apis(hosts: dict[str, Host]) -> None:
@@ -60,19 +76,26 @@ def test_the_null_gateway_answers_both_apis(hosts: dict[str, Host]) -> None:
 
 
 def test_the_null_gateway_says_between_what_its_delays_are_drawn(hosts: dict[str, Host]) -> None:
-    null = Null("engine", NullPlacement(target="gateway-1"), NullSettings(delay_ms=2, delay_spread=0.5))
-    assert null.bring_up(hosts, hosts["client-1"], print).facts["delay"] == "1 to 3 ms, drawn by the seed, before each answer"
+    null = Null(
+        "engine", NullPlacement(target="gateway-1"), NullSettings(delay_ms=2, delay_spread=0.5)
+    )
+    assert (
+        null.bring_up(hosts, hosts["client-1"], print).facts["delay"]
+        == "1 to 3 ms, drawn by the seed, before each answer"
+    )
 
 
 def test_a_null_target_that_is_to_fail_is_not_verified(hosts: dict[str, Host]) -> None:
-    standing = Null("engine", NullPlacement(target="gateway-1"), NullSettings(fail_share=1.0)).bring_up(
-        hosts, hosts["client-1"], print
-    )
+    standing = Null(
+        "engine", NullPlacement(target="gateway-1"), NullSettings(fail_share=1.0)
+    ).bring_up(hosts, hosts["client-1"], print)
     assert standing.facts["verified"].startswith("no:")
 
 
 def test_the_null_targets_key_is_on_no_command_line(hosts: dict[str, Host]) -> None:
-    standing = Null("engine", NullPlacement(target="gateway-1"), NullSettings()).bring_up(hosts, hosts["client-1"], print)
+    standing = Null("engine", NullPlacement(target="gateway-1"), NullSettings()).bring_up(
+        hosts, hosts["client-1"], print
+    )
     key = standing.endpoints[0].key.get_secret_value()
     lines = [_command_line(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
     assert not [line for line in lines if key.encode() in line]

@@ -13,7 +13,10 @@ from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.ports import ask, await_ports
 from weighbridge.topologies.fake import FakeHost
 
-LISTEN = "import socket, sys, time; time.sleep({late}); s = socket.create_server(('127.0.0.1', {port})); time.sleep(60)"
+LISTEN = (
+    "import socket, sys, time; time.sleep({late}); s = socket.create_server(('127.0.0.1', "
+    "{port})); time.sleep(60)"
+)
 
 
 @pytest.fixture
@@ -46,7 +49,9 @@ def test_waiting_ends_when_a_port_that_opens_late_answers(host: FakeHost, port: 
     assert 0.3 <= time.monotonic() - started < 20
 
 
-def test_a_daemon_that_dies_is_reported_at_once_with_its_last_lines(host: FakeHost, port: int) -> None:
+def test_a_daemon_that_dies_is_reported_at_once_with_its_last_lines(
+    host: FakeHost, port: int
+) -> None:
     dying = python(host, "dying", "print('cannot bind'); raise SystemExit(1)", port)
     started = time.monotonic()
     daemon.start([dying])
@@ -56,10 +61,16 @@ def test_a_daemon_that_dies_is_reported_at_once_with_its_last_lines(host: FakeHo
     assert failure.value.log == str(host.log("dying.out"))
 
 
-def test_a_port_that_never_answers_is_an_error_although_the_process_lives(host: FakeHost, port: int) -> None:
-    deaf = python(host, "deaf", "import time; print('front end unknown', flush=True); time.sleep(60)", port)
+def test_a_port_that_never_answers_is_an_error_although_the_process_lives(
+    host: FakeHost, port: int
+) -> None:
+    deaf = python(
+        host, "deaf", "import time; print('front end unknown', flush=True); time.sleep(60)", port
+    )
     daemon.start([deaf])
-    with pytest.raises(ServiceFailed, match=rf"(?s)port {port} did not answer within 1 s.*front end unknown"):
+    with pytest.raises(
+        ServiceFailed, match=rf"(?s)port {port} did not answer within 1 s.*front end unknown"
+    ):
         await_ports(host, [deaf], quiet, deadline_s=1)
 
 

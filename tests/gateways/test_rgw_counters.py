@@ -45,30 +45,52 @@ def daemon(tmp_path: Path) -> Iterator[str]:
         thread.join()
 
 
-def test_a_latency_is_told_as_its_sum_and_its_count_and_what_is_missing_is_left_out(daemon: str) -> None:
-    wanted = tell_counters.asked(["req=rgw.req", "lat=rgw.put_initial_lat", "none=rgw.nothing", "gone=other.req"])
+def test_a_latency_is_told_as_its_sum_and_its_count_and_what_is_missing_is_left_out(
+    daemon: str,
+) -> None:
+    wanted = tell_counters.asked(
+        ["req=rgw.req", "lat=rgw.put_initial_lat", "none=rgw.nothing", "gone=other.req"]
+    )
     assert tell_counters.flat(daemon, wanted) == {"req": 7, "lat_sum_s": 0.5, "lat_count": 2.0}
 
 
 def test_a_counter_is_found_where_the_release_has_it(daemon: str) -> None:
-    wanted = tell_counters.asked(["get=rgw.get,rgw_op.get_obj_ops", "qlen=rgw.qlen,rgw_op.get_obj_ops"])
+    wanted = tell_counters.asked(
+        ["get=rgw.get,rgw_op.get_obj_ops", "qlen=rgw.qlen,rgw_op.get_obj_ops"]
+    )
     assert tell_counters.flat(daemon, wanted) == {"get": 4, "qlen": 0}
 
 
 def test_lines_come_at_once_and_every_second_until_stdin_ends(daemon: str) -> None:
     argv = [sys.executable, "-I", PROGRAM, daemon, *RADOSGW]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         lines = [json.loads(process.stdout.readline()) for _ in range(2)]
         process.stdin.close()
         assert process.wait(10) == 0
-    assert lines == [{"req": 7, "qlen": 0, "get": 4, "put_initial_lat_sum_s": 0.5, "put_initial_lat_count": 2.0}] * 2
+    assert (
+        lines
+        == [
+            {
+                "req": 7,
+                "qlen": 0,
+                "get": 4,
+                "put_initial_lat_sum_s": 0.5,
+                "put_initial_lat_count": 2.0,
+            }
+        ]
+        * 2
+    )
 
 
 def test_a_second_without_an_answer_has_no_line_but_says_why(tmp_path: Path) -> None:
     argv = [sys.executable, "-I", PROGRAM, str(tmp_path / "nobody"), "req=rgw.req"]
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=10)
+    done = subprocess.run(
+        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=10
+    )
     assert done.stdout == ""
     assert "nobody: [Errno 2]" in done.stderr
 

@@ -1,4 +1,6 @@
-"""Several radosgw and a front, on hosts that start nothing: order, addresses, and FastCGI where radosgw has it."""
+"""Several radosgw and a front, on hosts that start nothing: order, addresses, and FastCGI where
+radosgw has it.
+"""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -34,14 +36,19 @@ class PlainFront(Front):
         """It has no settings."""
 
     def files(self, address: str, backends: Sequence[Backend]) -> Mapping[str, str]:
-        return {FILE: "".join(f"{address} {one.name} {one.address}:{one.port}\n" for one in backends)}
+        return {
+            FILE: "".join(f"{address} {one.name} {one.address}:{one.port}\n" for one in backends)
+        }
 
     def check(self, host: Host) -> None:
         if self.refuses:
             raise UsageError(self.refuses)
 
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
-        return (Daemon(host, Service("relay", ("true",))), Daemon(host, Service("front", ("true",)), self.port))
+        return (
+            Daemon(host, Service("relay", ("true",))),
+            Daemon(host, Service("front", ("true",)), self.port),
+        )
 
     def facts(self, host: Host) -> dict[str, str]:
         return {"path": "through the front"}
@@ -54,9 +61,13 @@ class PlainFront(Front):
 
 
 class Fronted:
-    """A layout with a front on stub hosts; `natives` is what the front was told about radosgw at each time it was made."""
+    """A layout with a front on stub hosts; `natives` is what the front was told about radosgw at
+    each time it was made.
+    """
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, *, radosgw: str = "no FastCGI") -> None:
+    def __init__(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, *, radosgw: str = "no FastCGI"
+    ) -> None:
         self.stage = Stage(folder)
         self.front = PlainFront()
         self.natives: list[bool] = []
@@ -64,7 +75,11 @@ class Fronted:
         answer, planned = self.stage.answer, CephCluster.front
 
         def listen(argv: Sequence[str], stdin: str) -> str:
-            return ("yes\n" if self.radosgw == "FastCGI" else "no\n") if "FCGX_" in " ".join(argv) else answer(argv, stdin)
+            return (
+                ("yes\n" if self.radosgw == "FastCGI" else "no\n")
+                if "FCGX_" in " ".join(argv)
+                else answer(argv, stdin)
+            )
 
         def front(cluster: CephCluster, *, native: bool | None = None) -> Front:
             if native is not None:
@@ -78,11 +93,15 @@ class Fronted:
         monkeypatch.setattr(CephCluster, "front", front)
 
     def gateway(self, settings: dict[str, object], front: str = "haproxy") -> Rgw:
-        place = RgwPlacement.model_validate({"mon": "store-1", "osd": STORES, "radosgw": ("gateway-1",), front: "gateway-1"})
+        place = RgwPlacement.model_validate(
+            {"mon": "store-1", "osd": STORES, "radosgw": ("gateway-1",), front: "gateway-1"}
+        )
         return Rgw("ceph-16", place, RgwSettings.model_validate(settings))
 
     def up(self, settings: dict[str, object], front: str = "haproxy") -> Standing:
-        return self.gateway(settings, front).bring_up(self.stage.hosts, self.stage.hosts["client-1"], print)
+        return self.gateway(settings, front).bring_up(
+            self.stage.hosts, self.stage.hosts["client-1"], print
+        )
 
 
 @pytest.fixture
@@ -90,10 +109,15 @@ def fronted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fronted:
     return Fronted(tmp_path, monkeypatch)
 
 
-def test_one_radosgw_makes_the_zone_before_the_others_start_and_the_front_comes_last(fronted: Fronted) -> None:
+def test_one_radosgw_makes_the_zone_before_the_others_start_and_the_front_comes_last(
+    fronted: Fronted,
+) -> None:
     fronted.up({"radosgw": {"daemons": 3}})
     when = fronted.stage.when
-    order = [when(f"start {name}")[0] for name in ("radosgw.0", "radosgw.1", "radosgw.2", "relay", "front")]
+    order = [
+        when(f"start {name}")[0]
+        for name in ("radosgw.0", "radosgw.1", "radosgw.2", "relay", "front")
+    ]
     assert order == sorted(order)
     assert order[-1] < when("weighbridge.gateways.verify")[0]
     services = fronted.stage.hosts["gateway-1"].services
@@ -103,13 +127,19 @@ def test_one_radosgw_makes_the_zone_before_the_others_start_and_the_front_comes_
 def test_endpoints_facts_probes_and_files_are_those_of_the_front_too(fronted: Fronted) -> None:
     standing = fronted.up({"radosgw": {"daemons": 2}})
     address = fronted.stage.hosts["gateway-1"].address
-    assert [one.url for one in standing.endpoints] == [f"http://{address}/auth/v1.0", f"http://{address}"]
+    assert [one.url for one in standing.endpoints] == [
+        f"http://{address}/auth/v1.0",
+        f"http://{address}",
+    ]
     assert standing.facts["path"] == "through the front"
     names = [probe.name for probe in standing.probes()]
     assert names[:2] == ["radosgw.gateway-1.0", "radosgw.gateway-1.1"]
     assert names[-1] == "front"
     written = fronted.stage.hosts["gateway-1"].files[FILE]
-    assert written == f"{address} gateway-1-8000 {address}:8000\n{address} gateway-1-8001 {address}:8001\n"
+    assert (
+        written
+        == f"{address} gateway-1-8000 {address}:8000\n{address} gateway-1-8001 {address}:8001\n"
+    )
     assert [one.host for one in standing.rendered if one.path == FILE] == ["gateway-1"]
 
 
@@ -126,10 +156,14 @@ def test_a_radosgw_without_fastcgi_answers_http_behind_the_front(fronted: Fronte
     assert not any(fronted.natives)
     assert standing.facts["FastCGI of radosgw"] == "none in this release's program"
     host = fronted.stage.hosts["gateway-1"]
-    assert f"rgw_frontends = beast endpoint={host.address}:8000" in str(host.files["/etc/ceph/ceph.conf"])
+    assert f"rgw_frontends = beast endpoint={host.address}:8000" in str(
+        host.files["/etc/ceph/ceph.conf"]
+    )
 
 
-def test_a_radosgw_with_fastcgi_is_spoken_to_directly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_radosgw_with_fastcgi_is_spoken_to_directly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fronted = Fronted(tmp_path, monkeypatch, radosgw="FastCGI")
     standing = fronted.up({"apache": {"path": "fastcgi"}}, "apache")
     assert fronted.natives
@@ -141,7 +175,9 @@ def test_a_radosgw_with_fastcgi_is_spoken_to_directly(tmp_path: Path, monkeypatc
     assert "rgw_print_continue = false" in conf
 
 
-def test_nobody_looks_for_fastcgi_where_apache_speaks_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_looks_for_fastcgi_where_apache_speaks_http(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fronted = Fronted(tmp_path, monkeypatch, radosgw="FastCGI")
     fronted.up({"apache": {"path": "http"}}, "apache")
     assert not any(fronted.natives)
@@ -151,7 +187,9 @@ def test_nobody_looks_for_fastcgi_where_apache_speaks_http(tmp_path: Path, monke
 def test_what_ceph_and_what_the_front_refuse_is_told_at_once(fronted: Fronted) -> None:
     fronted.front.refuses = "line 3: no such word"
     gateway = fronted.gateway({"options": {"osd": {"osd_unheard_of": 1}}})
-    with pytest.raises(UsageError, match=r"(?s)no option 'osd_unheard_of' in \[osd\].*line 3: no such word"):
+    with pytest.raises(
+        UsageError, match=r"(?s)no option 'osd_unheard_of' in \[osd\].*line 3: no such word"
+    ):
         gateway.preflight(fronted.stage.hosts, print)
     assert not fronted.stage.when("start")
     assert FILE in fronted.stage.hosts["gateway-1"].files

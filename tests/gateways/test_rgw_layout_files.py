@@ -1,4 +1,6 @@
-"""The layouts of Ceph RGW that ship: what they have in common, and what is refused at the very word of a file."""
+"""The layouts of Ceph RGW that ship: what they have in common, and what is refused at the very word
+of a file.
+"""
 
 import re
 from collections.abc import Callable
@@ -12,9 +14,21 @@ from weighbridge.common.document import DocumentError
 from weighbridge.gateways.rgw.config import pools
 from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.gateways.rgw.settings import RgwSettings
-from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.topologies.loader import (
+    load_hardware,
+    load_layout,
+    shipped_hardware,
+    shipped_layouts,
+)
 
-LAYOUTS = ["rgw-apache-fastcgi", "rgw-apache-proxy", "rgw-beast-tuned", "rgw-beast", "rgw-civetweb", "rgw-haproxy"]
+LAYOUTS = [
+    "rgw-apache-fastcgi",
+    "rgw-apache-proxy",
+    "rgw-beast-tuned",
+    "rgw-beast",
+    "rgw-civetweb",
+    "rgw-haproxy",
+]
 HARDWARE = load_hardware(shipped_hardware()["lab-small"])
 
 
@@ -42,18 +56,29 @@ def test_layouts_differ_in_their_gateway_and_in_nothing_of_their_store(name: str
     assert mine.settings.osd == beast.settings.osd
     assert mine.settings.pools == beast.settings.pools
     assert (mine.settings.log, mine.release) == (beast.settings.log, beast.release)
-    assert (mine.place.mon, mine.place.osd, mine.place.radosgw) == (beast.place.mon, beast.place.osd, beast.place.radosgw)
+    assert (mine.place.mon, mine.place.osd, mine.place.radosgw) == (
+        beast.place.mon,
+        beast.place.osd,
+        beast.place.radosgw,
+    )
     assert mine.place.front in (None, "gateway-1")
     assert mine.settings.options == {}
 
 
 def test_threads_of_all_radosgw_together_are_as_many_in_every_layout_that_is_not_tuned() -> None:
-    threads = {name: shipped(name).settings.radosgw for name in LAYOUTS if not name.endswith("-tuned")}
+    threads = {
+        name: shipped(name).settings.radosgw for name in LAYOUTS if not name.endswith("-tuned")
+    }
     assert {one.threads * one.daemons for one in threads.values()} == {512}
 
 
-def test_a_tuned_layout_differs_from_the_one_as_shipped_in_what_it_says_was_tuned_and_nothing_else() -> None:
-    tuned, beast = (load_layout(shipped_layouts()[name], HARDWARE).layout for name in ("rgw-beast-tuned", "rgw-beast"))
+def test_a_tuned_layout_differs_from_the_one_as_shipped_in_what_it_says_was_tuned_and_nothing_else() -> (
+    None
+):
+    tuned, beast = (
+        load_layout(shipped_layouts()[name], HARDWARE).layout
+        for name in ("rgw-beast-tuned", "rgw-beast")
+    )
     assert (beast.tuned, tuned.place, tuned.release) == ("", beast.place, beast.release)
     assert tuned.tuned.startswith("for lab-small by `weighbridge tune rgw-beast`")
     one, other = shipped("rgw-beast-tuned").settings, shipped("rgw-beast").settings
@@ -78,11 +103,16 @@ def test_a_layout_can_be_shown_without_any_host(name: str) -> None:
 def test_osds_that_may_take_more_memory_than_their_host_has_are_refused(tmp_path: Path) -> None:
     big = "objectstore: memstore\n    memstore: {per_host: 3, size: 1GiB}"
     said = refused(tmp_path, lambda text: text.replace("objectstore: bluestore", big))
-    assert "mon, osd may take 3 GiB of memory; host 'store-1' of hardware 'lab-small' has 2560 MiB" in said
+    assert (
+        "mon, osd may take 3 GiB of memory; host 'store-1' of hardware 'lab-small' has 2560 MiB"
+        in said
+    )
 
 
 def test_osd_memory_below_cephs_floor_is_refused_where_it_is_written(tmp_path: Path) -> None:
-    said = refused(tmp_path, lambda text: text.replace("memory_target: 1536MiB", "memory_target: 512MiB"))
+    said = refused(
+        tmp_path, lambda text: text.replace("memory_target: 1536MiB", "memory_target: 512MiB")
+    )
     assert "osd.memory_target: Input should be greater than or equal to 939524096" in said
     assert "memory_target: 512MiB" in said
 
@@ -100,7 +130,12 @@ def test_a_port_that_is_taken_is_refused_when_it_is_read(tmp_path: Path) -> None
 def test_every_setting_says_what_it_is() -> None:
     text = Path(str(RgwSettings.__module__).replace(".", "/") + ".py")
     source = (Path(__file__).parents[2] / text).read_text()
-    silent = [field for model in _models(RgwSettings) for field in _fields(model, source) if not _documented(field, source)]
+    silent = [
+        field
+        for model in _models(RgwSettings)
+        for field in _fields(model, source)
+        if not _documented(field, source)
+    ]
     # These hold records that say it.
     assert silent == ["gc", "filestore", "memstore", "radosgw", "osd", "pools", "haproxy", "apache"]
 
@@ -108,7 +143,12 @@ def test_every_setting_says_what_it_is() -> None:
 def _models(model: type[BaseModel]) -> list[type[BaseModel]]:
     inner: list[Any] = [field.annotation for field in model.model_fields.values()]
     records = [one for one in inner if isinstance(one, type) and issubclass(one, BaseModel)]
-    return [one for record in records if record.__module__ == model.__module__ for one in _models(record)] + [model]
+    return [
+        one
+        for record in records
+        if record.__module__ == model.__module__
+        for one in _models(record)
+    ] + [model]
 
 
 def _fields(model: type[BaseModel], source: str) -> list[str]:
@@ -117,7 +157,12 @@ def _fields(model: type[BaseModel], source: str) -> list[str]:
 
 
 def _documented(field: str, source: str) -> bool:
-    return re.search(rf'^    {field}: [^\n]*(?:\n        [^\n]*\n    \))?\n    """', source, re.MULTILINE) is not None
+    return (
+        re.search(
+            rf'^    {field}: [^\n]*(?:\n        [^\n]*\n    \))?\n    """', source, re.MULTILINE
+        )
+        is not None
+    )
 
 
 def test_the_mon_which_makes_the_rule_is_told_whether_copies_may_share_a_host() -> None:

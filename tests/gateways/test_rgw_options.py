@@ -12,11 +12,18 @@ from weighbridge.gateways.rgw import options
 sys.path.insert(0, str(Path(__file__).parent))
 from stub_host import StubHost
 
-KNOWN = "fsid = 0\nosd_max_scrubs = 1\nosd_op_num_shards = 0\nrgw_frontends = beast port=7480\nmon_host = \n"
-REFUSED = (
-    "parse error setting 'osd_max_scrubs' to 'none' (strict_si_cast: unit prefix not recognized)\n\nunable to parse option\nUSAGE\n"
+KNOWN = (
+    "fsid = 0\nosd_max_scrubs = 1\nosd_op_num_shards = 0\nrgw_frontends = beast "
+    "port=7480\nmon_host = \n"
 )
-CONF = "[global]\nfsid = x\n\n[osd]\nosd_max_scrubs = 0\n\n[osd.0]\nosd_op_num_shards = 1\n\n[client]\nrgw_frontends = beast\n"
+REFUSED = (
+    "parse error setting 'osd_max_scrubs' to 'none' (strict_si_cast: unit prefix not "
+    "recognized)\n\nunable to parse option\nUSAGE\n"
+)
+CONF = (
+    "[global]\nfsid = x\n\n[osd]\nosd_max_scrubs = 0\n\n[osd.0]\nosd_op_num_shards = "
+    "1\n\n[client]\nrgw_frontends = beast\n"
+)
 
 
 def host(folder: Path, asked: list[list[str]] | None = None) -> StubHost:
@@ -43,10 +50,14 @@ def test_unknown_options_are_told_by_section_with_the_closest_that_there_is(tmp_
     ]
 
 
-def test_values_that_ceph_cannot_take_are_told_in_its_words_without_its_help(tmp_path: Path) -> None:
+def test_values_that_ceph_cannot_take_are_told_in_its_words_without_its_help(
+    tmp_path: Path,
+) -> None:
     asked: list[list[str]] = []
     said = {"osd_max_scrubs": "none", "osd_op_num_shards": True, "unknown_one": 1}
-    assert options.faults(host(tmp_path, asked), "ceph-16", CONF, [said]) == [f"ceph-16: {REFUSED.splitlines()[0]}"]
+    assert options.faults(host(tmp_path, asked), "ceph-16", CONF, [said]) == [
+        f"ceph-16: {REFUSED.splitlines()[0]}"
+    ]
     assert [line[3] for line in asked] == ["--osd_max_scrubs=none", "--osd_op_num_shards=true"]
 
 

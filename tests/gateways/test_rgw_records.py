@@ -13,7 +13,12 @@ from weighbridge.gateways.rgw.config import CONF, DATA_POOL, KEYRING, frontend, 
 from weighbridge.gateways.rgw.keyring import keyring, new_key
 from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.settings import PoolSettings, RadosgwSettings, RgwPlacement, RgwSettings
+from weighbridge.gateways.rgw.settings import (
+    PoolSettings,
+    RadosgwSettings,
+    RgwPlacement,
+    RgwSettings,
+)
 
 STORES = ("store-1", "store-2", "store-3")
 PLACE = RgwPlacement(mon="store-1", osd=STORES, radosgw=("gateway-1",))
@@ -28,17 +33,34 @@ class Spot:
 
 SITES = {
     "gateway-1": Spot("gateway-1", "10.0.0.9"),
-    **{name: Spot(name, f"10.0.0.{index}", ("/dev/wb0", "/dev/wb1")) for index, name in enumerate(STORES, 1)},
+    **{
+        name: Spot(name, f"10.0.0.{index}", ("/dev/wb0", "/dev/wb1"))
+        for index, name in enumerate(STORES, 1)
+    },
 }
 
 
-def rgw(settings: dict[str, object] | RgwSettings | None = None, release: str = "ceph-16", **place: object) -> Rgw:
+def rgw(
+    settings: dict[str, object] | RgwSettings | None = None,
+    release: str = "ceph-16",
+    **place: object,
+) -> Rgw:
     where = RgwPlacement.model_validate({**PLACE.model_dump(), **place})
-    return Rgw(release, where, settings if isinstance(settings, RgwSettings) else RgwSettings.model_validate(settings or {}))
+    return Rgw(
+        release,
+        where,
+        settings
+        if isinstance(settings, RgwSettings)
+        else RgwSettings.model_validate(settings or {}),
+    )
 
 
-def conf(settings: dict[str, object] | RgwSettings, release: str = "ceph-16", **place: object) -> dict[str, dict[str, str]]:
-    text = next(one.text for one in rgw(settings, release, **place).render(SITES) if one.path == CONF)
+def conf(
+    settings: dict[str, object] | RgwSettings, release: str = "ceph-16", **place: object
+) -> dict[str, dict[str, str]]:
+    text = next(
+        one.text for one in rgw(settings, release, **place).render(SITES) if one.path == CONF
+    )
     sections: dict[str, dict[str, str]] = {}
     for line in text.splitlines():
         if line.startswith("["):
@@ -58,7 +80,9 @@ def test_a_key_says_its_kind_and_the_length_of_its_secret(kind: int, length: int
 
 
 def test_no_two_keys_are_alike() -> None:
-    keys = [line for line in keyring(1, 3, ["client.rgw.g"]).splitlines() if line.startswith("key = ")]
+    keys = [
+        line for line in keyring(1, 3, ["client.rgw.g"]).splitlines() if line.startswith("key = ")
+    ]
     assert len(keys) == 7
     assert len(set(keys)) == 7
 
@@ -69,13 +93,22 @@ def test_the_keyring_names_every_daemon_once() -> None:
 
 
 def test_nagle_is_off_unless_the_layout_wants_it() -> None:
-    assert frontend(RadosgwSettings(), "10.0.0.1", 8000) == "beast endpoint=10.0.0.1:8000 tcp_nodelay=1"
-    assert frontend(RadosgwSettings(tcp_nodelay=False), "10.0.0.1", 8000) == "beast endpoint=10.0.0.1:8000 tcp_nodelay=0"
+    assert (
+        frontend(RadosgwSettings(), "10.0.0.1", 8000)
+        == "beast endpoint=10.0.0.1:8000 tcp_nodelay=1"
+    )
+    assert (
+        frontend(RadosgwSettings(tcp_nodelay=False), "10.0.0.1", 8000)
+        == "beast endpoint=10.0.0.1:8000 tcp_nodelay=0"
+    )
 
 
 def test_civetweb_gets_a_thread_a_connection() -> None:
     settings = RadosgwSettings(frontend="civetweb", threads=100)
-    assert frontend(settings, "10.0.0.1", 8001) == "civetweb port=10.0.0.1:8001 tcp_nodelay=1 num_threads=100"
+    assert (
+        frontend(settings, "10.0.0.1", 8001)
+        == "civetweb port=10.0.0.1:8001 tcp_nodelay=1 num_threads=100"
+    )
 
 
 def test_crush_sees_hosts_apart_though_they_share_a_kernel() -> None:
@@ -86,14 +119,18 @@ def test_crush_sees_hosts_apart_though_they_share_a_kernel() -> None:
 
 
 def test_options_of_the_layout_win_over_ours() -> None:
-    sections = conf(RgwSettings(options={"osd": {"osd_memory_target": 2**30, "osd_op_num_shards": 1}}))
+    sections = conf(
+        RgwSettings(options={"osd": {"osd_memory_target": 2**30, "osd_op_num_shards": 1}})
+    )
     assert sections["osd"]["osd_memory_target"] == str(2**30)
     assert sections["osd"]["osd_op_num_shards"] == "1"
 
 
 def test_quiet_logging_silences_each_daemon_and_default_logging_none() -> None:
     assert conf(RgwSettings())["global"]["debug_rgw"] == "0/0"
-    assert not [name for name in conf(RgwSettings(log="default"))["global"] if name.startswith("debug_")]
+    assert not [
+        name for name in conf(RgwSettings(log="default"))["global"] if name.startswith("debug_")
+    ]
 
 
 def test_scrubs_are_off_without_a_flag_that_would_warn_for_ever() -> None:
@@ -103,7 +140,10 @@ def test_scrubs_are_off_without_a_flag_that_would_warn_for_ever() -> None:
 
 def test_a_single_replica_does_not_make_the_cluster_unhealthy() -> None:
     mon = conf(RgwSettings(pools=PoolSettings(replicas=1, min_size=1)))["mon"]
-    assert (mon["mon_allow_pool_size_one"], mon["mon_warn_on_pool_no_redundancy"]) == ("true", "false")
+    assert (mon["mon_allow_pool_size_one"], mon["mon_warn_on_pool_no_redundancy"]) == (
+        "true",
+        "false",
+    )
 
 
 def test_every_pool_has_the_placement_groups_the_layout_says() -> None:
@@ -135,7 +175,9 @@ def test_a_host_cannot_be_named_twice() -> None:
 
 def test_too_few_hosts_for_the_replicas_are_refused_unless_osds_may_share_a_host() -> None:
     place = RgwPlacement(mon="a", osd=("a",), radosgw=("b",))
-    with pytest.raises(ValueError, match="3 replicas on hosts of their own need 3 osd hosts, not 1"):
+    with pytest.raises(
+        ValueError, match="3 replicas on hosts of their own need 3 osd hosts, not 1"
+    ):
         Rgw("ceph-16", place, RgwSettings())
     Rgw("ceph-16", place, RgwSettings(pools=PoolSettings(failure_domain="osd")))
 
@@ -143,7 +185,12 @@ def test_too_few_hosts_for_the_replicas_are_refused_unless_osds_may_share_a_host
 def test_what_is_asked_of_hosts_names_roles_and_disks() -> None:
     needs = Rgw("ceph-16", PLACE, RgwSettings()).needs()
     assert needs["store-1"].roles == ("mon", "osd")
-    assert {name: need.disks for name, need in needs.items()} == {"store-1": 1, "store-2": 1, "store-3": 1, "gateway-1": 0}
+    assert {name: need.disks for name, need in needs.items()} == {
+        "store-1": 1,
+        "store-2": 1,
+        "store-3": 1,
+        "gateway-1": 0,
+    }
 
 
 def test_both_apis_are_answered_on_one_port() -> None:
@@ -153,9 +200,17 @@ def test_both_apis_are_answered_on_one_port() -> None:
 def test_several_radosgw_have_a_name_a_section_and_a_port_each() -> None:
     settings = {"radosgw": {"daemons": 2, "port": 8100}}
     sections = conf(settings, haproxy="gateway-1")
-    assert [name for name in sections if name.startswith("client.rgw")] == ["client.rgw.gateway-1.0", "client.rgw.gateway-1.1"]
-    assert sections["client.rgw.gateway-1.1"]["rgw_frontends"] == f"beast endpoint={SITES['gateway-1'].address}:8101 tcp_nodelay=1"
-    keys = next(one.text for one in rgw(settings, haproxy="gateway-1").render(SITES) if one.path == KEYRING)
+    assert [name for name in sections if name.startswith("client.rgw")] == [
+        "client.rgw.gateway-1.0",
+        "client.rgw.gateway-1.1",
+    ]
+    assert (
+        sections["client.rgw.gateway-1.1"]["rgw_frontends"]
+        == f"beast endpoint={SITES['gateway-1'].address}:8101 tcp_nodelay=1"
+    )
+    keys = next(
+        one.text for one in rgw(settings, haproxy="gateway-1").render(SITES) if one.path == KEYRING
+    )
     assert keys.count("[client.rgw.gateway-1.") == 2
 
 
@@ -172,7 +227,10 @@ def test_a_front_end_that_the_layout_gives_by_option_is_not_overruled_by_ours() 
 def test_swift_clients_are_told_the_fronts_address_and_not_radosgws_own() -> None:
     assert "rgw_swift_url" not in conf({})["client"]
     assert conf({}, haproxy="gateway-1")["client"]["rgw_swift_url"] == "http://10.0.0.9"
-    assert conf({"apache": {"port": 81}}, apache="gateway-1")["client"]["rgw_swift_url"] == "http://10.0.0.9:81"
+    assert (
+        conf({"apache": {"port": 81}}, apache="gateway-1")["client"]["rgw_swift_url"]
+        == "http://10.0.0.9:81"
+    )
 
 
 def test_the_files_of_the_front_are_rendered_for_its_host_with_every_radosgw_in_them() -> None:
@@ -193,15 +251,27 @@ def test_what_is_rendered_is_the_same_each_time() -> None:
     [
         ({"radosgw": {"daemons": 2}}, {}, "2 radosgw need a front, haproxy or apache"),
         ({}, {"radosgw": ("gateway-1", "store-1")}, "2 radosgw need a front"),
-        ({"haproxy": {"port": 80}}, {}, "settings of haproxy are given, but place names no host for it"),
+        (
+            {"haproxy": {"port": 80}},
+            {},
+            "settings of haproxy are given, but place names no host for it",
+        ),
         ({"apache": {"path": "http"}}, {"haproxy": "gateway-1"}, "settings of apache are given"),
-        ({"haproxy": {"port": 8000}}, {"haproxy": "gateway-1"}, "gateway-1: port 8000 of haproxy is taken by radosgw"),
+        (
+            {"haproxy": {"port": 8000}},
+            {"haproxy": "gateway-1"},
+            "gateway-1: port 8000 of haproxy is taken by radosgw",
+        ),
         (
             {"haproxy": {"port": 8001}, "radosgw": {"daemons": 2}},
             {"haproxy": "gateway-1"},
             "gateway-1: port 8001 of haproxy is taken by radosgw",
         ),
-        ({"radosgw": {"port": 3300}}, {"radosgw": ("store-1",)}, "store-1: port 3300 of radosgw is taken by the mon"),
+        (
+            {"radosgw": {"port": 3300}},
+            {"radosgw": ("store-1",)},
+            "store-1: port 3300 of radosgw is taken by the mon",
+        ),
         (
             {"radosgw": {"port": STATS_PORT}, "apache": {"path": "fastcgi"}},
             {"apache": "gateway-1"},
@@ -230,9 +300,14 @@ def test_a_place_that_contradicts_itself_is_refused(place: dict[str, object], me
 
 @pytest.mark.parametrize("release", ["ceph-18", "ceph-20"])
 def test_what_a_release_has_no_more_is_refused_with_those_that_have_it(release: str) -> None:
-    with pytest.raises(ValueError, match=f"radosgw of {release} has no front end civetweb; ceph-14, ceph-16 have it"):
+    with pytest.raises(
+        ValueError,
+        match=f"radosgw of {release} has no front end civetweb; ceph-14, ceph-16 have it",
+    ):
         rgw({"radosgw": {"frontend": "civetweb"}}, release)
-    with pytest.raises(ValueError, match=f"the OSDs of {release} have no FileStore; ceph-14, ceph-16 have it"):
+    with pytest.raises(
+        ValueError, match=f"the OSDs of {release} have no FileStore; ceph-14, ceph-16 have it"
+    ):
         rgw({"osd": {"objectstore": "filestore"}}, release)
 
 
@@ -254,9 +329,15 @@ def test_each_release_has_the_kind_of_key_it_wants() -> None:
     ("osd", "message"),
     [
         ({"filestore": {"filesystem": "xfs"}}, "filestore: given, but objectstore is bluestore"),
-        ({"objectstore": "memstore", "filestore": {}}, "filestore: given, but objectstore is memstore"),
+        (
+            {"objectstore": "memstore", "filestore": {}},
+            "filestore: given, but objectstore is memstore",
+        ),
         ({"objectstore": "memstore", "disks": 1}, "disks: given, but memstore uses none"),
-        ({"objectstore": "filestore", "filestore": {"journal": "own"}, "disks": 1}, "another one for an OSD"),
+        (
+            {"objectstore": "filestore", "filestore": {"journal": "own"}, "disks": 1},
+            "another one for an OSD",
+        ),
         ({"objectstore": "filestore", "filestore": {"filesystem": "zfs"}}, "xfs"),
     ],
 )
@@ -285,22 +366,35 @@ def test_disks_and_memory_are_asked_of_osd_hosts_as_their_stores_want_them(
 def test_a_hosts_cpu_is_spent_on_what_its_daemons_are_for() -> None:
     needs = rgw({}, haproxy="gateway-1").needs()
     assert needs["gateway-1"].roles == ("radosgw", "haproxy")
-    assert {name: need.tier for name, need in needs.items()} == {**dict.fromkeys(STORES, "storage"), "gateway-1": "gateway"}
+    assert {name: need.tier for name, need in needs.items()} == {
+        **dict.fromkeys(STORES, "storage"),
+        "gateway-1": "gateway",
+    }
     assert rgw({}, radosgw=("store-1",)).needs()["store-1"].tier == "shared"
 
 
 def test_the_last_disk_of_each_host_is_for_journals_when_they_have_their_own() -> None:
-    settings = RgwSettings.model_validate({"osd": {"objectstore": "filestore", "filestore": {"journal": "own"}}})
+    settings = RgwSettings.model_validate(
+        {"osd": {"objectstore": "filestore", "filestore": {"journal": "own"}}}
+    )
     osds = CephDaemons(PLACE, settings, SITES).osds
     assert [(one.device, one.journal_disk) for one in osds] == [("/dev/wb0", "/dev/wb1")] * 3
     assert conf(settings)["osd.1"]["osd_journal"] == "/var/lib/ceph/journal/1"
     text = objectstore.script(settings.osd, osds[:1])
-    assert text.index("mkfs.xfs -q -f -K /dev/wb1") < text.index("/dev/wb0") < text.index("ceph-osd --mkfs")
+    assert (
+        text.index("mkfs.xfs -q -f -K /dev/wb1")
+        < text.index("/dev/wb0")
+        < text.index("ceph-osd --mkfs")
+    )
 
 
 @pytest.mark.parametrize("filesystem", ["xfs", "btrfs", "ext4"])
-def test_a_file_system_is_made_without_discards_and_mounted_without_access_times(filesystem: str) -> None:
-    settings = RgwSettings.model_validate({"osd": {"objectstore": "filestore", "filestore": {"filesystem": filesystem}}})
+def test_a_file_system_is_made_without_discards_and_mounted_without_access_times(
+    filesystem: str,
+) -> None:
+    settings = RgwSettings.model_validate(
+        {"osd": {"objectstore": "filestore", "filestore": {"filesystem": filesystem}}}
+    )
     text = objectstore.script(settings.osd, CephDaemons(PLACE, settings, SITES).osds[:2])
     assert text.count(f"mkfs.{filesystem} ") == 2
     assert text.count(f"mount -t {filesystem} -o noatime,") == 2
@@ -314,18 +408,31 @@ def test_ext4_gets_the_shorter_names_without_which_filestore_does_not_start_on_i
 
 
 def test_memstore_makes_as_many_osds_as_it_is_told_on_no_disk() -> None:
-    settings = RgwSettings.model_validate({"osd": {"objectstore": "memstore", "memstore": {"per_host": 2, "size": "64MiB"}}})
+    settings = RgwSettings.model_validate(
+        {"osd": {"objectstore": "memstore", "memstore": {"per_host": 2, "size": "64MiB"}}}
+    )
     osds = CephDaemons(PLACE, settings, SITES).osds
-    assert [(one.number, one.host, one.device) for one in osds][2:4] == [(2, "store-2", None), (3, "store-2", None)]
+    assert [(one.number, one.host, one.device) for one in osds][2:4] == [
+        (2, "store-2", None),
+        (3, "store-2", None),
+    ]
     assert conf(settings)["osd"]["memstore_device_bytes"] == str(64 << 20)
     assert "/dev/" not in objectstore.script(settings.osd, osds[:2])
 
 
 def test_sizes_of_the_gateway_reach_ceph_in_bytes() -> None:
-    client = conf({"radosgw": {"max_chunk_size": "8MiB", "get_window": "32MiB", "print_continue": False}})["client"]
-    assert (client["rgw_max_chunk_size"], client["rgw_get_obj_window_size"]) == (str(8 << 20), str(32 << 20))
+    client = conf(
+        {"radosgw": {"max_chunk_size": "8MiB", "get_window": "32MiB", "print_continue": False}}
+    )["client"]
+    assert (client["rgw_max_chunk_size"], client["rgw_get_obj_window_size"]) == (
+        str(8 << 20),
+        str(32 << 20),
+    )
     assert client["rgw_print_continue"] == "false"
 
 
 def test_a_radosgw_with_fastcgi_is_asked_for_it_at_the_port_that_the_front_knows() -> None:
-    assert frontend(RadosgwSettings(), "10.0.0.1", 8001, native=True) == "fastcgi socket_port=8001 socket_host=10.0.0.1"
+    assert (
+        frontend(RadosgwSettings(), "10.0.0.1", 8001, native=True)
+        == "fastcgi socket_port=8001 socket_host=10.0.0.1"
+    )

@@ -18,20 +18,30 @@ def test_more_words_of_the_web_server_come_after_our_own() -> None:
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"frontend_options": {"request_timeot_ms": 0}}, "beast has no 'request_timeot_ms' .did you mean 'request_timeout_ms'"),
-        ({"frontend": "civetweb", "frontend_options": {"max_connection_backlog": 1}}, "civetweb has no 'max_connection_backlog'"),
+        (
+            {"frontend_options": {"request_timeot_ms": 0}},
+            "beast has no 'request_timeot_ms' .did you mean 'request_timeout_ms'",
+        ),
+        (
+            {"frontend": "civetweb", "frontend_options": {"max_connection_backlog": 1}},
+            "civetweb has no 'max_connection_backlog'",
+        ),
         ({"frontend_options": {"port": 80}}, "beast has no 'port'"),
         ({"frontend_options": {"request_timeout_ms": "0, beast"}}, "'0, beast' is not one word"),
         ({"frontend_options": {"request_timeout_ms": ""}}, "'' is not one word"),
     ],
 )
-def test_words_that_the_web_server_does_not_have_are_refused(said: dict[str, object], message: str) -> None:
+def test_words_that_the_web_server_does_not_have_are_refused(
+    said: dict[str, object], message: str
+) -> None:
     with pytest.raises(ValidationError, match=message):
         RadosgwSettings.model_validate(said)
 
 
 def test_a_single_line_of_haproxy_may_stand_by_itself() -> None:
-    settings = HaproxySettings.model_validate({"options": {"backend": "option http-no-delay", "defaults": ["a b", "c"]}})
+    settings = HaproxySettings.model_validate(
+        {"options": {"backend": "option http-no-delay", "defaults": ["a b", "c"]}}
+    )
     assert settings.options == {"backend": ("option http-no-delay",), "defaults": ("a b", "c")}
     with pytest.raises(ValidationError, match="not one line"):
         HaproxySettings.model_validate({"options": {"backend": "a\nb"}})

@@ -12,15 +12,23 @@ DISKS = {"client-1": 0, "gateway-1": 0, "store-1": 3, "store-2": 3, "store-3": 3
 STORES = ("store-1", "store-2", "store-3")
 
 
-def structure(kind: type[Gateway], release: str, place: dict[str, Any], settings: dict[str, Any] | None = None) -> Structure:
-    gateway = kind(release, kind.Placement.model_validate(place), kind.Settings.model_validate(settings or {}))
+def structure(
+    kind: type[Gateway], release: str, place: dict[str, Any], settings: dict[str, Any] | None = None
+) -> Structure:
+    gateway = kind(
+        release, kind.Placement.model_validate(place), kind.Settings.model_validate(settings or {})
+    )
     found = gateway.structure(DISKS)
     assert found is not None
     return found
 
 
-def rgw(settings: dict[str, Any] | None = None, release: str = "ceph-16", **place: Any) -> Structure:
-    return structure(Rgw, release, {"mon": "store-1", "osd": STORES, "radosgw": ["gateway-1"], **place}, settings)
+def rgw(
+    settings: dict[str, Any] | None = None, release: str = "ceph-16", **place: Any
+) -> Structure:
+    return structure(
+        Rgw, release, {"mon": "store-1", "osd": STORES, "radosgw": ["gateway-1"], **place}, settings
+    )
 
 
 def test_osds_keep_objects_on_all_disks_and_send_one_another_the_replicas() -> None:
@@ -44,13 +52,17 @@ def test_what_is_kept_in_memory_is_on_no_disk() -> None:
 
 
 def test_a_front_is_what_clients_talk_to() -> None:
-    found = rgw({"radosgw": {"daemons": 2}}, radosgw=["gateway-1", "gateway-2"], haproxy="balancer-1")
+    found = rgw(
+        {"radosgw": {"daemons": 2}}, radosgw=["gateway-1", "gateway-2"], haproxy="balancer-1"
+    )
     assert (found.front, found.daemons) == ("HAProxy", 4)
     assert (found.entrances, found.gateways) == (("balancer-1",), ("gateway-1", "gateway-2"))
     assert rgw(apache="gateway-1").front == "Apache"
 
 
-def test_swift_keeps_objects_on_all_disks_but_that_of_its_databases_and_its_proxy_sends_each_replica() -> None:
+def test_swift_keeps_objects_on_all_disks_but_that_of_its_databases_and_its_proxy_sends_each_replica() -> (
+    None
+):
     place = {"proxy": ["gateway-1"], "storage": STORES}
     found = structure(Swift, "swift-2.30", place, {"replicas": 2})
     assert found.disks == dict.fromkeys(STORES, (1, 2))

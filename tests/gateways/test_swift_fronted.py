@@ -1,4 +1,6 @@
-"""Swift behind HAProxy on hosts that start nothing: the order of its bring-up, and what is checked before it."""
+"""Swift behind HAProxy on hosts that start nothing: the order of its bring-up, and what is checked
+before it.
+"""
 
 import json
 import sys
@@ -17,16 +19,26 @@ from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
 
 NAMES = ("client-1", "gateway-1", "gateway-2", "balancer-1", "store-1", "store-2", "store-3")
-PLACE = SwiftPlacement(proxy=("gateway-1", "gateway-2"), storage=("store-1", "store-2", "store-3"), haproxy="balancer-1")
+PLACE = SwiftPlacement(
+    proxy=("gateway-1", "gateway-2"),
+    storage=("store-1", "store-2", "store-3"),
+    haproxy="balancer-1",
+)
 INFO = {"Version": "2.6.12", "Nbthread": "1", "Maxconn": "4096"}
-ROWS = [{"svname": "a", "status": "UP", "algo": ""}, {"svname": "BACKEND", "status": "UP", "algo": "roundrobin"}]
+ROWS = [
+    {"svname": "a", "status": "UP", "algo": ""},
+    {"svname": "BACKEND", "status": "UP", "algo": "roundrobin"},
+]
 SERVERS = ("proxy", "account", "container", "object")
 KNOWN = {
     "samples": {server: {"DEFAULT": ["workers"]} for server in SERVERS},
     "uses": {server: {} for server in SERVERS},
     "read": {server: [] for server in SERVERS},
 }
-REFUSED = "[ALERT] (1) : config : parsing [/etc/haproxy/haproxy.cfg:1] : unknown keyword 'x'; did you mean 'y' maybe ?"
+REFUSED = (
+    "[ALERT] (1) : config : parsing [/etc/haproxy/haproxy.cfg:1] : unknown keyword 'x'; did "
+    "you mean 'y' maybe ?"
+)
 
 
 class Stage:
@@ -37,14 +49,17 @@ class Stage:
         self.haproxy_code = 0
         programs = {"weighbridge.gateways.ports": PORTS}
         self.stubs = {
-            name: StubHost(name, f"10.0.0.{index}", folder, self.events, self.answer, programs) for index, name in enumerate(NAMES)
+            name: StubHost(name, f"10.0.0.{index}", folder, self.events, self.answer, programs)
+            for index, name in enumerate(NAMES)
         }
         self.hosts: dict[str, Host] = dict(self.stubs)
 
     def answer(self, argv: Sequence[str], stdin: str) -> str:
         line = " ".join(argv)
         if "weighbridge.gateways.verify" in line:
-            return json.dumps({"checks": [{"api": "swift", "operation": "PUT", "status": 200, "took_ms": 1.0}]})
+            return json.dumps(
+                {"checks": [{"api": "swift", "operation": "PUT", "status": 200, "took_ms": 1.0}]}
+            )
         if "make_rings" in line:
             return json.dumps(dict.fromkeys(json.loads(stdin)["rings"], "cmluZw=="))
         if "tell_haproxy" in line:
@@ -56,10 +71,16 @@ class Stage:
         return "0"
 
     def rise(self, settings: SwiftSettings) -> Standing:
-        return Swift("swift-2.35", PLACE, settings).bring_up(self.hosts, self.hosts["client-1"], print)
+        return Swift("swift-2.35", PLACE, settings).bring_up(
+            self.hosts, self.hosts["client-1"], print
+        )
 
     def started(self) -> list[tuple[str, str]]:
-        return [(host, what.removeprefix("start ")) for host, what in self.events if what.startswith("start ")]
+        return [
+            (host, what.removeprefix("start "))
+            for host, what in self.events
+            if what.startswith("start ")
+        ]
 
 
 @pytest.fixture
@@ -76,14 +97,26 @@ def test_the_front_starts_when_proxies_and_storage_servers_have(stage: Stage) ->
         *(("gateway-1", f"proxy-server-{index}") for index in (0, 1)),
         *(("gateway-2", f"proxy-server-{index}") for index in (0, 1)),
     ]
-    assert sorted(host for host, what in started if what == "memcached") == ["gateway-1", "gateway-2"]
-    # memcached and servers are asked for by a daemon of their own; the front has only itself and its file.
-    assert set(stage.stubs["balancer-1"].files) == {"/etc/haproxy/haproxy.cfg", "/usr/local/lib/weighbridge/tell_haproxy.pyz"}
+    assert sorted(host for host, what in started if what == "memcached") == [
+        "gateway-1",
+        "gateway-2",
+    ]
+    # memcached and servers are asked for by a daemon of their own; the front has only itself and
+    # its file.
+    assert set(stage.stubs["balancer-1"].files) == {
+        "/etc/haproxy/haproxy.cfg",
+        "/usr/local/lib/weighbridge/tell_haproxy.pyz",
+    }
 
 
-def test_clients_are_sent_to_the_front_and_its_facts_and_probes_stand_with_swifts(stage: Stage) -> None:
+def test_clients_are_sent_to_the_front_and_its_facts_and_probes_stand_with_swifts(
+    stage: Stage,
+) -> None:
     standing = stage.rise(SwiftSettings(s3api=True))
-    assert [one.url for one in standing.endpoints] == ["http://10.0.0.3/auth/v1.0", "http://10.0.0.3"]
+    assert [one.url for one in standing.endpoints] == [
+        "http://10.0.0.3/auth/v1.0",
+        "http://10.0.0.3",
+    ]
     assert standing.facts["path"] == "clients -> HAProxy on balancer-1 -> 1 backends"
     assert standing.facts["daemons"].startswith("proxy and memcached on gateway-1, gateway-2;")
     names = [one.name for one in standing.probes()]

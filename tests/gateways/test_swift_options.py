@@ -44,7 +44,11 @@ self.c = conf['and_this']; options.setdefault('and_that', 1); headers.get('not_t
 def known(tmp_path: Path) -> Known:
     names, uses = known_options.sample(SAMPLE)
     (tmp_path / "server.py").write_text(CODE)
-    found = {"samples": {"object": names}, "uses": {"object": uses}, "read": {"object": sorted(known_options.read(tmp_path))}}
+    found = {
+        "samples": {"object": names},
+        "uses": {"object": uses},
+        "read": {"object": sorted(known_options.read(tmp_path))},
+    }
     return Known.model_validate_json(json.dumps(found))
 
 
@@ -59,7 +63,10 @@ def test_options_are_found_in_samples_and_in_code(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "[app:object-server]\nuse = egg:swift#object\nsplice = yes\nset workers = 1\nread_by_code = 3",
+        (
+            "[app:object-server]\nuse = egg:swift#object\nsplice = yes\nset workers = 1\nread_by_code "
+            "= 3"
+        ),
         "[filter:my-own-name]\nuse = egg:swift#recon\nrecon_cache_path = /x",
         "[filter:foreign]\nuse = egg:somebodys#else\nanything = 1",
         "[filter:auth]\nuse = egg:swift#recon\n[pipeline:main]\npipeline = auth",
@@ -77,15 +84,32 @@ def test_what_is_known_is_not_objected_to(tmp_path: Path, text: str) -> None:
             "[app:object-server]\nsplicee = yes",
             "[app:object-server]: Swift does not know the option 'splicee' (did you mean 'splice'?)",
         ),
-        ("[DEFAULT]\nworkerz = 1", "[DEFAULT]: Swift does not know the option 'workerz' (did you mean 'workers'?)"),
-        ("[object-audito]\nx = 1", "[object-audito]: Swift has no such section (did you mean 'object-auditor'?)"),
+        (
+            "[DEFAULT]\nworkerz = 1",
+            "[DEFAULT]: Swift does not know the option 'workerz' (did you mean 'workers'?)",
+        ),
+        (
+            "[object-audito]\nx = 1",
+            "[object-audito]: Swift has no such section (did you mean 'object-auditor'?)",
+        ),
         ("[filter:x]\nuse = egg:swift#rekon", "[filter:x]: Swift has no such section"),
-        ("[object-auditor]\nnot_this = 1", "[object-auditor]: Swift does not know the option 'not_this'"),
-        ("[pipeline:main]\npipeline = recom\n[filter:recon]\nuse = egg:swift#recon", "'recom' has no section [filter:recom]"),
-        ("[filter:recon]\nuse = egg:swift#recon\nuser_weigh_bench = k .admin", "does not know the option 'user_weigh_bench'"),
+        (
+            "[object-auditor]\nnot_this = 1",
+            "[object-auditor]: Swift does not know the option 'not_this'",
+        ),
+        (
+            "[pipeline:main]\npipeline = recom\n[filter:recon]\nuse = egg:swift#recon",
+            "'recom' has no section [filter:recom]",
+        ),
+        (
+            "[filter:recon]\nuse = egg:swift#recon\nuser_weigh_bench = k .admin",
+            "does not know the option 'user_weigh_bench'",
+        ),
     ],
 )
-def test_what_is_not_known_is_named_with_what_was_meant(tmp_path: Path, text: str, message: str) -> None:
+def test_what_is_not_known_is_named_with_what_was_meant(
+    tmp_path: Path, text: str, message: str
+) -> None:
     (fault,) = faults(known(tmp_path), "object", text)
     assert fault.startswith("object-server.conf [")
     assert message in fault
@@ -97,12 +121,18 @@ def test_every_fault_of_a_file_is_told_at_once(tmp_path: Path) -> None:
 
 def test_files_that_are_swifts_are_told_from_the_others() -> None:
     texts = {f"/etc/swift/{server}-server.conf": server for server in SERVERS}
-    texts |= {"/etc/swift/proxy-server-1.conf": "proxy", "/etc/swift/swift.conf": "no", "/etc/rsyncd.conf": "no"}
+    texts |= {
+        "/etc/swift/proxy-server-1.conf": "proxy",
+        "/etc/swift/swift.conf": "no",
+        "/etc/rsyncd.conf": "no",
+    }
     assert all(server == text for server, text in own_files(texts))
     assert len(own_files(texts)) == 4
 
 
 def test_an_option_that_the_release_lacks_is_left_out_of_its_file() -> None:
-    text = config.storage_conf(SwiftSettings(), "object", "10.0.0.1", lacks=frozenset({"etag_validate_pct"}))
+    text = config.storage_conf(
+        SwiftSettings(), "object", "10.0.0.1", lacks=frozenset({"etag_validate_pct"})
+    )
     assert "etag_validate_pct" not in text
     assert "keep_cache_private" in text

@@ -30,7 +30,11 @@ SITES = {
 
 
 def proxy_conf(settings: SwiftSettings, key: str = "secret") -> configparser.RawConfigParser:
-    return read(config.proxy_conf(settings, "10.0.0.1", settings.proxy.port, key, memcacheds=["10.0.0.1", "10.0.0.2"]))
+    return read(
+        config.proxy_conf(
+            settings, "10.0.0.1", settings.proxy.port, key, memcacheds=["10.0.0.1", "10.0.0.2"]
+        )
+    )
 
 
 def read(text: str) -> configparser.RawConfigParser:
@@ -40,7 +44,8 @@ def read(text: str) -> configparser.RawConfigParser:
 
 
 STANDARD = (
-    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats container_sync bulk tempurl ratelimit tempauth copy "
+    "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats container_sync bulk "
+    "tempurl ratelimit tempauth copy "
     "container-quotas account-quotas slo dlo versioned_writes symlink proxy-logging proxy-server"
 )
 """The `pipeline` of etc/proxy-server.conf-sample in Swift 2.26 to 2.38."""
@@ -64,13 +69,21 @@ def test_s3_stands_just_before_authentication_and_multipart_after_it() -> None:
 
 @pytest.mark.parametrize("s3api", [False, True])
 @pytest.mark.parametrize("pipeline", ["standard", "study-2014"])
-def test_every_filter_of_the_pipeline_is_configured_and_no_other(pipeline: str, s3api: bool) -> None:
+def test_every_filter_of_the_pipeline_is_configured_and_no_other(
+    pipeline: str, s3api: bool
+) -> None:
     proxy = proxy_conf(SwiftSettings.model_validate({"pipeline": pipeline, "s3api": s3api}))
-    filters = {section.removeprefix("filter:") for section in proxy.sections() if section.startswith("filter:")}
+    filters = {
+        section.removeprefix("filter:")
+        for section in proxy.sections()
+        if section.startswith("filter:")
+    }
     assert filters == set(proxy["pipeline:main"]["pipeline"].split()) - {"proxy-server"}
 
 
-def test_no_rate_is_limited_and_a_line_of_each_request_is_written_only_where_the_layout_says_so() -> None:
+def test_no_rate_is_limited_and_a_line_of_each_request_is_written_only_where_the_layout_says_so() -> (
+    None
+):
     proxy = proxy_conf(SwiftSettings())
     assert not [name for name in proxy["filter:ratelimit"] if "ratelimit" in name]
     assert proxy["filter:proxy-logging"]["access_log_level"] == "WARNING"
@@ -88,19 +101,33 @@ def test_the_user_has_the_key_of_this_deployment() -> None:
 
 
 def test_what_decides_reads_is_written_for_the_object_server_alone() -> None:
-    settings = SwiftSettings.model_validate({"object": {"keep_cache_private": True, "etag_validate_pct": 0}})
+    settings = SwiftSettings.model_validate(
+        {"object": {"keep_cache_private": True, "etag_validate_pct": 0}}
+    )
     app = read(config.storage_conf(settings, "object", "10.0.0.1"))["app:object-server"]
-    assert (app["keep_cache_private"], app["etag_validate_pct"], app["keep_cache_size"]) == ("true", "0", "5242880")
-    assert "keep_cache_private" not in read(config.storage_conf(settings, "account", "10.0.0.1"))["app:account-server"]
+    assert (app["keep_cache_private"], app["etag_validate_pct"], app["keep_cache_size"]) == (
+        "true",
+        "0",
+        "5242880",
+    )
+    assert (
+        "keep_cache_private"
+        not in read(config.storage_conf(settings, "account", "10.0.0.1"))["app:account-server"]
+    )
 
 
 def test_object_daemons_do_not_walk_the_databases_disk() -> None:
-    devices = {name: read(config.storage_conf(SwiftSettings(), name, "10.0.0.1"))["DEFAULT"]["devices"] for name in config.PORTS}
+    devices = {
+        name: read(config.storage_conf(SwiftSettings(), name, "10.0.0.1"))["DEFAULT"]["devices"]
+        for name in config.PORTS
+    }
     assert devices["account"] == devices["container"] != devices["object"]
 
 
 def test_options_of_the_layout_win_over_ours() -> None:
-    settings = SwiftSettings.model_validate({"options": {"object": {"app:object-server": {"splice": True, "mb_per_sync": 64}}}})
+    settings = SwiftSettings.model_validate(
+        {"options": {"object": {"app:object-server": {"splice": True, "mb_per_sync": 64}}}}
+    )
     app = read(config.storage_conf(settings, "object", "10.0.0.1"))["app:object-server"]
     assert (app["splice"], app["mb_per_sync"]) == ("true", "64")
 
@@ -130,12 +157,42 @@ def test_fewer_hosts_than_replicas_are_refused() -> None:
     [
         ("swift-2.35", {}, {"proxy": {"daemons": 2}}, "2 proxies need a front"),
         ("swift-2.35", {"proxy": ["p", "q"]}, {}, "2 proxies need a front"),
-        ("swift-2.35", {}, {"haproxy": {"port": 81}}, "settings of haproxy are given, but place names no host"),
-        ("swift-2.35", {"haproxy": "p"}, {"haproxy": {"port": 8080}}, "p: port 8080 of haproxy is taken by the proxy"),
-        ("swift-2.35", {"haproxy": "p"}, {"haproxy": {"port": 11211}}, "p: port 11211 of haproxy is taken by memcached"),
-        ("swift-2.35", {"haproxy": "a"}, {"haproxy": {"port": 6200}}, "a: port 6200 of haproxy is taken by the object server"),
-        ("swift-2.35", {"haproxy": "p"}, {"proxy": {"port": 65535, "daemons": 2}}, "there is no port above 65535"),
-        ("swift-2.30", {}, {"object": {"etag_validate_pct": 50}}, "checks the MD5 of every read; swift-2.35, swift-2.38 have"),
+        (
+            "swift-2.35",
+            {},
+            {"haproxy": {"port": 81}},
+            "settings of haproxy are given, but place names no host",
+        ),
+        (
+            "swift-2.35",
+            {"haproxy": "p"},
+            {"haproxy": {"port": 8080}},
+            "p: port 8080 of haproxy is taken by the proxy",
+        ),
+        (
+            "swift-2.35",
+            {"haproxy": "p"},
+            {"haproxy": {"port": 11211}},
+            "p: port 11211 of haproxy is taken by memcached",
+        ),
+        (
+            "swift-2.35",
+            {"haproxy": "a"},
+            {"haproxy": {"port": 6200}},
+            "a: port 6200 of haproxy is taken by the object server",
+        ),
+        (
+            "swift-2.35",
+            {"haproxy": "p"},
+            {"proxy": {"port": 65535, "daemons": 2}},
+            "there is no port above 65535",
+        ),
+        (
+            "swift-2.30",
+            {},
+            {"object": {"etag_validate_pct": 50}},
+            "checks the MD5 of every read; swift-2.35, swift-2.38 have",
+        ),
     ],
 )
 def test_what_does_not_fit_together_is_refused(
@@ -147,19 +204,29 @@ def test_what_does_not_fit_together_is_refused(
 
 
 @pytest.mark.parametrize("daemons", [57_457, 2**63, 10**20])
-def test_more_proxies_than_there_are_ports_are_refused_before_any_is_counted_out(daemons: int) -> None:
-    with pytest.raises(ValueError, match=f"{daemons} daemons from port 8080 on: there is no port above 65535"):
+def test_more_proxies_than_there_are_ports_are_refused_before_any_is_counted_out(
+    daemons: int,
+) -> None:
+    with pytest.raises(
+        ValueError, match=f"{daemons} daemons from port 8080 on: there is no port above 65535"
+    ):
         SwiftSettings.model_validate({"proxy": {"daemons": daemons}})
 
 
 def test_every_proxy_has_one_list_of_memcacheds_so_that_they_share_tokens() -> None:
     place = SwiftPlacement(proxy=("p", "q"), storage=("a", "b", "c"), haproxy="f")
     settings = SwiftSettings.model_validate({"proxy": {"daemons": 2}})
-    texts = {(one.host, one.path): one.text for one in Swift("swift-2.35", place, settings).render(SITES)}
+    texts = {
+        (one.host, one.path): one.text for one in Swift("swift-2.35", place, settings).render(SITES)
+    }
     proxies = {key: read(text) for key, text in texts.items() if "proxy-server" in key[1]}
     assert len(proxies) == 4
-    assert {conf["filter:cache"]["memcache_servers"] for conf in proxies.values()} == {"10.0.0.1:11211,10.0.0.2:11211"}
-    assert sorted((conf["DEFAULT"]["bind_ip"], conf["DEFAULT"]["bind_port"]) for conf in proxies.values()) == [
+    assert {conf["filter:cache"]["memcache_servers"] for conf in proxies.values()} == {
+        "10.0.0.1:11211,10.0.0.2:11211"
+    }
+    assert sorted(
+        (conf["DEFAULT"]["bind_ip"], conf["DEFAULT"]["bind_port"]) for conf in proxies.values()
+    ) == [
         *(("10.0.0.1", port) for port in ("8080", "8081")),
         *(("10.0.0.2", port) for port in ("8080", "8081")),
     ]
@@ -173,32 +240,58 @@ def test_what_is_rendered_has_no_secret_and_leaves_nothing_out() -> None:
     place = SwiftPlacement(proxy=("p",), storage=("a", "b", "c"))
     shown = Swift("swift-2.30", place, SwiftSettings()).render(SITES)
     servers = {"swift", "account-server", "container-server", "object-server"}
-    assert {one.path for one in shown if one.host == "a"} == {*(f"/etc/swift/{name}.conf" for name in servers), "/etc/rsyncd.conf"}
-    assert {one.path for one in shown if one.host == "p"} == {"/etc/swift/swift.conf", "/etc/swift/proxy-server.conf"}
+    assert {one.path for one in shown if one.host == "a"} == {
+        *(f"/etc/swift/{name}.conf" for name in servers),
+        "/etc/rsyncd.conf",
+    }
+    assert {one.path for one in shown if one.host == "p"} == {
+        "/etc/swift/swift.conf",
+        "/etc/swift/proxy-server.conf",
+    }
     swift = next(one.text for one in shown if one.path.endswith("/swift.conf"))
     assert "swift_hash_path_suffix = ***" in swift
-    assert "user_weigh_bench = *** .admin" in next(one.text for one in shown if "proxy-server" in one.path)
+    assert "user_weigh_bench = *** .admin" in next(
+        one.text for one in shown if "proxy-server" in one.path
+    )
 
 
 def test_what_a_release_lacks_is_not_written_for_it() -> None:
     written = {
-        release: any("etag_validate_pct" in one.text for one in Swift(release, PLACE_ABC, SwiftSettings()).render(SITES))
+        release: any(
+            "etag_validate_pct" in one.text
+            for one in Swift(release, PLACE_ABC, SwiftSettings()).render(SITES)
+        )
         for release in Swift.releases
     }
-    assert written == {"swift-2.26": False, "swift-2.30": False, "swift-2.35": True, "swift-2.38": True}
+    assert written == {
+        "swift-2.26": False,
+        "swift-2.30": False,
+        "swift-2.35": True,
+        "swift-2.38": True,
+    }
 
 
 def test_with_servers_per_port_each_disk_of_objects_has_a_port_in_the_ring() -> None:
     settings = SwiftSettings.model_validate({"object": {"servers_per_port": 2}})
     roster = SwiftServers(PLACE_ABC, settings, SITES)
     ports = [(one.server, one.name, one.port) for one in roster.devices if one.host == "a"]
-    assert ports == [("account", "db0", 6202), ("container", "db0", 6201), ("object", "d0", 6210), ("object", "d1", 6211)]
+    assert ports == [
+        ("account", "db0", 6202),
+        ("container", "db0", 6201),
+        ("object", "d0", 6210),
+        ("object", "d1", 6211),
+    ]
     assert roster.ports(SITES["a"], "object") == (6210, 6211)
     assert SwiftServers(PLACE_ABC, SwiftSettings(), SITES).ports(SITES["a"], "object") == (6200,)
 
 
-def test_the_interval_of_background_daemons_is_swifts_own_unless_the_layout_says_otherwise() -> None:
-    assert "interval" not in read(config.storage_conf(SwiftSettings(), "object", "10.0.0.1"))["object-updater"]
+def test_the_interval_of_background_daemons_is_swifts_own_unless_the_layout_says_otherwise() -> (
+    None
+):
+    assert (
+        "interval"
+        not in read(config.storage_conf(SwiftSettings(), "object", "10.0.0.1"))["object-updater"]
+    )
     settings = SwiftSettings.model_validate({"background_interval": "5s"})
     for server, names in config.DAEMONS.items():
         conf = read(config.storage_conf(settings, server, "10.0.0.1"))
@@ -208,7 +301,12 @@ def test_the_interval_of_background_daemons_is_swifts_own_unless_the_layout_says
 def test_hosts_say_what_their_cpu_is_spent_on() -> None:
     place = SwiftPlacement(proxy=("p",), storage=("a", "b", "c"), haproxy="a")
     needs = Swift("swift-2.30", place, SwiftSettings()).needs()
-    assert {name: need.tier for name, need in needs.items()} == {"p": "gateway", "a": "shared", "b": "storage", "c": "storage"}
+    assert {name: need.tier for name, need in needs.items()} == {
+        "p": "gateway",
+        "a": "shared",
+        "b": "storage",
+        "c": "storage",
+    }
     assert needs["a"].roles == ("storage", "haproxy")
 
 

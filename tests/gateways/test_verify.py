@@ -41,7 +41,13 @@ class Store(http.server.BaseHTTPRequestHandler):
         if self.path == "/auth/v1.0":
             right = (self.headers["X-Auth-User"], self.headers["X-Auth-Key"]) == ("u:v", "k")
             url = f"http://{'store.invalid' if self.lie == 'elsewhere' else self.headers['Host']}/v1/AUTH_u"
-            self.answer(*((200, b"", {"X-Storage-Url": url, "X-Auth-Token": "t"}) if right else (401, b"wrong key")))
+            self.answer(
+                *(
+                    (200, b"", {"X-Storage-Url": url, "X-Auth-Token": "t"})
+                    if right
+                    else (401, b"wrong key")
+                )
+            )
         elif "/v1/" in self.path and self.headers["X-Auth-Token"] != "t":
             self.answer(401)
         elif "?" in self.path:
@@ -51,20 +57,32 @@ class Store(http.server.BaseHTTPRequestHandler):
         else:
             body = self.objects[self.path]
             etag = hashlib.md5(b"other" if self.lie == "etag" else body).hexdigest()
-            body = body[:-1] + bytes([body[-1] ^ 1]) if self.lie == "content" and self.command == "GET" else body
+            body = (
+                body[:-1] + bytes([body[-1] ^ 1])
+                if self.lie == "content" and self.command == "GET"
+                else body
+            )
             body = body[:100] if self.lie == "short" and self.command == "GET" else body
-            self.answer(503, b"slow down " * 100) if self.lie == "unavailable" else self.answer(200, body, {"ETag": f'"{etag}"'})
+            self.answer(503, b"slow down " * 100) if self.lie == "unavailable" else self.answer(
+                200, body, {"ETag": f'"{etag}"'}
+            )
 
     def list(self) -> None:
         bucket, _, query = self.path.partition("?")
-        names = [path.removeprefix(f"{bucket}/") for path in self.objects if path.startswith(f"{bucket}/")]
+        names = [
+            path.removeprefix(f"{bucket}/")
+            for path in self.objects
+            if path.startswith(f"{bucket}/")
+        ]
         if self.lie == "unlisted" or type(self).late > 0:
             type(self).late -= 1
             names = []
         if "list-type" in query:
             keys = "".join(f"<Contents><Key>{name}</Key></Contents>" for name in names)
             space = "http://s3.amazonaws.com/doc/2006-03-01/"
-            self.answer(200, f"<ListBucketResult xmlns='{space}'>{keys}</ListBucketResult>".encode())
+            self.answer(
+                200, f"<ListBucketResult xmlns='{space}'>{keys}</ListBucketResult>".encode()
+            )
         else:
             self.answer(200, json.dumps([{"name": name} for name in names]).encode())
 
@@ -112,10 +130,23 @@ def s3(url: str) -> Endpoint:
     return Endpoint(api="s3", url=url, user="u", key=SecretStr("k"))
 
 
-def test_every_operation_is_done_over_every_api_and_nothing_is_left(store: str, client: FakeHost) -> None:
+def test_every_operation_is_done_over_every_api_and_nothing_is_left(
+    store: str, client: FakeHost
+) -> None:
     checks = verify(client, [swift(store), s3(store)])
-    operations = ["make bucket", "PUT", "HEAD", "GET", "LIST", "DELETE", "GET after DELETE", "delete bucket"]
-    assert [(check.api, check.operation) for check in checks] == [(api, one) for api in ("swift", "s3") for one in operations]
+    operations = [
+        "make bucket",
+        "PUT",
+        "HEAD",
+        "GET",
+        "LIST",
+        "DELETE",
+        "GET after DELETE",
+        "delete bucket",
+    ]
+    assert [(check.api, check.operation) for check in checks] == [
+        (api, one) for api in ("swift", "s3") for one in operations
+    ]
     assert Store.objects == {}
 
 
@@ -132,7 +163,12 @@ def test_every_operation_is_done_over_every_api_and_nothing_is_left(store: str, 
 )
 @pytest.mark.parametrize("endpoint", [swift, s3])
 def test_a_store_that_lies_is_found_out(
-    store: str, client: FakeHost, endpoint: Callable[[str], Endpoint], lie: str, operation: str, what: str
+    store: str,
+    client: FakeHost,
+    endpoint: Callable[[str], Endpoint],
+    lie: str,
+    operation: str,
+    what: str,
 ) -> None:
     Store.lie = lie
     with pytest.raises(VerificationFailed) as failure:
@@ -144,7 +180,10 @@ def test_a_store_that_lies_is_found_out(
 def test_only_the_start_of_a_wrong_answers_body_is_shown(store: str, client: FakeHost) -> None:
     with pytest.raises(VerificationFailed) as failure:
         verify(client, [swift(store, key="another")])
-    assert failure.value.message == f"swift auth at {store}/auth/v1.0: 200 or 204 was expected (status 401)\nwrong key"
+    assert (
+        failure.value.message
+        == f"swift auth at {store}/auth/v1.0: 200 or 204 was expected (status 401)\nwrong key"
+    )
     Store.lie = "undead"
     with pytest.raises(VerificationFailed) as failure:
         verify(client, [s3(store)])
@@ -159,7 +198,9 @@ def test_a_null_target_is_checked_by_length_alone(store: str, client: FakeHost) 
         verify(client, [s3(store)], stores_bodies=False)
 
 
-def test_a_container_that_hears_late_of_its_objects_end_is_waited_for(store: str, client: FakeHost) -> None:
+def test_a_container_that_hears_late_of_its_objects_end_is_waited_for(
+    store: str, client: FakeHost
+) -> None:
     Store.busy = 3
     verify(client, [swift(store)])
     assert Store.seen.count("DELETE 409") == 3
@@ -175,15 +216,30 @@ def test_a_list_that_hears_late_of_an_object_is_asked_for_again(
     assert Store.late == 0
 
 
-def test_a_token_that_was_given_is_used_at_its_storage_url_and_auth_is_not_asked(store: str, client: FakeHost) -> None:
-    given = Endpoint(api="swift", url=f"{store}/v1/AUTH_u", user="", key=SecretStr(""), token=SecretStr("t"))
+def test_a_token_that_was_given_is_used_at_its_storage_url_and_auth_is_not_asked(
+    store: str, client: FakeHost
+) -> None:
+    given = Endpoint(
+        api="swift", url=f"{store}/v1/AUTH_u", user="", key=SecretStr(""), token=SecretStr("t")
+    )
     assert len(verify(client, [given], bucket="mine")) == 8
-    assert Store.seen == ["PUT 200", "PUT 200", "HEAD 200", "GET 200", "GET 200", "DELETE 204", "GET 404", "DELETE 204"]
+    assert Store.seen == [
+        "PUT 200",
+        "PUT 200",
+        "HEAD 200",
+        "GET 200",
+        "GET 200",
+        "DELETE 204",
+        "GET 404",
+        "DELETE 204",
+    ]
     with pytest.raises(VerificationFailed, match=r"swift HEAD at .* \(status 401\)"):
         verify(client, [given.model_copy(update={"token": SecretStr("old")})])
 
 
-def test_a_storage_url_that_is_set_takes_the_place_of_what_auth_says(store: str, client: FakeHost) -> None:
+def test_a_storage_url_that_is_set_takes_the_place_of_what_auth_says(
+    store: str, client: FakeHost
+) -> None:
     Store.lie = "elsewhere"
     with pytest.raises(VerificationFailed, match="its name has no address"):
         verify(client, [swift(store)])
@@ -193,10 +249,17 @@ def test_a_storage_url_that_is_set_takes_the_place_of_what_auth_says(store: str,
 def test_a_bucket_is_made_in_the_region_of_its_endpoint(store: str, client: FakeHost) -> None:
     Store.lie = "unlisted"
     with pytest.raises(VerificationFailed, match="LIST"):
-        verify(client, [s3(store).model_copy(update={"region": "eu-west-1"})], bucket="mine", told_within_s=0)
+        verify(
+            client,
+            [s3(store).model_copy(update={"region": "eu-west-1"})],
+            bucket="mine",
+            told_within_s=0,
+        )
     assert b"<LocationConstraint>eu-west-1</LocationConstraint>" in Store.objects["/mine"]
 
 
 def test_nobody_listening_is_a_wrong_answer_too(client: FakeHost) -> None:
-    with pytest.raises(VerificationFailed, match=r"swift connect at .*: no answer: ConnectionRefusedError"):
+    with pytest.raises(
+        VerificationFailed, match=r"swift connect at .*: no answer: ConnectionRefusedError"
+    ):
         verify(client, [swift("http://127.0.0.1:9")])

@@ -1,6 +1,8 @@
-"""TLS before a plain server, as a terminator of a site does it: `python tls_proxy.py CERTIFICATE ADDRESS PORT TO_ADDRESS TO_PORT`.
+"""TLS before a plain server, as a terminator of a site does it: `python tls_proxy.py CERTIFICATE
+ADDRESS PORT TO_ADDRESS TO_PORT`.
 
-Prints its port when it listens (0: any); ends with its stdin. `authority` makes certificates by openssl.
+Prints its port when it listens (0: any); ends with its stdin. `authority` makes certificates by
+openssl.
 """
 
 from __future__ import annotations
@@ -28,19 +30,57 @@ commonName = supplied
 """
 
 
-def authority(folder: Path, names: Sequence[str], name: str = "authority", *, expired: bool = False) -> tuple[Path, Path]:
-    """An authority of its own, and a certificate with its key that it signed for names: both as PEM files."""
+def authority(
+    folder: Path, names: Sequence[str], name: str = "authority", *, expired: bool = False
+) -> tuple[Path, Path]:
+    """An authority of its own, and a certificate with its key that it signed for names: both as PEM
+    files.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    ca, ca_key, asked, leaf, leaf_key = (folder / f"{name}{end}" for end in (".pem", ".key", ".csr", "-leaf.pem", "-leaf.key"))
+    ca, ca_key, asked, leaf, leaf_key = (
+        folder / f"{name}{end}" for end in (".pem", ".key", ".csr", "-leaf.pem", "-leaf.key")
+    )
     key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
     usage = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")
-    _run("req", "-x509", *key, "-days", "2", "-subj", f"/CN=Test {name}", *usage, "-keyout", str(ca_key), "-out", str(ca))
+    _run(
+        "req",
+        "-x509",
+        *key,
+        "-days",
+        "2",
+        "-subj",
+        f"/CN=Test {name}",
+        *usage,
+        "-keyout",
+        str(ca_key),
+        "-out",
+        str(ca),
+    )
     kinds = ",".join(f"{'IP' if one.replace('.', '').isdigit() else 'DNS'}:{one}" for one in names)
-    of_server = ("-addext", "basicConstraints=critical,CA:FALSE", "-addext", f"subjectAltName={kinds}")
-    _run("req", *key, "-subj", f"/CN={names[0]}", *of_server, "-keyout", str(leaf_key), "-out", str(asked))
+    of_server = (
+        "-addext",
+        "basicConstraints=critical,CA:FALSE",
+        "-addext",
+        f"subjectAltName={kinds}",
+    )
+    _run(
+        "req",
+        *key,
+        "-subj",
+        f"/CN={names[0]}",
+        *of_server,
+        "-keyout",
+        str(leaf_key),
+        "-out",
+        str(asked),
+    )
     (folder / "index.txt").write_text("")
     (folder / "ca.conf").write_text(CA_CONFIG.format(folder=folder))
-    times = ("-startdate", "20200101000000Z", "-enddate", "20200102000000Z") if expired else ("-days", "2")
+    times = (
+        ("-startdate", "20200101000000Z", "-enddate", "20200102000000Z")
+        if expired
+        else ("-days", "2")
+    )
     signer = ("-config", str(folder / "ca.conf"), "-cert", str(ca), "-keyfile", str(ca_key))
     _run("ca", "-batch", "-notext", *signer, *times, "-in", str(asked), "-out", str(leaf))
     whole = folder / f"{name}-server.pem"
@@ -55,8 +95,18 @@ def _run(*words: str) -> None:
 @contextlib.contextmanager
 def terminated(certificate: Path, backend: tuple[str, int]) -> Iterator[int]:
     """TLS on a port of loopback before a server."""
-    argv = [sys.executable, __file__, str(certificate), "127.0.0.1", "0", backend[0], str(backend[1])]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    argv = [
+        sys.executable,
+        __file__,
+        str(certificate),
+        "127.0.0.1",
+        "0",
+        backend[0],
+        str(backend[1]),
+    ]
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         try:
             yield int(process.stdout.readline())

@@ -23,7 +23,9 @@ SPOILT = Spoilt(
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
-    """Two layouts, two repeats, one step that failed, one with errors beyond the bound, one never measured. Not to be changed."""
+    """Two layouts, two repeats, one step that failed, one with errors beyond the bound, one never
+    measured. Not to be changed.
+    """
     return fake_run(tmp_path_factory.mktemp("runs"), workloads=SHORT, repeats=2, spoilt=SPOILT)
 
 

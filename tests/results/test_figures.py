@@ -25,7 +25,15 @@ def test_figures_have_three_digits_and_never_an_exponent(value: float | None, sh
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(1.0, "1.00×"), (1.04, "1.04×"), (1.84, "1.8×"), (2.0, "2.0×"), (0.93, "0.93×"), (12.4, "12×"), (1234.0, "1,234×")],
+    [
+        (1.0, "1.00×"),
+        (1.04, "1.04×"),
+        (1.84, "1.8×"),
+        (2.0, "2.0×"),
+        (0.93, "0.93×"),
+        (12.4, "12×"),
+        (1234.0, "1,234×"),
+    ],
 )
 def test_ratios_keep_what_matters_next_to_one(value: float, shown: str) -> None:
     assert show_ratio(value) == shown

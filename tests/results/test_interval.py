@@ -23,7 +23,9 @@ def within(low_ms: float, high_ms: float | None) -> Interval:
 
 
 @given(latencies_us, st.floats(0.5, 100))
-def test_the_interval_of_a_percentile_holds_the_exact_percentile_of_the_samples(values_us: list[int], percent: float) -> None:
+def test_the_interval_of_a_percentile_holds_the_exact_percentile_of_the_samples(
+    values_us: list[int], percent: float
+) -> None:
     exact_us = sorted(values_us)[max(1, math.ceil(round(len(values_us) * percent / 100, 6))) - 1]
     found = percentile(binned(values_us), percent)
     assert found.low_ms * 1000 <= exact_us <= found.top_ms * 1000
@@ -31,7 +33,9 @@ def test_the_interval_of_a_percentile_holds_the_exact_percentile_of_the_samples(
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.floats(0.001, 10)), min_size=1, max_size=9))
-def test_the_interval_over_repeats_holds_their_median_and_their_maximum(repeats: list[tuple[int, float]]) -> None:
+def test_the_interval_over_repeats_holds_their_median_and_their_maximum(
+    repeats: list[tuple[int, float]],
+) -> None:
     exact_ms = [10 * number + beside for number, beside in repeats]
     found = [within(10 * number, 10 * number + 10) for number, _ in repeats]
     assert middle(found).low_ms <= median(exact_ms) <= middle(found).top_ms
@@ -39,7 +43,9 @@ def test_the_interval_over_repeats_holds_their_median_and_their_maximum(repeats:
 
 
 @given(ends, st.floats(0.001, 600))
-def test_how_many_bins_off_a_latency_is_says_in_which_bin_it_lies(found: Interval, value_ms: float) -> None:
+def test_how_many_bins_off_a_latency_is_says_in_which_bin_it_lies(
+    found: Interval, value_ms: float
+) -> None:
     off = found.bins_off(value_ms)
     assert off is not None
     assert within(found.low_ms + 10 * off, found.top_ms + 10 * off).holds(value_ms)
@@ -47,9 +53,19 @@ def test_how_many_bins_off_a_latency_is_says_in_which_bin_it_lies(found: Interva
 
 
 def test_percentiles_are_those_that_cosbench_printed_of_the_same_bins() -> None:
-    # Reads by one worker of COSBench's mock storage: 807 samples, for which it printed 20, 40 (99 %) and 90 (100 %).
-    bins = Bins(width_us=10_000, counts=((1, 774), (2, 22), (3, 5), (4, 3), (5, 1), (6, 1), (8, 1)), beyond_us=BEYOND_US)
-    assert [str(percentile(bins, percent)) for percent in (50, 90, 99, 100)] == ["(10, 20]", "(10, 20]", "(30, 40]", "(80, 90]"]
+    # Reads by one worker of COSBench's mock storage: 807 samples, for which it printed 20, 40 (99
+    # %) and 90 (100 %).
+    bins = Bins(
+        width_us=10_000,
+        counts=((1, 774), (2, 22), (3, 5), (4, 3), (5, 1), (6, 1), (8, 1)),
+        beyond_us=BEYOND_US,
+    )
+    assert [str(percentile(bins, percent)) for percent in (50, 90, 99, 100)] == [
+        "(10, 20]",
+        "(10, 20]",
+        "(30, 40]",
+        "(80, 90]",
+    ]
 
 
 def test_the_study_of_2014_printed_the_upper_edge_of_the_bin() -> None:

@@ -1,4 +1,6 @@
-"""Where nothing may be claimed, nothing that is shown claims anything: terminal, page, slides, tables for papers, data."""
+"""Where nothing may be claimed, nothing that is shown claims anything: terminal, page, slides,
+tables for papers, data.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from weighbridge.results.slides.markdown import markdown
 from weighbridge.results.slides.talk import talk
 from weighbridge.screen.outcome import print_outcome
 
-CLAIMS = re.compile(r"\b(leads|led|faster than|slower than|wins|beats|same hosts|are valid|is faster|is slower)\b")
+CLAIMS = re.compile(
+    r"\b(leads|led|faster than|slower than|wins|beats|same hosts|are valid|is faster|is slower)\b"
+)
 CHOSEN = tuple(one.model_copy(update={"workers": (1, 16)}) for one in WORKLOADS[:2])
 
 
@@ -53,8 +57,20 @@ def made(folder: Path, *, repeats: int, apart: bool) -> RunStore:
     store = fake_run(folder, workloads=CHOSEN, repeats=repeats)
     if apart:
         gave = {"rgw-beast": 1395.0, "swift": 245.0}
-        one = {"repeat": 0, "host": "gateway-1", "kind": "cpu", "what": "CPU", "unit": "events/s", "promised": 1400.0}
-        store.attest([Attested.model_validate({**one, "layout": name, "value": value}) for name, value in gave.items()])
+        one = {
+            "repeat": 0,
+            "host": "gateway-1",
+            "kind": "cpu",
+            "what": "CPU",
+            "unit": "events/s",
+            "promised": 1400.0,
+        }
+        store.attest(
+            [
+                Attested.model_validate({**one, "layout": name, "value": value})
+                for name, value in gave.items()
+            ]
+        )
     return store
 
 
@@ -77,12 +93,17 @@ def shown(store: RunStore) -> dict[str, str]:
         "terminal": screen.getvalue(),
         "page": " ".join(Words(derived.report.read_text()).words),
         "slides": markdown(talk(evidence(store))),
-        **{to: b"\n".join(file.content for file in produce(store.folder, to)[1].files).decode() for to in ("markdown", "latex")},
+        **{
+            to: b"\n".join(file.content for file in produce(store.folder, to)[1].files).decode()
+            for to in ("markdown", "latex")
+        },
     }
 
 
 @pytest.mark.parametrize("state", ["grave", "provisional"])
-def test_nothing_is_claimed_anywhere_of_a_run_in_which_nothing_may_be(state: str, request: pytest.FixtureRequest) -> None:
+def test_nothing_is_claimed_anywhere_of_a_run_in_which_nothing_may_be(
+    state: str, request: pytest.FixtureRequest
+) -> None:
     words = {"grave": "not comparable", "provisional": "provisional"}[state]
     for place, text in shown(request.getfixturevalue(state)).items():
         found = CLAIMS.search(text)
@@ -92,33 +113,49 @@ def test_nothing_is_claimed_anywhere_of_a_run_in_which_nothing_may_be(state: str
 
 def test_a_quiet_run_of_enough_repeats_does_claim_something(tmp_path: Path) -> None:
     assert all(
-        "leads" in text for place, text in shown(made(tmp_path, repeats=5, apart=False)).items() if place in ("terminal", "page")
+        "leads" in text
+        for place, text in shown(made(tmp_path, repeats=5, apart=False)).items()
+        if place in ("terminal", "page")
     )
 
 
 def test_a_card_of_what_is_not_comparable_has_no_ratio_and_says_why(grave: RunStore) -> None:
     first = talk(evidence(grave)).slides[0]
-    assert first.title.startswith("Nothing may be ranked, since hosts differ: CPU of gateway-1 gave 245 events/s under swift")
+    assert first.title.startswith(
+        "Nothing may be ranked, since hosts differ: CPU of gateway-1 gave 245 events/s under swift"
+    )
     assert [card.figure for card in first.cards] == ["–", "–"]
-    assert all("not comparable" in card.text and card.detail.startswith("hosts differ: CPU of gateway-1") for card in first.cards)
+    assert all(
+        "not comparable" in card.text and card.detail.startswith("hosts differ: CPU of gateway-1")
+        for card in first.cards
+    )
 
 
 def test_a_provisional_card_has_no_layouts_colour_and_says_why(provisional: RunStore) -> None:
     told = evidence(provisional)
     deck = talk(told)
     assert all(card.text.startswith("provisional: rgw-beast did ") for card in deck.slides[0].cards)
-    assert all("a claim needs 5 repeats of each side" in card.detail for card in deck.slides[0].cards)
+    assert all(
+        "a claim needs 5 repeats of each side" in card.detail for card in deck.slides[0].cards
+    )
     assert not {card.colour for card in deck.slides[0].cards} & set(deck.colours)
 
 
-def test_the_set_up_says_of_the_hosts_what_attestation_says(grave: RunStore, provisional: RunStore) -> None:
+def test_the_set_up_says_of_the_hosts_what_attestation_says(
+    grave: RunStore, provisional: RunStore
+) -> None:
     differing, unknown = (talk(evidence(store)).slides[1].title for store in (grave, provisional))
-    assert differing.endswith("what they gave differs beyond its bound, as under swift and rgw-beast")
+    assert differing.endswith(
+        "what they gave differs beyond its bound, as under swift and rgw-beast"
+    )
     assert unknown.endswith("not attested")
 
 
 def test_the_last_slides_count_what_is_in_doubt(grave: RunStore, provisional: RunStore) -> None:
-    titles = [next(one.title for one in talk(evidence(store)).slides if one.key == "limits") for store in (grave, provisional)]
+    titles = [
+        next(one.title for one in talk(evidence(store)).slides if one.key == "limits")
+        for store in (grave, provisional)
+    ]
     assert titles == ["All 8 figures are not comparable", "All 8 figures are provisional"]
 
 
@@ -130,7 +167,9 @@ def test_a_reason_stands_once_on_the_page_with_the_cells_that_it_touches(grave: 
     assert page.count('<li class="not-comparable">') == 1
 
 
-def test_titles_of_charts_say_first_what_they_are_worth(grave: RunStore, provisional: RunStore) -> None:
+def test_titles_of_charts_say_first_what_they_are_worth(
+    grave: RunStore, provisional: RunStore
+) -> None:
     for store, words in ((grave, "Not comparable: "), (provisional, "Provisional: ")):
         figures = gallery_of(store.folder).of("figures")
         assert figures
@@ -140,10 +179,15 @@ def test_titles_of_charts_say_first_what_they_are_worth(grave: RunStore, provisi
 def test_data_says_what_is_in_doubt(grave: RunStore, provisional: RunStore) -> None:
     (file,) = produce(grave.folder, "csv", ["effects"])[1].files
     lines = list(csv.DictReader(io.StringIO(file.content.decode())))
-    assert all("grave: hosts differ: CPU of gateway-1 gave 245 events/s" in line["doubts"] for line in lines)
+    assert all(
+        "grave: hosts differ: CPU of gateway-1 gave 245 events/s" in line["doubts"]
+        for line in lines
+    )
     derived = derive(provisional.folder, pictures=False)
     effects = list(csv.DictReader(io.StringIO((derived.folder / "effects.csv").read_text())))
-    assert {line["doubts"] for line in effects} == {"few repeats: a claim needs 5 repeats of each side"}
+    assert {line["doubts"] for line in effects} == {
+        "few repeats: a claim needs 5 repeats of each side"
+    }
 
 
 def test_data_has_the_interval_of_the_repeats_and_the_first_byte(grave: RunStore) -> None:
@@ -154,4 +198,6 @@ def test_data_has_the_interval_of_the_repeats_and_the_first_byte(grave: RunStore
         spread = row.figure("throughput")
         assert float(line["throughput_over_repeats_low_ops_s"]) == spread.low
         assert float(line["throughput_over_repeats_high_ops_s"]) == spread.high
-        assert line["first_byte_ms"] == ("" if row.value("first-byte") is None else str(row.value("first-byte")))
+        assert line["first_byte_ms"] == (
+            "" if row.value("first-byte") is None else str(row.value("first-byte"))
+        )

@@ -1,4 +1,6 @@
-"""A run folder that somebody sent: whatever stands in it, nothing outside of it is read or changed, and nothing waits for ever."""
+"""A run folder that somebody sent: whatever stands in it, nothing outside of it is read or changed,
+and nothing waits for ever.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,14 @@ from weighbridge.results.record.store import RunStore, StoreError, write_whole
 from weighbridge.results.slides.evidence import evidence
 
 WITHIN_S = 60
-FILES = ("manifest.json", "plan.resolved.json", "plan.yaml", "steps.jsonl", "events.jsonl", "attestation.jsonl")
+FILES = (
+    "manifest.json",
+    "plan.resolved.json",
+    "plan.yaml",
+    "steps.jsonl",
+    "events.jsonl",
+    "attestation.jsonl",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +69,9 @@ def secret(tmp_path: Path) -> Path:
 
 
 def untouched(secret: Path) -> bool:
-    return secret.read_text() == "root:planted-secret:\n" and list(secret.parent.iterdir()) == [secret]
+    return secret.read_text() == "root:planted-secret:\n" and list(secret.parent.iterdir()) == [
+        secret
+    ]
 
 
 def all_of(folder: Path) -> None:
@@ -78,24 +89,34 @@ def instead(path: Path, make: Callable[[Path], None]) -> None:
 
 
 @pytest.mark.parametrize("name", [*FILES, "study.json", "tuning.json"])
-def test_a_file_of_a_run_that_is_a_link_is_named_and_not_read(store: RunStore, secret: Path, name: str) -> None:
+def test_a_file_of_a_run_that_is_a_link_is_named_and_not_read(
+    store: RunStore, secret: Path, name: str
+) -> None:
     instead(store.folder / name, lambda path: path.symlink_to(secret))
-    with pytest.raises(WeighbridgeError, match=rf"{name}: is a link, which is not followed") as error:
+    with pytest.raises(
+        WeighbridgeError, match=rf"{name}: is a link, which is not followed"
+    ) as error:
         all_of(store.folder)
     assert "planted" not in str(error.value)
-    pages = [path.read_text(errors="replace") for path in store.derived.rglob("*") if path.is_file()]
+    pages = [
+        path.read_text(errors="replace") for path in store.derived.rglob("*") if path.is_file()
+    ]
     assert not [page for page in pages if "planted-secret" in page]
 
 
 @pytest.mark.parametrize("name", [*FILES, "study.json", "tuning.json"])
-def test_a_file_of_a_run_that_is_a_pipe_is_named_and_not_waited_for(store: RunStore, name: str) -> None:
+def test_a_file_of_a_run_that_is_a_pipe_is_named_and_not_waited_for(
+    store: RunStore, name: str
+) -> None:
     instead(store.folder / name, os.mkfifo)
     with pytest.raises(WeighbridgeError, match=rf"{name}: is a pipe"):
         all_of(store.folder)
 
 
 @pytest.mark.parametrize("name", ["latency", "series", "telemetry"])
-def test_folders_of_steps_that_are_links_or_have_links_are_not_read_through(store: RunStore, secret: Path, name: str) -> None:
+def test_folders_of_steps_that_are_links_or_have_links_are_not_read_through(
+    store: RunStore, secret: Path, name: str
+) -> None:
     for path in (store.folder / name).iterdir():
         instead(path, os.mkfifo)
     with pytest.raises(WeighbridgeError, match=rf"{name}/.*: is a pipe"):
@@ -128,7 +149,9 @@ def test_a_confirmation_that_is_a_link_is_none(runs: Path, tmp_path: Path) -> No
     assert not list((tmp_path / "other").rglob("derived/report.html"))
 
 
-def test_a_line_without_end_is_given_up_before_it_is_read_as_a_whole(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_without_end_is_given_up_before_it_is_read_as_a_whole(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reading, "LONGEST_LINE_BYTES", 2**20)
     with (store.folder / "steps.jsonl").open("r+b") as file:
         file.truncate(2**32)
@@ -146,8 +169,12 @@ def test_a_file_larger_than_any_of_its_kind_is_refused_unread(store: RunStore) -
         (store.folder / name).write_bytes(whole)
 
 
-@pytest.mark.parametrize("name", ["report.html", "summary.csv", "effects.csv", ".report.html.part", ".summary.csv.part"])
-def test_a_report_is_not_written_through_a_link_that_waits_in_its_place(store: RunStore, secret: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["report.html", "summary.csv", "effects.csv", ".report.html.part", ".summary.csv.part"]
+)
+def test_a_report_is_not_written_through_a_link_that_waits_in_its_place(
+    store: RunStore, secret: Path, name: str
+) -> None:
     store.make_derived()
     instead(store.derived / name, lambda path: path.symlink_to(secret))
     derive(store.folder, pictures=False)
@@ -155,7 +182,9 @@ def test_a_report_is_not_written_through_a_link_that_waits_in_its_place(store: R
     assert not (store.derived / "report.html").is_symlink()
 
 
-def test_a_folder_of_what_is_derived_that_is_a_link_is_named_and_not_written_into(store: RunStore, secret: Path) -> None:
+def test_a_folder_of_what_is_derived_that_is_a_link_is_named_and_not_written_into(
+    store: RunStore, secret: Path
+) -> None:
     drawings = gallery_of(store.folder).figures[:1]
     for path in store.derived.iterdir():
         path.unlink()
@@ -189,7 +218,9 @@ def test_what_a_tuning_chose_is_not_cleared_through_a_link(runs: Path, secret: P
     assert untouched(secret)
 
 
-def test_a_user_may_write_to_a_place_of_their_own_by_a_link(store: RunStore, tmp_path: Path) -> None:
+def test_a_user_may_write_to_a_place_of_their_own_by_a_link(
+    store: RunStore, tmp_path: Path
+) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "mine").symlink_to(tmp_path / "disk")
     (path,) = export(store.folder, "csv", out=tmp_path / "mine").paths
@@ -197,14 +228,20 @@ def test_a_user_may_write_to_a_place_of_their_own_by_a_link(store: RunStore, tmp
     assert {one.name for one in (tmp_path / "disk").iterdir()} == {path.name, "more"}
 
 
-def test_slides_of_a_received_run_are_made_of_its_own_files_alone(store: RunStore, secret: Path) -> None:
+def test_slides_of_a_received_run_are_made_of_its_own_files_alone(
+    store: RunStore, secret: Path
+) -> None:
     instead(store.folder / "steps.jsonl", lambda path: path.symlink_to(secret))
     with pytest.raises(WeighbridgeError, match=r"steps\.jsonl: is a link"):
         evidence(store)
 
 
-@pytest.mark.parametrize("name", ["holders.jsonl", "logs/driver-swift-0.log", "latency", "derived/x"])
-def test_a_run_is_not_gone_on_with_in_a_folder_that_leads_elsewhere(store: RunStore, secret: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["holders.jsonl", "logs/driver-swift-0.log", "latency", "derived/x"]
+)
+def test_a_run_is_not_gone_on_with_in_a_folder_that_leads_elsewhere(
+    store: RunStore, secret: Path, name: str
+) -> None:
     path = store.folder / name
     if path.is_dir():
         path.rename(path.with_name("moved"))

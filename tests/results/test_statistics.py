@@ -39,14 +39,16 @@ def exp(values: Sequence[float]) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("freedom", "quantile"), [(1, 12.7062), (2, 4.30265), (4, 2.77645), (8, 2.30600), (30, 2.04227), (1000, 1.96234)]
+    ("freedom", "quantile"),
+    [(1, 12.7062), (2, 4.30265), (4, 2.77645), (8, 2.30600), (30, 2.04227), (1000, 1.96234)],
 )
 def test_quantiles_of_t_are_those_of_the_tables(freedom: float, quantile: float) -> None:
     assert t_quantile(0.975, freedom) == pytest.approx(quantile, rel=2e-6)
 
 
 def test_welchs_test_is_that_of_r_on_the_sleep_data() -> None:
-    # R, t.test(extra ~ group, data = sleep): t = -1.8608, df = 17.776, p-value = 0.07939, interval -3.3654832 to 0.2054832
+    # R, t.test(extra ~ group, data = sleep): t = -1.8608, df = 17.776, p-value = 0.07939, interval
+    # -3.3654832 to 0.2054832
     tested = welch(exp(SLEEP[0]), exp(SLEEP[1]))
     assert tested.difference / tested.error == pytest.approx(-1.8608, abs=5e-5)
     assert tested.freedom == pytest.approx(17.776, abs=5e-4)
@@ -74,19 +76,28 @@ def test_the_exact_rank_test_counts_every_order() -> None:
             sum(one > other for one in chosen for other in {*range(6)} - {*chosen})
             for chosen in itertools.combinations(range(6), 3)
         ]
-        assert rank_p_of(wins, 3, 3) == pytest.approx(min(1.0, 2 * sum(count <= min(wins, 9 - wins) for count in counts) / 20))
+        assert rank_p_of(wins, 3, 3) == pytest.approx(
+            min(1.0, 2 * sum(count <= min(wins, 9 - wins) for count in counts) / 20)
+        )
 
 
-def test_five_repeats_can_reach_a_rank_test_of_less_than_one_per_cent_and_three_cannot_reach_ten() -> None:
+def test_five_repeats_can_reach_a_rank_test_of_less_than_one_per_cent_and_three_cannot_reach_ten() -> (
+    None
+):
     assert rank_p([6, 7, 8, 9, 10], [1, 2, 3, 4, 5]) == pytest.approx(2 / 252)
     assert rank_p([4, 5, 6], [1, 2, 3]) == pytest.approx(0.1)
 
 
 def test_many_values_or_equal_ones_are_ranked_by_approximation() -> None:
     many = [one * 1.001**one for one in range(1, 61)]
-    assert rank_p(many[::2], many[1::2]) == pytest.approx(rank_p([*many[::2], 99.5], [*many[1::2], 99.5]), abs=0.02)
-    # By hand: U = 1 of a mean of 4.5; variance 9/12 (7 - 24/30), three being equal; z = 3 / 2.15639 with the correction by 1/2
-    assert rank_p([1.0, 2.0, 2.0], [2.0, 3.0, 4.0]) == pytest.approx(math.erfc(3 / math.sqrt(4.65) / math.sqrt(2)), rel=1e-9)
+    assert rank_p(many[::2], many[1::2]) == pytest.approx(
+        rank_p([*many[::2], 99.5], [*many[1::2], 99.5]), abs=0.02
+    )
+    # By hand: U = 1 of a mean of 4.5; variance 9/12 (7 - 24/30), three being equal; z = 3 / 2.15639
+    # with the correction by 1/2
+    assert rank_p([1.0, 2.0, 2.0], [2.0, 3.0, 4.0]) == pytest.approx(
+        math.erfc(3 / math.sqrt(4.65) / math.sqrt(2)), rel=1e-9
+    )
 
 
 def test_equal_values_everywhere_are_no_difference_of_ranks() -> None:
@@ -102,10 +113,29 @@ def test_cliffs_delta_is_that_of_the_effsize_package() -> None:
 
 
 def test_the_correction_for_many_tests_is_that_of_benjamini_and_hochberg() -> None:
-    # Their table of 15 treatments (1995, section 4), adjusted as in the manual of scipy.stats.false_discovery_control
-    p_values = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0]
+    # Their table of 15 treatments (1995, section 4), adjusted as in the manual of
+    # scipy.stats.false_discovery_control
+    p_values = [
+        0.0001,
+        0.0004,
+        0.0019,
+        0.0095,
+        0.0201,
+        0.0278,
+        0.0298,
+        0.0344,
+        0.0459,
+        0.3240,
+        0.4262,
+        0.5719,
+        0.6528,
+        0.7590,
+        1.0,
+    ]
     q_values = corrected(p_values)
-    assert q_values[:6] == pytest.approx([0.0015, 0.003, 0.0095, 0.035625, 0.0603, 0.06385714], abs=1e-7)
+    assert q_values[:6] == pytest.approx(
+        [0.0015, 0.003, 0.0095, 0.035625, 0.0603, 0.06385714], abs=1e-7
+    )
     assert sum(q <= 0.05 for q in q_values) == 4
     assert corrected(p_values[::-1]) == q_values[::-1]
     assert corrected([0.03]) == pytest.approx((0.03,))
@@ -115,17 +145,30 @@ def test_the_correction_for_many_tests_is_that_of_benjamini_and_hochberg() -> No
     assert corrected(many) == pytest.approx(false_discovery_control(many))
 
 
-@pytest.mark.parametrize(("repeats", "spreads"), [(25.52458, 0.8), (63.76561, 0.5), (393.4057, 0.2)])
-def test_the_smallest_ratio_is_that_of_a_power_of_eight_in_ten(repeats: float, spreads: float) -> None:
-    # R, power.t.test(delta = 0.8, power = 0.8): n = 25.52458; 0.5: n = 63.76561; 0.2: n = 393.4057 (sd = 1, two-sided, 5 %)
-    assert math.log(smallest_ratio(1.0, math.floor(repeats))) > spreads > math.log(smallest_ratio(1.0, math.ceil(repeats)))
+@pytest.mark.parametrize(
+    ("repeats", "spreads"), [(25.52458, 0.8), (63.76561, 0.5), (393.4057, 0.2)]
+)
+def test_the_smallest_ratio_is_that_of_a_power_of_eight_in_ten(
+    repeats: float, spreads: float
+) -> None:
+    # R, power.t.test(delta = 0.8, power = 0.8): n = 25.52458; 0.5: n = 63.76561; 0.2: n = 393.4057
+    # (sd = 1, two-sided, 5 %)
+    assert (
+        math.log(smallest_ratio(1.0, math.floor(repeats)))
+        > spreads
+        > math.log(smallest_ratio(1.0, math.ceil(repeats)))
+    )
 
 
 @pytest.mark.parametrize("repeats", [5, 6])
 def test_the_smallest_ratio_is_shown_about_8_times_in_10(repeats: int) -> None:
     draw, apart = random.Random(11), math.log(smallest_ratio(0.05, repeats))
     shown = sum(
-        welch(exp([draw.gauss(apart, 0.05) for _ in range(repeats)]), exp([draw.gauss(0, 0.05) for _ in range(repeats)])).p <= 0.05
+        welch(
+            exp([draw.gauss(apart, 0.05) for _ in range(repeats)]),
+            exp([draw.gauss(0, 0.05) for _ in range(repeats)]),
+        ).p
+        <= 0.05
         for _ in range(2000)
     )
     assert 0.76 <= shown / 2000 <= 0.82
@@ -137,7 +180,11 @@ def test_the_smallest_ratio_at_a_corrected_level_and_beyond_a_bound_is_shown_abo
 ) -> None:
     draw, apart = random.Random(12), math.log(smallest_ratio(0.05, 5, level=level, bound=bound))
     tested = (
-        welch(exp([draw.gauss(apart, 0.05) for _ in range(5)]), exp([draw.gauss(0, 0.05) for _ in range(5)])) for _ in range(2000)
+        welch(
+            exp([draw.gauss(apart, 0.05) for _ in range(5)]),
+            exp([draw.gauss(0, 0.05) for _ in range(5)]),
+        )
+        for _ in range(2000)
     )
     assert 0.75 <= sum(one.p_beyond(bound) <= level for one in tested) / 2000 <= 0.83
 
@@ -149,9 +196,15 @@ def test_what_a_run_says_that_it_would_show_8_times_in_10_another_run_shows_so_o
 ) -> None:
     draw, shown = random.Random(13), 0
     for _ in range(2000):
-        told = welch(exp([draw.gauss(0, one) for _ in range(5)]), exp([draw.gauss(0, other) for _ in range(5)]))
+        told = welch(
+            exp([draw.gauss(0, one) for _ in range(5)]),
+            exp([draw.gauss(0, other) for _ in range(5)]),
+        )
         apart = math.log(told.smallest(level, 1.05))
-        again = welch(exp([draw.gauss(apart, one) for _ in range(5)]), exp([draw.gauss(0, other) for _ in range(5)]))
+        again = welch(
+            exp([draw.gauss(apart, one) for _ in range(5)]),
+            exp([draw.gauss(0, other) for _ in range(5)]),
+        )
         shown += again.difference > 0 and again.p_beyond(1.05) <= level
     assert 0.75 <= shown / 2000 <= 0.85
 
@@ -159,7 +212,10 @@ def test_what_a_run_says_that_it_would_show_8_times_in_10_another_run_shows_so_o
 @pytest.mark.parametrize("apart", [-0.3, -0.1, 0.0, 0.02, 0.1, 0.3])
 @pytest.mark.parametrize("level", [0.05, 0.004])
 def test_a_p_value_beyond_a_bound_says_what_the_interval_does(apart: float, level: float) -> None:
-    tested = welch(exp([apart + step for step in (-0.02, 0.0, 0.01, 0.03, -0.02)]), exp([-0.01, 0.0, 0.02, -0.02, 0.01]))
+    tested = welch(
+        exp([apart + step for step in (-0.02, 0.0, 0.01, 0.03, -0.02)]),
+        exp([-0.01, 0.0, 0.02, -0.02, 0.01]),
+    )
     for bound in (1.0, 1.02, 1.05, 1.2, 1.4):
         wide = tested.ratio_at(1 - level)
         assert wide.low is not None
@@ -173,7 +229,11 @@ def test_repeats_without_spread_are_beyond_a_bound_or_not_and_a_bound_is_a_ratio
     apart, alike = welch([2.0, 2.0], [1.0, 1.0]), welch([1.0, 1.0], [1.0, 1.0])
     assert (apart.p_beyond(1.5), apart.p_beyond(2.5)) == (0.0, 1.0)
     assert (alike.p_beyond(), alike.smallest(0.01, 1.05)) == (1.0, pytest.approx(1.05))
-    for asked in (lambda: apart.p_beyond(0.9), lambda: apart.p_beyond(math.nan), lambda: apart.smallest(0.05, 0.5)):
+    for asked in (
+        lambda: apart.p_beyond(0.9),
+        lambda: apart.p_beyond(math.nan),
+        lambda: apart.smallest(0.05, 0.5),
+    ):
         with pytest.raises(ValueError, match="no practical threshold"):
             asked()
     with pytest.raises(ValueError, match="no test at a level of 0"):
@@ -183,10 +243,14 @@ def test_repeats_without_spread_are_beyond_a_bound_or_not_and_a_bound_is_a_ratio
 
 
 def test_the_next_claim_needs_the_level_of_its_rank_and_no_less() -> None:
-    assert (next_level(1), next_level(20), next_level(20, 3), next_level(20, 20)) == pytest.approx((0.05, 0.0025, 0.01, 0.05))
+    assert (next_level(1), next_level(20), next_level(20, 3), next_level(20, 20)) == pytest.approx(
+        (0.05, 0.0025, 0.01, 0.05)
+    )
     # What `corrected` lets pass is what reaches the level of its rank.
     p_values = [0.0001, 0.004, 0.019, 0.0201, 0.5]
-    assert [q <= 0.05 for q in corrected(p_values)] == [p <= next_level(5, rank) for rank, p in enumerate(p_values)]
+    assert [q <= 0.05 for q in corrected(p_values)] == [
+        p <= next_level(5, rank) for rank, p in enumerate(p_values)
+    ]
     for tests, claims in ((0, 0), (5, 6), (5, -1)):
         with pytest.raises(ValueError, match="claims of"):
             next_level(tests, claims)
@@ -205,7 +269,8 @@ def test_a_geometric_mean_is_of_factors() -> None:
 
 def test_a_ratio_is_of_geometric_means_with_welchs_interval() -> None:
     measure = ratio([10, 12, 11], [5, 5.5, 6])
-    # By hand: logs of a have mean 2.395263, variance 0.008319; those of b 1.702116, 0.008318; 4 degrees of freedom.
+    # By hand: logs of a have mean 2.395263, variance 0.008319; those of b 1.702116, 0.008318; 4
+    # degrees of freedom.
     assert measure.value == pytest.approx(2.0, rel=1e-3)
     reach = 2.77645 * math.sqrt(2 * 0.0083138 / 3)
     assert measure.low == pytest.approx(measure.value * math.exp(-reach), rel=2e-3)
@@ -217,13 +282,21 @@ def test_a_ratio_is_of_geometric_means_with_welchs_interval() -> None:
 def test_a_ratio_turned_round_is_that_of_the_sides_turned_round() -> None:
     a, b = [10, 12, 11], [5, 5.5, 7]
     turned, other = ratio(a, b).inverted, ratio(b, a)
-    assert (turned.value, turned.low, turned.high) == pytest.approx((other.value, other.low, other.high))
+    assert (turned.value, turned.low, turned.high) == pytest.approx(
+        (other.value, other.low, other.high)
+    )
     assert ratio(b, a).either_way == pytest.approx(ratio(a, b).value)
 
 
 def test_a_single_repeat_has_a_ratio_but_no_interval_and_no_claim() -> None:
     measure = ratio([20], [10, 11])
-    assert (measure.low, measure.high, measure.repeats, measure.shown, measure.claim) == (None, None, 1, False, False)
+    assert (measure.low, measure.high, measure.repeats, measure.shown, measure.claim) == (
+        None,
+        None,
+        1,
+        False,
+        False,
+    )
 
 
 def test_repeats_without_any_spread_have_an_interval_of_one_value() -> None:
@@ -247,15 +320,23 @@ def test_the_interval_holds_the_truth_93_to_97_times_in_100(repeats: int) -> Non
 def test_the_interval_leaves_1_out_where_the_test_says_so_and_nowhere_else() -> None:
     draw = random.Random(3)
     for _ in range(300):
-        tested = welch(exp([draw.gauss(0.05, 0.05) for _ in range(5)]), exp([draw.gauss(0, 0.1) for _ in range(6)]))
+        tested = welch(
+            exp([draw.gauss(0.05, 0.05) for _ in range(5)]),
+            exp([draw.gauss(0, 0.1) for _ in range(6)]),
+        )
         assert tested.ratio.shown == (tested.p < 0.05)
 
 
 @pytest.mark.parametrize("repeats", [5, 6])
-def test_at_most_6_in_100_maps_of_24_cells_without_any_difference_make_a_claim(repeats: int) -> None:
+def test_at_most_6_in_100_maps_of_24_cells_without_any_difference_make_a_claim(
+    repeats: int,
+) -> None:
     draw, claims = random.Random(24), 0
     for _ in range(1000):
-        sides = [[[math.exp(draw.gauss(0, 0.05)) for _ in range(repeats)] for _ in range(24)] for _ in "ab"]
+        sides = [
+            [[math.exp(draw.gauss(0, 0.05)) for _ in range(repeats)] for _ in range(24)]
+            for _ in "ab"
+        ]
         claims += min(corrected([welch(a, b).p for a, b in zip(*sides, strict=True)])) <= 0.05
     assert claims / 1000 <= 0.06
 
@@ -283,14 +364,17 @@ def test_a_huge_spread_gives_a_wide_interval_and_no_overflow() -> None:
 
 
 def test_the_test_of_one_sample_is_that_of_r_on_the_paired_sleep_data() -> None:
-    # R, t.test(extra ~ group, data = sleep, paired): t = -4.0621, df = 9, p-value = 0.002833, interval -2.4598858 to -0.7001142
+    # R, t.test(extra ~ group, data = sleep, paired): t = -4.0621, df = 9, p-value = 0.002833,
+    # interval -2.4598858 to -0.7001142
     tested = one_sample([one - other for one, other in zip(*SLEEP, strict=True)])
     assert tested.difference / tested.error == pytest.approx(-4.0621, abs=5e-5)
     assert tested.p == pytest.approx(0.002833, abs=5e-7)
     measure = tested.ratio
     assert measure.low is not None
     assert measure.high is not None
-    assert (math.log(measure.low), math.log(measure.high)) == pytest.approx((-2.4598858, -0.7001142), abs=1e-6)
+    assert (math.log(measure.low), math.log(measure.high)) == pytest.approx(
+        (-2.4598858, -0.7001142), abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("repeats", [2, 3, 5, 8, 20])
@@ -302,7 +386,9 @@ def test_the_test_of_one_sample_and_its_intervals_are_scipys(repeats: int) -> No
     for confidence in (0.90, 0.95, 0.9875):
         measure, interval = tested.ratio_at(confidence), theirs.confidence_interval(confidence)
         assert measure.repeats == repeats
-        assert (measure.low, measure.high) == pytest.approx((math.exp(interval.low), math.exp(interval.high)))
+        assert (measure.low, measure.high) == pytest.approx(
+            (math.exp(interval.low), math.exp(interval.high))
+        )
 
 
 @pytest.mark.parametrize("repeats", [5, 6, 8, 12])
@@ -313,7 +399,8 @@ def test_the_signed_rank_test_counts_every_sign(repeats: int) -> None:
     positive = sum(rank for rank, number in enumerate(ranks, start=1) if logs[number] > 0)
     whole = repeats * (repeats + 1) // 2
     sums = [
-        sum(rank for rank, sign in enumerate(signs, start=1) if sign) for signs in itertools.product((False, True), repeat=repeats)
+        sum(rank for rank, sign in enumerate(signs, start=1) if sign)
+        for signs in itertools.product((False, True), repeat=repeats)
     ]
     tail = sum(one <= min(positive, whole - positive) for one in sums)
     assert signed_rank_p(logs) == pytest.approx(min(1.0, 2 * tail / 2**repeats))
@@ -333,8 +420,12 @@ def test_the_signed_rank_test_leaves_zeros_out_and_takes_equal_values() -> None:
         signed_rank_p([])
 
 
-@pytest.mark.parametrize(("repeats", "level"), [(5, 0.05), (5, 0.0125), (8, 0.0125), (8, 0.05 / 60), (12, 0.05)])
-def test_the_smallest_effect_of_one_sample_is_that_of_scipys_noncentral_t(repeats: int, level: float) -> None:
+@pytest.mark.parametrize(
+    ("repeats", "level"), [(5, 0.05), (5, 0.0125), (8, 0.0125), (8, 0.05 / 60), (12, 0.05)]
+)
+def test_the_smallest_effect_of_one_sample_is_that_of_scipys_noncentral_t(
+    repeats: int, level: float
+) -> None:
     edge = t.ppf(1 - level / 2, repeats - 1)
     wanted = brentq(lambda apart: nct.sf(edge, repeats - 1, apart) - 0.8, 0, 100)
     tested = one_sample([0.05 * (-1) ** number + 0.01 for number in range(repeats)])
@@ -344,7 +435,9 @@ def test_the_smallest_effect_of_one_sample_is_that_of_scipys_noncentral_t(repeat
 def test_the_smallest_effect_of_one_sample_is_that_of_r() -> None:
     # R, power.t.test(delta = 0.5, sd = 1, power = 0.8, type = "one.sample"): n = 33.36713
     def smallest(repeats: int) -> float:
-        tested = TTest(difference=0.5, error=1 / math.sqrt(repeats), freedom=repeats - 1, repeats=repeats)
+        tested = TTest(
+            difference=0.5, error=1 / math.sqrt(repeats), freedom=repeats - 1, repeats=repeats
+        )
         return math.log(tested.smallest_seen())
 
     assert smallest(33) > 0.5 > smallest(34)
@@ -352,8 +445,12 @@ def test_the_smallest_effect_of_one_sample_is_that_of_r() -> None:
 
 def test_the_smallest_effect_of_one_sample_is_shown_about_8_times_in_10() -> None:
     level, draw = 0.05 / 4, random.Random(12)
-    apart = math.log(TTest(difference=0.5, error=0.05 / math.sqrt(8), freedom=7, repeats=8).smallest_seen(level))
-    shown = sum(one_sample([draw.gauss(apart, 0.05) for _ in range(8)]).p <= level for _ in range(2000))
+    apart = math.log(
+        TTest(difference=0.5, error=0.05 / math.sqrt(8), freedom=7, repeats=8).smallest_seen(level)
+    )
+    shown = sum(
+        one_sample([draw.gauss(apart, 0.05) for _ in range(8)]).p <= level for _ in range(2000)
+    )
     assert 0.77 <= shown / 2000 <= 0.83
 
 

@@ -1,4 +1,6 @@
-"""A metric and a format of another package, found by their entry points alone, are wherever this package's own are."""
+"""A metric and a format of another package, found by their entry points alone, are wherever this
+package's own are.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,18 @@ for step in store.steps():
 
 
 def python(*arguments: object, toy: Path = TOY) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(toy), os.environ.get("PYTHONPATH", "")]), "COLUMNS": "140"}
-    return subprocess.run([sys.executable, *map(str, arguments)], env=environment, capture_output=True, text=True, check=False)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(toy), os.environ.get("PYTHONPATH", "")]),
+        "COLUMNS": "140",
+    }
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def weighbridge(*arguments: object, toy: Path = TOY) -> str:
@@ -42,7 +54,10 @@ def weighbridge(*arguments: object, toy: Path = TOY) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of two layouts with its report, made where the other package is installed. Not to be changed."""
+    """A run of two layouts with its report, made where the other package is installed.
+
+    Not to be changed.
+    """
     workload = WORKLOADS[0].model_copy(update={"workers": (4,), "runtime": 3.0})
     store = fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=2)
     weighbridge("report", store.folder)
@@ -59,19 +74,27 @@ def p95_ms(folder: Path, layout: str) -> list[float]:
     ]
 
 
-def test_it_is_in_the_summary_as_the_geometric_mean_of_the_repeats_with_its_interval(folder: Path) -> None:
+def test_it_is_in_the_summary_as_the_geometric_mean_of_the_repeats_with_its_interval(
+    folder: Path,
+) -> None:
     lines = list(csv.DictReader((folder / "derived" / "summary.csv").read_text().splitlines()))
     assert len(lines) == 2
     for line in lines:
         first, second = p95_ms(folder, line["layout"])
         assert float(line["p95_ms"]) == pytest.approx((first * second) ** 0.5, abs=0.001)
-        assert float(line["p95_over_repeats_low_ms"]) < float(line["p95_ms"]) < float(line["p95_over_repeats_high_ms"])
+        assert (
+            float(line["p95_over_repeats_low_ms"])
+            < float(line["p95_ms"])
+            < float(line["p95_over_repeats_high_ms"])
+        )
         assert line["p95_low_ms"] == ""
 
 
 def test_it_is_in_the_json_export_of_every_repeat_and_in_its_schema(folder: Path) -> None:
     tables = json.loads(weighbridge("export", folder, "--to", "json", "--out", "-"))["tables"]
-    assert [line["p95_ms"] for line in tables["steps"] if line["layout"] == "swift"] == p95_ms(folder, "swift")
+    assert [line["p95_ms"] for line in tables["steps"] if line["layout"] == "swift"] == p95_ms(
+        folder, "swift"
+    )
     assert [line["p95_ms"] is not None for line in tables["summary"]] == [True, True]
     assert {line["metric"] for line in tables["effects"]} >= {"throughput", "max", "p95"}
     schema = json.loads(weighbridge("export", "--schema"))
@@ -104,7 +127,9 @@ def test_a_format_of_another_package_is_told_in_the_help_and_writes_its_files(fo
     assert [line.split()[:2] for line in said] == [["rgw-beast", "4"], ["swift", "4"]]
 
 
-def test_a_metric_that_cannot_be_imported_is_one_error_that_names_its_package(folder: Path, tmp_path: Path) -> None:
+def test_a_metric_that_cannot_be_imported_is_one_error_that_names_its_package(
+    folder: Path, tmp_path: Path
+) -> None:
     broken = shutil.copytree(TOY, tmp_path / "broken")
     (broken / "toy_metric.py").write_text("import no_such_library\n")
     done = python("-m", "weighbridge", "report", folder, toy=broken)
@@ -117,8 +142,14 @@ def test_a_metric_that_cannot_be_imported_is_one_error_that_names_its_package(fo
 
 
 def test_neither_help_nor_reading_a_run_folder_imports_what_draws_or_computes(folder: Path) -> None:
-    code = "import sys, weighbridge.results.record.store, weighbridge.results.metrics; print(*sys.modules)"
+    code = (
+        "import sys, weighbridge.results.record.store, weighbridge.results.metrics; "
+        "print(*sys.modules)"
+    )
     assert not {"altair", "scipy", "numpy"} & set(python("-c", code).stdout.split())
-    code = "import sys; import weighbridge.command as it; it.weighbridge(['--help'], standalone_mode=False); print(*sys.modules)"
+    code = (
+        "import sys; import weighbridge.command as it; it.weighbridge(['--help'], "
+        "standalone_mode=False); print(*sys.modules)"
+    )
     told = python("-c", code).stdout.split()
     assert not {"altair", "scipy", "numpy", "pydantic", "toy_metric"} & set(told)

@@ -51,8 +51,16 @@ def test_every_object_that_is_ever_written_has_a_number_of_its_own() -> None:
 
 
 def test_a_suite_keeps_its_age_through_json_and_through_what_a_command_line_changes() -> None:
-    workload = {"name": "w", "objects": {"size": 1}, "operations": {"read": 1}, "workers": [1], "runtime": "1s"}
+    workload = {
+        "name": "w",
+        "objects": {"size": 1},
+        "operations": {"read": 1},
+        "workers": [1],
+        "runtime": "1s",
+    }
     for fill in ("5%", "2GB"):
-        suite = Suite.model_validate({"name": "s", "about": "", "workloads": [workload], "age": {"fill": fill}})
+        suite = Suite.model_validate(
+            {"name": "s", "about": "", "workloads": [workload], "age": {"fill": fill}}
+        )
         assert Suite.model_validate_json(suite.model_dump_json()) == suite
         assert suite.changed(repeats=2).age == suite.age == age(fill=fill)

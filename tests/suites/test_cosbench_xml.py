@@ -14,14 +14,19 @@ BOMB = b"""<?xml version="1.0"?>
 
 
 def test_elements_come_with_their_attributes_and_children() -> None:
-    root = cosbench_xml.parse("w.xml", b'<workload name="w"><auth type="none"/><workflow config="a=1;b=2"/></workload>')
+    root = cosbench_xml.parse(
+        "w.xml", b'<workload name="w"><auth type="none"/><workflow config="a=1;b=2"/></workload>'
+    )
     assert (root.tag, root.get("name"), root.get("nothing")) == ("workload", "w", None)
     assert [child.tag for child in root.children] == ["auth", "workflow"]
     assert next(root.all("workflow")).get("config") == "a=1;b=2"
 
 
 def test_an_attribute_knows_its_line_and_column_wherever_its_tag_begins() -> None:
-    root = cosbench_xml.parse("w.xml", b'<workload>\n  <work name=\'config=1\'\n     workers="4"   runtime="9"/></workload>')
+    root = cosbench_xml.parse(
+        "w.xml",
+        b'<workload>\n  <work name=\'config=1\'\n     workers="4"   runtime="9"/></workload>',
+    )
     work = root.children[0]
     assert (work.place.line, work.place.column) == (2, 3)
     assert (work.at("name").line, work.at("name").column) == (2, 9)
@@ -44,7 +49,9 @@ def test_a_file_may_be_in_any_usual_encoding(utf: str) -> None:
         b'<!DOCTYPE w [<!ENTITY % x SYSTEM "file:///etc/hostname">%x;]><workload/>',
     ],
 )
-def test_document_types_and_entities_are_refused_before_they_stand_for_anything(hostile: bytes) -> None:
+def test_document_types_and_entities_are_refused_before_they_stand_for_anything(
+    hostile: bytes,
+) -> None:
     with pytest.raises(DocumentError, match="a document type or an entity"):
         cosbench_xml.parse("w.xml", hostile)
 
@@ -129,13 +136,22 @@ SECRETIVE = (
 
 @pytest.mark.parametrize("utf", ["utf-8", "utf-16", "utf-16-le", "utf-16-be", "iso-8859-1"])
 @pytest.mark.parametrize("config", SECRETIVE)
-def test_no_secret_is_shown_with_a_fault_however_it_is_called_or_written(config: str, utf: str) -> None:
+def test_no_secret_is_shown_with_a_fault_however_it_is_called_or_written(
+    config: str, utf: str
+) -> None:
     named = "utf-16" if utf.startswith("utf-16") else utf
-    text = f'<?xml version="1.0" encoding="{named}"?><workload>\n<auth config="{config}"/><storage config=\'{config}\'\n  '
+    text = (
+        f'<?xml version="1.0" encoding="{named}"?><workload>\n<auth '
+        f"config=\"{config}\"/><storage config='{config}'\n  "
+    )
     whole = f'{text}password="planted" token="planted" type="swift"/></workload>'
     mark = {"utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}.get(utf, b"")
     root = cosbench_xml.parse("w.xml", mark + whole.encode(utf))
-    told = [str(place.fault("wrong")) for one in (root, *root.children) for place in (one.place, *one.places)]
+    told = [
+        str(place.fault("wrong"))
+        for one in (root, *root.children)
+        for place in (one.place, *one.places)
+    ]
     with pytest.raises(DocumentError) as broken:
         cosbench_xml.parse("w.xml", mark + f"{whole}<".encode(utf))
     with pytest.raises(DocumentError) as cut:
@@ -146,7 +162,10 @@ def test_no_secret_is_shown_with_a_fault_however_it_is_called_or_written(config:
 
 
 def test_a_fault_points_at_its_attribute_in_what_was_read_there() -> None:
-    root = cosbench_xml.parse("w.xml", b'<workload>\n  <work  config="pwd=a;containers=c(1)"\n  workers="&#49;x"/></workload>')
+    root = cosbench_xml.parse(
+        "w.xml",
+        b'<workload>\n  <work  config="pwd=a;containers=c(1)"\n  workers="&#49;x"/></workload>',
+    )
     told = str(root.children[0].at("workers").fault("wrong")).splitlines()
     assert told[0] == "w.xml:3:3: wrong"
     assert told[1] == '    <work config="pwd=***;containers=c(1)" workers="1x">'

@@ -88,11 +88,17 @@ def study_of(path: Path) -> Record:
     return studies.load(path)[1]
 
 
-FILES: Final[dict[str, tuple[str, Any]]] = {"suite": (SUITE, suite_of), "tuning": (TUNING, tuning_of), "study": (STUDY, study_of)}
+FILES: Final[dict[str, tuple[str, Any]]] = {
+    "suite": (SUITE, suite_of),
+    "tuning": (TUNING, tuning_of),
+    "study": (STUDY, study_of),
+}
 
 
 @cases
-def test_whatever_a_file_holds_is_a_record_that_can_be_kept_or_refused_with_its_place(dice: Dice, fuzzed: Path) -> None:
+def test_whatever_a_file_holds_is_a_record_that_can_be_kept_or_refused_with_its_place(
+    dice: Dice, fuzzed: Path
+) -> None:
     for kind, (text, load) in FILES.items():
         path = fuzzed / f"{kind}.yaml"
         data = wrong_yaml(dice, text, DOCUMENTS[kind]).encode(errors="surrogatepass")
@@ -130,7 +136,9 @@ XML: Final = """<?xml version="1.0" encoding="UTF-8" ?>
   </workflow>
 </workload>
 """
-DOCUMENTS: Final = {kind: yaml.load(text, Loader=yaml.BaseLoader) for kind, (text, _) in FILES.items()}  # texts alone
+DOCUMENTS: Final = {
+    kind: yaml.load(text, Loader=yaml.BaseLoader) for kind, (text, _) in FILES.items()
+}  # texts alone
 SELECTORS: Final = (
     "u(1,2)",
     "c(64)KB",
@@ -148,23 +156,48 @@ SELECTORS: Final = (
 
 
 @cases
-def test_whatever_a_workload_file_of_cosbench_holds_is_a_suite_or_refused_with_its_place(dice: Dice, fuzzed: Path) -> None:
+def test_whatever_a_workload_file_of_cosbench_holds_is_a_suite_or_refused_with_its_place(
+    dice: Dice, fuzzed: Path
+) -> None:
     text = XML
     for _ in range(dice.choice((0, 1, 1, 2))):
         text = text.replace(
-            dice.choice(("u(1,2)", "r(1,50)", "c(64)KB", "u(51,99)", "h(1|64|10,64|512|90)KB")), dice.choice(SELECTORS), 1
+            dice.choice(("u(1,2)", "r(1,50)", "c(64)KB", "u(51,99)", "h(1|64|10,64|512|90)KB")),
+            dice.choice(SELECTORS),
+            1,
         )
         attribute = dice.choice(
-            ("workers", "runtime", "ratio", "rampup", "afr", "type", "totalOps", "totalBytes", "name", "config")
+            (
+                "workers",
+                "runtime",
+                "ratio",
+                "rampup",
+                "afr",
+                "type",
+                "totalOps",
+                "totalBytes",
+                "name",
+                "config",
+            )
         )
         text = text.replace(
-            f'{attribute}="', f'{attribute}="{dice.choice(("0", "-1", "1e400", "9" * 400, "x", "&#10;", ";", "=", "1.5"))}', 1
+            f'{attribute}="',
+            f'{attribute}="{dice.choice(("0", "-1", "1e400", "9" * 400, "x", "&#10;", ";", "=", "1.5"))}',
+            1,
         )
-    data = wrong_bytes(dice, text.encode()) if dice.random() < 0.4 else wrong_text(dice, text).encode(errors="surrogatepass")
+    data = (
+        wrong_bytes(dice, text.encode())
+        if dice.random() < 0.4
+        else wrong_text(dice, text).encode(errors="surrogatepass")
+    )
     path = fuzzed / "workload.xml"
     path.write_bytes(data)
     partial = dice.random() < 0.7
-    found = tried(lambda: from_cosbench(path, partial=partial, size=4096, runtime_s=10), UsageError, saying="workload.xml")
+    found = tried(
+        lambda: from_cosbench(path, partial=partial, size=4096, runtime_s=10),
+        UsageError,
+        saying="workload.xml",
+    )
     if found is not None:
         assert loader.parse("imported.yaml", found.text) == found.suite
         assert all(str(remark) for remark in found.remarks)

@@ -36,7 +36,9 @@ def study_of(text: str) -> Study:
     return Document("trial.yaml", text.replace("none", '"none"')).into(Study)
 
 
-def test_the_five_studies_ship_and_every_one_names_its_author_and_says_what_is_smaller_than_in_it() -> None:
+def test_the_five_studies_ship_and_every_one_names_its_author_and_says_what_is_smaller_than_in_it() -> (
+    None
+):
     shipped = loader.shipped()
     assert set(shipped) == {
         "swift-vs-rgw-read-2014", "argonaut-vs-bobtail-2012", "ceph-benchmarks-2012", "ceph-osd-backends-2016", "ornl-2013",
@@ -53,7 +55,11 @@ def test_the_five_studies_ship_and_every_one_names_its_author_and_says_what_is_s
 def test_the_study_of_2014_at_full_scale_has_its_own_numbers() -> None:
     _, study = loader.load(loader.find("swift-vs-rgw-read-2014"))
     small, large = (suite := loader.suite_of(study, "full")).workloads
-    assert (small.objects.size, small.objects.containers, small.objects.per_container) == (10**6, 100, 1000)
+    assert (small.objects.size, small.objects.containers, small.objects.per_container) == (
+        10**6,
+        100,
+        1000,
+    )
     assert (small.workers, large.workers) == ((32, 64, 128, 256, 512), (8, 16, 32, 64, 128))
     assert small.runtime == large.runtime == 900
     assert suite.cache == Every(every=60.0)
@@ -66,20 +72,35 @@ def test_the_study_of_2012_crosses_releases_stores_sizes_and_operations_under_wa
     assert study.levels("release") == ("ceph-14", "ceph-16")
     assert set(study.levels("store")) == {"bluestore", "xfs", "btrfs", "ext4"}
     assert len(study.variants) == 8
-    assert {workload.objects.size for workload in suite.workloads} == {4 * 2**10, 128 * 2**10, 4 * 2**20}
-    assert {study.scales["lab"].study_workers(one.name, one.workers[-1]) for one in suite.workloads} == {256}
+    assert {workload.objects.size for workload in suite.workloads} == {
+        4 * 2**10,
+        128 * 2**10,
+        4 * 2**20,
+    }
+    assert {
+        study.scales["lab"].study_workers(one.name, one.workers[-1]) for one in suite.workloads
+    } == {256}
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         (("factor: delay,", "factor: dely,"), "no factor 'dely' (did you mean 'delay'?)"),
-        (("baseline: long", "baseline: lang"), "no variant has delay 'lang' (did you mean 'long'?)"),
+        (
+            ("baseline: long", "baseline: lang"),
+            "no variant has delay 'lang' (did you mean 'long'?)",
+        ),
         (("name: quick", "name: slow"), "two variants are named slow"),
         (("factors: {delay: none}", "factors: {delay: long}"), "the same factors"),
         (("factors: {delay: none}", "factors: {wait: none}"), "says nothing of"),
-        (("down: [workers]", "down: [worker]"), "table 'All' has no dimension 'worker' (did you mean 'workers'?)"),
-        (("    suite:\n", "    suites: [quick]\n    suite:\n"), "either a suite or the names of suites"),
+        (
+            ("down: [workers]", "down: [worker]"),
+            "table 'All' has no dimension 'worker' (did you mean 'workers'?)",
+        ),
+        (
+            ("    suite:\n", "    suites: [quick]\n    suite:\n"),
+            "either a suite or the names of suites",
+        ),
         (("throughput_ops_s", "throughput"), "throughput"),
         (("runtime: 1s", "runtime: 1"), "has no unit"),
     ],
@@ -94,11 +115,15 @@ def test_suites_that_a_study_names_must_be_there_and_alike(tmp_path: Path) -> No
     path = tmp_path / "trial.yaml"
     start = STUDY[: STUDY.index("    suite:\n")].replace("none", '"none"')
     path.write_text(start + "    suites: [small-objects, large-objcts]\n")
-    with pytest.raises(DocumentError, match=r"no suite 'large-objcts' \(did you mean 'large-objects'"):
+    with pytest.raises(
+        DocumentError, match=r"no suite 'large-objcts' \(did you mean 'large-objects'"
+    ):
         loader.load(path)
     path.write_text(start + "    suites: [small-objects, quick]\n")
     _, study = loader.load(path)
-    with pytest.raises(UsageError, match="suites small-objects and quick differ in more than their workloads"):
+    with pytest.raises(
+        UsageError, match="suites small-objects and quick differ in more than their workloads"
+    ):
         loader.suite_of(study, "lab")
 
 
@@ -116,7 +141,10 @@ def test_of_two_rules_about_a_published_line_the_later_one_holds_and_all_add_up(
             "rules": [
                 {"when": {}, "beside": {"workload": "small-read"}},
                 {"when": {"gateway": "swift-native"}, "beside": {"variant": "swift"}},
-                {"when": {"gateway": "swift-native", "size": "1G"}, "beside": {"workload": "large-read"}},
+                {
+                    "when": {"gateway": "swift-native", "size": "1G"},
+                    "beside": {"workload": "large-read"},
+                },
             ],
             "figures": [{"column": "iops", "title": "IOPS"}],
         }

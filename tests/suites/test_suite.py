@@ -34,8 +34,16 @@ def test_every_suite_that_ships_is_whole() -> None:
 def test_the_studys_suites_are_those_of_the_2014_study() -> None:
     small = loader.load(loader.find("small-objects")).workloads[0]
     large = loader.load(loader.find("large-objects")).workloads[0]
-    assert (small.objects.size, small.objects.containers, small.objects.per_container) == (10**6, 100, 1000)
-    assert (large.objects.size, large.objects.containers, large.objects.per_container) == (10**9, 10, 100)
+    assert (small.objects.size, small.objects.containers, small.objects.per_container) == (
+        10**6,
+        100,
+        1000,
+    )
+    assert (large.objects.size, large.objects.containers, large.objects.per_container) == (
+        10**9,
+        10,
+        100,
+    )
     assert small.workers == (32, 64, 128, 256, 512)
     assert large.workers == (8, 16, 32, 64, 128)
     assert small.runtime == large.runtime == 900
@@ -65,15 +73,27 @@ def test_a_layer_that_is_none_is_refused_with_the_nearest_that_is() -> None:
         (("4KiB", "{uniform: [8KiB, 4KiB]}"), "is above the largest"),
         (("4KiB", "6TiB"), "less than or equal to"),
         (("name: mixed", "name: Mixed Case"), "pattern"),
-        (("per_container: 10}", "per_container: 1000000000000}"), "less than or equal to 100000000"),
+        (
+            ("per_container: 10}", "per_container: 1000000000000}"),
+            "less than or equal to 100000000",
+        ),
         (("containers: 2,", "containers: 1000000000000,"), "less than or equal to 100000000"),
         (
             ("containers: 2, per_container: 10}", "containers: 2000, per_container: 100000}"),
             "200,000,000 objects; at most",
         ),
-        (("4KiB, containers: 2, per_container: 10}", "5TiB, containers: 1000, per_container: 10}"), "at most 1024 TiB are written"),
+        (
+            (
+                "4KiB, containers: 2, per_container: 10}",
+                "5TiB, containers: 1000, per_container: 10}",
+            ),
+            "at most 1024 TiB are written",
+        ),
         (("workers: [1, 8]", f"workers: {list(range(1, 102))}"), "at most 100 items"),
-        (("about: A trial", "about: A trial\nage: {fill: 5TiB, size: 1000}"), "fill: these are 8,796,093,024 objects"),
+        (
+            ("about: A trial", "about: A trial\nage: {fill: 5TiB, size: 1000}"),
+            "fill: these are 8,796,093,024 objects",
+        ),
         (("about: A trial", "about: A trial\ncache: sometimes"), "cache"),
         (("about: A trial", "about: A trial\nbounds: {error_share: 2}"), "less than or equal to 1"),
     ],
@@ -84,7 +104,9 @@ def test_a_fault_of_a_suite_is_told_with_its_place(change: tuple[str, str], word
     assert words in str(error.value)
 
 
-@pytest.mark.parametrize("size", ["-4", "[1, 2]", "4XB", "{uniform: [1, 2, 3]}", "{uniform: [8KiB, 4KiB]}"])
+@pytest.mark.parametrize(
+    "size", ["-4", "[1, 2]", "4XB", "{uniform: [1, 2, 3]}", "{uniform: [8KiB, 4KiB]}"]
+)
 def test_a_fault_of_a_value_of_several_kinds_names_nothing_of_the_programs_own(size: str) -> None:
     with pytest.raises(DocumentError, match=r"objects\.size") as error:
         suite_of(GOOD.replace("4KiB", size))
@@ -93,12 +115,28 @@ def test_a_fault_of_a_value_of_several_kinds_names_nothing_of_the_programs_own(s
 
 
 def test_a_share_to_verify_is_a_percentage_and_what_suites_said_before_is_still_read() -> None:
-    shape = {"name": "w", "objects": {"size": 1}, "operations": {"read": 1}, "workers": [1], "runtime": "1s"}
-    for said, share in (({}, 0.01), ({"verify": "5%"}, 0.05), ({"verify": True}, 1), ({"verify": False}, 0), ({"verify": 0}, 0)):
+    shape = {
+        "name": "w",
+        "objects": {"size": 1},
+        "operations": {"read": 1},
+        "workers": [1],
+        "runtime": "1s",
+    }
+    for said, share in (
+        ({}, 0.01),
+        ({"verify": "5%"}, 0.05),
+        ({"verify": True}, 1),
+        ({"verify": False}, 0),
+        ({"verify": 0}, 0),
+    ):
         workload = Workload.model_validate(shape | said)
         assert workload.verify == share
         assert Workload.model_validate_json(workload.model_dump_json()) == workload
-    for said, words in ((1, "1% or 100%"), ("101%", "less than or equal to 1"), ("some%", "not a share")):
+    for said, words in (
+        (1, "1% or 100%"),
+        ("101%", "less than or equal to 1"),
+        ("some%", "not a share"),
+    ):
         with pytest.raises(ValidationError, match=words):
             Workload.model_validate(shape | {"verify": said})
 
@@ -106,9 +144,15 @@ def test_a_share_to_verify_is_a_percentage_and_what_suites_said_before_is_still_
 def test_a_timeout_is_60_s_unless_the_suite_says_otherwise() -> None:
     assert loader.load(loader.find("quick")).timeout == 60
     assert loader.load(loader.find("large-objects")).timeout == 120
-    for said, words in (("0s", "greater than or equal to 1"), ("2h", "less than or equal to 3600"), (90, "write 90s")):
+    for said, words in (
+        ("0s", "greater than or equal to 1"),
+        ("2h", "less than or equal to 3600"),
+        (90, "write 90s"),
+    ):
         with pytest.raises(ValidationError, match=words):
-            Suite.model_validate({**loader.load(loader.find("quick")).model_dump(), "timeout": said})
+            Suite.model_validate(
+                {**loader.load(loader.find("quick")).model_dump(), "timeout": said}
+            )
 
 
 def test_two_workloads_of_one_name_are_refused() -> None:
@@ -117,10 +161,14 @@ def test_two_workloads_of_one_name_are_refused() -> None:
         suite_of(again)
 
 
-def test_a_bucket_name_beyond_what_s3_takes_is_refused_at_the_workloads_name(tmp_path: Path) -> None:
+def test_a_bucket_name_beyond_what_s3_takes_is_refused_at_the_workloads_name(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "long.yaml"
     path.write_text(
-        GOOD.replace("containers: 2, per_container: 10}", "containers: 100000000, per_container: 1}").replace("mixed", "m" * 40)
+        GOOD.replace(
+            "containers: 2, per_container: 10}", "containers: 100000000, per_container: 1}"
+        ).replace("mixed", "m" * 40)
     )
     with pytest.raises(DocumentError, match=r"long\.yaml:5:11: .* longer than S3's 63 characters"):
         loader.load(path)
@@ -133,7 +181,13 @@ def test_an_unknown_suite_is_answered_with_the_closest_known_one() -> None:
 
 def test_objects_know_their_mean_and_their_largest_size() -> None:
     assert Objects(size=Uniform(uniform=("1KB", "3KB"))).mean_bytes == 2000
-    bars = Objects.model_validate({"size": {"histogram": [{"size": "1KB", "weight": 3}, {"size": ["1KB", "9KB"], "weight": 1}]}})
+    bars = Objects.model_validate(
+        {
+            "size": {
+                "histogram": [{"size": "1KB", "weight": 3}, {"size": ["1KB", "9KB"], "weight": 1}]
+            }
+        }
+    )
     assert bars.mean_bytes == (3 * 1000 + 5000) / 4
     assert bars.largest_bytes == 9000
     assert Objects(size="1MB").mean_bytes == Objects(size="1MB").largest_bytes == 10**6
@@ -151,7 +205,11 @@ def test_a_record_cannot_be_changed() -> None:
 
 @pytest.mark.parametrize(
     ("driver", "drivers"),
-    [("locust", ("locust",)), ("both", ("locust", "cosbench")), ("cosbench, locust", ("cosbench", "locust"))],
+    [
+        ("locust", ("locust",)),
+        ("both", ("locust", "cosbench")),
+        ("cosbench, locust", ("cosbench", "locust")),
+    ],
 )
 def test_a_suite_names_one_driver_or_two(driver: str, drivers: tuple[str, ...]) -> None:
     assert suite_of(f"{GOOD}driver: {driver}\n").drivers == drivers
@@ -165,7 +223,9 @@ def test_a_suite_names_one_driver_or_two(driver: str, drivers: tuple[str, ...]) 
         ("locust,cosbench,fio", "trial.yaml:10:9: driver: one driver or two are named"),
     ],
 )
-def test_a_driver_that_is_not_installed_is_refused_in_its_place_and_on_a_command_line(driver: str, why: str) -> None:
+def test_a_driver_that_is_not_installed_is_refused_in_its_place_and_on_a_command_line(
+    driver: str, why: str
+) -> None:
     with pytest.raises(DocumentError) as faults:
         suite_of(f"{GOOD}driver: {driver}\n")
     assert why in str(faults.value)
@@ -174,4 +234,6 @@ def test_a_driver_that_is_not_installed_is_refused_in_its_place_and_on_a_command
 
 
 def test_of_a_run_that_is_read_a_driver_need_not_be_installed() -> None:
-    assert Suite.model_validate({**suite_of(GOOD).model_dump(), "driver": "strange"}).drivers == ("strange",)
+    assert Suite.model_validate({**suite_of(GOOD).model_dump(), "driver": "strange"}).drivers == (
+        "strange",
+    )

@@ -10,7 +10,16 @@ from weighbridge.common.document import Document, DocumentError
 from weighbridge.common.errors import UsageError
 from weighbridge.common.scope import SCOPES, Scope, widest
 from weighbridge.suites.suite import Every
-from weighbridge.suites.tuning import Level, Objective, Parameter, Range, Trials, Tuning, loader, show_setting
+from weighbridge.suites.tuning import (
+    Level,
+    Objective,
+    Parameter,
+    Range,
+    Trials,
+    Tuning,
+    loader,
+    show_setting,
+)
 
 GOOD = """
 name: trial
@@ -57,7 +66,9 @@ def changed(old: str, new: str) -> str:
 
 def test_all_faults_of_a_file_are_told_at_once_each_where_it_is() -> None:
     text = (
-        changed("values: [64, 128]", "valeus: [64], scope: restrat").replace("about:", "abuot:").replace("of: throughput", "of: ''")
+        changed("values: [64, 128]", "valeus: [64], scope: restrat")
+        .replace("about:", "abuot:")
+        .replace("of: throughput", "of: ''")
     )
     assert faults_of(text) == [
         "2:1 'about' is missing",
@@ -79,12 +90,18 @@ def test_all_faults_of_a_file_are_told_at_once_each_where_it_is() -> None:
         (f"values: {list(range(501))}", "501 values are named; at most 500 are tried"),
         ("values: [{valeu: 3}]", "unknown key 'valeu' (did you mean 'value'?)"),
         ("values: [{value: 3, also: {A: 1}}]", "String should match pattern"),
-        ("values: [{value: 3, also: {radosgw.threads: 1}}]", "radosgw.threads: also: sets the parameter itself"),
+        (
+            "values: [{value: 3, also: {radosgw.threads: 1}}]",
+            "radosgw.threads: also: sets the parameter itself",
+        ),
         ("values: [64KiB, 65536]", "radosgw.threads: the same value twice"),
         ("values: [64], range: {low: 1, high: 2}", "either values or a range is wanted"),
         ("scope: restart", "either values or a range is wanted"),
         ("range: {low: 8, high: 8}", "the lowest 8 is not below the highest 8"),
-        ("range: {low: 0, high: 8, scale: log}", "a range on a log scale must begin above 0, not at 0"),
+        (
+            "range: {low: 0, high: 8, scale: log}",
+            "a range on a log scale must begin above 0, not at 0",
+        ),
         ("range: {low: 4KiB, high: 1MiX}", "'1MiX' is not a quantity"),
         ("range: {low: false, high: true}", "of true and false, name both as values"),
         ("values: [64], default: [512]", "a plain value is wanted"),
@@ -95,7 +112,14 @@ def test_values_that_cannot_be_tried_are_refused(values: str, fault: str) -> Non
 
 
 def test_values_that_no_float_holds_are_told_apart() -> None:
-    assert len(Parameter.model_validate({"key": "radosgw.threads", "values": [10**400, 10**400 + 1]}).levels) == 2
+    assert (
+        len(
+            Parameter.model_validate(
+                {"key": "radosgw.threads", "values": [10**400, 10**400 + 1]}
+            ).levels
+        )
+        == 2
+    )
     with pytest.raises(ValueError, match="the same value twice"):
         Parameter.model_validate({"key": "radosgw.threads", "values": [10**400, 10**400]})
 
@@ -114,33 +138,72 @@ def test_a_fault_of_a_value_is_told_of_what_it_was_meant_to_be_alone() -> None:
             "small-raed, workers: 16",
             "18:5 the suite has no workload 'small-raed'",
         ),
-        ("small-read, workers: 16", "small-read", "18:5 small-read is replayed at 4, 16 workers: name one of these counts"),
-        ("small-read, workers: 16", "small-read, workers: 8", "18:5 small-read is not replayed at 8 workers, but at 4, 16"),
-        ("small-read, workers: 16", "mixed", "18:5 mixed is a mix: name one of its operations (read, write)"),
-        ("small-read, workers: 16", "mixed, operation: delete", "18:5 mixed has no delete; it has read, write"),
-        ("of: throughput, workload: small-read", "of: p90, p90_within: 5ms, workload: small-read", "of a p90 the shortest"),
-        ("small-read, workers: 16", "small-read, workers: 16, p90_within: 5ms", "with p90_within it is looked for among all"),
+        (
+            "small-read, workers: 16",
+            "small-read",
+            "18:5 small-read is replayed at 4, 16 workers: name one of these counts",
+        ),
+        (
+            "small-read, workers: 16",
+            "small-read, workers: 8",
+            "18:5 small-read is not replayed at 8 workers, but at 4, 16",
+        ),
+        (
+            "small-read, workers: 16",
+            "mixed",
+            "18:5 mixed is a mix: name one of its operations (read, write)",
+        ),
+        (
+            "small-read, workers: 16",
+            "mixed, operation: delete",
+            "18:5 mixed has no delete; it has read, write",
+        ),
+        (
+            "of: throughput, workload: small-read",
+            "of: p90, p90_within: 5ms, workload: small-read",
+            "of a p90 the shortest",
+        ),
+        (
+            "small-read, workers: 16",
+            "small-read, workers: 16, p90_within: 5ms",
+            "with p90_within it is looked for among all",
+        ),
         (
             "  - {of",
-            "  - {workload: mixed, operation: read}\n  - {workload: mixed, operation: read}\n  - {of",
+            (
+                "  - {workload: mixed, operation: read}\n  - {workload: mixed, operation: read}\n  - "
+                "{of"
+            ),
             "the same objective twice",
         ),
         ("- name: mixed", "- name: small-read", "two workloads are named small-read"),
-        ("  - {key", "  - {key: radosgw.threads, values: [1]}\n  - {key", "two parameters are radosgw.threads"),
-        ("size: 64KB}\n    operations: {read: 70", "size: 6GB}\n    operations: {read: 70", "S3 takes at most 5 GB in one PUT"),
+        (
+            "  - {key",
+            "  - {key: radosgw.threads, values: [1]}\n  - {key",
+            "two parameters are radosgw.threads",
+        ),
+        (
+            "size: 64KB}\n    operations: {read: 70",
+            "size: 6GB}\n    operations: {read: 70",
+            "S3 takes at most 5 GB in one PUT",
+        ),
         ("api: s3", "suite: quick", "either a suite or workloads"),
         ("api: s3", "api: s3\nsearch: {proposals: 3}", "search: given, but the strategy is screen"),
         ("api: s3", "api: s3\ntrials: {least: 6, most: 5}", "least 6 is above most 5"),
     ],
 )
-def test_what_is_not_clear_or_cannot_be_is_refused_where_it_stands(old: str, new: str, fault: str) -> None:
+def test_what_is_not_clear_or_cannot_be_is_refused_where_it_stands(
+    old: str, new: str, fault: str
+) -> None:
     assert any(fault in one for one in faults_of(changed(old, new)))
 
 
 def test_all_objectives_that_are_not_clear_are_told_at_once_with_what_the_workloads_lack() -> None:
     objectives = "  - {workload: mixed}\n  - {workload: small-read}\n"
     text = changed("  - {of: throughput, workload: small-read, workers: 16}\n", objectives)
-    assert [fault.partition(" ")[0] for fault in faults_of(text.replace("{size: 64KB}", "{size: 6GB}"))] == [
+    assert [
+        fault.partition(" ")[0] for fault in faults_of(text.replace("{size: 64KB}", "{size: 6GB}"))
+    ] == [
         "13:21",
         "18:5",
         "19:5",
@@ -158,10 +221,23 @@ parameters: [{key: radosgw.threads, values: [64]}]
 
 
 def test_only_the_steps_that_objectives_are_about_are_replayed() -> None:
-    tuning = tuning_of(SHIPPED_SUITE.replace("\nsuite:", "\nconstraints: {error_share: 0.01}\ntrials: {most: 7}\nsuite:"))
+    tuning = tuning_of(
+        SHIPPED_SUITE.replace(
+            "\nsuite:", "\nconstraints: {error_share: 0.01}\ntrials: {most: 7}\nsuite:"
+        )
+    )
     suite = loader.suite_of(Document("tuning.yaml", SHIPPED_SUITE), tuning)
-    assert [(one.name, one.workers) for one in suite.workloads] == [("small-read", (16,)), ("small-write", (4,))]
-    assert (suite.name, suite.api, suite.repeats, suite.seed, suite.layers) == ("trial", ("swift",), 7, 2014, ())
+    assert [(one.name, one.workers) for one in suite.workloads] == [
+        ("small-read", (16,)),
+        ("small-write", (4,)),
+    ]
+    assert (suite.name, suite.api, suite.repeats, suite.seed, suite.layers) == (
+        "trial",
+        ("swift",),
+        7,
+        2014,
+        (),
+    )
     assert suite.bounds.error_share == 0.01
 
 
@@ -172,11 +248,15 @@ def test_workloads_of_its_own_are_replayed_over_s3_unless_it_says_otherwise() ->
 
 
 def test_caches_are_dropped_as_a_suite_would_have_it() -> None:
-    assert tuning_of(changed("api: s3", "cache: every 60s")).suite_of(None).cache == Every(every=60.0)
+    assert tuning_of(changed("api: s3", "cache: every 60s")).suite_of(None).cache == Every(
+        every=60.0
+    )
     assert tuning_of(GOOD).suite_of(None).cache == "before-step"
 
 
-def test_all_worker_counts_are_measured_where_the_largest_throughput_within_a_p90_is_looked_for() -> None:
+def test_all_worker_counts_are_measured_where_the_largest_throughput_within_a_p90_is_looked_for() -> (
+    None
+):
     tuning = tuning_of(changed("small-read, workers: 16", "small-read, p90_within: 20ms"))
     (workload,) = tuning.suite_of(None).workloads
     assert workload.workers == (4, 16)
@@ -190,20 +270,29 @@ def test_all_worker_counts_are_measured_where_the_largest_throughput_within_a_p9
         ("suite: quick", "suite: quik", "5:8 no suite 'quik' (did you mean 'quick'?)"),
         ("suite: quick", "suite: quick\napi: s3", "6:6 suite quick has no s3; it has swift"),
         ("suite: quick", "suite: quick\ncache: none", "cache: given, but it is the suite's"),
-        ("small-write, workers: 4", "small-write, workers: 5", "6:51 small-write is not replayed at 5 workers, but at 4, 16"),
+        (
+            "small-write, workers: 4",
+            "small-write, workers: 5",
+            "6:51 small-write is not replayed at 5 workers, but at 4, 16",
+        ),
     ],
 )
-def test_a_suite_that_does_not_have_what_is_wanted_is_refused_where_it_is_named(old: str, new: str, fault: str) -> None:
+def test_a_suite_that_does_not_have_what_is_wanted_is_refused_where_it_is_named(
+    old: str, new: str, fault: str
+) -> None:
     assert any(fault in one for one in faults_of(SHIPPED_SUITE.replace(old, new)))
 
 
 def test_a_suite_below_gateways_alone_is_no_suite_to_tune_a_gateway_by(tmp_path: Path) -> None:
     path = tmp_path / "below.yaml"
     path.write_text(
-        "name: below\nabout: x\napi: [rados]\nworkloads: [{name: a, objects: {size: 1KB}, operations: {read: 1}, "
+        "name: below\nabout: x\napi: [rados]\nworkloads: [{name: a, objects: {size: 1KB}, "
+        "operations: {read: 1}, "
         "workers: [1], runtime: 1s}]\n"
     )
-    text = SHIPPED_SUITE.replace("quick", str(path)).replace("small-read, workers: 16}, {workload: small-write, workers: 4", "a")
+    text = SHIPPED_SUITE.replace("quick", str(path)).replace(
+        "small-read, workers: 16}, {workload: small-write, workers: 4", "a"
+    )
     assert faults_of(text) == ["5:8 suite below has no API of gateways; it has rados"]
 
 
@@ -225,29 +314,52 @@ def test_a_tuning_that_was_written_down_is_read_back_the_same() -> None:
     for path in loader.shipped().values():
         _, tuning = loader.load(path)
         assert Tuning.model_validate_json(tuning.model_dump_json()) == tuning
-    search = tuning_of(changed("api: s3", "strategy: search\nsearch: {proposals: 3}").replace("[64, 128]", "[1, true, '1/5', 0.5]"))
+    search = tuning_of(
+        changed("api: s3", "strategy: search\nsearch: {proposals: 3}").replace(
+            "[64, 128]", "[1, true, '1/5', 0.5]"
+        )
+    )
     again = Tuning.model_validate_json(search.model_dump_json())
     assert again == search
     assert [type(level.value) for level in again.parameters[0].levels] == [int, bool, str, float]
 
 
 def test_a_value_keeps_what_must_be_set_with_it() -> None:
-    one = Parameter(key="apache.mpm.threads_per_child", values=(25, Level(value=64, also={"apache.mpm.server_limit": 64})))
+    one = Parameter(
+        key="apache.mpm.threads_per_child",
+        values=(25, Level(value=64, also={"apache.mpm.server_limit": 64})),
+    )
     assert one.levels == (Level(value=25), Level(value=64, also={"apache.mpm.server_limit": 64}))
 
 
 def test_a_default_may_be_another_at_each_release() -> None:
-    one = Parameter(key="options.client.rgw_bucket_index_max_aio", values=(64,), default={"ceph-14": 8, "ceph-16": 128})
-    assert [one.default_at(release) for release in ("ceph-14", "ceph-16", "ceph-18")] == [8, 128, None]
+    one = Parameter(
+        key="options.client.rgw_bucket_index_max_aio",
+        values=(64,),
+        default={"ceph-14": 8, "ceph-16": 128},
+    )
+    assert [one.default_at(release) for release in ("ceph-14", "ceph-16", "ceph-18")] == [
+        8,
+        128,
+        None,
+    ]
     assert Parameter(key="radosgw.threads", values=(64,), default=512).default_at("ceph-18") == 512
 
 
-NUMBERS = st.one_of(st.integers(-(10**12), 10**12), st.floats(-1e9, 1e9, allow_nan=False, allow_infinity=False))
+NUMBERS = st.one_of(
+    st.integers(-(10**12), 10**12), st.floats(-1e9, 1e9, allow_nan=False, allow_infinity=False)
+)
 
 
-@given(ends=st.tuples(NUMBERS, NUMBERS), steps=st.integers(2, 100), scale=st.sampled_from(["linear", "log"]))
+@given(
+    ends=st.tuples(NUMBERS, NUMBERS),
+    steps=st.integers(2, 100),
+    scale=st.sampled_from(["linear", "log"]),
+)
 @example(ends=(5e-324, 1.0), steps=3, scale="log")
-def test_values_of_a_range_rise_from_the_one_end_to_the_other(ends: tuple[float, float], steps: int, scale: str) -> None:
+def test_values_of_a_range_rise_from_the_one_end_to_the_other(
+    ends: tuple[float, float], steps: int, scale: str
+) -> None:
     low, high = ends
     if low >= high or (scale == "log" and low <= 0):
         with pytest.raises(ValidationError):
@@ -266,7 +378,9 @@ def test_sizes_of_a_range_are_whole_bytes_at_equal_factors_on_a_log_scale() -> N
     one = Range(low="64KiB", high="16MiB", steps=5, scale="log")
     assert one.values == (2**16, 2**18, 2**20, 2**22, 2**24)
     assert Range(low=1, high=3, steps=100).values == (1, 2, 3)
-    assert all(map(math.isclose, Range(low=0.5, high=8.0, steps=5, scale="log").values, (0.5, 1, 2, 4, 8)))
+    assert all(
+        map(math.isclose, Range(low=0.5, high=8.0, steps=5, scale="log").values, (0.5, 1, 2, 4, 8))
+    )
 
 
 @given(st.lists(st.sampled_from(SCOPES)))

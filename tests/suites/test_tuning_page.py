@@ -7,7 +7,17 @@ from typing import get_args
 from weighbridge.common.document import Document
 from weighbridge.common.scope import SCOPES
 from weighbridge.results.record.trial import EntryVerdict
-from weighbridge.suites.tuning import Level, Objective, Parameter, Range, SearchOptions, Strategy, Trials, Tuning, loader
+from weighbridge.suites.tuning import (
+    Level,
+    Objective,
+    Parameter,
+    Range,
+    SearchOptions,
+    Strategy,
+    Trials,
+    Tuning,
+    loader,
+)
 
 PAGE = (Path(__file__).parents[2] / "docs/tuning.md").read_text(encoding="utf-8")
 
@@ -40,5 +50,11 @@ def test_defaults_on_it_are_those_of_the_records() -> None:
     trials, search, tuning = Trials(), SearchOptions(), Tuning.model_fields
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", PAGE, re.MULTILINE))
     assert rows["trials"] == f"{trials.least}, {trials.most}, {trials.baseline_every}"
-    assert rows["search"] == f"{search.proposals}, {search.trials}, {search.startup}, {search.finalists}"
-    assert (rows["confirm"], rows["seed"]) == (str(tuning["confirm"].default), str(tuning["seed"].default))
+    assert (
+        rows["search"]
+        == f"{search.proposals}, {search.trials}, {search.startup}, {search.finalists}"
+    )
+    assert (rows["confirm"], rows["seed"]) == (
+        str(tuning["confirm"].default),
+        str(tuning["seed"].default),
+    )

@@ -15,5 +15,10 @@ def charted(store: RunStore, rows: Sequence[Row] | None = None, **more: Any) -> 
     """The source of the charts of a run; `more` are other fields of it."""
     plan = store.plan()
     table = tuple(summarize(plan, store.steps()) if rows is None else rows)
-    given = {"plan": plan, "rows": table, "steps": tuple(store.steps()), "comparison": compare(table, plan.twins)}
+    given = {
+        "plan": plan,
+        "rows": table,
+        "steps": tuple(store.steps()),
+        "comparison": compare(table, plan.twins),
+    }
     return ChartSource(**{**given, **more})

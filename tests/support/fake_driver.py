@@ -1,8 +1,9 @@
-"""A driver that makes no load: it answers every order at once with made-up measurements, the same ones for the same seed.
+"""A driver that makes no load: it answers every order at once with made-up measurements, the same
+ones for the same seed.
 
-`python -m tests.support.fake_driver [--fail ORDER] [--end ORDER] [--hang ORDER]`: answer that kind of order by Failed,
-by ending, or never.
-The figures hang together: counts, sums and per-second series add up, and Little's law holds.
+`python -m tests.support.fake_driver [--fail ORDER] [--end ORDER] [--hang ORDER]`: answer that kind
+of order by Failed, by ending, or never. The figures hang together: counts, sums and per-second
+series add up, and Little's law holds.
 """
 
 from __future__ import annotations
@@ -42,22 +43,38 @@ COST = {"read": 1.0, "write": 1.6, "delete": 0.7, "list": 1.2, "head": 0.5}
 
 
 def latencies_us(setup: Setup, step: Step, operation: Operation) -> list[int]:
-    """`VALUES` latencies in us: lognormal, slower above 8 workers, a tenth or so apart between targets and repeats."""
+    """`VALUES` latencies in us: lognormal, slower above 8 workers, a tenth or so apart between
+    targets and repeats.
+    """
     place = random.Random(f"{setup.seed} {setup.api} {setup.target.url}")
-    dice = random.Random(f"{setup.seed} {setup.target.url} {step.workload.name} {step.workers} {step.repeat} {operation}")
+    dice = random.Random(
+        f"{setup.seed} {setup.target.url} {step.workload.name} {step.workers} {step.repeat} "
+        f"{operation}"
+    )
     size_bytes = step.workload.objects.mean_bytes if operation in ("read", "write") else 0
-    base_us = (2000 + size_bytes / 100) * COST[operation] * max(1, step.workers / 8) * place.uniform(0.9, 1.1)
+    base_us = (
+        (2000 + size_bytes / 100)
+        * COST[operation]
+        * max(1, step.workers / 8)
+        * place.uniform(0.9, 1.1)
+    )
     return [max(1, round(base_us * dice.lognormvariate(0, 0.25))) for _ in range(VALUES)]
 
 
-def tally(operation: Operation, count: int, values_us: Sequence[int], workload: Workload) -> tuple[Tally, tuple[Second, ...]]:
-    """`count` successes spread evenly over the latencies given, and over the seconds of the window."""
+def tally(
+    operation: Operation, count: int, values_us: Sequence[int], workload: Workload
+) -> tuple[Tally, tuple[Second, ...]]:
+    """`count` successes spread evenly over the latencies given, and over the seconds of the
+    window.
+    """
     histogram = HdrHistogram(1, 3_600_000_000, 3)
     times = [count // VALUES + (index < count % VALUES) for index in range(VALUES)]
     for value_us, many in zip(values_us, times, strict=True):
         histogram.record_value(value_us, many)
     happened = values_us if count >= VALUES else values_us[:count]
-    moved_bytes = round(count * workload.objects.mean_bytes) if operation in ("read", "write") else 0
+    moved_bytes = (
+        round(count * workload.objects.mean_bytes) if operation in ("read", "write") else 0
+    )
     sum_us = sum(value * many for value, many in zip(values_us, times, strict=True))
     coded = histogram.encode().decode()
     parts = max(1, int(workload.runtime))
@@ -77,13 +94,21 @@ def tally(operation: Operation, count: int, values_us: Sequence[int], workload: 
 
 
 def measure(setup: Setup, step: Step) -> Measurement:
-    """A measurement of the step as a closed loop would give it: workers x window = sum of latencies."""
+    """A measurement of the step as a closed loop would give it: workers x window = sum of
+    latencies.
+    """
     workload = step.workload
     values = {operation: latencies_us(setup, step, operation) for operation in workload.operations}
-    weights = {operation: weight / sum(workload.operations.values()) for operation, weight in workload.operations.items()}
+    weights = {
+        operation: weight / sum(workload.operations.values())
+        for operation, weight in workload.operations.items()
+    }
     mean_us = sum(weights[operation] * sum(values[operation]) / VALUES for operation in values)
     total = step.workers * workload.runtime * 1e6 / mean_us
-    both = [tally(operation, max(1, round(total * weights[operation])), values[operation], workload) for operation in values]
+    both = [
+        tally(operation, max(1, round(total * weights[operation])), values[operation], workload)
+        for operation in values
+    ]
     return Measurement(
         api=setup.api, workload=workload.name, workers=step.workers, driver=f"locust-{setup.users}",
         started_at="2014-11-04T00:00:00Z", window_s=workload.runtime, warmup_s=workload.warmup,
@@ -101,20 +126,42 @@ def answer(setup: Setup | None, order: Order, say: Callable[[Event], None]) -> E
     if isinstance(order, Prepare):
         objects = order.workload.objects.count if order.workload.needs_objects else 0
         say(Progress(phase="prepare", done=objects, total=objects))
-        return Prepared(objects=objects, bytes=round(objects * order.workload.objects.mean_bytes), seconds=0.001)
+        return Prepared(
+            objects=objects, bytes=round(objects * order.workload.objects.mean_bytes), seconds=0.001
+        )
     if isinstance(order, Step):
         for done in (0.25, 0.5, 1.0):
-            say(Progress(phase="measure", done=done * order.workload.runtime, total=order.workload.runtime, operations_per_s=100))
+            say(
+                Progress(
+                    phase="measure",
+                    done=done * order.workload.runtime,
+                    total=order.workload.runtime,
+                    operations_per_s=100,
+                )
+            )
         return Measured(measurement=measure(setup, order))
     if isinstance(order, AgeBuckets):
         bytes_ = round(order.objects * order.age.objects(1).mean_bytes)
-        return Aged(objects=order.objects, bytes=bytes_, filled_bytes=bytes_, rounds=(), seconds=0.001, fingerprint="made up")
-    return Cleaned(deleted=order.workload.objects.count if isinstance(order, Cleanup) and order.what == "all" else 0)
+        return Aged(
+            objects=order.objects,
+            bytes=bytes_,
+            filled_bytes=bytes_,
+            rounds=(),
+            seconds=0.001,
+            fingerprint="made up",
+        )
+    return Cleaned(
+        deleted=order.workload.objects.count
+        if isinstance(order, Cleanup) and order.what == "all"
+        else 0
+    )
 
 
 def main() -> int:
     """Answer orders on stdin until Quit or its end."""
-    parser = argparse.ArgumentParser(prog="python -m tests.support.fake_driver", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.support.fake_driver", description=__doc__
+    )
     for flaw in ("--fail", "--end", "--hang"):
         parser.add_argument(flaw, metavar="ORDER", help="kind of order, such as step")
     flaws = parser.parse_args()
@@ -131,7 +178,11 @@ def main() -> int:
         if order.kind == flaws.hang:
             threading.Event().wait()
         setup = order if isinstance(order, Setup) else setup
-        event = answer(setup, order, say) if order.kind != flaws.fail else Failed(message=f"{order.kind!r} fails as asked")
+        event = (
+            answer(setup, order, say)
+            if order.kind != flaws.fail
+            else Failed(message=f"{order.kind!r} fails as asked")
+        )
         say(event)
         if isinstance(event, Failed):
             return 3

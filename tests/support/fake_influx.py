@@ -1,4 +1,6 @@
-"""For tests: the write API of an InfluxDB on loopback, that answers as it is told and remembers what it took."""
+"""For tests: the write API of an InfluxDB on loopback, that answers as it is told and remembers
+what it took.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer. `how`: `answer` in full, `hang` until the server goes down, `torn` within the status line."""
+    """One answer. `how`:
+
+    `answer` in full, `hang` until the server goes down, `torn` within the status line.
+    """
 
     status: int = 204
     body: str = ""
@@ -35,9 +40,14 @@ class Write:
 
 
 class FakeInflux:
-    """Listens from entering to leaving. The `answers` are given in turn, and `otherwise` when there are none left."""
+    """Listens from entering to leaving.
 
-    def __init__(self, *answers: Answer, otherwise: Answer | None = None, tls: ssl.SSLContext | None = None) -> None:
+    The `answers` are given in turn, and `otherwise` when there are none left.
+    """
+
+    def __init__(
+        self, *answers: Answer, otherwise: Answer | None = None, tls: ssl.SSLContext | None = None
+    ) -> None:
         self.answers = deque(answers)
         self.otherwise = otherwise or Answer()
         self.writes: list[Write] = []
@@ -58,7 +68,12 @@ class FakeInflux:
         self.up()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.down()
 
     def up(self) -> None:
@@ -68,7 +83,9 @@ class FakeInflux:
         self._port = int(self._server.server_address[1])
         if self._tls is not None:
             self._server.socket = self._tls.wrap_socket(self._server.socket, server_side=True)
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        ).start()
 
     def down(self) -> None:
         """Refuse connections, and end those that there are."""
@@ -128,7 +145,12 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Content-Encoding") == "gzip":
             body = gzip.decompress(body)
         parts = urlsplit(self.path)
-        write = Write(parts.path, dict(parse_qsl(parts.query)), self.headers.get("Authorization"), body.decode().split("\n"))
+        write = Write(
+            parts.path,
+            dict(parse_qsl(parts.query)),
+            self.headers.get("Authorization"),
+            body.decode().split("\n"),
+        )
         answer = self.server.fake.took(write)
         if answer.how == "hang":
             self.server.fake.ended.wait()

@@ -1,4 +1,6 @@
-"""The layers of a made-up run: what its hosts were attested to do, and what was measured below and beside its gateways."""
+"""The layers of a made-up run: what its hosts were attested to do, and what was measured below and
+beside its gateways.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,11 @@ from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Api, Bounds, DriverName, Layer, Suite, Workload
 
 STORES: Final = ("store-1", "store-2", "store-3")
-DISK_BYTES_S: Final = {("write", "sequential"): 2.6e9, ("read", "sequential"): 2.9e9, ("read", "random"): 0.5e9}
+DISK_BYTES_S: Final = {
+    ("write", "sequential"): 2.6e9,
+    ("read", "sequential"): 2.9e9,
+    ("read", "random"): 0.5e9,
+}
 """What one disk does; every host has one."""
 LINK_BIT_S: Final = 40e9
 
@@ -33,7 +39,9 @@ _FASTER: Final[dict[tuple[Api, DriverName], float]] = {
 def hardware() -> PlannedHardware:
     """The hosts, with the limits of their NICs."""
     hosts = {name: PlannedHost(nic=LINK_BIT_S) for name in ("client-1", "gateway-1", *STORES)}
-    return PlannedHardware(name="lab-made-up", about="No hosts at all", kind="fake", clients=("client-1",), hosts=hosts)
+    return PlannedHardware(
+        name="lab-made-up", about="No hosts at all", kind="fake", clients=("client-1",), hosts=hosts
+    )
 
 
 def structure(layout: str) -> Structure:
@@ -53,15 +61,33 @@ def structure(layout: str) -> Structure:
 
 
 def passes(layout: str, suite: Suite) -> tuple[Pass, ...]:
-    """What is replayed on it: the suite itself, then each layer that it has, at the largest worker counts."""
-    ways: list[tuple[Layer, Api, DriverName]] = [("gateway", "swift", "locust")] if structure(layout).front else []
+    """What is replayed on it: the suite itself, then each layer that it has, at the largest worker
+    counts.
+    """
+    ways: list[tuple[Layer, Api, DriverName]] = (
+        [("gateway", "swift", "locust")] if structure(layout).front else []
+    )
     if layout.startswith("swift"):
         ways.append(("object-server", "object-server", "locust"))
     else:
-        ways += [("rados", "rados", "rados"), ("rbd", "rbd", "rados"), ("rbd", "rbd", "fio"), ("cephfs", "cephfs", "fio")]
-    largest = tuple(one.model_copy(update={"workers": (max(one.workers),)}) for one in suite.workloads)
-    below = (Pass(api=api, driver=by, layer=layer, workloads=largest) for layer, api, by in ways if layer in suite.layers)
-    return (*(Pass(api="swift", driver=driver, workloads=suite.workloads) for driver in drivers(suite)), *below)
+        ways += [
+            ("rados", "rados", "rados"),
+            ("rbd", "rbd", "rados"),
+            ("rbd", "rbd", "fio"),
+            ("cephfs", "cephfs", "fio"),
+        ]
+    largest = tuple(
+        one.model_copy(update={"workers": (max(one.workers),)}) for one in suite.workloads
+    )
+    below = (
+        Pass(api=api, driver=by, layer=layer, workloads=largest)
+        for layer, api, by in ways
+        if layer in suite.layers
+    )
+    return (
+        *(Pass(api="swift", driver=driver, workloads=suite.workloads) for driver in drivers(suite)),
+        *below,
+    )
 
 
 def drivers(suite: Suite) -> tuple[DriverName, ...]:
@@ -78,22 +104,51 @@ def attest(store: RunStore, layout: str, repeat: int, suite: Suite) -> None:
         for size in sizes:
             for (operation, pick), value in DISK_BYTES_S.items():
                 what = f"disk wb0 {pick} {operation} of {size} B"
-                disk = {"host": host, "kind": "disk", "what": what, "value": value, "unit": "B/s", "promised": value}
+                disk = {
+                    "host": host,
+                    "kind": "disk",
+                    "what": what,
+                    "value": value,
+                    "unit": "B/s",
+                    "promised": value,
+                }
                 found.append(
-                    Attested.model_validate({**about, **disk, "operation": operation, "pick": pick, "request_bytes": size})
+                    Attested.model_validate(
+                        {
+                            **about,
+                            **disk,
+                            "operation": operation,
+                            "pick": pick,
+                            "request_bytes": size,
+                        }
+                    )
                 )
     if "network" in suite.layers:
-        ends = [("client-1", name) for name in ("gateway-1", *STORES)] + [("gateway-1", name) for name in STORES]
+        ends = [("client-1", name) for name in ("gateway-1", *STORES)] + [
+            ("gateway-1", name) for name in STORES
+        ]
         for one, other in (pair for end in ends for pair in (end, end[::-1])):
-            link = {"host": other, "kind": "network", "what": f"network from {one}", "value": LINK_BIT_S, "unit": "bit/s"}
-            found.append(Attested.model_validate({**about, **link, "promised": LINK_BIT_S, "sender": one, "receiver": other}))
+            link = {
+                "host": other,
+                "kind": "network",
+                "what": f"network from {one}",
+                "value": LINK_BIT_S,
+                "unit": "bit/s",
+            }
+            found.append(
+                Attested.model_validate(
+                    {**about, **link, "promised": LINK_BIT_S, "sender": one, "receiver": other}
+                )
+            )
     store.attest(found)
 
 
 def layer_steps(
     layout: str, suite: Suite, repeat: int, order: int, mean_ms: Callable[[float, int], float]
 ) -> Iterator[tuple[StepResult, Workload]]:
-    """The steps of a layout's layers; `mean_ms` is what a request of so many bytes takes at its gateway with so many workers."""
+    """The steps of a layout's layers; `mean_ms` is what a request of so many bytes takes at its
+    gateway with so many workers.
+    """
     for one in (one for one in passes(layout, suite) if one.layer is not None):
         for workload in one.workloads:
             (workers,), size = workload.workers, workload.objects.mean_bytes
@@ -119,5 +174,14 @@ def layer_steps(
                 layer=one.layer,
             )
             verdict = judge(measurement, Bounds())
-            yield StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=order), workload
+            yield (
+                StepResult(
+                    key=key,
+                    measurement=measurement,
+                    valid=verdict.valid,
+                    notes=verdict.notes,
+                    order=order,
+                ),
+                workload,
+            )
             order += 1

@@ -1,7 +1,8 @@
-"""A whole run made up for tests and for trying charts and reports: seeded, with a step that failed and one not valid.
+"""A whole run made up for tests and for trying charts and reports: seeded, with a step that failed
+and one not valid.
 
-The curves follow the Universal Scalability Law (N. J. Gunther), so that they bend as those of real gateways do; the figures say
-nothing about any real one.
+The curves follow the Universal Scalability Law (N. J. Gunther), so that they bend as those of real
+gateways do; the figures say nothing about any real one.
 """
 
 from __future__ import annotations
@@ -22,20 +23,48 @@ from weighbridge.results.record.manifest import ConfigFile, Sheet
 from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.telemetry import DiskLimit, DiskSecond, Head, HostLimits, HostSecond, Tail, Tier
+from weighbridge.results.record.telemetry import (
+    DiskLimit,
+    DiskSecond,
+    Head,
+    HostLimits,
+    HostSecond,
+    Tail,
+    Tier,
+)
 from weighbridge.suites import Bounds, DriverName, Layer, Objects, Suite, Workload
 
 LAYOUTS = ("rgw-beast", "swift")
 WORKLOADS = (
-    Workload(name="small-read", objects=Objects(size=1_000_000), operations={"read": 100}, workers=(1, 4, 16, 32), runtime=20.0),
-    Workload(name="small-write", objects=Objects(size=1_000_000), operations={"write": 100}, workers=(1, 4, 16, 32), runtime=20.0),
-    Workload(name="large-read", objects=Objects(size=64_000_000), operations={"read": 100}, workers=(1, 4, 8), runtime=20.0),
+    Workload(
+        name="small-read",
+        objects=Objects(size=1_000_000),
+        operations={"read": 100},
+        workers=(1, 4, 16, 32),
+        runtime=20.0,
+    ),
+    Workload(
+        name="small-write",
+        objects=Objects(size=1_000_000),
+        operations={"write": 100},
+        workers=(1, 4, 16, 32),
+        runtime=20.0,
+    ),
+    Workload(
+        name="large-read",
+        objects=Objects(size=64_000_000),
+        operations={"read": 100},
+        workers=(1, 4, 8),
+        runtime=20.0,
+    ),
 )
 
 
 @dataclass(frozen=True)
 class Spoilt:
-    """What goes wrong in a made-up run, by (layout, workload, workers): the first repeat of each."""
+    """What goes wrong in a made-up run, by (layout, workload, workers): the first repeat of
+    each.
+    """
 
     failed: tuple[tuple[str, str, int], ...] = ()
     erring: tuple[tuple[str, str, int], ...] = ()
@@ -56,7 +85,8 @@ def fake_run(
     layers: Sequence[Layer] = (),
     driver: Literal["locust", "cosbench", "both"] = "locust",
 ) -> RunStore:
-    """A finished run below `runs`; without `telemetry` it is as runs were before there was any. Raises StoreError.
+    """A finished run below `runs`; without `telemetry` it is as runs were before there was any.
+    Raises StoreError.
 
     `layers` are measured where a layout of its name has them.
     """
@@ -75,7 +105,12 @@ def fake_run(
         suite=suite,
         hardware=hardware(),
         layouts=tuple(
-            PlannedLayout(name=name, about=about, gateway="swift" if name.startswith("swift") else "rgw", release="none-0")
+            PlannedLayout(
+                name=name,
+                about=about,
+                gateway="swift" if name.startswith("swift") else "rgw",
+                release="none-0",
+            )
             for name in layouts
         ),
         passes={name: passes(name, suite) for name in layouts},
@@ -88,12 +123,35 @@ def fake_run(
         suite=suite.name,
         command=("weighbridge", "compare", "--suite", "made-up.yaml"),
         weighbridge_version="0.1.0",
-        sheets=[Sheet(title="machine", facts={"kernel": "Linux 6.1", "processor": "made up", "cores": "2", "memory": "24 GiB"})],
+        sheets=[
+            Sheet(
+                title="machine",
+                facts={
+                    "kernel": "Linux 6.1",
+                    "processor": "made up",
+                    "cores": "2",
+                    "memory": "24 GiB",
+                },
+            )
+        ],
     )
     for layout in layouts:
         store.add_facts(
-            [Sheet(title="gateway", layout=layout, facts={"replicas": "3", "acknowledgement": "majority", "tcp_nodelay": "1"})],
-            [ConfigFile(layout=layout, host="gateway-1", path="/etc/made-up.conf", text=f"# {about}\n[made-up]\nkey = ***\n")],
+            [
+                Sheet(
+                    title="gateway",
+                    layout=layout,
+                    facts={"replicas": "3", "acknowledgement": "majority", "tcp_nodelay": "1"},
+                )
+            ],
+            [
+                ConfigFile(
+                    layout=layout,
+                    host="gateway-1",
+                    path="/etc/made-up.conf",
+                    text=f"# {about}\n[made-up]\nkey = ***\n",
+                )
+            ],
         )
     order = 0
     for repeat in range(repeats):
@@ -102,12 +160,23 @@ def fake_run(
             for workload in workloads:
                 for workers, by in product(workload.workers, drivers(suite)):
                     if (layout, workload.name, workers) not in wrong.absent:
-                        key = StepKey(layout=layout, api="swift", workload=workload.name, workers=workers, repeat=repeat, driver=by)
+                        key = StepKey(
+                            layout=layout,
+                            api="swift",
+                            workload=workload.name,
+                            workers=workers,
+                            repeat=repeat,
+                            driver=by,
+                        )
                         if telemetry:
                             _record(store, key, workload, list(layouts).index(layout), seed)
-                        store.append(_step(key, workload, list(layouts).index(layout), order, seed, wrong))
+                        store.append(
+                            _step(key, workload, list(layouts).index(layout), order, seed, wrong)
+                        )
                         order += 1
-            for step, workload in layer_steps(layout, suite, repeat, order, partial(_mean_ms, list(layouts).index(layout))):
+            for step, workload in layer_steps(
+                layout, suite, repeat, order, partial(_mean_ms, list(layouts).index(layout))
+            ):
                 if telemetry:
                     _record(store, step.key, workload, list(layouts).index(layout), seed)
                 store.append(step)
@@ -116,10 +185,18 @@ def fake_run(
     return store
 
 
-def _step(key: StepKey, workload: Workload, number: int, order: int, seed: int, wrong: Spoilt) -> StepResult:
+def _step(
+    key: StepKey, workload: Workload, number: int, order: int, seed: int, wrong: Spoilt
+) -> StepResult:
     where = (key.layout, key.workload, key.workers)
     if key.repeat == 0 and where in wrong.failed:
-        return StepResult(key=key, measurement=None, valid=False, notes=("the gateway did not answer for 60 s",), order=order)
+        return StepResult(
+            key=key,
+            measurement=None,
+            valid=False,
+            notes=("the gateway did not answer for 60 s",),
+            order=order,
+        )
     draw = random.Random(f"{seed} {key}")
     size = workload.objects.mean_bytes
     measurement = fake_measurement(
@@ -127,15 +204,20 @@ def _step(key: StepKey, workload: Workload, number: int, order: int, seed: int, 
         operations=workload.operations,
         workers=key.workers,
         window_s=workload.runtime,
-        mean_ms=_mean_ms(number, size, key.workers) * math.exp(draw.gauss(0, 0.05)) + _asking_ms(key.driver),
+        mean_ms=_mean_ms(number, size, key.workers) * math.exp(draw.gauss(0, 0.05))
+        + _asking_ms(key.driver),
         spread=0.35 + 0.1 * number,
         object_size_bytes=round(size),
-        errors={"http-503": 40, "timeout": 3} if key.repeat == 0 and where in wrong.erring else None,
+        errors={"http-503": 40, "timeout": 3}
+        if key.repeat == 0 and where in wrong.erring
+        else None,
         seed=draw.randrange(2**31),
         bins=key.driver == "cosbench",
     )
     verdict = judge(measurement, Bounds())
-    return StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=order)
+    return StepResult(
+        key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=order
+    )
 
 
 def _asking_ms(driver: DriverName) -> float:
@@ -146,12 +228,18 @@ def _asking_ms(driver: DriverName) -> float:
 def _mean_ms(number: int, size_bytes: float, workers: int) -> float:
     """What a request takes on the layout of this number, on average."""
     alone_ms = (2.0 + size_bytes / 1e6 * 3.2) * (1 + 0.22 * number)
-    slowdown = 1 + (0.06 + 0.03 * number) * (workers - 1) + (0.0008 + 0.0006 * number) * workers * (workers - 1)
+    slowdown = (
+        1
+        + (0.06 + 0.03 * number) * (workers - 1)
+        + (0.0008 + 0.0006 * number) * workers * (workers - 1)
+    )
     return alone_ms * slowdown
 
 
 def _record(store: RunStore, key: StepKey, workload: Workload, number: int, seed: int) -> None:
-    """Telemetry that bends as the curves do: of the first layout the gateway's CPU is used up first, of others the stores'."""
+    """Telemetry that bends as the curves do: of the first layout the gateway's CPU is used up
+    first, of others the stores'.
+    """
     draw = random.Random(f"{seed} {key} telemetry")
     busy = (1 - math.exp(-key.workers / 5)) * (1 - 0.04 * number)
     shares = {
@@ -200,7 +288,9 @@ def _record(store: RunStore, key: StepKey, workload: Workload, number: int, seed
 
 def _host(name: str, tier: Tier, cpus: float) -> HostLimits:
     disks = (DiskLimit(bandwidth_bytes_s=200_000_000),) if tier == "storage" else ()
-    return HostLimits(host=name, tier=tier, cpus=cpus, memory_bytes=2**30, nic_bits_s=1e9, disks=disks)
+    return HostLimits(
+        host=name, tier=tier, cpus=cpus, memory_bytes=2**30, nic_bits_s=1e9, disks=disks
+    )
 
 
 _HOSTS = (

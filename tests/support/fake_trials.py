@@ -1,4 +1,6 @@
-"""Tunings made up for tests of the ledger: trials of arms in rounds, with visits that have no more than a ledger reads."""
+"""Tunings made up for tests of the ledger: trials of arms in rounds, with visits that have no more
+than a ledger reads.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,23 @@ def tuning_run(
     threshold: Bounds | None = None,
 ) -> TuningRun:
     """A run whose baseline has 512 threads; with no objective that of throughput of 64 kB reads."""
-    workload = Workload(name="small-read", objects=Objects(size=64_000), operations={"read": 1.0}, workers=workers, runtime=30.0)
+    workload = Workload(
+        name="small-read",
+        objects=Objects(size=64_000),
+        operations={"read": 1.0},
+        workers=workers,
+        runtime=30.0,
+    )
     tuning = Tuning(
         name="threads",
         about="threads of radosgw",
         layout="rgw-beast",
         workloads=(workload,),
         objectives=objectives or (Objective(workload="small-read"),),
-        parameters=(Parameter(key=THREADS, values=(64, 128)), Parameter(key="apache.threads_per_child", values=(64,))),
+        parameters=(
+            Parameter(key=THREADS, values=(64, 128)),
+            Parameter(key="apache.threads_per_child", values=(64,)),
+        ),
         trials=trials or Trials(),
         constraints=constraints or Constraints(),
         threshold=threshold or Bounds(),
@@ -56,12 +67,17 @@ def arm(value: int, key: str = THREADS) -> Arm:
 def suite_point(repeat: int, ops_s: float, p90_ms: float | None = None, **more: object) -> Point:
     """A point of reads with Little's p90 where none is given."""
     known = {"samples": round(ops_s * 30), "valid": True, "steady": True, **more}
-    return made_point(**{"repeat": repeat, "throughput_ops_s": ops_s, "p90_ms": p90_ms or 16_000 / ops_s, **known})
+    return made_point(
+        **{"repeat": repeat, "throughput_ops_s": ops_s, "p90_ms": p90_ms or 16_000 / ops_s, **known}
+    )
 
 
 @dataclass
 class Rig:
-    """Makes trials one after the other and keeps their visits. `level` is what the baseline does at a time, in op/s."""
+    """Makes trials one after the other and keeps their visits.
+
+    `level` is what the baseline does at a time, in op/s.
+    """
 
     run: TuningRun
     level: Callable[[float], float] = lambda _: 1000.0
@@ -74,20 +90,46 @@ class Rig:
         self.draw = random.Random(self.seed)
         self.repeats: dict[str, int] = {}
 
-    def visit(self, who: Arm, factor: float = 1.0, *, round: int = 0, deployment: int = 0, **point: object) -> Trial:  # noqa: A002
-        """One trial: all workers counts of the workload do what the baseline does then, times `factor`, times chance."""
+    def visit(
+        self,
+        who: Arm,
+        factor: float = 1.0,
+        *,
+        round: int = 0,  # noqa: A002
+        deployment: int = 0,
+        **point: object,
+    ) -> Trial:
+        """One trial: all workers counts of the workload do what the baseline does then, times
+        `factor`, times chance.
+        """
         number = len(self.trials)
         repeat = self.repeats[who.name] = self.repeats.get(who.name, -1) + 1
         at_s = number * TRIAL_S
-        trial = Trial(number=number, arm=who, repeat=repeat, round=round, scope="restart", started_s=at_s, deployment=deployment)
+        trial = Trial(
+            number=number,
+            arm=who,
+            repeat=repeat,
+            round=round,
+            scope="restart",
+            started_s=at_s,
+            deployment=deployment,
+        )
         self.trials.append(trial)
-        ops_s = self.level(at_s) * factor * math.exp(self.draw.gauss(0, self.scatter) if self.scatter else 0.0)
+        ops_s = (
+            self.level(at_s)
+            * factor
+            * math.exp(self.draw.gauss(0, self.scatter) if self.scatter else 0.0)
+        )
         workload = self.run.suite.workloads[0]
         for workers in workload.workers:
-            key = StepKey(layout=who.name, api="s3", workload=workload.name, workers=workers, repeat=repeat)
+            key = StepKey(
+                layout=who.name, api="s3", workload=workload.name, workers=workers, repeat=repeat
+            )
             made = suite_point(repeat, ops_s * workers / workload.workers[-1], **point)  # type: ignore[arg-type]
             notes = made.notes
-            self.visits[key] = JudgedStep(key=key, valid=made.valid, steady=made.steady, notes=notes, points={"read": made})
+            self.visits[key] = JudgedStep(
+                key=key, valid=made.valid, steady=made.steady, notes=notes, points={"read": made}
+            )
         return trial
 
     def fail(self, who: Arm, why: str, *, round: int = 0) -> None:  # noqa: A002
@@ -105,7 +147,9 @@ class Rig:
             )
         )
 
-    def go_round(self, arms: Sequence[tuple[Arm, float]], number: int, *, baseline_every: int = 5) -> None:
+    def go_round(
+        self, arms: Sequence[tuple[Arm, float]], number: int, *, baseline_every: int = 5
+    ) -> None:
         """One round in seeded random order, the baseline at its ends and after so many trials."""
         order = self.draw.sample(arms, len(arms))
         for place, (who, factor) in enumerate(order):

@@ -1,7 +1,9 @@
-"""A whole tuning made up for tests and for trying its page: seeded, with settings that help, harm, do nothing, break and fail.
+"""A whole tuning made up for tests and for trying its page: seeded, with settings that help, harm,
+do nothing, break and fail.
 
-What each setting does is written down here, the machine drifts while it is measured, and every trial scatters: a ledger of it must
-find the first again and none of the others. The figures say nothing about any real gateway.
+What each setting does is written down here, the machine drifts while it is measured, and every
+trial scatters: a ledger of it must find the first again and none of the others. The figures say
+nothing about any real gateway.
 """
 
 from __future__ import annotations
@@ -23,15 +25,35 @@ from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import Head, HostLimits, HostSecond, Tail
-from weighbridge.results.record.trial import CONFIRMATION, Arm, Fragment, Trial, TrialBook, TuningRun, Winner
+from weighbridge.results.record.trial import (
+    CONFIRMATION,
+    Arm,
+    Fragment,
+    Trial,
+    TrialBook,
+    TuningRun,
+    Winner,
+)
 from weighbridge.suites import Bounds, Objects, Workload
 from weighbridge.suites.tuning import Level, Objective, Parameter, Setting, Trials, Tuning
 
 BASELINE: Final = "rgw-beast"
 RELEASE: Final = "none-0"
 WORKLOADS: Final = (
-    Workload(name="small-read", objects=Objects(size=64_000), operations={"read": 100}, workers=(16,), runtime=2.0),
-    Workload(name="small-write", objects=Objects(size=64_000), operations={"write": 100}, workers=(8,), runtime=2.0),
+    Workload(
+        name="small-read",
+        objects=Objects(size=64_000),
+        operations={"read": 100},
+        workers=(16,),
+        runtime=2.0,
+    ),
+    Workload(
+        name="small-write",
+        objects=Objects(size=64_000),
+        operations={"write": 100},
+        workers=(8,),
+        runtime=2.0,
+    ),
 )
 OBJECTIVES: Final = (Objective(workload="small-read"), Objective(of="p90", workload="small-write"))
 _MEAN_MS: Final = {"small-read": 11.0, "small-write": 9.0}
@@ -42,7 +64,9 @@ _TRIAL_S: Final = 9.0
 
 @dataclass(frozen=True)
 class Knob:
-    """A parameter of the made-up gateway, what it is by itself, and by how much each value makes the gateway faster."""
+    """A parameter of the made-up gateway, what it is by itself, and by how much each value makes
+    the gateway faster.
+    """
 
     key: str
     was: Setting | None
@@ -60,24 +84,97 @@ class Knob:
 
 
 KNOBS: Final = (
-    Knob("radosgw.threads", 512, {64: 1.0, 16: 0.62}, effect="Requests that radosgw works on at once.", trap="Too few block."),
-    Knob("radosgw.tcp_nodelay", was=True, faster={False: 0.71}, effect="Small answers are sent without waiting for more."),
-    Knob("radosgw.max_concurrent_requests", 1024, {64: 1.22, 256: 1.1}, cpu=0.9, effect="A bound on what is in hand."),
-    Knob("options.client.rgw_get_obj_window_size", "16MiB", {"1MiB": 0.93, "64MiB": 1.0}, effect="Read ahead for one request."),
-    Knob("options.client.objecter_inflight_ops", None, {256: 1.0, 4096: 1.0}, effect="Operations on the way to OSDs."),
-    Knob("options.client.rgw_cache_enabled", was=None, faster={False: 0.55}, cpu=1.6, effect="Metadata kept in memory."),
-    Knob("radosgw.ops_log", was=False, faster={True: 0.985}, cpu=1.05, effect="A line for each request."),
-    Knob("radosgw.gc.processor_period", 3600, {600: 1.0}, scope="nothing", effect="Tells the noise: nothing is deleted."),
-    Knob("radosgw.index_shards", 11, {1: 1.0, 64: 0.96}, scope="buckets", effect="Parts of a bucket’s index."),
-    Knob("radosgw.chunk", "4MiB", {"1MiB": 1.0}, scope="buckets", also={"radosgw.stripe": "1MiB"}, effect="Written at once."),
-    Knob("radosgw.request_timeout_ms", 65000, {5: 1.3}, erring=True, effect="When a client is cut off.", trap="Cuts slow ones."),
-    Knob("radosgw.frontend_backlog", None, {-1: 1.0}, fails="radosgw on gateway-1 ended with 22: invalid argument"),
+    Knob(
+        "radosgw.threads",
+        512,
+        {64: 1.0, 16: 0.62},
+        effect="Requests that radosgw works on at once.",
+        trap="Too few block.",
+    ),
+    Knob(
+        "radosgw.tcp_nodelay",
+        was=True,
+        faster={False: 0.71},
+        effect="Small answers are sent without waiting for more.",
+    ),
+    Knob(
+        "radosgw.max_concurrent_requests",
+        1024,
+        {64: 1.22, 256: 1.1},
+        cpu=0.9,
+        effect="A bound on what is in hand.",
+    ),
+    Knob(
+        "options.client.rgw_get_obj_window_size",
+        "16MiB",
+        {"1MiB": 0.93, "64MiB": 1.0},
+        effect="Read ahead for one request.",
+    ),
+    Knob(
+        "options.client.objecter_inflight_ops",
+        None,
+        {256: 1.0, 4096: 1.0},
+        effect="Operations on the way to OSDs.",
+    ),
+    Knob(
+        "options.client.rgw_cache_enabled",
+        was=None,
+        faster={False: 0.55},
+        cpu=1.6,
+        effect="Metadata kept in memory.",
+    ),
+    Knob(
+        "radosgw.ops_log",
+        was=False,
+        faster={True: 0.985},
+        cpu=1.05,
+        effect="A line for each request.",
+    ),
+    Knob(
+        "radosgw.gc.processor_period",
+        3600,
+        {600: 1.0},
+        scope="nothing",
+        effect="Tells the noise: nothing is deleted.",
+    ),
+    Knob(
+        "radosgw.index_shards",
+        11,
+        {1: 1.0, 64: 0.96},
+        scope="buckets",
+        effect="Parts of a bucket’s index.",
+    ),
+    Knob(
+        "radosgw.chunk",
+        "4MiB",
+        {"1MiB": 1.0},
+        scope="buckets",
+        also={"radosgw.stripe": "1MiB"},
+        effect="Written at once.",
+    ),
+    Knob(
+        "radosgw.request_timeout_ms",
+        65000,
+        {5: 1.3},
+        erring=True,
+        effect="When a client is cut off.",
+        trap="Cuts slow ones.",
+    ),
+    Knob(
+        "radosgw.frontend_backlog",
+        None,
+        {-1: 1.0},
+        fails="radosgw on gateway-1 ended with 22: invalid argument",
+    ),
 )
 
 
 @dataclass(frozen=True)
 class Course:
-    """How a made-up tuning goes. `drift` is by which factor the machine gets faster within an hour."""
+    """How a made-up tuning goes.
+
+    `drift` is by which factor the machine gets faster within an hour.
+    """
 
     rounds: int = 6
     scatter: float = 0.03
@@ -85,7 +182,9 @@ class Course:
     state: State = "done"
     seed: int = 2014
     confirmed: float | None = 1.2
-    """How many times the baseline the winner is on fresh deployments; None: it was not confirmed yet."""
+    """How many times the baseline the winner is on fresh deployments; None: it was not confirmed
+    yet.
+    """
     choose: bool = True
 
 
@@ -175,10 +274,21 @@ def _store(runs: Path, plan: ResolvedPlan, command: tuple[str, ...]) -> RunStore
         suite=plan.suite.name,
         command=command,
         weighbridge_version="0.1.0",
-        sheets=[Sheet(title="machine", facts={"kernel": "Linux 6.1", "processor": "made up", "cores": "2"})],
+        sheets=[
+            Sheet(
+                title="machine", facts={"kernel": "Linux 6.1", "processor": "made up", "cores": "2"}
+            )
+        ],
     )
     facts = {"replicas": "3", "acknowledgement": "majority"}
-    configs = [ConfigFile(layout=BASELINE, host="gateway-1", path="/etc/made-up.conf", text="[made-up]\nkey = ***\n")]
+    configs = [
+        ConfigFile(
+            layout=BASELINE,
+            host="gateway-1",
+            path="/etc/made-up.conf",
+            text="[made-up]\nkey = ***\n",
+        )
+    ]
     store.add_facts([Sheet(title="gateway", layout=BASELINE, facts=facts)], configs)
     return store
 
@@ -241,12 +351,29 @@ class _Machine:
         self.stood = arm if not failed else _BASE
         return not failed
 
-    def _step(self, arm: Arm, knob: Knob | None, workload: Workload, workers: int, repeat: int, at_s: float) -> None:
-        key = StepKey(layout=arm.name, api="s3", workload=workload.name, workers=workers, repeat=repeat)
+    def _step(
+        self,
+        arm: Arm,
+        knob: Knob | None,
+        workload: Workload,
+        workers: int,
+        repeat: int,
+        at_s: float,
+    ) -> None:
+        key = StepKey(
+            layout=arm.name, api="s3", workload=workload.name, workers=workers, repeat=repeat
+        )
         draw = random.Random(f"{self.course.seed} {key}")
         faster = 1.0 if knob is None else knob.faster[arm.settings[knob.key]]
         hour = self.course.drift ** (at_s / 3600)
-        mean_ms = _MEAN_MS.get(workload.name, 10.0) * workers / 16 / faster / hour * math.exp(draw.gauss(0, self.course.scatter))
+        mean_ms = (
+            _MEAN_MS.get(workload.name, 10.0)
+            * workers
+            / 16
+            / faster
+            / hour
+            * math.exp(draw.gauss(0, self.course.scatter))
+        )
         errors = {"http-408": 60} if knob is not None and knob.erring else None
         step = _measured(key, workload, mean_ms, self.order, draw.randrange(2**31), errors)
         cpu = 1.0 if knob is None else knob.cpu
@@ -260,7 +387,12 @@ def _knob_of(arm: Arm, knobs: Sequence[Knob]) -> Knob | None:
 
 
 def _measured(
-    key: StepKey, workload: Workload, mean_ms: float, order: int, seed: int, errors: Mapping[str, int] | None = None
+    key: StepKey,
+    workload: Workload,
+    mean_ms: float,
+    order: int,
+    seed: int,
+    errors: Mapping[str, int] | None = None,
 ) -> StepResult:
     measurement = fake_measurement(
         api=key.api,
@@ -274,7 +406,9 @@ def _measured(
         seed=seed,
     )
     verdict = judge(measurement, _BOUNDS)
-    return StepResult(key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=order)
+    return StepResult(
+        key=key, measurement=measurement, valid=verdict.valid, notes=verdict.notes, order=order
+    )
 
 
 _BOUNDS: Final = Bounds()
@@ -317,7 +451,9 @@ def _second(second: int, cpu_s: float) -> Iterator[HostSecond]:
 
 
 def _winner(knobs: Sequence[Knob], arms: Sequence[Arm]) -> Winner | None:
-    """The best value of each knob that makes the gateway faster, of those that do and break nothing."""
+    """The best value of each knob that makes the gateway faster, of those that do and break
+    nothing.
+    """
     settings: dict[str, Setting] = {}
     for arm in arms:
         knob = _knob_of(arm, knobs)
@@ -328,11 +464,16 @@ def _winner(knobs: Sequence[Knob], arms: Sequence[Arm]) -> Winner | None:
             settings |= arm.settings
     if not settings:
         return None
-    lines = [f"rgw {key.rpartition('.')[2].replace('_', ' ')} = {value}" for key, value in settings.items()]
+    lines = [
+        f"rgw {key.rpartition('.')[2].replace('_', ' ')} = {value}"
+        for key, value in settings.items()
+    ]
     text = "\n".join(("# Made up, with the evidence above each line.", "[client]", *lines, ""))
     reason = f"The best value of each setting that is better: {', '.join(settings)}."
     return Winner(
-        arm=Arm(name=f"{BASELINE}-tuned", settings=settings), reason=reason, fragments=(Fragment(name="ceph.conf", text=text),)
+        arm=Arm(name=f"{BASELINE}-tuned", settings=settings),
+        reason=reason,
+        fragments=(Fragment(name="ceph.conf", text=text),),
     )
 
 
@@ -350,7 +491,13 @@ def _confirm(store: RunStore, plan: ResolvedPlan, winner: Arm, course: Course) -
         for layout in layouts:
             for workload in suite.workloads:
                 for workers in workload.workers:
-                    key = StepKey(layout=layout.name, api="s3", workload=workload.name, workers=workers, repeat=repeat)
+                    key = StepKey(
+                        layout=layout.name,
+                        api="s3",
+                        workload=workload.name,
+                        workers=workers,
+                        repeat=repeat,
+                    )
                     draw = random.Random(f"{course.seed} fresh {key}")
                     faster = (course.confirmed or 1.0) if layout.name == winner.name else 1.0
                     scatter = math.exp(draw.gauss(0, course.scatter))

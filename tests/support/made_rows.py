@@ -1,4 +1,7 @@
-"""Rows and points made up by the names of columns: `p90_ms=12.0`; `p90_in` is the bin that a metric lies in."""
+"""Rows and points made up by the names of columns:
+
+`p90_ms=12.0`; `p90_in` is the bin that a metric lies in.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,9 @@ def made_point(**given: Any) -> Point:
 
 
 def made_row(**given: Any) -> Row:
-    """A row. `at_least` are the keys of the metrics that are lower bounds, `intervals` their 95 % intervals by key."""
+    """A row. `at_least` are the keys of the metrics that are lower bounds, `intervals` their 95 %
+    intervals by key.
+    """
     return Row.model_validate(_by_metric(given))
 
 
@@ -31,7 +36,9 @@ def changed(one: Of, **given: Any) -> Of:
     return type(one).model_validate({**dict(one), **fields})
 
 
-def _by_metric(given: Mapping[str, Any], before: Mapping[str, MetricFigure] | None = None) -> dict[str, Any]:
+def _by_metric(
+    given: Mapping[str, Any], before: Mapping[str, MetricFigure] | None = None
+) -> dict[str, Any]:
     rest, found = dict(given), {key: one.model_dump() for key, one in (before or {}).items()}
     for metric in METRICS.values():
         for name, field in ((metric.column, "value"), (f"{metric.stem}_in", "within")):

@@ -1,4 +1,6 @@
-"""Measurements made up for tests of every room: seeded, whole, with latencies drawn from a lognormal distribution."""
+"""Measurements made up for tests of every room: seeded, whole, with latencies drawn from a
+lognormal distribution.
+"""
 
 from __future__ import annotations
 
@@ -34,20 +36,36 @@ def fake_measurement(
     notes: tuple[str, ...] = (),
     bins: bool = False,
 ) -> Measurement:
-    """A closed-loop step that keeps Little's law: `workers` busy for `window_s` with latencies of `mean_ms` on average.
+    """A closed-loop step that keeps Little's law: `workers` busy for `window_s` with latencies of
+    `mean_ms` on average.
 
-    `spread` is the standard deviation of the logarithm of a latency; `errors` are failures by class of the first operation.
-    Every request of a read or a write carries `object_size_bytes`. `bins`: the same step as COSBench tells it, in bins of 10 ms,
-    each latency cut to whole milliseconds, without extremes, per-second series or its own CPU.
+    `spread` is the standard deviation of the logarithm of a latency; `errors` are failures by class
+    of the first operation. Every request of a read or a write carries `object_size_bytes`. `bins`:
+    the same step as COSBench tells it, in bins of 10 ms, each latency cut to whole milliseconds,
+    without extremes, per-second series or its own CPU.
     """
     shares = tuple((operations or {"read": 1.0}).items())
     failures = tuple((errors or {}).items())
     return _measurement(
-        api, workload, shares, workers, window_s, mean_ms, spread, object_size_bytes, failures, driver_share, seed, notes, bins
+        api,
+        workload,
+        shares,
+        workers,
+        window_s,
+        mean_ms,
+        spread,
+        object_size_bytes,
+        failures,
+        driver_share,
+        seed,
+        notes,
+        bins,
     )
 
 
-@functools.lru_cache(maxsize=1000)  # tests make the same run hundreds of times, and a step of it has ten thousand latencies
+@functools.lru_cache(
+    maxsize=1000
+)  # tests make the same run hundreds of times, and a step of it has ten thousand latencies
 def _measurement(
     api: Api,
     workload: str,
@@ -86,7 +104,13 @@ def _measurement(
                 sum_us=sum(value // 1000 * 1000 for value in values) if bins else sum(values),
             )
         )
-        seconds += [] if bins else _seconds(operation, values, size, sum(failures.values()), max(1, math.ceil(window_s)))
+        seconds += (
+            []
+            if bins
+            else _seconds(
+                operation, values, size, sum(failures.values()), max(1, math.ceil(window_s))
+            )
+        )
     return Measurement(
         api=api,
         workload=workload,
@@ -97,7 +121,9 @@ def _measurement(
         warmup_s=5.0,
         tallies=tuple(tallies),
         seconds=tuple(seconds),
-        load=None if bins else Load(cpu_s=driver_share * window_s, cpu_limit=1.0, window_s=window_s),
+        load=None
+        if bins
+        else Load(cpu_s=driver_share * window_s, cpu_limit=1.0, window_s=window_s),
         notes=notes,
     )
 
@@ -107,10 +133,14 @@ def binned(values_us: Iterable[int]) -> Bins:
     values = list(values_us)
     counts = Counter(value // BIN_US for value in values if value < BEYOND_US)
     beyond = sum(value >= BEYOND_US for value in values)
-    return Bins(width_us=BIN_US, counts=tuple(sorted(counts.items())), beyond_us=BEYOND_US, beyond=beyond)
+    return Bins(
+        width_us=BIN_US, counts=tuple(sorted(counts.items())), beyond_us=BEYOND_US, beyond=beyond
+    )
 
 
-def _seconds(operation: Operation, values: list[int], size: int, failed: int, length: int) -> list[Second]:
+def _seconds(
+    operation: Operation, values: list[int], size: int, failed: int, length: int
+) -> list[Second]:
     """The values dealt out to the seconds of the window; all failures fall into the first."""
     return [
         Second(

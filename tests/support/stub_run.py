@@ -1,4 +1,6 @@
-"""For tests: a gateway without anything behind it, on hosts that are processes, with the driver that makes up its measurements."""
+"""For tests: a gateway without anything behind it, on hosts that are processes, with the driver
+that makes up its measurements.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,10 @@ class StubStanding(Standing):
 
     def __init__(self, gateway: StubGateway, host: Host) -> None:
         self.endpoints = tuple(
-            Endpoint(api=api, url=f"http://{host.address}:8080/{api}", user="u", key="planted-secret") for api in gateway.apis()
+            Endpoint(
+                api=api, url=f"http://{host.address}:8080/{api}", user="u", key="planted-secret"
+            )
+            for api in gateway.apis()
         )
         self.facts = {"replicas": "3"}
         self.rendered = (Rendered(host=host.name, path="/etc/stub.conf", text="key = ***\n"),)
@@ -53,13 +58,18 @@ class StubStanding(Standing):
 
     def check(self) -> None:
         self.gateway.checks += 1
-        if self.gateway.checks == self.gateway.dies_at or 0 < self.gateway.dies_from <= self.gateway.checks:
-            raise ServiceFailed("gateway-1", "stub", "has died", log="stub.out", tail=["out of memory"])
+        if (
+            self.gateway.checks == self.gateway.dies_at
+            or 0 < self.gateway.dies_from <= self.gateway.checks
+        ):
+            raise ServiceFailed(
+                "gateway-1", "stub", "has died", log="stub.out", tail=["out of memory"]
+            )
 
 
 class StubGateway(Gateway):
-    """Starts one process that does nothing. `did` is what was asked of it; `dies_at` the number of the check that
-    fails, `dies_from` that of the first of all that fail.
+    """Starts one process that does nothing. `did` is what was asked of it; `dies_at` the number of
+    the check that fails, `dies_from` that of the first of all that fail.
     """
 
     kind = "stub"
@@ -84,7 +94,10 @@ class StubGateway(Gateway):
         return self.answers
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        return tuple(Rendered(host=site.name, path="/etc/stub.conf", text=f"address = {site.address}\n") for site in sites.values())
+        return tuple(
+            Rendered(host=site.name, path="/etc/stub.conf", text=f"address = {site.address}\n")
+            for site in sites.values()
+        )
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
         self.did.append("preflight")
@@ -96,7 +109,9 @@ class StubGateway(Gateway):
         host.start([Service("stub", ("sleep", "600"))])
         self.did.append("up")
         if self.fails_to_start:
-            raise ServiceFailed("gateway-1", "stub", "did not come up", log="stub.out", tail=["bind: in use"])
+            raise ServiceFailed(
+                "gateway-1", "stub", "did not come up", log="stub.out", tail=["bind: in use"]
+            )
         return StubStanding(self, host)
 
 
@@ -104,8 +119,20 @@ SUITE: dict[str, Any] = {
     "name": "trial",
     "about": "A trial",
     "workloads": [
-        {"name": "small", "objects": {"size": "4KiB"}, "operations": {"read": 1}, "workers": [1, 4], "runtime": "5s"},
-        {"name": "mixed", "objects": {"size": "1MB"}, "operations": {"read": 1, "write": 1}, "workers": [2], "runtime": "5s"},
+        {
+            "name": "small",
+            "objects": {"size": "4KiB"},
+            "operations": {"read": 1},
+            "workers": [1, 4],
+            "runtime": "5s",
+        },
+        {
+            "name": "mixed",
+            "objects": {"size": "1MB"},
+            "operations": {"read": 1, "write": 1},
+            "workers": [2],
+            "runtime": "5s",
+        },
     ],
 }
 
@@ -115,10 +142,14 @@ class Run:
 
     def __init__(self, folder: Path, **suite: Any) -> None:
         self.suite = Suite.model_validate({**SUITE, **suite})
-        self.hardware = Hardware.model_validate({"name": "pretended", "kind": "fake", "hosts": {"client-1": {}, "gateway-1": {}}})
+        self.hardware = Hardware.model_validate(
+            {"name": "pretended", "kind": "fake", "hosts": {"client-1": {}, "gateway-1": {}}}
+        )
         self.gateways = {name: StubGateway() for name in ("rgw-a", "swift-b")}
         self.planned = [
-            Planned(Layout(name=name, about=name, gateway="stub", release="1", place={}), gateway, "")
+            Planned(
+                Layout(name=name, about=name, gateway="stub", release="1", place={}), gateway, ""
+            )
             for name, gateway in self.gateways.items()
         ]
         self.place = StatePlace(home=folder / "home", state=folder / "state")
@@ -129,4 +160,10 @@ class Run:
 
     def store(self) -> RunStore:
         sheets = [Sheet(title="machine", facts={"cpus": "2"})]
-        return RunStore.create(self.folder / "runs", plan_yaml="name: trial\n", plan=self.plan(), suite="trial", sheets=sheets)
+        return RunStore.create(
+            self.folder / "runs",
+            plan_yaml="name: trial\n",
+            plan=self.plan(),
+            suite="trial",
+            sheets=sheets,
+        )

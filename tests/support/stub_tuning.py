@@ -1,4 +1,6 @@
-"""For tests: a gateway whose settings decide how quick it is, on pretended hosts, with measurements that are made up after them."""
+"""For tests: a gateway whose settings decide how quick it is, on pretended hosts, with measurements
+that are made up after them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,16 @@ from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.drivers.driver import Heard
 from weighbridge.drivers.kind import Opened
-from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Setup, Step
+from weighbridge.drivers.order import (
+    Cleaned,
+    Cleanup,
+    Measured,
+    Prepare,
+    Prepared,
+    Progress,
+    Setup,
+    Step,
+)
 from weighbridge.gateways.gateway import Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing
 from weighbridge.results.record.measurement import Load, Measurement
 from weighbridge.results.record.step import Pass
@@ -66,7 +77,11 @@ class TunableStanding(Standing):
     def __init__(self, gateway: Tunable, host: Host) -> None:
         self.gateway = gateway
         self.host = host
-        self.endpoints = (Endpoint(api="s3", url=f"http://{host.address}", user="u", key=SecretStr("planted-secret")),)
+        self.endpoints = (
+            Endpoint(
+                api="s3", url=f"http://{host.address}", user="u", key=SecretStr("planted-secret")
+            ),
+        )
         self._describe()
 
     def _describe(self) -> None:
@@ -84,7 +99,9 @@ class TunableStanding(Standing):
     def check(self) -> None:
         """It has died when it is set not to answer."""
         if not self.gateway.settings.answers:
-            raise ServiceFailed(self.host.name, "tunable", "has died", log="tunable.out", tail=["as asked"])
+            raise ServiceFailed(
+                self.host.name, "tunable", "has died", log="tunable.out", tail=["as asked"]
+            )
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
         """Running daemons take `live` alone, and not below 0."""
@@ -107,7 +124,9 @@ class Tunable(Gateway):
     """Starts nothing."""
 
     kind = "tunable"
-    releases: ClassVar[Mapping[str, RootImage]] = {"1": RootImage(name="none", suite="none", packages=())}
+    releases: ClassVar[Mapping[str, RootImage]] = {
+        "1": RootImage(name="none", suite="none", packages=())
+    }
     Placement = Nowhere
     Settings = Settings
 
@@ -131,7 +150,9 @@ class Tunable(Gateway):
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
         """One file with all settings."""
-        text = "[client]\n" + "".join(f"{key} = {value}\n" for key, value in self.settings.model_dump().items())
+        text = "[client]\n" + "".join(
+            f"{key} = {value}\n" for key, value in self.settings.model_dump().items()
+        )
         return (Rendered(host="gateway-1", path="/etc/ceph/ceph.conf", text=text),)
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
@@ -147,7 +168,9 @@ class Tunable(Gateway):
     def refuse(self, host: Host) -> None:
         """Raise when it is set not to come up."""
         if not self.settings.starts:
-            raise ServiceFailed(host.name, "tunable", "did not come up", log="tunable.out", tail=["as asked"])
+            raise ServiceFailed(
+                host.name, "tunable", "did not come up", log="tunable.out", tail=["as asked"]
+            )
 
 
 class Answering:
@@ -165,11 +188,21 @@ class Answering:
             if not standing.gateway.settings.answers:
                 raise DriverError("the gateway answers nothing")
             if heard is not None:
-                heard(Progress(phase="measure", done=order.workload.runtime, total=order.workload.runtime))
-            return Measured(measurement=made_up(standing.gateway.settings, self.deployment.layout.name, self.suite.seed, order))
+                heard(
+                    Progress(
+                        phase="measure", done=order.workload.runtime, total=order.workload.runtime
+                    )
+                )
+            return Measured(
+                measurement=made_up(
+                    standing.gateway.settings, self.deployment.layout.name, self.suite.seed, order
+                )
+            )
         target = Endpoint(api="s3", url="http://here", user="u", key=SecretStr("k"))
         setup = Setup(target=target, bucket_prefix="wb-test", seed=self.suite.seed)
-        return fake_driver.answer(setup, order, lambda event: None if heard is None else heard(cast("Progress", event)))
+        return fake_driver.answer(
+            setup, order, lambda event: None if heard is None else heard(cast("Progress", event))
+        )
 
     def prepare(self, order: Prepare, heard: Heard | None = None) -> Prepared:
         """Hold a workload's objects."""
@@ -202,11 +235,15 @@ class Answering:
 
 
 def made_up(settings: Settings, layout: str, seed: int, step: Step) -> Measurement:
-    """What a closed loop measures of a gateway with these settings: 2 ms a read as it is, and repeats scatter by some 2 %."""
+    """What a closed loop measures of a gateway with these settings: 2 ms a read as it is, and
+    repeats scatter by some 2 %.
+    """
     dice = random.Random(f"{seed} {layout} {step.workload.name} {step.workers} {step.repeat}")
     quick = settings.speed * (1.25 if settings.threads >= 16 else 1.0)
     base_us = 2000 / quick * dice.lognormvariate(0, 0.02)
-    values_us = [max(1, round(base_us * dice.lognormvariate(0, 0.1))) for _ in range(fake_driver.VALUES)]
+    values_us = [
+        max(1, round(base_us * dice.lognormvariate(0, 0.1))) for _ in range(fake_driver.VALUES)
+    ]
     [operation] = step.workload.operations
     count = round(step.workers * step.workload.runtime * 1e6 * fake_driver.VALUES / sum(values_us))
     whole, seconds = fake_driver.tally(operation, count, values_us, step.workload)
@@ -224,14 +261,22 @@ def opened(deployment: Deployment, suite: Suite, _one: Pass, **_named: object) -
     yield Opened(Answering(deployment, suite), {})
 
 
-HARDWARE = Hardware.model_validate({"name": "pretended", "kind": "fake", "hosts": {"client-1": {}, "gateway-1": {}}})
+HARDWARE = Hardware.model_validate(
+    {"name": "pretended", "kind": "fake", "hosts": {"client-1": {}, "gateway-1": {}}}
+)
 
 TUNING: dict[str, Any] = {
     "name": "trial",
     "about": "A trial",
     "layout": "tunable",
     "workloads": [
-        {"name": "small", "objects": {"size": "4KiB"}, "operations": {"read": 1}, "workers": [4], "runtime": "5s"},
+        {
+            "name": "small",
+            "objects": {"size": "4KiB"},
+            "operations": {"read": 1},
+            "workers": [4],
+            "runtime": "5s",
+        },
     ],
     "objectives": [{"workload": "small"}],
     "parameters": [{"key": "speed", "values": [2.0]}, {"key": "dummy", "values": [1]}],
@@ -241,21 +286,36 @@ TUNING: dict[str, Any] = {
 
 
 class Bed:
-    """All that a tuning needs, in a folder of its own; `changes` are what its file says otherwise than `TUNING`."""
+    """All that a tuning needs, in a folder of its own; `changes` are what its file says otherwise
+    than `TUNING`.
+    """
 
-    def __init__(self, folder: Path, settings: Mapping[str, object] | None = None, **changes: Any) -> None:
+    def __init__(
+        self, folder: Path, settings: Mapping[str, object] | None = None, **changes: Any
+    ) -> None:
         self.folder = folder
         self.place = StatePlace(home=folder / "home", state=folder / "state")
         self.out = folder / "runs"
         self.text = yaml.safe_dump({**TUNING, **changes}, sort_keys=False)
         self.document = Document("trial.yaml", self.text)
-        layout = Layout(name="tunable", about="", gateway="tunable", release="1", place={}, settings=dict(settings or {}))
-        self.baseline = Planned(layout, Tunable("1", Nowhere(), Settings.model_validate(layout.settings)), "")
+        layout = Layout(
+            name="tunable",
+            about="",
+            gateway="tunable",
+            release="1",
+            place={},
+            settings=dict(settings or {}),
+        )
+        self.baseline = Planned(
+            layout, Tunable("1", Nowhere(), Settings.model_validate(layout.settings)), ""
+        )
         self.screen = io.StringIO()
 
     def ready(self) -> PreparedTuning:
         """The tuning, checked."""
-        return preparation.checked(self.document, self.document.into(Tuning), HARDWARE, self.baseline)
+        return preparation.checked(
+            self.document, self.document.into(Tuning), HARDWARE, self.baseline
+        )
 
     def doing(self) -> Doing:
         """Where it is done."""

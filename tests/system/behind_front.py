@@ -28,7 +28,9 @@ def measured(driver: Driver, workload: Workload) -> Measurement:
 
 
 def past(deployment: Deployment, suite: Suite, folder: Path) -> dict[str | None, float]:
-    """How many answers HAProxy passed on while a step was replayed: over the front, and at the layer behind it."""
+    """How many answers HAProxy passed on while a step was replayed: over the front, and at the
+    layer behind it.
+    """
     gained: dict[str | None, float] = {}
     workload = suite.workloads[0]
     for layer in (None, "gateway"):

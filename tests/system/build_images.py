@@ -1,8 +1,10 @@
-"""Builds the root images that system tests want, one after the other: run beside the unit tests, which mostly wait.
+"""Builds the root images that system tests want, one after the other: run beside the unit tests,
+which mostly wait.
 
     python tests/system/build_images.py
 
-What is in the store already is left. A build that fails is told here and again by the test that wants the image.
+What is in the store already is left. A build that fails is told here and again by the test that
+wants the image.
 """
 
 from __future__ import annotations
@@ -21,13 +23,22 @@ from machines import IMAGE as MACHINE
 
 RELEASES = (
     *(("rgw", "ceph-16"), ("swift", "swift-2.30")),  # those of the shipped layouts
-    *(("rgw", "ceph-14"), ("rgw", "ceph-18"), ("swift", "swift-2.26"), ("swift", "swift-2.35")),  # an old and a new one of each
+    *(
+        ("rgw", "ceph-14"),
+        ("rgw", "ceph-18"),
+        ("swift", "swift-2.26"),
+        ("swift", "swift-2.35"),
+    ),  # an old and a new one of each
 )
 
 
 def main() -> int:
     """Exit status: 0 when all images are there."""
-    wanted: list[RootImage] = [TOOLS, *(STORES[kind].releases[release] for kind, release in RELEASES), MACHINE]
+    wanted: list[RootImage] = [
+        TOOLS,
+        *(STORES[kind].releases[release] for kind, release in RELEASES),
+        MACHINE,
+    ]
     failed = 0
     for image in wanted:
         try:

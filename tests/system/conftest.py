@@ -15,7 +15,9 @@ from weighbridge.topologies.lab import leftovers
 
 @pytest.fixture(scope="session", autouse=True)
 def own_place(worker_id: str) -> Iterator[None]:
-    """One deployment stands in a place at a time: each worker has its own, apart from the user's, with the images of all."""
+    """One deployment stands in a place at a time: each worker has its own, apart from the user's,
+    with the images of all.
+    """
     shared = place()
     home, state = (Path(f"{folder}-{worker_id}") for folder in (shared.home, shared.state))
     _remove(home, state)  # what tests that were killed have left
@@ -28,15 +30,21 @@ def own_place(worker_id: str) -> Iterator[None]:
         try:
             yield
         finally:
-            # Also where the tests were interrupted: what runs here cannot be found once these folders are gone.
+            # Also where the tests were interrupted: what runs here cannot be found once these
+            # folders are gone.
             _remove(home, state)
 
 
 def _remove(home: Path, state: Path) -> None:
-    """Remove a worker's place and all that runs in it. Raises UsageError while a conductor is at work there."""
+    """Remove a worker's place and all that runs in it.
+
+    Raises UsageError while a conductor is at work there.
+    """
     for label in {one.deployment for one in leftovers.find(state=state)}:
         leftovers.remove(label, home=home, state=state)
-    (home / "images").unlink(missing_ok=True)  # before anything below the folder is removed: what it leads to is everybody's
+    (home / "images").unlink(
+        missing_ok=True
+    )  # before anything below the folder is removed: what it leads to is everybody's
     for folder in (home, state):
         if folder.exists():
             shutil.rmtree(folder)
@@ -44,7 +52,9 @@ def _remove(home: Path, state: Path) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_left(own_place: None) -> Iterator[None]:
-    """What the tests of a file leave running is removed, and is a failure of that file: those after it must not suffer for it."""
+    """What the tests of a file leave running is removed, and is a failure of that file: those after
+    it must not suffer for it.
+    """
     where = place()
     before = {one.deployment for one in leftovers.find(state=where.state)}
     yield

@@ -1,4 +1,6 @@
-"""Runs in which a daemon, or a whole host, is killed while a step is in its window: by its number, found in its very container."""
+"""Runs in which a daemon, or a whole host, is killed while a step is in its window: by its number,
+found in its very container.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ IN_WINDOW = '"phase":"measure"'
 
 @dataclass(frozen=True)
 class Ended:
-    """A run that has come to its end: its folder, the exit status of its command, and what that printed."""
+    """A run that has come to its end: its folder, the exit status of its command, and what that
+    printed.
+    """
 
     store: RunStore
     code: int
@@ -56,17 +60,29 @@ def take_host(host: str) -> Callable[[], None]:
     return doing
 
 
-def compare(folder: Path, suite: str, layout: str, deaths: Mapping[str, Callable[[], None]], *arguments: str) -> Ended:
-    """`weighbridge compare` of one layout, in which each death happens once, in the window of the first step of the workload
-    that it is named by.
+def compare(
+    folder: Path, suite: str, layout: str, deaths: Mapping[str, Callable[[], None]], *arguments: str
+) -> Ended:
+    """`weighbridge compare` of one layout, in which each death happens once, in the window of the
+    first step of the workload that it is named by.
     """
     (folder / "deaths.yaml").write_text(suite)
     out = folder / "runs"
-    command = [sys.executable, "-m", "weighbridge", "compare", "--no-attest", "--suite", str(folder / "deaths.yaml")]
+    command = [
+        sys.executable,
+        "-m",
+        "weighbridge",
+        "compare",
+        "--no-attest",
+        "--suite",
+        str(folder / "deaths.yaml"),
+    ]
     output = folder / "output"
     with output.open("w") as file:
         run = subprocess.Popen(
-            [*command, "--layouts", layout, "--out", str(out), *arguments], stdout=file, stderr=subprocess.STDOUT
+            [*command, "--layouts", layout, "--out", str(out), *arguments],
+            stdout=file,
+            stderr=subprocess.STDOUT,
         )
     left = dict(deaths)
     try:
@@ -74,7 +90,10 @@ def compare(folder: Path, suite: str, layout: str, deaths: Mapping[str, Callable
         while run.poll() is None:
             assert time.monotonic() < deadline, output.read_text()
             for workload in list(left):
-                if any(IN_WINDOW in path.read_text() for path in out.glob(f"*/telemetry/*.{workload}.*")):
+                if any(
+                    IN_WINDOW in path.read_text()
+                    for path in out.glob(f"*/telemetry/*.{workload}.*")
+                ):
                     left.pop(workload)()
             time.sleep(0.02)
     finally:
@@ -87,7 +106,9 @@ def compare(folder: Path, suite: str, layout: str, deaths: Mapping[str, Callable
 
 
 def left_behind(store: RunStore) -> list[str]:
-    """What is left of a run's deployments: things that the lab knows of, and processes that one of their labels is said to."""
+    """What is left of a run's deployments: things that the lab knows of, and processes that one of
+    their labels is said to.
+    """
     labels = {event.text.split()[0] for event in store.events() if event.kind in ("up", "down")}
     where = place()
     found = [str(one) for one in find(home=where.home, state=where.state)]

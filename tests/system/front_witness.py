@@ -1,8 +1,9 @@
-"""What a client sees through a front, over raw sockets, as a program on the client host; nothing of the suite is imported.
+"""What a client sees through a front, over raw sockets, as a program on the client host; nothing of
+the suite is imported.
 
-Argument: `scripted`, when scripted_origin.py is behind the front; `real`, when a gateway is, with the endpoints by API as JSON on
-stdin; `interrupted`, with the S3 endpoint as a line.
-Prints one JSON object of what was seen.
+Argument: `scripted`, when scripted_origin.py is behind the front; `real`, when a gateway is, with
+the endpoints by API as JSON on stdin; `interrupted`, with the S3 endpoint as a line. Prints one
+JSON object of what was seen.
 """
 
 from __future__ import annotations
@@ -30,7 +31,13 @@ TARGETS = [
 ]  # fmt: skip
 
 FIELDS = [
-    ("Authorization", "AWS4-HMAC-SHA256 Credential=AK/20140101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=abc"),
+    (
+        "Authorization",
+        (
+            "AWS4-HMAC-SHA256 Credential=AK/20140101/us-east-1/s3/aws4_request, SignedHeaders=host, "
+            "Signature=abc"
+        ),
+    ),
     ("Content-MD5", "XUFAKrxLKna5cZ2REBfFkg=="),
     ("x-amz-date", "20140101T000000Z"),
     ("x-amz-content-sha256", "UNSIGNED-PAYLOAD"),
@@ -52,7 +59,31 @@ FIELDS = [
     ("x_under_score", "1"),
 ]
 
-STATUSES = [200, 201, 202, 204, 206, 301, 302, 304, 307, 400, 401, 403, 404, 405, 409, 411, 412, 416, 418, 500, 501, 503, 507]
+STATUSES = [
+    200,
+    201,
+    202,
+    204,
+    206,
+    301,
+    302,
+    304,
+    307,
+    400,
+    401,
+    403,
+    404,
+    405,
+    409,
+    411,
+    412,
+    416,
+    418,
+    500,
+    501,
+    503,
+    507,
+]
 
 
 def scripted(place: tuple[str, int]) -> dict[str, Any]:
@@ -71,29 +102,46 @@ def scripted(place: tuple[str, int]) -> dict[str, Any]:
     wire.close()
     told = json.loads(once(place, "PUT", "/echo", [*FIELDS, ("Host", "h:1")], b"hello").body)
     got = {name.lower(): value for name, value in told["fields"]}
-    seen["fields changed"] = {name: got.get(name.lower()) for name, value in FIELDS if got.get(name.lower()) != value}
+    seen["fields changed"] = {
+        name: got.get(name.lower()) for name, value in FIELDS if got.get(name.lower()) != value
+    }
     seen["fields added"] = sorted(set(got) - {name.lower() for name, _ in FIELDS})
     seen["host"], seen["version"] = got["host"], told["version"]
-    seen["bare"] = sorted(name.lower() for name, _ in json.loads(once(place, "GET", "/echo").body)["fields"])
+    seen["bare"] = sorted(
+        name.lower() for name, _ in json.loads(once(place, "GET", "/echo").body)["fields"]
+    )
     seen["methods"] = [
-        json.loads(once(place, method, "/echo").body)["method"] for method in ("GET", "PUT", "POST", "DELETE", "OPTIONS", "COPY")
+        json.loads(once(place, method, "/echo").body)["method"]
+        for method in ("GET", "PUT", "POST", "DELETE", "OPTIONS", "COPY")
     ]
     answers = {status: once(place, "GET", f"/status/{status}") for status in STATUSES}
     seen["statuses"] = [answer.status for answer in answers.values()]
     bodies = {status: answer for status, answer in answers.items() if status not in {204, 304}}
-    seen["bodies"] = all(answer.body == f"<Code>E{status}</Code>".encode() for status, answer in bodies.items())
+    seen["bodies"] = all(
+        answer.body == f"<Code>E{status}</Code>".encode() for status, answer in bodies.items()
+    )
     seen["location"] = answers[307].by_name["location"]
     answer = once(place, "GET", "/fields")
-    seen["answer"] = [list(field) for field in answer.fields if field[0].lower() not in {"date", "keep-alive", "connection"}]
+    seen["answer"] = [
+        list(field)
+        for field in answer.fields
+        if field[0].lower() not in {"date", "keep-alive", "connection"}
+    ]
     for name, length in (("empty", 0), ("small", 5), ("large", 3_000_000)):
         body = os.urandom(length)
         wire = Wire(place)
         wire.send("PUT", "/echo", {"Transfer-Encoding": "chunked"}, chunks(body))
         told = json.loads(wire.answer().body)
-        seen[f"chunked {name}"] = told["length"] == length and told["md5"] == hashlib.md5(body).hexdigest()
+        seen[f"chunked {name}"] = (
+            told["length"] == length and told["md5"] == hashlib.md5(body).hexdigest()
+        )
         wire.close()
     told = json.loads(once(place, "PUT", "/echo").body)
-    seen["zero"] = [value for name, value in told["fields"] if name.lower() in {"content-length", "transfer-encoding"}]
+    seen["zero"] = [
+        value
+        for name, value in told["fields"]
+        if name.lower() in {"content-length", "transfer-encoding"}
+    ]
     seen |= expectations(place) | streams(place) | broken(place)
     return seen
 
@@ -129,7 +177,10 @@ def expectations(place: tuple[str, int]) -> dict[str, Any]:
 
 
 def streams(place: tuple[str, int]) -> dict[str, Any]:
-    """Whether pieces pass before the rest is there. Each side waits for what the other has seen, so nothing is timed."""
+    """Whether pieces pass before the rest is there.
+
+    Each side waits for what the other has seen, so nothing is timed.
+    """
     wire = Wire(place)
     wire.send("GET", "/held")
     wire.head()
@@ -155,9 +206,17 @@ def broken(place: tuple[str, int]) -> dict[str, Any]:
     for way in ("length", "chunked"):
         answer = once(place, "GET", f"/broken?{way}")
         seen[f"broken {way}"] = [answer.whole or answer.status >= 500, len(answer.body)]
-    for name, field in (("length", ("Content-Length", "3000000")), ("chunked", ("Transfer-Encoding", "chunked"))):
+    for name, field in (
+        ("length", ("Content-Length", "3000000")),
+        ("chunked", ("Transfer-Encoding", "chunked")),
+    ):
         wire = Wire(place)
-        wire.send("PUT", f"/upload/{name}", [field], (b"ffffff\r\n" if name == "chunked" else b"") + b"x" * 500_000)
+        wire.send(
+            "PUT",
+            f"/upload/{name}",
+            [field],
+            (b"ffffff\r\n" if name == "chunked" else b"") + b"x" * 500_000,
+        )
 
         def state(name: str = name) -> str | None:
             found: dict[str, str] = json.loads(once(place, "GET", "/uploads").body)
@@ -197,7 +256,9 @@ ODD = [
 
 
 class S3:
-    """Requests signed by botocore, over a raw connection: what is signed is the target as it is sent."""
+    """Requests signed by botocore, over a raw connection: what is signed is the target as it is
+    sent.
+    """
 
     def __init__(self, endpoint: dict[str, str]) -> None:
         from botocore.auth import S3SigV4Auth  # noqa: PLC0415 - only a real gateway wants it
@@ -206,19 +267,32 @@ class S3:
         parts = urlsplit(endpoint["url"])
         self.base = endpoint["url"].rstrip("/")
         self.place = (parts.hostname or "", parts.port or 80)
-        self.signer = S3SigV4Auth(Credentials(endpoint["user"], endpoint["key"]), "s3", endpoint["region"])
+        self.signer = S3SigV4Auth(
+            Credentials(endpoint["user"], endpoint["key"]), "s3", endpoint["region"]
+        )
         self.wire = Wire(self.place)
 
-    def fields(self, method: str, target: str, fields: dict[str, str], body: bytes = b"") -> dict[str, str]:
+    def fields(
+        self, method: str, target: str, fields: dict[str, str], body: bytes = b""
+    ) -> dict[str, str]:
         from botocore.awsrequest import AWSRequest  # noqa: PLC0415
 
-        request = AWSRequest(method, self.base + target, data=body, headers={"Host": urlsplit(self.base).netloc, **fields})
+        request = AWSRequest(
+            method,
+            self.base + target,
+            data=body,
+            headers={"Host": urlsplit(self.base).netloc, **fields},
+        )
         request.context["payload_signing_enabled"] = True
         self.signer.add_auth(request)
         return dict(request.headers.items())
 
-    def ask(self, method: str, target: str, fields: dict[str, str] | None = None, body: bytes = b"") -> Answer:
-        answer = self.wire.ask(method, target, self.fields(method, target, fields or {}, body), body)
+    def ask(
+        self, method: str, target: str, fields: dict[str, str] | None = None, body: bytes = b""
+    ) -> Answer:
+        answer = self.wire.ask(
+            method, target, self.fields(method, target, fields or {}, body), body
+        )
         if answer.by_name.get("connection", "").lower() == "close":
             # Apache ends connections after some statuses, 400 among them.
             self.wire.close()
@@ -252,12 +326,23 @@ def real(endpoints: dict[str, dict[str, str]]) -> dict[str, Any]:
     answer = s3.ask("PUT", "/odd/m", fields, data)
     seen["etag"] = answer.by_name["etag"] == f'"{digest}"'
     answer = s3.ask("HEAD", "/odd/m")
-    seen["head"] = [answer.status, *(answer.by_name.get(name) for name in ("content-length", "x-amz-meta-fish", "content-type"))]
-    seen["bad digest"] = s3.ask("PUT", "/odd/bad", {"Content-MD5": base64.b64encode(b"0" * 16).decode()}, data).status
+    seen["head"] = [
+        answer.status,
+        *(
+            answer.by_name.get(name)
+            for name in ("content-length", "x-amz-meta-fish", "content-type")
+        ),
+    ]
+    seen["bad digest"] = s3.ask(
+        "PUT", "/odd/bad", {"Content-MD5": base64.b64encode(b"0" * 16).decode()}, data
+    ).status
     answer = s3.ask("GET", "/odd/m", {"Range": "bytes=1000-1999"})
     seen["range"] = [answer.status, answer.body == data[1000:2000], answer.by_name["content-range"]]
     seen["not modified"] = s3.ask("GET", "/odd/m", {"If-None-Match": f'"{digest}"'}).status
-    seen["empty"] = [s3.ask("PUT", "/odd/empty").status, s3.ask("HEAD", "/odd/empty").by_name.get("content-length")]
+    seen["empty"] = [
+        s3.ask("PUT", "/odd/empty").status,
+        s3.ask("HEAD", "/odd/empty").by_name.get("content-length"),
+    ]
     missing, anonymous = s3.ask("GET", "/odd/none"), once(s3.place, "GET", "/odd/m")
     forged = s3.fields("GET", "/odd/m", {})
     wrong = once(s3.place, "GET", "/odd/plain", forged)
@@ -299,23 +384,44 @@ def swift(endpoint: dict[str, str]) -> dict[str, Any]:
     parts = urlsplit(endpoint["url"])
     place = (parts.hostname or "", parts.port or 80)
     host = parts.netloc
-    answer = once(place, "GET", parts.path, {"Host": host, "X-Auth-User": endpoint["user"], "X-Auth-Key": endpoint["key"]})
+    answer = once(
+        place,
+        "GET",
+        parts.path,
+        {"Host": host, "X-Auth-User": endpoint["user"], "X-Auth-Key": endpoint["key"]},
+    )
     url = urlsplit(answer.by_name["x-storage-url"])
     seen: dict[str, Any] = {"storage url": url.netloc == host}
     own = {"Host": host, "X-Auth-Token": answer.by_name["x-auth-token"]}
     assert once(place, "PUT", f"{url.path}/box", own).status == 201
     for name, length in (("small", 5), ("large", 3_000_000)):
         wire, body = Wire(place), os.urandom(length)
-        wire.send("PUT", f"{url.path}/box/{name}", {**own, "Transfer-Encoding": "chunked"}, chunks(body))
-        seen[f"chunked {name}"] = [wire.answer().status, wire.ask("GET", f"{url.path}/box/{name}", own).body == body]
+        wire.send(
+            "PUT", f"{url.path}/box/{name}", {**own, "Transfer-Encoding": "chunked"}, chunks(body)
+        )
+        seen[f"chunked {name}"] = [
+            wire.answer().status,
+            wire.ask("GET", f"{url.path}/box/{name}", own).body == body,
+        ]
         wire.close()
     wire, body = Wire(place), os.urandom(70_000)
-    wire.send("PUT", f"{url.path}/box/expected", {**own, "Content-Length": "70000", "Expect": "100-continue"})
+    wire.send(
+        "PUT",
+        f"{url.path}/box/expected",
+        {**own, "Content-Length": "70000", "Expect": "100-continue"},
+    )
     interim = wire.upto(b"\r\n\r\n")
     wire.socket.sendall(body)
-    seen["continue"] = [b" 100 " in interim, wire.answer().status, wire.ask("GET", f"{url.path}/box/expected", own).body == body]
+    seen["continue"] = [
+        b" 100 " in interim,
+        wire.answer().status,
+        wire.ask("GET", f"{url.path}/box/expected", own).body == body,
+    ]
     wire.close()
-    for name, field in (("length", ("Content-Length", "3000000")), ("chunked", ("Transfer-Encoding", "chunked"))):
+    for name, field in (
+        ("length", ("Content-Length", "3000000")),
+        ("chunked", ("Transfer-Encoding", "chunked")),
+    ):
         wire = Wire(place)
         wire.send(
             "PUT",
@@ -325,7 +431,11 @@ def swift(endpoint: dict[str, str]) -> dict[str, Any]:
         )
         wire.close()
         # An upload that is taken for a whole one shows within this.
-        looks = [once(place, "HEAD", f"{url.path}/box/gave-{name}", own).status for _ in range(30) if time.sleep(0.05) is None]
+        looks = [
+            once(place, "HEAD", f"{url.path}/box/gave-{name}", own).status
+            for _ in range(30)
+            if time.sleep(0.05) is None
+        ]
         seen[f"given up {name}"] = sorted(set(looks))
     return seen
 
@@ -362,5 +472,9 @@ if __name__ == "__main__":
     else:
         given = json.load(sys.stdin)
         where = urlsplit(given["s3"]["url"])
-        told = scripted((where.hostname or "", where.port or 80)) if sys.argv[1] == "scripted" else real(given)
+        told = (
+            scripted((where.hostname or "", where.port or 80))
+            if sys.argv[1] == "scripted"
+            else real(given)
+        )
         json.dump(told, sys.stdout)

@@ -1,4 +1,7 @@
-"""Two real servers that take what InfluxDB 2 takes: VictoriaMetrics, and InfluxDB 1.6 behind an HAProxy that translates."""
+"""Two real servers that take what InfluxDB 2 takes:
+
+VictoriaMetrics, and InfluxDB 1.6 behind an HAProxy that translates.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,8 @@ log-enabled = false
 store-enabled = false
 """
 
-# A write of version 2 as one of version 1: another path, `db` for `bucket`, and USER:PASSWORD of the token as HTTP's own "Basic".
+# A write of version 2 as one of version 1: another path, `db` for `bucket`, and USER:PASSWORD of
+# the token as HTTP's own "Basic".
 TRANSLATOR = """
 global
   maxconn 50
@@ -84,7 +88,9 @@ class Daemon:
 
     def start(self) -> None:
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(self._argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                self._argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
         end = time.monotonic() + 60
         while True:
             try:
@@ -94,7 +100,9 @@ class Daemon:
                 if isinstance(error, HTTPError):
                     return
                 if self._process.poll() is not None or time.monotonic() > end:
-                    raise AssertionError(f"{self._argv[0]} does not answer:\n{self._log.read_text()[-2000:]}") from error
+                    raise AssertionError(
+                        f"{self._argv[0]} does not answer:\n{self._log.read_text()[-2000:]}"
+                    ) from error
                 time.sleep(0.05)
             else:
                 return
@@ -117,7 +125,12 @@ def victoria(folder: Path) -> Iterator[str]:
     url = f"http://127.0.0.1:{port}"
     options = ("-retentionPeriod=100y", "-search.latencyOffset=0s", "-memory.allowedBytes=128MB")
     daemon = Daemon(
-        ("victoria-metrics", f"-storageDataPath={folder / 'victoria'}", f"-httpListenAddr=127.0.0.1:{port}", *options),
+        (
+            "victoria-metrics",
+            f"-storageDataPath={folder / 'victoria'}",
+            f"-httpListenAddr=127.0.0.1:{port}",
+            *options,
+        ),
         f"{url}/health",
         folder / "victoria.log",
     )
@@ -129,7 +142,10 @@ def victoria(folder: Path) -> Iterator[str]:
 
 
 class Influx:
-    """InfluxDB 1.6 with a user and the database `weighbridge`. `url` is that of the translator before it."""
+    """InfluxDB 1.6 with a user and the database `weighbridge`.
+
+    `url` is that of the translator before it.
+    """
 
     def __init__(self, folder: Path) -> None:
         port, rpc, front = free_ports(3)
@@ -137,25 +153,42 @@ class Influx:
         self.url = f"http://127.0.0.1:{front}"
         (folder / "influx.conf").write_text(INFLUX.format(folder=folder, port=port, rpc=rpc))
         (folder / "translator.cfg").write_text(TRANSLATOR.format(port=front, behind=port))
-        self.database = Daemon(("influxd", "-config", str(folder / "influx.conf")), f"{self._direct}/ping", folder / "influxd.log")
-        haproxy = (shutil.which("haproxy") or "/usr/sbin/haproxy", "-db", "-f", str(folder / "translator.cfg"))
+        self.database = Daemon(
+            ("influxd", "-config", str(folder / "influx.conf")),
+            f"{self._direct}/ping",
+            folder / "influxd.log",
+        )
+        haproxy = (
+            shutil.which("haproxy") or "/usr/sbin/haproxy",
+            "-db",
+            "-f",
+            str(folder / "translator.cfg"),
+        )
         self.translator = Daemon(haproxy, f"{self.url}/ping", folder / "translator.log")
 
     def query(self, text: str, database: str = "weighbridge") -> list[dict[str, Any]]:
         """The series that InfluxQL gives, with times in milliseconds."""
         asked = urlencode({"db": database, "q": text, "epoch": "ms"}).encode()
         basic = base64.b64encode(TOKEN.encode()).decode()
-        (found,) = json.loads(get(f"{self._direct}/query", {"Authorization": f"Basic {basic}"}, asked))["results"]
+        (found,) = json.loads(
+            get(f"{self._direct}/query", {"Authorization": f"Basic {basic}"}, asked)
+        )["results"]
         assert "error" not in found, found
         return list(found.get("series", []))
 
-    def points(self, database: str = "weighbridge") -> dict[tuple[str, frozenset[tuple[str, str]], int], dict[str, float]]:
+    def points(
+        self, database: str = "weighbridge"
+    ) -> dict[tuple[str, frozenset[tuple[str, str]], int], dict[str, float]]:
         """All that the database holds: fields by measurement, tags and time."""
         found = {}
         for series in self.query("SELECT * FROM /^weighbridge_/ GROUP BY *", database):
             tags = frozenset((name, value) for name, value in series["tags"].items() if value)
             for at, *values in series["values"]:
-                known = {name: value for name, value in zip(series["columns"][1:], values, strict=True) if value is not None}
+                known = {
+                    name: value
+                    for name, value in zip(series["columns"][1:], values, strict=True)
+                    if value is not None
+                }
                 found[series["name"], tags, at] = known
         return found
 
@@ -168,7 +201,9 @@ def influx(folder: Path) -> Iterator[Influx]:
         made.database.start()
         made.translator.start()
         # The first user is made without one.
-        first = urlencode({"q": f"CREATE USER \"{USER}\" WITH PASSWORD '{PASSWORD}' WITH ALL PRIVILEGES"}).encode()
+        first = urlencode(
+            {"q": f"CREATE USER \"{USER}\" WITH PASSWORD '{PASSWORD}' WITH ALL PRIVILEGES"}
+        ).encode()
         get(f"{made._direct}/query", data=first)
         made.query("CREATE DATABASE weighbridge")
         yield made

@@ -1,7 +1,8 @@
-"""A large object through boto3 or python-swiftclient, as a program on the client host: streamed up, streamed back, removed.
+"""A large object through boto3 or python-swiftclient, as a program on the client host: streamed up,
+streamed back, removed.
 
-stdin is JSON, an endpoint with `size` in bytes; prints the MD5 of what was sent and of what came back, lengths and seconds. S3
-takes it in parts of 64 MiB, Swift in one PUT.
+stdin is JSON, an endpoint with `size` in bytes; prints the MD5 of what was sent and of what came
+back, lengths and seconds. S3 takes it in parts of 64 MiB, Swift in one PUT.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ NAME = "large"
 
 
 class Body:
-    """`size` bytes that are nowhere in memory as a whole: no two blocks are alike, and none compresses. Sums what was read."""
+    """`size` bytes that are nowhere in memory as a whole: no two blocks are alike, and none
+    compresses. Sums what was read.
+    """
 
     def __init__(self, size: int) -> None:
         self._left = size
@@ -35,7 +38,9 @@ class Body:
             self._rest = (self._count.to_bytes(8, "big") + self._block[8:])[: self._left]
             self._left -= len(self._rest)
             self.sum.update(self._rest)
-        taken, self._rest = (self._rest, b"") if size < 0 else (self._rest[:size], self._rest[size:])
+        taken, self._rest = (
+            (self._rest, b"") if size < 0 else (self._rest[:size], self._rest[size:])
+        )
         return taken
 
 
@@ -58,7 +63,8 @@ def s3(endpoint: dict[str, Any]) -> dict[str, Any]:
         aws_secret_access_key=endpoint["key"],
         region_name=endpoint["region"],
         config=Config(
-            s3={"addressing_style": "path", "payload_signing_enabled": False}, request_checksum_calculation="when_required"
+            s3={"addressing_style": "path", "payload_signing_enabled": False},
+            request_checksum_calculation="when_required",
         ),
     )
     bucket = f"large-{os.urandom(4).hex()}"
@@ -68,16 +74,27 @@ def s3(endpoint: dict[str, Any]) -> dict[str, Any]:
     body, parts = Body(endpoint["size"]), []
     for number in range(1, -(-endpoint["size"] // PART) + 1):
         part = b"".join(body.read() for _ in range(PART // BLOCK))
-        done = client.upload_part(Bucket=bucket, Key=NAME, UploadId=upload, PartNumber=number, Body=part)
+        done = client.upload_part(
+            Bucket=bucket, Key=NAME, UploadId=upload, PartNumber=number, Body=part
+        )
         parts.append({"PartNumber": number, "ETag": done["ETag"]})
-    client.complete_multipart_upload(Bucket=bucket, Key=NAME, UploadId=upload, MultipartUpload={"Parts": parts})
+    client.complete_multipart_upload(
+        Bucket=bucket, Key=NAME, UploadId=upload, MultipartUpload={"Parts": parts}
+    )
     put_s = time.monotonic() - started
     length = client.head_object(Bucket=bucket, Key=NAME)["ContentLength"]
     read, got = sum_of(client.get_object(Bucket=bucket, Key=NAME)["Body"].iter_chunks(BLOCK))
     get_s = time.monotonic() - started - put_s
     client.delete_object(Bucket=bucket, Key=NAME)
     client.delete_bucket(Bucket=bucket)
-    return {"sent": body.sum.hexdigest(), "read": read, "length": length, "got": got, "put_s": put_s, "get_s": get_s}
+    return {
+        "sent": body.sum.hexdigest(),
+        "read": read,
+        "length": length,
+        "got": got,
+        "put_s": put_s,
+        "get_s": get_s,
+    }
 
 
 def swift(endpoint: dict[str, Any]) -> dict[str, Any]:
@@ -88,7 +105,9 @@ def swift(endpoint: dict[str, Any]) -> dict[str, Any]:
     client.put_container(container)
     started = time.monotonic()
     body = Body(endpoint["size"])
-    etag = client.put_object(container, NAME, body, content_length=endpoint["size"], chunk_size=BLOCK)
+    etag = client.put_object(
+        container, NAME, body, content_length=endpoint["size"], chunk_size=BLOCK
+    )
     put_s = time.monotonic() - started
     length = int(client.head_object(container, NAME)["content-length"])
     read, got = sum_of(client.get_object(container, NAME, resp_chunk_size=BLOCK)[1])
@@ -96,7 +115,15 @@ def swift(endpoint: dict[str, Any]) -> dict[str, Any]:
     client.delete_object(container, NAME)
     client.delete_container(container)
     sent = body.sum.hexdigest()
-    return {"sent": sent, "read": read, "length": length, "got": got, "put_s": put_s, "get_s": get_s, "same_etag": etag == sent}
+    return {
+        "sent": sent,
+        "read": read,
+        "length": length,
+        "got": got,
+        "put_s": put_s,
+        "get_s": get_s,
+        "same_etag": etag == sent,
+    }
 
 
 if __name__ == "__main__":

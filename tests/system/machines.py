@@ -1,7 +1,9 @@
-"""Machines of their own for tests of real hosts: containers with sshd, under systemd or without, and one to conduct from.
+"""Machines of their own for tests of real hosts: containers with sshd, under systemd or without,
+and one to conduct from.
 
-They are raised as lab hosts are, but for their first process, which is systemd or sshd, and their root, which has the packages
-of all gateways installed, as an administrator would have done it. Nothing here is used by the suite itself.
+They are raised as lab hosts are, but for their first process, which is systemd or sshd, and their
+root, which has the packages of all gateways installed, as an administrator would have done it.
+Nothing here is used by the suite itself.
 """
 
 from __future__ import annotations
@@ -36,23 +38,42 @@ UP_S: Final = 60.0
 _PACKAGES = {
     *STORES["rgw"].releases["ceph-16"].packages,
     *STORES["swift"].releases["swift-2.30"].packages,
-    *("openssh-server", "sudo", "systemd-sysv", "dbus", "python3-venv", "util-linux", "fio", "iperf3", "sysbench"),
+    *(
+        "openssh-server",
+        "sudo",
+        "systemd-sysv",
+        "dbus",
+        "python3-venv",
+        "util-linux",
+        "fio",
+        "iperf3",
+        "sysbench",
+    ),
 }
 IMAGE: Final = RootImage(
     name="machine",
     suite="bookworm",
     packages=tuple(sorted(_PACKAGES)),
-    # What a package would start by itself is left to who wants it: an administrator of such machines has done as much.
+    # What a package would start by itself is left to who wants it: an administrator of such
+    # machines has done as much.
     options=(
         '--customize-hook=mkdir -p "$1/etc/systemd/system-preset"',
-        '--customize-hook=printf "enable ssh.service\\ndisable *\\n" >"$1/etc/systemd/system-preset/00-nothing.preset"',
+        (
+            '--customize-hook=printf "enable ssh.service\\ndisable *\\n" '
+            '>"$1/etc/systemd/system-preset/00-nothing.preset"'
+        ),
         '--customize-hook=systemctl --root="$1" preset-all >/dev/null 2>&1',
     ),
 )
 
-# Both close the descriptors that they are started with, and disks free themselves with the last of those: another keeps them.
+# Both close the descriptors that they are started with, and disks free themselves with the last of
+# those: another keeps them.
 _SYSTEMD = ("/bin/sh", "-c", "sleep infinity & exec /lib/systemd/systemd --system")
-_PLAIN = ("/bin/sh", "-c", "sleep infinity & mkdir -p /run/sshd; exec /usr/sbin/sshd -D -E /var/log/host/sshd.log")
+_PLAIN = (
+    "/bin/sh",
+    "-c",
+    "sleep infinity & mkdir -p /run/sshd; exec /usr/sbin/sshd -D -E /var/log/host/sshd.log",
+)
 
 
 @dataclass(frozen=True)
@@ -62,13 +83,16 @@ class Machine(Bundle):
     systemd: bool = True
 
     def config(self) -> dict[str, Any]:
-        """As of a lab host, but for what systemd wants, and /opt, which is a folder of this machine's own file system.
+        """As of a lab host, but for what systemd wants, and /opt, which is a folder of this
+        machine's own file system.
 
         It stands for a machine whose administrator may set its network up.
         """
         config = super().config()
         process, linux = config["process"], config["linux"]
-        process["capabilities"] = {kind: [*given, "CAP_NET_ADMIN"] for kind, given in process["capabilities"].items()}
+        process["capabilities"] = {
+            kind: [*given, "CAP_NET_ADMIN"] for kind, given in process["capabilities"].items()
+        }
         linux.pop("seccomp", None)
         process["args"] = list(_SYSTEMD if self.systemd else _PLAIN)
         process["env"] = [*process["env"], "container=oci"]
@@ -79,13 +103,17 @@ class Machine(Bundle):
                 mount["options"] = ["nosuid", "noexec", "nodev", "relatime"]
         opt = self.folder / "opt"
         opt.mkdir(exist_ok=True)
-        config["mounts"].append({"destination": "/opt", "type": "bind", "source": str(opt), "options": ["rbind", "rw"]})
+        config["mounts"].append(
+            {"destination": "/opt", "type": "bind", "source": str(opt), "options": ["rbind", "rw"]}
+        )
         return config
 
 
 @dataclass(frozen=True)
 class Machines:
-    """What stands: `hosts` to look at machines past sshd, the key that opens them, and the folder that the conductor sees too."""
+    """What stands: `hosts` to look at machines past sshd, the key that opens them, and the folder
+    that the conductor sees too.
+    """
 
     lab: LabHosts
     shared: Path
@@ -104,22 +132,35 @@ class Machines:
     def weighbridge(self, *words: str, timeout_s: float = 300) -> subprocess.CompletedProcess[str]:
         """Run the command on the conductor to its end."""
         command = self.conductor.module("weighbridge", *words)
-        environment = {**command.env, "HOME": "/var/log/host/home", "COLUMNS": "160", "WEIGHBRIDGE_HOME": "/var/log/host/wb"}
+        environment = {
+            **command.env,
+            "HOME": "/var/log/host/home",
+            "COLUMNS": "160",
+            "WEIGHBRIDGE_HOME": "/var/log/host/wb",
+        }
         environment["WEIGHBRIDGE_STATE"] = "/run/wb"
         try:
             done = self.conductor.run(command.argv, env=environment, timeout_s=timeout_s)
         except CommandFailed as error:
-            return subprocess.CompletedProcess(words, -1 if error.code is None else error.code, error.output, "")
+            return subprocess.CompletedProcess(
+                words, -1 if error.code is None else error.code, error.output, ""
+            )
         return subprocess.CompletedProcess(words, 0, done.stdout, done.stderr)
 
 
 @contextmanager
 def machines(
-    folder: Path, disks: Mapping[str, Sequence[str]], *, plain: Sequence[str] = (), memory: str = "3GiB"
+    folder: Path,
+    disks: Mapping[str, Sequence[str]],
+    *,
+    plain: Sequence[str] = (),
+    memory: str = "3GiB",
 ) -> Iterator[Machines]:
-    """Machines by name with the sizes of their disks, those of `plain` without systemd, until the block ends.
+    """Machines by name with the sizes of their disks, those of `plain` without systemd, until the
+    block ends.
 
-    The conductor's home has a key that opens all of them and knows their keys: `ssh` and the suite work from it as they are.
+    The conductor's home has a key that opens all of them and knows their keys: `ssh` and the suite
+    work from it as they are.
     """
     names = [CONDUCTOR, *disks]
     hardware = Hardware.model_validate(
@@ -129,7 +170,10 @@ def machines(
             "clients": [CONDUCTOR],
             "hosts": {
                 CONDUCTOR: {},
-                **{name: {"memory": memory, "disks": [{"size": size} for size in sizes]} for name, sizes in disks.items()},
+                **{
+                    name: {"memory": memory, "disks": [{"size": size} for size in sizes]}
+                    for name, sizes in disks.items()
+                },
             },
         }
     )
@@ -144,7 +188,15 @@ def machines(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lab, "Bundle", bundle)
-        hosts = raise_lab(label, hardware, dict.fromkeys(disks, image), print, folder=folder, names=names, state=folder / "state")
+        hosts = raise_lab(
+            label,
+            hardware,
+            dict.fromkeys(disks, image),
+            print,
+            folder=folder,
+            names=names,
+            state=folder / "state",
+        )
     with hosts:
         shared = folder / "logs" / CONDUCTOR
         _open(hosts, disks, shared)
@@ -152,10 +204,14 @@ def machines(
 
 
 def _open(hosts: LabHosts, disks: Mapping[str, Sequence[str]], shared: Path) -> None:
-    """Give the conductor a key, put it on all machines, give their disks names by id, and wait for their sshd."""
+    """Give the conductor a key, put it on all machines, give their disks names by id, and wait for
+    their sshd.
+    """
     ssh = shared / "home" / ".ssh"
     ssh.mkdir(parents=True, mode=0o700)
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(ssh / "id_ed25519")], check=True)
+    subprocess.run(
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(ssh / "id_ed25519")], check=True
+    )
     public = (ssh / "id_ed25519.pub").read_text()
     known = []
     for name in disks:
@@ -166,7 +222,10 @@ def _open(hosts: LabHosts, disks: Mapping[str, Sequence[str]], shared: Path) -> 
         host.put(f"/etc/sudoers.d/{ADMIN}", f"{ADMIN} ALL=(ALL) NOPASSWD: ALL\n", mode=0o440)
         # Their sshd may have started already, with the keys that the image came with: those stay.
         script = "chmod 700 /root/.ssh; mkdir -p /dev/disk/by-id"
-        script += "".join(f"; ln -sf {path} /dev/disk/by-id/test-{name}-{index}" for index, path in enumerate(host.disks))
+        script += "".join(
+            f"; ln -sf {path} /dev/disk/by-id/test-{name}-{index}"
+            for index, path in enumerate(host.disks)
+        )
         host.run(["sh", "-ec", script])
         key = host.run(["cat", "/etc/ssh/ssh_host_ed25519_key.pub"]).stdout.split()
         known.append(f"{host.address} {key[0]} {key[1]}\n")

@@ -1,4 +1,5 @@
-"""What python-swiftclient, on the client host, gets done beyond plain objects; the endpoint is JSON on stdin.
+"""What python-swiftclient, on the client host, gets done beyond plain objects; the endpoint is JSON
+on stdin.
 
 Prints one JSON object of what it saw; nothing of the suite is imported.
 """
@@ -42,8 +43,12 @@ def large_object(client: swiftclient.Connection, container: str) -> dict[str, An
     manifest = []
     for number, part in enumerate(parts):
         etag = client.put_object(container, f"segment-{number}", part)
-        manifest.append({"path": f"/{container}/segment-{number}", "etag": etag, "size_bytes": len(part)})
-    client.put_object(container, "large", json.dumps(manifest), query_string="multipart-manifest=put")
+        manifest.append(
+            {"path": f"/{container}/segment-{number}", "etag": etag, "size_bytes": len(part)}
+        )
+    client.put_object(
+        container, "large", json.dumps(manifest), query_string="multipart-manifest=put"
+    )
     headers, body = client.get_object(container, "large")
     return {
         "large_is_whole": body == b"".join(parts),
@@ -53,7 +58,9 @@ def large_object(client: swiftclient.Connection, container: str) -> dict[str, An
 
 
 def dynamic_large_object(client: swiftclient.Connection, container: str) -> dict[str, Any]:
-    client.put_object(container, "dynamic", b"", headers={"X-Object-Manifest": f"{container}/segment-"})
+    client.put_object(
+        container, "dynamic", b"", headers={"X-Object-Manifest": f"{container}/segment-"}
+    )
     return {"dynamic_bytes": len(client.get_object(container, "dynamic")[1])}
 
 
@@ -65,8 +72,13 @@ def archive(client: swiftclient.Connection, container: str) -> dict[str, Any]:
             info.size = 4
             tar.addfile(info, io.BytesIO(b"tape"))
     answered: dict[str, Any] = {}
-    client.put_object(container, "", packed.getvalue(), query_string="extract-archive=tar", response_dict=answered)
-    return {"unpacked": len(client.get_container(container, prefix="unpacked-")[1]), "unpacked_status": answered["status"]}
+    client.put_object(
+        container, "", packed.getvalue(), query_string="extract-archive=tar", response_dict=answered
+    )
+    return {
+        "unpacked": len(client.get_container(container, prefix="unpacked-")[1]),
+        "unpacked_status": answered["status"],
+    }
 
 
 def bulk_delete(client: swiftclient.Connection, container: str) -> dict[str, Any]:
@@ -76,7 +88,10 @@ def bulk_delete(client: swiftclient.Connection, container: str) -> dict[str, Any
     answered: dict[str, Any] = {}
     text = "".join(f"{container}/{name}\n" for name in names)
     client.post_account({"Content-Type": "text/plain"}, answered, "bulk-delete", text)
-    return {"left": len(client.get_container(container, prefix="bulk-")[1]), "bulk_status": answered["status"]}
+    return {
+        "left": len(client.get_container(container, prefix="bulk-")[1]),
+        "bulk_status": answered["status"],
+    }
 
 
 def temporary_url(client: swiftclient.Connection, container: str) -> dict[str, Any]:
@@ -87,7 +102,9 @@ def temporary_url(client: swiftclient.Connection, container: str) -> dict[str, A
     path, expires = f"/v1/{account}/{container}/shared", int(time.time()) + 600
     signature = hmac.new(b"fish", f"GET\n{expires}\n{path}".encode(), hashlib.sha256).hexdigest()
     try:
-        with urllib.request.urlopen(f"{host}{path}?temp_url_sig={signature}&temp_url_expires={expires}") as answer:
+        with urllib.request.urlopen(
+            f"{host}{path}?temp_url_sig={signature}&temp_url_expires={expires}"
+        ) as answer:
             return {"shared": answer.read().decode()}
     except urllib.error.HTTPError as error:
         return {"shared": error.code}

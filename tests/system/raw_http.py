@@ -27,7 +27,11 @@ class Wire:
         self.buffer = b""
 
     def send(
-        self, method: str, target: str, fields: dict[str, str] | list[tuple[str, str]] | None = None, body: bytes = b""
+        self,
+        method: str,
+        target: str,
+        fields: dict[str, str] | list[tuple[str, str]] | None = None,
+        body: bytes = b"",
     ) -> None:
         pairs = list(fields.items() if isinstance(fields, dict) else fields or ())
         if not any(name.lower() == "host" for name, _ in pairs):
@@ -59,7 +63,10 @@ class Wire:
             first, *lines = self.upto(b"\r\n\r\n").decode("latin-1").split("\r\n")
             status = int(first.split(" ")[1])
             if status >= 200:
-                fields = [(name, value.strip()) for name, _, value in (line.partition(":") for line in lines)]
+                fields = [
+                    (name, value.strip())
+                    for name, _, value in (line.partition(":") for line in lines)
+                ]
                 return Answer(interim, status, fields)
             interim.append(status)
 
@@ -91,7 +98,9 @@ class Wire:
         self.socket.close()
 
 
-def once(place: tuple[str, int], method: str, target: str, fields: Any = None, body: bytes = b"") -> Answer:
+def once(
+    place: tuple[str, int], method: str, target: str, fields: Any = None, body: bytes = b""
+) -> Answer:
     """One request on a connection of its own."""
     wire = Wire(place)
     try:

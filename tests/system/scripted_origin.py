@@ -1,15 +1,16 @@
-"""An HTTP origin that does what its paths say, as a program on a gateway host; good for the Python of every release.
+"""An HTTP origin that does what its paths say, as a program on a gateway host; good for the Python
+of every release.
 
-Arguments: address and port. A thread a connection, nothing but sockets, so that every byte that comes is told as it came.
+Arguments: address and port. A thread a connection, nothing but sockets, so that every byte that
+comes is told as it came.
 
-/echo...        what came, as JSON: method, target, fields in order, bytes of the body and their MD5, and whether it was whole
-/status/N       that status, with fields and a body of its own
-/fields         an answer with fields that are easily changed on the way
-/reject         403 at once, and the end, without reading the body
-/held           one piece; the other when /release was asked for
-/count          reads a body, and tells its length so far under /counted
-/broken?WAY     a quarter of an answer, and the end; WAY is length or chunked
-/upload/NAME    reads a body; whether it came whole, or was cut, is told under /uploads
+/echo...        what came, as JSON: method, target, fields in order, bytes of the body and their
+MD5, and whether it was whole /status/N       that status, with fields and a body of its own /fields
+an answer with fields that are easily changed on the way /reject         403 at once, and the end,
+without reading the body /held           one piece; the other when /release was asked for /count
+reads a body, and tells its length so far under /counted /broken?WAY     a quarter of an answer, and
+the end; WAY is length or chunked /upload/NAME    reads a body; whether it came whole, or was cut,
+is told under /uploads
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ class Request:
         head, self.buffer = self.buffer.split(b"\r\n\r\n", 1)
         first, *lines = head.decode("latin-1").split("\r\n")
         self.method, self.target, self.version = first.split(" ")
-        self.fields = [(name, value.strip()) for name, _, value in (line.partition(":") for line in lines)]
+        self.fields = [
+            (name, value.strip()) for name, _, value in (line.partition(":") for line in lines)
+        ]
         self.by_name = {name.lower(): value for name, value in self.fields}
 
     def more(self) -> None:
@@ -59,7 +62,10 @@ class Request:
             yield piece
 
     def body(self) -> Iterator[bytes]:
-        """Pieces of the body, asked for when the other side waits for that. Raises EOFError when it breaks off."""
+        """Pieces of the body, asked for when the other side waits for that.
+
+        Raises EOFError when it breaks off.
+        """
         if self.by_name.get("expect", "").lower() == "100-continue":
             self.wire.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
         if self.by_name.get("transfer-encoding", "").lower() == "chunked":
@@ -79,10 +85,14 @@ class Request:
         """Whether the connection goes on."""
         path, _, query = self.target.partition("?")
         if path == "/reject":
-            self.answer("403 Forbidden", b"<Code>SignatureDoesNotMatch</Code>", "Connection: close\r\n")
+            self.answer(
+                "403 Forbidden", b"<Code>SignatureDoesNotMatch</Code>", "Connection: close\r\n"
+            )
             return False
         if path == "/held":
-            self.wire.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
+            self.wire.sendall(
+                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n"
+            )
             released.wait(20)
             released.clear()
             self.wire.sendall(b"6\r\nsecond\r\n0\r\n\r\n")
@@ -97,7 +107,11 @@ class Request:
         elif path == "/counted":
             self.answer("200 OK", str(counted[0]).encode())
         elif path == "/broken":
-            framing = b"Transfer-Encoding: chunked\r\n\r\n30d40\r\n" if query == "chunked" else b"Content-Length: 200000\r\n\r\n"
+            framing = (
+                b"Transfer-Encoding: chunked\r\n\r\n30d40\r\n"
+                if query == "chunked"
+                else b"Content-Length: 200000\r\n\r\n"
+            )
             self.wire.sendall(b"HTTP/1.1 200 OK\r\n" + framing + b"x" * 50000)
             return False
         elif path.startswith("/upload/"):
@@ -115,7 +129,11 @@ class Request:
         elif path.startswith("/status/"):
             code = path[8:]
             body = b"" if code in ("204", "304") else f"<Code>E{code}</Code>".encode()
-            self.answer(code + " Word", body, 'Location: http://other.example:1234/x%2Fy?a=b\r\nETag: "abc"\r\n')
+            self.answer(
+                code + " Word",
+                body,
+                'Location: http://other.example:1234/x%2Fy?a=b\r\nETag: "abc"\r\n',
+            )
         elif path == "/fields":
             fields = [
                 ("ETag", '"d41d8cd98f00b204e9800998ecf8427e"'),
@@ -129,15 +147,24 @@ class Request:
                 ("Accept-Ranges", "bytes"),
                 ("Server", "scripted"),
             ]
-            self.answer("200 OK", b"hello", "".join("{}: {}\r\n".format(*field) for field in fields))
+            self.answer(
+                "200 OK", b"hello", "".join("{}: {}\r\n".format(*field) for field in fields)
+            )
         else:
             found = hashlib.md5()
             length = 0
             for piece in self.body():
                 found.update(piece)
                 length += len(piece)
-            told = {"method": self.method, "target": self.target, "version": self.version, "fields": self.fields}
-            self.answer("200 OK", json.dumps({**told, "length": length, "md5": found.hexdigest()}).encode())
+            told = {
+                "method": self.method,
+                "target": self.target,
+                "version": self.version,
+                "fields": self.fields,
+            }
+            self.answer(
+                "200 OK", json.dumps({**told, "length": length, "md5": found.hexdigest()}).encode()
+            )
         return True
 
 
@@ -148,7 +175,8 @@ def talk(wire: socket.socket) -> None:
             while Request(wire).serve():
                 pass
         except (EOFError, OSError):
-            pass  # the other side has ended the connection, or given up an upload, which `uploads` tells
+            # the other side has ended the connection, or given up an upload, which `uploads` tells
+            pass
 
 
 def main() -> None:

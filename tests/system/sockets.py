@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _TABLES = {"tcp": "0A", "tcp6": "0A", "udp": "07", "udp6": "07"}
-"""Files of /proc/PID/net, and the state of what listens (tcp) or takes from anybody (udp); `include/net/tcp_states.h`."""
+"""Files of /proc/PID/net, and the state of what listens (tcp) or takes from anybody (udp);
+`include/net/tcp_states.h`.
+"""
 
 
 @dataclass(frozen=True)
 class Socket:
-    """One that is open: its protocol, its address, its port, and the inode that processes hold it by."""
+    """One that is open: its protocol, its address, its port, and the inode that processes hold it
+    by.
+    """
 
     protocol: str
     address: str
@@ -58,7 +62,9 @@ def held(pid: int | str) -> set[int]:
 
 
 def _address(text: str) -> str:
-    """An address as the kernel writes it: words of four bytes, each in the order of this machine."""
+    """An address as the kernel writes it: words of four bytes, each in the order of this
+    machine.
+    """
     words = [int(text[place : place + 8], 16) for place in range(0, len(text), 8)]
     raw = b"".join(struct.pack("=I", word) for word in words)
     found = ipaddress.ip_address(raw)

@@ -15,14 +15,21 @@ from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import Deployment, deploy
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab.runc import Runc
-from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.topologies.loader import (
+    load_hardware,
+    load_layout,
+    shipped_hardware,
+    shipped_layouts,
+)
 
 UNLIMITED = re.compile(r"(cpus|nic|bandwidth): [^,}]+,? ?")
 """What makes hosts of a hardware file slower than the machine they are on."""
 
 
 def unlimited(hardware: str) -> str:
-    """The text of a hardware file without limits of CPU, NIC and disks: for moving much in little time."""
+    """The text of a hardware file without limits of CPU, NIC and disks: for moving much in little
+    time.
+    """
     return UNLIMITED.sub("", hardware)
 
 
@@ -40,7 +47,8 @@ def standing(
     *,
     tools: bool = False,
 ) -> Iterator[Deployment]:
-    """The shipped layout `layout` standing on the shipped hardware until the block ends; the texts of both may be changed.
+    """The shipped layout `layout` standing on the shipped hardware until the block ends; the texts
+    of both may be changed.
 
     `tools`: with fio and the other tools on its hosts.
     """
@@ -68,9 +76,13 @@ def witness(deployment: Deployment, api: str) -> dict[str, Any]:
 
 
 def large_object(deployment: Deployment, api: str, size: int) -> dict[str, Any]:
-    """Sums, lengths and seconds of an object of `size` bytes that went up and came back through boto3 or python-swiftclient."""
+    """Sums, lengths and seconds of an object of `size` bytes that went up and came back through
+    boto3 or python-swiftclient.
+    """
     order = {**json.loads(endpoint(deployment, api).model_dump_json()), "size": size}
-    done = deployment.client.run([sys.executable, str(LARGE)], stdin=json.dumps(order), timeout_s=300)
+    done = deployment.client.run(
+        [sys.executable, str(LARGE)], stdin=json.dumps(order), timeout_s=300
+    )
     seen: dict[str, Any] = json.loads(done.stdout)
     return seen
 
@@ -81,5 +93,13 @@ def left_over() -> list[str]:
     mounts = set()
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it ended while it was looked at
-            mounts |= {line for line in (process / "mounts").read_text().splitlines() if str(where.deployments) in line}
-    return [*map(str, Runc(where.state / "runc").containers()), *mounts, *map(str, where.deployments.glob("*"))]
+            mounts |= {
+                line
+                for line in (process / "mounts").read_text().splitlines()
+                if str(where.deployments) in line
+            }
+    return [
+        *map(str, Runc(where.state / "runc").containers()),
+        *mounts,
+        *map(str, where.deployments.glob("*")),
+    ]

@@ -24,9 +24,22 @@ SUITE = Suite.model_validate(
         "about": "",
         "api": ["s3"],
         "workloads": [
-            {"name": "w", "objects": {"size": 1}, "operations": {"read": 1}, "workers": [1], "runtime": "1s", "warmup": "0s"}
+            {
+                "name": "w",
+                "objects": {"size": 1},
+                "operations": {"read": 1},
+                "workers": [1],
+                "runtime": "1s",
+                "warmup": "0s",
+            }
         ],
-        "age": {"fill": "0.05%", "size": {"uniform": ["4KiB", "256KiB"]}, "containers": 2, "churn": 2, "share": "25%"},
+        "age": {
+            "fill": "0.05%",
+            "size": {"uniform": ["4KiB", "256KiB"]},
+            "containers": 2,
+            "churn": 2,
+            "share": "25%",
+        },
     }
 )
 
@@ -46,29 +59,42 @@ print(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def rgw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    with standing("rgw-haproxy", tmp_path_factory.mktemp("rgw"), change_hardware=unlimited) as deployment:
+    with standing(
+        "rgw-haproxy", tmp_path_factory.mktemp("rgw"), change_hardware=unlimited
+    ) as deployment:
         yield deployment
 
 
 def listed(deployment: Deployment, prefix: str) -> dict[str, int]:
     """Sizes by name of what boto3 sees in the buckets of a prefix, without the prefix."""
-    done = deployment.client.run([sys.executable, "-c", LISTED], stdin=endpoint(deployment, "s3").model_dump_json(), timeout_s=300)
+    done = deployment.client.run(
+        [sys.executable, "-c", LISTED],
+        stdin=endpoint(deployment, "s3").model_dump_json(),
+        timeout_s=300,
+    )
     found: dict[str, int] = json.loads(done.stdout)
-    return {name.removeprefix(prefix): size for name, size in found.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): size for name, size in found.items() if name.startswith(prefix)
+    }
 
 
-def test_a_store_is_filled_and_churned_to_what_is_told_and_twice_the_same(rgw: Deployment, tmp_path: Path) -> None:
+def test_a_store_is_filled_and_churned_to_what_is_told_and_twice_the_same(
+    rgw: Deployment, tmp_path: Path
+) -> None:
     assert listed(rgw, "") == {}
     room = rgw.standing.room()
     assert room is not None
     order = aging.order_of(SUITE, room)
     stores = []
     for prefix in ("wb-01", "wb-02"):
-        aged = aging.age(rgw, SUITE, order, prefix=prefix, log=tmp_path / "driver.log", heard=lambda _: None)
+        aged = aging.age(
+            rgw, SUITE, order, prefix=prefix, log=tmp_path / "driver.log", heard=lambda _: None
+        )
         there = listed(rgw, f"{prefix}a-")
         assert (len(there), sum(there.values())) == (aged.objects, aged.bytes)
         assert aged.filled_bytes * room.replicas == pytest.approx(0.0005 * room.bytes, rel=0.2)
-        # 0.05 % of the disks is some hundred objects: a quarter of them went, twice, and new ones have higher numbers.
+        # 0.05 % of the disks is some hundred objects: a quarter of them went, twice, and new ones
+        # have higher numbers.
         each = order.age.turnover(order.objects)
         assert [(one.deleted, one.written) for one in aged.rounds] == [(each, each)] * 2
         fresh = {f"age-{number % 2}/object-{number // 2:010}" for number in range(order.objects)}

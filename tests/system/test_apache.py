@@ -1,4 +1,6 @@
-"""Apache before a real radosgw, by mod_proxy_http and by FastCGI, and before an origin that does what a script says."""
+"""Apache before a real radosgw, by mod_proxy_http and by FastCGI, and before an origin that does
+what a script says.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def path(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def apache(path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     def changed(layout: str) -> str:
-        more = layout.replace("    port: 80\n", "    port: 80\n    options: {server: {ListenBacklog: 1024}}\n")
+        more = layout.replace(
+            "    port: 80\n", "    port: 80\n    options: {server: {ListenBacklog: 1024}}\n"
+        )
         # A FastCGI answer that broke off is ended only when this is over.
         return re.sub("keep_alive_timeout: [0-9]+s", "keep_alive_timeout: 3s", more)
 
@@ -52,7 +56,9 @@ def endpoints(deployment: Deployment) -> str:
 
 
 def look(deployment: Deployment, what: str) -> dict[str, Any]:
-    done = deployment.client.run([sys.executable, str(WITNESS), what], stdin=endpoints(deployment), timeout_s=120)
+    done = deployment.client.run(
+        [sys.executable, str(WITNESS), what], stdin=endpoints(deployment), timeout_s=120
+    )
     seen: dict[str, Any] = json.loads(done.stdout)
     return seen
 
@@ -69,11 +75,18 @@ def radosgw(deployment: Deployment) -> Daemon:
 
 @pytest.fixture(scope="module")
 def scripted(apache: Deployment, real: dict[str, Any]) -> dict[str, Any]:
-    """What was seen while the scripted origin had radosgw's place. What is asked of radosgw itself comes before."""
+    """What was seen while the scripted origin had radosgw's place.
+
+    What is asked of radosgw itself comes before.
+    """
     daemon = radosgw(apache)
     host = daemon.host
     host.put("/root/scripted_origin.py", ORIGIN.read_text())
-    origin = Daemon(host, Service("origin", ("python3", "/root/scripted_origin.py", host.address, str(RADOSGW_PORT))), RADOSGW_PORT)
+    origin = Daemon(
+        host,
+        Service("origin", ("python3", "/root/scripted_origin.py", host.address, str(RADOSGW_PORT))),
+        RADOSGW_PORT,
+    )
     host.stop(daemon.service.name)
     host.start([origin.service])
     await_ports(apache.client, [origin], print)
@@ -86,7 +99,8 @@ def scripted(apache: Deployment, real: dict[str, Any]) -> dict[str, Any]:
     return seen
 
 
-# a real radosgw -------------------------------------------------------------------------------------------------------------------
+# a real radosgw
+# -------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("api", ["s3", "swift"])
@@ -114,10 +128,16 @@ def test_lengths_digests_ranges_and_fields_of_objects_pass(real: dict[str, Any])
 
 
 def test_refusals_pass_with_their_bodies(real: dict[str, Any]) -> None:
-    assert real["refused"] == [[404, "NoSuchKey"], [403, "AccessDenied"], [403, "SignatureDoesNotMatch"]]
+    assert real["refused"] == [
+        [404, "NoSuchKey"],
+        [403, "AccessDenied"],
+        [403, "SignatureDoesNotMatch"],
+    ]
 
 
-def test_chunked_uploads_and_100_continue_work_and_uploads_that_were_given_up_are_not_stored(real: dict[str, Any]) -> None:
+def test_chunked_uploads_and_100_continue_work_and_uploads_that_were_given_up_are_not_stored(
+    real: dict[str, Any],
+) -> None:
     assert (real["chunked small"], real["chunked large"]) == ([201, True], [201, True])
     assert real["continue"] == [True, 201, True]
     assert (real["given up length"], real["given up chunked"]) == ([404], [404])
@@ -146,7 +166,8 @@ def test_the_probe_counts_requests_and_workers(apache: Deployment, path: str) ->
         first = json.loads(process.stdout.readline())
         witness(apache, "s3")
         counted = ["requests", *(["responder_requests"] if path == "fastcgi" else [])]
-        # A second's line may have been told, or waited in the pipe, before the last of the witness's requests.
+        # A second's line may have been told, or waited in the pipe, before the last of the
+        # witness's requests.
         for _ in range(30):
             later = json.loads(process.stdout.readline())
             if all(later[name] >= first[name] + 20 for name in counted):
@@ -162,15 +183,31 @@ def test_the_probe_counts_requests_and_workers(apache: Deployment, path: str) ->
 
 
 def test_counters_are_not_for_clients(apache: Deployment) -> None:
-    asked = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-H", "Host: status.weighbridge.invalid"]
-    assert apache.client.run([*asked, f"{endpoint(apache, 's3').url}/server-status?auto"]).stdout == "403"
+    asked = [
+        "curl",
+        "-s",
+        "-o",
+        "/dev/null",
+        "-w",
+        "%{http_code}",
+        "-H",
+        "Host: status.weighbridge.invalid",
+    ]
+    assert (
+        apache.client.run([*asked, f"{endpoint(apache, 's3').url}/server-status?auto"]).stdout
+        == "403"
+    )
 
 
-# an origin that does what a script says ------------------------------------------------------------------------------------------
+# an origin that does what a script says
+# ------------------------------------------------------------------------------------------
 
 
-def test_targets_and_fields_reach_the_origin_as_they_were_sent(scripted: dict[str, Any], path: str) -> None:
-    # Apache refuses a zero byte whatever is behind it, and mod_proxy_http makes one slash of two that lead.
+def test_targets_and_fields_reach_the_origin_as_they_were_sent(
+    scripted: dict[str, Any], path: str
+) -> None:
+    # Apache refuses a zero byte whatever is behind it, and mod_proxy_http makes one slash of two
+    # that lead.
     changed: dict[str, object] = {"/b/k%00nul": 404}
     assert scripted["targets"] == (changed | {"//lead": "/lead"} if path == "http" else changed)
     # Names with `_` are dropped by Apache for what is like a CGI program.
@@ -183,15 +220,28 @@ def test_targets_and_fields_reach_the_origin_as_they_were_sent(scripted: dict[st
     assert len(FIELDS) == 20
 
 
-def test_statuses_bodies_and_fields_of_answers_reach_the_client_as_they_were_sent(scripted: dict[str, Any]) -> None:
+def test_statuses_bodies_and_fields_of_answers_reach_the_client_as_they_were_sent(
+    scripted: dict[str, Any],
+) -> None:
     assert scripted["statuses"] == STATUSES
     assert scripted["bodies"]
     assert scripted["location"] == "http://other.example:1234/x%2Fy?a=b"
     answer = {name.lower(): value for name, value in scripted["answer"]}
     assert answer["etag"] == '"d41d8cd98f00b204e9800998ecf8427e"'
-    assert (answer["x-amz-meta-foo"], answer["x-amz-meta-utf8"], answer["x-amz-empty"]) == ('bar; baz="q"', "caf\xc3\xa9", "")
-    assert (answer["x-long"], answer["server"], answer["content-length"]) == ("y" * 3000, "scripted", "5")
-    assert [value for name, value in scripted["answer"] if name.lower() == "set-cookie"] == ["a=1", "b=2"]
+    assert (answer["x-amz-meta-foo"], answer["x-amz-meta-utf8"], answer["x-amz-empty"]) == (
+        'bar; baz="q"',
+        "caf\xc3\xa9",
+        "",
+    )
+    assert (answer["x-long"], answer["server"], answer["content-length"]) == (
+        "y" * 3000,
+        "scripted",
+        "5",
+    )
+    assert [value for name, value in scripted["answer"] if name.lower() == "set-cookie"] == [
+        "a=1",
+        "b=2",
+    ]
 
 
 def test_bodies_of_every_framing_arrive_and_stream_both_ways(scripted: dict[str, Any]) -> None:
@@ -201,7 +251,9 @@ def test_bodies_of_every_framing_arrive_and_stream_both_ways(scripted: dict[str,
     assert (scripted["held"], scripted["counted"], scripted["count"]) == (True, True, [200, True])
 
 
-def test_an_answer_that_breaks_off_and_an_upload_that_is_given_up_are_seen_as_such(scripted: dict[str, Any]) -> None:
+def test_an_answer_that_breaks_off_and_an_upload_that_is_given_up_are_seen_as_such(
+    scripted: dict[str, Any],
+) -> None:
     for way in ("length", "chunked"):
         whole, length = scripted[f"broken {way}"]
         assert not whole
@@ -209,9 +261,11 @@ def test_an_answer_that_breaks_off_and_an_upload_that_is_given_up_are_seen_as_su
         assert scripted[f"given up {way}"] == "cut"
 
 
-def test_a_rejection_before_the_body_has_come_reaches_the_client(scripted: dict[str, Any], path: str) -> None:
-    # Apache answers 100 itself before a FastCGI program is asked; mod_proxy_http asks first. A body that nobody reads makes
-    # mod_proxy_http answer 502 in the place of what the origin said.
+def test_a_rejection_before_the_body_has_come_reaches_the_client(
+    scripted: dict[str, Any], path: str
+) -> None:
+    # Apache answers 100 itself before a FastCGI program is asked; mod_proxy_http asks first. A body
+    # that nobody reads makes mod_proxy_http answer 502 in the place of what the origin said.
     if path == "fastcgi":
         assert scripted["rejected"] == [403, True]
         assert scripted["rejected, 100 expected"] == ["100", "403"]
@@ -220,7 +274,8 @@ def test_a_rejection_before_the_body_has_come_reaches_the_client(scripted: dict[
         assert scripted["rejected, 100 expected"] == ["403"]
 
 
-# failures of radosgw, which come last: they leave it another one -----------------------------------------------------------------
+# failures of radosgw, which come last: they leave it another one
+# -----------------------------------------------------------------
 
 
 def kill(host: Host, daemon: Daemon) -> None:
@@ -234,7 +289,9 @@ def test_a_radosgw_that_dies_within_a_download_is_seen_and_another_one_is_found(
 ) -> None:
     daemon = radosgw(apache)
     s3 = endpoint(apache, "s3")
-    process = apache.client.spawn([sys.executable, str(WITNESS), "interrupted"], stderr=apache.client.log("interrupted.err"))
+    process = apache.client.spawn(
+        [sys.executable, str(WITNESS), "interrupted"], stderr=apache.client.log("interrupted.err")
+    )
     try:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -253,7 +310,9 @@ def test_a_radosgw_that_dies_within_a_download_is_seen_and_another_one_is_found(
     assert apache.client.run(asked).stdout == "200"
 
 
-def test_bodies_stream_through_the_responder_in_bounded_memory(apache: Deployment, path: str, scripted: dict[str, Any]) -> None:
+def test_bodies_stream_through_the_responder_in_bounded_memory(
+    apache: Deployment, path: str, scripted: dict[str, Any]
+) -> None:
     if path == "http":
         pytest.skip("the responder is part of the FastCGI path")
     host = apache.hosts["gateway-1"]
@@ -261,7 +320,14 @@ def test_bodies_stream_through_the_responder_in_bounded_memory(apache: Deploymen
     # 96 MiB went through it both ways above, and 32 connections at once.
     assert int(high.split()[1]) < 24 * 1024, high
     told = host.run(
-        ["python3", "-c", f"import socket; print(socket.create_connection(('{host.address}', {STATS_PORT})).recv(9999).decode())"]
+        [
+            "python3",
+            "-c",
+            (
+                f"import socket; print(socket.create_connection(('{host.address}', "
+                f"{STATS_PORT})).recv(9999).decode())"
+            ),
+        ]
     )
     counters = json.loads(told.stdout)
     assert counters["active"] == 0

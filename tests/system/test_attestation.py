@@ -1,4 +1,6 @@
-"""Attestation of real hosts: it sees their limits, leaves nothing behind, and tells two deployments apart."""
+"""Attestation of real hosts: it sees their limits, leaves nothing behind, and tells two deployments
+apart.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,12 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab import LabHosts, raise_lab
 from weighbridge.topologies.lab.claim import claims
-from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.topologies.loader import (
+    load_hardware,
+    load_layout,
+    shipped_hardware,
+    shipped_layouts,
+)
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import left_over
@@ -37,7 +44,10 @@ CPUS = 0.3
 BANDWIDTH = 50 * MB
 RATE_BIT_PER_S = 100 * MB
 ROOT = Path("/")
-NEEDS = {"gateway-1": HostNeed(roles=("proxy",)), "store-1": HostNeed(roles=("object",), disks=1, tier="storage")}
+NEEDS = {
+    "gateway-1": HostNeed(roles=("proxy",)),
+    "store-1": HostNeed(roles=("object",), disks=1, tier="storage"),
+}
 
 
 def hardware(bandwidth: int) -> Hardware:
@@ -48,7 +58,10 @@ def hardware(bandwidth: int) -> Hardware:
             "hosts": {
                 "client-1": {"memory": "512MiB"},
                 "gateway-1": {"cpus": CPUS, "memory": "512MiB", "nic": "100Mbit"},
-                "store-1": {"memory": "512MiB", "disks": [{"size": "1GiB", "bandwidth": bandwidth}]},
+                "store-1": {
+                    "memory": "512MiB",
+                    "disks": [{"size": "1GiB", "bandwidth": bandwidth}],
+                },
             },
         }
     )
@@ -56,7 +69,10 @@ def hardware(bandwidth: int) -> Hardware:
 
 @dataclass(frozen=True)
 class Attesting:
-    """Hosts that were attested and still stand. `backing` are descriptors of the files below their disks."""
+    """Hosts that were attested and still stand.
+
+    `backing` are descriptors of the files below their disks.
+    """
 
     hosts: LabHosts
     attestation: Attestation
@@ -64,14 +80,21 @@ class Attesting:
     state: Path
 
     def found(self, host: str, what: str) -> HostCeiling:
-        return next(one for one in self.attestation.ceilings if (one.host, one.what) == (host, what))
+        return next(
+            one for one in self.attestation.ceilings if (one.host, one.what) == (host, what)
+        )
 
     def as_kept(self, layout: str) -> list[Attested]:
-        return [Attested(layout=layout, repeat=0, **one.model_dump()) for one in self.attestation.ceilings]
+        return [
+            Attested(layout=layout, repeat=0, **one.model_dump())
+            for one in self.attestation.ceilings
+        ]
 
 
 @contextmanager
-def attesting(folder: Path, made: Hardware, names: list[str], images: Mapping[str, Path]) -> Iterator[Attesting]:
+def attesting(
+    folder: Path, made: Hardware, names: list[str], images: Mapping[str, Path]
+) -> Iterator[Attesting]:
     backing: list[int] = []
     make = tempfile.mkstemp
 
@@ -86,7 +109,16 @@ def attesting(folder: Path, made: Hardware, names: list[str], images: Mapping[st
     state = folder / "state"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("weighbridge.topologies.lab.disk.tempfile.mkstemp", remembered)
-        hosts = raise_lab(label, made, images, print, folder=folder / "deployment", names=names, state=state, tools=tools)
+        hosts = raise_lab(
+            label,
+            made,
+            images,
+            print,
+            folder=folder / "deployment",
+            names=names,
+            state=state,
+            tools=tools,
+        )
     try:
         with hosts:
             yield Attesting(hosts, attest(hosts, made, NEEDS, print), tuple(backing), state)
@@ -100,14 +132,17 @@ def attested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attesting]:
     image = ensure(next(iter(Swift.releases.values())), print, store=place().images)
     made = hardware(BANDWIDTH)
     roots = {"gateway-1": image, "store-1": ROOT}
-    with attesting(tmp_path_factory.mktemp("attest"), made, list(made.hosts), roots) as attesting_hosts:
+    with attesting(
+        tmp_path_factory.mktemp("attest"), made, list(made.hosts), roots
+    ) as attesting_hosts:
         yield attesting_hosts
 
 
 def test_the_limit_of_a_disk_is_seen(attested: Attesting) -> None:
     for what in ("disk wb0 write", "disk wb0 read"):
         found = attested.found("store-1", what)
-        # What passes before the throttle first holds is a tenth; a machine that is busy gives less than it promises.
+        # What passes before the throttle first holds is a tenth; a machine that is busy gives less
+        # than it promises.
         assert 0.4 * BANDWIDTH < found.value < 1.2 * BANDWIDTH
         assert found.promised == BANDWIDTH
 
@@ -134,15 +169,21 @@ def test_the_quota_of_a_cpu_is_seen(attested: Attesting) -> None:
         assert was_s is not None
         assert now_s is not None
         spent_s.append(now_s - was_s)
-    # By CPU time, which does not depend on what else this machine does; the difference leaves out what starting it costs.
+    # By CPU time, which does not depend on what else this machine does; the difference leaves out
+    # what starting it costs.
     events_per_cpu_s = 19 * PRIMES_EVENTS / (spent_s[1] - spent_s[0])
     assert attested.found("gateway-1", "CPU").value < 1.4 * CPUS * events_per_cpu_s
     assert before.throttled_s is not None
     assert before.throttled_s > 0.1
 
 
-def test_tools_are_the_same_in_a_host_of_an_image_and_in_one_of_this_machine(attested: Attesting) -> None:
-    told = [host.run([*host.tool("fio"), "--version"]).stdout.strip() for host in attested.hosts.hosts.values()]
+def test_tools_are_the_same_in_a_host_of_an_image_and_in_one_of_this_machine(
+    attested: Attesting,
+) -> None:
+    told = [
+        host.run([*host.tool("fio"), "--version"]).stdout.strip()
+        for host in attested.hosts.hosts.values()
+    ]
     assert told == [attested.attestation.tools["fio"]] * 3
 
 
@@ -180,7 +221,9 @@ def test_limits_can_be_put_on_after_attestation(attested: Attesting) -> None:
     assert "tbf" not in attested.hosts.facts()["limits gateway-1"]
 
 
-def test_a_disk_that_is_slower_in_another_deployment_is_warned_about(attested: Attesting, tmp_path: Path) -> None:
+def test_a_disk_that_is_slower_in_another_deployment_is_warned_about(
+    attested: Attesting, tmp_path: Path
+) -> None:
     first = attested.as_kept("swift")
     made = hardware(BANDWIDTH // 2)
     with attesting(tmp_path, made, ["client-1", "store-1"], {"store-1": ROOT}) as other:

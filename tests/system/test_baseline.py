@@ -1,4 +1,6 @@
-"""`weighbridge baseline` on real hosts: it sees a slow disk and the limits, writes what it found, and leaves nothing."""
+"""`weighbridge baseline` on real hosts: it sees a slow disk and the limits, writes what it found,
+and leaves nothing.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,14 @@ COMMAND = [sys.executable, "-m", "weighbridge", "baseline"]
 
 def measured(folder: Path) -> tuple[Baseline, str]:
     (folder / "hardware.yaml").write_text(HARDWARE)
-    line = [*COMMAND, str(folder / "hardware.yaml"), "--sizes", "1MiB", "--out", str(folder / "out")]
+    line = [
+        *COMMAND,
+        str(folder / "hardware.yaml"),
+        "--sizes",
+        "1MiB",
+        "--out",
+        str(folder / "out"),
+    ]
     done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=True)
     (written,) = (folder / "out").iterdir()
     assert {path.name for path in written.iterdir()} == {"baseline.json", "baseline.csv", "charts"}
@@ -38,10 +47,15 @@ def measured(folder: Path) -> tuple[Baseline, str]:
     return read_baseline(written / "baseline.json"), done.stdout
 
 
-def test_a_baseline_sees_the_limits_of_each_disk_of_both_at_once_and_of_the_network(tmp_path: Path) -> None:
+def test_a_baseline_sees_the_limits_of_each_disk_of_both_at_once_and_of_the_network(
+    tmp_path: Path,
+) -> None:
     baseline, told = measured(tmp_path)
     found = {(one.host, one.what): one for one in baseline.figures}
-    slow, fast = found["store-1", "disk wb1 random write of 1 MiB"], found["store-1", "disk wb0 random write of 1 MiB"]
+    slow, fast = (
+        found["store-1", "disk wb1 random write of 1 MiB"],
+        found["store-1", "disk wb0 random write of 1 MiB"],
+    )
     assert slow.value < 30 * MB
     assert fast.value < 75 * MB
     assert found["store-1", "2 disks at once sequential read of 1 MiB"].promised == 80 * MB
@@ -62,7 +76,9 @@ def test_a_baseline_sees_the_limits_of_each_disk_of_both_at_once_and_of_the_netw
 def test_a_baseline_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "hardware.yaml").write_text(HARDWARE)
     line = [*COMMAND, str(tmp_path / "hardware.yaml"), "--out", str(tmp_path / "out")]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ}) as process:
+    with subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ}
+    ) as process:
         assert process.stdout is not None
         for text in process.stdout:
             if text.startswith("disk wb0"):

@@ -1,4 +1,6 @@
-"""What a comparison concludes beside programs that burn CPUs of this machine, and on a quiet one: the command, by its outcome."""
+"""What a comparison concludes beside programs that burn CPUs of this machine, and on a quiet one:
+the command, by its outcome.
+"""
 
 from __future__ import annotations
 
@@ -48,14 +50,37 @@ class Outcome:
     @property
     def verdicts(self) -> set[str]:
         """Of throughput and p90, over all numbers of workers and at each."""
-        return {one.verdict for one in self.data.comparison.effects if one.metric in ("throughput", "p90")}
+        return {
+            one.verdict
+            for one in self.data.comparison.effects
+            if one.metric in ("throughput", "p90")
+        }
 
 
 def compare(folder: Path, *, repeats: int) -> Outcome:
     (folder / "delays.yaml").write_text(SUITE)
-    command = ("compare", "--suite", f"{folder}/delays.yaml", "--layouts", LAYOUTS, "--hardware", "lab-small", "--no-attest")
+    command = (
+        "compare",
+        "--suite",
+        f"{folder}/delays.yaml",
+        "--layouts",
+        LAYOUTS,
+        "--hardware",
+        "lab-small",
+        "--no-attest",
+    )
     done = subprocess.run(
-        [sys.executable, "-m", "weighbridge", *command, "--no-charts", "--repeats", str(repeats), "--out", str(folder / "runs")],
+        [
+            sys.executable,
+            "-m",
+            "weighbridge",
+            *command,
+            "--no-charts",
+            "--repeats",
+            str(repeats),
+            "--out",
+            str(folder / "runs"),
+        ],
         capture_output=True,
         text=True,
         check=False,
@@ -71,7 +96,10 @@ def compare(folder: Path, *, repeats: int) -> Outcome:
 @contextmanager
 def burning() -> Iterator[None]:
     """Programs that use half of this machine's CPUs: one of two."""
-    burners = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(max(1, (os.cpu_count() or 1) // 2))]
+    burners = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        for _ in range(max(1, (os.cpu_count() or 1) // 2))
+    ]
     try:
         yield
     finally:
@@ -80,7 +108,9 @@ def burning() -> Iterator[None]:
             burner.wait()
 
 
-def test_beside_a_program_that_burns_a_core_it_says_so_first_ranks_nothing_and_exits_with_4(tmp_path: Path) -> None:
+def test_beside_a_program_that_burns_a_core_it_says_so_first_ranks_nothing_and_exits_with_4(
+    tmp_path: Path,
+) -> None:
     with burning():
         found = compare(tmp_path, repeats=1)
     lines = found.printed.splitlines()
@@ -90,7 +120,9 @@ def test_beside_a_program_that_burns_a_core_it_says_so_first_ranks_nothing_and_e
     assert not any("step 1/" in line for line in lines[:said]), "before anything is measured"
     assert any("what is measured now is provisional" in line for line in lines)
     assert found.verdicts == {"not comparable"}
-    assert {doubt.what for one in found.data.comparison.effects for doubt in one.doubts} >= {"machine busy"}
+    assert {doubt.what for one in found.data.comparison.effects for doubt in one.doubts} >= {
+        "machine busy"
+    }
     assert not any(row.ranked for row in found.data.rows)
     assert found.code == 4, found.printed
     answer = headline(findings_of(found.data.comparison))
@@ -104,15 +136,25 @@ def test_beside_a_program_that_burns_a_core_it_says_so_first_ranks_nothing_and_e
 def test_on_a_quiet_machine_it_concludes_and_exits_with_0(tmp_path: Path) -> None:
     found = compare(tmp_path, repeats=5)
     assert found.code == 0, found.printed
-    (throughput,) = (one for one in found.data.comparison.effects if one.metric == "throughput" and one.workers == 4)
-    assert (throughput.verdict, throughput.doubts) == ("better", ()), (throughput.text, found.printed)
+    (throughput,) = (
+        one
+        for one in found.data.comparison.effects
+        if one.metric == "throughput" and one.workers == 4
+    )
+    assert (throughput.verdict, throughput.doubts) == ("better", ()), (
+        throughput.text,
+        found.printed,
+    )
     assert f"{headline(findings_of(found.data.comparison))}." in found.printed
     assert " leads in " in found.printed
     assert throughput.ratio is not None
-    # Four workers in a closed loop that wait 20 instead of 60 ms: three times, but for what an answer itself takes.
+    # Four workers in a closed loop that wait 20 instead of 60 ms: three times, but for what an
+    # answer itself takes.
     assert throughput.ratio.low is not None
     assert throughput.ratio.high is not None
     assert 2 < throughput.ratio.low <= throughput.ratio.high < 3.3
-    (p90,) = (one for one in found.data.comparison.effects if one.metric == "p90" and one.workers == 4)
+    (p90,) = (
+        one for one in found.data.comparison.effects if one.metric == "p90" and one.workers == 4
+    )
     assert p90.verdict == "better", p90.text
     assert left_over() == []

@@ -1,4 +1,6 @@
-"""Caches are really dropped: what a lab host has read comes from its disk again, by the kernel's own count of reads."""
+"""Caches are really dropped: what a lab host has read comes from its disk again, by the kernel's
+own count of reads.
+"""
 
 from __future__ import annotations
 
@@ -24,17 +26,27 @@ HARDWARE = Hardware.model_validate(
     {
         "name": "cache-test",
         "kind": "lab",
-        "hosts": {"client-1": {"memory": "512MiB"}, "gateway-1": {"memory": "512MiB", "disks": [{"size": "512MiB"}]}},
+        "hosts": {
+            "client-1": {"memory": "512MiB"},
+            "gateway-1": {"memory": "512MiB", "disks": [{"size": "512MiB"}]},
+        },
     }
 )
-MAKE = f"mkfs.xfs -q -f /dev/wb0; mkdir -p /run/m; mount -t xfs /dev/wb0 /run/m; head -c {FILE_BYTES} /dev/urandom >/run/m/f; sync"
+MAKE = (
+    "mkfs.xfs -q -f /dev/wb0; mkdir -p /run/m; mount -t xfs /dev/wb0 /run/m; head -c "
+    f"{FILE_BYTES} /dev/urandom >/run/m/f; sync"
+)
 
 
 @pytest.fixture(scope="module")
 def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     home = tmp_path_factory.mktemp("caches")
-    planned = Planned(Layout(name="stub", about="", gateway="stub", release="1", place={}), StubGateway(), "")
-    with deploy(planned, HARDWARE, StatePlace(home=home, state=home / "state"), lambda _: None) as standing:
+    planned = Planned(
+        Layout(name="stub", about="", gateway="stub", release="1", place={}), StubGateway(), ""
+    )
+    with deploy(
+        planned, HARDWARE, StatePlace(home=home, state=home / "state"), lambda _: None
+    ) as standing:
         yield standing
 
 
@@ -57,7 +69,9 @@ def bytes_read(host: Host) -> int:
     return after - before
 
 
-def test_what_was_read_comes_from_the_disk_again_when_a_deployments_caches_were_dropped(deployment: Deployment, host: Host) -> None:
+def test_what_was_read_comes_from_the_disk_again_when_a_deployments_caches_were_dropped(
+    deployment: Deployment, host: Host
+) -> None:
     bytes_read(host)
     assert bytes_read(host) < MIB, "it is in the page cache"
     dropped = deployment.drop_caches()
@@ -65,7 +79,9 @@ def test_what_was_read_comes_from_the_disk_again_when_a_deployments_caches_were_
     assert any("page cache" in words for words in dropped)
 
 
-def test_caches_that_are_dropped_every_second_are_dropped_again_and_again(deployment: Deployment, host: Host) -> None:
+def test_caches_that_are_dropped_every_second_are_dropped_again_and_again(
+    deployment: Deployment, host: Host
+) -> None:
     def drop() -> None:
         deployment.drop_caches()
 

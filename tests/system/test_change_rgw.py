@@ -1,4 +1,6 @@
-"""Changing what stands: radosgw alone, Apache by a graceful restart or by its start, HAProxy; and back after what kills them."""
+"""Changing what stands: radosgw alone, Apache by a graceful restart or by its start, HAProxy; and
+back after what kills them.
+"""
 
 import json
 import sys
@@ -35,8 +37,12 @@ CALLS = 40
 
 
 def ask(deployment: Deployment, *order: tuple[str, str, dict[str, str], str]) -> list[Any]:
-    """Status, headers and body of each request, each over a connection of its own, from the client host."""
-    done = deployment.client.run([sys.executable, "-c", CLIENT], stdin=json.dumps(order), timeout_s=120)
+    """Status, headers and body of each request, each over a connection of its own, from the client
+    host.
+    """
+    done = deployment.client.run(
+        [sys.executable, "-c", CLIENT], stdin=json.dumps(order), timeout_s=120
+    )
     told: list[Any] = json.loads(done.stdout)
     return told
 
@@ -46,10 +52,14 @@ def other(deployment: Deployment, base: Planned, **groups: dict[str, Any]) -> Pl
     settings = dict(base.layout.settings)
     for group, changes in groups.items():
         settings[group] = {**settings.get(group, {}), **changes}
-    return planned_again(base.layout.model_copy(update={"settings": settings}), deployment.hardware, "test")
+    return planned_again(
+        base.layout.model_copy(update={"settings": settings}), deployment.hardware, "test"
+    )
 
 
-def change(deployment: Deployment, base: Planned, scope: Scope, **groups: dict[str, Any]) -> tuple[str, ...]:
+def change(
+    deployment: Deployment, base: Planned, scope: Scope, **groups: dict[str, Any]
+) -> tuple[str, ...]:
     done = deployment.change(other(deployment, base, **groups), scope, print)
     deployment.check()
     return done
@@ -63,15 +73,24 @@ def base_of(deployment: Deployment) -> Planned:
     return planned_again(deployment.layout, deployment.hardware, "test")
 
 
-def test_apache_takes_what_it_can_while_it_serves_and_is_started_anew_for_the_rest(tmp_path: Path) -> None:
+def test_apache_takes_what_it_can_while_it_serves_and_is_started_anew_for_the_rest(
+    tmp_path: Path,
+) -> None:
     # With one process to begin with, as many are there after any graceful restart.
     text = "start_servers: 20, server_limit: 32"
     with standing(
-        "rgw-apache-fastcgi", tmp_path, lambda layout: layout.replace(text, "start_servers: 1, server_limit: 32")
+        "rgw-apache-fastcgi",
+        tmp_path,
+        lambda layout: layout.replace(text, "start_servers: 1, server_limit: 32"),
     ) as apache:
         base, mpm = base_of(apache), base_of(apache).layout.settings["apache"]["mpm"]
-        gateway, parent = pids(apache, "gateway-1", "radosgw"), pids(apache, "gateway-1", "apache2")[0]
-        (done,) = change(apache, base, "reload", apache={"mpm": {**mpm, "max_request_workers": 256}})
+        gateway, parent = (
+            pids(apache, "gateway-1", "radosgw"),
+            pids(apache, "gateway-1", "apache2")[0],
+        )
+        (done,) = change(
+            apache, base, "reload", apache={"mpm": {**mpm, "max_request_workers": 256}}
+        )
         assert done.startswith("Apache restarted gracefully, generation 0 to 1: ")
         assert "MaxRequestWorkers 256" in apache.standing.facts["apache mpm"]
         assert pids(apache, "gateway-1", "apache2")[0] == parent
@@ -80,20 +99,31 @@ def test_apache_takes_what_it_can_while_it_serves_and_is_started_anew_for_the_re
         change(apache, base, "restart", apache={"mpm": {**mpm, "server_limit": 64}})
         assert parent not in pids(apache, "gateway-1", "apache2")
         assert pids(apache, "gateway-1", "radosgw") == gateway
-        change(apache, base, "restart", apache={"mpm": {**mpm, "server_limit": 64}}, radosgw={"threads": 64})
+        change(
+            apache,
+            base,
+            "restart",
+            apache={"mpm": {**mpm, "server_limit": 64}},
+            radosgw={"threads": 64},
+        )
         assert pids(apache, "gateway-1", "radosgw") != gateway
 
 
 def test_no_request_meets_haproxy_without_its_backends_after_a_change(tmp_path: Path) -> None:
     with standing("rgw-haproxy", tmp_path) as haproxy:
-        base, health = base_of(haproxy), haproxy.endpoints[0].url.replace("/auth/v1.0", "/swift/healthcheck")
+        base, health = (
+            base_of(haproxy),
+            haproxy.endpoints[0].url.replace("/auth/v1.0", "/swift/healthcheck"),
+        )
         changes: list[dict[str, Any]] = [
             {"haproxy": {"balance": "leastconn", "maxconn": 100}},
             {"haproxy": {"balance": "leastconn", "maxconn": 100}, "radosgw": {"threads": 64}},
         ]
         for wanted in changes:
             change(haproxy, base, "restart", **wanted)
-            assert {status for status, _, _ in ask(haproxy, *[("GET", health, {}, "")] * CALLS)} == {200}
+            assert {
+                status for status, _, _ in ask(haproxy, *[("GET", health, {}, "")] * CALLS)
+            } == {200}
         assert haproxy.standing.facts["haproxy balance"].startswith("leastconn over ")
         assert "at most 100 connections" in haproxy.standing.facts["haproxy"]
         with pytest.raises(ServiceFailed, match=r"(?s)haproxy: died.*unknown keyword 'nosuch'"):
@@ -104,12 +134,16 @@ def test_no_request_meets_haproxy_without_its_backends_after_a_change(tmp_path: 
 
 @pytest.fixture(scope="module")
 def beast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """It stands until the module ends, and only one can: the tests of other layouts come before those of this one."""
+    """It stands until the module ends, and only one can: the tests of other layouts come before
+    those of this one.
+    """
     with standing("rgw-beast", tmp_path_factory.mktemp("beast")) as deployment:
         yield deployment
 
 
-def test_a_setting_of_radosgw_restarts_it_alone_and_objects_tokens_and_keys_stay(beast: Deployment) -> None:
+def test_a_setting_of_radosgw_restarts_it_alone_and_objects_tokens_and_keys_stay(
+    beast: Deployment,
+) -> None:
     base = base_of(beast)
     swift = next(one for one in beast.endpoints if one.api == "swift")
     auth = {"X-Auth-User": swift.user, "X-Auth-Key": swift.key.get_secret_value()}
@@ -119,7 +153,9 @@ def test_a_setting_of_radosgw_restarts_it_alone_and_objects_tokens_and_keys_stay
     assert [status for status, _, _ in made] == [201, 201]
     gateway, osds = pids(beast, "gateway-1", "radosgw"), pids(beast, "store-2", "ceph-osd")
     for threads in (32, 512):
-        assert change(beast, base, "restart", radosgw={"threads": threads}) == ("radosgw.gateway-1 stopped and started",)
+        assert change(beast, base, "restart", radosgw={"threads": threads}) == (
+            "radosgw.gateway-1 stopped and started",
+        )
         assert beast.standing.facts["rgw: rgw_thread_pool_size"] == str(threads)
         assert pids(beast, "gateway-1", "radosgw") != gateway
         gateway = pids(beast, "gateway-1", "radosgw")
@@ -131,7 +167,9 @@ def test_a_setting_of_radosgw_restarts_it_alone_and_objects_tokens_and_keys_stay
 def test_a_running_radosgw_takes_what_it_can_and_says_what_it_cannot(beast: Deployment) -> None:
     base = base_of(beast)
     gateway = pids(beast, "gateway-1", "radosgw")
-    wanted = {"options": {"client": {"rgw_get_obj_window_size": 2**25, "objecter_inflight_ops": 2048}}}
+    wanted = {
+        "options": {"client": {"rgw_get_obj_window_size": 2**25, "objecter_inflight_ops": 2048}}
+    }
     with pytest.raises(UsageError, match="change of objecter_inflight_ops may require a restart"):
         change(beast, base, "nothing", **wanted)
     with pytest.raises(UsageError, match="cannot take rgw_frontends while it runs"):
@@ -144,7 +182,9 @@ def test_a_running_radosgw_takes_what_it_can_and_says_what_it_cannot(beast: Depl
     assert pids(beast, "gateway-1", "radosgw") == gateway
 
 
-def test_a_setting_that_kills_radosgw_is_told_with_its_log_and_can_be_taken_back(beast: Deployment) -> None:
+def test_a_setting_that_kills_radosgw_is_told_with_its_log_and_can_be_taken_back(
+    beast: Deployment,
+) -> None:
     base = base_of(beast)
     with pytest.raises(ServiceFailed, match=r"(?s)radosgw: died.*failed to parse port=99999"):
         change(beast, base, "restart", options={"client": {"rgw_frontends": "beast port=99999"}})

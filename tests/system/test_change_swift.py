@@ -1,4 +1,6 @@
-"""Changing a Swift that stands behind HAProxy: what is restarted and what is not, what clients see of it, and failing."""
+"""Changing a Swift that stands behind HAProxy: what is restarted and what is not, what clients see
+of it, and failing.
+"""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -9,7 +11,14 @@ import pytest
 from weighbridge.common.document import Fault
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.topologies.deployment import Deployment
-from weighbridge.topologies.loader import Planned, changed_layout, load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.topologies.loader import (
+    Planned,
+    changed_layout,
+    load_hardware,
+    load_layout,
+    shipped_hardware,
+    shipped_layouts,
+)
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import endpoint, standing, unlimited
@@ -25,7 +34,9 @@ CONFS = {
         for host in STORES
         for server in ("account", "container", "object")
     },
-    **{f"proxy {index}": ("gateway-1", f"/etc/swift/proxy-server-{index}.conf") for index in (0, 1)},
+    **{
+        f"proxy {index}": ("gateway-1", f"/etc/swift/proxy-server-{index}.conf") for index in (0, 1)
+    },
     "haproxy": ("gateway-1", "/etc/haproxy/haproxy.cfg"),
     "memcached": ("gateway-1", "^memcached"),
 }
@@ -36,13 +47,17 @@ Change = Callable[..., tuple[str, ...]]
 
 @pytest.fixture(scope="module")
 def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    with standing("swift-haproxy", tmp_path_factory.mktemp("swift"), change_hardware=unlimited) as deployment:
+    with standing(
+        "swift-haproxy", tmp_path_factory.mktemp("swift"), change_hardware=unlimited
+    ) as deployment:
         yield deployment
 
 
 @pytest.fixture(scope="module")
 def baseline() -> Planned:
-    return load_layout(shipped_layouts()["swift-haproxy"], load_hardware(shipped_hardware()["lab-small"]))
+    return load_layout(
+        shipped_layouts()["swift-haproxy"], load_hardware(shipped_hardware()["lab-small"])
+    )
 
 
 @pytest.fixture
@@ -65,9 +80,20 @@ def token(swift: Deployment) -> str:
     """A token of before, and an object written with it."""
     own = endpoint(swift, "swift")
     asked = curl(
-        swift, "-D", "-", "-o", "/dev/null", "-H", f"X-Auth-User: {own.user}", "-H", f"X-Auth-Key: {key_of(swift)}", own.url
+        swift,
+        "-D",
+        "-",
+        "-o",
+        "/dev/null",
+        "-H",
+        f"X-Auth-User: {own.user}",
+        "-H",
+        f"X-Auth-Key: {key_of(swift)}",
+        own.url,
     )
-    found = next(line.split()[1] for line in asked.splitlines() if line.lower().startswith("x-auth-token:"))
+    found = next(
+        line.split()[1] for line in asked.splitlines() if line.lower().startswith("x-auth-token:")
+    )
     for url, body in ((f"{ACCOUNT}/kept", ""), (OBJECT, "written before")):
         curl(swift, "-f", "-X", "PUT", "-d", body, "-H", f"X-Auth-Token: {found}", url)
     return found
@@ -89,7 +115,8 @@ def read(swift: Deployment, token: str, times: int = 1) -> list[str]:
 def pids(swift: Deployment) -> dict[str, frozenset[str]]:
     """Processes by the name of what they run."""
     return {
-        name: frozenset(swift.hosts[host].run(["pgrep", "-f", pattern]).stdout.split()) for name, (host, pattern) in CONFS.items()
+        name: frozenset(swift.hosts[host].run(["pgrep", "-f", pattern]).stdout.split())
+        for name, (host, pattern) in CONFS.items()
     }
 
 
@@ -100,9 +127,13 @@ def restarted(before: dict[str, frozenset[str]], after: dict[str, frozenset[str]
     return changed
 
 
-def test_a_setting_of_object_servers_restarts_them_alone(swift: Deployment, token: str, change: Change) -> None:
+def test_a_setting_of_object_servers_restarts_them_alone(
+    swift: Deployment, token: str, change: Change
+) -> None:
     before = pids(swift)
-    assert change(object__keep_cache_private=False) == ("restarted object-server on store-1, store-2, store-3",)
+    assert change(object__keep_cache_private=False) == (
+        "restarted object-server on store-1, store-2, store-3",
+    )
     assert restarted(before, pids(swift)) == {f"{store} object" for store in STORES}
     assert read(swift, token) == ["written before"]
     assert swift.facts()["keep_cache_private"].startswith("false: ")
@@ -148,7 +179,10 @@ def test_a_value_that_a_server_dies_of_is_an_error_with_its_log_and_is_taken_bac
     key = "options.object.app:object-server.mb_per_sync"
     broken = changed_layout(baseline, hardware, {key: "many"}, Fault("test", 1, 1, "", ""))
     before = pids(swift)
-    with pytest.raises(ServiceFailed, match=r"object-server: died\n(.*\n)*.*invalid literal for int\(\) with base 10: 'many'"):
+    with pytest.raises(
+        ServiceFailed,
+        match=r"object-server: died\n(.*\n)*.*invalid literal for int\(\) with base 10: 'many'",
+    ):
         swift.change(broken, "restart", print)
     assert swift.layout.name == "swift-haproxy"
     done = swift.change(baseline, "restart", print)
@@ -162,7 +196,11 @@ def test_a_value_that_a_server_dies_of_is_an_error_with_its_log_and_is_taken_bac
     ("scope", "changes", "said"),
     [
         ("restart", {"replicas": 2}, "replicas cannot be changed while it stands"),
-        ("restart", {"proxy__memcached_memory": "512MiB"}, "proxy.memcached_memory cannot be changed while it stands"),
+        (
+            "restart",
+            {"proxy__memcached_memory": "512MiB"},
+            "proxy.memcached_memory cannot be changed while it stands",
+        ),
         ("nothing", {"object__workers": 2}, "object.workers cannot be changed by `nothing`"),
     ],
 )

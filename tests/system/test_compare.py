@@ -1,4 +1,6 @@
-"""The whole way, from a suite to a report, with a real Ceph RGW and a real OpenStack Swift; and what is left when it is killed."""
+"""The whole way, from a suite to a report, with a real Ceph RGW and a real OpenStack Swift; and
+what is left when it is killed.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,11 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 def weighbridge(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "weighbridge", *arguments], capture_output=True, text=True, check=False, timeout=900
+        [sys.executable, "-m", "weighbridge", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
     )
 
 
@@ -88,13 +94,17 @@ def finished(tmp_path_factory: pytest.TempPathFactory, at_first: Traces) -> tupl
     """One real comparison: its run folder and what the command printed."""
     folder = tmp_path_factory.mktemp("compare")
     (folder / "trial.yaml").write_text(SUITE)
-    start(folder, "compare", "--suite", str(folder / "trial.yaml"), "--out", str(folder / "runs")).wait(timeout=900)
+    start(
+        folder, "compare", "--suite", str(folder / "trial.yaml"), "--out", str(folder / "runs")
+    ).wait(timeout=900)
     runs = list((folder / "runs").iterdir())
     assert len(runs) == 1, (folder / "output").read_text()
     return runs[0], folder / "output"
 
 
-def test_a_comparison_measures_every_step_on_both_gateways_and_finds_them_valid(finished: tuple[Path, Path]) -> None:
+def test_a_comparison_measures_every_step_on_both_gateways_and_finds_them_valid(
+    finished: tuple[Path, Path],
+) -> None:
     run, output = finished
     steps = RunStore.open(run).steps()
     assert len(steps) == 6, output.read_text()
@@ -106,7 +116,9 @@ def test_a_comparison_measures_every_step_on_both_gateways_and_finds_them_valid(
         assert all(tally.count > 0 for tally in step.measurement.tallies)
 
 
-def test_the_table_has_the_columns_of_the_study_and_a_row_for_each_step(finished: tuple[Path, Path]) -> None:
+def test_the_table_has_the_columns_of_the_study_and_a_row_for_each_step(
+    finished: tuple[Path, Path],
+) -> None:
     text = (finished[0] / "derived" / "summary.csv").read_text()
     assert text.splitlines()[0] == COLUMNS
     rows = list(csv.DictReader(text.splitlines()))
@@ -128,7 +140,9 @@ def test_charts_and_report_are_there_in_every_form(finished: tuple[Path, Path]) 
     assert (derived / "report.html").stat().st_size > 100_000
 
 
-def test_what_decided_the_results_is_in_the_manifest_and_no_secret_is(finished: tuple[Path, Path]) -> None:
+def test_what_decided_the_results_is_in_the_manifest_and_no_secret_is(
+    finished: tuple[Path, Path],
+) -> None:
     manifest = RunStore.open(finished[0]).manifest
     facts = {sheet.layout: sheet.facts for sheet in manifest.sheets if sheet.layout}
     assert "16.2" in json.dumps(facts["rgw-beast"])
@@ -139,12 +153,21 @@ def test_what_decided_the_results_is_in_the_manifest_and_no_secret_is(finished: 
 
 
 def test_both_gateways_were_given_the_same_hosts_and_limits(finished: tuple[Path, Path]) -> None:
-    facts = {sheet.layout: sheet.facts for sheet in RunStore.open(finished[0]).manifest.sheets if sheet.layout}
-    limits = {layout: {name: text for name, text in one.items() if name.startswith("limits ")} for layout, one in facts.items()}
+    facts = {
+        sheet.layout: sheet.facts
+        for sheet in RunStore.open(finished[0]).manifest.sheets
+        if sheet.layout
+    }
+    limits = {
+        layout: {name: text for name, text in one.items() if name.startswith("limits ")}
+        for layout, one in facts.items()
+    }
     assert limits["rgw-beast"] == limits["swift"] != {}
 
 
-def test_the_hosts_of_both_deployments_were_attested_and_what_each_used_was_recorded(finished: tuple[Path, Path]) -> None:
+def test_the_hosts_of_both_deployments_were_attested_and_what_each_used_was_recorded(
+    finished: tuple[Path, Path],
+) -> None:
     store = RunStore.open(finished[0])
     attested = store.attested()
     for layout in ("rgw-beast", "swift"):
@@ -161,12 +184,26 @@ def test_a_comparison_leaves_nothing_behind(at_first: Traces) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("when", ["standing up", "attesting", "stands, verified", "preparing", "step 1/"])
-def test_a_run_that_is_ended_at_any_point_leaves_nothing(tmp_path: Path, before: Traces, number: signal.Signals, when: str) -> None:
+@pytest.mark.parametrize(
+    "when", ["standing up", "attesting", "stands, verified", "preparing", "step 1/"]
+)
+def test_a_run_that_is_ended_at_any_point_leaves_nothing(
+    tmp_path: Path, before: Traces, number: signal.Signals, when: str
+) -> None:
     (tmp_path / "trial.yaml").write_text(SUITE)
     layout = "rgw-beast" if number == signal.SIGINT else "swift"
     attest = "--attest" if when == "attesting" else "--no-attest"
-    run = start(tmp_path, "compare", attest, "--suite", f"{tmp_path}/trial.yaml", "--layouts", layout, "--out", f"{tmp_path}/runs")
+    run = start(
+        tmp_path,
+        "compare",
+        attest,
+        "--suite",
+        f"{tmp_path}/trial.yaml",
+        "--layouts",
+        layout,
+        "--out",
+        f"{tmp_path}/runs",
+    )
     seen(run, tmp_path / "output", when)
     os.killpg(run.pid, number)  # as a terminal does it: the whole group
     assert run.wait(timeout=300) == 128 + number, (tmp_path / "output").read_text()
@@ -174,15 +211,27 @@ def test_a_run_that_is_ended_at_any_point_leaves_nothing(tmp_path: Path, before:
     assert RunStore.open(next((tmp_path / "runs").iterdir())).manifest.state == "interrupted"
 
 
-def test_what_a_killed_run_leaves_is_found_by_its_label_and_removed(tmp_path: Path, before: Traces) -> None:
+def test_what_a_killed_run_leaves_is_found_by_its_label_and_removed(
+    tmp_path: Path, before: Traces
+) -> None:
     (tmp_path / "trial.yaml").write_text(SUITE)
     swift = ("--no-attest", "--layouts", "swift")
-    run = start(tmp_path, "compare", "--suite", f"{tmp_path}/trial.yaml", *swift, "--out", f"{tmp_path}/runs")
+    run = start(
+        tmp_path,
+        "compare",
+        "--suite",
+        f"{tmp_path}/trial.yaml",
+        *swift,
+        "--out",
+        f"{tmp_path}/runs",
+    )
     seen(run, tmp_path / "output", "preparing")
     run.send_signal(signal.SIGKILL)
     run.wait(timeout=300)
     assert traces(place().deployments) != before
-    refused = weighbridge("compare", "--suite", f"{tmp_path}/trial.yaml", "--out", f"{tmp_path}/again")
+    refused = weighbridge(
+        "compare", "--suite", f"{tmp_path}/trial.yaml", "--out", f"{tmp_path}/again"
+    )
     assert refused.returncode == 2
     assert "weighbridge down" in refused.stderr
     removed = weighbridge("down", "--all")
@@ -191,10 +240,20 @@ def test_what_a_killed_run_leaves_is_found_by_its_label_and_removed(tmp_path: Pa
     assert weighbridge("down", "--all").stdout.startswith("nothing stands")
 
 
-def test_a_run_that_is_killed_in_the_middle_of_a_step_is_gone_on_with_where_it_was(tmp_path: Path, before: Traces) -> None:
+def test_a_run_that_is_killed_in_the_middle_of_a_step_is_gone_on_with_where_it_was(
+    tmp_path: Path, before: Traces
+) -> None:
     (tmp_path / "trial.yaml").write_text(SUITE)
     swift = ("--no-attest", "--layouts", "swift")
-    run = start(tmp_path, "compare", "--suite", f"{tmp_path}/trial.yaml", *swift, "--out", f"{tmp_path}/runs")
+    run = start(
+        tmp_path,
+        "compare",
+        "--suite",
+        f"{tmp_path}/trial.yaml",
+        *swift,
+        "--out",
+        f"{tmp_path}/runs",
+    )
     seen(run, tmp_path / "output", "step 2/3")
     run.send_signal(signal.SIGKILL)
     run.wait(timeout=300)
@@ -202,23 +261,31 @@ def test_a_run_that_is_killed_in_the_middle_of_a_step_is_gone_on_with_where_it_w
     folder = next((tmp_path / "runs").iterdir())
     (first,) = RunStore.open(folder).steps()
     done = weighbridge("resume", str(folder))
-    assert done.returncode in (0, 4), done.stdout + done.stderr  # on a busy machine a step may not be valid
+    assert done.returncode in (0, 4), (
+        done.stdout + done.stderr
+    )  # on a busy machine a step may not be valid
     store = RunStore.open(folder)
     steps = store.steps()
     assert steps[0] == first
-    assert [(step.key.workload, step.key.workers) for step in steps] == [("small-read", 1), ("small-read", 4), ("large-write", 2)]
+    assert [(step.key.workload, step.key.workers) for step in steps] == [
+        ("small-read", 1),
+        ("small-read", 4),
+        ("large-write", 2),
+    ]
     assert all(step.measurement is not None for step in steps)
     assert store.manifest.state == "done"
-    assert [event.kind for event in store.events() if event.kind in ("visit", "up", "resumed", "down")] == [
-        *("visit", "up", "resumed", "visit", "up", "down")
-    ]
+    assert [
+        event.kind for event in store.events() if event.kind in ("visit", "up", "resumed", "down")
+    ] == [*("visit", "up", "resumed", "visit", "up", "down")]
     assert "removed swift-" in done.stdout
     assert (folder / "derived" / "report.html").exists()
     assert soon(before) == before
 
 
 def soon(before: Traces) -> Traces:
-    """The traces there are now; the kernel may take a moment to free what the last process held, but no longer than this."""
+    """The traces there are now; the kernel may take a moment to free what the last process held,
+    but no longer than this.
+    """
     deadline = time.monotonic() + 10
     while (now := traces(place().deployments)) != before and time.monotonic() < deadline:
         time.sleep(0.05)

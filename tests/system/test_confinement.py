@@ -1,4 +1,6 @@
-"""What a lab host cannot do to this machine: each line is an attempt made inside, by programs that are there."""
+"""What a lab host cannot do to this machine: each line is an attempt made inside, by programs that
+are there.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ HARDWARE = Hardware.model_validate(
     }
 )
 BOTH = (MACHINE_ROOT, IMAGE)
-CALL = "import ctypes, os, sys; c = ctypes.CDLL(None, use_errno=True); sys.exit(c.syscall({}) == 0 or ctypes.get_errno() != 1)"
+CALL = (
+    "import ctypes, os, sys; c = ctypes.CDLL(None, use_errno=True); sys.exit(c.syscall({}) == "
+    "0 or ctypes.get_errno() != 1)"
+)
 """A system call by its number on x86-64: ends with 0 where the host is not permitted it."""
 ATTEMPTS = (
     # (who tries, what is tried)
@@ -52,7 +57,14 @@ ATTEMPTS = (
     (MACHINE_ROOT, "nsenter --target 1 --mount true"),
     (MACHINE_ROOT, "touch /etc/weighbridge-test"),
 )
-DENIED = {"kexec_load": 246, "init_module": 175, "bpf": 321, "open_by_handle_at": 304, "keyctl": 250, "clock_settime": 227}
+DENIED = {
+    "kexec_load": 246,
+    "init_module": 175,
+    "bpf": 321,
+    "open_by_handle_at": 304,
+    "keyctl": 250,
+    "clock_settime": 227,
+}
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +78,9 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHosts]:
     subprocess.run(["mount", "-t", "tmpfs", label, str(odd)], check=True)
     try:
         where = folder / "deployment"
-        with raise_lab(label, HARDWARE, images, print, folder=where, names=list(BOTH), state=folder / "state") as raised:
+        with raise_lab(
+            label, HARDWARE, images, print, folder=where, names=list(BOTH), state=folder / "state"
+        ) as raised:
             raised.limit()
             yield raised
     finally:
@@ -78,8 +92,12 @@ def nic(host: Host) -> str:
     return host.run(["sh", "-c", "ip link show eth0; tc qdisc show dev eth0"]).stdout
 
 
-@pytest.mark.parametrize(("who", "attempt"), ATTEMPTS, ids=[f"{who}: {attempt}" for who, attempt in ATTEMPTS])
-def test_an_attempt_on_the_machine_fails_and_changes_nothing(hosts: LabHosts, who: str, attempt: str) -> None:
+@pytest.mark.parametrize(
+    ("who", "attempt"), ATTEMPTS, ids=[f"{who}: {attempt}" for who, attempt in ATTEMPTS]
+)
+def test_an_attempt_on_the_machine_fails_and_changes_nothing(
+    hosts: LabHosts, who: str, attempt: str
+) -> None:
     host = hosts.hosts[who]
     before = nic(host)
     assert "tbf" in before
@@ -90,11 +108,15 @@ def test_an_attempt_on_the_machine_fails_and_changes_nothing(hosts: LabHosts, wh
 
 @pytest.mark.parametrize("who", BOTH)
 @pytest.mark.parametrize("call", DENIED)
-def test_a_call_that_changes_the_machine_is_not_permitted(hosts: LabHosts, who: str, call: str) -> None:
+def test_a_call_that_changes_the_machine_is_not_permitted(
+    hosts: LabHosts, who: str, call: str
+) -> None:
     hosts.hosts[who].run(["python3", "-c", CALL.format(f"{DENIED[call]}, 0, 0, 0, 0, 0")])
 
 
-def test_a_file_system_with_letters_beyond_ascii_in_its_name_is_read_only_too(hosts: LabHosts) -> None:
+def test_a_file_system_with_letters_beyond_ascii_in_its_name_is_read_only_too(
+    hosts: LabHosts,
+) -> None:
     (odd,) = Path("/srv").glob("confined-*-größe")
     with pytest.raises(CommandFailed, match="Read-only file system"):
         hosts.hosts[MACHINE_ROOT].run(["touch", f"{odd}/written"])

@@ -1,4 +1,6 @@
-"""A real COSBench 0.4.2, where there is one: alone with its own mock storage, and replaying a suite against a real Swift."""
+"""A real COSBench 0.4.2, where there is one: alone with its own mock storage, and replaying a suite
+against a real Swift.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ HOME = os.environ.get("COSBENCH_HOME")
 pytestmark = [
     pytest.mark.system,
     pytest.mark.alone,
-    pytest.mark.skipif(HOME is None, reason="COSBENCH_HOME names no unpacked COSBench, and none can be had as a package"),
+    pytest.mark.skipif(
+        HOME is None,
+        reason="COSBENCH_HOME names no unpacked COSBench, and none can be had as a package",
+    ),
 ]
 
 MOCK = """<workload name="mock"><storage type="mock" config="size=1000;delay=10;logging=false"/><workflow>
@@ -52,12 +57,19 @@ workloads:
 def before() -> Iterator[Traces]:
     """What was there before; whatever a failing test left is taken away, so that it fails alone."""
     yield traces(place().deployments)
-    subprocess.run([sys.executable, "-m", "weighbridge", "down", "--all"], capture_output=True, check=False)
+    subprocess.run(
+        [sys.executable, "-m", "weighbridge", "down", "--all"], capture_output=True, check=False
+    )
 
 
 def submit(controller: str, xml: str) -> str:
-    """The controller's answer to a workload, put together by hand: what our own client sends is not trusted here."""
-    body = f'--b\r\nContent-Disposition: form-data; name="config"; filename="w.xml"\r\n\r\n{xml}\r\n--b--\r\n'
+    """The controller's answer to a workload, put together by hand: what our own client sends is not
+    trusted here.
+    """
+    body = (
+        '--b\r\nContent-Disposition: form-data; name="config"; '
+        f'filename="w.xml"\r\n\r\n{xml}\r\n--b--\r\n'
+    )
     request = urllib.request.Request(
         f"{controller}/cli/submit.action?username=anonymous&password=cosbench",
         body.encode(),
@@ -86,7 +98,9 @@ def listeners(port: int) -> set[str]:
     return found
 
 
-def test_it_runs_a_workload_where_it_may_not_set_the_clock_and_leaves_its_home_as_it_was(tmp_path: Path) -> None:
+def test_it_runs_a_workload_where_it_may_not_set_the_clock_and_leaves_its_home_as_it_was(
+    tmp_path: Path,
+) -> None:
     home = Path(HOME or "")
 
     def seen() -> dict[str, int]:
@@ -111,7 +125,9 @@ def test_it_runs_a_workload_where_it_may_not_set_the_clock_and_leaves_its_home_a
     assert seen() == before
 
 
-def test_both_drivers_measure_the_same_step_of_a_real_swift_and_leave_nothing(tmp_path: Path, before: Traces) -> None:
+def test_both_drivers_measure_the_same_step_of_a_real_swift_and_leave_nothing(
+    tmp_path: Path, before: Traces
+) -> None:
     (tmp_path / "both.yaml").write_text(SUITE)
     arguments = [
         "compare",
@@ -124,9 +140,15 @@ def test_both_drivers_measure_the_same_step_of_a_real_swift_and_leave_nothing(tm
         str(tmp_path / "runs"),
     ]
     done = subprocess.run(
-        [sys.executable, "-m", "weighbridge", *arguments], capture_output=True, text=True, check=False, timeout=900
+        [sys.executable, "-m", "weighbridge", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
     )
-    assert done.returncode in {0, 4}, done.stdout + done.stderr  # a busy machine may make a step one that is not ranked
+    assert done.returncode in {0, 4}, (
+        done.stdout + done.stderr
+    )  # a busy machine may make a step one that is not ranked
     (run,) = (tmp_path / "runs").iterdir()
     steps = {step.key.driver: step for step in RunStore.open(run).steps()}
     assert set(steps) == {"locust", "cosbench"}

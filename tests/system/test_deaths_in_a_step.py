@@ -1,4 +1,6 @@
-"""Daemons of real gateways, and a whole host, killed while a step is in its window: what the run says of it, and what it leaves."""
+"""Daemons of real gateways, and a whole host, killed while a step is in its window: what the run
+says of it, and what it leaves.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ pytestmark = [pytest.mark.system, pytest.mark.long]
 
 @dataclass(frozen=True)
 class Death:
-    """`said` is what the step's first note says; `seen` classes of failures that clients then saw, none where they see none."""
+    """`said` is what the step's first note says; `seen` classes of failures that clients then saw,
+    none where they see none.
+    """
 
     happens: Callable[[], None]
     said: str
@@ -27,21 +31,41 @@ class Death:
 
 DEATHS: Mapping[str, Mapping[str, Death]] = {
     "swift": {
-        # tempauth keeps its tokens there and nowhere else: none of them is good any more, and no new one either
-        "memcached": Death(kill("gateway-1", "^memcached "), "memcached on gateway-1 died", frozenset({"http-401"})),
+        # tempauth keeps its tokens there and nowhere else: none of them is good any more, and no
+        # new one either
+        "memcached": Death(
+            kill("gateway-1", "^memcached "), "memcached on gateway-1 died", frozenset({"http-401"})
+        ),
         # the two others are asked for what it had
         "object": Death(kill("store-1", "swift-object-server"), "object-server on store-1 died"),
-        # two of three replicas are left, and clients see no failure at all: nothing but the look behind the step tells
-        "host": Death(take_host("store-2"), "on store-2 died with its host, on which nothing runs any more"),
+        # two of three replicas are left, and clients see no failure at all: nothing but the look
+        # behind the step tells
+        "host": Death(
+            take_host("store-2"), "on store-2 died with its host, on which nothing runs any more"
+        ),
     },
     "rgw-haproxy": {
         "osd": Death(kill("store-2", "^ceph-osd "), "osd.1 on store-2 died"),
-        "radosgw": Death(kill("gateway-1", r"^radosgw .*gateway-1\.1\b"), "radosgw.1 on gateway-1 died"),
-        "haproxy": Death(kill("gateway-1", "^haproxy "), "haproxy on gateway-1 died", frozenset({"connect", "reset"})),
+        "radosgw": Death(
+            kill("gateway-1", r"^radosgw .*gateway-1\.1\b"), "radosgw.1 on gateway-1 died"
+        ),
+        "haproxy": Death(
+            kill("gateway-1", "^haproxy "),
+            "haproxy on gateway-1 died",
+            frozenset({"connect", "reset"}),
+        ),
     },
     "rgw-apache-fastcgi": {
-        "apache": Death(kill("gateway-1", "^[^ ]*apache2 "), "apache on gateway-1 died", frozenset({"connect", "reset"})),
-        "responder": Death(kill("gateway-1", "fastcgi_responder"), "fastcgi-responder on gateway-1 died", frozenset({"http-503"})),
+        "apache": Death(
+            kill("gateway-1", "^[^ ]*apache2 "),
+            "apache on gateway-1 died",
+            frozenset({"connect", "reset"}),
+        ),
+        "responder": Death(
+            kill("gateway-1", "fastcgi_responder"),
+            "fastcgi-responder on gateway-1 died",
+            frozenset({"http-503"}),
+        ),
     },
 }
 
@@ -58,14 +82,21 @@ def suite(names: list[str]) -> str:
 """
         for name in names
     )
-    return f"name: deaths\nabout: Short steps in which something dies\napi: [swift]\nworkloads:{workloads}"
+    return (
+        "name: deaths\nabout: Short steps in which something dies\napi: "
+        f"[swift]\nworkloads:{workloads}"
+    )
 
 
 @pytest.fixture(scope="module", params=list(DEATHS))
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Ended]:
+def run(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Ended]:
     layout = request.param
     deaths = {name: death.happens for name, death in DEATHS[layout].items()}
-    return layout, compare(tmp_path_factory.mktemp("deaths"), suite(list(deaths)), layout, deaths, "--no-charts")
+    return layout, compare(
+        tmp_path_factory.mktemp("deaths"), suite(list(deaths)), layout, deaths, "--no-charts"
+    )
 
 
 def weighbridge(*words: str) -> subprocess.CompletedProcess[str]:
@@ -91,7 +122,9 @@ def test_a_step_in_which_a_daemon_died_is_kept_and_not_valid_and_names_the_daemo
         assert death.said in ended.printed.replace("\n", " ")
 
 
-def test_what_the_hosts_that_are_left_used_is_recorded_and_a_host_that_is_gone_is_a_gap(run: tuple[str, Ended]) -> None:
+def test_what_the_hosts_that_are_left_used_is_recorded_and_a_host_that_is_gone_is_a_gap(
+    run: tuple[str, Ended],
+) -> None:
     layout, ended = run
     for name in DEATHS[layout]:
         step = next(step for step in ended.store.steps() if step.key.workload == name)
@@ -103,20 +136,31 @@ def test_what_the_hosts_that_are_left_used_is_recorded_and_a_host_that_is_gone_i
         assert {"gateway-1", "store-1"} <= {one.host for one in telemetry.hosts}
 
 
-def test_failures_that_clients_saw_are_counted_by_class_and_never_as_successes(run: tuple[str, Ended]) -> None:
+def test_failures_that_clients_saw_are_counted_by_class_and_never_as_successes(
+    run: tuple[str, Ended],
+) -> None:
     layout, ended = run
     for name, death in DEATHS[layout].items():
         seen = failures(ended.store, name)
-        assert set(seen) <= {*death.seen, "reset", "short-body"}, (name, seen)  # what was under way breaks off
+        assert set(seen) <= {*death.seen, "reset", "short-body"}, (
+            name,
+            seen,
+        )  # what was under way breaks off
         assert bool(death.seen) <= bool(seen), (name, seen)
     for step in ended.store.steps():
         if step.measurement is not None:
             for tally in step.measurement.tallies:
-                counted = sum(one.count for one in step.measurement.seconds if one.operation == tally.operation)
+                counted = sum(
+                    one.count
+                    for one in step.measurement.seconds
+                    if one.operation == tally.operation
+                )
                 assert counted == tally.count
 
 
-def test_the_run_goes_on_with_the_next_workload_on_a_new_deployment_and_loses_no_other(run: tuple[str, Ended]) -> None:
+def test_the_run_goes_on_with_the_next_workload_on_a_new_deployment_and_loses_no_other(
+    run: tuple[str, Ended],
+) -> None:
     layout, ended = run
     steps = ended.store.steps()
     workloads = list(dict.fromkeys(step.key.workload for step in steps))
@@ -125,7 +169,10 @@ def test_the_run_goes_on_with_the_next_workload_on_a_new_deployment_and_loses_no
     events = [event.kind for event in ended.store.events() if event.kind in ("visit", "up", "down")]
     assert events == ["visit", "up", "down"] * len(workloads)
     lost = [step for step in steps if step.measurement is None]
-    assert all(step.notes[0].startswith("not measured, since the gateway was not whole any more: ") for step in lost)
+    assert all(
+        step.notes[0].startswith("not measured, since the gateway was not whole any more: ")
+        for step in lost
+    )
     assert [step.key.workers for step in lost] == ([3] if layout != "rgw-apache-fastcgi" else [])
     assert ended.code == 3
     assert [step.key.workload for step in steps if step.spoilt] == list(DEATHS[layout])
@@ -141,7 +188,9 @@ def test_nothing_is_left_on_the_machine(run: tuple[str, Ended]) -> None:
     assert left_behind(run[1].store) == []
 
 
-def test_a_run_in_which_something_died_can_be_told_of_again_and_gone_on_with(run: tuple[str, Ended]) -> None:
+def test_a_run_in_which_something_died_can_be_told_of_again_and_gone_on_with(
+    run: tuple[str, Ended],
+) -> None:
     layout, ended = run
     if layout != "rgw-apache-fastcgi":
         return  # one is enough: it takes another deployment
@@ -150,7 +199,9 @@ def test_a_run_in_which_something_died_can_be_told_of_again_and_gone_on_with(run
     told = weighbridge("report", "--no-charts", str(folder))
     assert told.returncode in (0, 4), told.stdout + told.stderr
     done = weighbridge("resume", "--no-charts", str(folder))
-    assert done.returncode in (0, 4), done.stdout + done.stderr  # on a busy machine a step may not be valid
+    assert done.returncode in (0, 4), (
+        done.stdout + done.stderr
+    )  # on a busy machine a step may not be valid
     assert (folder / "steps.jsonl").read_bytes().startswith(lines)
     steps = ended.store.steps()
     assert len(steps) == 2 * len(DEATHS[layout])

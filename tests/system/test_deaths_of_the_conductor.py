@@ -1,4 +1,6 @@
-"""The conductor killed in the real lab while hosts come and go, where it has least in hand; `resume` then finds what it left."""
+"""The conductor killed in the real lab while hosts come and go, where it has least in hand;
+`resume` then finds what it left.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ Seen = Callable[[str], bool]
 
 
 def _hosts_come(printed: str) -> bool:
-    """The run's own hosts, after those on which its files were checked: claimed a moment before the first of them is started."""
+    """The run's own hosts, after those on which its files were checked: claimed a moment before the
+    first of them is started.
+    """
     return "standing up" in printed and any((place().state / "claims").glob("*.json"))
 
 
@@ -60,11 +64,21 @@ def test_what_was_left_is_taken_away_and_only_what_is_missing_is_measured(
     tmp_path: Path, seen: Seen, number: int, whole: int
 ) -> None:
     (tmp_path / "killed.yaml").write_text(SUITE)
-    words = ("compare", "--no-attest", "--no-charts", "--suite", f"{tmp_path}/killed.yaml", "--layouts", "null")
+    words = (
+        "compare",
+        "--no-attest",
+        "--no-charts",
+        "--suite",
+        f"{tmp_path}/killed.yaml",
+        "--layouts",
+        "null",
+    )
     output = tmp_path / "output"
     with output.open("w") as file:
         run = subprocess.Popen(
-            [sys.executable, "-m", "weighbridge", *words, "--out", f"{tmp_path}/runs"], stdout=file, stderr=subprocess.STDOUT
+            [sys.executable, "-m", "weighbridge", *words, "--out", f"{tmp_path}/runs"],
+            stdout=file,
+            stderr=subprocess.STDOUT,
         )
     deadline = time.monotonic() + 120
     while not seen(output.read_text()):

@@ -1,6 +1,8 @@
-"""A real Ceph RGW as a gateway that already runs: behind TLS of an authority of its own, with virtual hosts, seen by boto3.
+"""A real Ceph RGW as a gateway that already runs: behind TLS of an authority of its own, with
+virtual hosts, seen by boto3.
 
-The RGW stands on lab hosts; the command runs in the network of their client, where a name server knows every name.
+The RGW stands on lab hosts; the command runs in the network of their client, where a name server
+knows every name.
 """
 
 from __future__ import annotations
@@ -96,20 +98,40 @@ class Site:
         self.s3, self.swift = endpoint(deployment, "s3"), endpoint(deployment, "swift")
         self.folder, self.ca = folder, ca
         (folder / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:2 attempts:2\n")
-        deployment.hosts["gateway-1"].run(["radosgw-admin", "caps", "add", "--uid", "weigh", "--caps", "user-policy=*"])
-        told = self.client.run([sys.executable, "-c", SESSION], stdin=self.s3.model_dump_json()).stdout
+        deployment.hosts["gateway-1"].run(
+            ["radosgw-admin", "caps", "add", "--uid", "weigh", "--caps", "user-policy=*"]
+        )
+        told = self.client.run(
+            [sys.executable, "-c", SESSION], stdin=self.s3.model_dump_json()
+        ).stdout
         self.session: list[str] = json.loads(told)
         (folder / "credentials").write_text(
-            f"[theirs]\naws_access_key_id = {self.s3.user}\naws_secret_access_key = {self.s3.key.get_secret_value()}\n"
-            "[session]\naws_access_key_id = {}\naws_secret_access_key = {}\naws_session_token = {}\n".format(*self.session)
+            f"[theirs]\naws_access_key_id = {self.s3.user}\naws_secret_access_key = "
+            f"{self.s3.key.get_secret_value()}\n"
+            "[session]\naws_access_key_id = {}\naws_secret_access_key = {}\naws_session_token = "
+            "{}\n".format(*self.session)
         )
         (folder / "credentials").chmod(0o600)
 
     def inside(self, *argv: str) -> list[str]:
         """A command in the client's network, with a name server of ours."""
         assert isinstance(self.client, LabHost)
-        names = ("bash", "-c", 'mount --bind "$0" /etc/resolv.conf && exec "$@"', str(self.folder / "resolv.conf"))
-        return ["nsenter", f"--net=/proc/{self.client.pid}/ns/net", "unshare", "--mount", "--propagation", "private", *names, *argv]
+        names = (
+            "bash",
+            "-c",
+            'mount --bind "$0" /etc/resolv.conf && exec "$@"',
+            str(self.folder / "resolv.conf"),
+        )
+        return [
+            "nsenter",
+            f"--net=/proc/{self.client.pid}/ns/net",
+            "unshare",
+            "--mount",
+            "--propagation",
+            "private",
+            *names,
+            *argv,
+        ]
 
     def compare(self, name: str, change: Mapping[str, str], **suite: str) -> list[str]:
         """The command that weighs the gateway, with changes to the text of its layout."""
@@ -121,8 +143,17 @@ class Site:
             text = text.replace(old, new)
         (folder / "secure.yaml").write_text(text.replace("CA", str(self.ca)))
         (folder / "trial.yaml").write_text(SUITE.format(**{**USUAL, **suite}))
-        files = ("--suite", str(folder / "trial.yaml"), "--layouts", str(folder / "secure.yaml"), "--out", str(folder / "runs"))
-        return self.inside(sys.executable, "-m", "weighbridge", "compare", "--hardware", "this-machine", *files)
+        files = (
+            "--suite",
+            str(folder / "trial.yaml"),
+            "--layouts",
+            str(folder / "secure.yaml"),
+            "--out",
+            str(folder / "runs"),
+        )
+        return self.inside(
+            sys.executable, "-m", "weighbridge", "compare", "--hardware", "this-machine", *files
+        )
 
     def environment(self, **more: str) -> dict[str, str]:
         return {
@@ -131,14 +162,25 @@ class Site:
             "ST_USER": self.swift.user, "ST_KEY": self.swift.key.get_secret_value(), **more,
         }  # fmt: skip
 
-    def run(self, name: str, change: Mapping[str, str] | None = None, **suite: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, name: str, change: Mapping[str, str] | None = None, **suite: str
+    ) -> subprocess.CompletedProcess[str]:
         command = self.compare(name, change or {}, **suite)
-        return subprocess.run(command, capture_output=True, text=True, env=self.environment(), timeout=600, check=False)
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            env=self.environment(),
+            timeout=600,
+            check=False,
+        )
 
     def seen(self, *options: str) -> dict[str, list[str]]:
         """All buckets and their objects, as boto3 lists them."""
         order = self.s3.model_dump_json()
-        found: dict[str, list[str]] = json.loads(self.client.run([sys.executable, "-c", WITNESS, *options], stdin=order).stdout)
+        found: dict[str, list[str]] = json.loads(
+            self.client.run([sys.executable, "-c", WITNESS, *options], stdin=order).stdout
+        )
         return found
 
 
@@ -155,10 +197,20 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         site = Site(deployment, folder, ca)
         backend: Endpoint = site.s3
         address, port = backend.url.removeprefix("http://").split(":")
-        proxy = (str(TESTS / "gateways" / "tls_proxy.py"), str(certificate), "127.0.0.1", str(PORT), address, port)
+        proxy = (
+            str(TESTS / "gateways" / "tls_proxy.py"),
+            str(certificate),
+            "127.0.0.1",
+            str(PORT),
+            address,
+            port,
+        )
         for program in (proxy, (str(TESTS / "system" / "wildcard_dns.py"),)):
             process = subprocess.Popen(
-                site.inside(sys.executable, *program), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                site.inside(sys.executable, *program),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
             )
             stack.callback(process.communicate, "")
             assert process.stdout is not None
@@ -167,7 +219,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield site
 
 
-def test_virtual_hosts_behind_tls_are_weighed_with_a_session_and_only_the_runs_buckets_came_and_went(site: Site) -> None:
+def test_virtual_hosts_behind_tls_are_weighed_with_a_session_and_only_the_runs_buckets_came_and_went(
+    site: Site,
+) -> None:
     done = site.run("engine", {"profile theirs": "profile session"})
     assert done.returncode == 0, done.stdout + done.stderr
     (run,) = (site.folder / "engine" / "runs").iterdir()
@@ -176,8 +230,16 @@ def test_virtual_hosts_behind_tls_are_weighed_with_a_session_and_only_the_runs_b
     for step in steps:
         assert step.measurement is not None, step.notes
         assert not any(tally.errors for tally in step.measurement.tallies), step.notes
-        assert {tally.operation for tally in step.measurement.tallies} == {"read", "write", "head", "list", "delete"}
-    facts = next(sheet.facts for sheet in RunStore.open(run).manifest.sheets if sheet.layout == "secure")
+        assert {tally.operation for tally in step.measurement.tallies} == {
+            "read",
+            "write",
+            "head",
+            "list",
+            "delete",
+        }
+    facts = next(
+        sheet.facts for sheet in RunStore.open(run).manifest.sheets if sheet.layout == "secure"
+    )
     assert facts["s3: addressing"].startswith("virtual hosts")
     assert "signed by Test authority" in facts["s3: tls"]
     secrets = [word.encode() for word in (*site.session[1:], site.swift.key.get_secret_value())]
@@ -187,7 +249,9 @@ def test_virtual_hosts_behind_tls_are_weighed_with_a_session_and_only_the_runs_b
 
 
 def test_sdk_users_reach_virtual_hosts_too(site: Site) -> None:
-    done = site.run("sdk", api="[s3]", users="sdk", runtime="1s", operations="{read: 60, write: 40}")
+    done = site.run(
+        "sdk", api="[s3]", users="sdk", runtime="1s", operations="{read: 60, write: 40}"
+    )
     (run,) = (site.folder / "sdk" / "runs").iterdir()
     (step,) = RunStore.open(run).steps()
     assert step.measurement is not None, done.stdout + done.stderr
@@ -197,9 +261,13 @@ def test_sdk_users_reach_virtual_hosts_too(site: Site) -> None:
 
 
 def signalled(site: Site, number: signal.Signals) -> tuple[int, str]:
-    """A run of one step that is sent a signal in that step: its exit status, and all that it printed."""
+    """A run of one step that is sent a signal in that step: its exit status, and all that it
+    printed.
+    """
     command = site.compare(number.name.lower(), {}, runtime="10s", api="[s3]")
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=site.environment())
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=site.environment()
+    )
     try:
         assert process.stdout is not None
         said = ""
@@ -222,14 +290,20 @@ def test_a_run_that_is_asked_to_end_leaves_none_of_its_buckets(site: Site) -> No
     assert said.count("deleted the bucket wb-") == 3
 
 
-def test_a_run_that_is_killed_leaves_its_buckets_to_the_run_that_goes_on_with_it_and_that_leaves_none(site: Site) -> None:
+def test_a_run_that_is_killed_leaves_its_buckets_to_the_run_that_goes_on_with_it_and_that_leaves_none(
+    site: Site,
+) -> None:
     code, said = signalled(site, signal.SIGKILL)
     assert code == -signal.SIGKILL, said
     assert len(site.seen()) == 4
     (run,) = (site.folder / "sigkill" / "runs").iterdir()
     go_on = site.inside(sys.executable, "-m", "weighbridge", "resume", "--no-charts", str(run))
-    done = subprocess.run(go_on, capture_output=True, text=True, check=False, timeout=300, env=site.environment())
-    assert done.returncode in (0, 4), done.stdout + done.stderr  # on a busy machine a step may not be valid
+    done = subprocess.run(
+        go_on, capture_output=True, text=True, check=False, timeout=300, env=site.environment()
+    )
+    assert done.returncode in (0, 4), (
+        done.stdout + done.stderr
+    )  # on a busy machine a step may not be valid
     assert site.seen() == {"theirs": ["precious"]}
     (step,) = RunStore.open(run).steps()
     assert step.measurement is not None, step.notes
@@ -239,20 +313,36 @@ def test_what_a_killed_run_left_is_swept_by_clean_and_nothing_else_is(site: Site
     code, said = signalled(site, signal.SIGKILL)
     assert code == -signal.SIGKILL, said
     assert len(site.seen()) == 4
-    sweep = site.inside(sys.executable, "-m", "weighbridge", "clean", str(site.folder / "sigkill" / "secure.yaml"), "--delete")
-    done = subprocess.run(sweep, capture_output=True, text=True, check=False, timeout=600, env=site.environment())
+    sweep = site.inside(
+        sys.executable,
+        "-m",
+        "weighbridge",
+        "clean",
+        str(site.folder / "sigkill" / "secure.yaml"),
+        "--delete",
+    )
+    done = subprocess.run(
+        sweep, capture_output=True, text=True, check=False, timeout=600, env=site.environment()
+    )
     assert done.stdout.count("a run may be at work in it") >= 3, done.stdout + done.stderr
     assert len(site.seen()) == 4
     sweep += ["--older-than", "1ms"]
-    done = subprocess.run(sweep, capture_output=True, text=True, check=False, timeout=600, env=site.environment())
-    assert (done.returncode, done.stdout.count("deleted, with ")) == (0, 3), done.stdout + done.stderr
+    done = subprocess.run(
+        sweep, capture_output=True, text=True, check=False, timeout=600, env=site.environment()
+    )
+    assert (done.returncode, done.stdout.count("deleted, with ")) == (0, 3), (
+        done.stdout + done.stderr
+    )
     assert site.seen() == {"theirs": ["precious"]}
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"credentials: profile theirs, ca_file: CA": "credentials: profile theirs"}, "its certificate is not accepted"),
+        (
+            {"credentials: profile theirs, ca_file: CA": "credentials: profile theirs"},
+            "its certificate is not accepted",
+        ),
         ({"store.test": "elsewhere.test"}, "its certificate is not accepted: Hostname mismatch"),
         ({"profile theirs": "profile others"}, "no profile 'others' with keys in"),
         ({"/auth/v1.0": "/nowhere/v1.0"}, "swift auth at https://store.test"),
@@ -262,7 +352,9 @@ def test_what_a_killed_run_left_is_swept_by_clean_and_nothing_else_is(site: Site
         ),
     ],
 )
-def test_what_is_wrong_is_told_before_anything_is_measured(site: Site, change: dict[str, str], words: str) -> None:
+def test_what_is_wrong_is_told_before_anything_is_measured(
+    site: Site, change: dict[str, str], words: str
+) -> None:
     done = site.run("wrong", change)
     assert done.returncode in (2, 3), done.stdout
     assert words in done.stderr
@@ -273,7 +365,9 @@ def test_what_is_wrong_is_told_before_anything_is_measured(site: Site, change: d
 def test_a_wrong_key_is_told_with_where_it_came_from(site: Site) -> None:
     wrong = site.environment(AWS_ACCESS_KEY_ID=site.s3.user, AWS_SECRET_ACCESS_KEY="wrong")
     command = site.compare("key", {"profile theirs": "environment"})
-    done = subprocess.run(command, capture_output=True, text=True, env=wrong, timeout=600, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=wrong, timeout=600, check=False
+    )
     assert done.returncode == 3
     assert "s3 make bucket at https://store.test" in done.stderr
     assert "(status 403)" in done.stderr

@@ -1,4 +1,6 @@
-"""A real OpenStack Swift as a gateway that already runs, opened by a token that was got elsewhere."""
+"""A real OpenStack Swift as a gateway that already runs, opened by a token that was got
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -51,27 +53,44 @@ settings: {about: OpenStack Swift of this test, swift: {token_env: OS_AUTH_TOKEN
 """
 
 
-def test_a_real_swift_is_weighed_with_a_token_alone_and_one_that_is_not_good_is_told(tmp_path: Path) -> None:
+def test_a_real_swift_is_weighed_with_a_token_alone_and_one_that_is_not_good_is_told(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "given.yaml").write_text(GIVEN)
     (tmp_path / "trial.yaml").write_text(SUITE)
     with standing("swift", tmp_path) as deployment:
         client, swift = deployment.client, endpoint(deployment, "swift")
         assert isinstance(client, LabHost)
-        url, token = json.loads(client.run([sys.executable, "-c", TOKEN], stdin=swift.model_dump_json()).stdout)
+        url, token = json.loads(
+            client.run([sys.executable, "-c", TOKEN], stdin=swift.model_dump_json()).stdout
+        )
         command = [
             "nsenter", f"--net=/proc/{client.pid}/ns/net", sys.executable, "-m", "weighbridge", "compare",
             "--hardware", "this-machine", "--suite", str(tmp_path / "trial.yaml"), "--layouts", str(tmp_path / "given.yaml"),
             "--out", str(tmp_path / "runs"),
         ]  # fmt: skip
-        homes = {"WEIGHBRIDGE_HOME": str(tmp_path / "home"), "WEIGHBRIDGE_STATE": str(tmp_path / "state")}
+        homes = {
+            "WEIGHBRIDGE_HOME": str(tmp_path / "home"),
+            "WEIGHBRIDGE_STATE": str(tmp_path / "state"),
+        }
         environment = {**os.environ, **homes, "OS_STORAGE_URL": url}
         for given, code in (("AUTH_tkold", 3), (token, 0)):
             done = subprocess.run(
-                command, capture_output=True, text=True, env={**environment, "OS_AUTH_TOKEN": given}, timeout=600, check=False
+                command,
+                capture_output=True,
+                text=True,
+                env={**environment, "OS_AUTH_TOKEN": given},
+                timeout=600,
+                check=False,
             )
             assert done.returncode == code, done.stdout + done.stderr
             assert code == 0 or "swift make bucket at" in done.stderr
-        assert json.loads(client.run([sys.executable, "-c", CONTAINERS], stdin=swift.model_dump_json()).stdout) == []
+        assert (
+            json.loads(
+                client.run([sys.executable, "-c", CONTAINERS], stdin=swift.model_dump_json()).stdout
+            )
+            == []
+        )
     (run,) = (tmp_path / "runs").iterdir()
     (step,) = RunStore.open(run).steps()
     assert step.measurement is not None

@@ -1,4 +1,6 @@
-"""What real deployments show while a run weighs them: where they listen, and where the credentials made for them stand."""
+"""What real deployments show while a run weighs them: where they listen, and where the credentials
+made for them stand.
+"""
 
 from __future__ import annotations
 
@@ -43,18 +45,40 @@ workloads:
 LAYOUTS = ("rgw-haproxy", "swift-s3api:background=true")
 LISTENERS = {
     "gateway-1": {"radosgw", "haproxy", "memcached", "swift-proxy-ser"},
-    "store-1": {"ceph-mon", "ceph-mgr", "ceph-osd", "swift-account-s", "swift-container", "swift-object-se", "rsync", "iperf3"},
-    "store-2": {"ceph-osd", "swift-account-s", "swift-container", "swift-object-se", "rsync", "iperf3"},
+    "store-1": {
+        "ceph-mon",
+        "ceph-mgr",
+        "ceph-osd",
+        "swift-account-s",
+        "swift-container",
+        "swift-object-se",
+        "rsync",
+        "iperf3",
+    },
+    "store-2": {
+        "ceph-osd",
+        "swift-account-s",
+        "swift-container",
+        "swift-object-se",
+        "rsync",
+        "iperf3",
+    },
 }
-"""By host, what must have been seen to listen, by a word of its name or command: a look that saw nothing proves nothing."""
-KEYS = re.compile(r"^\s*(?:key|swift_hash_path_prefix|swift_hash_path_suffix) = (\S+)$", re.MULTILINE)
+"""By host, what must have been seen to listen, by a word of its name or command: a look that saw
+nothing proves nothing.
+"""
+KEYS = re.compile(
+    r"^\s*(?:key|swift_hash_path_prefix|swift_hash_path_suffix) = (\S+)$", re.MULTILINE
+)
 TOKENS = re.compile(rb"AUTH_tk[0-9a-f]{32}|AUTH_rgwtk[0-9a-f]{32,}|X-Amz-Signature=[0-9a-f]{64}")
 WITH_SECRETS = ("etc/ceph/keyring", "etc/swift/swift.conf", "etc/swift/proxy-server.conf")
 
 
 @dataclass
 class Watch:
-    """Looks again and again at the hosts of all deployments of this test's place; what it saw outlives them."""
+    """Looks again and again at the hosts of all deployments of this test's place; what it saw
+    outlives them.
+    """
 
     sockets: set[tuple[str, str, Socket]] = field(default_factory=set)
     """Label of the deployment, host, socket."""
@@ -75,7 +99,12 @@ class Watch:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._over.set()
         self._thread.join()
 
@@ -110,13 +139,25 @@ class Watch:
             with suppress(OSError):
                 where = str((process / "ns/net").readlink())
                 if where in namespaces:
-                    # Some are started by a loader or an interpreter, and radosgw renames itself: both names and words count.
-                    words = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                    # Some are started by a loader or an interpreter, and radosgw renames itself:
+                    # both names and words count.
+                    words = (
+                        (process / "cmdline")
+                        .read_bytes()
+                        .replace(b"\0", b" ")
+                        .decode(errors="replace")
+                    )
                     name = f"{(process / 'comm').read_text().strip()} ({words.strip()})"
                     label, host = namespaces[where]
                     self.names |= {(label, host, inode): name for inode in held(process.name)}
-                elif where == own and b"weighbridge" in (process / "cmdline").read_bytes() and self._ours(process):
-                    self.here |= {str(listed[inode]) for inode in held(process.name) if inode in listed}
+                elif (
+                    where == own
+                    and b"weighbridge" in (process / "cmdline").read_bytes()
+                    and self._ours(process)
+                ):
+                    self.here |= {
+                        str(listed[inode]) for inode in held(process.name) if inode in listed
+                    }
 
     @staticmethod
     def _ours(process: Path) -> bool:
@@ -159,33 +200,52 @@ class Weighed:
 def weighed(tmp_path_factory: pytest.TempPathFactory) -> Weighed:
     folder = tmp_path_factory.mktemp("exposure")
     (folder / "suite.yaml").write_text(SUITE)
-    words = ("--suite", str(folder / "suite.yaml"), "--layouts", ",".join(LAYOUTS), "--no-charts", "--out", str(folder / "runs"))
+    words = (
+        "--suite",
+        str(folder / "suite.yaml"),
+        "--layouts",
+        ",".join(LAYOUTS),
+        "--no-charts",
+        "--out",
+        str(folder / "runs"),
+    )
     argv = [sys.executable, "-m", "weighbridge", "compare", *words]
     environment = {"WEIGHBRIDGE_HOME": str(place().home), "WEIGHBRIDGE_STATE": str(place().state)}
     with Watch() as watch, CommandLines() as lines, pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
-        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600, check=False)
+        done = subprocess.run(
+            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600, check=False
+        )
     assert done.returncode in (0, 4), done.stdout.decode()
     assert not watch.faults, watch.faults
     # Hosts that were raised for a check of configuration alone have what their packages bring.
     stood = {label for label, _ in watch.addresses}
-    watch.secrets = {name: value for name, value in watch.secrets.items() if name.split()[0] in stood}
+    watch.secrets = {
+        name: value for name, value in watch.secrets.items() if name.split()[0] in stood
+    }
     watch.modes = {name: mode for name, mode in watch.modes.items() if name.split()[0] in stood}
     (run,) = (folder / "runs").iterdir()
     return Weighed(run, done.stdout, watch, lines.seen)
 
 
-def test_everything_listens_on_the_address_of_its_host_in_the_deployments_network_alone(weighed: Weighed) -> None:
+def test_everything_listens_on_the_address_of_its_host_in_the_deployments_network_alone(
+    weighed: Weighed,
+) -> None:
     watch = weighed.watch
     wrong = sorted(
-        f"{host}: {one} by {watch.names.get((label, host, one.inode), 'one that was gone too soon')}"
+        f"{host}: {one} by "
+        f"{watch.names.get((label, host, one.inode), 'one that was gone too soon')}"
         for label, host, one in watch.sockets
         if not one.loopback and one.address != watch.addresses.get((label, host))
     )
     assert wrong == []
     for host, wanted in LISTENERS.items():
-        seen = " ".join(name for (_, one, inode), name in watch.names.items() if one == host and inode in _inodes(watch, host))
+        seen = " ".join(
+            name
+            for (_, one, inode), name in watch.names.items()
+            if one == host and inode in _inodes(watch, host)
+        )
         assert {name for name in wanted if name not in seen} == set(), seen
 
 
@@ -193,26 +253,39 @@ def test_nothing_of_a_run_listens_in_the_machines_own_network(weighed: Weighed) 
     assert weighed.watch.here == set()
 
 
-def test_credentials_are_made_anew_for_each_deployment_and_kept_by_their_owner_alone(weighed: Weighed) -> None:
+def test_credentials_are_made_anew_for_each_deployment_and_kept_by_their_owner_alone(
+    weighed: Weighed,
+) -> None:
     watch = weighed.watch
     labels = {label for label, _ in watch.addresses}
     assert len(labels) == len(LAYOUTS)
-    of = {label: {value for name, value in watch.secrets.items() if name.startswith(label)} for label in labels}
+    of = {
+        label: {value for name, value in watch.secrets.items() if name.startswith(label)}
+        for label in labels
+    }
     first, second = of.values()
     assert min(len(first), len(second)) >= 3
     assert not first & second
     assert {name: oct(mode) for name, mode in watch.modes.items() if mode & 0o077} == {}
 
 
-def test_credentials_made_for_a_deployment_are_found_nowhere_in_its_run_nor_in_the_process_list(weighed: Weighed) -> None:
+def test_credentials_made_for_a_deployment_are_found_nowhere_in_its_run_nor_in_the_process_list(
+    weighed: Weighed,
+) -> None:
     secrets = weighed.watch.secrets
     assert len(set(secrets.values())) >= 10
     assert within(weighed.said, secrets) == []
     assert [name for line in weighed.listed for name in within(line, secrets)] == []
-    assert any(b"radosgw-admin" in line or b"ceph-mon" in line for line in weighed.listed), "the hosts' processes are in the list"
+    assert any(b"radosgw-admin" in line or b"ceph-mon" in line for line in weighed.listed), (
+        "the hosts' processes are in the list"
+    )
     assert list(weighed.run.rglob("*radosgw*")), "the hosts' logs are kept"
     assert found(weighed.run, secrets) == []
-    tokens = [path for path in weighed.run.rglob("*") if path.is_file() and TOKENS.search(path.read_bytes())]
+    tokens = [
+        path
+        for path in weighed.run.rglob("*")
+        if path.is_file() and TOKENS.search(path.read_bytes())
+    ]
     assert tokens == []
     assert TOKENS.search(weighed.said) is None
 

@@ -1,4 +1,6 @@
-"""Pieces of configuration that are pasted at the end of a file, read by the programs of each release that read it."""
+"""Pieces of configuration that are pasted at the end of a file, read by the programs of each
+release that read it.
+"""
 
 import secrets
 from collections.abc import Iterator
@@ -14,7 +16,14 @@ from weighbridge.gateways.gateway import Rendered
 from weighbridge.gateways.rgw.config import CONF as CEPH_CONF
 from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import _hosts_of
-from weighbridge.topologies.loader import Planned, changed_layout, load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.topologies.loader import (
+    Planned,
+    changed_layout,
+    load_hardware,
+    load_layout,
+    shipped_hardware,
+    shipped_layouts,
+)
 from weighbridge.topologies.reference import parse
 
 pytestmark = pytest.mark.system
@@ -34,7 +43,14 @@ def release(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def host(release: str, tmp_path: Path) -> Iterator[Host]:
     """A host of the release on which nothing runs."""
-    raise_hosts = _hosts_of(planned("rgw-apache-proxy", release).gateway, LAB, place(), ["gateway-1"], print, tools=False)
+    raise_hosts = _hosts_of(
+        planned("rgw-apache-proxy", release).gateway,
+        LAB,
+        place(),
+        ["gateway-1"],
+        print,
+        tools=False,
+    )
     with raise_hosts(f"fragments-{secrets.token_hex(3)}", tmp_path / "hosts") as hosts:
         yield hosts.hosts["gateway-1"]
 
@@ -45,17 +61,33 @@ def of(files: tuple[Rendered, ...], path: str) -> str:
 
 def test_what_is_pasted_at_the_end_is_what_the_programs_read(release: str, host: Host) -> None:
     base = planned("rgw-apache-proxy", release)
-    changes = {"radosgw.threads": 48, "options.client.rgw_list_buckets_max_chunk": 77, "apache.mpm.max_request_workers": 3840}
+    changes = {
+        "radosgw.threads": 48,
+        "options.client.rgw_list_buckets_max_chunk": 77,
+        "apache.mpm.max_request_workers": 3840,
+    }
     changes |= {"apache.mpm.max_spare_threads": 3840}
     changed = changed_layout(base, LAB, changes, Fault("test", 1, 1, "", ""))
     before = base.gateway.render(LAB.sites)
-    pieces = {one.name: one.text for one in fragments(before, changed.gateway.render(LAB.sites), ["+12 %", "a\\"])}
+    pieces = {
+        one.name: one.text
+        for one in fragments(before, changed.gateway.render(LAB.sites), ["+12 %", "a\\"])
+    }
     host.put(CEPH_CONF, of(before, CEPH_CONF) + pieces["ceph.conf"])
-    for name, value in {"rgw_thread_pool_size": "48", "rgw_list_buckets_max_chunk": "77", "rgw_gc_max_concurrent_io": "10"}.items():
-        shown = host.run(["ceph-conf", "-n", "client.rgw.gateway-1", "--show-config-value", name]).stdout
+    for name, value in {
+        "rgw_thread_pool_size": "48",
+        "rgw_list_buckets_max_chunk": "77",
+        "rgw_gc_max_concurrent_io": "10",
+    }.items():
+        shown = host.run(
+            ["ceph-conf", "-n", "client.rgw.gateway-1", "--show-config-value", name]
+        ).stdout
         assert shown.strip() == value
     host.put(CONF, of(before, CONF) + pieces["apache.conf"])
     host.run(["apache2", "-f", CONF, "-t"])
-    # Of directives that stand twice the later one holds: a wrong one at the end is what Apache complains of.
-    shown = host.run(["sh", "-c", f"echo MaxRequestWorkers 1 >> {CONF}; apache2 -f {CONF} -t 2>&1"]).stdout
+    # Of directives that stand twice the later one holds: a wrong one at the end is what Apache
+    # complains of.
+    shown = host.run(
+        ["sh", "-c", f"echo MaxRequestWorkers 1 >> {CONF}; apache2 -f {CONF} -t 2>&1"]
+    ).stdout
     assert "MaxRequestWorkers" in shown

@@ -1,4 +1,6 @@
-"""Disks that fill up: under a run folder, which loses nothing that was whole, and under an OSD, which answers nothing any more."""
+"""Disks that fill up: under a run folder, which loses nothing that was whole, and under an OSD,
+which answers nothing any more.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +103,9 @@ def suppress_full() -> Iterator[None]:
 @contextmanager
 def disk(folder: Path, size: str) -> Iterator[Disk]:
     folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "weighbridge-test", str(folder)], check=True)
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "weighbridge-test", str(folder)], check=True
+    )
     try:
         yield Disk(folder)
     finally:
@@ -127,7 +131,14 @@ class Site:
         )  # fmt: skip
 
     def compare(self, out: Path) -> subprocess.Popen[str]:
-        files = ("--suite", str(self.folder / "trial.yaml"), "--layouts", str(self.folder / "plain.yaml"), "--out", str(out))
+        files = (
+            "--suite",
+            str(self.folder / "trial.yaml"),
+            "--layouts",
+            str(self.folder / "plain.yaml"),
+            "--out",
+            str(out),
+        )
         return self.start("compare", "--hardware", "this-machine", "--no-charts", *files)
 
     def tell(self, *arguments: str) -> tuple[int, str]:
@@ -146,7 +157,9 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "weigh:er"]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env={**os.environ, "WEIGHBRIDGE_NULL_KEY": KEY}) as process:
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, text=True, env={**os.environ, "WEIGHBRIDGE_NULL_KEY": KEY}
+    ) as process:
         assert process.stdout is not None
         try:
             yield Site(tmp_path, json.loads(process.stdout.readline())["listening"])
@@ -154,7 +167,9 @@ def site(tmp_path: Path) -> Iterator[Site]:
             process.terminate()
 
 
-def test_a_run_that_has_no_room_to_begin_says_so_before_anything_is_started(tmp_path: Path, site: Site) -> None:
+def test_a_run_that_has_no_room_to_begin_says_so_before_anything_is_started(
+    tmp_path: Path, site: Site
+) -> None:
     with disk(tmp_path / "disk", "16k") as full:
         full.fill()
         code, said = ended(site.compare(full.folder / "runs"))
@@ -164,7 +179,9 @@ def test_a_run_that_has_no_room_to_begin_says_so_before_anything_is_started(tmp_
     assert "standing up" not in said
 
 
-def test_a_disk_that_fills_up_in_a_step_costs_that_step_alone_and_is_gone_on_with(tmp_path: Path, site: Site) -> None:
+def test_a_disk_that_fills_up_in_a_step_costs_that_step_alone_and_is_gone_on_with(
+    tmp_path: Path, site: Site
+) -> None:
     with disk(tmp_path / "disk", "24m") as full:
         process = site.compare(full.folder / "runs")
         assert process.stdout is not None
@@ -187,10 +204,15 @@ def test_a_disk_that_fills_up_in_a_step_costs_that_step_alone_and_is_gone_on_wit
         assert "step 1/2" not in said
         steps = RunStore.open(run).steps()
         assert steps[0] == first
-        assert [(step.key.api, step.measurement is not None) for step in steps] == [("swift", True), ("s3", True)]
+        assert [(step.key.api, step.measurement is not None) for step in steps] == [
+            ("swift", True),
+            ("s3", True),
+        ]
 
 
-def test_a_disk_too_small_for_the_report_keeps_every_step_and_the_report_is_made_later(tmp_path: Path, site: Site) -> None:
+def test_a_disk_too_small_for_the_report_keeps_every_step_and_the_report_is_made_later(
+    tmp_path: Path, site: Site
+) -> None:
     with disk(tmp_path / "disk", "400k") as small:
         code, said = ended(site.compare(small.folder / "runs"))
         (run,) = (small.folder / "runs").iterdir()
@@ -205,17 +227,40 @@ def test_a_disk_too_small_for_the_report_keeps_every_step_and_the_report_is_made
         assert (run / "derived" / "report.html").is_file()
 
 
-def test_a_cluster_that_fills_up_ends_its_step_with_that_reason_and_is_taken_away(tmp_path: Path) -> None:
-    layout = shipped_layouts()["rgw-beast"].read_text().replace("osd: [store-1, store-2, store-3]", "osd: [store-1]")
-    pools = "{replicas: 1, min_size: 1, failure_domain: osd, data_pg_num: 8, index_pg_num: 8, other_pg_num: 8}"
+def test_a_cluster_that_fills_up_ends_its_step_with_that_reason_and_is_taken_away(
+    tmp_path: Path,
+) -> None:
+    layout = (
+        shipped_layouts()["rgw-beast"]
+        .read_text()
+        .replace("osd: [store-1, store-2, store-3]", "osd: [store-1]")
+    )
+    pools = (
+        "{replicas: 1, min_size: 1, failure_domain: osd, data_pg_num: 8, index_pg_num: 8, "
+        "other_pg_num: 8}"
+    )
     layout = re.sub(r"pools: \{.*\}", f"pools: {pools}", layout)
-    ratios = "mon_osd_nearfull_ratio: 0.05, mon_osd_backfillfull_ratio: 0.055, mon_osd_full_ratio: 0.06"
+    ratios = (
+        "mon_osd_nearfull_ratio: 0.05, mon_osd_backfillfull_ratio: 0.055, mon_osd_full_ratio: 0.06"
+    )
     (tmp_path / "rgw-beast.yaml").write_text(f"{layout}  options: {{mon: {{{ratios}}}}}\n")
-    # Far larger than what is written until the cluster knows that it is full: an OSD whose disk has no block left dies of it.
-    hardware = unlimited(shipped_hardware()["lab-small"].read_text()).replace("size: 20GiB", "size: 8GiB")
+    # Far larger than what is written until the cluster knows that it is full: an OSD whose disk has
+    # no block left dies of it.
+    hardware = unlimited(shipped_hardware()["lab-small"].read_text()).replace(
+        "size: 20GiB", "size: 8GiB"
+    )
     (tmp_path / "lab-small.yaml").write_text(hardware)
     (tmp_path / "fill.yaml").write_text(FILL)
-    asked = ("--suite", "fill.yaml", "--layouts", "rgw-beast.yaml", "--hardware", "lab-small.yaml", "--out", "runs")
+    asked = (
+        "--suite",
+        "fill.yaml",
+        "--layouts",
+        "rgw-beast.yaml",
+        "--hardware",
+        "lab-small.yaml",
+        "--out",
+        "runs",
+    )
     root = Path(__file__).parents[2]
     process = subprocess.Popen(
         [sys.executable, "-c", IMPATIENT, "compare", "--no-charts", "--no-attest", *asked],
@@ -228,8 +273,14 @@ def test_a_cluster_that_fills_up_ends_its_step_with_that_reason_and_is_taken_awa
     (step,) = RunStore.open(run).steps()
     assert step.measurement is not None, step.notes
     assert not step.valid
-    assert set().union(*(one.errors for one in step.measurement.tallies)) <= {"timeout", "unfinished"}
-    assert "osd.0 on store-1 is full: the cluster takes no writes and no deletes any more" in step.notes[0]
+    assert set().union(*(one.errors for one in step.measurement.tallies)) <= {
+        "timeout",
+        "unfinished",
+    }
+    assert (
+        "osd.0 on store-1 is full: the cluster takes no writes and no deletes any more"
+        in step.notes[0]
+    )
     assert "larger disks" in said or "larger disks" in (run / "events.jsonl").read_text()
     where = place()
     assert leftovers.find(home=where.home, state=where.state) == ()

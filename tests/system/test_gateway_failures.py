@@ -1,4 +1,6 @@
-"""Real gateways that cannot come up, and one with its background daemons: each a deployment of its own."""
+"""Real gateways that cannot come up, and one with its background daemons: each a deployment of its
+own.
+"""
 
 import sys
 from pathlib import Path
@@ -14,11 +16,26 @@ pytestmark = pytest.mark.system
 
 IMPOSSIBLE = [
     # radosgw ends by itself; the daemon's own words are shown
-    ("rgw-beast", "{client: {rgw_frontends: beast endpoint=nowhere}}", ServiceFailed, r"(?s)radosgw: died.*\| .*nowhere"),
+    (
+        "rgw-beast",
+        "{client: {rgw_frontends: beast endpoint=nowhere}}",
+        ServiceFailed,
+        r"(?s)radosgw: died.*\| .*nowhere",
+    ),
     # Ceph takes an unknown option in silence, and the running daemon is asked for it
-    ("rgw-beast", "{osd: {osd_op_num_shard: 3}}", ServiceFailed, "does not know the option 'osd_op_num_shard'"),
+    (
+        "rgw-beast",
+        "{osd: {osd_op_num_shard: 3}}",
+        ServiceFailed,
+        "does not know the option 'osd_op_num_shard'",
+    ),
     # a command fails before any daemon runs
-    ("rgw-beast", "{osd: {osd_data: /nowhere}}", CommandFailed, "(?s)store-.*ceph-osd --mkfs.*/nowhere"),
+    (
+        "rgw-beast",
+        "{osd: {osd_data: /nowhere}}",
+        CommandFailed,
+        "(?s)store-.*ceph-osd --mkfs.*/nowhere",
+    ),
     # an OSD has the port already, which it chose by itself, and answers on it
     ("rgw-on-osd", "{}", ServiceFailed, r"(?s)store-1: radosgw: died.*\| .*(in use|bind)"),
     (
@@ -42,17 +59,27 @@ def test_what_cannot_come_up_says_why_and_leaves_nothing(
 ) -> None:
     def change(text: str) -> str:
         if layout == "rgw-on-osd":
-            text = text.replace("radosgw: [gateway-1]", "radosgw: [store-1]").replace("frontend: beast", "port: 6800")
+            text = text.replace("radosgw: [gateway-1]", "radosgw: [store-1]").replace(
+                "frontend: beast", "port: 6800"
+            )
         return f"{text}  options: {options}\n"
 
-    with pytest.raises(error, match=message), standing("swift" if layout == "swift" else "rgw-beast", tmp_path, change):
+    with (
+        pytest.raises(error, match=message),
+        standing("swift" if layout == "swift" else "rgw-beast", tmp_path, change),
+    ):
         pass
     assert left_over() == []
 
 
 def test_background_daemons_run_when_the_layout_says_so(tmp_path: Path) -> None:
-    with standing("swift", tmp_path, lambda text: text.replace("background: false", "background: true")) as deployment:
+    with standing(
+        "swift", tmp_path, lambda text: text.replace("background: false", "background: true")
+    ) as deployment:
         deployment.standing.check()
         running = deployment.hosts["store-1"].run(["ps", "axo", "args"]).stdout
-        assert all(f"swift-{name} " in running for name in ("object-replicator", "container-updater", "account-reaper"))
+        assert all(
+            f"swift-{name} " in running
+            for name in ("object-replicator", "container-updater", "account-reaper")
+        )
         assert deployment.facts()["background: repair of replicas"].startswith("replicators run")

@@ -27,7 +27,9 @@ images.ensure(image, lambda line: print(line, flush=True), store=Path(sys.argv[2
 """
 
 
-def test_a_build_that_is_killed_leaves_no_process_and_no_mount_and_the_next_one_is_whole(tmp_path: Path) -> None:
+def test_a_build_that_is_killed_leaves_no_process_and_no_mount_and_the_next_one_is_whole(
+    tmp_path: Path,
+) -> None:
     argv = [sys.executable, "-c", CONDUCTOR, TINY.model_dump_json(), str(tmp_path)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as conductor:
         assert conductor.stdout is not None

@@ -35,10 +35,21 @@ Points = dict[tuple[str, frozenset[tuple[str, str]], int], dict[str, float]]
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
-    """Two layouts by both drivers with a layer below, a step that failed and one with errors. Not to be changed."""
-    spoilt = Spoilt(failed=(("swift", "small-read", 16),), erring=(("rgw-beast", "small-write", 16),))
+    """Two layouts by both drivers with a layer below, a step that failed and one with errors.
+
+    Not to be changed.
+    """
+    spoilt = Spoilt(
+        failed=(("swift", "small-read", 16),), erring=(("rgw-beast", "small-write", 16),)
+    )
     return fake_run(
-        tmp_path_factory.mktemp("runs"), workloads=LONG, repeats=1, driver="both", layers=("rados",), spoilt=spoilt, seed=7
+        tmp_path_factory.mktemp("runs"),
+        workloads=LONG,
+        repeats=1,
+        driver="both",
+        layers=("rados",),
+        spoilt=spoilt,
+        seed=7,
     )
 
 
@@ -60,7 +71,10 @@ def points_of(store: RunStore) -> Points:
     for line in [*made.run(), *(line for step in store.steps() for line in made.step(step))]:
         head, fields, at = line.split(" ")
         name, *tags = head.split(",")
-        values = {key: float(value.removesuffix("i")) for key, _, value in (one.partition("=") for one in fields.split(","))}
+        values = {
+            key: float(value.removesuffix("i"))
+            for key, _, value in (one.partition("=") for one in fields.split(","))
+        }
         pairs = frozenset((key, value) for key, _, value in (one.partition("=") for one in tags))
         found[name, pairs, int(at)] = values
     return found
@@ -80,7 +94,9 @@ def test_all_points_are_read_back_from_influxdb_as_they_were_and_sending_twice_c
         assert database.points("whole") == points
 
 
-def test_all_points_are_read_back_from_victoriametrics_as_they_were(store: RunStore, metrics: str) -> None:
+def test_all_points_are_read_back_from_victoriametrics_as_they_were(
+    store: RunStore, metrics: str
+) -> None:
     send_run(store, server(metrics, token=""))
     get(f"{metrics}/internal/force_flush")
     run = store.manifest.run_id
@@ -89,27 +105,50 @@ def test_all_points_are_read_back_from_victoriametrics_as_they_were(store: RunSt
     for line in get(f"{metrics}/api/v1/export?{asked}").decode().splitlines():
         told = json.loads(line)
         # A measurement's name has one underscore, and what comes after the next is the field.
-        measurement, field = re.fullmatch(r"(weighbridge_[a-z]+)_(\w+)", told["metric"].pop("__name__")).groups()  # type: ignore[union-attr]
+        measurement, field = re.fullmatch(
+            r"(weighbridge_[a-z]+)_(\w+)", told["metric"].pop("__name__")
+        ).groups()  # type: ignore[union-attr]
         for at, value in zip(told["timestamps"], told["values"], strict=True):
             back.setdefault((measurement, frozenset(told["metric"].items()), at), {})[field] = value
     points = points_of(store)
     assert set(back) == set(points)
     # It keeps decimals with a common exponent, not the floats themselves.
-    assert [fields for where, fields in points.items() if back[where] != pytest.approx(fields, rel=1e-9)] == []
+    assert [
+        fields for where, fields in points.items() if back[where] != pytest.approx(fields, rel=1e-9)
+    ] == []
 
 
 def test_the_verb_sends_a_run_and_says_how_much(store: RunStore, database: Influx) -> None:
     database.query("CREATE DATABASE by_verb")
     url = f"{database.url}?bucket=by_verb"
-    argv = (sys.executable, "-m", "weighbridge", "export", str(store.folder), "--to", "influx", "--influx", url)
-    done = subprocess.run(argv, env={"WEIGHBRIDGE_INFLUX_TOKEN": TOKEN}, capture_output=True, text=True, timeout=600, check=False)
+    argv = (
+        sys.executable,
+        "-m",
+        "weighbridge",
+        "export",
+        str(store.folder),
+        "--to",
+        "influx",
+        "--influx",
+        url,
+    )
+    done = subprocess.run(
+        argv,
+        env={"WEIGHBRIDGE_INFLUX_TOKEN": TOKEN},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     points = points_of(store)
     assert f"{len(points)} points of" in done.stdout
     assert database.points("by_verb") == points
 
 
-def test_a_wrong_token_is_refused_with_what_to_do_and_nothing_is_written(store: RunStore, database: Influx) -> None:
+def test_a_wrong_token_is_refused_with_what_to_do_and_nothing_is_written(
+    store: RunStore, database: Influx
+) -> None:
     database.query("CREATE DATABASE closed")
     with pytest.raises(WriteRefused, match="answered 401: authorization failed") as at:
         send_run(store, server(f"{database.url}?bucket=closed", token="weigher:wrong"))
@@ -118,28 +157,38 @@ def test_a_wrong_token_is_refused_with_what_to_do_and_nothing_is_written(store: 
     assert not database.points("closed")
 
 
-def test_a_database_that_is_not_there_is_refused_with_its_name(store: RunStore, database: Influx) -> None:
+def test_a_database_that_is_not_there_is_refused_with_its_name(
+    store: RunStore, database: Influx
+) -> None:
     with pytest.raises(WriteRefused, match="database not found"):
         send_run(store, server(f"{database.url}?bucket=absent"))
 
 
-def test_a_partial_write_is_no_success_and_names_the_field(store: RunStore, database: Influx) -> None:
+def test_a_partial_write_is_no_success_and_names_the_field(
+    store: RunStore, database: Influx
+) -> None:
     database.query("CREATE DATABASE odd")
     odd = server(f"{database.url}?bucket=odd")
     with odd.connect() as connection:
         connection.write(['weighbridge_host cpu_share="text" 1415102400000'])
-    with pytest.raises(TargetError, match=r'partial write: field type conflict: input field "cpu_share"'):
+    with pytest.raises(
+        TargetError, match=r'partial write: field type conflict: input field "cpu_share"'
+    ):
         send_run(store, odd)
 
 
-def test_a_server_that_is_killed_in_mid_run_and_started_again_lacks_nothing(tmp_path: Path, database: Influx) -> None:
+def test_a_server_that_is_killed_in_mid_run_and_started_again_lacks_nothing(
+    tmp_path: Path, database: Influx
+) -> None:
     database.query("CREATE DATABASE killed")
     said: list[str] = []
     store = fake_run(tmp_path, workloads=LONG, repeats=1)
     points = points_of(store)
     first, second, *others = store.steps()
     (store.folder / "steps.jsonl").unlink()  # they are yet to be measured
-    with InfluxWriter(store, server(f"{database.url}?bucket=killed"), said.append, first_wait_s=0.05, close_s=60) as writer:
+    with InfluxWriter(
+        store, server(f"{database.url}?bucket=killed"), said.append, first_wait_s=0.05, close_s=60
+    ) as writer:
         store.append(first)
         writer.step()
         database.database.end(signal.SIGKILL)
@@ -147,8 +196,11 @@ def test_a_server_that_is_killed_in_mid_run_and_started_again_lacks_nothing(tmp_
             store.append(second)
             writer.step()
             end = time.monotonic() + 60
-            # It is said once, with what came first: 503, or 502 where it was killed in the middle of a write.
-            while not any(re.search("answered 50[23].*; points are kept in", text) for text in said):
+            # It is said once, with what came first: 503, or 502 where it was killed in the middle
+            # of a write.
+            while not any(
+                re.search("answered 50[23].*; points are kept in", text) for text in said
+            ):
                 assert time.monotonic() < end, said
                 time.sleep(0.01)
             for step in others:
@@ -158,19 +210,30 @@ def test_a_server_that_is_killed_in_mid_run_and_started_again_lacks_nothing(tmp_
             database.database.start()  # also for the tests that follow
     assert said[-1].startswith(f"influx: {len(points)} points sent")
     assert database.points("killed") == points
-    assert Cursor.of(store.folder, server(f"{database.url}?bucket=killed").option).waiting(store.folder) == 0
+    assert (
+        Cursor.of(store.folder, server(f"{database.url}?bucket=killed").option).waiting(
+            store.folder
+        )
+        == 0
+    )
 
 
-def test_every_query_of_the_dashboard_is_answered_with_what_was_sent(store: RunStore, database: Influx) -> None:
+def test_every_query_of_the_dashboard_is_answered_with_what_was_sent(
+    store: RunStore, database: Influx
+) -> None:
     send_run(store, server(database.url))
     made = RunPoints(store)
     with server(database.url).connect() as connection:
-        connection.write(list(made.live(store.steps()[0].key, "measure", (120.0, 1e6), 0, 1415102401000)))
+        connection.write(
+            list(made.live(store.steps()[0].key, "measure", (120.0, 1e6), 0, 1415102401000))
+        )
     board = json.loads(BOARD.read_text())
     queries = [target["query"] for panel in board["panels"] for target in panel["targets"]]
     queries += [one["target"]["query"] for one in board["annotations"]["list"]]
     queries += [one["query"] for one in board["templating"]["list"] if one["name"] != "source"]
     for query in queries:
         # As Grafana does it where all of a variable is chosen.
-        asked = re.sub(r"\$(suite|run|layout|workload|workers|operation)\b", ".*", query).replace("$timeFilter", "time > 0")
+        asked = re.sub(r"\$(suite|run|layout|workload|workers|operation)\b", ".*", query).replace(
+            "$timeFilter", "time > 0"
+        )
         assert database.query(asked), query

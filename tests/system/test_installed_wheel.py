@@ -1,4 +1,6 @@
-"""The suite as a package has it: one wheel, from another folder, without a checkout, by a user who is not root."""
+"""The suite as a package has it: one wheel, from another folder, without a checkout, by a user who
+is not root.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,21 @@ workloads:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `pip install` makes of the wheel; the packages that it needs are those of this Python."""
+    """What `pip install` makes of the wheel; the packages that it needs are those of this
+    Python.
+    """
     folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     offline = ["--no-index", "--no-deps"]
-    subprocess.run([*pip, "wheel", *offline, "--no-build-isolation", "--wheel-dir", folder, ROOT], check=True, timeout=600)
+    subprocess.run(
+        [*pip, "wheel", *offline, "--no-build-isolation", "--wheel-dir", folder, ROOT],
+        check=True,
+        timeout=600,
+    )
     (wheel,) = folder.glob("*.whl")
-    subprocess.run([*pip, "install", *offline, "--target", folder / "site", wheel], check=True, timeout=600)
+    subprocess.run(
+        [*pip, "install", *offline, "--target", folder / "site", wheel], check=True, timeout=600
+    )
     return folder / "site"
 
 
@@ -41,7 +51,9 @@ def test_a_wheel_is_for_every_python_and_adds_one_name(site: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     assert {name.split("/")[0].split("-")[0] for name in names} == {"weighbridge"}
-    assert not [name for name in names if name.endswith((".rs", ".toml", ".lock")) or "/tests/" in name]
+    assert not [
+        name for name in names if name.endswith((".rs", ".toml", ".lock")) or "/tests/" in name
+    ]
     assert {path.name.split("-")[0] for path in site.iterdir()} <= {"weighbridge", "bin"}
 
 
@@ -49,8 +61,26 @@ def test_an_installed_suite_compares_and_draws_from_anywhere(site: Path, tmp_pat
     (tmp_path / "tiny.yaml").write_text(SUITE)
     os.chown(tmp_path, NOBODY, NOBODY)
     rights = ["--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search"]
-    nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs", *rights]
-    line = ["compare", "--layouts", "null", "--hardware", "loopback", "--suite", "tiny.yaml", "--no-attest", "--out", "runs"]
+    nobody = [
+        "setpriv",
+        f"--reuid={NOBODY}",
+        f"--regid={NOBODY}",
+        "--clear-groups",
+        "--no-new-privs",
+        *rights,
+    ]
+    line = [
+        "compare",
+        "--layouts",
+        "null",
+        "--hardware",
+        "loopback",
+        "--suite",
+        "tiny.yaml",
+        "--no-attest",
+        "--out",
+        "runs",
+    ]
     done = subprocess.run(
         [*nobody, sys.executable, "-P", "-m", "weighbridge", *line],
         cwd=tmp_path,

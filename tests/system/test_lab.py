@@ -1,4 +1,6 @@
-"""Lab hosts for real: what they are, that their limits hold, and that nothing of them is left on any path."""
+"""Lab hosts for real: what they are, that their limits hold, and that nothing of them is left on
+any path.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,13 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError, UsageError, WeighbridgeError
+from weighbridge.common.errors import (
+    CommandFailed,
+    MissingMeans,
+    TargetError,
+    UsageError,
+    WeighbridgeError,
+)
 from weighbridge.common.host import Counters, Host, Service
 from weighbridge.gateways.swift.swift import Swift
 from weighbridge.surroundings import place
@@ -37,7 +45,10 @@ HARDWARE = Hardware.model_validate(
         "hosts": {
             "client-1": {"memory": "512MiB", "nic": "200Mbit"},
             "gateway-1": {"cpus": 0.25, "memory": "128MiB", "nic": "200Mbit"},
-            "store-1": {"memory": "512MiB", "disks": [{"size": "1GiB", "bandwidth": "20MiB"}, {"size": "512MiB"}]},
+            "store-1": {
+                "memory": "512MiB",
+                "disks": [{"size": "1GiB", "bandwidth": "20MiB"}, {"size": "512MiB"}],
+            },
         },
     }
 )
@@ -50,10 +61,20 @@ def labelled(name: str) -> str:
     return f"labtest-{name}-{secrets.token_hex(3)}"
 
 
-def raised(label: str, folder: Path, state: Path, images: Mapping[str, Path] | None = None) -> LabHosts:
+def raised(
+    label: str, folder: Path, state: Path, images: Mapping[str, Path] | None = None
+) -> LabHosts:
     folder.mkdir(exist_ok=True)
     given = dict.fromkeys(HARDWARE.hosts, ROOT) if images is None else images
-    return raise_lab(label, HARDWARE, given, lambda line: None, folder=folder, names=list(HARDWARE.hosts), state=state)
+    return raise_lab(
+        label,
+        HARDWARE,
+        given,
+        lambda line: None,
+        folder=folder,
+        names=list(HARDWARE.hosts),
+        state=state,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -88,13 +109,25 @@ def within(seconds: float, happened: object) -> bool:
     return True
 
 
-# what a host is ------------------------------------------------------------------------------------------------------------------
+# what a host is
+# ------------------------------------------------------------------------------------------------------------------
 
 
-def test_hosts_have_names_addresses_and_reach_each_other(client: Host, gateway: Host, store: Host) -> None:
-    assert [host.address for host in (client, gateway, store)] == ["10.80.0.10", "10.80.0.11", "10.80.0.12"]
-    gateway.start([Service("web", (PYTHON, "-m", "http.server", "8080", "--directory", "/var/log/host"))])
-    ask = "import sys, urllib.request as u; print(u.urlopen('http://gateway-1:8080/', timeout=2).status)"
+def test_hosts_have_names_addresses_and_reach_each_other(
+    client: Host, gateway: Host, store: Host
+) -> None:
+    assert [host.address for host in (client, gateway, store)] == [
+        "10.80.0.10",
+        "10.80.0.11",
+        "10.80.0.12",
+    ]
+    gateway.start(
+        [Service("web", (PYTHON, "-m", "http.server", "8080", "--directory", "/var/log/host"))]
+    )
+    ask = (
+        "import sys, urllib.request as u; print(u.urlopen('http://gateway-1:8080/', "
+        "timeout=2).status)"
+    )
     assert within(20, lambda: _succeeds(client, [PYTHON, "-c", ask]))
     gateway.stop("web")
     assert client.run(["hostname"]).stdout == "client-1\n"
@@ -109,13 +142,17 @@ def _succeeds(host: Host, argv: list[str]) -> bool:
 
 
 def test_a_host_sees_only_its_own_processes_and_loopback_and_nic(client: Host) -> None:
-    script = "import psutil; print(sorted(psutil.net_if_addrs()), max(psutil.pids()) < 2000, psutil.Process(1).cmdline()[0])"
+    script = (
+        "import psutil; print(sorted(psutil.net_if_addrs()), max(psutil.pids()) < 2000, "
+        "psutil.Process(1).cmdline()[0])"
+    )
     assert client.run([PYTHON, "-c", script]).stdout == "['eth0', 'lo'] True /bin/sh\n"
 
 
 def test_the_projects_python_works_on_a_host_that_makes_the_load(client: Host) -> None:
     script = (
-        "import gevent, gevent.monkey, locust, boto3, psutil; gevent.joinall([gevent.spawn(gevent.sleep, 0.01)]); print('fine')"
+        "import gevent, gevent.monkey, locust, boto3, psutil; "
+        "gevent.joinall([gevent.spawn(gevent.sleep, 0.01)]); print('fine')"
     )
     assert client.run([PYTHON, "-c", script], timeout_s=120).stdout == "fine\n"
 
@@ -123,16 +160,32 @@ def test_the_projects_python_works_on_a_host_that_makes_the_load(client: Host) -
 def test_this_machines_files_cannot_be_changed_from_a_host(client: Host, tmp_path: Path) -> None:
     with pytest.raises(CommandFailed, match="Read-only file system"):
         client.run(["touch", "/etc/weighbridge-test"])
-    client.run(["touch", "/tmp/weighbridge-test", "/run/weighbridge-test", "/var/log/host/weighbridge-test"])
+    client.run(
+        [
+            "touch",
+            "/tmp/weighbridge-test",
+            "/run/weighbridge-test",
+            "/var/log/host/weighbridge-test",
+        ]
+    )
     assert not Path("/tmp/weighbridge-test").exists()
     assert not Path("/run/weighbridge-test").exists()
     assert client.log("weighbridge-test").exists()
 
 
-def test_a_host_mounts_a_file_system_on_its_own_disk_and_cannot_open_anothers(store: Host, gateway: Host) -> None:
+def test_a_host_mounts_a_file_system_on_its_own_disk_and_cannot_open_anothers(
+    store: Host, gateway: Host
+) -> None:
     assert store.disks == ("/dev/wb0", "/dev/wb1")
     store.run(
-        ["sh", "-ec", "mkfs.xfs -q -f /dev/wb1; mkdir -p /run/m; mount -t xfs /dev/wb1 /run/m; echo kept >/run/m/f; umount /run/m"]
+        [
+            "sh",
+            "-ec",
+            (
+                "mkfs.xfs -q -f /dev/wb1; mkdir -p /run/m; mount -t xfs /dev/wb1 /run/m; echo kept "
+                ">/run/m/f; umount /run/m"
+            ),
+        ]
     )
     used = store.counters()
     assert used.disk_written_bytes is not None
@@ -141,11 +194,14 @@ def test_a_host_mounts_a_file_system_on_its_own_disk_and_cannot_open_anothers(st
         gateway.run(["sh", "-ec", "mknod /tmp/stolen b 7 0; head -c 1 /tmp/stolen"])
 
 
-# programs ------------------------------------------------------------------------------------------------------------------------
+# programs
+# ------------------------------------------------------------------------------------------------------------------------
 
 
 def test_a_command_gets_stdin_and_environment_and_gives_both_outputs(client: Host) -> None:
-    done = client.run(["sh", "-c", "cat; echo $WORD; echo err >&2"], stdin="in ", env={"WORD": "a b"})
+    done = client.run(
+        ["sh", "-c", "cat; echo $WORD; echo err >&2"], stdin="in ", env={"WORD": "a b"}
+    )
     assert (done.stdout, done.stderr) == ("in a b\n", "err\n")
 
 
@@ -169,14 +225,24 @@ def test_a_command_that_takes_too_long_is_ended_with_all_it_started(client: Host
 def _processes(host: Host) -> set[str]:
     return set(
         host.run(
-            [PYTHON, "-c", "import psutil; print(*(p.pid for p in psutil.process_iter() if p.name() == 'sleep'))"]
+            [
+                PYTHON,
+                "-c",
+                (
+                    "import psutil; print(*(p.pid for p in psutil.process_iter() if p.name() == "
+                    "'sleep'))"
+                ),
+            ]
         ).stdout.split()
     )
 
 
 def test_services_run_until_they_are_stopped_and_leave_no_zombie(client: Host) -> None:
     client.start(
-        [Service("one", ("sleep", "1000")), Service("two", ("sh", "-c", "echo $WORD; sleep 1000 & wait"), {"WORD": "a 'b'"})]
+        [
+            Service("one", ("sleep", "1000")),
+            Service("two", ("sh", "-c", "echo $WORD; sleep 1000 & wait"), {"WORD": "a 'b'"}),
+        ]
     )
     assert client.alive("one")
     assert client.alive("two")
@@ -188,7 +254,10 @@ def test_services_run_until_they_are_stopped_and_leave_no_zombie(client: Host) -
     client.stop("two")
     assert not client.alive("one")
     assert not client.alive("two")
-    script = "import psutil; print([p.name() for p in psutil.process_iter() if p.status() == psutil.STATUS_ZOMBIE])"
+    script = (
+        "import psutil; print([p.name() for p in psutil.process_iter() if p.status() == "
+        "psutil.STATUS_ZOMBIE])"
+    )
     assert within(5, lambda: client.run([PYTHON, "-c", script]).stdout == "[]\n")
 
 
@@ -207,15 +276,20 @@ def test_a_service_that_dies_is_not_alive_and_its_log_tells(client: Host) -> Non
     assert within(5, lambda: client.tail("brief.out") == ["no such luck"])
 
 
-def test_a_service_whose_program_is_missing_is_refused_and_none_of_its_company_is_started(client: Host) -> None:
+def test_a_service_whose_program_is_missing_is_refused_and_none_of_its_company_is_started(
+    client: Host,
+) -> None:
     with pytest.raises(CommandFailed, match="no-such-daemon: no such program"):
         client.start([Service("first", ("sleep", "1000")), Service("second", ("no-such-daemon",))])
     assert not client.alive("first")
 
 
-def test_a_spawned_program_talks_over_pipes_inside_the_hosts_limits(client: Host, tmp_path: Path) -> None:
+def test_a_spawned_program_talks_over_pipes_inside_the_hosts_limits(
+    client: Host, tmp_path: Path
+) -> None:
     with client.spawn(
-        ["sh", "-c", "read x; echo got $x; echo err >&2; cat /proc/self/cgroup; exit 5"], stderr=tmp_path / "err"
+        ["sh", "-c", "read x; echo got $x; echo err >&2; cat /proc/self/cgroup; exit 5"],
+        stderr=tmp_path / "err",
     ) as program:
         out, _ = program.communicate(b"word\n", timeout=20)
     assert out.splitlines()[0] == b"got word"
@@ -225,9 +299,13 @@ def test_a_spawned_program_talks_over_pipes_inside_the_hosts_limits(client: Host
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, 137), (signal.SIGTERM, 143)])
-def test_ending_a_spawned_program_ends_it_on_the_host(client: Host, tmp_path: Path, number: signal.Signals, code: int) -> None:
+def test_ending_a_spawned_program_ends_it_on_the_host(
+    client: Host, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
     before = _processes(client)
-    with client.spawn(["sh", "-c", "echo ready; exec sleep 1000"], stderr=tmp_path / "err") as program:
+    with client.spawn(
+        ["sh", "-c", "echo ready; exec sleep 1000"], stderr=tmp_path / "err"
+    ) as program:
         assert program.stdout is not None
         assert program.stdout.readline() == b"ready\n"
         program.send_signal(number)
@@ -243,7 +321,8 @@ def test_killing_a_program_at_once_leaves_nothing_of_it(client: Host, tmp_path: 
     assert within(5, lambda: _processes(client) == before)
 
 
-# files ---------------------------------------------------------------------------------------------------------------------------
+# files
+# ---------------------------------------------------------------------------------------------------------------------------
 
 
 def test_files_are_put_whole_with_mode_and_owner(client: Host) -> None:
@@ -269,7 +348,9 @@ def test_links_of_a_host_are_followed_inside_it(client: Host, tmp_path: Path) ->
         client.put("/tmp/loop/file", "")
 
 
-def test_a_link_that_a_host_put_into_its_logs_is_not_read_written_or_kept_on_this_machine(gateway: Host, tmp_path: Path) -> None:
+def test_a_link_that_a_host_put_into_its_logs_is_not_read_written_or_kept_on_this_machine(
+    gateway: Host, tmp_path: Path
+) -> None:
     secret = tmp_path / "secret"
     secret.write_text("mine")
     gateway.run(["ln", "-s", str(secret), "/var/log/host/stolen"])
@@ -290,25 +371,36 @@ def test_a_link_that_a_host_put_into_its_logs_is_not_read_written_or_kept_on_thi
 def test_hosts_of_one_image_change_nothing_of_it_nor_of_each_other(tmp_path: Path) -> None:
     image = ensure(next(iter(Swift.releases.values())), lambda line: None, store=place().images)
     label = labelled("image")
-    with raised(label, tmp_path / "deployment", tmp_path / "state", {"gateway-1": image, "store-1": image}) as hosts:
+    with raised(
+        label, tmp_path / "deployment", tmp_path / "state", {"gateway-1": image, "store-1": image}
+    ) as hosts:
         gateway, store = hosts.hosts["gateway-1"], hosts.hosts["store-1"]
         gateway.put("/etc/swift/weighbridge-test.conf", "x", owner="swift", mode=0o600)
         gateway.run(["rm", "/etc/debian_version"])
         # The number of the user swift is the image's own, not this machine's.
-        assert gateway.run(["stat", "-c", "%U %a", "/etc/swift/weighbridge-test.conf"]).stdout == "swift 600\n"
+        assert (
+            gateway.run(["stat", "-c", "%U %a", "/etc/swift/weighbridge-test.conf"]).stdout
+            == "swift 600\n"
+        )
         # /var/run is an absolute link to /run in Debian.
         gateway.put("/var/run/here", "run")
         assert gateway.run(["cat", "/run/here"]).stdout == "run"
         assert not Path("/run/here").exists()
         assert store.run(["cat", "/etc/debian_version"]).stdout
-        assert store.run(["sh", "-c", "ls /etc/swift; cat /etc/hosts"]).stdout.count("weighbridge-test") == 0
+        assert (
+            store.run(["sh", "-c", "ls /etc/swift; cat /etc/hosts"]).stdout.count(
+                "weighbridge-test"
+            )
+            == 0
+        )
         assert f"image {image.name}" in hosts.facts()
     assert (image / "etc/debian_version").exists()
     assert not (image / "etc/swift/weighbridge-test.conf").exists()
     assert_gone(label, tmp_path / "deployment", tmp_path / "state")
 
 
-# limits --------------------------------------------------------------------------------------------------------------------------
+# limits
+# --------------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -331,7 +423,13 @@ def test_limits_are_told_as_the_kernel_has_them(limited: LabHosts) -> None:
 def test_the_cpu_quota_holds(limited: LabHosts, gateway: Host) -> None:
     before = gateway.counters()
     started = time.monotonic()
-    gateway.run([PYTHON, "-c", "import time; end = time.monotonic() + 2\nwhile time.monotonic() < end: pass"])
+    gateway.run(
+        [
+            PYTHON,
+            "-c",
+            "import time; end = time.monotonic() + 2\nwhile time.monotonic() < end: pass",
+        ]
+    )
     took_s = time.monotonic() - started
     after = gateway.counters()
     assert _more(before, after, "cpu_s") <= 0.25 * took_s * 1.2 + 0.05
@@ -345,10 +443,14 @@ def _more(before: Counters, after: Counters, name: str) -> float:
     return float(second - first)
 
 
-def test_a_program_beyond_the_memory_of_its_host_is_killed_and_the_host_stands(gateway: Host) -> None:
+def test_a_program_beyond_the_memory_of_its_host_is_killed_and_the_host_stands(
+    gateway: Host,
+) -> None:
     before = gateway.counters()
     with pytest.raises(CommandFailed) as killed:
-        gateway.run([PYTHON, "-c", "kept = []\nwhile True: kept.append(bytearray(4 << 20))"], timeout_s=120)
+        gateway.run(
+            [PYTHON, "-c", "kept = []\nwhile True: kept.append(bytearray(4 << 20))"], timeout_s=120
+        )
     assert killed.value.code == 137
     after = gateway.counters()
     assert _more(before, after, "oom_kills") >= 1
@@ -358,16 +460,29 @@ def test_a_program_beyond_the_memory_of_its_host_is_killed_and_the_host_stands(g
 
 
 @pytest.mark.parametrize("how", ["oflag=direct", "conv=fsync", "then sync"])
-def test_the_disk_limit_holds_for_direct_and_for_written_back_writes(limited: LabHosts, store: Host, how: str) -> None:
-    store.run(["sh", "-ec", "mkfs.xfs -q -K -f /dev/wb0; mkdir -p /run/limited; mount -t xfs /dev/wb0 /run/limited"], timeout_s=120)
+def test_the_disk_limit_holds_for_direct_and_for_written_back_writes(
+    limited: LabHosts, store: Host, how: str
+) -> None:
+    store.run(
+        [
+            "sh",
+            "-ec",
+            "mkfs.xfs -q -K -f /dev/wb0; mkdir -p /run/limited; mount -t xfs /dev/wb0 /run/limited",
+        ],
+        timeout_s=120,
+    )
     try:
-        write = f"dd if=/dev/zero of=/run/limited/f bs=1M count=60 {'' if how == 'then sync' else how} 2>/dev/null"
+        write = (
+            "dd if=/dev/zero of=/run/limited/f bs=1M count=60 "
+            f"{'' if how == 'then sync' else how} 2>/dev/null"
+        )
         started = time.monotonic()
         store.run(["sh", "-ec", f"{write}; sync -f /run/limited"], timeout_s=120)
         took_s = time.monotonic() - started
     finally:
         store.run(["umount", "/run/limited"])
-    # 60 MiB at 20 MiB/s; unlimited it takes less than 0.3 s. A little passes before the throttle first holds.
+    # 60 MiB at 20 MiB/s; unlimited it takes less than 0.3 s. A little passes before the throttle
+    # first holds.
     assert took_s > 2.2
 
 
@@ -390,8 +505,13 @@ while True:
 """
 
 
-def test_the_rate_of_a_nic_holds_in_both_directions(limited: LabHosts, client: Host, store: Host) -> None:
-    for receiver, sender in ((store, client), (client, store)):  # only the client's NIC is limited: what it sends, what it gets
+def test_the_rate_of_a_nic_holds_in_both_directions(
+    limited: LabHosts, client: Host, store: Host
+) -> None:
+    for receiver, sender in (
+        (store, client),
+        (client, store),
+    ):  # only the client's NIC is limited: what it sends, what it gets
         receiver.start([Service("sink", (PYTHON, "-c", RECEIVE))])
         assert within(20, lambda at=receiver: at.tail("sink.out")[-1:] == ["listens"])
         rate_bit_per_s = float(sender.run([PYTHON, "-c", SEND, receiver.address]).stdout)
@@ -405,11 +525,18 @@ def test_dropping_caches_empties_the_page_cache(client: Host, tmp_path: Path) ->
     big.write_bytes(bytes(64 * MIB))
     assert "whole machine" in client.drop_kernel_caches()
     # What is read now has to come from the disk, and is counted there.
-    cached = int(next(line.split()[1] for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("Dirty:")))
+    cached = int(
+        next(
+            line.split()[1]
+            for line in Path("/proc/meminfo").read_text().splitlines()
+            if line.startswith("Dirty:")
+        )
+    )
     assert cached < 64 * 1024
 
 
-# the end -------------------------------------------------------------------------------------------------------------------------
+# the end
+# -------------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -426,21 +553,29 @@ class Traces:
     bundles: bool
 
 
-NOTHING = Traces(frozenset(), 0, frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), bundles=False)
+NOTHING = Traces(
+    frozenset(), 0, frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), bundles=False
+)
 
 
 def traces(label: str, folder: Path, state: Path, minors: frozenset[int] = frozenset()) -> Traces:
-    """Everything that carries the label or lies in the folder; `minors` are loop devices the deployment had."""
+    """Everything that carries the label or lies in the folder; `minors` are loop devices the
+    deployment had.
+    """
     namespaces, processes, mounts = set(), set(), 0
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            ours = f"/weighbridge/{label}/" in (process / "cgroup").read_text() or f"{folder}/" in (process / "cmdline").read_text()
+            ours = (
+                f"/weighbridge/{label}/" in (process / "cgroup").read_text()
+                or f"{folder}/" in (process / "cmdline").read_text()
+            )
             if ours and int(process.name) != os.getpid():
                 processes.add(process.name)
                 namespaces |= {str(one.readlink()) for one in (process / "ns").iterdir()}
             if int(process.name) == os.getpid():
                 mounts = sum(
-                    str(folder) in line or "weighbridge" in line for line in (process / "mountinfo").read_text().splitlines()
+                    str(folder) in line or "weighbridge" in line
+                    for line in (process / "mountinfo").read_text().splitlines()
                 )
         except OSError:
             continue
@@ -454,7 +589,10 @@ def traces(label: str, folder: Path, state: Path, minors: frozenset[int] = froze
             continue
     throttles = Path("/sys/fs/cgroup/blkio").glob("blkio.throttle.*_device")
     limits = {
-        line for file in throttles for line in file.read_text().splitlines() if line.split()[0] in {f"7:{one}" for one in minors}
+        line
+        for file in throttles
+        for line in file.read_text().splitlines()
+        if line.split()[0] in {f"7:{one}" for one in minors}
     }
     cgroups = {str(path) for path in Path("/sys/fs/cgroup").rglob(label) if path.is_dir()}
     containers = {path.name for path in (state / "runc").glob("*")}
@@ -470,8 +608,14 @@ def traces(label: str, folder: Path, state: Path, minors: frozenset[int] = froze
     )
 
 
-def assert_gone(label: str, folder: Path, state: Path, minors: frozenset[int] = frozenset()) -> None:
-    """Nothing is left. What ended is collected by the machine's own first process, which takes its time on some machines."""
+def assert_gone(
+    label: str, folder: Path, state: Path, minors: frozenset[int] = frozenset()
+) -> None:
+    """Nothing is left.
+
+    What ended is collected by the machine's own first process, which takes its time on some
+    machines.
+    """
     within(10, lambda: traces(label, folder, state, minors) == NOTHING)
     assert traces(label, folder, state, minors) == NOTHING
 
@@ -484,15 +628,21 @@ def state(tmp_path: Path) -> Iterator[Path]:
     leftovers.remove(state=folder)
 
 
-def test_closing_takes_everything_away_but_the_logs_within_a_second(tmp_path: Path, state: Path) -> None:
+def test_closing_takes_everything_away_but_the_logs_within_a_second(
+    tmp_path: Path, state: Path
+) -> None:
     folder, label = tmp_path / "deployment", labelled("close")
     hosts = raised(label, folder, state)
     hosts.limit()
     store = hosts.hosts["store-1"]
-    store.run(["sh", "-ec", "mkfs.xfs -q -K -f /dev/wb1; mkdir -p /run/m; mount -t xfs /dev/wb1 /run/m"])
+    store.run(
+        ["sh", "-ec", "mkfs.xfs -q -K -f /dev/wb1; mkdir -p /run/m; mount -t xfs /dev/wb1 /run/m"]
+    )
     store.start([Service("busy", ("sh", "-c", "while :; do echo x >/run/m/f; done"))])
     store.put("/var/log/host/kept", "kept")
-    minors = frozenset(int(name.removeprefix("loop")) for name in traces(label, folder, state).disks)
+    minors = frozenset(
+        int(name.removeprefix("loop")) for name in traces(label, folder, state).disks
+    )
     standing = traces(label, folder, state, minors)
     assert len(standing.disks) == 2
     assert len(standing.containers) == 4
@@ -513,7 +663,8 @@ def test_closing_takes_everything_away_but_the_logs_within_a_second(tmp_path: Pa
     assert took_s < 5  # 0.2 s when the machine is free
 
 
-# A shell starts what it runs in the background with SIGINT ignored, and Python then leaves it so: tests may be run like that.
+# A shell starts what it runs in the background with SIGINT ignored, and Python then leaves it so:
+# tests may be run like that.
 CONDUCTOR = """
 import signal, sys, time
 from pathlib import Path
@@ -529,10 +680,14 @@ time.sleep(1000)
 
 
 @pytest.mark.parametrize("when", ["claimed", "half-way", "standing"])
-def test_what_a_killed_conductor_left_is_found_and_removed(tmp_path: Path, state: Path, when: str) -> None:
+def test_what_a_killed_conductor_left_is_found_and_removed(
+    tmp_path: Path, state: Path, when: str
+) -> None:
     folder, label = tmp_path / "deployment", labelled("killed")
     argv = [PYTHON, "-c", CONDUCTOR, str(folder), str(state), str(Path(__file__).parent), label]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}) as conductor:
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ) as conductor:
         if when == "standing":
             assert conductor.stdout is not None
             assert conductor.stdout.readline() == b"stands\n"
@@ -545,7 +700,9 @@ def test_what_a_killed_conductor_left_is_found_and_removed(tmp_path: Path, state
             assert within(60, lambda: any(state.glob(pattern)))
         conductor.kill()
         conductor.wait()
-    minors = frozenset(int(name.removeprefix("loop")) for name in traces(label, folder, state).disks)
+    minors = frozenset(
+        int(name.removeprefix("loop")) for name in traces(label, folder, state).disks
+    )
     found = leftovers.find(state=state)
     assert {one.deployment for one in found} == {label}
     with pytest.raises(UsageError, match=label):
@@ -557,10 +714,25 @@ def test_what_a_killed_conductor_left_is_found_and_removed(tmp_path: Path, state
     assert leftovers.remove(state=state) == ()
 
 
-def test_hosts_that_were_left_standing_refuse_others_until_they_are_taken_down(tmp_path: Path, state: Path) -> None:
+def test_hosts_that_were_left_standing_refuse_others_until_they_are_taken_down(
+    tmp_path: Path, state: Path
+) -> None:
     folder, label = tmp_path / "deployment", labelled("killed")
-    argv = [PYTHON, "-c", CONDUCTOR.replace("time.sleep(1000)", ""), str(folder), str(state), str(Path(__file__).parent), label]
-    subprocess.run(argv, check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, stdout=subprocess.DEVNULL)
+    argv = [
+        PYTHON,
+        "-c",
+        CONDUCTOR.replace("time.sleep(1000)", ""),
+        str(folder),
+        str(state),
+        str(Path(__file__).parent),
+        label,
+    ]
+    subprocess.run(
+        argv,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.DEVNULL,
+    )
     assert len(Runc(state / "runc").containers()) == 4
     with pytest.raises(UsageError, match=f"{label}: left standing") as refused:
         raised(labelled("second"), tmp_path / "second", state)
@@ -569,7 +741,9 @@ def test_hosts_that_were_left_standing_refuse_others_until_they_are_taken_down(t
     assert_gone(label, folder, state)
 
 
-def _fails_half_way(label: str, tmp_path: Path, state: Path, images: Mapping[str, Path] | None = None) -> WeighbridgeError:
+def _fails_half_way(
+    label: str, tmp_path: Path, state: Path, images: Mapping[str, Path] | None = None
+) -> WeighbridgeError:
     folder = tmp_path / "deployment"
     with pytest.raises(WeighbridgeError) as failed:
         raised(label, folder, state, images)
@@ -578,9 +752,13 @@ def _fails_half_way(label: str, tmp_path: Path, state: Path, images: Mapping[str
     return failed.value
 
 
-def test_a_root_that_cannot_start_takes_the_other_hosts_with_it(tmp_path: Path, state: Path) -> None:
+def test_a_root_that_cannot_start_takes_the_other_hosts_with_it(
+    tmp_path: Path, state: Path
+) -> None:
     (tmp_path / "image/usr").mkdir(parents=True)
-    error = _fails_half_way(labelled("broken"), tmp_path, state, {"gateway-1": tmp_path / "image", "store-1": ROOT})
+    error = _fails_half_way(
+        labelled("broken"), tmp_path, state, {"gateway-1": tmp_path / "image", "store-1": ROOT}
+    )
     assert isinstance(error, CommandFailed)
     assert error.host == "gateway-1"
     assert "/bin/sh" in error.output
@@ -600,8 +778,12 @@ def test_a_machine_that_has_no_more_loop_devices_takes_all_hosts_away(
     assert isinstance(_fails_half_way(labelled("loops"), tmp_path, state), MissingMeans)
 
 
-def test_a_network_that_cannot_be_joined_takes_all_hosts_away(tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weighbridge.topologies.lab.network.host_batch", lambda port: "no such command\n")
+def test_a_network_that_cannot_be_joined_takes_all_hosts_away(
+    tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "weighbridge.topologies.lab.network.host_batch", lambda port: "no such command\n"
+    )
     assert isinstance(_fails_half_way(labelled("wires"), tmp_path, state), CommandFailed)
 
 
@@ -609,7 +791,10 @@ def test_an_interruption_while_hosts_start_takes_them_away(tmp_path: Path, state
     folder, label = tmp_path / "deployment", labelled("killed")
     argv = [PYTHON, "-c", CONDUCTOR, str(folder), str(state), str(Path(__file__).parent), label]
     with subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        argv,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     ) as conductor:
         assert within(60, lambda: any(state.glob("runc/*")))
         conductor.send_signal(signal.SIGINT)
@@ -624,12 +809,17 @@ def test_a_checkout_below_tmp_is_seen_by_hosts_that_make_the_load_and_a_folder_m
     checkout = Path(tempfile.mkdtemp(prefix="checkout ", dir="/tmp"))
     try:
         (checkout / "program").write_text("here\n")
-        monkeypatch.setattr("weighbridge.topologies.lab.lab._python_of_this_process", lambda: (checkout,))
+        monkeypatch.setattr(
+            "weighbridge.topologies.lab.lab._python_of_this_process", lambda: (checkout,)
+        )
         with raised(labelled("blanks"), tmp_path / "a folder", state) as hosts:
             client = hosts.hosts["client-1"]
             assert client.run(["cat", str(checkout / "program")]).stdout == "here\n"
             with pytest.raises(CommandFailed, match="Read-only file system"):
                 client.run(["touch", str(checkout / "other")])
-            assert client.run(["find", "/tmp", "-mindepth", "1", "-maxdepth", "1"]).stdout == f"{checkout}\n"
+            assert (
+                client.run(["find", "/tmp", "-mindepth", "1", "-maxdepth", "1"]).stdout
+                == f"{checkout}\n"
+            )
     finally:
         shutil.rmtree(checkout)

@@ -1,4 +1,6 @@
-"""Swift's object servers asked directly, beside Swift's own ring and its own client; and one proxy behind its front."""
+"""Swift's object servers asked directly, beside Swift's own ring and its own client; and one proxy
+behind its front.
+"""
 
 import base64
 import json
@@ -33,7 +35,9 @@ WORKLOAD = {
     "warmup": "0s",
     "verify": True,
 }
-SUITE = Suite.model_validate({"name": "below", "about": "", "api": ["swift"], "workloads": [WORKLOAD], "seed": SEED})
+SUITE = Suite.model_validate(
+    {"name": "below", "about": "", "api": ["swift"], "workloads": [WORKLOAD], "seed": SEED}
+)
 
 RING = """
 import json, sys
@@ -63,7 +67,9 @@ print(json.dumps({"length": headers["Content-Length"], "body": base64.b64encode(
 
 @pytest.fixture(scope="module")
 def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    with standing("swift-haproxy", tmp_path_factory.mktemp("swift"), change_hardware=unlimited) as deployment:
+    with standing(
+        "swift-haproxy", tmp_path_factory.mktemp("swift"), change_hardware=unlimited
+    ) as deployment:
         yield deployment
 
 
@@ -75,10 +81,16 @@ def places(deployment: Deployment, path: str) -> tuple[int, list[dict[str, Any]]
 
 
 def by_swift(deployment: Deployment, program: str, order: object) -> Any:
-    return json.loads(deployment.hosts["gateway-1"].run(["python3", "-c", program], stdin=json.dumps(order)).stdout)
+    return json.loads(
+        deployment.hosts["gateway-1"]
+        .run(["python3", "-c", program], stdin=json.dumps(order))
+        .stdout
+    )
 
 
-def test_the_engine_and_swifts_own_ring_name_the_same_partitions_and_disks(swift: Deployment) -> None:
+def test_the_engine_and_swifts_own_ring_name_the_same_partitions_and_disks(
+    swift: Deployment,
+) -> None:
     paths = [f"/AUTH_weigh/wb-0123-{number % 7}/object-{number:010}" for number in range(200)]
     for path, (partition, nodes) in by_swift(swift, RING, paths).items():
         found, disks = places(swift, path)
@@ -86,10 +98,22 @@ def test_the_engine_and_swifts_own_ring_name_the_same_partitions_and_disks(swift
         assert sorted(list(disk.values()) for disk in disks) == sorted(nodes), path
 
 
-def test_what_went_through_the_proxy_is_found_by_the_computed_path_on_every_replica(swift: Deployment) -> None:
+def test_what_went_through_the_proxy_is_found_by_the_computed_path_on_every_replica(
+    swift: Deployment,
+) -> None:
     own = endpoint(swift, "swift")
     login = ["-A", own.url, "-U", own.user, "-K", own.key.get_secret_value()]
-    words = [sys.executable, "-m", "swiftclient.shell", *login, "upload", "--object-name", "hosts", "through", "/etc/hostname"]
+    words = [
+        sys.executable,
+        "-m",
+        "swiftclient.shell",
+        *login,
+        "upload",
+        "--object-name",
+        "hosts",
+        "through",
+        "/etc/hostname",
+    ]
     swift.client.run(words)
     partition, disks = places(swift, "/AUTH_weigh/through/hosts")
     assert len(disks) == 3
@@ -99,36 +123,61 @@ def test_what_went_through_the_proxy_is_found_by_the_computed_path_on_every_repl
         assert swift.client.run(["curl", "-sf", url]).stdout == wanted
 
 
-def test_the_engine_and_swifts_own_client_read_what_the_other_wrote(swift: Deployment, tmp_path: Path) -> None:
+def test_the_engine_and_swifts_own_client_read_what_the_other_wrote(
+    swift: Deployment, tmp_path: Path
+) -> None:
     workload = SUITE.workloads[0]
     body = content(SEED, SIZE, 0, SIZE)
     path = "/AUTH_weigh/wb-0123o-small-1/object-0000000003"
     partition, disks = places(swift, path)
-    orders = [{"node": {**disk, "ip": disk["address"]}, "partition": partition, "path": path} for disk in disks]
-    with driving(swift, SUITE, tmp_path, Pass(api="object-server", layer="object-server", workloads=(workload,))) as driver:
+    orders = [
+        {"node": {**disk, "ip": disk["address"]}, "partition": partition, "path": path}
+        for disk in disks
+    ]
+    with driving(
+        swift,
+        SUITE,
+        tmp_path,
+        Pass(api="object-server", layer="object-server", workloads=(workload,)),
+    ) as driver:
         driver.prepare(Prepare(workload=workload))
         for order in orders:
             seen = by_swift(swift, CLIENT, order)
             assert (int(seen["length"]), base64.b64decode(seen["body"])) == (SIZE, body)
         assert not any(tally.errors for tally in measured(driver, workload).tallies)
-        # The same bytes from Swift's own client are good; one other byte on all disks is seen by the engine.
+        # The same bytes from Swift's own client are good; one other byte on all disks is seen by
+        # the engine.
         for order in orders:
             by_swift(swift, CLIENT, {**order, "body": base64.b64encode(body).decode()})
         assert not any(tally.errors for tally in measured(driver, workload).tallies)
         for order in orders:
-            by_swift(swift, CLIENT, {**order, "body": base64.b64encode(body[:-1] + bytes([body[-1] ^ 1])).decode()})
+            by_swift(
+                swift,
+                CLIENT,
+                {**order, "body": base64.b64encode(body[:-1] + bytes([body[-1] ^ 1])).decode()},
+            )
         errors = {name for tally in measured(driver, workload).tallies for name in tally.errors}
         assert errors == {"wrong-content"}
         cleaned = driver.cleanup(Cleanup(workload=workload, what="all"))
         assert (cleaned.deleted, cleaned.failed) == (10, 0)
     url = f"http://{disks[0]['address']}:{disks[0]['port']}/{disks[0]['device']}/{partition}{path}"
-    assert swift.client.run(["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", url]).stdout == "404"
+    assert (
+        swift.client.run(["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", url]).stdout
+        == "404"
+    )
 
 
-def test_writes_make_no_containers_and_are_deleted_where_they_are(swift: Deployment, tmp_path: Path) -> None:
+def test_writes_make_no_containers_and_are_deleted_where_they_are(
+    swift: Deployment, tmp_path: Path
+) -> None:
     changes = {"name": "mixed", "operations": {"write": 3, "delete": 1}, "verify": False}
     workload = Workload.model_validate({**WORKLOAD, **changes})
-    with driving(swift, SUITE, tmp_path, Pass(api="object-server", layer="object-server", workloads=(workload,))) as driver:
+    with driving(
+        swift,
+        SUITE,
+        tmp_path,
+        Pass(api="object-server", layer="object-server", workloads=(workload,)),
+    ) as driver:
         driver.prepare(Prepare(workload=workload))
         tallies = {tally.operation: tally for tally in measured(driver, workload).tallies}
         assert tallies["write"].count > 0
@@ -141,11 +190,15 @@ def test_writes_make_no_containers_and_are_deleted_where_they_are(swift: Deploym
     assert "no container updates were put off (async_pending)" in swift.standing.settle()
 
 
-def test_what_the_paths_are_hashed_with_is_in_no_log_and_no_command(swift: Deployment, tmp_path: Path) -> None:
+def test_what_the_paths_are_hashed_with_is_in_no_log_and_no_command(
+    swift: Deployment, tmp_path: Path
+) -> None:
     _, ring = object_servers(swift)
     secrets = [one.get_secret_value().encode() for one in (ring.hash_prefix, ring.hash_suffix)]
     with driving(swift, SUITE, tmp_path, Pass(api="object-server", workloads=())):
-        lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if readable(path)]
+        lines = [
+            path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if readable(path)
+        ]
     lines.append((tmp_path / "driver.log").read_bytes())
     assert not [line for line in lines for secret in secrets if secret in line]
 

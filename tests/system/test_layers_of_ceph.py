@@ -50,7 +50,9 @@ def ceph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
 
 
 def in_cluster(ceph: Deployment) -> dict[str, str]:
-    """What is in the cluster and on the hosts that a bench may leave something on, by Ceph's and the kernel's own lists."""
+    """What is in the cluster and on the hosts that a bench may leave something on, by Ceph's and
+    the kernel's own lists.
+    """
     gateway, mon = ceph.hosts["gateway-1"], ceph.hosts["store-1"]
     asked = {
         "pools": (gateway, "ceph osd pool ls"),
@@ -58,7 +60,13 @@ def in_cluster(ceph: Deployment) -> dict[str, str]:
         "file systems": (gateway, "ceph fs ls"),
         "health": (gateway, "ceph health"),
         "mounts": (gateway, "grep fuse /proc/mounts || true"),
-        "programs": (gateway, "ps -e -o comm= | grep -E '^(rados|rbd|fio|ceph|python3|stdbuf)' | grep -v ceph$ || true"),
+        "programs": (
+            gateway,
+            (
+                "ps -e -o comm= | grep -E '^(rados|rbd|fio|ceph|python3|stdbuf)' | grep -v ceph$ || "
+                "true"
+            ),
+        ),
         "metadata servers": (mon, "ps -e -o comm= | grep ceph-mds || true"),
     }
     return {name: host.run(["sh", "-c", text]).stdout for name, (host, text) in asked.items()}
@@ -66,7 +74,9 @@ def in_cluster(ceph: Deployment) -> dict[str, str]:
 
 def measured(ceph: Deployment, folder: Path, api: Api, driver: str) -> list[Measurement]:
     """What each workload gave by a driver, which leaves the cluster as it was."""
-    one = Pass.model_validate({"api": api, "driver": driver, "layer": api, "workloads": SUITE.workloads})
+    one = Pass.model_validate(
+        {"api": api, "driver": driver, "layer": api, "workloads": SUITE.workloads}
+    )
     before = in_cluster(ceph)
     found = []
     with opened(ceph, SUITE, one, prefix="wb-test", log=folder / "log") as ready:
@@ -85,7 +95,12 @@ def measured(ceph: Deployment, folder: Path, api: Api, driver: str) -> list[Meas
 
 @pytest.mark.parametrize(
     ("api", "driver", "named"),
-    [("rados", "rados", "rados-bench"), ("rbd", "rados", "rbd-bench"), ("rbd", "fio", "fio-rbd"), ("cephfs", "fio", "fio")],
+    [
+        ("rados", "rados", "rados-bench"),
+        ("rbd", "rados", "rbd-bench"),
+        ("rbd", "fio", "fio-rbd"),
+        ("cephfs", "fio", "fio"),
+    ],
 )
 def test_a_layer_is_written_and_read_and_left_as_it_was(
     ceph: Deployment, tmp_path: Path, api: Api, driver: str, named: str
@@ -100,7 +115,9 @@ def test_a_layer_is_written_and_read_and_left_as_it_was(
         assert tally.operation == ("write" if one is put else "read")
         if tally.latency is not None:
             assert Histogram.decode(tally.latency).count == tally.count
-    assert all((one.tallies[0].latency is not None) == (driver == "fio") for one in (put, get, scan))
+    assert all(
+        (one.tallies[0].latency is not None) == (driver == "fio") for one in (put, get, scan)
+    )
     if api == "rados":
         assert scan.tallies[0].count == 50
         assert any("ran out" in note for note in scan.notes)
@@ -108,15 +125,22 @@ def test_a_layer_is_written_and_read_and_left_as_it_was(
 
 def test_every_osd_tells_what_it_writes_by_itself(ceph: Deployment) -> None:
     figures = ask_osds(ceph, SUITE, repeat=0)
-    assert sorted((one.host, one.what) for one in figures) == [(f"store-{n + 1}", f"osd.{n} write of 64 kB") for n in range(3)]
+    assert sorted((one.host, one.what) for one in figures) == [
+        (f"store-{n + 1}", f"osd.{n} write of 64 kB") for n in range(3)
+    ]
     assert all(one.request_bytes == SIZE and one.unit == "B/s" for one in figures)
 
 
-def test_a_bench_that_is_killed_fails_its_step_and_the_gateway_goes_on(ceph: Deployment, tmp_path: Path) -> None:
+def test_a_bench_that_is_killed_fails_its_step_and_the_gateway_goes_on(
+    ceph: Deployment, tmp_path: Path
+) -> None:
     before = in_cluster(ceph)
     workload = SUITE.workloads[0].model_copy(update={"runtime": 60.0, "warmup": 0.0})
     one = Pass(api="rados", driver="rados", layer="rados", workloads=(workload,))
-    kill = "kill -KILL $(ps -e -o pid=,comm= | awk '$2 == \"rados\" {print $1; exit}') 2>/dev/null || true"
+    kill = (
+        "kill -KILL $(ps -e -o pid=,comm= | awk '$2 == \"rados\" {print $1; exit}') "
+        "2>/dev/null || true"
+    )
 
     def heard(_: object) -> None:
         ceph.hosts["gateway-1"].run(["sh", "-c", kill])

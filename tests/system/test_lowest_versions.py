@@ -1,4 +1,5 @@
-"""The ranges of pyproject.toml hold at their lower ends: an environment of the oldest versions that they allow runs the suite.
+"""The ranges of pyproject.toml hold at their lower ends: an environment of the oldest versions that
+they allow runs the suite.
 
 The upper ends are the lock files', with which all other tests run.
 """
@@ -17,21 +18,35 @@ from packaging.requirements import Requirement
 
 pytestmark = [
     pytest.mark.system,
-    pytest.mark.skipif(sys.version_info >= (3, 12), reason="the lower ends are those of Python 3.11: later ones have later floors"),
+    pytest.mark.skipif(
+        sys.version_info >= (3, 12),
+        reason="the lower ends are those of Python 3.11: later ones have later floors",
+    ),
 ]
 
 ROOT = Path(__file__).parents[2]
 TESTS = (
-    *("tests/drivers/locust/test_sdk_window.py", "tests/drivers/locust/test_step.py", "tests/results/export/test_query.py"),
+    *(
+        "tests/drivers/locust/test_sdk_window.py",
+        "tests/drivers/locust/test_step.py",
+        "tests/results/export/test_query.py",
+    ),
     "tests/drivers/locust/test_foreign_stations.py",
-    *("tests/results/slides/test_powerpoint.py", "tests/weighbridge/test_command.py", "tests/suites/test_cosbench_xml.py"),
+    *(
+        "tests/results/slides/test_powerpoint.py",
+        "tests/weighbridge/test_command.py",
+        "tests/suites/test_cosbench_xml.py",
+    ),
     *(
         "tests/results/export/test_exports.py",
         "tests/weighbridge/conductor/test_influx_writer.py",
         "tests/topologies/test_loader.py",
     ),
 )
-"""Where the suite leans on the libraries most: SDKs, Locust, charts, slides, tables, records, SQL, search."""
+"""Where the suite leans on the libraries most:
+
+SDKs, Locust, charts, slides, tables, records, SQL, search.
+"""
 IMPORT_ALL = """
 import importlib, pkgutil, sys
 import weighbridge
@@ -58,7 +73,9 @@ def floors() -> list[str]:
 
 def run(line: Sequence[str]) -> str:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=600)
+    done = subprocess.run(
+        line, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=600
+    )
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-4000:]
     return done.stdout
 
@@ -66,6 +83,19 @@ def run(line: Sequence[str]) -> str:
 def test_the_oldest_versions_that_are_allowed_run_the_suite(tmp_path: Path) -> None:
     run([sys.executable, "-m", "venv", str(tmp_path / "venv")])
     python = str(tmp_path / "venv" / "bin" / "python")
-    run([python, "-m", "pip", "install", "--quiet", *floors(), "pytest", "hypothesis", "jsonschema", "markdown-it-py"])
+    run(
+        [
+            python,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            *floors(),
+            "pytest",
+            "hypothesis",
+            "jsonschema",
+            "markdown-it-py",
+        ]
+    )
     assert int(run([python, "-c", IMPORT_ALL])) > 300
     assert " passed" in run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS])

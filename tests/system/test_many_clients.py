@@ -1,4 +1,6 @@
-"""Load from two lab clients with two stations each; boto3 on a client, and the clients' own NICs, say what was really done."""
+"""Load from two lab clients with two stations each; boto3 on a client, and the clients' own NICs,
+say what was really done.
+"""
 
 from __future__ import annotations
 
@@ -72,26 +74,37 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     # 10 ms an answer: what limits the workers is that, and not what else this machine does.
     folder = tmp_path_factory.mktemp("many-clients")
     (folder / "hardware.yaml").write_text(HARDWARE)
-    (folder / "null.yaml").write_text(shipped_layouts()["null"].read_text().replace("delay_ms: 0", "delay_ms: 10"))
+    (folder / "null.yaml").write_text(
+        shipped_layouts()["null"].read_text().replace("delay_ms: 0", "delay_ms: 10")
+    )
     hardware = load_hardware(folder / "hardware.yaml")
-    with deploy(load_layout(folder / "null.yaml", hardware), hardware, place(), print, logs=folder / "logs") as deployment:
+    with deploy(
+        load_layout(folder / "null.yaml", hardware), hardware, place(), print, logs=folder / "logs"
+    ) as deployment:
         yield deployment
 
 
 def written(deployment: Deployment) -> int:
-    """How many objects of the workload's size there are, as boto3 counts them from the second client."""
+    """How many objects of the workload's size there are, as boto3 counts them from the second
+    client.
+    """
     known = endpoint(deployment, "s3")
     asked = json.dumps({"url": known.url, "user": known.user, "key": known.key.get_secret_value()})
     return int(deployment.clients[1].run([sys.executable, "-c", COUNT], stdin=asked).stdout)
 
 
-def test_two_clients_make_half_of_the_load_each_and_all_of_it_is_counted_once(two: Deployment, tmp_path: Path) -> None:
+def test_two_clients_make_half_of_the_load_each_and_all_of_it_is_counted_once(
+    two: Deployment, tmp_path: Path
+) -> None:
     one = Pass(api="s3", workloads=(WRITES,))
     with opened(two, SUITE, one, prefix="wb-lab", log=tmp_path / "driver.log") as ready:
         ready.driver.prepare(Prepare(workload=WRITES))
         before = [client.counters().network_sent_bytes for client in two.clients]
         measurement = ready.driver.step(Step(workload=WRITES, workers=6)).measurement
-        sent = [(client.counters().network_sent_bytes or 0) - (was or 0) for client, was in zip(two.clients, before, strict=True)]
+        sent = [
+            (client.counters().network_sent_bytes or 0) - (was or 0)
+            for client, was in zip(two.clients, before, strict=True)
+        ]
         there = written(two)
         deleted = ready.driver.cleanup(Cleanup(workload=WRITES, what="written"))
     (tally,) = measurement.tallies
@@ -103,11 +116,16 @@ def test_two_clients_make_half_of_the_load_each_and_all_of_it_is_counted_once(tw
     assert [one == pytest.approx(sum(sent) / 2, rel=0.1) for one in sent] == [True, True], sent
     assert min(sent) > there / 2 * 4096 * 0.9
     assert measurement.load is not None
-    assert [(one.client, one.cpu_limit) for one in measurement.load.clients] == [("client-1", 0.5), ("client-2", 0.4)]
+    assert [(one.client, one.cpu_limit) for one in measurement.load.clients] == [
+        ("client-1", 0.5),
+        ("client-2", 0.4),
+    ]
     assert judge(measurement, SUITE.bounds).valid, measurement.notes
 
 
-def test_a_client_host_that_goes_in_a_step_is_named_and_holds_nothing_up(two: Deployment, tmp_path: Path) -> None:
+def test_a_client_host_that_goes_in_a_step_is_named_and_holds_nothing_up(
+    two: Deployment, tmp_path: Path
+) -> None:
     """The last test here: its host is gone afterwards."""
     long = WRITES.model_copy(update={"runtime": 60.0})
     lost = two.clients[1]
@@ -118,20 +136,36 @@ def test_a_client_host_that_goes_in_a_step_is_named_and_holds_nothing_up(two: De
             os.kill(lost.pid, signal.SIGKILL)
 
     def run() -> None:
-        with opened(two, SUITE, Pass(api="s3", workloads=(long,)), prefix="wb-gone", log=tmp_path / "driver.log") as ready:
+        with opened(
+            two,
+            SUITE,
+            Pass(api="s3", workloads=(long,)),
+            prefix="wb-gone",
+            log=tmp_path / "driver.log",
+        ) as ready:
             ready.driver.prepare(Prepare(workload=long))
             ready.driver.step(Step(workload=long, workers=6), end)
 
-    with pytest.raises(DriverError, match=r"client-2: station [34] of 4 has ended: the host is gone"):
+    with pytest.raises(
+        DriverError, match=r"client-2: station [34] of 4 has ended: the host is gone"
+    ):
         run()
-    # By the lost host's cgroup and name: other files of tests have stations of theirs on this machine.
-    assert not [one for one in psutil.process_iter() if _is_of(one, lost) and one.status() != psutil.STATUS_ZOMBIE]
+    # By the lost host's cgroup and name: other files of tests have stations of theirs on this
+    # machine.
+    assert not [
+        one
+        for one in psutil.process_iter()
+        if _is_of(one, lost) and one.status() != psutil.STATUS_ZOMBIE
+    ]
 
 
 def _is_of(process: psutil.Process, host: LabHost) -> bool:
     """Whether it runs in this host, or is what runs something there."""
     try:
         within = Path(f"/proc/{process.pid}/cgroup").read_text()
-        return f"/{host.bundle.deployment}/{host.name}" in within or host.bundle.id in process.cmdline()
+        return (
+            f"/{host.bundle.deployment}/{host.name}" in within
+            or host.bundle.id in process.cmdline()
+        )
     except (FileNotFoundError, ProcessLookupError, psutil.NoSuchProcess):
         return False

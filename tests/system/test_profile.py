@@ -1,4 +1,6 @@
-"""`compare --profile` on a real Ceph: a flame graph and a disk's table, or the reason why there is none; nothing is left."""
+"""`compare --profile` on a real Ceph: a flame graph and a disk's table, or the reason why there is
+none; nothing is left.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +36,26 @@ workloads:
 def test_a_step_is_profiled_or_the_report_says_why_not(tmp_path: Path) -> None:
     suite = tmp_path / "suite.yaml"
     suite.write_text(SUITE)
-    line = [sys.executable, "-m", "weighbridge", "compare", "--suite", str(suite), "--layouts", "rgw-beast", "--no-attest"]
+    line = [
+        sys.executable,
+        "-m",
+        "weighbridge",
+        "compare",
+        "--suite",
+        str(suite),
+        "--layouts",
+        "rgw-beast",
+        "--no-attest",
+    ]
     line += ["--profile", "small-write:4", "--out", str(tmp_path / "runs")]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False, env={**os.environ})
-    # Beside a test that takes half of the machine nothing may be ranked; a profile is made all the same.
-    assert done.returncode == 0 or (done.returncode == 4 and "machine" in done.stdout), done.stdout + done.stderr
+    done = subprocess.run(
+        line, capture_output=True, text=True, timeout=300, check=False, env={**os.environ}
+    )
+    # Beside a test that takes half of the machine nothing may be ranked; a profile is made all the
+    # same.
+    assert done.returncode == 0 or (done.returncode == 4 and "machine" in done.stdout), (
+        done.stdout + done.stderr
+    )
     (folder,) = (tmp_path / "runs").iterdir()
     store = RunStore.open(folder)
     assert all(step.valid for step in store.steps())

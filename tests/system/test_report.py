@@ -1,4 +1,6 @@
-"""The report in a real browser without a network: it draws, sorts, shows its data, and asks nobody for anything."""
+"""The report in a real browser without a network: it draws, sorts, shows its data, and asks nobody
+for anything.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,18 @@ from weighbridge.results.record.manifest import Sheet
 pytestmark = pytest.mark.system
 
 SPOILT = Spoilt(failed=(("swift", "small-read", 16),), absent=(("swift", "large-read", 8),))
-HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+HOSTILE = (
+    "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+)
 DEADLINE_S = 60
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     short = [workload.model_copy(update={"runtime": 3.0}) for workload in WORKLOADS]
-    run = fake_run(tmp_path_factory.mktemp("runs"), workloads=short, repeats=2, spoilt=SPOILT, about=HOSTILE)
+    run = fake_run(
+        tmp_path_factory.mktemp("runs"), workloads=short, repeats=2, spoilt=SPOILT, about=HOSTILE
+    )
     run.add_facts([Sheet(title="driver", facts={HOSTILE: HOSTILE})])
     return derive(run.folder, pictures=False).report
 
@@ -54,7 +60,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chro
     ):
         options.add_argument(f"--{flag}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
+    found = webdriver.Chrome(
+        options=options, service=webdriver.ChromeService(executable_path=driver)
+    )
     try:
         yield found
     finally:
@@ -93,7 +101,10 @@ def test_every_chart_is_drawn_with_its_lines_and_labels(page: webdriver.Chrome) 
     assert len(plots) == 6
     for plot in plots:
         assert plot.size["width"] > 400
-        words = [text.get_attribute("textContent") for text in plot.find_elements(By.CSS_SELECTOR, "svg text")]
+        words = [
+            text.get_attribute("textContent")
+            for text in plot.find_elements(By.CSS_SELECTOR, "svg text")
+        ]
         assert {"rgw-beast", "swift", "workers"} <= set(words)
         assert len(plot.find_elements(By.CSS_SELECTOR, "svg .mark-symbol path")) >= 4
     lines = page.find_elements(By.CSS_SELECTOR, "#throughput-by-workers .mark-line path")
@@ -106,7 +117,9 @@ def test_every_figure_is_drawn_and_has_its_data_beside_it(page: webdriver.Chrome
     for figure in figures:
         assert figure.find_elements(By.CSS_SELECTOR, ".drawn svg .mark-group path"), figure.text
         assert figure.find_element(By.CSS_SELECTOR, ".drawn").get_attribute("aria-label")
-        if not figure.find_elements(By.XPATH, "ancestor::section[@id='certainty']"):  # the map's data are the table above it
+        if not figure.find_elements(
+            By.XPATH, "ancestor::section[@id='certainty']"
+        ):  # the map's data are the table above it
             assert figure.find_elements(By.CSS_SELECTOR, "details tbody tr"), figure.text
 
 
@@ -123,7 +136,9 @@ def test_any_table_that_says_so_is_sorted_by_keyboard(page: webdriver.Chrome) ->
     assert len(set(found)) > 1
 
 
-def test_nothing_is_asked_of_any_network_and_nothing_is_complained_of(browser: webdriver.Chrome, report: Path) -> None:
+def test_nothing_is_asked_of_any_network_and_nothing_is_complained_of(
+    browser: webdriver.Chrome, report: Path
+) -> None:
     log(browser, "performance")
     log(browser, "browser")
     browser.get(report.as_uri())
@@ -131,10 +146,18 @@ def test_nothing_is_asked_of_any_network_and_nothing_is_complained_of(browser: w
         lambda one: one.execute_script("return document.documentElement.dataset.ready") == "yes"
     )
     messages = [json.loads(entry["message"])["message"] for entry in log(browser, "performance")]
-    asked = [message["params"]["request"]["url"] for message in messages if message["method"] == "Network.requestWillBeSent"]
+    asked = [
+        message["params"]["request"]["url"]
+        for message in messages
+        if message["method"] == "Network.requestWillBeSent"
+    ]
     assert asked, "the page itself is a request: a log without it would prove nothing"
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
-    assert [entry["message"] for entry in log(browser, "browser") if entry["level"] in ("SEVERE", "WARNING")] == []
+    assert [
+        entry["message"]
+        for entry in log(browser, "browser")
+        if entry["level"] in ("SEVERE", "WARNING")
+    ] == []
 
 
 def test_the_table_is_sorted_by_click_with_unknown_last_both_ways(page: webdriver.Chrome) -> None:
@@ -152,7 +175,9 @@ def test_the_table_is_sorted_by_click_with_unknown_last_both_ways(page: webdrive
 def test_the_table_is_sorted_by_keyboard_and_one_heading_says_so(page: webdriver.Chrome) -> None:
     heading(page, "Layout").find_element(By.TAG_NAME, "button").send_keys(Keys.ENTER)
     assert column(page, "Layout") == sorted(column(page, "Layout"))
-    sorts = [th.get_attribute("aria-sort") for th in page.find_elements(By.CSS_SELECTOR, "#results th")]
+    sorts = [
+        th.get_attribute("aria-sort") for th in page.find_elements(By.CSS_SELECTOR, "#results th")
+    ]
     assert sorts.count("ascending") == 1
     assert sorts.count("none") == len(sorts) - 1
 
@@ -175,8 +200,12 @@ def test_texts_of_users_do_nothing(page: webdriver.Chrome) -> None:
 def test_the_page_does_not_scroll_sideways(page: webdriver.Chrome) -> None:
     for width in (1360, 800, 420):
         page.set_window_size(width, 1200)
-        page.execute_script("return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        wide = page.execute_script("return [document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+        page.execute_script(
+            "return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )
+        wide = page.execute_script(
+            "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+        )
         assert wide[0] <= wide[1], f"{wide} at {width} px"
 
 

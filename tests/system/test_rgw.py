@@ -34,12 +34,16 @@ s3.delete_bucket(Bucket="bulk")
 
 @pytest.fixture(scope="module")
 def rgw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    with standing("rgw-beast", tmp_path_factory.mktemp("rgw"), change_hardware=unlimited) as deployment:
+    with standing(
+        "rgw-beast", tmp_path_factory.mktemp("rgw"), change_hardware=unlimited
+    ) as deployment:
         yield deployment
 
 
 @pytest.mark.parametrize("api", ["s3", "swift"])
-def test_an_independent_client_reads_what_it_wrote_under_odd_names_too(rgw: Deployment, api: str) -> None:
+def test_an_independent_client_reads_what_it_wrote_under_odd_names_too(
+    rgw: Deployment, api: str
+) -> None:
     seen = witness(rgw, api)
     assert seen["same"] == ODD_NAMES
     assert sorted(seen["listed"]) == sorted(ODD_NAMES)
@@ -81,17 +85,31 @@ def test_facts_are_what_the_daemons_say(rgw: Deployment) -> None:
 
 
 def test_the_cluster_is_clean_and_stays_as_it_was_laid_out(rgw: Deployment) -> None:
-    pools = json.loads(rgw.hosts["store-1"].run(["ceph", "osd", "pool", "ls", "detail", "-f", "json"]).stdout)
+    pools = json.loads(
+        rgw.hosts["store-1"].run(["ceph", "osd", "pool", "ls", "detail", "-f", "json"]).stdout
+    )
     data = next(one for one in pools if one["pool_name"] == "default.rgw.buckets.data")
-    assert (data["size"], data["min_size"], data["pg_num"], data["pg_autoscale_mode"]) == (3, 2, 64, "off")
-    assert json.loads(rgw.hosts["store-1"].run(["ceph", "balancer", "status", "-f", "json"]).stdout)["active"] is False
+    assert (data["size"], data["min_size"], data["pg_num"], data["pg_autoscale_mode"]) == (
+        3,
+        2,
+        64,
+        "off",
+    )
+    assert (
+        json.loads(rgw.hosts["store-1"].run(["ceph", "balancer", "status", "-f", "json"]).stdout)[
+            "active"
+        ]
+        is False
+    )
     assert rgw.hosts["store-1"].run(["ceph", "health"]).stdout.strip() == "HEALTH_OK"
 
 
 def test_no_secret_stands_in_the_rendered_configuration(rgw: Deployment) -> None:
     texts = [one.text for one in rgw.standing.rendered]
     keyring = rgw.hosts["store-1"].run(["cat", "/etc/ceph/keyring"]).stdout
-    keys = [line.removeprefix("key = ") for line in keyring.splitlines() if line.startswith("key = ")]
+    keys = [
+        line.removeprefix("key = ") for line in keyring.splitlines() if line.startswith("key = ")
+    ]
     assert len(keys) == 7
     secrets = [*keys, *(one.key.get_secret_value() for one in rgw.endpoints)]
     assert not [secret for secret in secrets for text in texts if secret in text]

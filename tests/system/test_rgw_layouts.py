@@ -1,4 +1,6 @@
-"""Every layout of Ceph RGW that ships, but rgw-beast, which has tests of its own: stood up, asked by independent clients."""
+"""Every layout of Ceph RGW that ships, but rgw-beast, which has tests of its own: stood up, asked
+by independent clients.
+"""
 
 import json
 import sys
@@ -9,7 +11,12 @@ import pytest
 
 from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.topologies.deployment import Deployment
-from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.topologies.loader import (
+    load_hardware,
+    load_layout,
+    shipped_hardware,
+    shipped_layouts,
+)
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import endpoint, large_object, standing, unlimited, witness
@@ -22,19 +29,27 @@ GIB = 1 << 30
 
 
 @pytest.fixture(scope="module", params=LAYOUTS)
-def rgw(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    with standing(request.param, tmp_path_factory.mktemp("rgw"), change_hardware=unlimited) as deployment:
+def rgw(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Deployment]:
+    with standing(
+        request.param, tmp_path_factory.mktemp("rgw"), change_hardware=unlimited
+    ) as deployment:
         yield deployment
 
 
 def planned(name: str) -> Rgw:
-    gateway = load_layout(shipped_layouts()[name], load_hardware(shipped_hardware()["lab-small"])).gateway
+    gateway = load_layout(
+        shipped_layouts()[name], load_hardware(shipped_hardware()["lab-small"])
+    ).gateway
     assert isinstance(gateway, Rgw)
     return gateway
 
 
 @pytest.mark.parametrize("api", ["s3", "swift"])
-def test_an_independent_client_reads_what_it_wrote_under_odd_names_too(rgw: Deployment, api: str) -> None:
+def test_an_independent_client_reads_what_it_wrote_under_odd_names_too(
+    rgw: Deployment, api: str
+) -> None:
     seen = witness(rgw, api)
     assert seen["same"] == ODD_NAMES
     assert sorted(seen["listed"]) == sorted(ODD_NAMES)
@@ -57,9 +72,14 @@ def test_swift_clients_are_kept_at_the_address_they_came_to(rgw: Deployment) -> 
     assert base.endswith(":8000") == (planned(rgw.layout.name).place.front is None)
     key = swift.key.get_secret_value()
     head = rgw.client.run(
-        ["curl", "-sSi", "-K", "-", swift.url], stdin=f'header "X-Auth-User: {swift.user}"\nheader "X-Auth-Key: {key}"'
+        ["curl", "-sSi", "-K", "-", swift.url],
+        stdin=f'header "X-Auth-User: {swift.user}"\nheader "X-Auth-Key: {key}"',
     )
-    found = next(line.split()[1] for line in head.stdout.splitlines() if line.lower().startswith("x-storage-url:"))
+    found = next(
+        line.split()[1]
+        for line in head.stdout.splitlines()
+        if line.lower().startswith("x-storage-url:")
+    )
     # radosgw's own way is to send them to its own port, past the front.
     assert found == f"{base}/swift/v1"
 
@@ -68,7 +88,9 @@ def test_every_radosgw_answers_its_share_of_what_clients_ask(rgw: Deployment) ->
     radosgws = [probe for probe in rgw.standing.probes() if probe.name.startswith("radosgw.")]
     before = [told(rgw, probe.name)["put"] for probe in radosgws]
     witness(rgw, "swift")
-    gained = [told(rgw, probe.name)["put"] - one for probe, one in zip(radosgws, before, strict=True)]
+    gained = [
+        told(rgw, probe.name)["put"] - one for probe, one in zip(radosgws, before, strict=True)
+    ]
     assert len(gained) == planned(rgw.layout.name).settings.radosgw.daemons
     assert sum(gained) == len(ODD_NAMES)
     assert max(gained) - min(gained) <= 2
@@ -109,5 +131,8 @@ def told(deployment: Deployment, name: str) -> dict[str, float]:
 
 
 def test_no_secret_stands_in_what_is_shown(rgw: Deployment) -> None:
-    secrets = [endpoint(rgw, "s3").key.get_secret_value(), endpoint(rgw, "swift").key.get_secret_value()]
+    secrets = [
+        endpoint(rgw, "s3").key.get_secret_value(),
+        endpoint(rgw, "swift").key.get_secret_value(),
+    ]
     assert not [one for one in rgw.standing.rendered for secret in secrets if secret in one.text]

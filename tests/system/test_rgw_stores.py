@@ -10,7 +10,13 @@ import pytest
 from weighbridge.common.errors import UsageError
 from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import preflight
-from weighbridge.topologies.loader import Planned, load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.topologies.loader import (
+    Planned,
+    load_hardware,
+    load_layout,
+    shipped_hardware,
+    shipped_layouts,
+)
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import standing, witness
@@ -18,7 +24,10 @@ from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system
 
-TWO_DISKS = ("{size: 20GiB, bandwidth: 200MB}", "{size: 20GiB, bandwidth: 200MB}, {size: 2GiB, bandwidth: 200MB}")
+TWO_DISKS = (
+    "{size: 20GiB, bandwidth: 200MB}",
+    "{size: 20GiB, bandwidth: 200MB}, {size: 2GiB, bandwidth: 200MB}",
+)
 
 
 def stores(options: str) -> Callable[[str], str]:
@@ -26,17 +35,34 @@ def stores(options: str) -> Callable[[str], str]:
     return lambda text: text.replace("    objectstore: bluestore\n", options)
 
 
-def test_filestore_keeps_objects_as_files_and_its_journal_on_the_disk_that_is_for_it(tmp_path: Path) -> None:
-    options = "    objectstore: filestore\n    filestore: {filesystem: xfs, journal: own, journal_size: 512MiB}\n"
-    with standing("rgw-beast", tmp_path, stores(options), change_hardware=lambda text: text.replace(*TWO_DISKS)) as deployment:
+def test_filestore_keeps_objects_as_files_and_its_journal_on_the_disk_that_is_for_it(
+    tmp_path: Path,
+) -> None:
+    options = (
+        "    objectstore: filestore\n    filestore: {filesystem: xfs, journal: own, "
+        "journal_size: 512MiB}\n"
+    )
+    with standing(
+        "rgw-beast",
+        tmp_path,
+        stores(options),
+        change_hardware=lambda text: text.replace(*TWO_DISKS),
+    ) as deployment:
         assert witness(deployment, "s3")["same"] == ODD_NAMES
         facts = deployment.facts()
         assert facts["object store"] == "FileStore on xfs, journals on a disk of their own (XFS)"
         assert "in its journal" in facts["acknowledgement"]
         assert facts["osd: osd_journal_size"] == "512"
         host = deployment.hosts["store-2"]
-        mounts = [line.split()[:3] for line in host.run(["cat", "/proc/mounts"]).stdout.splitlines() if "/ceph/" in line]
-        assert mounts == [["/dev/wb1", "/var/lib/ceph/journal", "xfs"], ["/dev/wb0", "/var/lib/ceph/osd/1", "xfs"]]
+        mounts = [
+            line.split()[:3]
+            for line in host.run(["cat", "/proc/mounts"]).stdout.splitlines()
+            if "/ceph/" in line
+        ]
+        assert mounts == [
+            ["/dev/wb1", "/var/lib/ceph/journal", "xfs"],
+            ["/dev/wb0", "/var/lib/ceph/osd/1", "xfs"],
+        ]
         assert int(host.run(["stat", "-c", "%s", "/var/lib/ceph/journal/1"]).stdout) == 512 << 20
         assert host.run(["cat", "/var/lib/ceph/osd/1/type"]).stdout == "filestore\n"
         assert any("kernel's caches" in line for line in deployment.standing.drop_caches())
@@ -47,17 +73,26 @@ def test_memstore_needs_no_disk_and_runs_several_osds_a_host(tmp_path: Path) -> 
     diskless = lambda text: text.replace(", disks: [{size: 20GiB, bandwidth: 200MB}]", "")  # noqa: E731
     with standing("rgw-beast", tmp_path, stores(options), change_hardware=diskless) as deployment:
         assert witness(deployment, "swift")["same"] == ODD_NAMES
-        tree = json.loads(deployment.hosts["store-1"].run(["ceph", "osd", "df", "-f", "json"]).stdout)
+        tree = json.loads(
+            deployment.hosts["store-1"].run(["ceph", "osd", "df", "-f", "json"]).stdout
+        )
         assert [one["kb"] for one in tree["nodes"]] == [1 << 20] * 6
         assert deployment.facts()["osd: osd_objectstore"] == "memstore"
         assert any("nowhere but in memory" in line for line in deployment.standing.drop_caches())
 
 
 @pytest.mark.releases
-@pytest.mark.parametrize(("release", "version", "frontend"), [("ceph-14", "14.2.", "civetweb"), ("ceph-18", "18.2.", "beast")])
-def test_an_older_and_a_newer_release_serve_both_apis(tmp_path: Path, release: str, version: str, frontend: str) -> None:
+@pytest.mark.parametrize(
+    ("release", "version", "frontend"),
+    [("ceph-14", "14.2.", "civetweb"), ("ceph-18", "18.2.", "beast")],
+)
+def test_an_older_and_a_newer_release_serve_both_apis(
+    tmp_path: Path, release: str, version: str, frontend: str
+) -> None:
     def change(text: str) -> str:
-        return text.replace("release: ceph-16", f"release: {release}").replace("frontend: beast", f"frontend: {frontend}")
+        return text.replace("release: ceph-16", f"release: {release}").replace(
+            "frontend: beast", f"frontend: {frontend}"
+        )
 
     with standing("rgw-haproxy", tmp_path, change) as deployment:
         assert version in deployment.facts()["radosgw"]
@@ -73,13 +108,25 @@ def planned(folder: Path, layout: str, change: Callable[[str], str]) -> Planned:
     return load_layout(path, load_hardware(shipped_hardware()["lab-small"]))
 
 
-def test_ceph_and_the_front_say_all_that_is_wrong_with_options_before_any_daemon_runs(tmp_path: Path) -> None:
-    options = "{osd: {osd_op_num_shard: 3, osd_memory_target: 100M}, client: {rgw_thread_pool_size: many, rgw_nonsense_of_ours: 1}}"
-    wrong = planned(tmp_path, "rgw-haproxy", lambda text: text.replace("roundrobin", "roundrobbin") + f"  options: {options}\n")
+def test_ceph_and_the_front_say_all_that_is_wrong_with_options_before_any_daemon_runs(
+    tmp_path: Path,
+) -> None:
+    options = (
+        "{osd: {osd_op_num_shard: 3, osd_memory_target: 100M}, client: "
+        "{rgw_thread_pool_size: many, rgw_nonsense_of_ours: 1}}"
+    )
+    wrong = planned(
+        tmp_path,
+        "rgw-haproxy",
+        lambda text: text.replace("roundrobin", "roundrobbin") + f"  options: {options}\n",
+    )
     with pytest.raises(UsageError) as error:
         preflight(wrong, load_hardware(shipped_hardware()["lab-small"]), place(), print)
     said = str(error.value)
-    assert "ceph-16 has no option 'osd_op_num_shard' in [osd] (did you mean 'osd_op_num_shards'?)" in said
+    assert (
+        "ceph-16 has no option 'osd_op_num_shard' in [osd] (did you mean 'osd_op_num_shards'?)"
+        in said
+    )
     assert "no option 'rgw_nonsense_of_ours' in [client]" in said
     assert "'osd_memory_target' to '100M'" in said
     assert "below minimum 939524096" in said
@@ -89,4 +136,9 @@ def test_ceph_and_the_front_say_all_that_is_wrong_with_options_before_any_daemon
 
 def test_what_ships_passes_the_check_of_its_own_programs(tmp_path: Path) -> None:
     for name in ("rgw-civetweb", "rgw-haproxy"):
-        preflight(planned(tmp_path, name, str), load_hardware(shipped_hardware()["lab-small"]), place(), print)
+        preflight(
+            planned(tmp_path, name, str),
+            load_hardware(shipped_hardware()["lab-small"]),
+            place(),
+            print,
+        )

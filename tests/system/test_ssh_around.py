@@ -1,4 +1,6 @@
-"""What is around real hosts: their disks, their kernel settings, what doctor installs, and what a killed conductor leaves."""
+"""What is around real hosts: their disks, their kernel settings, what doctor installs, and what a
+killed conductor leaves.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ settings: {replicas: 1}
 SETTING = "net.ipv4.tcp_timestamps"
 EXIT_USAGE, EXIT_TARGET = 2, 3
 
-# Packages of two names that gateways want, which start and enable a service as Debian's own do, and a repository of them.
+# Packages of two names that gateways want, which start and enable a service as Debian's own do, and
+# a repository of them.
 REPOSITORY = r"""
 dpkg --purge --force-depends memcached haproxy >/dev/null 2>&1
 rm -f /etc/systemd/system-preset/00-nothing.preset  # what is installed is enabled, as on most hosts
@@ -114,11 +117,19 @@ class Beside:
     def address(self) -> str:
         return self.host.address
 
-    def sh(self, script: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60) -> Completed:
-        return self.host.run(["/bin/sh", "-ec", script, "sh", *words], stdin=stdin, timeout_s=timeout_s)
+    def sh(
+        self, script: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60
+    ) -> Completed:
+        return self.host.run(
+            ["/bin/sh", "-ec", script, "sh", *words], stdin=stdin, timeout_s=timeout_s
+        )
 
-    def python(self, source: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60) -> Completed:
-        return self.host.run(["python3", "-I", "-c", source, *words], stdin=stdin, timeout_s=timeout_s)
+    def python(
+        self, source: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60
+    ) -> Completed:
+        return self.host.run(
+            ["python3", "-I", "-c", source, *words], stdin=stdin, timeout_s=timeout_s
+        )
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +137,13 @@ def stood(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     sizes = {CLIENT: (), GATEWAY: (), STORE: ("1GiB",) * 7}
     with machines(tmp_path_factory.mktemp("machines"), sizes, plain=[STORE, CLIENT]) as found:
         (found.shared / "one-store.yaml").write_text(LAYOUT)
-        lines = ["name: real", "kind: ssh", f"sysctl: {{{SETTING}: '0'}}", f"clients: [{CLIENT}]", "hosts:"]
+        lines = [
+            "name: real",
+            "kind: ssh",
+            f"sysctl: {{{SETTING}: '0'}}",
+            f"clients: [{CLIENT}]",
+            "hosts:",
+        ]
         for name in sizes:
             host = found.hosts[name]
             owned = f", disks: [{{id: /dev/disk/by-id/test-{name}-0}}]" if host.disks else ""
@@ -144,7 +161,9 @@ def setting(stood: Machines, name: str) -> str:
     return stood.hosts[name].run(["cat", f"/proc/sys/{SETTING.replace('.', '/')}"]).stdout.strip()
 
 
-def test_disks_that_hold_anything_or_are_in_use_are_refused_and_those_that_may_be_wiped_are_empty_then(stood: Machines) -> None:
+def test_disks_that_hold_anything_or_are_in_use_are_refused_and_those_that_may_be_wiped_are_empty_then(
+    stood: Machines,
+) -> None:
     shell = Beside(stood.hosts[STORE])
     ids = [f"/dev/disk/by-id/test-{STORE}-{index}" for index in range(7)]
     found, faults = disks.look(shell, [Disk(id=one) for one in ids])
@@ -159,8 +178,15 @@ def test_disks_that_hold_anything_or_are_in_use_are_refused_and_those_that_may_b
         mkfs.ext4 -q /dev/wb6; mkdir -p /mnt/used; mount /dev/wb6 /mnt/used
         """
     )
-    _, faults = disks.look(shell, [Disk(id=one) for one in (*ids, "/dev/disk/by-id/none", "/dev/null")])
-    expected = [(1, "a file system (xfs)"), (2, "swap space"), (3, "a partition table (dos)"), (4, "an OSD of Ceph (BlueStore)")]
+    _, faults = disks.look(
+        shell, [Disk(id=one) for one in (*ids, "/dev/disk/by-id/none", "/dev/null")]
+    )
+    expected = [
+        (1, "a file system (xfs)"),
+        (2, "swap space"),
+        (3, "a partition table (dos)"),
+        (4, "an OSD of Ceph (BlueStore)"),
+    ]
     expected += [(5, "data that no tool there knows"), (6, "wb6 is mounted at /mnt/used")]
     for (index, word), fault in zip(expected, faults, strict=False):
         assert ids[index] in fault, fault
@@ -174,7 +200,8 @@ def test_disks_that_hold_anything_or_are_in_use_are_refused_and_those_that_may_b
     assert faults == ()
     disks.clear(shell, found)
     seen = shell.sh(
-        "for disk in /dev/wb*; do blkid -p $disk || test $? = 2; head -c 1048576 $disk | tr -d '\\0' | wc -c; done"
+        "for disk in /dev/wb*; do blkid -p $disk || test $? = 2; head -c 1048576 $disk | tr -d "
+        "'\\0' | wc -c; done"
     ).stdout
     assert seen.split() == ["0"] * 7
     assert disks.look(shell, [Disk(id=one) for one in ids])[1] == ()
@@ -183,7 +210,13 @@ def test_disks_that_hold_anything_or_are_in_use_are_refused_and_those_that_may_b
 def test_settings_and_mtu_are_set_read_back_and_put_back(stood: Machines) -> None:
     shell = Beside(stood.hosts[GATEWAY])
     hosts = {GATEWAY: {"address": shell.address}}
-    wanted = {"name": "r", "kind": "ssh", "clients": [GATEWAY], "hosts": hosts, "sysctl": {SETTING: "0"}}
+    wanted = {
+        "name": "r",
+        "kind": "ssh",
+        "clients": [GATEWAY],
+        "hosts": hosts,
+        "sysctl": {SETTING: "0"},
+    }
     hardware = Hardware.model_validate({**wanted, "network": {"mtu": 1400, "set": True}})
     looked = kernel.look(shell, hardware)
     assert kernel.faults(shell, hardware, looked) == ()
@@ -199,7 +232,9 @@ def test_settings_and_mtu_are_set_read_back_and_put_back(stood: Machines) -> Non
     assert "no setting net.no_such_thing" in fault
 
 
-def test_doctor_installs_what_is_lacking_without_starting_enabling_or_upgrading_anything(stood: Machines) -> None:
+def test_doctor_installs_what_is_lacking_without_starting_enabling_or_upgrading_anything(
+    stood: Machines,
+) -> None:
     layout = ("--layouts", "/var/log/host/one-store.yaml")
     for name in BOTH:
         stood.hosts[name].run(["sh", "-ec", REPOSITORY, "sh", "Depends: tini (>= 99)\n"])
@@ -220,11 +255,17 @@ def test_doctor_installs_what_is_lacking_without_starting_enabling_or_upgrading_
     for name in BOTH:
         lines = stood.hosts[name].run(["sh", "-c", INSTALLED]).stdout.splitlines()
         assert {"memcached 9.9 installed", "haproxy 9.9 installed"} <= set(lines), lines
-        assert not [line for line in lines if "started" in line or "policy-rc.d" in line or line in ("enabled", "active")], lines
+        assert not [
+            line
+            for line in lines
+            if "started" in line or "policy-rc.d" in line or line in ("enabled", "active")
+        ], lines
         assert any(line.startswith("tini 0") for line in lines), lines
 
 
-def test_what_a_killed_conductor_left_is_taken_away_and_one_at_work_is_left_alone(stood: Machines) -> None:
+def test_what_a_killed_conductor_left_is_taken_away_and_one_at_work_is_left_alone(
+    stood: Machines,
+) -> None:
     command = stood.conductor.module("x")
     words = [command.argv[0], "-c", LEAVE, "/var/log/host/real.yaml"]
     errors = stood.shared / "leave.err"
@@ -256,7 +297,10 @@ def test_what_a_killed_conductor_left_is_taken_away_and_one_at_work_is_left_alon
     assert code == 0, said
     assert said.count("dead: ") == 1, said
     log = "/opt/weighbridge/deployments/left-1/log/sleeper.out"
-    assert f"dead: sleeper on {GATEWAY}; its log: {GATEWAY}:{log} it is not what was stood up any more" in said
+    assert (
+        f"dead: sleeper on {GATEWAY}; its log: {GATEWAY}:{log} it is not what was stood up any more"
+        in said
+    )
     assert stood.hosts[GATEWAY].run(["cat", log]).stdout == ""
     stood.hosts[STORE].run(["sh", "-ec", KILL])
     code, said = weighbridge(stood, "status")
@@ -278,4 +322,6 @@ def test_what_a_killed_conductor_left_is_taken_away_and_one_at_work_is_left_alon
         assert setting(stood, name) == "1"
     code, said = weighbridge(stood, "down", "--all")
     assert (code, "nothing was left" in said) == (0, True), said
-    assert [stood.hosts[name].run(["ls", "/opt"]).stdout.split().count("weighbridge") for name in BOTH] == [0, 0]
+    assert [
+        stood.hosts[name].run(["ls", "/opt"]).stdout.split().count("weighbridge") for name in BOTH
+    ] == [0, 0]

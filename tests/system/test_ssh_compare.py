@@ -1,4 +1,7 @@
-"""The main job on real hosts: RGW and Swift stood up over SSH and compared, once with a host that stops answering in the middle."""
+"""The main job on real hosts:
+
+RGW and Swift stood up over SSH and compared, once with a host that stops answering in the middle.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,17 @@ def stood(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
 
 def compare(stood: Machines, out: str, *words: str) -> subprocess.CompletedProcess[str]:
     hardware, suite = "/var/log/host/real.yaml", "/var/log/host/suite.yaml"
-    given = ("compare", "--suite", suite, "--hardware", hardware, "--no-attest", "--no-charts", "--out", f"/var/log/host/{out}")
+    given = (
+        "compare",
+        "--suite",
+        suite,
+        "--hardware",
+        hardware,
+        "--no-attest",
+        "--no-charts",
+        "--out",
+        f"/var/log/host/{out}",
+    )
     return stood.weighbridge(*given, *words, timeout_s=400)
 
 
@@ -87,16 +100,22 @@ def left_over(stood: Machines) -> list[str]:
     found = []
     for name, host in stood.hosts.items():
         if name != CONDUCTOR:
-            found += [f"{name}: {line}" for line in host.run(["sh", "-c", script]).stdout.splitlines()]
+            found += [
+                f"{name}: {line}" for line in host.run(["sh", "-c", script]).stdout.splitlines()
+            ]
     return found
 
 
-def test_rgw_and_swift_stand_on_real_hosts_by_the_layouts_of_the_lab_and_leave_nothing(stood: Machines) -> None:
+def test_rgw_and_swift_stand_on_real_hosts_by_the_layouts_of_the_lab_and_leave_nothing(
+    stood: Machines,
+) -> None:
     done = compare(stood, "whole")
     assert done.returncode == 0, done.stdout + done.stderr
     steps = run_of(stood, "whole").latest()
     assert {(key.layout, key.workload) for key in steps} == {
-        (layout, workload) for layout in ("rgw-beast", "swift") for workload in ("small-read", "small-write")
+        (layout, workload)
+        for layout in ("rgw-beast", "swift")
+        for workload in ("small-read", "small-write")
     }
     for key, step in steps.items():
         assert step.measurement is not None, key
@@ -120,22 +139,35 @@ def test_status_names_daemons_that_died_on_real_hosts_and_no_other(stood: Machin
         assert not [line for line in status() if line.startswith(("dead", "not known"))]
         # The one host has its services in a namespace of processes, the other as units of systemd.
         for name, program in (("gateway-1", "radosgw"), ("store-2", "ceph-osd")):
-            stood.hosts[name].run(["sh", "-ec", f"kill -9 $(pidof {program}); while pidof {program}; do sleep 0.1; done"])
+            stood.hosts[name].run(
+                [
+                    "sh",
+                    "-ec",
+                    f"kill -9 $(pidof {program}); while pidof {program}; do sleep 0.1; done",
+                ]
+            )
         lines = status()
         dead = [line for line in lines if line.startswith("dead: ")]
         assert len(dead) == 2, lines
-        for line, pattern in zip(dead, (r"radosgw\S* on (gateway-1)", r"osd\.\d on (store-2)"), strict=True):
+        for line, pattern in zip(
+            dead, (r"radosgw\S* on (gateway-1)", r"osd\.\d on (store-2)"), strict=True
+        ):
             found = re.fullmatch(rf"dead: {pattern}; its log: \1:(/opt/weighbridge/\S+)", line)
             assert found, lines
             stood.hosts[found[1]].run(["test", "-f", found[2]])
-        assert "it is not what was stood up any more: `weighbridge down --hardware FILE`, and `up` again" in lines
+        assert (
+            "it is not what was stood up any more: `weighbridge down --hardware FILE`, and `up` "
+            "again" in lines
+        )
     finally:
         done = stood.weighbridge("down", *hardware)
     assert done.returncode == 0, done.stdout + done.stderr
     assert left_over(stood) == []
 
 
-def test_a_host_that_stops_answering_in_the_middle_ends_the_run_readable_and_it_can_be_gone_on_with(stood: Machines) -> None:
+def test_a_host_that_stops_answering_in_the_middle_ends_the_run_readable_and_it_can_be_gone_on_with(
+    stood: Machines,
+) -> None:
     frozen = threading.Event()
     store = stood.hosts["store-2"]
 
@@ -143,7 +175,11 @@ def test_a_host_that_stops_answering_in_the_middle_ends_the_run_readable_and_it_
         """Cut its cable as soon as a step of the run is whole."""
         deadline = time.monotonic() + 200
         while time.monotonic() < deadline:
-            lines = [line for path in stood.shared.glob("cut/*/steps.jsonl") for line in path.read_text().splitlines()]
+            lines = [
+                line
+                for path in stood.shared.glob("cut/*/steps.jsonl")
+                for line in path.read_text().splitlines()
+            ]
             if lines:
                 store.run(["ip", "link", "set", "eth0", "down"])
                 frozen.set()

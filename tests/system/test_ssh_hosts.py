@@ -1,4 +1,6 @@
-"""Real hosts over SSH, one with systemd and one without: what runs there, what it may take, and that nothing of it stays."""
+"""Real hosts over SSH, one with systemd and one without: what runs there, what it may take, and
+that nothing of it stays.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ SOON_S = 10.0
 
 
 class LoopThere(EventLoop):
-    """A loop whose thread is in the machines' network, as the command's own would be on a machine of theirs."""
+    """A loop whose thread is in the machines' network, as the command's own would be on a machine
+    of theirs.
+    """
 
     pid = 0
 
@@ -59,7 +63,9 @@ def stood(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
         yield found
 
 
-def hardware_of(stood: Machines, *, limits: dict[str, object] | None = None, iops: int | None = None) -> Hardware:
+def hardware_of(
+    stood: Machines, *, limits: dict[str, object] | None = None, iops: int | None = None
+) -> Hardware:
     home = stood.shared / "home" / ".ssh"
     hosts: dict[str, object] = {"client-1": {"address": "10.255.255.1"}}
     for name in BOTH:
@@ -70,7 +76,9 @@ def hardware_of(stood: Machines, *, limits: dict[str, object] | None = None, iop
             disk |= {} if iops is None else {"iops": iops, "bandwidth": "4MiB"}
         hosts[name] = own
     access = {"key": str(home / "id_ed25519"), "known_hosts": str(home / "known_hosts")}
-    return Hardware.model_validate({"name": "real", "kind": "ssh", "ssh": access, "clients": ["client-1"], "hosts": hosts})
+    return Hardware.model_validate(
+        {"name": "real", "kind": "ssh", "ssh": access, "clients": ["client-1"], "hosts": hosts}
+    )
 
 
 def raised(stood: Machines, folder: Path, label: str = "", **parts: object) -> Hosts:
@@ -104,7 +112,11 @@ def left_over(stood: Machines, *names: str) -> list[str]:
         for disk in /dev/wb*; do test -b $disk && blkid -p $disk || true; done
         ls -d /etc/of-the-deployment /srv/of-the-deployment /run/of-the-deployment 2>/dev/null || true
     """
-    return [f"{name}: {line}" for name in names or BOTH for line in stood.hosts[name].run(["sh", "-c", script]).stdout.splitlines()]
+    return [
+        f"{name}: {line}"
+        for name in names or BOTH
+        for line in stood.hosts[name].run(["sh", "-c", script]).stdout.splitlines()
+    ]
 
 
 def until(true: Callable[[], bool], within_s: float = SOON_S) -> bool:
@@ -118,13 +130,23 @@ def until(true: Callable[[], bool], within_s: float = SOON_S) -> bool:
 
 def there(stood: Machines, host: Host, word: str) -> bool:
     """Whether a process with this word on its command line is on the machine."""
-    script = 'for one in /proc/[0-9]*; do tr "\\0" " " <$one/cmdline 2>/dev/null | grep -q " [$1]" && echo yes; done; true'
-    return bool(stood.hosts[host.name].run(["sh", "-c", script.replace("[$1]", f"[{word[0]}]{word[1:]}")]).stdout)
+    script = (
+        'for one in /proc/[0-9]*; do tr "\\0" " " <$one/cmdline 2>/dev/null | grep -q " '
+        '[$1]" && echo yes; done; true'
+    )
+    return bool(
+        stood.hosts[host.name]
+        .run(["sh", "-c", script.replace("[$1]", f"[{word[0]}]{word[1:]}")])
+        .stdout
+    )
 
 
 def test_what_is_written_is_seen_by_the_deployment_alone(stood: Machines, host: Host) -> None:
     host.put("/etc/of-the-deployment/one.conf", b"\x00\xff" * 300_000, mode=0o640, owner="ceph")
-    assert host.run(["stat", "-c", "%U %a %s", "/etc/of-the-deployment/one.conf"]).stdout == "ceph 640 600000\n"
+    assert (
+        host.run(["stat", "-c", "%U %a %s", "/etc/of-the-deployment/one.conf"]).stdout
+        == "ceph 640 600000\n"
+    )
     for path in ("/srv/of-the-deployment", "/run/of-the-deployment"):
         host.put(path, "seen")
         assert host.run(["cat", path]).stdout == "seen"
@@ -135,25 +157,35 @@ def test_what_is_written_is_seen_by_the_deployment_alone(stood: Machines, host: 
 
 
 def left_over_files(stood: Machines, host: Host) -> list[str]:
-    return [line for line in left_over(stood, host.name) if "/of-the-deployment" in line.split(": ", 1)[1][:30]]
+    return [
+        line
+        for line in left_over(stood, host.name)
+        if "/of-the-deployment" in line.split(": ", 1)[1][:30]
+    ]
 
 
 def test_a_command_gets_its_input_and_environment_and_its_failure_is_told(host: Host) -> None:
-    done = host.run(["sh", "-c", 'cat; echo "$ONE"; echo aside >&2'], stdin=b"given\n", env={"ONE": "a b'c"})
+    done = host.run(
+        ["sh", "-c", 'cat; echo "$ONE"; echo aside >&2'], stdin=b"given\n", env={"ONE": "a b'c"}
+    )
     assert (done.stdout, done.stderr) == ("given\na b'c\n", "aside\n")
     with pytest.raises(CommandFailed) as caught:
         host.run(["sh", "-c", "echo why >&2; exit 3"])
     assert (caught.value.host, caught.value.code, caught.value.output) == (host.name, 3, "why\n")
 
 
-def test_a_command_that_takes_too_long_is_ended_with_all_it_started(stood: Machines, host: Host) -> None:
+def test_a_command_that_takes_too_long_is_ended_with_all_it_started(
+    stood: Machines, host: Host
+) -> None:
     with pytest.raises(CommandFailed) as caught:
         host.run(["sh", "-c", "setsid sleep 7654 & sleep 7654"], timeout_s=1)
     assert caught.value.code is None
     assert until(lambda: not there(stood, host, "7654"))
 
 
-def test_more_commands_at_once_than_a_connection_has_sessions_all_come_to_their_end(host: Host) -> None:
+def test_more_commands_at_once_than_a_connection_has_sessions_all_come_to_their_end(
+    host: Host,
+) -> None:
     from weighbridge.gateways.together import together  # noqa: PLC0415
 
     def one(number: int) -> Callable[[], str]:
@@ -161,7 +193,9 @@ def test_more_commands_at_once_than_a_connection_has_sessions_all_come_to_their_
 
     programs = [host.spawn(["cat"], stderr=host.log("many.err")) for _ in range(12)]
     try:
-        assert together([one(number) for number in range(20)]) == [f"{number}\n" for number in range(20)]
+        assert together([one(number) for number in range(20)]) == [
+            f"{number}\n" for number in range(20)
+        ]
     finally:
         for program in programs:
             with program:
@@ -169,7 +203,9 @@ def test_more_commands_at_once_than_a_connection_has_sessions_all_come_to_their_
     assert [program.returncode for program in programs] == [0] * 12
 
 
-def test_services_are_alive_until_they_end_or_are_stopped_and_say_what_they_print(stood: Machines, host: Host) -> None:
+def test_services_are_alive_until_they_end_or_are_stopped_and_say_what_they_print(
+    stood: Machines, host: Host
+) -> None:
     stubborn = "trap 'echo no' TERM; echo up; while :; do sleep 0.1; done"
     host.start(
         [
@@ -198,9 +234,13 @@ def test_services_are_alive_until_they_end_or_are_stopped_and_say_what_they_prin
         host.start([Service("none", ("no-such-program",))])
 
 
-def test_a_spawned_program_is_talked_to_signalled_and_killed_with_its_children(stood: Machines, host: Host) -> None:
+def test_a_spawned_program_is_talked_to_signalled_and_killed_with_its_children(
+    stood: Machines, host: Host
+) -> None:
     errors = host.log("spawned.err")
-    with host.spawn(["sh", "-c", "read one; echo got $one; echo why >&2; exit 4"], stderr=errors) as program:
+    with host.spawn(
+        ["sh", "-c", "read one; echo got $one; echo why >&2; exit 4"], stderr=errors
+    ) as program:
         assert program.stdin is not None
         assert program.stdout is not None
         program.stdin.write(b"this\n")
@@ -237,14 +277,27 @@ def test_counters_tell_of_memory_disk_and_network(host: Host) -> None:
 
 
 def writes_s(host: Host) -> float:
-    """How long the host's disk takes for 60 writes, one after the other, by dd's own clock: its start counts nothing."""
-    told = host.run(["sh", "-c", 'LC_ALL=C dd if=/dev/zero of="$1" bs=4k count=60 oflag=direct 2>&1', "sh", host.disks[0]]).stdout
+    """How long the host's disk takes for 60 writes, one after the other, by dd's own clock: its
+    start counts nothing.
+    """
+    told = host.run(
+        [
+            "sh",
+            "-c",
+            'LC_ALL=C dd if=/dev/zero of="$1" bs=4k count=60 oflag=direct 2>&1',
+            "sh",
+            host.disks[0],
+        ]
+    ).stdout
     return float(told.rsplit(" copied, ", 1)[1].split(" s", 1)[0])
 
 
 def test_limits_hold_and_are_taken_off(hosts: Hosts) -> None:
     host = hosts.hosts["store-1"]
-    spin = "import time,os; end=time.monotonic()+1.5\nwhile time.monotonic()<end: pass\nprint(time.process_time())"
+    spin = (
+        "import time,os; end=time.monotonic()+1.5\nwhile time.monotonic()<end: "
+        "pass\nprint(time.process_time())"
+    )
     hosts.limit()
     before = host.counters()
     assert float(host.run(["python3", "-c", spin]).stdout) < 0.6
@@ -270,7 +323,10 @@ def test_limits_hold_and_are_taken_off(hosts: Hosts) -> None:
 def test_what_takes_more_memory_than_its_host_has_is_ended_and_counted(hosts: Hosts) -> None:
     host = hosts.hosts["store-1"]
     host.start(
-        [Service("quiet", ("sleep", "7003")), Service("hog", ("python3", "-c", "x = b'x' * 2**29; import time; time.sleep(60)"))]
+        [
+            Service("quiet", ("sleep", "7003")),
+            Service("hog", ("python3", "-c", "x = b'x' * 2**29; import time; time.sleep(60)")),
+        ]
     )
     assert until(lambda: not host.alive("hog"))
     assert (host.counters().oom_kills or 0) >= 1
@@ -283,22 +339,33 @@ def test_file_systems_on_the_disks_are_the_deployments_alone(stood: Machines, ho
         [
             "sh",
             "-ec",
-            'mkfs.xfs -q -f "$1"; mkdir -p /srv/node/one; mount "$1" /srv/node/one; touch /srv/node/one/file',
+            (
+                'mkfs.xfs -q -f "$1"; mkdir -p /srv/node/one; mount "$1" /srv/node/one; touch '
+                "/srv/node/one/file"
+            ),
             "sh",
             host.disks[0],
         ]
     )
     assert host.run(["ls", "/srv/node/one"]).stdout == "file\n"
-    assert stood.hosts[host.name].run(["sh", "-c", "ls /srv; grep xfs /proc/1/mountinfo || true"]).stdout == ""
+    assert (
+        stood.hosts[host.name]
+        .run(["sh", "-c", "ls /srv; grep xfs /proc/1/mountinfo || true"])
+        .stdout
+        == ""
+    )
 
 
-def test_a_host_takes_one_deployment_and_the_second_is_told_of_the_first(stood: Machines, hosts: Hosts, tmp_path: Path) -> None:
+def test_a_host_takes_one_deployment_and_the_second_is_told_of_the_first(
+    stood: Machines, hosts: Hosts, tmp_path: Path
+) -> None:
     with pytest.raises(UsageError, match=hosts.deployment):
         raised(stood, tmp_path)
     assert all(host.run(["true"]) for host in hosts.hosts.values())
 
 
-# From here on the shared deployment is gone -----------------------------------------------------------------------------------
+# From here on the shared deployment is gone
+# -----------------------------------------------------------------------------------
 
 
 def test_a_release_that_is_not_installed_is_refused_before_anything_is_changed(
@@ -307,11 +374,19 @@ def test_a_release_that_is_not_installed_is_refused_before_anything_is_changed(
     hosts.close()
     assert left_over(stood) == []
     for image, words in (
-        (RootImage(name="ceph-18", suite="trixie", packages=("radosgw",), told_by=("radosgw",)), "16.2.*asks for ceph-18"),
-        (RootImage(name="ceph-16", suite="bookworm", packages=("radosgw", "not-there")), "not-there.*doctor"),
+        (
+            RootImage(name="ceph-18", suite="trixie", packages=("radosgw",), told_by=("radosgw",)),
+            "16.2.*asks for ceph-18",
+        ),
+        (
+            RootImage(name="ceph-16", suite="bookworm", packages=("radosgw", "not-there")),
+            "not-there.*doctor",
+        ),
     ):
         with pytest.raises(UsageError, match=words):
-            raising.raise_ssh("refused-1", hardware_of(stood), image, print, folder=tmp_path, names=BOTH)
+            raising.raise_ssh(
+                "refused-1", hardware_of(stood), image, print, folder=tmp_path, names=BOTH
+            )
     assert left_over(stood) == []
 
 
@@ -345,11 +420,21 @@ sys.stdin.read()
 """
 
 
-def test_what_a_killed_conductor_left_is_taken_away_by_its_claim(stood: Machines, tmp_path: Path) -> None:
+def test_what_a_killed_conductor_left_is_taken_away_by_its_claim(
+    stood: Machines, tmp_path: Path
+) -> None:
     here = Path(__file__).resolve().parent
     (tmp_path / "hardware.json").write_text(hardware_of(stood).model_dump_json())
-    words = [str(here), str(here.parent.parent), str(LoopThere.pid), str(tmp_path / "hardware.json"), str(tmp_path)]
-    with subprocess.Popen([sys.executable, "-c", KILLED, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as conductor:
+    words = [
+        str(here),
+        str(here.parent.parent),
+        str(LoopThere.pid),
+        str(tmp_path / "hardware.json"),
+        str(tmp_path),
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as conductor:
         assert conductor.stdout is not None
         assert any(line == b"standing\n" for line in conductor.stdout)
         os.kill(conductor.pid, signal.SIGKILL)
@@ -371,7 +456,9 @@ def take_away(stood: Machines, *names: str) -> None:
     loop.close()
 
 
-def test_a_host_that_stops_answering_is_told_soon_and_the_others_are_given_back(stood: Machines, tmp_path: Path) -> None:
+def test_a_host_that_stops_answering_is_told_soon_and_the_others_are_given_back(
+    stood: Machines, tmp_path: Path
+) -> None:
     found = raised(stood, tmp_path)
     lost, other = found.hosts["store-1"], found.hosts["plain-1"]
     lost.start([Service("sleeper", ("sleep", "7004"))])

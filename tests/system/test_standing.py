@@ -1,4 +1,6 @@
-"""What `weighbridge up` prints can be pasted into a shell on the client, as it tells whoever reads it."""
+"""What `weighbridge up` prints can be pasted into a shell on the client, as it tells whoever reads
+it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,12 @@ ON_CLIENT = ("exec", "client-1", "--", "bash", "-e")
 
 def weighbridge(*arguments: str, stdin: str = "") -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "weighbridge", *arguments], input=stdin, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-m", "weighbridge", *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -55,18 +62,27 @@ def test_the_line_for_swifts_own_client_finds_the_client_and_the_account(told: l
 
 
 def test_the_lines_for_boto3_are_a_client_that_lists_buckets(told: list[str]) -> None:
-    script = f"import boto3\ns3 = {pasted(told, 'boto3:')}\ns3.create_bucket(Bucket='pasted')\nprint(s3.list_buckets()['Buckets'])"
+    script = (
+        "import boto3\ns3 = "
+        f"{pasted(told, 'boto3:')}\ns3.create_bucket(Bucket='pasted')\nprint(s3.list_buckets()['Buckets'])"
+    )
     assert "'Name': 'pasted'" in weighbridge("exec", "client-1", "--", "python", "-", stdin=script)
 
 
-@pytest.mark.parametrize(("title", "answer"), [("s3", "ListAllMyBucketsResult"), ("swift", "X-Auth-Token")])
+@pytest.mark.parametrize(
+    ("title", "answer"), [("s3", "ListAllMyBucketsResult"), ("swift", "X-Auth-Token")]
+)
 def test_the_lines_for_curl_are_let_in(told: list[str], title: str, answer: str) -> None:
     at = next(index for index, line in enumerate(told) if line.strip().startswith(f"{title}: http"))
     assert answer in weighbridge(*ON_CLIENT, stdin=pasted(told[at:], "curl:"))
 
 
 def test_no_curl_that_is_pasted_has_a_key_among_its_words(told: list[str]) -> None:
-    keys = [line.split()[-1] for line in told if "secret key" in line or line.strip().startswith("user ")]
+    keys = [
+        line.split()[-1]
+        for line in told
+        if "secret key" in line or line.strip().startswith("user ")
+    ]
     lines = [line for line in told if line.strip().startswith("curl ")]
     assert len(keys) == len(lines) == 2
     for key, line in zip(keys, lines, strict=True):
@@ -79,7 +95,14 @@ def test_status_says_which_daemon_has_died_and_where_its_log_is(told: list[str])
     """The last one: nothing is let in any more."""
     assert told
     assert "dead" not in weighbridge("status")
-    weighbridge("exec", "gateway-1", "--", "sh", "-ec", "kill -9 $(pidof radosgw); while pidof radosgw; do sleep 0.1; done")
+    weighbridge(
+        "exec",
+        "gateway-1",
+        "--",
+        "sh",
+        "-ec",
+        "kill -9 $(pidof radosgw); while pidof radosgw; do sleep 0.1; done",
+    )
     lines = [line.strip() for line in weighbridge("status").splitlines()]
     (dead,) = [line for line in lines if line.startswith("dead: ")]
     assert re.match(r"dead: radosgw\S* on gateway-1; its log: ", dead)

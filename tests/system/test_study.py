@@ -1,4 +1,6 @@
-"""A published study replayed on a real Ceph: of two object stores, as little as shows that the whole way is gone."""
+"""A published study replayed on a real Ceph: of two object stores, as little as shows that the
+whole way is gone.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ pytestmark = [pytest.mark.system, pytest.mark.releases, pytest.mark.long]
 
 
 def shortened(folder: Path) -> Path:
-    """The study of 2016 with one second a step, and so little to read that it is written at once."""
+    """The study of 2016 with one second a step, and so little to read that it is written at
+    once.
+    """
     text = loader.find("ceph-osd-backends-2016").read_text()
     for old, new in (
         ("runtime: 6s, warmup: 1s", "runtime: 1s, warmup: 0s"),
@@ -35,8 +39,17 @@ def shortened(folder: Path) -> Path:
     return path
 
 
-def test_a_study_of_object_stores_is_replayed_on_a_real_cluster_and_stands_beside_what_was_published(tmp_path: Path) -> None:
-    command = ["study", str(shortened(tmp_path)), "--variants", "xfs,bluestore", "--out", str(tmp_path / "runs")]
+def test_a_study_of_object_stores_is_replayed_on_a_real_cluster_and_stands_beside_what_was_published(
+    tmp_path: Path,
+) -> None:
+    command = [
+        "study",
+        str(shortened(tmp_path)),
+        "--variants",
+        "xfs,bluestore",
+        "--out",
+        str(tmp_path / "runs"),
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "weighbridge", *command],
         capture_output=True,
@@ -51,16 +64,24 @@ def test_a_study_of_object_stores_is_replayed_on_a_real_cluster_and_stands_besid
     (run,) = (tmp_path / "runs").iterdir()
     store = RunStore.open(run)
     assert [step.valid for step in store.steps()] == [True] * 8
-    facts = {sheet.layout: sheet.facts for sheet in store.manifest.sheets if sheet.title == "deployment"}
+    facts = {
+        sheet.layout: sheet.facts for sheet in store.manifest.sheets if sheet.title == "deployment"
+    }
     assert "FileStore on xfs" in facts["xfs"]["object store"]
     assert facts["bluestore"]["osd: osd_objectstore"] == "bluestore"
-    cells = list(csv.DictReader((run / "derived" / "charts" / "recap.csv").read_text().splitlines()))
+    cells = list(
+        csv.DictReader((run / "derived" / "charts" / "recap.csv").read_text().splitlines())
+    )
     verdict = "missing" if busy else "provisional"
-    assert {(cell["kind"], cell["verdict"]) for cell in cells} == {("write", verdict), ("read", verdict)}
+    assert {(cell["kind"], cell["verdict"]) for cell in cells} == {
+        ("write", verdict),
+        ("read", verdict),
+    }
     (published,) = (run / "derived" / "study").glob("published-*.csv")
     lines = list(csv.DictReader(published.read_text().splitlines()))
     assert [float(line["IOPS: published"]) for line in lines] == [19.17, 118.38, 203.124, 209.33]
     assert {line["beside"] for line in lines} == {
-        f"xfs, {workload}, 16 workers" for workload in ("write-4m", "read-4m", "write-4k", "read-4k")
+        f"xfs, {workload}, 16 workers"
+        for workload in ("write-4m", "read-4m", "write-4k", "read-4k")
     }
     assert left_over() == [], place()

@@ -35,20 +35,31 @@ with urllib.request.urlopen(urllib.request.Request(sys.argv[1], headers={"X-Auth
 
 
 def steps(deployment: Deployment, program: str) -> str:
-    """What a line of Python with a python-swiftclient connection `client` prints on the client host."""
+    """What a line of Python with a python-swiftclient connection `client` prints on the client
+    host.
+    """
     own = endpoint(deployment, "swift")
-    head = f"import sys, swiftclient; client = swiftclient.Connection({own.url!r}, {own.user!r}, sys.stdin.read(), retries=0); "
-    return deployment.client.run([sys.executable, "-c", head + program], stdin=own.key.get_secret_value()).stdout
+    head = (
+        f"import sys, swiftclient; client = swiftclient.Connection({own.url!r}, {own.user!r}, "
+        "sys.stdin.read(), retries=0); "
+    )
+    return deployment.client.run(
+        [sys.executable, "-c", head + program], stdin=own.key.get_secret_value()
+    ).stdout
 
 
 @pytest.fixture(scope="module")
 def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    with standing("swift-s3api", tmp_path_factory.mktemp("swift"), change_hardware=unlimited) as deployment:
+    with standing(
+        "swift-s3api", tmp_path_factory.mktemp("swift"), change_hardware=unlimited
+    ) as deployment:
         yield deployment
 
 
 @pytest.mark.parametrize("api", ["s3", "swift"])
-def test_an_independent_client_reads_what_it_wrote_under_odd_names_too(swift: Deployment, api: str) -> None:
+def test_an_independent_client_reads_what_it_wrote_under_odd_names_too(
+    swift: Deployment, api: str
+) -> None:
     seen = witness(swift, api)
     assert seen["same"] == ODD_NAMES
     assert sorted(seen["listed"]) == sorted(ODD_NAMES)
@@ -72,14 +83,22 @@ def test_memcached_is_emptied_and_a_clients_token_stays_good(swift: Deployment) 
     dropped, kept = swift.standing.drop_caches()
     assert dropped.startswith("memcached: ")
     assert kept.startswith("not dropped: 2 entries")
-    assert swift.client.run([sys.executable, "-c", ACCOUNT, url, token]).stdout.strip() in {"200", "204"}
+    assert swift.client.run([sys.executable, "-c", ACCOUNT, url, token]).stdout.strip() in {
+        "200",
+        "204",
+    }
 
 
 def test_container_updates_that_were_put_off_are_sent_when_it_settles(swift: Deployment) -> None:
     assert swift.standing.settle() == ("no container updates were put off (async_pending)",)
     host = swift.hosts["store-1"]
     argv = ("swift-container-server", "/etc/swift/container-server.conf")
-    container = Daemon(host, Service("container-server", argv, {"EVENTLET_NO_GREENDNS": "yes"}), 6201, ("swift.log",))
+    container = Daemon(
+        host,
+        Service("container-server", argv, {"EVENTLET_NO_GREENDNS": "yes"}),
+        6201,
+        ("swift.log",),
+    )
     steps(swift, 'client.put_container("late")')
     host.stop("container-server")
     try:
@@ -87,9 +106,14 @@ def test_container_updates_that_were_put_off_are_sent_when_it_settles(swift: Dep
     finally:
         daemon.start([container])
         await_ports(swift.client, [container], print)
-    assert swift.standing.settle() == ("8 container updates that were put off (async_pending) sent, 0 left",)
+    assert swift.standing.settle() == (
+        "8 container updates that were put off (async_pending) sent, 0 left",
+    )
     assert steps(swift, 'print(len(client.get_container("late")[1]))').strip() == "8"
-    steps(swift, '[client.delete_object("late", f"o{n}") for n in range(8)]; client.delete_container("late")')
+    steps(
+        swift,
+        '[client.delete_object("late", f"o{n}") for n in range(8)]; client.delete_container("late")',
+    )
 
 
 def test_the_pipeline_in_the_facts_is_the_one_that_runs(swift: Deployment) -> None:
@@ -101,7 +125,9 @@ def test_the_pipeline_in_the_facts_is_the_one_that_runs(swift: Deployment) -> No
 
 def test_no_secret_stands_in_the_rendered_configuration(swift: Deployment) -> None:
     texts = [one.text for one in swift.standing.rendered]
-    assert not [one for one in swift.endpoints for text in texts if one.key.get_secret_value() in text]
+    assert not [
+        one for one in swift.endpoints for text in texts if one.key.get_secret_value() in text
+    ]
     assert any("swift_hash_path_suffix = ***" in text for text in texts)
     assert any("user_weigh_bench = *** .admin" in text for text in texts)
 
@@ -113,5 +139,11 @@ def test_a_server_that_ends_is_noticed(swift: Deployment) -> None:
         with pytest.raises(ServiceFailed, match="gateway-1: memcached: died"):
             swift.standing.check()
     finally:
-        host.start([Service("memcached", ("memcached", "-u", "memcache", "-l", host.address, "-p", "11211"))])
+        host.start(
+            [
+                Service(
+                    "memcached", ("memcached", "-u", "memcache", "-l", host.address, "-p", "11211")
+                )
+            ]
+        )
     swift.standing.check()

@@ -1,4 +1,6 @@
-"""Swift with two proxies behind HAProxy: what boto3, python-swiftclient and curl see of it, and what it says of itself."""
+"""Swift with two proxies behind HAProxy: what boto3, python-swiftclient and curl see of it, and
+what it says of itself.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -31,18 +33,31 @@ def with_s3(layout: str) -> str:
 
 def seen_by_client(deployment: Deployment, url: str, *headers: str) -> str:
     """Status and headers of an answer, by curl on the client host."""
-    argv = ["curl", "-s", "-D", "-", "-o", "/dev/null", *(word for header in headers for word in ("-H", header)), url]
+    argv = [
+        "curl",
+        "-s",
+        "-D",
+        "-",
+        "-o",
+        "/dev/null",
+        *(word for header in headers for word in ("-H", header)),
+        url,
+    ]
     return deployment.client.run(argv).stdout
 
 
 @pytest.fixture(scope="module")
 def swift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    with standing("swift-haproxy", tmp_path_factory.mktemp("swift"), with_s3, change_hardware=unlimited) as deployment:
+    with standing(
+        "swift-haproxy", tmp_path_factory.mktemp("swift"), with_s3, change_hardware=unlimited
+    ) as deployment:
         yield deployment
 
 
 @pytest.mark.parametrize("api", ["s3", "swift"])
-def test_an_independent_client_reads_what_it_wrote_through_haproxy(swift: Deployment, api: str) -> None:
+def test_an_independent_client_reads_what_it_wrote_through_haproxy(
+    swift: Deployment, api: str
+) -> None:
     seen = witness(swift, api)
     assert seen["same"] == ODD_NAMES
     assert sorted(seen["listed"]) == sorted(ODD_NAMES)
@@ -61,16 +76,25 @@ def test_a_gibibyte_comes_back_as_it_was_sent(swift: Deployment) -> None:
 def test_clients_are_sent_to_the_front(swift: Deployment) -> None:
     own = endpoint(swift, "swift")
     assert own.url == "http://10.80.0.11/auth/v1.0"
-    answer = seen_by_client(swift, own.url, f"X-Auth-User: {own.user}", f"X-Auth-Key: {own.key.get_secret_value()}")
+    answer = seen_by_client(
+        swift, own.url, f"X-Auth-User: {own.user}", f"X-Auth-Key: {own.key.get_secret_value()}"
+    )
     assert "x-storage-url: http://10.80.0.11/v1/auth_weigh" in answer.lower()
 
 
 def test_both_proxies_answer_and_know_one_anothers_tokens(swift: Deployment) -> None:
     own = endpoint(swift, "swift")
     before = told(swift, "haproxy.gateway-1")
-    asked = seen_by_client(swift, own.url, f"X-Auth-User: {own.user}", f"X-Auth-Key: {own.key.get_secret_value()}")
-    token = next(line.split()[1] for line in asked.splitlines() if line.lower().startswith("x-auth-token:"))
-    answers = [seen_by_client(swift, "http://10.80.0.11/v1/AUTH_weigh", f"X-Auth-Token: {token}") for _ in range(8)]
+    asked = seen_by_client(
+        swift, own.url, f"X-Auth-User: {own.user}", f"X-Auth-Key: {own.key.get_secret_value()}"
+    )
+    token = next(
+        line.split()[1] for line in asked.splitlines() if line.lower().startswith("x-auth-token:")
+    )
+    answers = [
+        seen_by_client(swift, "http://10.80.0.11/v1/AUTH_weigh", f"X-Auth-Token: {token}")
+        for _ in range(8)
+    ]
     after = told(swift, "haproxy.gateway-1")
     assert all(answer.startswith(("HTTP/1.1 200", "HTTP/1.1 204")) for answer in answers)
     gained = [after[f"{name}.hrsp_2xx"] - before[f"{name}.hrsp_2xx"] for name in PROXIES]
@@ -81,8 +105,12 @@ def test_both_proxies_answer_and_know_one_anothers_tokens(swift: Deployment) -> 
 
 def test_a_token_stays_good_when_memcached_is_emptied(swift: Deployment) -> None:
     own = endpoint(swift, "swift")
-    asked = seen_by_client(swift, own.url, f"X-Auth-User: {own.user}", f"X-Auth-Key: {own.key.get_secret_value()}")
-    token = next(line.split()[1] for line in asked.splitlines() if line.lower().startswith("x-auth-token:"))
+    asked = seen_by_client(
+        swift, own.url, f"X-Auth-User: {own.user}", f"X-Auth-Key: {own.key.get_secret_value()}"
+    )
+    token = next(
+        line.split()[1] for line in asked.splitlines() if line.lower().startswith("x-auth-token:")
+    )
     dropped, kept = swift.standing.drop_caches()
     assert dropped.startswith("memcached: ")
     assert kept.startswith("not dropped: 2 entries")
@@ -93,7 +121,13 @@ def test_a_token_stays_good_when_memcached_is_emptied(swift: Deployment) -> None
 
 def test_memcached_storage_hosts_and_haproxy_tell_what_they_count(swift: Deployment) -> None:
     names = [probe.name for probe in swift.standing.probes()]
-    assert names == ["memcached.gateway-1", "swift.store-1", "swift.store-2", "swift.store-3", "haproxy.gateway-1"]
+    assert names == [
+        "memcached.gateway-1",
+        "swift.store-1",
+        "swift.store-2",
+        "swift.store-3",
+        "haproxy.gateway-1",
+    ]
     before = told(swift, "memcached.gateway-1")
     witness(swift, "swift")
     after = told(swift, "memcached.gateway-1")
@@ -108,7 +142,10 @@ def test_what_haproxy_says_of_itself_is_in_the_facts(swift: Deployment) -> None:
     facts = swift.facts()
     assert facts["haproxy"].startswith("HAProxy 2.6.")
     assert facts["haproxy balance"] == "roundrobin over gateway-1-8080, gateway-1-8081"
-    assert facts["haproxy health check"] == "GET /healthcheck every 2 s: gateway-1-8080 UP, gateway-1-8081 UP"
+    assert (
+        facts["haproxy health check"]
+        == "GET /healthcheck every 2 s: gateway-1-8080 UP, gateway-1-8081 UP"
+    )
     assert facts["daemons"].startswith("2 proxies and memcached on gateway-1")
 
 

@@ -1,4 +1,6 @@
-"""What a real Swift does beyond plain objects by its standard pipeline, and does not do by the bare one of the 2014 study."""
+"""What a real Swift does beyond plain objects by its standard pipeline, and does not do by the bare
+one of the 2014 study.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ WITNESS = Path(__file__).with_name("pipeline_witness.py")
 
 def seen_by_swiftclient(deployment: Deployment) -> dict[str, Any]:
     order = endpoint(deployment, "swift").model_dump_json()
-    found: dict[str, Any] = json.loads(deployment.client.run([sys.executable, str(WITNESS)], stdin=order, timeout_s=300).stdout)
+    found: dict[str, Any] = json.loads(
+        deployment.client.run([sys.executable, str(WITNESS)], stdin=order, timeout_s=300).stdout
+    )
     return found
 
 
@@ -41,13 +45,19 @@ def test_by_the_standard_pipeline_a_manifest_makes_a_large_object_and_bulk_reque
 
     with standing(layout, tmp_path, change, change_hardware=unlimited) as deployment:
         seen = seen_by_swiftclient(deployment)
-        assert (seen["large_is_whole"], seen["large_is_said"], seen["dynamic_bytes"]) == (True, "True", (1 << 20) + 12345)
+        assert (seen["large_is_whole"], seen["large_is_said"], seen["dynamic_bytes"]) == (
+            True,
+            "True",
+            (1 << 20) + 12345,
+        )
         assert (seen["unpacked"], seen["left"]) == (3, 0)
         assert (seen["shared"], seen["quota"]) == ("for all", 413)
         facts = deployment.facts()
         assert f"python3-swift {release.removeprefix('swift-')}" in facts["packages"]
         assert facts["pipeline kind"].startswith("standard: ")
-        assert {"bulk", "slo", "dlo", "versioned_writes", "tempurl"} <= set(facts["pipeline"].split())
+        assert {"bulk", "slo", "dlo", "versioned_writes", "tempurl"} <= set(
+            facts["pipeline"].split()
+        )
         # proxy-logging stands twice in it, and writes no line of a request here.
         log = deployment.hosts["gateway-1"].log("swift.log").read_text()
         assert "multipart-manifest" not in log
@@ -61,7 +71,11 @@ def test_by_the_studys_pipeline_a_manifest_is_an_object_like_any_other_and_bulk_
 
     with standing("swift", tmp_path, change, change_hardware=unlimited) as deployment:
         seen = seen_by_swiftclient(deployment)
-        assert (seen["large_is_whole"], seen["large_is_manifest"], seen["large_is_said"]) == (False, True, None)
+        assert (seen["large_is_whole"], seen["large_is_manifest"], seen["large_is_said"]) == (
+            False,
+            True,
+            None,
+        )
         assert (seen["bulk_status"], seen["left"]) == (204, 3)
         assert (seen["unpacked_status"], seen["unpacked"]) == (202, 0)
         assert (seen["shared"], seen["quota"]) == (401, 201)

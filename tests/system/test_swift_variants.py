@@ -1,4 +1,6 @@
-"""Swift at other releases and with other settings, and what of it cannot be: each a deployment of its own, or none."""
+"""Swift at other releases and with other settings, and what of it cannot be: each a deployment of
+its own, or none.
+"""
 
 import re
 import sys
@@ -10,7 +12,12 @@ from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import preflight
 from weighbridge.topologies.images import find
-from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.topologies.loader import (
+    load_hardware,
+    load_layout,
+    shipped_hardware,
+    shipped_layouts,
+)
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import large_object, left_over, standing, unlimited, witness
@@ -36,17 +43,37 @@ def refused(layout: str, folder: Path) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("release", [pytest.param("swift-2.26", marks=pytest.mark.releases), "swift-2.30"])
-def test_every_option_that_is_not_known_is_told_before_anything_starts(release: str, tmp_path: Path) -> None:
-    text = shipped_layouts()["swift-haproxy"].read_text().replace("release: swift-2.30", f"release: {release}")
-    text = text.replace("    port: 80\n", "    port: 80\n    options: {backend: [balanc leastconn]}\n")
-    text += '  options: {proxy: {"app:proxy-server": {node_timeot: 3}}, object: {"object-audito": {interval: 3}}}\n'
+@pytest.mark.parametrize(
+    "release", [pytest.param("swift-2.26", marks=pytest.mark.releases), "swift-2.30"]
+)
+def test_every_option_that_is_not_known_is_told_before_anything_starts(
+    release: str, tmp_path: Path
+) -> None:
+    text = (
+        shipped_layouts()["swift-haproxy"]
+        .read_text()
+        .replace("release: swift-2.30", f"release: {release}")
+    )
+    text = text.replace(
+        "    port: 80\n", "    port: 80\n    options: {backend: [balanc leastconn]}\n"
+    )
+    text += (
+        '  options: {proxy: {"app:proxy-server": {node_timeot: 3}}, object: {"object-audito": '
+        "{interval: 3}}}\n"
+    )
     said = refused(text, tmp_path)
     assert (
-        "proxy-server.conf [app:proxy-server]: Swift does not know the option 'node_timeot' (did you mean 'node_timeout'?)" in said
+        "proxy-server.conf [app:proxy-server]: Swift does not know the option 'node_timeot' (did "
+        "you mean 'node_timeout'?)" in said
     )
-    assert "object-server.conf [object-audito]: Swift has no such section (did you mean 'object-auditor'?)" in said
-    assert re.search(r"`balanc leastconn`: unknown keyword 'balanc' in 'backend' section.*did you mean 'balance'", said)
+    assert (
+        "object-server.conf [object-audito]: Swift has no such section (did you mean "
+        "'object-auditor'?)" in said
+    )
+    assert re.search(
+        r"`balanc leastconn`: unknown keyword 'balanc' in 'backend' section.*did you mean 'balance'",
+        said,
+    )
     assert not [one for one in left_over() if "layout" in one]
 
 
@@ -65,28 +92,45 @@ def test_a_release_knows_every_option_that_is_written_for_it(release: str, tmp_p
 
 
 TAKEN = [
-    ("{proxy: {DEFAULT: {bind_port: 11211, bind_timeout: 1}}}", "", r"(?s)gateway-1: proxy-server-[01]: died.*\| .*11211"),
-    ("{}", "options: {frontend: [bind 10.80.0.11:11211]}", r"(?s)gateway-1: haproxy: died.*\| .*10\.80\.0\.11:11211"),
+    (
+        "{proxy: {DEFAULT: {bind_port: 11211, bind_timeout: 1}}}",
+        "",
+        r"(?s)gateway-1: proxy-server-[01]: died.*\| .*11211",
+    ),
+    (
+        "{}",
+        "options: {frontend: [bind 10.80.0.11:11211]}",
+        r"(?s)gateway-1: haproxy: died.*\| .*10\.80\.0\.11:11211",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("swift_options", "haproxy_options", "message"), TAKEN)
-def test_a_port_that_somebody_has_already_is_named(tmp_path: Path, swift_options: str, haproxy_options: str, message: str) -> None:
+def test_a_port_that_somebody_has_already_is_named(
+    tmp_path: Path, swift_options: str, haproxy_options: str, message: str
+) -> None:
     def change(text: str) -> str:
-        return text.replace("    port: 80\n", f"    port: 80\n    {haproxy_options}\n") + f"  options: {swift_options}\n"
+        return (
+            text.replace("    port: 80\n", f"    port: 80\n    {haproxy_options}\n")
+            + f"  options: {swift_options}\n"
+        )
 
     with pytest.raises(ServiceFailed, match=message), standing("swift-haproxy", tmp_path, change):
         pass
 
 
 def three_disks(hardware: str) -> str:
-    return re.sub(r"disks: \[.*\]", "disks: [{size: 4GiB}, {size: 4GiB}, {size: 4GiB}]", unlimited(hardware))
+    return re.sub(
+        r"disks: \[.*\]", "disks: [{size: 4GiB}, {size: 4GiB}, {size: 4GiB}]", unlimited(hardware)
+    )
 
 
 def test_with_servers_per_port_each_disk_has_servers_of_its_own(tmp_path: Path) -> None:
     def change(text: str) -> str:
         text = text.replace("background: false", "background: true\n  background_interval: 1h")
-        return text.replace("  object:\n", "  object:\n    servers_per_port: 1\n    tpool_threads: 2\n")
+        return text.replace(
+            "  object:\n", "  object:\n    servers_per_port: 1\n    tpool_threads: 2\n"
+        )
 
     with standing("swift", tmp_path, change, change_hardware=three_disks) as deployment:
         host = deployment.hosts["store-1"]
@@ -95,8 +139,14 @@ def test_with_servers_per_port_each_disk_has_servers_of_its_own(tmp_path: Path) 
         assert f"{host.address}:6211 " in listening
         assert f"{host.address}:6200 " not in listening
         assert witness(deployment, "swift")["same"] == ODD_NAMES
-        stored = host.run(["sh", "-c", "ls -d /srv/node/*/objects /srv/database/*/containers"]).stdout.split()
-        assert set(stored) == {"/srv/node/d0/objects", "/srv/node/d1/objects", "/srv/database/db0/containers"}
+        stored = host.run(
+            ["sh", "-c", "ls -d /srv/node/*/objects /srv/database/*/containers"]
+        ).stdout.split()
+        assert set(stored) == {
+            "/srv/node/d0/objects",
+            "/srv/node/d1/objects",
+            "/srv/database/db0/containers",
+        }
         seen = large_object(deployment, "swift", GIB)
         assert (seen["read"], seen["got"], seen["same_etag"]) == (seen["sent"], GIB, True)
         assert "1 for each disk, on a port of its own" in deployment.facts()["workers"]
@@ -119,4 +169,6 @@ def test_another_release_stands_up_and_answers_both_apis(release: str, tmp_path:
         assert deployment.standing.drop_caches()[1].startswith("not dropped: 2 entries")
         assert told(deployment, "memcached.gateway-1")["cmd_get"] > 0
         assert told(deployment, "haproxy.gateway-1")["gateway-1-8081.up"] == 1
-        assert deployment.standing.settle() == ("no container updates were put off (async_pending)",)
+        assert deployment.standing.settle() == (
+            "no container updates were put off (async_pending)",
+        )

@@ -40,7 +40,10 @@ HARDWARE = Hardware.model_validate(
         },
     }
 )
-NEEDS = {"gateway-1": HostNeed(roles=("burner",)), "store-1": HostNeed(roles=("writer",), disks=1, tier="storage")}
+NEEDS = {
+    "gateway-1": HostNeed(roles=("burner",)),
+    "store-1": HostNeed(roles=("writer",), disks=1, tier="storage"),
+}
 KEY = StepKey(layout="swift", api="swift", workload="small-read", workers=4, repeat=0)
 
 # 5 MB/s by the sender's own clock, for longer than the window.
@@ -78,7 +81,13 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHosts]:
     images = dict.fromkeys(HARDWARE.hosts, Path("/"))
     label = f"telemetry-{secrets.token_hex(3)}"
     with raise_lab(
-        label, HARDWARE, images, lambda line: None, folder=home / "deployment", names=list(HARDWARE.hosts), state=home / "state"
+        label,
+        HARDWARE,
+        images,
+        lambda line: None,
+        folder=home / "deployment",
+        names=list(HARDWARE.hosts),
+        state=home / "state",
     ) as hosts:
         hosts.limit()
         yield hosts
@@ -93,9 +102,14 @@ def store(tmp_path: Path) -> RunStore:
 def recorded(lab: LabHosts, store: RunStore, probes: Callable[[], list[Probe]] = list) -> Telemetry:
     """Telemetry of a window of WINDOW_S that opens now."""
     limits = limits_of(HARDWARE, NEEDS, lab.hosts)
-    with Watch(store, "swift", lab.hosts, limits, probes) as watch, watch.step(KEY, WINDOW_S) as recording:
+    with (
+        Watch(store, "swift", lab.hosts, limits, probes) as watch,
+        watch.step(KEY, WINDOW_S) as recording,
+    ):
         recording.heard(Progress(phase="measure", done=0, total=WINDOW_S))
-        threading.Event().wait(WINDOW_S + 0.5)  # the window itself: there is nothing to be awaited but its length
+        threading.Event().wait(
+            WINDOW_S + 0.5
+        )  # the window itself: there is nothing to be awaited but its length
     found = store.telemetry(KEY)
     assert found is not None
     return found
@@ -113,7 +127,9 @@ def gateway(lab: LabHosts) -> Iterator[Host]:
         host.stop(service)
 
 
-def test_a_host_that_burns_all_it_may_is_seen_at_its_limit_and_named(lab: LabHosts, store: RunStore, gateway: Host) -> None:
+def test_a_host_that_burns_all_it_may_is_seen_at_its_limit_and_named(
+    lab: LabHosts, store: RunStore, gateway: Host
+) -> None:
     gateway.start([Service("burner", (sys.executable, "-c", "while True: pass"))])
     burner = burning(lab, gateway)
     for _ in range(4):
@@ -125,13 +141,17 @@ def test_a_host_that_burns_all_it_may_is_seen_at_its_limit_and_named(lab: LabHos
         assert cpu.share * 0.3 == pytest.approx(witnessed, rel=0.1)
         if witnessed > 0.28:
             break
-    assert witnessed == pytest.approx(0.3, rel=0.1), "this machine is too busy to give a host its 0.3 CPUs"
+    assert witnessed == pytest.approx(0.3, rel=0.1), (
+        "this machine is too busy to give a host its 0.3 CPUs"
+    )
     assert cpu.share == pytest.approx(1.0, rel=0.1)
     assert use.gateway_cpu_s == pytest.approx(0.3 * WINDOW_S, rel=0.1)
     assert use.storage_cpu_s == pytest.approx(0, abs=0.1)
     assert (cpu.throttled or 0) > 0.8
     assert (limit_words(use.resources) or "").startswith("CPU of gateway-1 (")
-    assert {one.second for one in telemetry.hosts if one.phase == "measure"} == set(range(int(WINDOW_S)))
+    assert {one.second for one in telemetry.hosts if one.phase == "measure"} == set(
+        range(int(WINDOW_S))
+    )
 
 
 def burning(lab: LabHosts, host: Host) -> int:
@@ -154,7 +174,9 @@ def cpu_s(pid: int) -> float:
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
-def test_a_disk_that_is_written_at_its_limit_is_seen_at_its_limit(lab: LabHosts, store: RunStore) -> None:
+def test_a_disk_that_is_written_at_its_limit_is_seen_at_its_limit(
+    lab: LabHosts, store: RunStore
+) -> None:
     host = lab.hosts["store-1"]
     argv = ["dd", "if=/dev/zero", "of=/dev/wb0", "bs=256k", "count=400", "oflag=direct"]
     dd = host.spawn(argv, stderr=store.logs / "dd")
@@ -188,13 +210,23 @@ def test_a_known_number_of_bytes_on_the_network_is_counted_on_both_of_its_ends(
     received = sum(one.received_bytes or 0 for one in within if one.host == "client-1")
     assert sent / span_s == pytest.approx(5e6, rel=0.1)
     assert received == pytest.approx(sent, rel=0.05)
-    assert of(step_use(telemetry, WINDOW_S), "network of gateway-1").share == pytest.approx(0.4, rel=0.1)
+    assert of(step_use(telemetry, WINDOW_S), "network of gateway-1").share == pytest.approx(
+        0.4, rel=0.1
+    )
 
 
-def test_probes_run_on_their_host_and_are_gone_afterwards(lab: LabHosts, store: RunStore, gateway: Host) -> None:
-    telemetry = recorded(lab, store, lambda: [Probe(gateway, "own.gateway-1", (sys.executable, "-c", TELL))])
+def test_probes_run_on_their_host_and_are_gone_afterwards(
+    lab: LabHosts, store: RunStore, gateway: Host
+) -> None:
+    telemetry = recorded(
+        lab, store, lambda: [Probe(gateway, "own.gateway-1", (sys.executable, "-c", TELL))]
+    )
     told = telemetry.told_within(WINDOW_S)
     assert 3 <= len(told) <= 7
-    assert {one.values["pid"] < 2000 for one in told} == {True}, "a number in the host's own namespace"
-    done = subprocess.run(["pgrep", "-f", "json.dumps..'pid': os.getpid"], capture_output=True, text=True, check=False)
+    assert {one.values["pid"] < 2000 for one in told} == {True}, (
+        "a number in the host's own namespace"
+    )
+    done = subprocess.run(
+        ["pgrep", "-f", "json.dumps..'pid': os.getpid"], capture_output=True, text=True, check=False
+    )
     assert done.stdout == ""

@@ -1,4 +1,6 @@
-"""A known knob of a real radosgw on capped hosts is found, and a dummy is not, whatever the order of the trials."""
+"""A known knob of a real radosgw on capped hosts is found, and a dummy is not, whatever the order
+of the trials.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,13 @@ from weighbridge.surroundings import place
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import left_over
 
-# On a machine that many others load, a trial whose driver lacks CPU is not valid, and four are too few for a claim.
+# On a machine that many others load, a trial whose driver lacks CPU is not valid, and four are too
+# few for a claim.
 pytestmark = [pytest.mark.system, pytest.mark.pair]
 
-# Answers of 500 bytes in two pieces: with Nagle's algorithm the second waits for the acknowledgement of the first, which a Linux
-# client delays by 40 ms. Two workers then get some 50 a second, however fast the host is. The dummy is about work that is done
-# once in half an hour.
+# Answers of 500 bytes in two pieces: with Nagle's algorithm the second waits for the
+# acknowledgement of the first, which a Linux client delays by 40 ms. Two workers then get some 50 a
+# second, however fast the host is. The dummy is about work that is done once in half an hour.
 TUNING = """
 name: known-knob
 about: One setting that is known to matter, and one that cannot
@@ -50,7 +53,15 @@ def tune(folder: Path, *options: str) -> Path:
     """The run of the tuning; the command ended well."""
     path = folder / "known-knob.yaml"
     path.write_text(TUNING)
-    command = ["tune", str(path), "--no-attest", "--no-charts", "--out", str(folder / "runs"), *options]
+    command = [
+        "tune",
+        str(path),
+        "--no-attest",
+        "--no-charts",
+        "--out",
+        str(folder / "runs"),
+        *options,
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "weighbridge", *command],
         capture_output=True,
@@ -65,14 +76,17 @@ def tune(folder: Path, *options: str) -> Path:
 
 
 @pytest.mark.parametrize("seed", range(1, 6))
-def test_a_knob_that_matters_is_found_and_a_dummy_shows_no_effect_on_a_real_radosgw(seed: int, tmp_path: Path) -> None:
+def test_a_knob_that_matters_is_found_and_a_dummy_shows_no_effect_on_a_real_radosgw(
+    seed: int, tmp_path: Path
+) -> None:
     run = tune(tmp_path, "--seed", str(seed), *(["--confirm", "1"] if seed == 1 else []))
     data = RunData(run)
     assert data.ledger is not None
     verdicts = {next(iter(entry.arm.settings)): entry.verdict for entry in data.ledger.entries}
     assert verdicts["radosgw.tcp_nodelay"] == "better"
     assert verdicts["radosgw.gc.processor_period"] in ("no effect shown", "too small to matter")
-    # 5 rounds of baseline, two arms, baseline, all on one deployment in which radosgw alone was restarted.
+    # 5 rounds of baseline, two arms, baseline, all on one deployment in which radosgw alone was
+    # restarted.
     assert len(data.trials) == 20
     assert {trial.deployment for trial in data.trials} == {0}
     assert {trial.scope for trial in data.trials[1:]} <= {"restart", "nothing"}

@@ -1,4 +1,6 @@
-"""The spaces of parameters that ship against the daemons themselves: their defaults at each release, and what they take."""
+"""The spaces of parameters that ship against the daemons themselves: their defaults at each
+release, and what they take.
+"""
 
 import json
 import sys
@@ -12,7 +14,13 @@ from weighbridge.gateways import program
 from weighbridge.suites.tuning import Parameter, Setting, loader
 from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import Deployment, preflight_all
-from weighbridge.topologies.loader import changed_layout, load_hardware, load_layout, shipped_hardware, shipped_layouts
+from weighbridge.topologies.loader import (
+    changed_layout,
+    load_hardware,
+    load_layout,
+    shipped_hardware,
+    shipped_layouts,
+)
 
 sys.path.insert(0, str(Path(__file__).parent))
 from standing import standing
@@ -33,7 +41,10 @@ NOT_ASKED = {
         "radosgw.frontend_options.max_connection_backlog": WORD,
     },
     "rgw-beast-objects": {},
-    "rgw-civetweb": {"radosgw.tcp_nodelay": WORD, "radosgw.frontend_options.enable_keep_alive": WORD},
+    "rgw-civetweb": {
+        "radosgw.tcp_nodelay": WORD,
+        "radosgw.frontend_options.enable_keep_alive": WORD,
+    },
     "haproxy": {
         "haproxy.http_reuse": SILENT,
         "haproxy.retries": SILENT,
@@ -46,14 +57,19 @@ NOT_ASKED = {
         "apache.mpm.kind": "has no default: Debian's Apache loads none by itself",
         "apache.sendfile": "is told by no module of Apache",
     },
-    "swift-proxy": {"proxy.workers": "Debian's own sample has 20 in place of Swift's auto, for a proxy under uwsgi"},
+    "swift-proxy": {
+        "proxy.workers": "Debian's own sample has 20 in place of Swift's auto, for a proxy under "
+        "uwsgi"
+    },
     "swift-object": {},
 }
 """Parameters whose default no daemon and no file of its release says, and why: by space and key."""
 
 
 def at(*releases: str) -> pytest.MarkDecorator:
-    """Run a test on a deployment of each release; all but the first of them when releases are wanted."""
+    """Run a test on a deployment of each release; all but the first of them when releases are
+    wanted.
+    """
     first, *others = releases
     marked = [first, *(pytest.param(one, marks=pytest.mark.releases) for one in others)]
     return pytest.mark.parametrize("stands", marked, indirect=True)
@@ -66,8 +82,13 @@ on_nothing = pytest.mark.parametrize("stands", [None], indirect=True, ids=["noth
 
 
 @pytest.fixture(scope="module")
-def stands(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment | None]:
-    """A deployment at a release: Swift, or HAProxy before radosgw, with Apache on the same host, where it can be started."""
+def stands(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Deployment | None]:
+    """A deployment at a release:
+
+    Swift, or HAProxy before radosgw, with Apache on the same host, where it can be started.
+    """
     release: str | None = request.param
     if release is None:
         yield None
@@ -92,7 +113,10 @@ def asked(space: str) -> list[Parameter]:
 
 
 def alike(value: Setting | None) -> Setting | None:
-    """The same for what is written in several ways: `off` and false, `0.50` and 0.5, `0/0` and 0/0."""
+    """The same for what is written in several ways:
+
+    `off` and false, `0.50` and 0.5, `0/0` and 0/0.
+    """
     words = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
     if isinstance(value, str):
         value = words.get(value.lower(), value)
@@ -112,34 +136,52 @@ def ran(host: Host, module: str, *arguments: str, stdin: str | None = None) -> s
 
 
 def of_radosgw(deployment: Deployment, options: list[str]) -> dict[str, Setting | None]:
-    """Defaults as a running radosgw tells them through its admin socket (`config help`); None of what it does not know."""
+    """Defaults as a running radosgw tells them through its admin socket (`config help`); None of
+    what it does not know.
+    """
     host = deployment.hosts["gateway-1"]
     path = host.run(["sh", "-ec", "ls /run/ceph/client.rgw.*.asok | head -1"]).stdout.strip()
     questions = [[path, {"prefix": "config help", "var": option}] for option in options]
     told: dict[str, Setting | None] = {}
     for option, text in zip(
-        options, json.loads(ran(host, "weighbridge.gateways.rgw.ask_daemon", stdin=json.dumps(questions))), strict=True
+        options,
+        json.loads(ran(host, "weighbridge.gateways.rgw.ask_daemon", stdin=json.dumps(questions))),
+        strict=True,
     ):
         if "Setting not found" in text:
             told[option] = None
             continue
         help_ = json.loads(text)["option"]
-        # A daemon may have another default than a client's program; that of daemons then holds for radosgw.
-        told[option] = alike(help_["default"] if help_["daemon_default"] in {"", None} else help_["daemon_default"])
+        # A daemon may have another default than a client's program; that of daemons then holds for
+        # radosgw.
+        told[option] = alike(
+            help_["default"] if help_["daemon_default"] in {"", None} else help_["daemon_default"]
+        )
     return told
 
 
 @on_ceph
 @pytest.mark.parametrize("space", CEPH)
-def test_radosgw_itself_has_the_defaults_that_its_spaces_give(stands: Deployment, space: str) -> None:
+def test_radosgw_itself_has_the_defaults_that_its_spaces_give(
+    stands: Deployment, space: str
+) -> None:
     wanted = said(asked(space), stands.layout.release)
     assert of_radosgw(stands, list(wanted)) == wanted
 
 
 @on_ceph
-def test_words_of_rgw_frontends_are_known_to_the_web_servers_of_the_release(stands: Deployment) -> None:
+def test_words_of_rgw_frontends_are_known_to_the_web_servers_of_the_release(
+    stands: Deployment,
+) -> None:
     texts = stands.hosts["gateway-1"].run(
-        ["sh", "-ec", "cat $(command -v radosgw) /usr/lib/*/libradosgw.so* | grep -aoE '[a-z]+(_[a-z]+)+' | sort -u"]
+        [
+            "sh",
+            "-ec",
+            (
+                "cat $(command -v radosgw) /usr/lib/*/libradosgw.so* | grep -aoE '[a-z]+(_[a-z]+)+' | "
+                "sort -u"
+            ),
+        ]
     )
     known = set(texts.stdout.split())
     # ceph-14's beast has no request_timeout_ms, but its civetweb has one.
@@ -165,14 +207,21 @@ def test_apache_itself_has_the_defaults_that_its_space_gives(stands: Deployment,
 
 @on_swift
 @pytest.mark.parametrize("space", SWIFT)
-def test_swifts_own_sample_files_have_the_defaults_that_its_spaces_give(stands: Deployment, space: str) -> None:
+def test_swifts_own_sample_files_have_the_defaults_that_its_spaces_give(
+    stands: Deployment, space: str
+) -> None:
     samples = json.loads(ran(stands.hosts["store-1"], "weighbridge.gateways.swift.defaults"))
     told = {}
     for parameter in asked(space):
-        server = "container" if parameter.key.startswith("container.") else space.removeprefix("swift-")
+        server = (
+            "container" if parameter.key.startswith("container.") else space.removeprefix("swift-")
+        )
         section, option = parameter.option.split(" ")
         told[parameter.key] = alike(samples[server].get(section, {}).get(option))
-    assert told == {parameter.key: alike(parameter.default_at(stands.layout.release)) for parameter in asked(space)}
+    assert told == {
+        parameter.key: alike(parameter.default_at(stands.layout.release))
+        for parameter in asked(space)
+    }
 
 
 @on_nothing
@@ -183,12 +232,22 @@ def test_every_setting_of_a_space_is_taken_by_the_programs_of_its_release(space:
     hardware = load_hardware(shipped_hardware()["lab-small"])
     baseline = load_layout(shipped_layouts()[tuning.layout], hardware)
     arms = [
-        changed_layout(baseline, hardware, {parameter.key: level.value, **level.also}, document.fault_at((), ""))
+        changed_layout(
+            baseline,
+            hardware,
+            {parameter.key: level.value, **level.also},
+            document.fault_at((), ""),
+        )
         for parameter in tuning.parameters
         for level in parameter.levels
     ]
     assert preflight_all(arms, hardware, place(), print) == {}
     # And they are really asked: a value that none of them takes is refused.
-    wrong = {"rgw": {"options.client.ms_async_op_threads": "many"}, "swift": {"options.proxy.app:proxy-server.node_timeot": 3}}
-    refused = changed_layout(baseline, hardware, wrong[baseline.layout.gateway], document.fault_at((), ""), name="wrong")
+    wrong = {
+        "rgw": {"options.client.ms_async_op_threads": "many"},
+        "swift": {"options.proxy.app:proxy-server.node_timeot": 3},
+    }
+    refused = changed_layout(
+        baseline, hardware, wrong[baseline.layout.gateway], document.fault_at((), ""), name="wrong"
+    )
     assert list(preflight_all([refused], hardware, place(), print)) == ["wrong"]

@@ -1,4 +1,6 @@
-"""Two at once on one machine: the second is refused before anything of it starts, and the first does not notice."""
+"""Two at once on one machine: the second is refused before anything of it starts, and the first
+does not notice.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ workloads:
 
 def started(*arguments: str, folder: Path) -> subprocess.Popen[str]:
     argv = [sys.executable, "-m", "weighbridge", *arguments]
-    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder)
+    return subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder
+    )
 
 
 @contextmanager
@@ -93,6 +97,8 @@ def test_whoever_comes_second_is_refused_naming_the_first_which_goes_on(tmp_path
     assert code in (0, 4), said + rest  # on a busy machine a step may be too short to be valid
     steps = RunStore.open(run).steps()
     assert [step.measurement is not None for step in steps] == [True, True]
-    assert not any(tally.errors for step in steps if step.measurement for tally in step.measurement.tallies)
+    assert not any(
+        tally.errors for step in steps if step.measurement for tally in step.measurement.tallies
+    )
     where = place()
     assert leftovers.find(home=where.home, state=where.state) == ()

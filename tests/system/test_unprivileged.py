@@ -1,4 +1,6 @@
-"""Every verb by a user who is not root: most do their work, the others say in a sentence that they want root, and start nothing."""
+"""Every verb by a user who is not root: most do their work, the others say in a sentence that they
+want root, and start nothing.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ pytestmark = pytest.mark.system
 
 ROOT = Path(__file__).parents[2]
 NOBODY = 65534
-# The interpreter and the suite may stand where only root can read; nothing else is left of root's rights.
+# The interpreter and the suite may stand where only root can read; nothing else is left of root's
+# rights.
 AS_NOBODY = (
     "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs",
     "--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search", "--bounding-set=-all,+dac_read_search",
@@ -33,7 +36,9 @@ WANT_ROOT = ("compare", "up swift", "baseline", "tune rgw-beast", "study swift-v
 
 
 @pytest.fixture(scope="module")
-def weighbridge(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.CompletedProcess[str]]:
+def weighbridge(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[..., subprocess.CompletedProcess[str]]:
     """The command in a folder of nobody's own, with a run `A` and a workload file of COSBench."""
     folder = tmp_path_factory.mktemp("nobody")
     workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
@@ -41,22 +46,45 @@ def weighbridge(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subpr
     (folder / "w.xml").write_text(WORKLOAD)
     for path in (folder, *folder.rglob("*")):
         shutil.chown(path, NOBODY, NOBODY)
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "PYTHONPATH": str(ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
 
     def run(words: str) -> subprocess.CompletedProcess[str]:
-        argv = (*AS_NOBODY, sys.executable, "-m", "weighbridge", *(word.replace("+", " ") for word in words.split()))
-        return subprocess.run(argv, capture_output=True, text=True, cwd=folder, env=environment, timeout=600, check=False)
+        argv = (
+            *AS_NOBODY,
+            sys.executable,
+            "-m",
+            "weighbridge",
+            *(word.replace("+", " ") for word in words.split()),
+        )
+        return subprocess.run(
+            argv,
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            env=environment,
+            timeout=600,
+            check=False,
+        )
 
     return run
 
 
 @pytest.mark.parametrize("words", FINE)
-def test_what_needs_no_root_is_done_without(weighbridge: Callable[..., subprocess.CompletedProcess[str]], words: str) -> None:
+def test_what_needs_no_root_is_done_without(
+    weighbridge: Callable[..., subprocess.CompletedProcess[str]], words: str
+) -> None:
     done = weighbridge(words)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_what_is_missing_is_said_to_be_root(weighbridge: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_what_is_missing_is_said_to_be_root(
+    weighbridge: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
     done = weighbridge("doctor")
     assert done.returncode == 2, done.stdout + done.stderr
     assert "1 of" in done.stdout + done.stderr

@@ -14,12 +14,21 @@ ADDRESS_RECORD = 1
 
 
 def answer(question: bytes) -> bytes:
-    """The answer to one question (RFC 1035, 4.1): an address for type A, an empty list for others."""
+    """The answer to one question (RFC 1035, 4.1): an address for type A, an empty list for
+    others.
+    """
     end = question.index(b"\0", 12) + 5
     kind = struct.unpack("!H", question[end - 4 : end - 2])[0]
-    found = b"\xc0\x0c" + struct.pack("!HHIH", ADDRESS_RECORD, 1, 1, 4) + socket.inet_aton("127.0.0.1")
+    found = (
+        b"\xc0\x0c" + struct.pack("!HHIH", ADDRESS_RECORD, 1, 1, 4) + socket.inet_aton("127.0.0.1")
+    )
     known = kind == ADDRESS_RECORD
-    return question[:2] + struct.pack("!HHHHH", 0x8580, 1, known, 0, 0) + question[12:end] + (found if known else b"")
+    return (
+        question[:2]
+        + struct.pack("!HHHHH", 0x8580, 1, known, 0, 0)
+        + question[12:end]
+        + (found if known else b"")
+    )
 
 
 def main() -> None:

@@ -1,4 +1,6 @@
-"""In which order hosts are attested, and what is undone whatever happens: with hosts that give recorded answers."""
+"""In which order hosts are attested, and what is undone whatever happens: with hosts that give
+recorded answers.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,16 @@ HARDWARE = Hardware.model_validate(
         "hosts": {
             "client-1": {"cpus": 0.5, "nic": "1Gbit"},
             "gateway-1": {"cpus": 1.5, "nic": "2Gbit"},
-            "store-1": {"disks": [{"size": "1GiB", "bandwidth": "100MB"}, {"size": "300MiB", "iops": 500}]},
+            "store-1": {
+                "disks": [{"size": "1GiB", "bandwidth": "100MB"}, {"size": "300MiB", "iops": 500}]
+            },
         },
     }
 )
-NEEDS = {"gateway-1": HostNeed(roles=("radosgw",)), "store-1": HostNeed(roles=("osd",), disks=2, tier="storage")}
+NEEDS = {
+    "gateway-1": HostNeed(roles=("radosgw",)),
+    "store-1": HostNeed(roles=("osd",), disks=2, tier="storage"),
+}
 SERVER = "print('Server listening on 5201', flush=True); input()"
 
 
@@ -54,7 +61,12 @@ class Recorded(Host):
         return (name,)
 
     def run(
-        self, argv: Sequence[str], *, stdin: str | bytes = b"", env: Mapping[str, str] | None = None, timeout_s: float = 60
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str | bytes = b"",
+        env: Mapping[str, str] | None = None,
+        timeout_s: float = 60,
     ) -> Completed:
         self._hosts.asked.append((self.name, " ".join(argv), frozenset(self._hosts.limited)))
         if self._hosts.breaks in argv:
@@ -64,9 +76,14 @@ class Recorded(Host):
         tool = argv[3] if argv[0] == "sh" else argv[0]
         return Completed(self._hosts.answers.get(tool, ""), "")
 
-    def spawn(self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    def spawn(
+        self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
         server = subprocess.Popen(
-            [sys.executable, "-c", self._hosts.server], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            [sys.executable, "-c", self._hosts.server],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
         self._hosts.servers.append(server)
         return server
@@ -74,7 +91,9 @@ class Recorded(Host):
     def log(self, name: str) -> Path:
         return self._folder / name
 
-    def put(self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root") -> None: ...
+    def put(
+        self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root"
+    ) -> None: ...
 
     def start(self, services: Sequence[Service]) -> None: ...
 
@@ -99,7 +118,9 @@ class RecordedHosts(Hosts):
         self.answers = dict(ANSWERS)
         self.breaks = ""
         self.server = SERVER
-        self.hosts: Mapping[str, Host] = {name: Recorded(name, self, folder) for name in HARDWARE.hosts}
+        self.hosts: Mapping[str, Host] = {
+            name: Recorded(name, self, folder) for name in HARDWARE.hosts
+        }
 
     def limit(self, what: Collection[Limited] = LIMITED) -> None:
         self.limited |= set(what)
@@ -125,10 +146,20 @@ def quietly(line: str) -> None:
     pass
 
 
-def test_each_kind_of_limit_is_on_only_while_what_it_limits_is_measured(hosts: RecordedHosts) -> None:
+def test_each_kind_of_limit_is_on_only_while_what_it_limits_is_measured(
+    hosts: RecordedHosts,
+) -> None:
     attest(hosts, HARDWARE, NEEDS, quietly)
-    assert set(hosts.limits_during("--events=100")) == set(hosts.limits_during("--events=200")) == {frozenset()}
-    assert set(hosts.limits_during("--events=63")) == set(hosts.limits_during("--events=94")) == {frozenset({"cpu"})}
+    assert (
+        set(hosts.limits_during("--events=100"))
+        == set(hosts.limits_during("--events=200"))
+        == {frozenset()}
+    )
+    assert (
+        set(hosts.limits_during("--events=63"))
+        == set(hosts.limits_during("--events=94"))
+        == {frozenset({"cpu"})}
+    )
     assert set(hosts.limits_during("--name=fill")) == {frozenset()}
     assert set(hosts.limits_during("--name=write")) == {frozenset({"disk"})}
     assert set(hosts.limits_during("--name=random read")) == {frozenset({"disk"})}
@@ -137,12 +168,17 @@ def test_each_kind_of_limit_is_on_only_while_what_it_limits_is_measured(hosts: R
     assert hosts.limited == set()
 
 
-def test_every_host_disk_and_path_gets_its_figures_with_what_the_hardware_promises(hosts: RecordedHosts) -> None:
+def test_every_host_disk_and_path_gets_its_figures_with_what_the_hardware_promises(
+    hosts: RecordedHosts,
+) -> None:
     attestation = attest(hosts, HARDWARE, NEEDS, quietly)
     found = {(one.host, one.what): one for one in attestation.ceilings}
     assert len(found) == len(attestation.ceilings)
     # They are one machine: store-1 has as many threads as client-1.
-    assert {host for host, what in found if what == "CPU without its quota"} == {"client-1", "gateway-1"}
+    assert {host for host, what in found if what == "CPU without its quota"} == {
+        "client-1",
+        "gateway-1",
+    }
     # store-1 has no quota: there is nothing to measure under it.
     assert {host: found[host, "CPU"].promised for host in ("client-1", "gateway-1")} == {
         "client-1": 626.75 * 0.5,
@@ -155,7 +191,12 @@ def test_every_host_disk_and_path_gets_its_figures_with_what_the_hardware_promis
     assert found["store-1", "disk wb1 write"].promised is None
     assert found["store-1", "disk wb1 random read"].promised == 500
     assert {what for host, what in found if host == "store-1" and what.startswith("network")} == {
-        *("network from client-1", "network to client-1", "network from gateway-1", "network to gateway-1"),
+        *(
+            "network from client-1",
+            "network to client-1",
+            "network from gateway-1",
+            "network to gateway-1",
+        ),
     }
     # The slower of two NICs is what a pair can do.
     assert found["gateway-1", "network from client-1"].promised == 10**9
@@ -163,8 +204,12 @@ def test_every_host_disk_and_path_gets_its_figures_with_what_the_hardware_promis
     assert attestation.tools == {name: f"{name} 1.0" for name in ANSWERS}
 
 
-@pytest.mark.parametrize("breaks", ["--events=100", "--events=63", "--name=fill", "--name=read", "--client"])
-def test_when_a_tool_fails_limits_are_off_disks_are_emptied_and_servers_are_gone(hosts: RecordedHosts, breaks: str) -> None:
+@pytest.mark.parametrize(
+    "breaks", ["--events=100", "--events=63", "--name=fill", "--name=read", "--client"]
+)
+def test_when_a_tool_fails_limits_are_off_disks_are_emptied_and_servers_are_gone(
+    hosts: RecordedHosts, breaks: str
+) -> None:
     hosts.breaks = breaks
     with pytest.raises(CommandFailed, match="it broke"):
         attest(hosts, HARDWARE, NEEDS, quietly)
@@ -175,21 +220,37 @@ def test_when_a_tool_fails_limits_are_off_disks_are_emptied_and_servers_are_gone
     assert breaks != "--client" or hosts.servers
 
 
-def test_real_hosts_have_each_their_own_cpu_and_are_asked_for_small_requests_too(hosts: RecordedHosts) -> None:
-    specs = {name: {"address": f"10.0.0.{index + 1}", "cpus": 0.5} for index, name in enumerate(HARDWARE.hosts)}
-    specs["store-1"]["disks"] = [{"id": "/dev/disk/by-id/a", "bandwidth": "100MB"}, {"id": "/dev/disk/by-id/b"}]
+def test_real_hosts_have_each_their_own_cpu_and_are_asked_for_small_requests_too(
+    hosts: RecordedHosts,
+) -> None:
+    specs = {
+        name: {"address": f"10.0.0.{index + 1}", "cpus": 0.5}
+        for index, name in enumerate(HARDWARE.hosts)
+    }
+    specs["store-1"]["disks"] = [
+        {"id": "/dev/disk/by-id/a", "bandwidth": "100MB"},
+        {"id": "/dev/disk/by-id/b"},
+    ]
     real = Hardware.model_validate({"name": "real", "kind": "ssh", "hosts": specs})
     found = {(one.host, one.what) for one in attest(hosts, real, NEEDS, quietly).ceilings}
     assert {host for host, what in found if what == "CPU without its quota"} == set(HARDWARE.hosts)
     assert ("store-1", "disk wb0 random read") in found
 
 
-def test_a_cpu_is_asked_several_times_by_one_command_and_the_median_counts(hosts: RecordedHosts) -> None:
+def test_a_cpu_is_asked_several_times_by_one_command_and_the_median_counts(
+    hosts: RecordedHosts,
+) -> None:
     figures = (400.0, 100.0, 410.0, 390.0, 405.0)
     hosts.answers["sysbench"] = "".join(f"    events per second:  {one}\n" for one in figures)
-    found = {(one.host, one.what): one.value for one in attest(hosts, HARDWARE, NEEDS, quietly).ceilings}
+    found = {
+        (one.host, one.what): one.value for one in attest(hosts, HARDWARE, NEEDS, quietly).ceilings
+    }
     assert found["client-1", "CPU"] == 400.0
-    asked = [command for host, command, _ in hosts.asked if "sysbench" in command and "--version" not in command]
+    asked = [
+        command
+        for host, command, _ in hosts.asked
+        if "sysbench" in command and "--version" not in command
+    ]
     assert len(asked) == 4, "two without a quota, two under it"
     assert all("for _ in $(seq 5)" in command for command in asked)
 
@@ -230,10 +291,16 @@ IN_PIECES = json.dumps(
 )
 
 
-def test_disks_are_asked_at_the_sizes_of_a_suite_and_nothing_else_is_measured(hosts: RecordedHosts) -> None:
+def test_disks_are_asked_at_the_sizes_of_a_suite_and_nothing_else_is_measured(
+    hosts: RecordedHosts,
+) -> None:
     hosts.answers["fio"] = IN_PIECES
     ceilings = attest(hosts, HARDWARE, NEEDS, quietly, SIZES).ceilings
-    assert {(one.what, one.value, one.unit) for one in ceilings if one.what.startswith("disk wb0 random")} == {
+    assert {
+        (one.what, one.value, one.unit)
+        for one in ceilings
+        if one.what.startswith("disk wb0 random")
+    } == {
         ("disk wb0 random write of 64 kB", 64_000_000.0, "B/s"),
         ("disk wb0 random read of 64 kB", 64_000_000.0, "B/s"),
         ("disk wb0 random write of 4 MiB", 20.0 * 2**22, "B/s"),
@@ -248,15 +315,21 @@ def test_disks_are_asked_at_the_sizes_of_a_suite_and_nothing_else_is_measured(ho
     assert not hosts.servers
 
 
-def test_a_limit_promises_what_it_lets_through_of_objects_not_of_the_blocks_they_fill(hosts: RecordedHosts) -> None:
+def test_a_limit_promises_what_it_lets_through_of_objects_not_of_the_blocks_they_fill(
+    hosts: RecordedHosts,
+) -> None:
     hosts.answers["fio"] = IN_PIECES
     found = {one.what: one for one in attest(hosts, HARDWARE, NEEDS, quietly, SIZES).ceilings}
-    assert found["disk wb0 sequential write of 64 kB"].promised == pytest.approx(100e6 * 64_000 / 65_536)
+    assert found["disk wb0 sequential write of 64 kB"].promised == pytest.approx(
+        100e6 * 64_000 / 65_536
+    )
     assert found["disk wb0 random write of 64 kB"].promised is None
     assert found["disk wb1 random read of 64 kB"].promised == 500 * 64_000
 
 
-def test_a_failing_fio_at_the_sizes_of_a_suite_leaves_no_limit_and_empty_disks(hosts: RecordedHosts) -> None:
+def test_a_failing_fio_at_the_sizes_of_a_suite_leaves_no_limit_and_empty_disks(
+    hosts: RecordedHosts,
+) -> None:
     hosts.answers["fio"] = "{}"
     with pytest.raises(TargetError, match="store-1: fio: no iops of sequential write of 64 kB"):
         attest(hosts, HARDWARE, NEEDS, quietly, SIZES)
@@ -272,7 +345,11 @@ def test_all_pairs_of_hosts_are_measured_both_ways_once(hosts: RecordedHosts) ->
         assert len(found) == len(every)
         assert set(found) == every
         assert len({(one.host, one.what) for one in ceilings}) == len(ceilings)
-        told = {one.receiver if one.what.startswith("network from") else one.sender: one for one in ceilings if one.sender}
+        told = {
+            one.receiver if one.what.startswith("network from") else one.sender: one
+            for one in ceilings
+            if one.sender
+        }
         assert all(one.host in (one.sender, one.receiver) for one in told.values())
 
 

@@ -34,10 +34,15 @@ def hosts(tmp_path: Path) -> RecordedHosts:
     return made
 
 
-def test_each_disk_is_measured_alone_and_then_all_of_its_host_added_up(hosts: RecordedHosts) -> None:
+def test_each_disk_is_measured_alone_and_then_all_of_its_host_added_up(
+    hosts: RecordedHosts,
+) -> None:
     found = measure(hosts, HARDWARE, [64_000], quietly)
     alone = [one for one in found if one.group == "disk"]
-    assert [one.what for one in alone[::4]] == ["disk wb0 sequential write of 64 kB", "disk wb1 sequential write of 64 kB"]
+    assert [one.what for one in alone[::4]] == [
+        "disk wb0 sequential write of 64 kB",
+        "disk wb1 sequential write of 64 kB",
+    ]
     assert {one.value for one in alone} == {64e6}
     assert [one.like for one in alone[::4]] == ["1 GiB, 100 MB/s", "300 MiB, 500 requests/s"]
     together = [one for one in found if one.group == "disks"]
@@ -48,7 +53,9 @@ def test_each_disk_is_measured_alone_and_then_all_of_its_host_added_up(hosts: Re
     assert len(hosts.limits_during("blkdiscard")) == 2
 
 
-def test_every_pair_both_ways_and_then_all_at_once_each_with_a_listener_of_its_own(hosts: RecordedHosts) -> None:
+def test_every_pair_both_ways_and_then_all_at_once_each_with_a_listener_of_its_own(
+    hosts: RecordedHosts,
+) -> None:
     found = measure(hosts, HARDWARE, [64_000], quietly)
     pairs = {(one.sender, one.receiver) for one in found if one.group == "network"}
     assert pairs == set(itertools.permutations(HARDWARE.hosts, 2))
@@ -72,9 +79,16 @@ def test_when_a_tool_fails_nothing_is_left_on_the_hosts(hosts: RecordedHosts) ->
     assert all(server.poll() is not None for server in hosts.servers)
 
 
-@pytest.mark.parametrize(("name", "why"), [("loopback", "are pretended"), ("this-machine", "are this machine as it is")])
-def test_hosts_that_are_not_raised_here_have_no_baseline(tmp_path: Path, name: str, why: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "why"), [("loopback", "are pretended"), ("this-machine", "are this machine as it is")]
+)
+def test_hosts_that_are_not_raised_here_have_no_baseline(
+    tmp_path: Path, name: str, why: str
+) -> None:
     hardware = load_hardware(shipped_hardware()[name])
-    with pytest.raises(UsageError, match=why), bare(hardware, StatePlace(home=tmp_path, state=tmp_path), quietly):
+    with (
+        pytest.raises(UsageError, match=why),
+        bare(hardware, StatePlace(home=tmp_path, state=tmp_path), quietly),
+    ):
         pass
     assert list(tmp_path.iterdir()) == []

@@ -37,11 +37,15 @@ def test_fio_tells_bandwidth_of_what_is_sequential_and_requests_of_what_is_rando
     }
     # By hand from the same record: bytes that were written over the job's own time.
     write = jobs["write"]["write"]
-    assert figures["write"][0] == pytest.approx(write["io_bytes"] / write["runtime"] * 1000, rel=0.01)
+    assert figures["write"][0] == pytest.approx(
+        write["io_bytes"] / write["runtime"] * 1000, rel=0.01
+    )
 
 
 def test_a_warning_of_fio_before_its_answer_is_passed_over() -> None:
-    told = "fio: this platform does not support process shared mutexes\n" + recorded("fio-3.33.json")
+    told = "fio: this platform does not support process shared mutexes\n" + recorded(
+        "fio-3.33.json"
+    )
     assert set(ceilings.disk_figures(told)) == set(ceilings.DISK_JOBS)
 
 
@@ -70,7 +74,9 @@ def test_iperf3_tells_what_was_received_by_whichever_end_receives(name: str) -> 
 
 
 def test_iperf3_without_a_server_is_an_error_although_it_ends_with_0() -> None:
-    with pytest.raises(TargetError, match="iperf3: unable to connect to server: Connection refused"):
+    with pytest.raises(
+        TargetError, match="iperf3: unable to connect to server: Connection refused"
+    ):
         ceilings.bits_per_s(recorded("iperf3-3.12-refused.json"))
 
 
@@ -92,7 +98,9 @@ def test_reads_are_asked_for_where_was_written_before() -> None:
     assert "--rw=write" in fill
 
 
-def test_objects_are_asked_of_disks_in_whole_blocks_and_large_ones_in_the_pieces_that_stores_write() -> None:
+def test_objects_are_asked_of_disks_in_whole_blocks_and_large_ones_in_the_pieces_that_stores_write() -> (
+    None
+):
     asked = ceilings.pieces([1_000_000, 1, 64 * 10**6, 2**30, 0])
     assert [one.name for one in asked[::4]] == [
         "sequential write of 1 B",

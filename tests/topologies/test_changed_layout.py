@@ -1,4 +1,6 @@
-"""A layout with further settings: how keys are split, what it is called, and where its faults are told."""
+"""A layout with further settings: how keys are split, what it is called, and where its faults are
+told.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,13 +23,18 @@ parameters:
 
 def base(text: str) -> loader.Planned:
     reference = parse(text)
-    return loader.load_layout(loader.find(reference.name, loader.shipped_layouts(), "layout"), LAB, reference)
+    return loader.load_layout(
+        loader.find(reference.name, loader.shipped_layouts(), "layout"), LAB, reference
+    )
 
 
 def places(changes: Mapping[str, object]) -> Mapping[str, Fault]:
     """The first change is from line 3 of a tuning's file, the second from line 4."""
     document = Document("tuning.yaml", TUNING)
-    return {key: document.fault_at(("parameters", number, "key"), "") for number, key in enumerate(changes)}
+    return {
+        key: document.fault_at(("parameters", number, "key"), "")
+        for number, key in enumerate(changes)
+    }
 
 
 def faults(text: str, changes: Mapping[str, object]) -> list[str]:
@@ -43,7 +50,10 @@ def faults(text: str, changes: Mapping[str, object]) -> list[str]:
         ("log", ("log",)),
         ("options.client.rgw_x", ("options", "client", "rgw_x")),
         ("options.client.rgw.gateway-1.rgw_x", ("options", "client.rgw.gateway-1", "rgw_x")),
-        ("apache.options.clients.LimitRequestBody", ("apache", "options", "clients", "LimitRequestBody")),
+        (
+            "apache.options.clients.LimitRequestBody",
+            ("apache", "options", "clients", "LimitRequestBody"),
+        ),
         ("haproxy.options.global", ("haproxy", "options", "global")),
         ("nowhere.at.all", ("nowhere", "at", "all")),
         ("options.client", ("options", "client")),
@@ -56,13 +66,18 @@ def test_a_key_of_rgw_is_split_where_its_record_ends(key: str, path: tuple[str, 
 @pytest.mark.parametrize(
     ("key", "path"),
     [
-        ("options.object.app:object-server.keep_cache_size", ("options", "object", "app:object-server", "keep_cache_size")),
+        (
+            "options.object.app:object-server.keep_cache_size",
+            ("options", "object", "app:object-server", "keep_cache_size"),
+        ),
         ("options.proxy.filter:my.own.workers", ("options", "proxy", "filter:my.own", "workers")),
         ("proxy.error_suppression.limit", ("proxy", "error_suppression", "limit")),
         ("options.object", ("options", "object")),
     ],
 )
-def test_options_of_swift_are_split_into_server_section_and_option(key: str, path: tuple[str, ...]) -> None:
+def test_options_of_swift_are_split_into_server_section_and_option(
+    key: str, path: tuple[str, ...]
+) -> None:
     assert path_of(key, SwiftSettings) == path
 
 
@@ -92,50 +107,70 @@ def test_the_base_stays_as_it_was() -> None:
 def test_a_file_may_be_the_base() -> None:
     reference = parse("null:seed=3")
     path = loader.shipped_layouts()["null"]
-    planned = loader.changed_layout(path, LAB, {"delay_ms": 5}, Fault("t", 1, 1, "", ""), reference=reference)
+    planned = loader.changed_layout(
+        path, LAB, {"delay_ms": 5}, Fault("t", 1, 1, "", ""), reference=reference
+    )
     assert (planned.layout.settings["seed"], planned.layout.settings["delay_ms"]) == (3, 5)
     assert planned.layout.name == "null-seed-3-delay-ms-5"
 
 
 def test_settings_of_two_servers_with_one_name_make_two_names() -> None:
     names = {
-        loader.changed_layout(base("swift"), LAB, {key: "20s"}, Fault("t", 1, 1, "", "")).layout.name
+        loader.changed_layout(
+            base("swift"), LAB, {key: "20s"}, Fault("t", 1, 1, "", "")
+        ).layout.name
         for key in ("proxy.node_timeout", "object.node_timeout")
     }
     assert names == {"swift-proxy-node-timeout-20s", "swift-object-node-timeout-20s"}
 
 
 def test_long_names_are_told_apart_by_a_sum() -> None:
-    changes = [{"object.keep_cache_size": size, "object.keep_cache_private": True} for size in (2**20, 2**21)]
+    changes = [
+        {"object.keep_cache_size": size, "object.keep_cache_private": True}
+        for size in (2**20, 2**21)
+    ]
     where = Fault("t", 1, 1, "", "")
-    made = [loader.changed_layout(base("swift:replicas=2"), LAB, one, where).layout.name for one in changes]
+    made = [
+        loader.changed_layout(base("swift:replicas=2"), LAB, one, where).layout.name
+        for one in changes
+    ]
     assert all(len(name) <= LONGEST_NAME for name in made)
     assert len(set(made)) == 2
 
 
 def test_a_layout_can_be_called_otherwise_also_without_a_change() -> None:
-    assert loader.changed_layout(base("null"), LAB, {}, Fault("t", 1, 1, "", ""), name="baseline").layout.name == "baseline"
+    assert (
+        loader.changed_layout(
+            base("null"), LAB, {}, Fault("t", 1, 1, "", ""), name="baseline"
+        ).layout.name
+        == "baseline"
+    )
 
 
 def test_faults_of_all_changes_are_told_at_once_where_the_changes_are_from() -> None:
     assert faults("rgw-beast", {"radosgw.thread": 64, "radosgw.get_window": "16 apples"}) == [
         "tuning.yaml:3:10: unknown key 'thread' (did you mean 'threads'?)",
         (
-            "tuning.yaml:4:10: radosgw.get_window: '16 apples' is not a quantity such as 4KiB or 1MB "
+            "tuning.yaml:4:10: radosgw.get_window: '16 apples' is not a quantity such as 4KiB or "
+            "1MB "
             "(units: b, kb, mb, gb, tb, kib, mib, gib, tib)"
         ),
     ]
 
 
 def test_a_key_below_a_plain_value_is_a_fault_beside_the_others() -> None:
-    found = faults("rgw-beast:radosgw.threads=64", {"radosgw.threads.more": 1, "radosgw.get_windw": 1})
+    found = faults(
+        "rgw-beast:radosgw.threads=64", {"radosgw.threads.more": 1, "radosgw.get_windw": 1}
+    )
     assert [one.partition(" ")[0] for one in found] == ["tuning.yaml:3:10:", "tuning.yaml:4:10:"]
     assert "there is nothing of that name to change" in found[0]
     assert "did you mean 'get_window'?" in found[1]
 
 
 def test_what_a_change_breaks_elsewhere_is_told_at_the_change() -> None:
-    (fault,) = faults("rgw-apache-proxy", {"radosgw.threads": 64, "apache.mpm.threads_per_child": 10_000})
+    (fault,) = faults(
+        "rgw-apache-proxy", {"radosgw.threads": 64, "apache.mpm.threads_per_child": 10_000}
+    )
     assert fault.startswith("tuning.yaml:4:10: apache.mpm: ")
     (fault,) = faults("swift", {"replicas": 4})
     assert fault.startswith("tuning.yaml:3:10: 4 replicas in zones of their own")
@@ -144,5 +179,7 @@ def test_what_a_change_breaks_elsewhere_is_told_at_the_change() -> None:
 
 
 def test_one_place_may_stand_for_all_changes(tmp_path: Path) -> None:
-    with pytest.raises(DocumentError, match=r"^t:7:3: unknown key 'delay' \(did you mean 'delay_ms'\?\)"):
+    with pytest.raises(
+        DocumentError, match=r"^t:7:3: unknown key 'delay' \(did you mean 'delay_ms'\?\)"
+    ):
         loader.changed_layout(base("null"), LAB, {"delay": 1}, Fault("t", 7, 3, "", "x"))

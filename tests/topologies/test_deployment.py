@@ -30,21 +30,37 @@ class Doomed(StubGateway):
         host.start([Service("doomed", ("sh", "-c", "echo no more room"))])
         while host.alive("doomed"):
             pass
-        raise ServiceFailed(host.name, "doomed", "ended", log=str(host.log("doomed.out")), tail=host.tail("doomed.out"))
+        raise ServiceFailed(
+            host.name,
+            "doomed",
+            "ended",
+            log=str(host.log("doomed.out")),
+            tail=host.tail("doomed.out"),
+        )
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_the_log_of_a_service_that_failed_is_kept_where_the_error_says(run: Run, tmp_path: Path, named: bool) -> None:
+def test_the_log_of_a_service_that_failed_is_kept_where_the_error_says(
+    run: Run, tmp_path: Path, named: bool
+) -> None:
     planned = run.planned[0]
     object.__setattr__(planned, "gateway", Doomed())
     with pytest.raises(ServiceFailed, match="no more room") as error:
-        deploy(planned, run.hardware, run.place, lambda text: None, logs=tmp_path / "kept" if named else None)
+        deploy(
+            planned,
+            run.hardware,
+            run.place,
+            lambda text: None,
+            logs=tmp_path / "kept" if named else None,
+        )
     assert Path(error.value.log).read_text() == "no more room\n"
     assert str(tmp_path / ("kept" if named else "home/logs")) in str(error.value)
     assert not list(run.place.deployments.iterdir())
 
 
-def test_what_stands_is_written_down_for_root_alone_and_gone_when_it_is_taken_away(run: Run) -> None:
+def test_what_stands_is_written_down_for_root_alone_and_gone_when_it_is_taken_away(
+    run: Run,
+) -> None:
     with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
         (stands,) = standing(run.place)
         assert (stands.label, stands.layout) == (deployment.label, "rgw-a")
@@ -54,13 +70,17 @@ def test_what_stands_is_written_down_for_root_alone_and_gone_when_it_is_taken_aw
     assert standing(run.place) == ()
 
 
-def test_at_no_moment_of_its_being_written_down_is_half_of_a_deployment_found(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_no_moment_of_its_being_written_down_is_half_of_a_deployment_found(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[int] = []
     whole, synced = Path.write_text, os.fsync
 
     def look() -> None:
         seen.append(len(standing(run.place)))
-        assert len(conducted(run.place)) == len(list(run.place.deployments.glob("*/conductor.json")))
+        assert len(conducted(run.place)) == len(
+            list(run.place.deployments.glob("*/conductor.json"))
+        )
 
     def halfway(path: Path, text: str, *rest: object) -> int:
         whole(path, text[: len(text) // 2])
@@ -83,20 +103,29 @@ def test_a_record_of_what_stands_that_says_nothing_is_an_error_with_its_place(ru
         record = run.place.deployments / deployment.label / "deployment.json"
         for content in (record.read_bytes()[:40], b"", b"[]"):
             record.write_bytes(content)
-            with pytest.raises(TargetError, match=r"deployment\.json: does not say what stands.*\n.*weighbridge down"):
+            with pytest.raises(
+                TargetError,
+                match=r"deployment\.json: does not say what stands.*\n.*weighbridge down",
+            ):
                 standing(run.place)
 
 
 def test_logs_of_hosts_are_kept_where_the_run_wants_them(run: Run, tmp_path: Path) -> None:
-    with deploy(run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs") as deployment:
+    with deploy(
+        run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs"
+    ) as deployment:
         deployment.hosts["gateway-1"].log("stub.out").write_text("hello")
     assert (tmp_path / "logs" / "gateway-1" / "stub.out").read_text() == "hello"
 
 
-def test_logs_that_cannot_be_kept_are_named_and_do_not_hide_what_ended_the_deployment(run: Run, tmp_path: Path) -> None:
+def test_logs_that_cannot_be_kept_are_named_and_do_not_hide_what_ended_the_deployment(
+    run: Run, tmp_path: Path
+) -> None:
     (tmp_path / "logs").write_text("no folder can be made here")
     said: list[str] = []
-    deployment = deploy(run.planned[0], run.hardware, run.place, said.append, logs=tmp_path / "logs")
+    deployment = deploy(
+        run.planned[0], run.hardware, run.place, said.append, logs=tmp_path / "logs"
+    )
     deployment.hosts["gateway-1"].log("stub.out").write_text("hello")
     with pytest.raises(StoreError, match="the disk is full"), deployment:
         raise StoreError(tmp_path / "steps.jsonl", OSError(errno.ENOSPC, "No space left on device"))
@@ -105,38 +134,57 @@ def test_logs_that_cannot_be_kept_are_named_and_do_not_hide_what_ended_the_deplo
 
 
 def test_a_log_that_cannot_be_read_costs_no_other(run: Run, tmp_path: Path) -> None:
-    with deploy(run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs") as deployment:
+    with deploy(
+        run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs"
+    ) as deployment:
         deployment.hosts["gateway-1"].log("stub.out").write_text("hello")
-        (tmp_path / "logs" / "gateway-1" / "other.out" / "other.out").mkdir(parents=True)  # no file can be put here
+        (tmp_path / "logs" / "gateway-1" / "other.out" / "other.out").mkdir(
+            parents=True
+        )  # no file can be put here
         deployment.hosts["gateway-1"].log("other.out").write_text("hello")
     assert (tmp_path / "logs" / "gateway-1" / "stub.out").read_text() == "hello"
-    assert (tmp_path / "logs" / "gateway-1.not-copied.txt").read_text() == "other.out: Is a directory\n"
+    assert (
+        tmp_path / "logs" / "gateway-1.not-copied.txt"
+    ).read_text() == "other.out: Is a directory\n"
 
 
-def test_what_a_host_put_into_its_logs_beside_files_is_named_and_neither_followed_nor_waited_for(run: Run, tmp_path: Path) -> None:
+def test_what_a_host_put_into_its_logs_beside_files_is_named_and_neither_followed_nor_waited_for(
+    run: Run, tmp_path: Path
+) -> None:
     (tmp_path / "shadow").write_text("root:secret")
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc" / "key").write_text("secret")
-    with deploy(run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs") as deployment:
+    with deploy(
+        run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs"
+    ) as deployment:
         logs = deployment.hosts["gateway-1"].log("")
         (logs / "stub.out").write_text("hello")
         (logs / "stolen").symlink_to(tmp_path / "shadow")
         (logs / "folder").symlink_to(tmp_path / "etc")
         (logs / "inner").mkdir()
         os.mkfifo(logs / "inner" / "pipe")
-    kept = {str(path.relative_to(tmp_path / "logs")): path.read_text() for path in (tmp_path / "logs").rglob("*") if path.is_file()}
+    kept = {
+        str(path.relative_to(tmp_path / "logs")): path.read_text()
+        for path in (tmp_path / "logs").rglob("*")
+        if path.is_file()
+    }
     assert kept == {
         "gateway-1/stub.out": "hello",
-        "gateway-1.not-copied.txt": "folder: is a link, which is not followed\nstolen: is a link, which is not followed\n"
+        "gateway-1.not-copied.txt": "folder: is a link, which is not followed\nstolen: is a link, "
+        "which is not followed\n"
         "inner/pipe: is a pipe\n",
     }
 
 
-def test_logs_of_a_host_are_not_kept_through_links_where_they_are_kept(run: Run, tmp_path: Path) -> None:
+def test_logs_of_a_host_are_not_kept_through_links_where_they_are_kept(
+    run: Run, tmp_path: Path
+) -> None:
     (tmp_path / "victim").write_text("mine")
     (tmp_path / "logs" / "gateway-1").mkdir(parents=True)
     (tmp_path / "logs" / "gateway-1" / "stub.out").symlink_to(tmp_path / "victim")
-    with deploy(run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs") as deployment:
+    with deploy(
+        run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs"
+    ) as deployment:
         deployment.hosts["gateway-1"].log("stub.out").write_text("theirs")
     assert (tmp_path / "victim").read_text() == "mine"
     assert "stub.out: is a link" in (tmp_path / "logs" / "gateway-1.not-copied.txt").read_text()
@@ -158,7 +206,9 @@ def test_the_end_of_a_log_is_not_read_through_a_link(run: Run, tmp_path: Path) -
         assert host.logged("osd.out", 4) == b"two\nthree\n"
 
 
-def test_a_deployment_that_cannot_be_written_down_is_taken_away_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deployment_that_cannot_be_written_down_is_taken_away_again(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     started: list[Host] = []
 
     class Recorded(StubGateway):
@@ -180,7 +230,9 @@ def test_a_deployment_that_cannot_be_written_down_is_taken_away_again(run: Run, 
 
 
 def test_pretended_hosts_are_not_attested(run: Run) -> None:
-    with deploy(run.planned[0], run.hardware, run.place, lambda text: None, attest=True) as deployment:
+    with deploy(
+        run.planned[0], run.hardware, run.place, lambda text: None, attest=True
+    ) as deployment:
         assert deployment.attestation is None
 
 
@@ -192,7 +244,10 @@ def test_tools_that_cannot_be_had_end_it_before_a_host_stands_and_say_what_they_
 
     monkeypatch.setattr("weighbridge.topologies.lab.kind.ensure", offline)
     lab = run.hardware.model_copy(update={"kind": "lab"})
-    with pytest.raises(CommandFailed, match=r"Unable to fetch\nthe tools .* without attestation they are not wanted"):
+    with pytest.raises(
+        CommandFailed,
+        match=r"Unable to fetch\nthe tools .* without attestation they are not wanted",
+    ):
         deploy(run.planned[0], lab, run.place, lambda text: None, attest=True)
     assert not run.place.deployments.exists()
 
@@ -211,7 +266,9 @@ def test_a_signal_while_it_is_taken_away_comes_when_all_of_it_is_gone(
 
     monkeypatch.setattr(FakeHost, "close", close)
     with interruptible():
-        deployment = deploy(run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs")
+        deployment = deploy(
+            run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs"
+        )
         gateway = deployment.hosts["gateway-1"]
         with pytest.raises(Interrupted):
             deployment.close()
@@ -221,7 +278,9 @@ def test_a_signal_while_it_is_taken_away_comes_when_all_of_it_is_gone(
     assert not list(run.place.deployments.iterdir())
 
 
-def test_whose_a_deployment_is_is_written_down_from_its_first_moment_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whose_a_deployment_is_is_written_down_from_its_first_moment_on(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[Conducted] = []
     real = FakeHost.__init__
 
@@ -236,7 +295,9 @@ def test_whose_a_deployment_is_is_written_down_from_its_first_moment_on(run: Run
 
 
 def ended_but_for_a_signal(run: Run, at: int) -> int:
-    """Take a deployment down; a signal comes at the beginning of the function that is called `at`-th (0: none). How many were."""
+    """Take a deployment down; a signal comes at the beginning of the function that is called
+    `at`-th (0: none). How many were.
+    """
     files = (undisturbed.__file__, deployment_module.__file__, contextlib.__file__)
     called = 0
 
@@ -249,11 +310,14 @@ def ended_but_for_a_signal(run: Run, at: int) -> int:
 
     try:
         with contextlib.ExitStack() as stack:
-            deployed = stack.enter_context(deploy(run.planned[0], run.hardware, run.place, lambda text: None))
+            deployed = stack.enter_context(
+                deploy(run.planned[0], run.hardware, run.place, lambda text: None)
+            )
             stack.callback(deployed.close)
             service = cast("FakeHost", deployed.hosts["gateway-1"])._services["stub"]
             sys.settrace(beginning)
-            stack.close()  # as the run loop does: should it not get that far, leaving the block does it
+            # as the run loop does: should it not get that far, leaving the block does it
+            stack.close()
     except Interrupted:
         assert at
     else:

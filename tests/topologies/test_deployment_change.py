@@ -1,4 +1,6 @@
-"""Changing what stands, and checking the configurations of many layouts on hosts that are raised once."""
+"""Changing what stands, and checking the configurations of many layouts on hosts that are raised
+once.
+"""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -6,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from stub_run import Run, StubGateway
-from weighbridge.common.errors import CommandFailed, MissingMeans, ServiceFailed, TargetError, UsageError
+from weighbridge.common.errors import (
+    CommandFailed,
+    MissingMeans,
+    ServiceFailed,
+    TargetError,
+    UsageError,
+)
 from weighbridge.common.host import Host
 from weighbridge.common.scope import Scope
 from weighbridge.gateways.gateway import Gateway, Say, Standing
@@ -56,20 +64,29 @@ def with_gateway(planned: Planned, gateway: Gateway) -> Planned:
     return Planned(planned.layout, gateway, planned.text)
 
 
-def test_a_change_is_made_without_limits_and_the_layout_is_then_another(run: Run, limits: list[str]) -> None:
+def test_a_change_is_made_without_limits_and_the_layout_is_then_another(
+    run: Run, limits: list[str]
+) -> None:
     gateway = Changeable()
-    with deploy(with_gateway(run.planned[0], gateway), run.hardware, run.place, lambda text: None) as deployment:
+    with deploy(
+        with_gateway(run.planned[0], gateway), run.hardware, run.place, lambda text: None
+    ) as deployment:
         assert deployment.change(run.planned[1], "restart", print) == ("gateway-1: stub restarted",)
         assert gateway.did[-1] == "change by restart"
         assert deployment.layout.name == "swift-b"
     assert limits == ["on", "off", "on"]
 
 
-@pytest.mark.parametrize("error", [UsageError("cannot"), CommandFailed("gateway-1", ["stub"], 1, "no"), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    "error",
+    [UsageError("cannot"), CommandFailed("gateway-1", ["stub"], 1, "no"), KeyboardInterrupt()],
+)
 def test_limits_are_on_again_after_a_change_that_failed_and_the_layout_is_what_it_was(
     run: Run, limits: list[str], error: Exception
 ) -> None:
-    with deploy(with_gateway(run.planned[0], Changeable(error)), run.hardware, run.place, lambda text: None) as deployment:
+    with deploy(
+        with_gateway(run.planned[0], Changeable(error)), run.hardware, run.place, lambda text: None
+    ) as deployment:
         with pytest.raises(type(error)):
             deployment.change(run.planned[1], "restart", print)
         assert limits == ["on", "off", "on"]
@@ -84,7 +101,9 @@ def test_limits_are_on_again_when_only_some_could_be_taken_off(
         raise TargetError("store-1: no such cgroup")
 
     gateway = Changeable()
-    with deploy(with_gateway(run.planned[0], gateway), run.hardware, run.place, lambda text: None) as deployment:
+    with deploy(
+        with_gateway(run.planned[0], gateway), run.hardware, run.place, lambda text: None
+    ) as deployment:
         monkeypatch.setattr(FakeHosts, "unlimit", half)
         with pytest.raises(TargetError, match="no such cgroup"):
             deployment.change(run.planned[1], "restart", print)
@@ -92,14 +111,18 @@ def test_limits_are_on_again_when_only_some_could_be_taken_off(
     assert "change by restart" not in gateway.did
 
 
-def test_the_log_of_a_service_that_a_change_ended_is_named_where_it_is_kept(run: Run, tmp_path: Path) -> None:
+def test_the_log_of_a_service_that_a_change_ended_is_named_where_it_is_kept(
+    run: Run, tmp_path: Path
+) -> None:
     gateway = Changeable()
     kept = tmp_path / "kept"
     planned = with_gateway(run.planned[0], gateway)
     with deploy(planned, run.hardware, run.place, lambda text: None, logs=kept) as deployment:
         host = deployment.hosts["gateway-1"]
         host.log("stub.out").write_text("no such mode")
-        gateway.error = ServiceFailed(host.name, "stub", "died", log=str(host.log("stub.out")), tail=["no such mode"])
+        gateway.error = ServiceFailed(
+            host.name, "stub", "died", log=str(host.log("stub.out")), tail=["no such mode"]
+        )
         with pytest.raises(ServiceFailed, match="stub: died") as error:
             deployment.change(run.planned[1], "restart", print)
     assert Path(error.value.log) == kept / "gateway-1" / "stub.out"
@@ -125,13 +148,17 @@ def test_layouts_that_differ_in_settings_are_checked_on_the_same_hosts_and_each_
 ) -> None:
     first, second = run.planned
     run.gateways["swift-b"].unknown_option = "mode"
-    assert preflight_all([first, second], run.hardware, run.place, lambda text: None) == {"swift-b": "no option 'mode'"}
+    assert preflight_all([first, second], run.hardware, run.place, lambda text: None) == {
+        "swift-b": "no option 'mode'"
+    }
     assert [gateway.did for gateway in run.gateways.values()] == [["preflight"], ["preflight"]]
     assert len(raised) == 1
     assert not list(run.place.deployments.iterdir())
 
 
-def test_a_layout_of_another_release_is_checked_on_hosts_of_its_own(run: Run, raised: list[str]) -> None:
+def test_a_layout_of_another_release_is_checked_on_hosts_of_its_own(
+    run: Run, raised: list[str]
+) -> None:
     first, second = run.planned
     other = Planned(second.layout.model_copy(update={"release": "2"}), second.gateway, "")
     assert preflight_all([first, other], run.hardware, run.place, lambda text: None) == {}
@@ -143,7 +170,9 @@ def test_no_layouts_raise_no_hosts(run: Run, raised: list[str]) -> None:
     assert raised == []
 
 
-def test_what_this_machine_lacks_is_no_fault_of_a_layout(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_this_machine_lacks_is_no_fault_of_a_layout(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def lacks(*_: object) -> None:
         raise MissingMeans("the responder was not built", advice="make setup")
 

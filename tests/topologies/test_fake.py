@@ -9,7 +9,9 @@ from weighbridge.common.host import Service
 from weighbridge.topologies.fake import FakeHosts
 from weighbridge.topologies.hardware import Hardware
 
-HARDWARE = Hardware.model_validate({"name": "small", "kind": "fake", "hosts": {"client-1": {}, "gateway-1": {}, "spare": {}}})
+HARDWARE = Hardware.model_validate(
+    {"name": "small", "kind": "fake", "hosts": {"client-1": {}, "gateway-1": {}, "spare": {}}}
+)
 
 
 @pytest.fixture
@@ -18,13 +20,17 @@ def hosts(tmp_path: Path) -> Iterator[FakeHosts]:
         yield hosts
 
 
-def test_only_the_hosts_that_are_asked_for_stand_each_with_an_address_of_its_own(hosts: FakeHosts) -> None:
+def test_only_the_hosts_that_are_asked_for_stand_each_with_an_address_of_its_own(
+    hosts: FakeHosts,
+) -> None:
     assert list(hosts.hosts) == ["client-1", "gateway-1"]
     assert len({host.address for host in hosts.hosts.values()}) == 2
     assert all(host.address.startswith("127.") for host in hosts.hosts.values())
 
 
-def test_a_command_gives_what_it_printed_and_a_failing_one_its_status_and_output(hosts: FakeHosts) -> None:
+def test_a_command_gives_what_it_printed_and_a_failing_one_its_status_and_output(
+    hosts: FakeHosts,
+) -> None:
     host = hosts.hosts["client-1"]
     assert host.run(["cat"], stdin="hello").stdout == "hello"
     with pytest.raises(CommandFailed, match="ended with 7\nno luck") as error:
@@ -40,7 +46,17 @@ def test_a_command_that_takes_too_long_is_ended(hosts: FakeHosts) -> None:
 def test_a_service_logs_lives_and_is_ended(hosts: FakeHosts) -> None:
     host = hosts.hosts["gateway-1"]
     host.start(
-        [Service("talker", (sys.executable, "-uc", "import time, os; print(os.environ['WORD']); time.sleep(600)"), {"WORD": "hi"})]
+        [
+            Service(
+                "talker",
+                (
+                    sys.executable,
+                    "-uc",
+                    "import time, os; print(os.environ['WORD']); time.sleep(600)",
+                ),
+                {"WORD": "hi"},
+            )
+        ]
     )
     assert host.alive("talker")
     while not host.tail("talker.out"):
@@ -51,7 +67,9 @@ def test_a_service_logs_lives_and_is_ended(hosts: FakeHosts) -> None:
     host.stop("talker")
 
 
-def test_closing_ends_services_and_programs_and_may_be_done_twice(hosts: FakeHosts, tmp_path: Path) -> None:
+def test_closing_ends_services_and_programs_and_may_be_done_twice(
+    hosts: FakeHosts, tmp_path: Path
+) -> None:
     host = hosts.hosts["gateway-1"]
     host.start([Service("sleeper", ("sleep", "600"))])
     program = host.spawn(["cat"], stderr=tmp_path / "cat.log")
@@ -61,7 +79,9 @@ def test_closing_ends_services_and_programs_and_may_be_done_twice(hosts: FakeHos
     assert program.poll() is not None
 
 
-def test_a_file_is_put_below_the_hosts_folder_with_its_mode(hosts: FakeHosts, tmp_path: Path) -> None:
+def test_a_file_is_put_below_the_hosts_folder_with_its_mode(
+    hosts: FakeHosts, tmp_path: Path
+) -> None:
     hosts.hosts["gateway-1"].put("/etc/secret", "x", mode=0o600)
     path = tmp_path / "gateway-1" / "root" / "etc" / "secret"
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("x", 0o600)

@@ -11,7 +11,14 @@ import pytest
 
 from tests.mutation import Dice, cases, tried, wrong_json, wrong_text
 from weighbridge.common.errors import TargetError
-from weighbridge.topologies.ceilings import DISK_JOBS, bits_per_s, disk_figures, events_per_s, piece_figures, pieces
+from weighbridge.topologies.ceilings import (
+    DISK_JOBS,
+    bits_per_s,
+    disk_figures,
+    events_per_s,
+    piece_figures,
+    pieces,
+)
 
 PIECES = pieces([65536])
 SYSBENCH = """Number of threads: 1
@@ -24,11 +31,20 @@ General statistics:
 
 
 def job(name: str) -> dict[str, Any]:
-    side = {"io_bytes": 733000, "bw_bytes": 244333, "iops": 2682.211859, "runtime": 3002, "total_ios": 8052}
+    side = {
+        "io_bytes": 733000,
+        "bw_bytes": 244333,
+        "iops": 2682.211859,
+        "runtime": 3002,
+        "total_ios": 8052,
+    }
     return {"jobname": name, "error": 0, "read": side, "write": dict(side)}
 
 
-FIO = {"fio version": "fio-3.33", "jobs": [*map(job, DISK_JOBS), *(job(piece.name) for piece in PIECES)]}
+FIO = {
+    "fio version": "fio-3.33",
+    "jobs": [*map(job, DISK_JOBS), *(job(piece.name) for piece in PIECES)],
+}
 RATES = {"bytes": 50069504, "seconds": 0.011471, "bits_per_second": 34919015953.273468}
 IPERF = {
     "start": {"version": "iperf 3.12"},
@@ -57,7 +73,11 @@ def test_whatever_fio_prints_of_disks_is_figures_or_an_error_of_ours(dice: Dice)
 
 @cases
 def test_whatever_iperf3_prints_is_a_figure_or_an_error_of_ours(dice: Dice) -> None:
-    answer = IPERF if dice.random() < 0.1 else {name: value for name, value in IPERF.items() if name != "error"}
+    answer = (
+        IPERF
+        if dice.random() < 0.1
+        else {name: value for name, value in IPERF.items() if name != "error"}
+    )
     figures(lambda told: [bits_per_s(told)], wrong_json(dice, answer).decode(errors="replace"))
 
 

@@ -49,11 +49,15 @@ hosts:
 
 
 @cases
-def test_whatever_a_hardware_file_holds_is_hardware_or_refused_with_its_place(dice: Dice, fuzzed: Path) -> None:
+def test_whatever_a_hardware_file_holds_is_hardware_or_refused_with_its_place(
+    dice: Dice, fuzzed: Path
+) -> None:
     text, document = dice.choice(seeds(fuzzed))
     path, wrong = fuzzed / "hardware.yaml", wrong_yaml(dice, text, document)
     path.write_bytes(wrong.encode(errors="surrogatepass"))
-    found = tried(lambda: load_hardware(path), UsageError, saying="hardware.yaml", text=_shown(path))
+    found = tried(
+        lambda: load_hardware(path), UsageError, saying="hardware.yaml", text=_shown(path)
+    )
     assert found is None or Hardware.model_validate_json(found.model_dump_json()) == found
 
 
@@ -84,18 +88,31 @@ def shipped() -> tuple[tuple[str, Any, Hardware], ...]:
     found = []
     for name in LAYOUTS:
         text = shipped_layouts()[name].read_text()
-        bare = "\n".join(line.partition(" #")[0].rstrip() for line in text.splitlines() if not line.startswith("#")) + "\n"
-        hardware = load_hardware(shipped_hardware()["this-machine" if name == "existing" else "lab-small"])
+        bare = (
+            "\n".join(
+                line.partition(" #")[0].rstrip()
+                for line in text.splitlines()
+                if not line.startswith("#")
+            )
+            + "\n"
+        )
+        hardware = load_hardware(
+            shipped_hardware()["this-machine" if name == "existing" else "lab-small"]
+        )
         found.append((bare, yaml.safe_load(bare), hardware))
     return tuple(found)
 
 
 @cases
-def test_whatever_a_layout_holds_is_a_layout_or_refused_with_its_place(dice: Dice, fuzzed: Path) -> None:
+def test_whatever_a_layout_holds_is_a_layout_or_refused_with_its_place(
+    dice: Dice, fuzzed: Path
+) -> None:
     text, document, hardware = dice.choice(shipped())
     path = fuzzed / "layout.yaml"
     path.write_bytes(wrong_yaml(dice, text, document).encode(errors="surrogatepass"))
-    found = tried(lambda: load_layout(path, hardware), UsageError, saying="layout.yaml", text=_shown(path))
+    found = tried(
+        lambda: load_layout(path, hardware), UsageError, saying="layout.yaml", text=_shown(path)
+    )
     if found is not None:
         assert Layout.model_validate_json(found.layout.model_dump_json()) == found.layout
         if dice.random() < 0.1:
@@ -119,7 +136,11 @@ def in_one_line(text: str) -> str:
 @cases
 def test_whatever_a_reference_says_is_changes_or_refused_within_it(dice: Dice) -> None:
     text = dice.choice(REFERENCES)
-    text = wrong_bytes(dice, text.encode()).decode(errors="replace") if dice.random() < 0.7 else f"{text}={hostile(dice)}"
+    text = (
+        wrong_bytes(dice, text.encode()).decode(errors="replace")
+        if dice.random() < 0.7
+        else f"{text}={hostile(dice)}"
+    )
     tried(lambda: split(text), UsageError)
     found = tried(lambda: parse(text), UsageError, text=in_one_line(text))
     if found is not None:
@@ -153,7 +174,9 @@ def test_a_name_that_is_too_long_for_a_path_is_no_layout_and_no_suite() -> None:
 
 
 def test_files_of_nobody_s_folder_are_told_as_not_there(tmp_path: Path) -> None:
-    text = REAL.replace("key: FOLDER/key", "key: ~nobody-at-all/key").replace("FOLDER", str(tmp_path))
+    text = REAL.replace("key: FOLDER/key", "key: ~nobody-at-all/key").replace(
+        "FOLDER", str(tmp_path)
+    )
     (tmp_path / "hardware.yaml").write_text(text)
     with pytest.raises(UsageError, match="there is no file ~nobody-at-all/key"):
         load_hardware(tmp_path / "hardware.yaml")

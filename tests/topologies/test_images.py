@@ -15,7 +15,8 @@ from weighbridge.topologies import images
 
 IMAGE = RootImage(name="tiny", suite="bookworm", packages=("tini",))
 
-# Stands for mmdebstrap: writes a root with a dpkg database of one package, as slowly as $SLOWLY says.
+# Stands for mmdebstrap: writes a root with a dpkg database of one package, as slowly as $SLOWLY
+# says.
 BUILDER = """#!{python}
 import os, pathlib, sys, time
 root = pathlib.Path(sys.argv[-1])
@@ -56,7 +57,9 @@ def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "builds"
 
 
-def test_an_image_is_built_once_and_its_packages_are_listed_beside_it(tmp_path: Path, builds: Path) -> None:
+def test_an_image_is_built_once_and_its_packages_are_listed_beside_it(
+    tmp_path: Path, builds: Path
+) -> None:
     said: list[str] = []
     root = images.ensure(IMAGE, said.append, store=tmp_path / "store")
     assert root == tmp_path / "store" / images.key(IMAGE)
@@ -84,7 +87,9 @@ def test_the_order_of_packages_and_those_always_there_make_no_other_image() -> N
 
 
 def test_no_mirror_is_named_and_options_stand_before_the_suite() -> None:
-    line = images.argv(IMAGE.model_copy(update={"options": ("--setup-hook=true",)}), Path("/store/x.partial"))
+    line = images.argv(
+        IMAGE.model_copy(update={"options": ("--setup-hook=true",)}), Path("/store/x.partial")
+    )
     assert line[-3:] == [images.FORGET_THIS_MACHINE, "bookworm", "/store/x.partial"]
     assert line.index("--setup-hook=true") < line.index("bookworm")
     assert not any("://" in word for word in line)
@@ -116,7 +121,10 @@ def test_of_two_that_want_an_image_one_builds_and_the_other_waits(
     monkeypatch.setenv("SLOWLY", "0.5")
     said: list[str] = []
     threads = [
-        threading.Thread(target=images.ensure, args=(IMAGE, said.append), kwargs={"store": tmp_path / "store"}) for _ in "ab"
+        threading.Thread(
+            target=images.ensure, args=(IMAGE, said.append), kwargs={"store": tmp_path / "store"}
+        )
+        for _ in "ab"
     ]
     for thread in threads:
         thread.start()
@@ -130,7 +138,9 @@ def test_of_two_that_want_an_image_one_builds_and_the_other_waits(
     assert any("another process builds it; waiting" in line for line in said)
 
 
-def test_a_build_without_mmdebstrap_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_without_mmdebstrap_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingMeans, match="mmdebstrap is missing"):
         images.ensure(IMAGE, lambda line: None, store=tmp_path / "store")
@@ -140,7 +150,9 @@ def test_a_builder_ends_with_the_process_that_wanted_the_image(
     tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLOWLY", "60")
-    with subprocess.Popen([sys.executable, "-c", CONDUCTOR, str(tmp_path / "store")], stdout=subprocess.DEVNULL) as conductor:
+    with subprocess.Popen(
+        [sys.executable, "-c", CONDUCTOR, str(tmp_path / "store")], stdout=subprocess.DEVNULL
+    ) as conductor:
         deadline = time.monotonic() + 20
         while not builds.exists() and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -148,13 +160,17 @@ def test_a_builder_ends_with_the_process_that_wanted_the_image(
         conductor.kill()
     while not images.half_built(tmp_path / "store") and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert images.half_built(tmp_path / "store") == (tmp_path / "store" / f"{images.key(IMAGE)}.partial",)
+    assert images.half_built(tmp_path / "store") == (
+        tmp_path / "store" / f"{images.key(IMAGE)}.partial",
+    )
     monkeypatch.setenv("SLOWLY", "0")
     images.ensure(IMAGE, lambda line: None, store=tmp_path / "store")
     assert images.half_built(tmp_path / "store") == ()
 
 
-def test_an_interrupted_build_ends_its_builder(tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_build_ends_its_builder(
+    tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SLOWLY", "60")
     monkeypatch.setattr(images, "SAY_EVERY_S", 0.0)
 
@@ -165,11 +181,15 @@ def test_an_interrupted_build_ends_its_builder(tmp_path: Path, builds: Path, mon
     with pytest.raises(KeyboardInterrupt):
         images.ensure(IMAGE, interrupt, store=tmp_path / "store")
     assert not list((tmp_path / "store").glob("*.partial"))
-    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    running = subprocess.run(
+        ["ps", "-eo", "args"], capture_output=True, text=True, check=True
+    ).stdout
     assert str(tmp_path / "store") not in running
 
 
-def test_an_image_that_is_refreshed_is_built_anew_in_its_place(tmp_path: Path, builds: Path) -> None:
+def test_an_image_that_is_refreshed_is_built_anew_in_its_place(
+    tmp_path: Path, builds: Path
+) -> None:
     store = tmp_path / "store"
     root = images.ensure(IMAGE, print, store=store)
     (root / "old").write_text("old")
@@ -194,7 +214,9 @@ def test_a_refresh_that_fails_leaves_the_image_that_was_there(
     assert (root / "usr").is_dir()
 
 
-def test_an_image_that_hosts_stand_on_is_not_refreshed(tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_image_that_hosts_stand_on_is_not_refreshed(
+    tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = tmp_path / "store"
     root = images.ensure(IMAGE, print, store=store)
     monkeypatch.setattr(images, "in_use", lambda found: found == root)

@@ -34,33 +34,56 @@ def test_a_written_bundle_is_labelled_and_has_its_own_namespaces(bundle: Bundle)
     config = json.loads((bundle.folder / "config.json").read_text())
     assert config["annotations"] == {DEPLOYMENT: "labtest-a", HOST: "store-1"}
     assert config["linux"]["cgroupsPath"] == "/weighbridge/labtest-a/store-1"
-    assert {one["type"] for one in config["linux"]["namespaces"]} == {"pid", "network", "ipc", "uts", "mount"}
+    assert {one["type"] for one in config["linux"]["namespaces"]} == {
+        "pid",
+        "network",
+        "ipc",
+        "uts",
+        "mount",
+    }
     assert not any("path" in one for one in config["linux"]["namespaces"])
-    assert {path.name for path in bundle.folder.iterdir()} == {"config.json", "rootfs", "upper", "work"}
+    assert {path.name for path in bundle.folder.iterdir()} == {
+        "config.json",
+        "rootfs",
+        "upper",
+        "work",
+    }
     assert bundle.logs.is_dir()
 
 
-def test_a_host_may_use_its_own_disks_and_no_other_device(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_may_use_its_own_disks_and_no_other_device(
+    bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("weighbridge.topologies.lab.bundle.FUSE", Path("/dev/no-fuse"))
     linux = bundle.config()["linux"]
-    assert [(one["path"], one["major"], one["minor"]) for one in linux["devices"]] == [("/dev/wb0", 7, 9)]
+    assert [(one["path"], one["major"], one["minor"]) for one in linux["devices"]] == [
+        ("/dev/wb0", 7, 9)
+    ]
     assert linux["resources"]["devices"] == [
         {"allow": False, "access": "rwm"},
         {"allow": True, "type": "b", "major": 7, "minor": 9, "access": "rwm"},
     ]
 
 
-def test_a_host_with_an_image_may_mount_by_fuse_where_this_machine_has_it(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weighbridge.topologies.lab.bundle.FUSE", Path("/dev/null"))  # a character device that every machine has
+def test_a_host_with_an_image_may_mount_by_fuse_where_this_machine_has_it(
+    bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "weighbridge.topologies.lab.bundle.FUSE", Path("/dev/null")
+    )  # a character device that every machine has
     linux = bundle.config()["linux"]
     assert [(one["major"], one["minor"]) for one in linux["devices"]] == [(7, 9), (10, 229)]
-    assert {"allow": True, "type": "c", "major": 10, "minor": 229, "access": "rwm"} in linux["resources"]["devices"]
+    assert {"allow": True, "type": "c", "major": 10, "minor": 229, "access": "rwm"} in linux[
+        "resources"
+    ]["devices"]
     assert len(replace(bundle, image=None).config()["linux"]["devices"]) == 1
 
 
 def test_swap_is_limited_with_memory_only_where_the_kernel_accounts_it(bundle: Bundle) -> None:
     assert bundle.config()["linux"]["resources"]["memory"] == {"limit": 2**28, "swap": 2**28}
-    assert replace(bundle, limit_swap=False).config()["linux"]["resources"]["memory"] == {"limit": 2**28}
+    assert replace(bundle, limit_swap=False).config()["linux"]["resources"]["memory"] == {
+        "limit": 2**28
+    }
     assert "memory" not in replace(bundle, memory_bytes=None).config()["linux"]["resources"]
 
 
@@ -76,7 +99,14 @@ def capabilities(bundle: Bundle) -> set[str]:
 @pytest.mark.parametrize(
     "forbidden",
     [
-        *("CAP_SYS_MODULE", "CAP_SYS_TIME", "CAP_SYS_BOOT", "CAP_SYS_RESOURCE", "CAP_SYS_RAWIO", "CAP_MKNOD"),
+        *(
+            "CAP_SYS_MODULE",
+            "CAP_SYS_TIME",
+            "CAP_SYS_BOOT",
+            "CAP_SYS_RESOURCE",
+            "CAP_SYS_RAWIO",
+            "CAP_MKNOD",
+        ),
         *("CAP_DAC_READ_SEARCH", "CAP_NET_ADMIN"),
     ],
 )
@@ -87,7 +117,9 @@ def test_a_host_cannot_change_the_machine_or_its_own_limits(bundle: Bundle, forb
 def test_a_host_that_shows_the_machines_root_cannot_mount() -> None:
     def made(image: Path | None) -> Bundle:
         here = Path("/bundles/a")
-        return Bundle(deployment="d", host="client-1", folder=here, logs=here, image=image, etc_hosts=here)
+        return Bundle(
+            deployment="d", host="client-1", folder=here, logs=here, image=image, etc_hosts=here
+        )
 
     assert "CAP_SYS_ADMIN" in capabilities(made(Path("/images/ceph")))
     assert "CAP_SYS_ADMIN" not in capabilities(made(None))
@@ -97,11 +129,18 @@ def test_system_calls_that_change_the_machine_are_denied(bundle: Bundle) -> None
     seccomp = bundle.config()["linux"]["seccomp"]
     assert seccomp["defaultAction"] == "SCMP_ACT_ALLOW"
     (denied,) = seccomp["syscalls"]
-    assert set(denied["names"]) == set(DENIED) >= {"bpf", "init_module", "kexec_load", "open_by_handle_at", "clock_settime"}
+    assert (
+        set(denied["names"])
+        == set(DENIED)
+        >= {"bpf", "init_module", "kexec_load", "open_by_handle_at", "clock_settime"}
+    )
 
 
 def test_an_image_is_seen_through_an_overlay(bundle: Bundle) -> None:
-    assert f"lowerdir=/images/ceph,upperdir={bundle.folder}/upper,workdir={bundle.folder}/work" in bundle.script()
+    assert (
+        f"lowerdir=/images/ceph,upperdir={bundle.folder}/upper,workdir={bundle.folder}/work"
+        in bundle.script()
+    )
     assert bundle.config()["root"] == {"path": "rootfs", "readonly": False}
 
 
@@ -111,17 +150,24 @@ def test_a_path_with_blanks_and_quotes_stays_one_word(bundle: Bundle) -> None:
     assert "'rootfs/mnt/a b'" in replace(bundle, image=None).script(["/mnt/a b"])
 
 
-def test_a_machine_root_is_read_only_also_where_file_systems_are_mounted_in_it(bundle: Bundle) -> None:
+def test_a_machine_root_is_read_only_also_where_file_systems_are_mounted_in_it(
+    bundle: Bundle,
+) -> None:
     own = replace(bundle, image=None)
     assert own.config()["root"]["readonly"] is True
     assert "shut rootfs/home" in own.script(["/home"]).splitlines()
 
 
 def test_runc_makes_no_mount_point_in_the_machines_own_log_folder(bundle: Bundle) -> None:
-    assert replace(bundle, image=None).script().splitlines()[-1] == "mount -t tmpfs -o mode=755 weighbridge rootfs/var/log"
+    assert (
+        replace(bundle, image=None).script().splitlines()[-1]
+        == "mount -t tmpfs -o mode=755 weighbridge rootfs/var/log"
+    )
 
 
-def test_a_checkout_below_tmp_or_run_is_seen_on_a_machine_root_and_on_no_image(bundle: Bundle) -> None:
+def test_a_checkout_below_tmp_or_run_is_seen_on_a_machine_root_and_on_no_image(
+    bundle: Bundle,
+) -> None:
     def targets(one: Bundle) -> list[str]:
         return [mount["destination"] for mount in one.config()["mounts"]]
 
@@ -133,10 +179,30 @@ def test_a_checkout_below_tmp_or_run_is_seen_on_a_machine_root_and_on_no_image(b
 
 
 def test_submounts_leave_out_the_root_and_what_a_host_has_of_its_own() -> None:
-    points = ["/", "/proc", "/sys/fs/cgroup", "/dev/shm", "/run/lock", "/tmp", "/home", r"/mnt/a\040b", "/home", "/runner"]
+    points = [
+        "/",
+        "/proc",
+        "/sys/fs/cgroup",
+        "/dev/shm",
+        "/run/lock",
+        "/tmp",
+        "/home",
+        r"/mnt/a\040b",
+        "/home",
+        "/runner",
+    ]
     points += ["/srv/größe", r"/srv/back\134slash\0117"]
-    mountinfo = "\n".join(f"{number} 1 0:{number} / {point} rw - ext4 /dev/x rw" for number, point in enumerate(points))
-    assert submounts(mountinfo.encode()) == ("/home", "/mnt/a b", "/runner", "/srv/größe", "/srv/back\\slash\t7")
+    mountinfo = "\n".join(
+        f"{number} 1 0:{number} / {point} rw - ext4 /dev/x rw"
+        for number, point in enumerate(points)
+    )
+    assert submounts(mountinfo.encode()) == (
+        "/home",
+        "/mnt/a b",
+        "/runner",
+        "/srv/größe",
+        "/srv/back\\slash\t7",
+    )
 
 
 def test_a_mount_point_whose_name_is_no_text_is_found_all_the_same() -> None:
@@ -151,7 +217,11 @@ def test_every_host_knows_the_names_of_all() -> None:
 
 
 def test_addresses_follow_the_order_of_the_hardware_file() -> None:
-    assert [network.address(index) for index in (0, 1, 199)] == ["10.80.0.10", "10.80.0.11", "10.80.0.209"]
+    assert [network.address(index) for index in (0, 1, 199)] == [
+        "10.80.0.10",
+        "10.80.0.11",
+        "10.80.0.209",
+    ]
 
 
 def test_the_switch_has_a_port_for_each_host_with_the_mtu_of_the_network() -> None:
@@ -161,7 +231,8 @@ def test_the_switch_has_a_port_for_each_host_with_the_mtu_of_the_network() -> No
 
 
 @pytest.mark.parametrize(
-    ("rate_bit_per_s", "burst_bytes"), [(10**6, 131072), (10**8, 131072), (10**9, 500_000), (10**10, 5_000_000)]
+    ("rate_bit_per_s", "burst_bytes"),
+    [(10**6, 131072), (10**8, 131072), (10**9, 500_000), (10**10, 5_000_000)],
 )
 def test_a_token_bucket_holds_a_tick_of_its_rate_and_never_less_than_two_large_segments(
     rate_bit_per_s: int, burst_bytes: int
@@ -176,7 +247,11 @@ def test_a_runc_without_state_has_no_containers(tmp_path: Path) -> None:
 
 def test_the_image_of_tools_is_seen_read_only_below_run_where_there_is_one(bundle: Bundle) -> None:
     def mounted(of: Bundle) -> dict[str, list[str]]:
-        return {one["source"]: one["options"] for one in of.config()["mounts"] if one["destination"] == tools.INSIDE}
+        return {
+            one["source"]: one["options"]
+            for one in of.config()["mounts"]
+            if one["destination"] == tools.INSIDE
+        }
 
     assert mounted(bundle) == {}
     with_tools = replace(bundle, tools=Path("/images/tools"))

@@ -9,12 +9,21 @@ from weighbridge.common.errors import TargetError
 from weighbridge.common.host import DiskCounters
 from weighbridge.topologies.hardware import Disk, HostSpec
 from weighbridge.topologies.lab.cgroup import Cgroups, Write
-from weighbridge.topologies.lab.usage import DiskUse, LabMachine, NicUse, counters, disk_use, nic_use
+from weighbridge.topologies.lab.usage import (
+    DiskUse,
+    LabMachine,
+    NicUse,
+    counters,
+    disk_use,
+    nic_use,
+)
 from weighbridge.topologies.quota import Quota, quota_of, slice_words
 
 GROUP = "/weighbridge/d/h"
 SPEC = HostSpec(
-    cpus=0.5, memory=2**28, disks=(Disk(size=2**30, bandwidth=10 * 2**20), Disk(size=2**30, iops=200), Disk(size=2**30))
+    cpus=0.5,
+    memory=2**28,
+    disks=(Disk(size=2**30, bandwidth=10 * 2**20), Disk(size=2**30, iops=200), Disk(size=2**30)),
 )
 DEVICES = ("7:3", "7:4", "7:5")
 
@@ -58,20 +67,32 @@ def test_version_1_limits_cpu_by_quota_and_disks_by_throttles(v1: Cgroups) -> No
 
 def test_version_2_limits_cpu_by_max_and_each_disk_by_one_line(v2: Cgroups) -> None:
     assert v2.version == 2
-    assert [(str(one.path.relative_to(v2.mount)), one.text) for one in v2.limits(GROUP, SPEC, DEVICES)] == [
+    assert [
+        (str(one.path.relative_to(v2.mount)), one.text) for one in v2.limits(GROUP, SPEC, DEVICES)
+    ] == [
         ("weighbridge/d/h/cpu.max", "5000 10000"),
         ("weighbridge/d/h/io.max", "7:3 rbps=10485760 wbps=10485760"),
         ("weighbridge/d/h/io.max", "7:4 riops=200 wiops=200"),
     ]
 
 
-def test_a_quota_is_kept_in_periods_of_the_length_that_the_hardware_says(v1: Cgroups, v2: Cgroups) -> None:
-    assert [one.text for one in v1.limits(GROUP, SPEC, DEVICES, {"cpu"}, period_s=0.02)] == ["-1", "20000", "10000"]
-    assert [one.text for one in v2.limits(GROUP, SPEC, DEVICES, {"cpu"}, period_s=0.005)] == ["2500 5000"]
+def test_a_quota_is_kept_in_periods_of_the_length_that_the_hardware_says(
+    v1: Cgroups, v2: Cgroups
+) -> None:
+    assert [one.text for one in v1.limits(GROUP, SPEC, DEVICES, {"cpu"}, period_s=0.02)] == [
+        "-1",
+        "20000",
+        "10000",
+    ]
+    assert [one.text for one in v2.limits(GROUP, SPEC, DEVICES, {"cpu"}, period_s=0.005)] == [
+        "2500 5000"
+    ]
 
 
 def test_a_quota_is_off_while_version_1_is_given_another_period(v1: Cgroups) -> None:
-    """The kernel refuses a period in which the quota that is there would be more than it can hand out, or less."""
+    """The kernel refuses a period in which the quota that is there would be more than it can hand
+    out, or less.
+    """
     assert [one.path.name for one in v1.limits(GROUP, SPEC, DEVICES, {"cpu"})] == [
         "cpu.cfs_quota_us",
         "cpu.cfs_period_us",
@@ -121,7 +142,9 @@ def test_version_1_lifts_every_limit_that_it_put_on(v1: Cgroups) -> None:
 
 
 def test_version_2_lifts_every_limit_that_it_put_on(v2: Cgroups) -> None:
-    assert [(str(one.path.relative_to(v2.mount)), one.text) for one in v2.lifts(GROUP, SPEC, DEVICES)] == [
+    assert [
+        (str(one.path.relative_to(v2.mount)), one.text) for one in v2.lifts(GROUP, SPEC, DEVICES)
+    ] == [
         ("weighbridge/d/h/cpu.max", "max 100000"),
         ("weighbridge/d/h/io.max", "7:3 rbps=max wbps=max"),
         ("weighbridge/d/h/io.max", "7:4 riops=max wiops=max"),
@@ -154,7 +177,10 @@ def test_limits_are_read_back_with_the_names_of_disks(v1: Cgroups) -> None:
     for path, text in {
         "cpu": {"cpu.cfs_quota_us": "5000\n", "cpu.cfs_period_us": "10000\n"},
         "memory": {"memory.limit_in_bytes": "268435456\n"},
-        "blkio": {f"blkio.throttle.{name}": "" for name in ("read_bps_device", "read_iops_device", "write_iops_device")},
+        "blkio": {
+            f"blkio.throttle.{name}": ""
+            for name in ("read_bps_device", "read_iops_device", "write_iops_device")
+        },
     }.items():
         folder = v1.at(path, GROUP)
         folder.mkdir(parents=True)
@@ -175,7 +201,9 @@ def test_a_cgroup_is_removed_in_every_hierarchy_with_those_below_it(v1: Cgroups)
     (v1.mount / "cpu/weighbridge/other").mkdir()
     assert v1.remove("/weighbridge/d") == ()
     v1.remove_tree_if_empty()
-    assert [str(path.relative_to(v1.mount)) for path in v1.mount.glob("*/weighbridge")] == ["cpu/weighbridge"]
+    assert [str(path.relative_to(v1.mount)) for path in v1.mount.glob("*/weighbridge")] == [
+        "cpu/weighbridge"
+    ]
     assert v1.remove("/weighbridge/d") == ()
 
 
@@ -206,17 +234,26 @@ def test_counters_of_version_1_have_units(v1: Cgroups, monkeypatch: pytest.Monke
     _counted(
         v1,
         {
-            "cpu/weighbridge/d/h/cpu.stat": "nr_periods 9\nnr_throttled 4\nthrottled_time 2500000000\n",
+            "cpu/weighbridge/d/h/cpu.stat": "nr_periods 9\nnr_throttled 4\nthrottled_time "
+            "2500000000\n",
             "cpuacct/weighbridge/d/h/cpuacct.usage": "1500000000\n",
             "memory/weighbridge/d/h/memory.usage_in_bytes": "1000\n",
             "memory/weighbridge/d/h/memory.max_usage_in_bytes": "2000\n",
-            "memory/weighbridge/d/h/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n",
-            "memory/weighbridge/d/h/memory.stat": "cache 9\ntotal_active_file 300\ntotal_inactive_file 100\n",
+            "memory/weighbridge/d/h/memory.oom_control": "oom_kill_disable 0\nunder_oom "
+            "0\noom_kill 3\n",
+            "memory/weighbridge/d/h/memory.stat": "cache 9\ntotal_active_file "
+            "300\ntotal_inactive_file 100\n",
         },
     )
     monkeypatch.setattr("weighbridge.topologies.lab.usage.nic_use", lambda table: NicUse(5, 6, 7))
     used = counters(v1, GROUP, 1, (), DiskUse(()))
-    assert (used.cpu_s, used.throttled_s, used.memory_bytes, used.memory_peak_bytes, used.oom_kills) == (1.5, 2.5, 1000, 2000, 3)
+    assert (
+        used.cpu_s,
+        used.throttled_s,
+        used.memory_bytes,
+        used.memory_peak_bytes,
+        used.oom_kills,
+    ) == (1.5, 2.5, 1000, 2000, 3)
     assert (used.network_received_bytes, used.network_sent_bytes, used.network_faults) == (5, 6, 7)
     assert (used.cpu_periods, used.throttled_periods, used.memory_held_bytes) == (9, 4, 600)
     assert used.disk_read_bytes is None
@@ -237,7 +274,13 @@ def test_counters_of_version_2_have_units_and_leave_out_what_an_older_kernel_can
     )
     monkeypatch.setattr("weighbridge.topologies.lab.usage.nic_use", lambda table: NicUse(5, 6, 7))
     used = counters(v2, GROUP, 1, (), DiskUse(()))
-    assert (used.cpu_s, used.throttled_s, used.memory_bytes, used.memory_peak_bytes, used.oom_kills) == (1.5, 2.5, 1000, None, 3)
+    assert (
+        used.cpu_s,
+        used.throttled_s,
+        used.memory_bytes,
+        used.memory_peak_bytes,
+        used.oom_kills,
+    ) == (1.5, 2.5, 1000, None, 3)
     assert (used.cpu_periods, used.throttled_periods, used.memory_held_bytes) == (None, None, 600)
 
 
@@ -246,7 +289,9 @@ def test_counters_of_a_host_that_is_gone_are_an_error_and_not_zero(v1: Cgroups) 
         counters(v1, GROUP, 2**30, (), DiskUse(()))
 
 
-def test_each_disk_counts_bytes_requests_and_times_since_it_was_attached(v1: Cgroups, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_disk_counts_bytes_requests_and_times_since_it_was_attached(
+    v1: Cgroups, monkeypatch: pytest.MonkeyPatch
+) -> None:
     test_counters_of_version_1_have_units(v1, monkeypatch)
     block = v1.mount / "block"
     for minor, line in ((3, "10 0 100 250 20 0 200 750 0 900 1000"), (4, "1 0 1 0 2 0 2 0 0 0 0")):
@@ -255,17 +300,29 @@ def test_each_disk_counts_bytes_requests_and_times_since_it_was_attached(v1: Cgr
     now = disk_use([3, 4], block)
     monkeypatch.setattr("weighbridge.topologies.lab.usage.disk_use", lambda minors: now)
     zero = DiskCounters(read_bytes=0, written_bytes=0, reads=0, writes=0, busy_s=0, waited_s=0)
-    half = DiskCounters(read_bytes=50 * 512, written_bytes=100 * 512, reads=5, writes=10, busy_s=0.4, waited_s=0.5)
+    half = DiskCounters(
+        read_bytes=50 * 512, written_bytes=100 * 512, reads=5, writes=10, busy_s=0.4, waited_s=0.5
+    )
     used = counters(v1, GROUP, 1, (3, 4), DiskUse((half, zero)))
     assert used.disks == (
-        DiskCounters(read_bytes=50 * 512, written_bytes=100 * 512, reads=5, writes=10, busy_s=0.5, waited_s=0.5),
+        DiskCounters(
+            read_bytes=50 * 512,
+            written_bytes=100 * 512,
+            reads=5,
+            writes=10,
+            busy_s=0.5,
+            waited_s=0.5,
+        ),
         DiskCounters(read_bytes=512, written_bytes=1024, reads=1, writes=2, busy_s=0, waited_s=0),
     )
     assert (used.disk_read_bytes, used.disk_written_bytes) == (51 * 512, 102 * 512)
 
 
 def test_the_nic_counts_bytes_and_what_was_dropped_or_broken_and_not_loopback() -> None:
-    table = "Inter-|\n face |\n    lo: 9 9 9 9 0 0 0 0 9 9 9 9 0 0 0 0\n  eth0: 1000 10 1 2 0 0 0 0 2000 20 3 4 0 0 0 0\n"
+    table = (
+        "Inter-|\n face |\n    lo: 9 9 9 9 0 0 0 0 9 9 9 9 0 0 0 0\n  eth0: 1000 10 1 2 0 0 0 "
+        "0 2000 20 3 4 0 0 0 0\n"
+    )
     assert nic_use(table) == NicUse(1000, 2000, 10)
     with pytest.raises(KeyError):
         nic_use("lo: 1 1 1 1 0 0 0 0 1 1 1 1 0 0 0 0")
@@ -279,13 +336,17 @@ def test_the_machines_cpu_seconds_leave_out_idle_time_and_guests(tmp_path: Path)
         LabMachine(tmp_path / "none").counters()
 
 
-def test_what_the_kernel_does_by_itself_is_counted_apart_and_never_grows_less(tmp_path: Path) -> None:
+def test_what_the_kernel_does_by_itself_is_counted_apart_and_never_grows_less(
+    tmp_path: Path,
+) -> None:
     ticks_per_s = os.sysconf("SC_CLK_TCK")
 
     def process(pid: int, name: str, flags: int, ticks: int) -> None:
         folder = tmp_path / str(pid)
         folder.mkdir(exist_ok=True)
-        (folder / "stat").write_text(f"{pid} ({name}) S 2 0 0 0 -1 {flags} 0 0 0 0 {ticks} 0 0 0 20 0 1 0 5 0 0")
+        (folder / "stat").write_text(
+            f"{pid} ({name}) S 2 0 0 0 -1 {flags} 0 0 0 0 {ticks} 0 0 0 20 0 1 0 5 0 0"
+        )
 
     (tmp_path / "stat").write_text("cpu  100 0 80 900 0 5 15 0 0 0\n")
     process(7, "loop0", 0x00200040, 1000)

@@ -15,7 +15,15 @@ from weighbridge.topologies.conducting import CONDUCTOR, Conducted, started_at
 from weighbridge.topologies.hardware import Hardware, HostSpec
 from weighbridge.topologies.lab import leftovers, raise_lab
 from weighbridge.topologies.lab.cgroup import Cgroups
-from weighbridge.topologies.lab.claim import AtWork, Claim, ClaimedMachine, MachineHold, RootLimit, claims, nobody_at_work
+from weighbridge.topologies.lab.claim import (
+    AtWork,
+    Claim,
+    ClaimedMachine,
+    MachineHold,
+    RootLimit,
+    claims,
+    nobody_at_work,
+)
 from weighbridge.topologies.lab.ending import disks, take_away
 from weighbridge.topologies.lab.runc import Runc
 
@@ -24,7 +32,9 @@ HARDWARE = Hardware(name="two", kind="lab", hosts={"client-1": HostSpec(), "stor
 
 def test_a_second_claim_is_refused_naming_the_first(tmp_path: Path) -> None:
     claim = Claim("labtest-a", tmp_path / "a", tmp_path)
-    with pytest.raises(UsageError, match=rf"labtest-a stands on this machine since .*process {os.getpid()}") as refused:
+    with pytest.raises(
+        UsageError, match=rf"labtest-a stands on this machine since .*process {os.getpid()}"
+    ) as refused:
         Claim("labtest-b", tmp_path / "b", tmp_path)
     assert "weighbridge down" in refused.value.advice
     claim.release()
@@ -45,12 +55,17 @@ def test_no_other_user_can_open_what_holds_the_machine(tmp_path: Path) -> None:
         running.release()
 
 
-def test_what_a_killed_conductor_left_refuses_a_new_claim_until_it_is_taken_away(tmp_path: Path) -> None:
+def test_what_a_killed_conductor_left_refuses_a_new_claim_until_it_is_taken_away(
+    tmp_path: Path,
+) -> None:
     script = (
-        "import os, sys; from pathlib import Path; from weighbridge.topologies.lab.claim import Claim; "
+        "import os, sys; from pathlib import Path; from weighbridge.topologies.lab.claim import "
+        "Claim; "
         "Claim('labtest-a', Path(sys.argv[1]) / 'a', Path(sys.argv[1])); os._exit(9)"
     )
-    assert subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False).returncode == 9
+    assert (
+        subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False).returncode == 9
+    )
     with pytest.raises(UsageError, match="labtest-a: left standing") as refused:
         Claim("labtest-b", tmp_path / "b", tmp_path)
     assert "weighbridge down" in refused.value.advice
@@ -59,7 +74,9 @@ def test_what_a_killed_conductor_left_refuses_a_new_claim_until_it_is_taken_away
 
 
 @pytest.mark.parametrize("label", ["", "A", "a.b", "../a", "-a", "a" * 62])
-def test_a_label_that_could_be_taken_for_something_else_is_refused(tmp_path: Path, label: str) -> None:
+def test_a_label_that_could_be_taken_for_something_else_is_refused(
+    tmp_path: Path, label: str
+) -> None:
     with pytest.raises(UsageError, match="cannot be the label"):
         Claim(label, tmp_path, tmp_path)
 
@@ -120,7 +137,9 @@ def test_a_conductor_that_is_letting_go_at_this_moment_is_waited_for(tmp_path: P
     timer.join()
 
 
-def test_the_folder_of_a_deployment_that_a_reboot_ended_is_found_and_removed(tmp_path: Path) -> None:
+def test_the_folder_of_a_deployment_that_a_reboot_ended_is_found_and_removed(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "home/deployments/labtest-a"
     (folder / "bundles/store-1/upper").mkdir(parents=True)
     state = tmp_path / "state"
@@ -135,7 +154,9 @@ def test_the_folder_of_a_deployment_that_a_reboot_ended_is_found_and_removed(tmp
 
 def conducted_by(pid: int, folder: Path, *, started: int) -> Path:
     folder.mkdir(parents=True)
-    told = Conducted(deployment=folder.name, pid=pid, since="2026-01-01T00:00:00+00:00", started=started)
+    told = Conducted(
+        deployment=folder.name, pid=pid, since="2026-01-01T00:00:00+00:00", started=started
+    )
     (folder / CONDUCTOR).write_text(told.model_dump_json())
     return folder
 
@@ -146,11 +167,16 @@ def test_the_folder_of_a_process_that_lives_is_left_and_named_until_it_ends(tmp_
     started = started_at(other.pid)
     assert started is not None
     mine = conducted_by(other.pid, home / "deployments/null-1", started=started)
-    older = conducted_by(other.pid, home / "deployments/null-2", started=started - 1)  # of another process of that number
+    older = conducted_by(
+        other.pid, home / "deployments/null-2", started=started - 1
+    )  # of another process of that number
     gone = conducted_by(2**30, home / "deployments/null-3", started=0)
     try:
         assert [one.deployment for one in leftovers.at_work(home=home, state=state)] == ["null-1"]
-        assert [one.deployment for one in leftovers.remove(home=home, state=state)] == ["null-2", "null-3"]
+        assert [one.deployment for one in leftovers.remove(home=home, state=state)] == [
+            "null-2",
+            "null-3",
+        ]
         assert [path.exists() for path in (mine, older, gone)] == [True, False, False]
         assert leftovers.find(home=home, state=state) == ()
     finally:
@@ -180,32 +206,61 @@ def test_taking_away_nothing_is_no_error(tmp_path: Path) -> None:
     [
         (["client-1", "store-9"], {}, "two has no hosts store-9"),
         (["client-1", "store-1"], {}, "store-1: no root image was given"),
-        (["client-1", "store-1"], {"store-1": Path("/no/such")}, "store-1: /no/such is not a root image"),
+        (
+            ["client-1", "store-1"],
+            {"store-1": Path("/no/such")},
+            "store-1: /no/such is not a root image",
+        ),
     ],
 )
 def test_hosts_that_cannot_be_raised_are_refused_before_anything_is_claimed(
     tmp_path: Path, names: list[str], images: dict[str, Path], fault: str
 ) -> None:
     with pytest.raises(UsageError, match=fault):
-        raise_lab("labtest-a", HARDWARE, images, lambda line: None, folder=tmp_path / "f", names=names, state=tmp_path / "s")
+        raise_lab(
+            "labtest-a",
+            HARDWARE,
+            images,
+            lambda line: None,
+            folder=tmp_path / "f",
+            names=names,
+            state=tmp_path / "s",
+        )
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_would_break_the_overlays_options_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_would_break_the_overlays_options_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
     with pytest.raises(UsageError, match="cannot be below an overlay"):
-        raise_lab("labtest-a", HARDWARE, {}, lambda line: None, folder=tmp_path / "a,b", names=["client-1"], state=tmp_path / "s")
+        raise_lab(
+            "labtest-a",
+            HARDWARE,
+            {},
+            lambda line: None,
+            folder=tmp_path / "a,b",
+            names=["client-1"],
+            state=tmp_path / "s",
+        )
 
 
 OTHER_RUN = (
-    "import sys; from pathlib import Path; from weighbridge.topologies.lab.claim import MachineHold; "
-    "running = MachineHold(Path(sys.argv[1])); running.tell('/somewhere/runs/first'); print('held', flush=True); sys.stdin.read()"
+    "import sys; from pathlib import Path; from weighbridge.topologies.lab.claim import "
+    "MachineHold; "
+    "running = MachineHold(Path(sys.argv[1])); running.tell('/somewhere/runs/first'); "
+    "print('held', flush=True); sys.stdin.read()"
 )
 
 
-def test_a_run_holds_the_machine_also_while_nothing_of_it_stands_and_is_named_with_its_folder(tmp_path: Path) -> None:
+def test_a_run_holds_the_machine_also_while_nothing_of_it_stands_and_is_named_with_its_folder(
+    tmp_path: Path,
+) -> None:
     other = subprocess.Popen(
-        [sys.executable, "-c", OTHER_RUN, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", OTHER_RUN, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         assert other.stdout is not None
@@ -224,20 +279,29 @@ def test_a_run_holds_the_machine_also_while_nothing_of_it_stands_and_is_named_wi
     running.release()
 
 
-def test_of_pairs_that_claim_the_machine_in_the_same_moment_one_has_it_and_the_other_is_told(tmp_path: Path) -> None:
+def test_of_pairs_that_claim_the_machine_in_the_same_moment_one_has_it_and_the_other_is_told(
+    tmp_path: Path,
+) -> None:
     script = (
         "import sys; from pathlib import Path\n"
-        "from weighbridge.common.errors import UsageError; from weighbridge.topologies.lab.claim import Claim\n"
+        "from weighbridge.common.errors import UsageError; from weighbridge.topologies.lab.claim "
+        "import Claim\n"
         "print('ready', flush=True)\n"
         "for line in sys.stdin:\n"
         "    try:\n"
-        "        claim = Claim(line.strip(), Path(sys.argv[1]), Path(sys.argv[1])); print('has it', flush=True)\n"
+        "        claim = Claim(line.strip(), Path(sys.argv[1]), Path(sys.argv[1])); print('has "
+        "it', flush=True)\n"
         "        sys.stdin.readline(); claim.release(); print('gave it back', flush=True)\n"
         "    except UsageError as error:\n"
         "        print(str(error).splitlines()[0], flush=True)\n"
     )
     pair = [
-        subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", script, str(tmp_path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         for _ in range(2)
     ]
     try:

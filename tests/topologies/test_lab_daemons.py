@@ -20,8 +20,14 @@ def test_a_daemon_is_alive_as_long_as_its_very_process_is_there(tmp_path: Path) 
     running = subprocess.Popen(["sleep", "60"])
     now = LabProcess.of(running.pid)
     assert now is not None
-    later = LabProcess(now.pid, now.parent, now.session, now.started - 1)  # another one had the number
-    keep(host(tmp_path, "gateway-1"), "gateway-1", {"radosgw": now, "haproxy": later, "apache2": None})
+    later = LabProcess(
+        now.pid, now.parent, now.session, now.started - 1
+    )  # another one had the number
+    keep(
+        host(tmp_path, "gateway-1"),
+        "gateway-1",
+        {"radosgw": now, "haproxy": later, "apache2": None},
+    )
     try:
         assert [(one.host, one.service, one.alive) for one in daemons(tmp_path)] == [
             ("gateway-1", "radosgw", True),
@@ -39,7 +45,10 @@ def test_what_was_kept_last_counts_and_hosts_are_told_apart(tmp_path: Path) -> N
     keep(here, "store-1", {"osd.0": None, "mon": None})
     keep(there, "store-2", {"osd.1": None})
     keep(here, "store-1", {"osd.0": None})
-    assert [(one.host, one.service) for one in daemons(tmp_path)] == [("store-1", "osd.0"), ("store-2", "osd.1")]
+    assert [(one.host, one.service) for one in daemons(tmp_path)] == [
+        ("store-1", "osd.0"),
+        ("store-2", "osd.1"),
+    ]
     assert daemons(tmp_path / "none") == ()
 
 

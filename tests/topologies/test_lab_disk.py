@@ -34,14 +34,18 @@ def test_loop_devices_that_cannot_be_had_are_told_with_what_to_do_and_leave_no_f
     monkeypatch.setattr(disk, "_take_free", refuse)
     monkeypatch.setattr(disk, "LEAST_USED_UP", 10**6)
     before = open_descriptors()
-    with pytest.raises(MissingMeans, match=f"no loop device for /dev/wb0: {os.strerror(number)}") as refused:
+    with pytest.raises(
+        MissingMeans, match=f"no loop device for /dev/wb0: {os.strerror(number)}"
+    ) as refused:
         LoopDisk.attach("/dev/wb0", 4096, tmp_path)
     assert advice in refused.value.advice
     assert list(tmp_path.iterdir()) == []
     assert open_descriptors() == before
 
 
-def test_loop_devices_that_others_keep_taking_are_given_up_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loop_devices_that_others_keep_taking_are_given_up_after_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = []
 
     def ioctl(_descriptor: int, request: int, *_: bytes) -> int:
@@ -52,12 +56,18 @@ def test_loop_devices_that_others_keep_taking_are_given_up_after_a_while(tmp_pat
 
     real = os.open
     monkeypatch.setattr(
-        disk.os, "open", lambda path, flags, *more: real("/dev/null" if str(path).startswith("/dev/loop") else path, flags, *more)
+        disk.os,
+        "open",
+        lambda path, flags, *more: real(
+            "/dev/null" if str(path).startswith("/dev/loop") else path, flags, *more
+        ),
     )
     monkeypatch.setattr(disk.os, "mknod", lambda *_: None)
     monkeypatch.setattr(disk.fcntl, "ioctl", ioctl)
     before = open_descriptors()
-    with pytest.raises(MissingMeans, match=f"{disk.ATTEMPTS} free loop devices in a row were taken by others"):
+    with pytest.raises(
+        MissingMeans, match=f"{disk.ATTEMPTS} free loop devices in a row were taken by others"
+    ):
         LoopDisk.attach("/dev/wb0", 4096, tmp_path)
     assert asked.count(disk.LOOP_CONFIGURE) == disk.ATTEMPTS
     assert open_descriptors() == before

@@ -9,7 +9,9 @@ from weighbridge.topologies.lab import means as lab
 from weighbridge.topologies.lab.means import Mean, means
 
 SMALL = Hardware(
-    name="small", kind="lab", hosts={"client-1": HostSpec(memory=2**26), "store-1": HostSpec(disks=(Disk(size=2**30),))}
+    name="small",
+    kind="lab",
+    hosts={"client-1": HostSpec(memory=2**26), "store-1": HostSpec(disks=(Disk(size=2**30),))},
 )
 VAST = Hardware(name="vast", kind="lab", hosts={"client-1": HostSpec(memory=2**42)})
 
@@ -18,7 +20,9 @@ def named(found: tuple[Mean, ...], part: str) -> Mean:
     return next(mean for mean in found if part in mean.name)
 
 
-def test_a_missing_tool_is_named_with_the_package_that_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_tool_is_named_with_the_package_that_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "runc").write_text("#!/bin/sh\n")
     (tmp_path / "runc").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -30,7 +34,9 @@ def test_a_missing_tool_is_named_with_the_package_that_has_it(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize(("user", "found"), [(0, True), (1000, False)])
-def test_root_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, found: bool) -> None:
+def test_root_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, found: bool
+) -> None:
     monkeypatch.setattr("os.geteuid", lambda: user)
     assert named(means(SMALL, home=tmp_path), "root").found is found
 
@@ -47,7 +53,9 @@ def test_loop_devices_are_wanted_only_for_disks(tmp_path: Path) -> None:
     assert not any(mean.name == "loop devices" for mean in means(VAST, home=tmp_path))
 
 
-def test_an_overlay_cannot_be_written_on_an_overlay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_overlay_cannot_be_written_on_an_overlay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lab, "_file_system", lambda path: "overlay")
     assert not named(means(SMALL, home=tmp_path), "file system").found
     monkeypatch.setattr(lab, "_file_system", lambda path: "ext4")

@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.topologies.lab.program import LabProcess, LabProgram, family, kill_family, send, wait_end
+from weighbridge.topologies.lab.program import (
+    LabProcess,
+    LabProgram,
+    family,
+    kill_family,
+    send,
+    wait_end,
+)
 
 FORKS = """
 import subprocess
@@ -52,7 +59,9 @@ def test_what_only_waits_to_be_collected_is_no_process(tmp_path: Path, state: st
     assert LabProcess.of(7, tmp_path) is None
 
 
-def test_a_process_that_took_the_number_of_another_gets_no_signal(sleeper: subprocess.Popen[bytes]) -> None:
+def test_a_process_that_took_the_number_of_another_gets_no_signal(
+    sleeper: subprocess.Popen[bytes],
+) -> None:
     found = LabProcess.of(sleeper.pid)
     assert found is not None
     earlier = LabProcess(found.pid, found.parent, found.session, found.started - 1)
@@ -64,7 +73,9 @@ def test_a_process_that_took_the_number_of_another_gets_no_signal(sleeper: subpr
 
 
 def test_a_program_is_killed_with_children_in_sessions_of_their_own() -> None:
-    with subprocess.Popen([sys.executable, "-c", FORKS], stdout=subprocess.PIPE, start_new_session=True) as program:
+    with subprocess.Popen(
+        [sys.executable, "-c", FORKS], stdout=subprocess.PIPE, start_new_session=True
+    ) as program:
         assert program.stdout is not None
         child = int(program.stdout.readline())
         assert {one.pid for one in family(program.pid, everything())} == {program.pid, child}
@@ -74,7 +85,9 @@ def test_a_program_is_killed_with_children_in_sessions_of_their_own() -> None:
 
 
 def test_survivors_of_a_program_are_found_by_its_session() -> None:
-    with subprocess.Popen(["sh", "-c", "sleep 60 & echo $!"], stdout=subprocess.PIPE, start_new_session=True) as program:
+    with subprocess.Popen(
+        ["sh", "-c", "sleep 60 & echo $!"], stdout=subprocess.PIPE, start_new_session=True
+    ) as program:
         assert program.stdout is not None
         child = int(program.stdout.readline())
         program.wait(5)
@@ -93,8 +106,13 @@ def test_killing_a_program_that_never_started_ends_what_was_to_start_it(tmp_path
 
 def test_terminating_reaches_the_program_and_not_what_started_it(tmp_path: Path) -> None:
     # A shell that starts the program and reports its end stands for runc.
-    script = 'sh -c "trap \'exit 7\' TERM; echo ready; while :; do sleep 0.05; done" & echo $! > "$0"; wait $!; exit $?'
-    program = LabProgram(["sh", "-c", script, str(tmp_path / "pid")], pid_file=tmp_path / "pid", pids=everything)
+    script = (
+        "sh -c \"trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done\" & echo $! > "
+        '"$0"; wait $!; exit $?'
+    )
+    program = LabProgram(
+        ["sh", "-c", script, str(tmp_path / "pid")], pid_file=tmp_path / "pid", pids=everything
+    )
     assert program.stdout is not None
     assert program.stdout.readline() == b"ready\n"
     program.terminate()

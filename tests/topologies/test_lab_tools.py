@@ -24,7 +24,9 @@ def image(root: Path, triplet: str, loader: str) -> Path:
         ("s390x-linux-gnu", "ld64.so.1"),
     ],
 )
-def test_a_tool_runs_by_the_loader_and_libraries_of_its_own_image(tmp_path: Path, triplet: str, loader: str) -> None:
+def test_a_tool_runs_by_the_loader_and_libraries_of_its_own_image(
+    tmp_path: Path, triplet: str, loader: str
+) -> None:
     argv = tools.argv(image(tmp_path, triplet, loader), "fio")
     assert argv[0] == f"{tools.INSIDE}/lib/{triplet}/{loader}"
     assert argv[-1] == f"{tools.INSIDE}/usr/bin/fio"

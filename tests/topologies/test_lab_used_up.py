@@ -12,7 +12,13 @@ from weighbridge.topologies.lab.lab import _used_up
     ("said", "advice"),
     [
         ("unshare: unshare failed: No space left on device", "lsns"),
-        ("runc run failed: mkdir /sys/fs/cgroup/weighbridge/a/b: no cgroup: No space left on device", "cgroup.max.descendants"),
+        (
+            (
+                "runc run failed: mkdir /sys/fs/cgroup/weighbridge/a/b: no cgroup: No space left on "
+                "device"
+            ),
+            "cgroup.max.descendants",
+        ),
         ("runc run failed: fork/exec /proc/self/exe: cannot allocate memory", "no memory left"),
         ("mount: /x: No such file or directory", ""),
     ],

@@ -8,7 +8,11 @@ from weighbridge.topologies import loader
 from weighbridge.topologies.hardware import Hardware
 
 HARDWARE = Hardware.model_validate(
-    {"name": "small", "kind": "fake", "hosts": {"client-1": {}, "gateway-1": {}, "store-1": {"disks": [{"size": "1GiB"}]}}}
+    {
+        "name": "small",
+        "kind": "fake",
+        "hosts": {"client-1": {}, "gateway-1": {}, "store-1": {"disks": [{"size": "1GiB"}]}},
+    }
 )
 LAYOUT = """name: trial
 about: A trial
@@ -27,7 +31,9 @@ def faults_of(tmp_path: Path, text: str) -> str:
 
 
 def test_every_layout_and_hardware_that_ships_is_whole() -> None:
-    hardware = {name: loader.load_hardware(path) for name, path in loader.shipped_hardware().items()}
+    hardware = {
+        name: loader.load_hardware(path) for name, path in loader.shipped_hardware().items()
+    }
     assert set(hardware) >= {"lab-small", "loopback", "this-machine"}
     layouts = loader.shipped_layouts()
     assert set(layouts) >= {"rgw-beast", "swift", "null"}
@@ -41,8 +47,12 @@ def test_the_lab_promises_no_more_cpu_than_two_cores_have() -> None:
     assert sum(host.cpus or 0 for host in hosts) == pytest.approx(2.0)
 
 
-def test_an_unknown_gateway_or_release_is_answered_with_the_closest_known_one(tmp_path: Path) -> None:
-    assert "trial.yaml:3:10: no gateway 'nul' (did you mean 'null'?)" in faults_of(tmp_path, LAYOUT.replace('"null"', "nul"))
+def test_an_unknown_gateway_or_release_is_answered_with_the_closest_known_one(
+    tmp_path: Path,
+) -> None:
+    assert "trial.yaml:3:10: no gateway 'nul' (did you mean 'null'?)" in faults_of(
+        tmp_path, LAYOUT.replace('"null"', "nul")
+    )
     assert "trial.yaml:4:10: no release 'engin' of null (did you mean 'engine'?)" in faults_of(
         tmp_path, LAYOUT.replace("engine", "engin")
     )
@@ -56,22 +66,36 @@ def test_a_fault_inside_place_or_settings_has_its_own_place_in_the_file(tmp_path
 
 def test_a_host_that_the_hardware_lacks_is_told_at_the_word_that_names_it(tmp_path: Path) -> None:
     text = faults_of(tmp_path, LAYOUT.replace("gateway-1", "gatway-1"))
-    assert "trial.yaml:6:11: hardware 'small' has no host 'gatway-1' (did you mean 'gateway-1'?)" in text
+    assert (
+        "trial.yaml:6:11: hardware 'small' has no host 'gatway-1' (did you mean 'gateway-1'?)"
+        in text
+    )
 
 
 def test_a_host_without_the_disks_a_service_needs_is_refused(tmp_path: Path) -> None:
     path = loader.shipped_layouts()["rgw-beast"]
-    names = {f"{kind}-{number}": {} for kind in ("client", "gateway", "store") for number in (1, 2, 3)}
+    names = {
+        f"{kind}-{number}": {} for kind in ("client", "gateway", "store") for number in (1, 2, 3)
+    }
     diskless = Hardware.model_validate({"name": "diskless", "kind": "fake", "hosts": names})
-    with pytest.raises(DocumentError, match=r"needs 1 disk\(s\); host 'store-1' of hardware 'diskless' has 0"):
+    with pytest.raises(
+        DocumentError, match=r"needs 1 disk\(s\); host 'store-1' of hardware 'diskless' has 0"
+    ):
         loader.load_layout(path, diskless)
 
 
-def test_what_already_runs_is_not_to_be_reached_from_the_lab_and_nothing_is_stood_up_on_this_machine() -> None:
+def test_what_already_runs_is_not_to_be_reached_from_the_lab_and_nothing_is_stood_up_on_this_machine() -> (
+    None
+):
     layouts, hardware = loader.shipped_layouts(), loader.shipped_hardware()
-    with pytest.raises(DocumentError, match=r"existing\.yaml:7:10: what already runs cannot be reached from hardware 'lab-small'"):
+    with pytest.raises(
+        DocumentError,
+        match=r"existing\.yaml:7:10: what already runs cannot be reached from hardware 'lab-small'",
+    ):
         loader.load_layout(layouts["existing"], loader.load_hardware(hardware["lab-small"]))
-    with pytest.raises(DocumentError, match=r"gateways that already run, and null would have to be stood up"):
+    with pytest.raises(
+        DocumentError, match=r"gateways that already run, and null would have to be stood up"
+    ):
         loader.load_layout(layouts["null"], loader.load_hardware(hardware["this-machine"]))
 
 
@@ -88,7 +112,9 @@ def test_a_name_that_does_not_ship_is_answered_with_the_closest_that_does() -> N
 
 
 def test_a_client_that_is_no_host_is_a_fault_of_the_hardware(tmp_path: Path) -> None:
-    (tmp_path / "h.yaml").write_text("name: h\nkind: fake\nclients: [client-2]\nhosts: {client-1: {}}\n")
+    (tmp_path / "h.yaml").write_text(
+        "name: h\nkind: fake\nclients: [client-2]\nhosts: {client-1: {}}\n"
+    )
     with pytest.raises(DocumentError, match="client 'client-2' is not one of the hosts"):
         loader.load_hardware(tmp_path / "h.yaml")
 
@@ -101,13 +127,17 @@ def test_a_client_that_is_no_host_is_a_fault_of_the_hardware(tmp_path: Path) -> 
         (f"{{disks: {[{'size': '1GiB'}] * 101}}}", "at most 100 items"),
     ],
 )
-def test_limits_beyond_any_machine_are_refused_with_the_bound(tmp_path: Path, spec: str, bound: str) -> None:
+def test_limits_beyond_any_machine_are_refused_with_the_bound(
+    tmp_path: Path, spec: str, bound: str
+) -> None:
     (tmp_path / "h.yaml").write_text(f"name: h\nkind: lab\nhosts: {{client-1: {spec}}}\n")
     with pytest.raises(DocumentError, match=bound):
         loader.load_hardware(tmp_path / "h.yaml")
 
 
-@pytest.mark.parametrize("spec", ["{cpus: 0}", "{memory: 1MiB}", "{nic: 10}", "{disks: [{size: 1MiB}]}", "{cpus: .nan}"])
+@pytest.mark.parametrize(
+    "spec", ["{cpus: 0}", "{memory: 1MiB}", "{nic: 10}", "{disks: [{size: 1MiB}]}", "{cpus: .nan}"]
+)
 def test_limits_that_no_host_can_have_are_refused(tmp_path: Path, spec: str) -> None:
     (tmp_path / "h.yaml").write_text(f"name: h\nkind: fake\nhosts: {{client-1: {spec}}}\n")
     with pytest.raises(DocumentError, match=r"h\.yaml:3:"):
@@ -115,8 +145,12 @@ def test_limits_that_no_host_can_have_are_refused(tmp_path: Path, spec: str) -> 
 
 
 @pytest.mark.parametrize("period", ["10", "0.5ms", "2s"])
-def test_a_period_that_no_kernel_takes_is_refused_and_so_is_one_without_a_unit(tmp_path: Path, period: str) -> None:
-    (tmp_path / "h.yaml").write_text(f"name: h\nkind: lab\ncpu_period: {period}\nhosts: {{client-1: {{}}}}\n")
+def test_a_period_that_no_kernel_takes_is_refused_and_so_is_one_without_a_unit(
+    tmp_path: Path, period: str
+) -> None:
+    (tmp_path / "h.yaml").write_text(
+        f"name: h\nkind: lab\ncpu_period: {period}\nhosts: {{client-1: {{}}}}\n"
+    )
     with pytest.raises(DocumentError, match=r"h\.yaml:3:"):
         loader.load_hardware(tmp_path / "h.yaml")
 
@@ -132,7 +166,9 @@ def test_hardware_goes_through_json_and_comes_back_the_same() -> None:
     assert Hardware.model_validate_json(hardware.model_dump_json()) == hardware
 
 
-def test_a_kind_of_host_that_is_misspelt_is_told_where_it_is_with_what_was_meant(tmp_path: Path) -> None:
+def test_a_kind_of_host_that_is_misspelt_is_told_where_it_is_with_what_was_meant(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "h.yaml").write_text("name: h\nkind: fakee\nhosts: {client-1: {}}\n")
     with pytest.raises(DocumentError) as error:
         loader.load_hardware(tmp_path / "h.yaml")

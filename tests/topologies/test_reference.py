@@ -12,7 +12,9 @@ LOOPBACK = loader.load_hardware(loader.shipped_hardware()["loopback"])
 
 def load(text: str) -> loader.Planned:
     reference = parse(text)
-    return loader.load_layout(loader.find(reference.name, loader.shipped_layouts(), "layout"), LOOPBACK, reference)
+    return loader.load_layout(
+        loader.find(reference.name, loader.shipped_layouts(), "layout"), LOOPBACK, reference
+    )
 
 
 def test_a_bare_name_is_the_layout_as_it_ships() -> None:
@@ -32,7 +34,10 @@ def test_a_key_that_begins_with_place_is_one_of_the_placement() -> None:
 
 
 def test_a_name_that_would_be_too_long_stays_unique_and_short() -> None:
-    first, second = (load(f"null:delay_ms=1:threads=2:fail_status=503:seed={seed}").layout.name for seed in (1, 2))
+    first, second = (
+        load(f"null:delay_ms=1:threads=2:fail_status=503:seed={seed}").layout.name
+        for seed in (1, 2)
+    )
     assert first != second
     assert max(len(first), len(second)) <= LONGEST_NAME
 
@@ -52,7 +57,9 @@ def test_a_name_that_would_be_too_long_stays_unique_and_short() -> None:
         ('null:delay_ms="', "is not a value as a layout file has it"),
     ],
 )
-def test_what_cannot_be_changed_so_is_told_at_its_place_in_the_reference(text: str, message: str) -> None:
+def test_what_cannot_be_changed_so_is_told_at_its_place_in_the_reference(
+    text: str, message: str
+) -> None:
     with pytest.raises(UsageError) as error:
         load(text)
     assert message in str(error.value)
@@ -60,7 +67,10 @@ def test_what_cannot_be_changed_so_is_told_at_its_place_in_the_reference(text: s
 
 def test_a_fault_of_the_file_is_still_told_at_its_place_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "own.yaml"
-    path.write_text('name: own\nabout: x\ngateway: "null"\nrelease: engine\nplace: {target: gateway-1}\nsettings: {threads: 0}\n')
+    path.write_text(
+        'name: own\nabout: x\ngateway: "null"\nrelease: engine\nplace: {target: '
+        "gateway-1}\nsettings: {threads: 0}\n"
+    )
     with pytest.raises(DocumentError) as error:
         loader.load_layout(path, LOOPBACK, parse("own:delay_ms=-1"))
     assert f"{path}:6:21: threads" in str(error.value)

@@ -1,4 +1,6 @@
-"""What is around real hosts, without any: hardware files, claims, disks and kernel settings as hosts told of them, wheels."""
+"""What is around real hosts, without any: hardware files, claims, disks and kernel settings as
+hosts told of them, wheels.
+"""
 
 from __future__ import annotations
 
@@ -57,10 +59,14 @@ class Told:
         self.answers = list(answers)
         self.given: list[Any] = []
 
-    def sh(self, script: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60) -> Completed:
+    def sh(
+        self, script: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60
+    ) -> Completed:
         raise AssertionError(script)
 
-    def python(self, source: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60) -> Completed:
+    def python(
+        self, source: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60
+    ) -> Completed:
         self.given.append((words, json.loads(stdin)))
         return Completed(json.dumps(self.answers.pop(0)), "")
 
@@ -73,18 +79,33 @@ class Told:
 
 
 class Here(Told):
-    def python(self, source: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60) -> Completed:
-        done = subprocess.run([sys.executable, "-I", "-c", source, *words], input=stdin, capture_output=True, text=True, check=True)
+    def python(
+        self, source: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60
+    ) -> Completed:
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", source, *words],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         return Completed(done.stdout, done.stderr)
 
 
 def hardware(**more: object) -> Hardware:
     return Hardware.model_validate(
-        {"name": "real", "kind": "ssh", "clients": ["store-1"], "hosts": {"store-1": {"address": "192.0.2.31"}}, **more}
+        {
+            "name": "real",
+            "kind": "ssh",
+            "clients": ["store-1"],
+            "hosts": {"store-1": {"address": "192.0.2.31"}},
+            **more,
+        }
     )
 
 
-# hardware files --------------------------------------------------------------------------------------------------------------
+# hardware files
+# --------------------------------------------------------------------------------------------------------------
 
 BAD = """\
 name: bad
@@ -130,12 +151,21 @@ def test_what_is_of_real_hosts_is_refused_of_lab_hosts_where_it_stands(tmp_path:
 
 
 def test_an_id_that_is_no_path_of_a_device_is_refused_in_words(tmp_path: Path) -> None:
-    text = "name: bad\nkind: ssh\nhosts:\n  client-1: {address: 192.0.2.1, disks: [{id: by-id/nvme-1}]}\n"
-    assert "'by-id/nvme-1' is not a device: write its path" in faults_of(tmp_path / "bad.yaml", text)[4, 47]
+    text = (
+        "name: bad\nkind: ssh\nhosts:\n  client-1: {address: 192.0.2.1, disks: [{id: "
+        "by-id/nvme-1}]}\n"
+    )
+    assert (
+        "'by-id/nvme-1' is not a device: write its path"
+        in faults_of(tmp_path / "bad.yaml", text)[4, 47]
+    )
 
 
 def test_a_key_that_is_missing_or_open_to_others_is_refused_at_its_line(tmp_path: Path) -> None:
-    text = f"name: a\nkind: ssh\nssh:\n  key: {tmp_path}/key\nhosts: {{client-1: {{address: 192.0.2.1}}}}\n"
+    text = (
+        f"name: a\nkind: ssh\nssh:\n  key: {tmp_path}/key\nhosts: {{client-1: {{address: "
+        "192.0.2.1}}\n"
+    )
     assert "there is no file" in faults_of(tmp_path / "a.yaml", text)[4, 8]
     (tmp_path / "key").touch(mode=0o644)
     assert "can be read by others than you" in faults_of(tmp_path / "a.yaml", text)[4, 8]
@@ -143,8 +173,13 @@ def test_a_key_that_is_missing_or_open_to_others_is_refused_at_its_line(tmp_path
     assert load_hardware(tmp_path / "a.yaml").access.key == f"{tmp_path}/key"
 
 
-def test_a_file_of_known_hosts_that_is_named_and_missing_is_refused_at_its_line(tmp_path: Path) -> None:
-    text = f"name: a\nkind: ssh\nssh: {{known_hosts: {tmp_path}/no}}\nhosts: {{client-1: {{address: 192.0.2.1}}}}\n"
+def test_a_file_of_known_hosts_that_is_named_and_missing_is_refused_at_its_line(
+    tmp_path: Path,
+) -> None:
+    text = (
+        f"name: a\nkind: ssh\nssh: {{known_hosts: {tmp_path}/no}}\nhosts: {{client-1: "
+        "{address: 192.0.2.1}}\n"
+    )
     assert "there is no file" in faults_of(tmp_path / "a.yaml", text)[3, 20]
 
 
@@ -155,7 +190,8 @@ def test_the_example_that_ships_is_whole_and_says_the_defaults_as_they_are() -> 
     assert found.network == hardware().network
 
 
-# disks -----------------------------------------------------------------------------------------------------------------------
+# disks
+# -----------------------------------------------------------------------------------------------------------------------
 
 
 def test_all_that_is_wrong_with_a_hosts_disks_is_told_at_once_with_what_to_do() -> None:
@@ -171,13 +207,23 @@ def test_all_that_is_wrong_with_a_hosts_disks_is_told_at_once_with_what_to_do() 
     specs = [Disk(id=f"/dev/disk/by-id/{name}") for name in "abcdefg"]
     _, lines = disks.look(Told(told), specs)
     assert len(lines) == 7
-    for word in ("there is no such disk", "mounted at /home", "say `wipe: true`", "can only be read", "are needed", "whole disks"):
+    for word in (
+        "there is no such disk",
+        "mounted at /home",
+        "say `wipe: true`",
+        "can only be read",
+        "are needed",
+        "whole disks",
+    ):
         assert sum(word in line for line in lines) == 1, word
     assert "the same disk as /dev/disk/by-id/f" in lines[-1]
 
 
 def test_what_a_disk_holds_may_be_wiped_where_the_file_says_so_but_never_what_is_in_use() -> None:
-    holds, used = {**FINE, "holds": ["swap space"]}, {**FINE, "used": ["sdb is swapped to"], "holds": ["swap space"]}
+    holds, used = (
+        {**FINE, "holds": ["swap space"]},
+        {**FINE, "used": ["sdb is swapped to"], "holds": ["swap space"]},
+    )
     (found,), faults = disks.look(Told([holds]), [Disk(id="/dev/a", wipe=True)])
     assert (found.holds, faults) == ("swap space", ())
     none, (fault,) = disks.look(Told([used]), [Disk(id="/dev/a", wipe=True)])
@@ -187,22 +233,36 @@ def test_what_a_disk_holds_may_be_wiped_where_the_file_says_so_but_never_what_is
 
 def test_a_disk_that_could_not_be_cleared_is_named_with_its_host() -> None:
     disk = disks.RealDisk(id="/dev/a", path="/dev/sdb", device="8:16", size_bytes=5)
-    with pytest.raises(TargetError, match=r"store-1 \(192.0.2.31\): disk /dev/a: it is not there any more"):
+    with pytest.raises(
+        TargetError, match=r"store-1 \(192.0.2.31\): disk /dev/a: it is not there any more"
+    ):
         disks.clear(Told(["/dev/a: it is not there any more"]), [disk])
 
 
-# kernel settings -------------------------------------------------------------------------------------------------------------
+# kernel settings
+# -------------------------------------------------------------------------------------------------------------
 
 
 def test_an_mtu_that_is_another_is_refused_with_host_nic_and_both_values() -> None:
-    (fault,) = kernel.faults(Told(), hardware(network={"mtu": 9000}), kernel.KernelState.model_validate(LOOKED))
+    (fault,) = kernel.faults(
+        Told(), hardware(network={"mtu": 9000}), kernel.KernelState.model_validate(LOOKED)
+    )
     for word in ("store-1", "eth1", "1500", "9000", "set: true"):
         assert word in fault
-    assert kernel.faults(Told(), hardware(network={"mtu": 9000, "set": True}), kernel.KernelState.model_validate(LOOKED)) == ()
+    assert (
+        kernel.faults(
+            Told(),
+            hardware(network={"mtu": 9000, "set": True}),
+            kernel.KernelState.model_validate(LOOKED),
+        )
+        == ()
+    )
 
 
 def test_a_setting_that_a_kernel_lacks_is_refused_and_named() -> None:
-    looked = kernel.KernelState.model_validate({**LOOKED, "sysctls": {"net.ipv4.tcp_low_latency": None, "net.ipv4.tcp_sack": "1"}})
+    looked = kernel.KernelState.model_validate(
+        {**LOOKED, "sysctls": {"net.ipv4.tcp_low_latency": None, "net.ipv4.tcp_sack": "1"}}
+    )
     (fault,) = kernel.faults(Told(), hardware(profile="study-2014"), looked)
     assert "Linux 6.1.0 has no setting net.ipv4.tcp_low_latency (of profile study-2014)" in fault
     assert "tcp_sack" not in fault
@@ -210,10 +270,14 @@ def test_a_setting_that_a_kernel_lacks_is_refused_and_named() -> None:
 
 def test_only_what_differs_is_changed_and_put_back() -> None:
     wanted = hardware(
-        sysctl={"net.ipv4.tcp_rmem": "4096 87380 16777216", "net.ipv4.tcp_sack": "0"}, network={"mtu": 9000, "set": True}
+        sysctl={"net.ipv4.tcp_rmem": "4096 87380 16777216", "net.ipv4.tcp_sack": "0"},
+        network={"mtu": 9000, "set": True},
     )
     looked = kernel.KernelState.model_validate(
-        {**LOOKED, "sysctls": {"net.ipv4.tcp_rmem": "4096\t87380\t16777216", "net.ipv4.tcp_sack": "1"}}
+        {
+            **LOOKED,
+            "sysctls": {"net.ipv4.tcp_rmem": "4096\t87380\t16777216", "net.ipv4.tcp_sack": "1"},
+        }
     )
     before = kernel.former(wanted, looked)
     assert (before.mtu, dict(before.sysctls)) == (1500, {"net.ipv4.tcp_sack": "1"})
@@ -222,7 +286,11 @@ def test_only_what_differs_is_changed_and_put_back() -> None:
     kernel.restore(host, before)
     (_, set_to), (_, put_back) = host.given
     assert (set_to["mtu"], set_to["sysctls"]) == (9000, {"net.ipv4.tcp_sack": "0"})
-    assert (put_back["mtu"], put_back["sysctls"], put_back["nic"]) == (1500, {"net.ipv4.tcp_sack": "1"}, "eth1")
+    assert (put_back["mtu"], put_back["sysctls"], put_back["nic"]) == (
+        1500,
+        {"net.ipv4.tcp_sack": "1"},
+        "eth1",
+    )
 
 
 def test_what_was_set_in_another_boot_is_not_put_back() -> None:
@@ -233,18 +301,28 @@ def test_what_was_set_in_another_boot_is_not_put_back() -> None:
         kernel.restore(Here(), kernel.Former(boot=boot, sysctls={"net.no_such_setting": "1"}))
 
 
-# claims ----------------------------------------------------------------------------------------------------------------------
+# claims
+# ----------------------------------------------------------------------------------------------------------------------
 
 
 def test_the_second_that_claims_a_host_is_refused_naming_the_first(tmp_path: Path) -> None:
     host, folder = Here(), str(tmp_path / "opt")
     assert claim.read(host, folder) is None
     assert not Path(folder).exists()
-    first = claim.take(host, claim.mine("rgw-1", folder, since="2026-01-01T00:00:00+00:00", kept="/runs/a"))
+    first = claim.take(
+        host, claim.mine("rgw-1", folder, since="2026-01-01T00:00:00+00:00", kept="/runs/a")
+    )
     assert first.boot
     with pytest.raises(UsageError) as error:
         claim.take(host, claim.mine("swift-1", folder, since="2026-01-02T00:00:00+00:00"))
-    for word in ("rgw-1", "2026-01-01T00:00:00+00:00", str(os.getpid()), socket.gethostname(), "/runs/a", "weighbridge down"):
+    for word in (
+        "rgw-1",
+        "2026-01-01T00:00:00+00:00",
+        str(os.getpid()),
+        socket.gethostname(),
+        "/runs/a",
+        "weighbridge down",
+    ):
         assert word in str(error.value)
     claim.release(host, first.model_copy(update={"deployment": "swift-1"}))
     assert claim.read(host, folder) == first
@@ -266,8 +344,12 @@ def test_a_claim_that_cannot_be_read_is_an_error_that_names_its_file(tmp_path: P
 def test_a_conductor_is_alive_only_as_the_very_process_that_made_the_claim() -> None:
     mine = claim.mine("rgw-1", "/opt/x", since="2026-01-01T00:00:00+00:00")
     assert ClaimedDeployment(mine, ("store-1",)).at_work
-    assert not ClaimedDeployment(mine.model_copy(update={"started": mine.started - 1}), ("store-1",)).at_work
-    elsewhere = ClaimedDeployment(mine.model_copy(update={"conductor": "another-machine"}), ("store-1",))
+    assert not ClaimedDeployment(
+        mine.model_copy(update={"started": mine.started - 1}), ("store-1",)
+    ).at_work
+    elsewhere = ClaimedDeployment(
+        mine.model_copy(update={"conductor": "another-machine"}), ("store-1",)
+    )
     assert (elsewhere.at_work, elsewhere.elsewhere) == (False, True)
 
 
@@ -282,13 +364,16 @@ def test_a_conductor_is_alive_only_as_the_very_process_that_made_the_claim() -> 
         {"since": "x" * 5000},
     ],
 )
-def test_a_claim_whose_names_lead_elsewhere_or_are_more_than_a_line_is_none(wrong: dict[str, str]) -> None:
+def test_a_claim_whose_names_lead_elsewhere_or_are_more_than_a_line_is_none(
+    wrong: dict[str, str],
+) -> None:
     mine = claim.mine("rgw-1", "/opt/x", since="2026-01-01T00:00:00+00:00").model_dump(mode="json")
     with pytest.raises(TargetError, match="is not a claim of a deployment"):
         claim.read(Told({"claim": json.dumps({**mine, **wrong})}), "/opt/x")
 
 
-# what is left on hosts -------------------------------------------------------------------------------------------------------
+# what is left on hosts
+# -------------------------------------------------------------------------------------------------------
 
 
 def left_on(host: Told, monkeypatch: pytest.MonkeyPatch) -> leftovers.Swept:
@@ -298,7 +383,12 @@ def left_on(host: Told, monkeypatch: pytest.MonkeyPatch) -> leftovers.Swept:
 
 def test_what_is_called_by_no_label_is_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     folders = ["..", "../../../home", "/etc", "left-1\n", "left-1", "Left", ""]
-    told = {"claim": None, "processes": {"/etc": 1, "killed-abc123": 2, "a/../..": 1}, "folders": folders, "suites": []}
+    told = {
+        "claim": None,
+        "processes": {"/etc": 1, "killed-abc123": 2, "a/../..": 1},
+        "folders": folders,
+        "suites": [],
+    }
     found = left_on(Told(told), monkeypatch)
     assert found.failed == {}
     assert [(one.deployment, one.kind) for one in found.found] == [
@@ -309,29 +399,61 @@ def test_what_is_called_by_no_label_is_none_of_ours(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"processes": {"left-1": 10**9}}, {"folders": {}}, {"folders": [["left-1"]]}, {"suites": ["x"] * 10_001}, {"more": 1}]
+    "wrong",
+    [
+        {"processes": {"left-1": 10**9}},
+        {"folders": {}},
+        {"folders": [["left-1"]]},
+        {"suites": ["x"] * 10_001},
+        {"more": 1},
+    ],
 )
-def test_a_host_that_tells_what_cannot_be_is_named(wrong: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_tells_what_cannot_be_is_named(
+    wrong: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     told = {"claim": None, "processes": {}, "folders": [], "suites": [], **wrong}
     found = left_on(Told(told), monkeypatch)
     assert found.found == ()
-    assert found.failed["store-1"].message == "store-1 (192.0.2.31): does not tell what deployments have there"
+    assert (
+        found.failed["store-1"].message
+        == "store-1 (192.0.2.31): does not tell what deployments have there"
+    )
 
 
-# the client's suite ----------------------------------------------------------------------------------------------------------
+# the client's suite
+# ----------------------------------------------------------------------------------------------------------
 
 
-def test_wheels_of_a_client_have_all_that_drivers_import_and_none_of_what_only_reports_want(tmp_path: Path) -> None:
+def test_wheels_of_a_client_have_all_that_drivers_import_and_none_of_what_only_reports_want(
+    tmp_path: Path,
+) -> None:
     names = {name.lower() for name in wheels.packages()}
     assert {"locust", "gevent", "boto3", "pydantic_core", "greenlet"} <= names
-    assert not names & {"altair", "vl-convert-python", "duckdb", "python-pptx", "scipy", "optuna", "influxdb-client", "numpy"}
+    assert not names & {
+        "altair",
+        "vl-convert-python",
+        "duckdb",
+        "python-pptx",
+        "scipy",
+        "optuna",
+        "influxdb-client",
+        "numpy",
+    }
     unpacked = tmp_path / "site"
     for wheel in wheels.wheelhouse(wheels.Python.here(), tmp_path):
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(unpacked)
     # Nothing but Python's own library and what was unpacked: no site, no folder of this suite.
-    source = f"import sys; sys.path.append({str(unpacked)!r})\n" + "".join(f"import {name}\n" for name in wheels.MODULES)
+    source = f"import sys; sys.path.append({str(unpacked)!r})\n" + "".join(
+        f"import {name}\n" for name in wheels.MODULES
+    )
     source += "from weighbridge import drivers; print(drivers.__file__)"
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", source], capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", source],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(str(unpacked))

@@ -1,4 +1,6 @@
-"""The way to a real host, against an SSH server of the tests' own on loopback that runs what it is told by /bin/sh."""
+"""The way to a real host, against an SSH server of the tests' own on loopback that runs what it is
+told by /bin/sh.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,13 @@ class Server:
 
     async def _process(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
         child = await asyncio.create_subprocess_exec(
-            "/bin/sh", "-c", f"{self.profile}\n{process.command or ''}", stdin=-1, stdout=-1, stderr=-1, start_new_session=True
+            "/bin/sh",
+            "-c",
+            f"{self.profile}\n{process.command or ''}",
+            stdin=-1,
+            stdout=-1,
+            stderr=-1,
+            start_new_session=True,
         )
         self.running.add(child)
         assert child.stdin is not None
@@ -95,7 +103,8 @@ class Server:
                 os.killpg(child.pid, signal.SIGKILL)
         for child in tuple(self.running):
             await child.wait()
-        while len(asyncio.all_tasks()) > 1:  # what follows a child sees its end  # noqa: ASYNC110 - of tasks that asyncssh made
+        # what follows a child sees its end
+        while len(asyncio.all_tasks()) > 1:  # noqa: ASYNC110 - of tasks that asyncssh made
             await asyncio.sleep(0.01)
 
 
@@ -165,41 +174,61 @@ def test_what_a_hosts_shell_says_at_a_login_is_no_part_of_what_anything_prints(
         assert program.stdout.readline() == b"one\n"
 
 
-def test_a_shell_that_never_does_what_it_is_asked_to_is_quoted(host: SshConnection, server: Server, tmp_path: Path) -> None:
+def test_a_shell_that_never_does_what_it_is_asked_to_is_quoted(
+    host: SshConnection, server: Server, tmp_path: Path
+) -> None:
     server.profile = "echo This account is currently not available.; exit 0"
-    with pytest.raises(TargetError, match=r"store-1 .*: its shell did not do .* said 'This account is currently not available\.'"):
+    with pytest.raises(
+        TargetError,
+        match=r"store-1 .*: its shell did not do .* said 'This account is currently not "
+        r"available\.'",
+    ):
         host.sh("echo x")
     with spawned(host, ("cat",), str(tmp_path / "err")) as program:
         assert program.stdout.read() == b""
     assert "said 'This account is currently not available.'" in (tmp_path / "err").read_text()
 
 
-def test_a_program_there_whose_answer_is_not_json_is_an_error_that_quotes_it(host: SshConnection, tmp_path: Path) -> None:
+def test_a_program_there_whose_answer_is_not_json_is_an_error_that_quotes_it(
+    host: SshConnection, tmp_path: Path
+) -> None:
     (tmp_path / "python3").write_text("#!/bin/sh\necho 'no such option: -I'\n")
     (tmp_path / "python3").chmod(0o755)
     odd = way(host.loop, tmp_path, host.port, python=str(tmp_path / "python3"))
     try:
-        with pytest.raises(TargetError, match=r"store-1 \(10\.0\.0\.4\): means_there\.py: .* is not JSON .*no such option: -I"):
+        with pytest.raises(
+            TargetError,
+            match=r"store-1 \(10\.0\.0\.4\): means_there\.py: .* is not JSON .*no such option: -I",
+        ):
             ask(odd, "means", str(tmp_path))
     finally:
         odd.close()
 
 
-def test_a_command_that_prints_more_than_anything_of_ours_is_given_up(host: SshConnection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_that_prints_more_than_anything_of_ours_is_given_up(
+    host: SshConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(frame, "MOST_BYTES", 100_000)
     with pytest.raises(TargetError, match="prints more than 100 kB to what was asked"):
         host.sh("head -c 150000 /dev/zero")
     assert host.sh("echo on").stdout == "on\n"
 
 
-def test_a_failing_script_is_told_with_what_it_said_and_a_signal_as_one(host: SshConnection) -> None:
+def test_a_failing_script_is_told_with_what_it_said_and_a_signal_as_one(
+    host: SshConnection,
+) -> None:
     with pytest.raises(CommandFailed) as caught:
         host.sh("echo why >&2; exit 7")
     assert (caught.value.host, caught.value.code, caught.value.output) == ("store-1", 7, "why\n")
-    assert host.run(("/bin/sh", "-c", "kill -TERM $$")).code in {-signal.SIGTERM, 128 + signal.SIGTERM}
+    assert host.run(("/bin/sh", "-c", "kill -TERM $$")).code in {
+        -signal.SIGTERM,
+        128 + signal.SIGTERM,
+    }
 
 
-def test_what_takes_too_long_is_told_as_that_with_what_it_said_until_then(host: SshConnection) -> None:
+def test_what_takes_too_long_is_told_as_that_with_what_it_said_until_then(
+    host: SshConnection,
+) -> None:
     with pytest.raises(CommandFailed) as caught:
         host.sh("echo begun; sleep 60", timeout_s=0.5)
     assert (caught.value.code, caught.value.output) == (None, "begun\n")
@@ -207,11 +236,15 @@ def test_what_takes_too_long_is_told_as_that_with_what_it_said_until_then(host: 
 
 
 def test_a_program_of_one_file_finds_its_words(host: SshConnection) -> None:
-    done = host.python("import sys; print(sys.argv[1:], sys.stdin.read())", "one", "two words", stdin=b"given")
+    done = host.python(
+        "import sys; print(sys.argv[1:], sys.stdin.read())", "one", "two words", stdin=b"given"
+    )
     assert done.stdout == "['one', 'two words'] given\n"
 
 
-def test_more_commands_than_sessions_go_over_more_connections(host: SshConnection, server: Server) -> None:
+def test_more_commands_than_sessions_go_over_more_connections(
+    host: SshConnection, server: Server
+) -> None:
     from weighbridge.gateways.together import THREADS, together  # noqa: PLC0415
 
     programs = [spawned(host, ("cat",)) for _ in range(module.SESSIONS + 2)]
@@ -227,7 +260,9 @@ def spawned(host: SshConnection, argv: tuple[str, ...], stderr: str = "/dev/null
     return RemoteProgram(host, argv, stderr=Path(stderr), send=lambda _number: None)
 
 
-def test_a_program_is_talked_to_by_pipes_and_ends_with_its_input(host: SshConnection, tmp_path: Path) -> None:
+def test_a_program_is_talked_to_by_pipes_and_ends_with_its_input(
+    host: SshConnection, tmp_path: Path
+) -> None:
     script = "while read one; do echo got $one; done; echo bye >&2; exit 5"
     with spawned(host, ("/bin/sh", "-c", script), str(tmp_path / "err")) as program:
         for word in (b"one", b"two"):
@@ -259,9 +294,13 @@ def test_a_program_that_fills_its_pipe_waits_until_it_is_read(host: SshConnectio
         assert program.wait(SOON_S) == 0
 
 
-def test_a_host_key_that_is_not_known_is_refused_with_how_to_add_it(server: Server, loop: EventLoop, tmp_path: Path) -> None:
+def test_a_host_key_that_is_not_known_is_refused_with_how_to_add_it(
+    server: Server, loop: EventLoop, tmp_path: Path
+) -> None:
     (tmp_path / "known").write_text("")
-    with pytest.raises(MissingMeans, match=r"store-1 \(127.0.0.1 port \d+\): its host key is not in .*known") as caught:
+    with pytest.raises(
+        MissingMeans, match=r"store-1 \(127.0.0.1 port \d+\): its host key is not in .*known"
+    ) as caught:
         way(loop, tmp_path, server.port).open()
     assert f"ssh-keyscan -p {server.port} 127.0.0.1 >>" in caught.value.advice
     (tmp_path / "known").unlink()
@@ -269,14 +308,18 @@ def test_a_host_key_that_is_not_known_is_refused_with_how_to_add_it(server: Serv
         way(loop, tmp_path, server.port).open()
 
 
-def test_another_host_key_than_the_known_one_is_refused_as_that(server: Server, loop: EventLoop, tmp_path: Path) -> None:
+def test_another_host_key_than_the_known_one_is_refused_as_that(
+    server: Server, loop: EventLoop, tmp_path: Path
+) -> None:
     server.know(tmp_path, asyncssh.generate_private_key("ssh-ed25519"))
     with pytest.raises(MissingMeans, match=r"has another host key than .*known says") as caught:
         way(loop, tmp_path, server.port).open()
     assert f"-R '[127.0.0.1]:{server.port}'" in caught.value.advice
 
 
-def test_a_user_who_is_not_let_in_is_told_so(server: Server, loop: EventLoop, tmp_path: Path) -> None:
+def test_a_user_who_is_not_let_in_is_told_so(
+    server: Server, loop: EventLoop, tmp_path: Path
+) -> None:
     other = asyncssh.generate_private_key("ssh-ed25519")
     other.write_private_key(str(tmp_path / "other"))
     with pytest.raises(MissingMeans, match="refuses to let root in"):
@@ -299,7 +342,9 @@ def test_a_key_that_is_not_there_or_wants_a_passphrase_is_told_before_anything(
     host.close()
 
 
-def test_a_port_that_nobody_listens_on_is_told(loop: EventLoop, tmp_path: Path, server: Server) -> None:
+def test_a_port_that_nobody_listens_on_is_told(
+    loop: EventLoop, tmp_path: Path, server: Server
+) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         with pytest.raises(TargetError, match=r"cannot be reached"):
@@ -322,7 +367,9 @@ def test_when_the_connection_breaks_all_that_is_asked_fails_until_it_is_renewed(
 ) -> None:
     said = tmp_path / "cat.err"
     program = spawned(host, ("cat",), str(said))
-    server.loop.loop.call_soon_threadsafe(lambda: [connection.abort() for connection in server.connections])
+    server.loop.loop.call_soon_threadsafe(
+        lambda: [connection.abort() for connection in server.connections]
+    )
     assert (program.wait(SOON_S), program.poll(), program.returncode) == (255, 255, 255)
     assert re.fullmatch(r"store-1 .*stopped answering \d+ s ago.*\n", said.read_text())
     program.kill()
@@ -336,7 +383,9 @@ def test_when_the_connection_breaks_all_that_is_asked_fails_until_it_is_renewed(
     program.stdin.close()
 
 
-def test_a_program_that_runs_when_its_host_is_given_back_has_ended(server: Server, loop: EventLoop, tmp_path: Path) -> None:
+def test_a_program_that_runs_when_its_host_is_given_back_has_ended(
+    server: Server, loop: EventLoop, tmp_path: Path
+) -> None:
     said = tmp_path / "cat.err"
     host = way(loop, tmp_path, server.port)
     program = spawned(host, ("cat",), str(said))
@@ -345,7 +394,10 @@ def test_a_program_that_runs_when_its_host_is_given_back_has_ended(server: Serve
     loop.close()
     assert (program.wait(SOON_S), program.poll(), program.returncode) == (255, 255, 255)
     # Which comes first: that its connection is closed, or that the loop is.
-    assert re.fullmatch(r"store-1 .*(the connection broke off.*|its host was given back while it ran)\n", said.read_text())
+    assert re.fullmatch(
+        r"store-1 .*(the connection broke off.*|its host was given back while it ran)\n",
+        said.read_text(),
+    )
     program.stdout.close()
     program.stdin.close()
 
@@ -359,10 +411,14 @@ def test_who_is_not_root_needs_sudo_without_a_password(
     sudo.write_text("#!/bin/sh\necho 'sudo: a password is required' >&2; exit 1\n")
     sudo.chmod(0o755)
     host = way(loop, tmp_path, server.port, user="somebody")
-    with pytest.raises(MissingMeans, match="somebody is not root, and sudo says: sudo: a password is required"):
+    with pytest.raises(
+        MissingMeans, match="somebody is not root, and sudo says: sudo: a password is required"
+    ):
         host.open()
     host.close()
-    sudo.write_text('#!/bin/sh\n[ "$1" = -n ] || exit 1\nshift\n[ "$1" != -- ] || shift\nSUDOED=yes exec "$@"\n')
+    sudo.write_text(
+        '#!/bin/sh\n[ "$1" = -n ] || exit 1\nshift\n[ "$1" != -- ] || shift\nSUDOED=yes exec "$@"\n'
+    )
     host = way(loop, tmp_path, server.port, user="somebody")
     host.open()
     assert host.sh("echo $SUDOED").stdout == "yes\n"

@@ -1,4 +1,6 @@
-"""What a real host tells of the services that were started there: by the scripts that start and stop them, run on this machine."""
+"""What a real host tells of the services that were started there: by the scripts that start and
+stop them, run on this machine.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,16 @@ from weighbridge.topologies.ssh.services import HostProcess, Services
 
 SOON_S = 10.0
 LABEL = "rgw-beast-abc123"
-# What is left of a service is found by its name among all processes that there are: here those of other tests are there too.
+# What is left of a service is found by its name among all processes that there are: here those of
+# other tests are there too.
 TOKEN = secrets.token_hex(4)
 RADOSGW, OSD0, OSD1 = f"radosgw-client.rgw.{TOKEN}", f"osd.0-{TOKEN}", f"osd.1-{TOKEN}"
 SHORT = f"short-{TOKEN}"
 """A service that has ended before systemd is asked for its first process."""
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
-# Stand-ins for what only root may do: everything is in the view, and a unit is a process whose number is kept.
+# Stand-ins for what only root may do: everything is in the view, and a unit is a process whose
+# number is kept.
 PROGRAMS = {
     "nsenter": 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"',
     "systemd-run": """
@@ -56,9 +60,13 @@ PROGRAMS = {
 
 
 class Host:
-    """A real host that is this machine, reached by no connection; `says` is told in place of what its services' script prints."""
+    """A real host that is this machine, reached by no connection; `says` is told in place of what
+    its services' script prints.
+    """
 
-    def __init__(self, name: str, root: Path, *, systemd: bool, says: str | None = None, lost: bool = False) -> None:
+    def __init__(
+        self, name: str, root: Path, *, systemd: bool, says: str | None = None, lost: bool = False
+    ) -> None:
         self.name, self.address = name, "192.0.2.31"
         self.root, self.systemd, self.says, self.lost = root / name, systemd, says, lost
         for folder in ("bin", "units", "log"):
@@ -82,14 +90,20 @@ class Host:
     def close(self) -> None:
         pass
 
-    def sh(self, script: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60) -> Completed:
+    def sh(
+        self, script: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60
+    ) -> Completed:
         if "/run/systemd/system" in script:
             return Completed("yes\n" if self.systemd else "", "")
         if self.says is not None:
             return Completed(self.says, "")
-        return self._run("/bin/sh", "-ec", script.replace("/var/log/host", str(self.root / "log")), "sh", *words)
+        return self._run(
+            "/bin/sh", "-ec", script.replace("/var/log/host", str(self.root / "log")), "sh", *words
+        )
 
-    def python(self, source: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60) -> Completed:
+    def python(
+        self, source: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60
+    ) -> Completed:
         # Its folder is another one for each host, as it is on machines of their own.
         return self._run("python3", "-I", "-c", source, *words[:-1], self.folder, stdin=stdin)
 
@@ -168,7 +182,9 @@ def ways(hosts: Mapping[str, Host]) -> Iterator[Mapping[str, Host]]:
 def told(monkeypatch: pytest.MonkeyPatch, *hosts: Host, daemons: bool = True) -> leftovers.Swept:
     """What `leftovers.find` comes to on these hosts."""
     described = {host.name: {"address": f"192.0.2.{index}"} for index, host in enumerate(hosts)}
-    hardware = Hardware.model_validate({"name": "real", "kind": "ssh", "clients": [hosts[0].name], "hosts": described})
+    hardware = Hardware.model_validate(
+        {"name": "real", "kind": "ssh", "clients": [hosts[0].name], "hosts": described}
+    )
     monkeypatch.setattr(leftovers, "shells", lambda _: ways({host.name: host for host in hosts}))
     return leftovers.find(hardware, whole=True, daemons=daemons)
 
@@ -219,7 +235,9 @@ def test_a_process_that_took_a_dead_ones_number_is_not_the_service(
     assert states() == {RADOSGW: False}
 
 
-def test_after_the_host_was_booted_again_nothing_of_it_is_alive(deployed: Deployed, states: Callable[[], dict[str, bool]]) -> None:
+def test_after_the_host_was_booted_again_nothing_of_it_is_alive(
+    deployed: Deployed, states: Callable[[], dict[str, bool]]
+) -> None:
     deployed.start(RADOSGW)
     assert deployed.claimed.boot == BOOT
     assert states() == {RADOSGW: True}
@@ -256,7 +274,10 @@ def test_a_host_that_cannot_be_reached_is_told_and_the_others_are_asked(
     deployed: Deployed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployed.start(RADOSGW)
-    lost, free = Host("store-2", tmp_path, systemd=True, lost=True), Host("store-3", tmp_path, systemd=True)
+    lost, free = (
+        Host("store-2", tmp_path, systemd=True, lost=True),
+        Host("store-3", tmp_path, systemd=True),
+    )
     there = told(monkeypatch, deployed.host, lost, free)
     assert [(one.host, one.alive) for one in there.daemons] == [("store-1", True)]
     assert list(there.failed) == ["store-2"]

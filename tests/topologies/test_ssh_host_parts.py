@@ -1,4 +1,6 @@
-"""What is run on real hosts: scripts of views and services as they are written, and the program that tells of a host."""
+"""What is run on real hosts: scripts of views and services as they are written, and the program
+that tells of a host.
+"""
 
 from __future__ import annotations
 
@@ -56,13 +58,18 @@ def scripts(services: Services) -> list[str]:
 @pytest.mark.parametrize("services", BOTH, ids=("systemd", "plain"))
 def test_every_script_is_one_that_a_shell_can_read(services: Services) -> None:
     for script in scripts(services):
-        done = subprocess.run(["/bin/sh", "-n"], input=script, text=True, capture_output=True, check=False)
+        done = subprocess.run(
+            ["/bin/sh", "-n"], input=script, text=True, capture_output=True, check=False
+        )
         assert (done.returncode, done.stderr) == (0, ""), script
 
 
 def test_dashes_of_a_label_do_not_nest_its_slice() -> None:
     assert Systemd(STAND).slice == "weighbridge-rgw_beast_abc123.slice"
-    assert Systemd(STAND).unit("radosgw-client.rgw.x") == "weighbridge-rgw-beast-abc123-radosgw-client.rgw.x.service"
+    assert (
+        Systemd(STAND).unit("radosgw-client.rgw.x")
+        == "weighbridge-rgw-beast-abc123-radosgw-client.rgw.x.service"
+    )
 
 
 def test_memory_is_limited_before_the_view_is_held_and_swap_is_no_way_out() -> None:
@@ -75,7 +82,9 @@ def test_limits_are_those_of_the_hardware_file_and_come_off_as_what_they_were() 
     devices = ("/dev/x", "/dev/y")
     on = Systemd(STAND).limit(LIMITED, devices, ("cpu", "disk"))
     assert "CPUQuota=150% CPUQuotaPeriodSec=10000us" in on
-    assert "CPUQuotaPeriodSec=5000us" in Systemd(STAND).limit(LIMITED, devices, ("cpu",), period_s=0.005)
+    assert "CPUQuotaPeriodSec=5000us" in Systemd(STAND).limit(
+        LIMITED, devices, ("cpu",), period_s=0.005
+    )
     assert "'IOReadBandwidthMax=/dev/x 10000000'" in on
     assert "'IOWriteIOPSMax=/dev/x 100'" in on
     assert "/dev/y" not in on
@@ -92,10 +101,18 @@ def test_what_cannot_be_limited_without_systemd_is_named() -> None:
 
 
 @pytest.mark.parametrize("services", BOTH, ids=("systemd", "plain"))
-def test_a_service_runs_with_its_environment_and_nothing_of_who_logged_in(services: Services, tmp_path: Path) -> None:
-    file = services.service_file(Service("one", ("sh", "-c", 'echo "$A" "$HOME" "${SSH_CONNECTION-none}"'), {"A": "it's $x %h"}))
+def test_a_service_runs_with_its_environment_and_nothing_of_who_logged_in(
+    services: Services, tmp_path: Path
+) -> None:
+    file = services.service_file(
+        Service(
+            "one", ("sh", "-c", 'echo "$A" "$HOME" "${SSH_CONNECTION-none}"'), {"A": "it's $x %h"}
+        )
+    )
     (tmp_path / "one").write_text(file.replace("/var/log/host", str(tmp_path)))
-    subprocess.run(["/bin/sh", str(tmp_path / "one")], env={**os.environ, "SSH_CONNECTION": "x"}, check=True)
+    subprocess.run(
+        ["/bin/sh", str(tmp_path / "one")], env={**os.environ, "SSH_CONNECTION": "x"}, check=True
+    )
     assert (tmp_path / "one.out").read_text() == "it's $x %h /root none\n"
 
 
@@ -106,14 +123,27 @@ def test_what_a_service_is_given_is_on_no_command_line(services: Services) -> No
 
 
 @pytest.mark.parametrize(
-    "folder", ["/", "/var", "/var/lib/weighbridge", "/etc/x", "/run/x", "/tmp", "/opt/../etc", "/usr", "/dev/shm/x"]
+    "folder",
+    [
+        "/",
+        "/var",
+        "/var/lib/weighbridge",
+        "/etc/x",
+        "/run/x",
+        "/tmp",
+        "/opt/../etc",
+        "/usr",
+        "/dev/shm/x",
+    ],
 )
 def test_a_folder_that_a_view_would_hide_is_refused(folder: str) -> None:
     with pytest.raises(UsageError, match="folder"):
         view.check_folder(folder)
 
 
-@pytest.mark.parametrize("folder", ["/opt/weighbridge", "/data", "/var/weighbridge", "/home/somebody/wb"])
+@pytest.mark.parametrize(
+    "folder", ["/opt/weighbridge", "/data", "/var/weighbridge", "/home/somebody/wb"]
+)
 def test_a_folder_beside_what_is_laid_over_is_taken(folder: str) -> None:
     view.check_folder(folder)
 
@@ -126,27 +156,42 @@ class Told:
     def __init__(self, out: str) -> None:
         self.out = out
 
-    def sh(self, script: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60) -> Completed:
+    def sh(
+        self, script: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60
+    ) -> Completed:
         return Completed(self.out, "")
 
     python = sh
 
 
-CEPH = RootImage(name="ceph-16", suite="bookworm", packages=("radosgw", "ceph-osd"), told_by=("ceph-common", "radosgw"))
+CEPH = RootImage(
+    name="ceph-16",
+    suite="bookworm",
+    packages=("radosgw", "ceph-osd"),
+    told_by=("ceph-common", "radosgw"),
+)
 
 
 @pytest.mark.parametrize(
     ("out", "words"),
     [
         ("debian\nradosgw 16.2.15+ds-0\nceph-osd 16.2.15+ds-0\nceph-common 16.2.15+ds-0\n", ()),
-        ("debian\nradosgw 18.2.7-1\nceph-osd 18.2.7-1\n", ("radosgw is 18.2.7-1, and the layout asks for ceph-16",)),
-        ("debian\nceph-osd 16.2.15\n", ("packages are missing: radosgw. They are installed by `weighbridge doctor",)),
+        (
+            "debian\nradosgw 18.2.7-1\nceph-osd 18.2.7-1\n",
+            ("radosgw is 18.2.7-1, and the layout asks for ceph-16",),
+        ),
+        (
+            "debian\nceph-osd 16.2.15\n",
+            ("packages are missing: radosgw. They are installed by `weighbridge doctor",),
+        ),
         ("rpm\nceph-common 16.2.11-1.el9\n", ()),
         ("rpm\nbash 5\n", ("none of the packages ceph-common",)),
         ("", ("none of the packages ceph-common",)),
     ],
 )
-def test_a_host_without_the_layouts_release_is_refused_naming_both(out: str, words: tuple[str, ...]) -> None:
+def test_a_host_without_the_layouts_release_is_refused_naming_both(
+    out: str, words: tuple[str, ...]
+) -> None:
     shell = Told(out)
     found = release.faults(shell, CEPH, *release.installed(shell))
     assert len(found) == len(words)
@@ -165,11 +210,14 @@ def test_a_host_without_the_layouts_release_is_refused_naming_both(out: str, wor
         ("2.300", "2.30", False),
     ],
 )
-def test_a_version_is_of_a_release_when_it_begins_with_it(version: str, wanted: str, *, fits: bool) -> None:
+def test_a_version_is_of_a_release_when_it_begins_with_it(
+    version: str, wanted: str, *, fits: bool
+) -> None:
     assert release.of_release(version, wanted) is fits
 
 
-# the program that tells of a host ----------------------------------------------------------------------------------------------
+# the program that tells of a host
+# ----------------------------------------------------------------------------------------------
 
 
 def files(folder: Path, texts: dict[str, str]) -> None:
@@ -186,7 +234,8 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         tmp_path,
         {
             "BLOCK/8:0/stat": "5 0 16 30 7 0 32 40 0 1500 70 0 0 0 0 0 0\n",
-            "PROC/net/dev": "head\n lo: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n eth0: 1000 9 1 2 0 0 0 0 2000 9 3 4 0 0 0 0\n",
+            "PROC/net/dev": "head\n lo: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n eth0: 1000 9 1 2 0 0 0 "
+            "0 2000 9 3 4 0 0 0 0\n",
             "PROC/vmstat": "nr_free_pages 5\noom_kill 3\n",
             "PROC/stat": "cpu  100 0 50 900 10 5 5 0 0 0\ncpu0 1\n",
             "PROC/meminfo": "MemTotal: 1000 kB\nMemFree: 200 kB\nMemAvailable: 700 kB\n",
@@ -200,7 +249,8 @@ def test_counters_of_version_2_are_those_of_the_slice(kernel: Path) -> None:
         kernel / "CGROUPS",
         {
             "cgroup.controllers": "cpu memory",
-            "g/cpu.stat": "usage_usec 2500000\nnr_periods 10\nnr_throttled 4\nthrottled_usec 100000\n",
+            "g/cpu.stat": "usage_usec 2500000\nnr_periods 10\nnr_throttled 4\nthrottled_usec "
+            "100000\n",
             "g/memory.current": "5000",
             "g/memory.peak": "6000",
             "g/memory.stat": "active_file 1000\ninactive_file 500\n",
@@ -210,12 +260,32 @@ def test_counters_of_version_2_are_those_of_the_slice(kernel: Path) -> None:
     told = tell_host.counters("g", "eth0", ["8:0"])
     assert told["cpu_s"] == 2.5
     assert (told["cpu_periods"], told["throttled_periods"], told["throttled_s"]) == (10, 4, 0.1)
-    assert (told["memory_bytes"], told["memory_held_bytes"], told["memory_peak_bytes"], told["oom_kills"]) == (5000, 3500, 6000, 2)
-    assert (told["network_received_bytes"], told["network_sent_bytes"], told["network_faults"]) == (1000, 2000, 10)
-    assert told["disks"] == [{"read_bytes": 8192, "written_bytes": 16384, "reads": 5, "writes": 7, "busy_s": 1.5, "waited_s": 0.07}]
+    assert (
+        told["memory_bytes"],
+        told["memory_held_bytes"],
+        told["memory_peak_bytes"],
+        told["oom_kills"],
+    ) == (5000, 3500, 6000, 2)
+    assert (told["network_received_bytes"], told["network_sent_bytes"], told["network_faults"]) == (
+        1000,
+        2000,
+        10,
+    )
+    assert told["disks"] == [
+        {
+            "read_bytes": 8192,
+            "written_bytes": 16384,
+            "reads": 5,
+            "writes": 7,
+            "busy_s": 1.5,
+            "waited_s": 0.07,
+        }
+    ]
 
 
-@pytest.mark.parametrize(("account", "cpu_s"), [("3000000000", 3.0), (None, 160 / os.sysconf("SC_CLK_TCK"))])
+@pytest.mark.parametrize(
+    ("account", "cpu_s"), [("3000000000", 3.0), (None, 160 / os.sysconf("SC_CLK_TCK"))]
+)
 def test_counters_of_version_1_are_the_hosts_own_where_cpuacct_knows_no_slice(
     kernel: Path, account: str | None, cpu_s: float
 ) -> None:
@@ -225,22 +295,33 @@ def test_counters_of_version_1_are_the_hosts_own_where_cpuacct_knows_no_slice(
         "memory/g/memory.max_usage_in_bytes": "6000",
         "memory/g/memory.stat": "total_active_file 1000\ntotal_inactive_file 500\n",
     }
-    files(kernel / "CGROUPS", texts | ({} if account is None else {"cpuacct/g/cpuacct.usage": account}))
+    files(
+        kernel / "CGROUPS",
+        texts | ({} if account is None else {"cpuacct/g/cpuacct.usage": account}),
+    )
     told = tell_host.counters("g", "eth0", [])
     assert told["cpu_s"] == cpu_s
     assert (told["throttled_s"], told["memory_held_bytes"], told["oom_kills"]) == (1.0, 3500, 3)
 
 
-def test_a_host_without_a_group_tells_of_itself_and_what_is_not_known_stays_unknown(kernel: Path) -> None:
+def test_a_host_without_a_group_tells_of_itself_and_what_is_not_known_stays_unknown(
+    kernel: Path,
+) -> None:
     told = tell_host.counters(None, "eth9", ["8:0"])
     used = host_reader.since(told, {**told, "cpu_s": told["cpu_s"] - 1, "oom_kills": 1})
     assert used.cpu_s == 1.0
-    assert (used.memory_bytes, used.memory_held_bytes, used.oom_kills) == (800 * 1024, 300 * 1024, 2)
+    assert (used.memory_bytes, used.memory_held_bytes, used.oom_kills) == (
+        800 * 1024,
+        300 * 1024,
+        2,
+    )
     assert (used.network_sent_bytes, used.throttled_s, used.memory_peak_bytes) == (None, None, None)
     assert used.disk_written_bytes == 0
 
 
-def test_the_program_answers_line_by_line_and_tells_a_process_from_one_that_took_its_number(tmp_path: Path) -> None:
+def test_the_program_answers_line_by_line_and_tells_a_process_from_one_that_took_its_number(
+    tmp_path: Path,
+) -> None:
     words = json.dumps({"group": None, "nic": None, "disks": ["999:999"], "log": str(tmp_path)})
     started = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
     mine = os.getpid()
@@ -251,7 +332,11 @@ def test_the_program_answers_line_by_line_and_tells_a_process_from_one_that_took
     ]
     lines = "".join(json.dumps(one) + "\n" for one in asked)
     done = subprocess.run(
-        [sys.executable, "-I", "-c", host_reader.source(), words], input=lines, capture_output=True, text=True, check=True
+        [sys.executable, "-I", "-c", host_reader.source(), words],
+        input=lines,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     first, second, third = map(json.loads, done.stdout.splitlines())
     assert first == {"answer": [True, False, False]}
@@ -259,12 +344,17 @@ def test_the_program_answers_line_by_line_and_tells_a_process_from_one_that_took
     assert third == {"answer": []}
 
 
-def test_of_logs_what_is_new_is_told_and_one_that_was_begun_anew_from_its_beginning(tmp_path: Path) -> None:
+def test_of_logs_what_is_new_is_told_and_one_that_was_begun_anew_from_its_beginning(
+    tmp_path: Path,
+) -> None:
     def new(known: dict[str, list[int]], name: str = "") -> dict[str, tuple[int, bytes]]:
         told = tell_host.new_of(str(tmp_path), name, known)
         for path, one in told["files"].items():
             known[path] = [one["inode"], one["offset"] + len(base64.b64decode(one["data"]))]
-        return {path: (one["offset"], base64.b64decode(one["data"])) for path, one in told["files"].items()}
+        return {
+            path: (one["offset"], base64.b64decode(one["data"]))
+            for path, one in told["files"].items()
+        }
 
     known: dict[str, list[int]] = {}
     files(tmp_path, {"osd.0.log": "one\n", "apache2/error.log": "two\n", "empty": ""})
@@ -273,7 +363,11 @@ def test_of_logs_what_is_new_is_told_and_one_that_was_begun_anew_from_its_beginn
     os.mkfifo(tmp_path / "pipe")
     for name in ("link", "linked/error.log", "pipe", "apache2"):
         assert new({}, name) == {}
-    assert new(known) == {"osd.0.log": (0, b"one\n"), "apache2/error.log": (0, b"two\n"), "empty": (0, b"")}
+    assert new(known) == {
+        "osd.0.log": (0, b"one\n"),
+        "apache2/error.log": (0, b"two\n"),
+        "empty": (0, b""),
+    }
     assert new(known) == {}
     with (tmp_path / "osd.0.log").open("a") as file:
         file.write("more\n")

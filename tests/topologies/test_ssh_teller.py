@@ -1,4 +1,6 @@
-"""What a real host answers about itself is checked before anything is done with it: it is measured, and may be anybody's."""
+"""What a real host answers about itself is checked before anything is done with it: it is measured,
+and may be anybody's.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class Told:
 def asked(folder: Path, *lines: bytes) -> HostReader:
     """Who asks such a program. Copies of logs go to `folder`/logs."""
     (folder / "logs").mkdir()
-    return HostReader(cast("RemoteProgram", Told(*lines)), "store-1 (10.0.0.4)", errors=folder / "teller.err")
+    return HostReader(
+        cast("RemoteProgram", Told(*lines)), "store-1 (10.0.0.4)", errors=folder / "teller.err"
+    )
 
 
 def line(answer: Any) -> bytes:
@@ -39,13 +43,19 @@ def line(answer: Any) -> bytes:
 
 
 def news(*files: tuple[str, int, bytes], more: bool = False) -> bytes:
-    told = {path: {"inode": 7, "offset": offset, "data": base64.b64encode(data).decode()} for path, offset, data in files}
+    told = {
+        path: {"inode": 7, "offset": offset, "data": base64.b64encode(data).decode()}
+        for path, offset, data in files
+    }
     return line({"files": told, "more": more})
 
 
 def test_logs_are_copied_as_they_grow_and_begun_anew_where_the_host_did(tmp_path: Path) -> None:
     teller = asked(
-        tmp_path, news(("a/b.log", 0, b"one\n"), more=True), news(("a/b.log", 4, b"two\n")), news(("a/b.log", 0, b"new\n"))
+        tmp_path,
+        news(("a/b.log", 0, b"one\n"), more=True),
+        news(("a/b.log", 4, b"two\n")),
+        news(("a/b.log", 0, b"new\n")),
     )
     teller.bring("", tmp_path / "logs")
     assert (tmp_path / "logs/a/b.log").read_text() == "one\ntwo\n"
@@ -54,20 +64,37 @@ def test_logs_are_copied_as_they_grow_and_begun_anew_where_the_host_did(tmp_path
 
 
 @pytest.mark.parametrize(
-    "name", ["../victim", "../../victim", "/{}/victim", "a/../../victim", "", ".", "a\x1b[2Jb", "a\0b", "\ud800"]
+    "name",
+    [
+        "../victim",
+        "../../victim",
+        "/{}/victim",
+        "a/../../victim",
+        "",
+        ".",
+        "a\x1b[2Jb",
+        "a\0b",
+        "\ud800",
+    ],
 )
-def test_a_log_that_a_host_calls_by_a_path_that_leads_elsewhere_is_written_nowhere(tmp_path: Path, name: str) -> None:
+def test_a_log_that_a_host_calls_by_a_path_that_leads_elsewhere_is_written_nowhere(
+    tmp_path: Path, name: str
+) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine\n")
     teller = asked(tmp_path, news((name.format(tmp_path), 0, b"theirs\n")))
-    with pytest.raises(TargetError, match=r"store-1 \(10.0.0.4\): its log .* cannot be copied .*: is no plain path") as error:
+    with pytest.raises(
+        TargetError, match=r"store-1 \(10.0.0.4\): its log .* cannot be copied .*: is no plain path"
+    ) as error:
         teller.bring("", tmp_path / "logs")
     assert error.value.message.isprintable()
     assert victim.read_text() == "mine\n"
     assert list((tmp_path / "logs").rglob("*")) == []
 
 
-def test_a_log_is_not_copied_through_a_link_that_stands_in_the_folder_of_copies(tmp_path: Path) -> None:
+def test_a_log_is_not_copied_through_a_link_that_stands_in_the_folder_of_copies(
+    tmp_path: Path,
+) -> None:
     teller = asked(tmp_path, news(("stolen", 0, b"theirs\n")))
     (tmp_path / "victim").write_text("mine\n")
     (tmp_path / "logs" / "stolen").symlink_to(tmp_path / "victim")
@@ -76,20 +103,28 @@ def test_a_log_is_not_copied_through_a_link_that_stands_in_the_folder_of_copies(
     assert (tmp_path / "victim").read_text() == "mine\n"
 
 
-def test_a_log_that_goes_on_where_it_never_ended_makes_no_file_of_that_length(tmp_path: Path) -> None:
+def test_a_log_that_goes_on_where_it_never_ended_makes_no_file_of_that_length(
+    tmp_path: Path,
+) -> None:
     teller = asked(tmp_path, news(("a.log", 2**60, b"end\n")))
-    with pytest.raises(TargetError, match=r"'a\.log' goes on at byte 1152921504606846976, and 0 are known"):
+    with pytest.raises(
+        TargetError, match=r"'a\.log' goes on at byte 1152921504606846976, and 0 are known"
+    ):
         teller.bring("", tmp_path / "logs")
     assert not (tmp_path / "logs" / "a.log").exists()
 
 
-def test_a_host_that_says_that_there_is_more_and_gives_nothing_is_not_asked_for_ever(tmp_path: Path) -> None:
+def test_a_host_that_says_that_there_is_more_and_gives_nothing_is_not_asked_for_ever(
+    tmp_path: Path,
+) -> None:
     teller = asked(tmp_path, *[news(("a.log", 0, b""), more=True)] * 2)
     teller.bring("", tmp_path / "logs")
     assert (tmp_path / "logs" / "a.log").read_bytes() == b""
 
 
-def test_logs_beyond_a_bound_are_not_copied_and_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logs_beyond_a_bound_are_not_copied_and_said_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "MOST_BYTES", 1024)
     teller = asked(tmp_path, *[news(("a.log", 0, b"x" * 600), more=True)] * 3)
     with pytest.raises(TargetError, match="its logs are more than 10000 files or 1 KiB"):

@@ -1,4 +1,6 @@
-"""What tests of verbs share: a run folder that is whole, one to be spoilt, and the command as a person has it."""
+"""What tests of verbs share: a run folder that is whole, one to be spoilt, and the command as a
+person has it.
+"""
 
 import shutil
 import sys
@@ -25,7 +27,9 @@ def folder(whole: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def tell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+def tell(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
     """Run the command; its exit code and what it printed."""
 
     def told(*arguments: str | Path) -> tuple[int, str, str]:

@@ -1,4 +1,5 @@
-"""Locust's driver as it is, but for requests that may take less than a minute: what waits for a timeout would wait for so long.
+"""Locust's driver as it is, but for requests that may take less than a minute: what waits for a
+timeout would wait for so long.
 
 `python -m tests.weighbridge.impatient_locust [SECONDS]`
 """

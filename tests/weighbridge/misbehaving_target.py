@@ -1,10 +1,12 @@
 """A small S3 and Swift that misbehaves where a bucket's name asks for it, as a process of its own.
 
-It keeps what it is given, and does right by it, but for requests on objects in buckets of a workload that is named after a fault:
-there every second read of a prepared object goes wrong, and every second write that a step makes, where the fault is one of
-writes too (an object that is prepared is always taken). `GET /witness` tells what was answered, by workload.
+It keeps what it is given, and does right by it, but for requests on objects in buckets of a
+workload that is named after a fault: there every second read of a prepared object goes wrong, and
+every second write that a step makes, where the fault is one of writes too (an object that is
+prepared is always taken). `GET /witness` tells what was answered, by workload.
 
-Prints `{"listening": url}` when it listens. Buckets are `prefix-workload-number`, as drivers name them.
+Prints `{"listening": url}` when it listens. Buckets are `prefix-workload-number`, as drivers name
+them.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ SLOW_S = 3.0
 OUTAGE_S = 0.25
 """So long after the first read in a bucket of the workload `refusing` nobody listens."""
 EXPIRY_S = 0.2
-"""So long after the first read in a bucket of the workload `expiring` every token that was given is forgotten."""
+"""So long after the first read in a bucket of the workload `expiring` every token that was given is
+forgotten.
+"""
 
 buckets: dict[str, dict[str, bytes]] = {}
 seen: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -172,7 +176,10 @@ async def answer(reader: asyncio.StreamReader, writer: Writer) -> None:
 async def one(reader: asyncio.StreamReader, writer: Writer) -> None:
     lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     method, target, _ = lines[0].split(" ")
-    fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
+    fields = {
+        name.lower(): value.strip()
+        for name, _, value in (line.partition(":") for line in lines[1:])
+    }
     if fields.get("expect", "").lower() == "100-continue":
         await send(writer, b"HTTP/1.1 100 Continue\r\n\r\n")
     if fields.get("transfer-encoding", "").lower() == "chunked":
@@ -195,9 +202,16 @@ async def one(reader: asyncio.StreamReader, writer: Writer) -> None:
         await send(writer, head(200, 0, f"X-Storage-Url: {here}\r\nX-Auth-Token: {token}\r\n"))
         return
     swift = path.startswith("/v1/AUTH_test")
-    bucket, _, name = urllib.parse.unquote(path.removeprefix("/v1/AUTH_test")).removeprefix("/").partition("/")
+    bucket, _, name = (
+        urllib.parse.unquote(path.removeprefix("/v1/AUTH_test")).removeprefix("/").partition("/")
+    )
     workload = "-".join(bucket.split("-")[2:-1])
-    if method == "GET" and name.startswith("object-") and workload in ("refusing", "expiring") and bucket not in begun:
+    if (
+        method == "GET"
+        and name.startswith("object-")
+        and workload in ("refusing", "expiring")
+        and bucket not in begun
+    ):
         begun.add(bucket)
         if workload == "refusing":
             tasks.add(asyncio.create_task(outage(writer.get_extra_info("sockname")[1])))
@@ -258,7 +272,9 @@ def listed(held: dict[str, bytes], query: str, *, swift: bool) -> bytes:
         told = json.dumps([{"name": one} for one in names]).encode()
     else:
         rows = "".join(f"<Contents><Key>{escape(one)}</Key></Contents>" for one in names)
-        told = f"<ListBucketResult><IsTruncated>false</IsTruncated>{rows}</ListBucketResult>".encode()
+        told = (
+            f"<ListBucketResult><IsTruncated>false</IsTruncated>{rows}</ListBucketResult>".encode()
+        )
     return head(200, len(told)) + told
 
 

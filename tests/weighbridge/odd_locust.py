@@ -1,6 +1,8 @@
-"""Locust's driver as it is, on hosts with odd clocks, and with less patience: what waits for a lost station waits 10 s otherwise.
+"""Locust's driver as it is, on hosts with odd clocks, and with less patience: what waits for a lost
+station waits 10 s otherwise.
 
-No two processes agree on any clock that is read in Python, and the wall clock goes backwards: whatever goes by it is wrong.
+No two processes agree on any clock that is read in Python, and the wall clock goes backwards:
+whatever goes by it is wrong.
 """
 
 from __future__ import annotations

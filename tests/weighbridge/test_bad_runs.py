@@ -1,4 +1,6 @@
-"""What `report`, `export` and `sql` say of run folders that are not whole: never a traceback, never a silent zero."""
+"""What `report`, `export` and `sql` say of run folders that are not whole: never a traceback, never
+a silent zero.
+"""
 
 import json
 import re
@@ -31,7 +33,11 @@ def newer_step(run: Path) -> None:
 
 
 def newer_measurement(run: Path) -> None:
-    change(run / "steps.jsonl", '"measurement":{"schema_version":1', '"measurement":{"schema_version":4,"new":1')
+    change(
+        run / "steps.jsonl",
+        '"measurement":{"schema_version":1',
+        '"measurement":{"schema_version":4,"new":1',
+    )
 
 
 def broken_middle(run: Path) -> None:
@@ -74,7 +80,10 @@ def unreadable(run: Path) -> None:
 
 WRONG: dict[Callable[[Path], None], tuple[int, str]] = {
     no_run: (2, r"is not the folder of a run"),
-    newer_run: (2, r"manifest.json: written in version 2 of its format; this program knows version 1"),
+    newer_run: (
+        2,
+        r"manifest.json: written in version 2 of its format; this program knows version 1",
+    ),
     newer_step: (4, r"steps.jsonl:1: written in version 9 of its format"),
     newer_measurement: (4, r"steps.jsonl:1: written in version 4 of its format"),
     broken_middle: (4, r"steps.jsonl:1: "),
@@ -122,7 +131,11 @@ def test_a_run_that_is_being_made_is_read_as_far_as_it_is_and_every_verb_says_so
     assert "steps.jsonl: its last line is torn and was left out" in err
     ended, out, err = tell("export", folder, "--to", "json", "--out", "-")
     summary = {line["layout"]: line for line in json.loads(out)["tables"]["summary"]}
-    assert (ended, summary["swift"]["throughput_ops_s"], summary["swift"]["notes"]) == (0, None, ["not measured"])
+    assert (ended, summary["swift"]["throughput_ops_s"], summary["swift"]["notes"]) == (
+        0,
+        None,
+        ["not measured"],
+    )
     assert gap in err
     ended, out, err = tell("report", folder)
     assert ended == 0
@@ -130,19 +143,28 @@ def test_a_run_that_is_being_made_is_read_as_far_as_it_is_and_every_verb_says_so
     assert (folder / "derived" / "report.html").is_file()
 
 
-def test_a_run_without_any_step_has_no_figures_in_any_table(folder: Path, tell: Callable[..., Told]) -> None:
+def test_a_run_without_any_step_has_no_figures_in_any_table(
+    folder: Path, tell: Callable[..., Told]
+) -> None:
     (folder / "steps.jsonl").write_bytes(b"")
     _, out, err = tell("export", folder, "--to", "markdown", "--out", "-")
     assert "| 1 MB reads | 1 | swift † | – | – | – | – | – | – | – | 0 |" in out
     assert "0 of 2 steps are there" in err
-    assert tell("sql", "select count(throughput_ops_s), count(*) from rows", folder, "--format", "csv")[1].splitlines()[1] == "0,2"
+    assert (
+        tell(
+            "sql", "select count(throughput_ops_s), count(*) from rows", folder, "--format", "csv"
+        )[1].splitlines()[1]
+        == "0,2"
+    )
     ended, _, err = tell("export", folder, "--to", "hgrm")
     assert ended == 4
     assert "there is nothing to export as hgrm" in err
 
 
 @pytest.mark.parametrize("where", ["derived", "derived/exports"])
-def test_a_file_where_a_folder_should_be_is_told_and_kept(folder: Path, tell: Callable[..., Told], where: str) -> None:
+def test_a_file_where_a_folder_should_be_is_told_and_kept(
+    folder: Path, tell: Callable[..., Told], where: str
+) -> None:
     path = folder / where
     shutil.rmtree(path, ignore_errors=True)
     path.parent.mkdir(exist_ok=True)
@@ -153,21 +175,34 @@ def test_a_file_where_a_folder_should_be_is_told_and_kept(folder: Path, tell: Ca
     assert path.read_text() == "mine"
 
 
-def test_a_report_is_not_made_where_it_cannot_be_written(folder: Path, tell: Callable[..., Told]) -> None:
+def test_a_report_is_not_made_where_it_cannot_be_written(
+    folder: Path, tell: Callable[..., Told]
+) -> None:
     shutil.rmtree(folder / "derived")
     (folder / "derived").write_text("mine")
     ended, _, err = tell("report", folder)
     assert (ended, "cannot be written" in err) == (3, True)
 
 
-def test_a_run_of_the_first_version_of_the_format_is_read(tmp_path: Path, tell: Callable[..., Told]) -> None:
+def test_a_run_of_the_first_version_of_the_format_is_read(
+    tmp_path: Path, tell: Callable[..., Told]
+) -> None:
     run = shutil.copytree(EARLY, tmp_path / "early")
     ended, out, err = tell(
-        "sql", "select layout, workers, repeat, measured, samples from steps order by all", run, "--format", "csv"
+        "sql",
+        "select layout, workers, repeat, measured, samples from steps order by all",
+        run,
+        "--format",
+        "csv",
     )
     assert (ended, err) == (0, "")
     assert out.splitlines()[1:] == [
-        *("rgw-beast,1,1,true,195", "rgw-beast,1,2,true,202", "rgw-beast,4,1,true,712", "rgw-beast,4,2,true,701"),
+        *(
+            "rgw-beast,1,1,true,195",
+            "rgw-beast,1,2,true,202",
+            "rgw-beast,4,1,true,712",
+            "rgw-beast,4,2,true,701",
+        ),
         *("swift,1,1,true,159", "swift,1,2,true,155", "swift,4,1,false,", "swift,4,2,true,519"),
     ]
     ended, out, err = tell("export", run, "--to", "latex", "--out", "-")
@@ -185,4 +220,7 @@ def test_sql_asks_all_of_runs_and_names_what_is_no_run_there(
     folder.rename(tmp_path / "runs" / "one")
     ended, out, err = tell("sql", "select count(*) from runs", "--format", "csv")
     assert (ended, out.splitlines()[1]) == (0, "1")
-    assert err == "weighbridge: left out: runs/notes: is not the folder of a run: it has no manifest.json\n"
+    assert (
+        err == "weighbridge: left out: runs/notes: is not the folder of a run: it has no "
+        "manifest.json\n"
+    )

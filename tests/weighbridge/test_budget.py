@@ -42,7 +42,9 @@ def test_as_many_repeats_are_planned_as_fit_whatever_the_suite_says(tmp_path: Pa
         assert not found.shortened
 
 
-def test_windows_are_shortened_where_fewer_repeats_than_a_claim_needs_would_fit(tmp_path: Path) -> None:
+def test_windows_are_shortened_where_fewer_repeats_than_a_claim_needs_would_fit(
+    tmp_path: Path,
+) -> None:
     run = Run(tmp_path, workloads=LONG)
     found = fitted(run, REPORTING_S + 3 * repeat_s(run))
     assert found.plan.suite.repeats == 5
@@ -52,22 +54,34 @@ def test_windows_are_shortened_where_fewer_repeats_than_a_claim_needs_would_fit(
     told = sentences(found, 600, ASSUME)
     assert any("small from 60 s to" in text for text in told)
     assert any("200 requests" in text for text in told)
-    assert {key.workload for visit in found.plan.visits for key in found.plan.keys(visit)} == set(windows)
-    assert all(one.runtime == windows[one.name] for ways in found.plan.passes.values() for way in ways for one in way.workloads)
+    assert {key.workload for visit in found.plan.visits for key in found.plan.keys(visit)} == set(
+        windows
+    )
+    assert all(
+        one.runtime == windows[one.name]
+        for ways in found.plan.passes.values()
+        for way in ways
+        for one in way.workloads
+    )
 
 
-def test_windows_keep_their_length_where_shortening_them_would_make_no_claim_possible_either(tmp_path: Path) -> None:
+def test_windows_keep_their_length_where_shortening_them_would_make_no_claim_possible_either(
+    tmp_path: Path,
+) -> None:
     run = Run(tmp_path)
     found = fitted(run, REPORTING_S + 3.5 * repeat_s(run))
     assert found.plan.suite.repeats == 3
     assert not found.shortened
     longer = show_duration(REPORTING_S + 5 * repeat_s(run))
     assert (
-        sentences(found, 600, ASSUME)[-1] == f"n = 3: nothing can be claimed of a difference, which takes 5 repeats: about {longer}"
+        sentences(found, 600, ASSUME)[-1]
+        == f"n = 3: nothing can be claimed of a difference, which takes 5 repeats: about {longer}"
     )
 
 
-def test_one_repeat_gets_the_longest_windows_that_fit_where_it_fits_by_that_alone(tmp_path: Path) -> None:
+def test_one_repeat_gets_the_longest_windows_that_fit_where_it_fits_by_that_alone(
+    tmp_path: Path,
+) -> None:
     run = Run(tmp_path, workloads=LONG)
     found = fitted(run, REPORTING_S + 0.5 * repeat_s(run))
     assert found.plan.suite.repeats == 1
@@ -77,11 +91,15 @@ def test_one_repeat_gets_the_longest_windows_that_fit_where_it_fits_by_that_alon
 
 def test_a_budget_that_holds_no_repeat_is_refused_with_what_one_takes(tmp_path: Path) -> None:
     run = Run(tmp_path, workloads=LONG)
-    with pytest.raises(UsageError, match=r"holds no repeat: one takes about .* even with windows of 10 s"):
+    with pytest.raises(
+        UsageError, match=r"holds no repeat: one takes about .* even with windows of 10 s"
+    ):
         fitted(run, 30)
 
 
-def test_what_can_be_claimed_is_told_by_repeats_spread_and_the_level_that_all_tests_leave(tmp_path: Path) -> None:
+def test_what_can_be_claimed_is_told_by_repeats_spread_and_the_level_that_all_tests_leave(
+    tmp_path: Path,
+) -> None:
     plan = Run(tmp_path, repeats=7).plan()
     tests = comparisons_of(plan)
     # One worker count apart 2 and 1 cells of reads, and 1 of writes, of each metric.
@@ -89,28 +107,44 @@ def test_what_can_be_claimed_is_told_by_repeats_spread_and_the_level_that_all_te
     assert "nothing can be claimed" in claim(plan, ASSUME, 4)
     least = (smallest_ratio(0.14, 7, level=LEVEL / tests, bound=1.1) - 1) * 100
     told = claim(plan, RepeatScatter(share=0.14, cells=24, run="earlier"))
-    shown = f"differences of about {math.ceil(least)} % would be claimed 8 times in 10 in each of {tests} tests"
+    shown = (
+        f"differences of about {math.ceil(least)} % would be claimed 8 times in 10 in each of "
+        f"{tests} tests"
+    )
     assert told == f"n = 7: as repeats of earlier scatter by 14 % (median of 24 cells), {shown}"
     assert least > (smallest_ratio(0.14, 7) - 1) * 100 + 10
-    assert "assuming that repeats scatter by 15 % (no earlier run here tells)" in claim(plan, ASSUME)
+    assert "assuming that repeats scatter by 15 % (no earlier run here tells)" in claim(
+        plan, ASSUME
+    )
 
 
-def test_the_spread_of_this_machine_is_that_of_its_newest_run_that_tells_one(tmp_path: Path) -> None:
+def test_the_spread_of_this_machine_is_that_of_its_newest_run_that_tells_one(
+    tmp_path: Path,
+) -> None:
     here, run = tmp_path / "runs", Run(tmp_path, repeats=3)
     assert spread_here(here, run.hardware) == ASSUME
     (here / "9-no-run").mkdir(parents=True)
     (here / "9-no-run" / "manifest.json").write_text("{}")
     sheet = Sheet(title="machine", facts=facts_of_machine(run.hardware))
     made = []
-    for repeats, facts in ((3, sheet), (1, sheet), (3, sheet.model_copy(update={"facts": {**sheet.facts, "cpu": "another"}}))):
+    for repeats, facts in (
+        (3, sheet),
+        (1, sheet),
+        (3, sheet.model_copy(update={"facts": {**sheet.facts, "cpu": "another"}})),
+    ):
         one = Run(tmp_path / str(len(made)), repeats=repeats)
         store = RunStore.create(here, plan_yaml="", plan=one.plan(), suite="trial", sheets=[facts])
         Conductor(one.plan(), one.planned, store, Unseen(), one.place, settings=by_fake()).run()
         made.append(store.folder.rename(here / f"{len(made)}-run"))
     told = spread_here(here, run.hardware)
     rows = RunData(made[0]).rows
-    scatter = [statistics.stdev(math.log(point.value("throughput")) for point in row.used) for row in rows]
-    tails = [statistics.stdev(math.log(point.value("p90")) for point in row.used if point.value("p90")) for row in rows]
+    scatter = [
+        statistics.stdev(math.log(point.value("throughput")) for point in row.used) for row in rows
+    ]
+    tails = [
+        statistics.stdev(math.log(point.value("p90")) for point in row.used if point.value("p90"))
+        for row in rows
+    ]
     assert (told.run, told.cells) == ("0-run", 2 * len(rows))
     assert told.share == pytest.approx(statistics.median([*scatter, *tails]))
 
@@ -121,7 +155,9 @@ class Unseen:
     say = begins = progress = ended = staticmethod(lambda *_: None)
 
 
-def test_an_allowance_keeps_back_what_the_report_takes_and_what_was_spent_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_allowance_keeps_back_what_the_report_takes_and_what_was_spent_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = [100.0]
     monkeypatch.setattr("weighbridge.conductor.pace.time.monotonic", lambda: now[0])
     one = TimeAllowance(600, spent_s=200)
@@ -130,12 +166,16 @@ def test_an_allowance_keeps_back_what_the_report_takes_and_what_was_spent_before
 
 
 def test_a_budget_beside_a_number_of_repeats_is_refused_with_the_reason() -> None:
-    done = CliRunner().invoke(weighbridge, ["compare", "--budget", "2h", "--repeats", "5"], standalone_mode=False)
+    done = CliRunner().invoke(
+        weighbridge, ["compare", "--budget", "2h", "--repeats", "5"], standalone_mode=False
+    )
     assert isinstance(done.exception, UsageError)
     assert "--budget and --repeats both say" in str(done.exception)
 
 
-@pytest.mark.parametrize(("text", "why"), [("2", "not a quantity"), ("soon", "not a quantity"), ("0s", "above 0")])
+@pytest.mark.parametrize(
+    ("text", "why"), [("2", "not a quantity"), ("soon", "not a quantity"), ("0s", "above 0")]
+)
 @pytest.mark.parametrize("verb", [["compare"], ["resume", "."]])
 def test_a_budget_that_is_no_time_is_refused(verb: list[str], text: str, why: str) -> None:
     done = CliRunner().invoke(weighbridge, [*verb, "--budget", text])

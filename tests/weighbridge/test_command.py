@@ -32,7 +32,12 @@ def weighbridge(*arguments: str, folder: Path, **env: str) -> subprocess.Complet
         text=True,
         check=False,
         timeout=600,
-        env={**os.environ, "WEIGHBRIDGE_HOME": str(folder / "home"), "WEIGHBRIDGE_STATE": str(folder / "state"), **env},
+        env={
+            **os.environ,
+            "WEIGHBRIDGE_HOME": str(folder / "home"),
+            "WEIGHBRIDGE_STATE": str(folder / "state"),
+            **env,
+        },
     )
 
 
@@ -65,7 +70,9 @@ def test_an_unknown_verb_is_answered_with_the_closest_known_one(tmp_path: Path) 
 
 def test_the_faults_of_all_files_are_told_at_once_and_nothing_is_started(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text("name: s\nabout: x\nworkloads: []\nrepeets: 3\n")
-    (tmp_path / "l.yaml").write_text('name: l\nabout: x\ngateway: "null"\nrelease: engin\nplace: {target: gateway-1}\n')
+    (tmp_path / "l.yaml").write_text(
+        'name: l\nabout: x\ngateway: "null"\nrelease: engin\nplace: {target: gateway-1}\n'
+    )
     done = weighbridge(
         "compare", "--suite", str(tmp_path / "s.yaml"), "--layouts", f"{tmp_path}/l.yaml", "--hardware", "loopback",
         "--out", str(tmp_path / "runs"), folder=tmp_path,
@@ -73,7 +80,10 @@ def test_the_faults_of_all_files_are_told_at_once_and_nothing_is_started(tmp_pat
     assert done.returncode == 2
     assert f"{tmp_path}/s.yaml:3:12: workloads:" in done.stderr
     assert f"{tmp_path}/s.yaml:4:1: unknown key 'repeets' (did you mean 'repeats'?)" in done.stderr
-    assert f"{tmp_path}/l.yaml:4:10: no release 'engin' of null (did you mean 'engine'?)" in done.stderr
+    assert (
+        f"{tmp_path}/l.yaml:4:10: no release 'engin' of null (did you mean 'engine'?)"
+        in done.stderr
+    )
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "runs").exists()
     assert not (tmp_path / "home").exists()
@@ -85,10 +95,16 @@ def test_the_faults_of_all_files_are_told_at_once_and_nothing_is_started(tmp_pat
         (["compare", "--suite", "quik"], "did you mean 'quick'"),
         (["compare", "--layouts", "rgw-beest"], "did you mean 'rgw-beast'"),
         (["compare", "--hardware", "lab-smal"], "did you mean 'lab-small'"),
-        (["compare", "--layouts", "null", "--driver", "cosbench", "--hardware", "loopback"], "set COSBENCH_HOME"),
+        (
+            ["compare", "--layouts", "null", "--driver", "cosbench", "--hardware", "loopback"],
+            "set COSBENCH_HOME",
+        ),
         (["compare", "--repeats", "0"], "repeats"),
         (["compare", "--hardware", "loopback", "--layouts", ""], "'--layouts': it names nothing"),
-        (["compare", "--hardware", "loopback", "--layouts", " , "], "'--layouts': it names nothing"),
+        (
+            ["compare", "--hardware", "loopback", "--layouts", " , "],
+            "'--layouts': it names nothing",
+        ),
         (["compare", "--suite", ""], "'--suite': it names nothing"),
         (["render", "null", "--hardware", ""], "'--hardware': it names nothing"),
         (["down", "--hardware", ""], "no hardware ''"),
@@ -103,32 +119,55 @@ def test_the_faults_of_all_files_are_told_at_once_and_nothing_is_started(tmp_pat
         (["null-target", "--port", "99999"], "port"),
     ],
 )
-def test_bad_usage_is_refused_in_words_with_exit_code_two(tmp_path: Path, arguments: list[str], words: str) -> None:
+def test_bad_usage_is_refused_in_words_with_exit_code_two(
+    tmp_path: Path, arguments: list[str], words: str
+) -> None:
     done = weighbridge(*arguments, folder=tmp_path)
     assert done.returncode == 2, done.stderr
     assert words in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_names_that_nothing_has_are_refused_all_at_once_with_the_faults_of_the_files_that_are_there(tmp_path: Path) -> None:
-    (tmp_path / "l.yaml").write_text('name: l\nabout: x\ngateway: "null"\nrelease: engin\nplace: {target: gateway-1}\n')
+def test_names_that_nothing_has_are_refused_all_at_once_with_the_faults_of_the_files_that_are_there(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "l.yaml").write_text(
+        'name: l\nabout: x\ngateway: "null"\nrelease: engin\nplace: {target: gateway-1}\n'
+    )
     named = f"rgw-best,swfit,{tmp_path}/l.yaml,rgw-beast@"
-    done = weighbridge("compare", "--suite", "quik", "--layouts", named, "--hardware", "loopback", folder=tmp_path)
+    done = weighbridge(
+        "compare", "--suite", "quik", "--layouts", named, "--hardware", "loopback", folder=tmp_path
+    )
     assert done.returncode == 2
     for words in ("'rgw-beast'", "'swift'", "'quick'", "'engine'", "a release is wanted after @"):
         assert words in done.stderr
-    blind = weighbridge("compare", "--layouts", "rgw-best,swfit", "--hardware", "lab-smal", folder=tmp_path)
+    blind = weighbridge(
+        "compare", "--layouts", "rgw-best,swfit", "--hardware", "lab-smal", folder=tmp_path
+    )
     assert blind.returncode == 2
     for words in ("no layout 'rgw-best'", "no layout 'swfit'", "no hardware 'lab-smal'"):
         assert words in blind.stderr
 
 
-def test_a_run_of_more_than_a_year_is_refused_with_the_bound_before_anything_starts(tmp_path: Path) -> None:
+def test_a_run_of_more_than_a_year_is_refused_with_the_bound_before_anything_starts(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "s.yaml").write_text(
-        "name: s\nabout: x\nworkloads:\n  - name: w\n    objects: {size: 10MB, containers: 1000, per_container: 100000}\n"
+        "name: s\nabout: x\nworkloads:\n  - name: w\n    objects: {size: 10MB, containers: 1000, "
+        "per_container: 100000}\n"
         "    operations: {read: 1}\n    workers: [1]\n    runtime: 1s\n"
     )
-    asked = ("--suite", str(tmp_path / "s.yaml"), "--layouts", "null", "--hardware", "loopback", "--repeats", "5", "--no-aa")
+    asked = (
+        "--suite",
+        str(tmp_path / "s.yaml"),
+        "--layouts",
+        "null",
+        "--hardware",
+        "loopback",
+        "--repeats",
+        "5",
+        "--no-aa",
+    )
     done = weighbridge("compare", *asked, "--out", str(tmp_path / "runs"), folder=tmp_path)
     assert done.returncode == 2, done.stderr
     assert "the run would probably take 637 days; at most 366 are planned" in done.stderr
@@ -137,7 +176,9 @@ def test_a_run_of_more_than_a_year_is_refused_with_the_bound_before_anything_sta
 
 @pytest.mark.parametrize("verb", ["doctor", "topologies", "status", "--help"])
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
-def test_a_terminal_of_few_letters_shows_what_it_can(tmp_path: Path, verb: str, encoding: str) -> None:
+def test_a_terminal_of_few_letters_shows_what_it_can(
+    tmp_path: Path, verb: str, encoding: str
+) -> None:
     done = weighbridge(verb, folder=tmp_path, PYTHONIOENCODING=encoding)
     assert done.returncode in (0, 2)
     assert done.stdout
@@ -157,12 +198,19 @@ def test_a_user_whose_home_folder_is_not_known_is_told_so_in_words(
     monkeypatch.setattr(Path, "home", unknown)
     code, _, said = tell(verb)
     assert code == 2
-    assert "is not known: Could not determine home directory.\nSet WEIGHBRIDGE_HOME to a folder" in said
+    assert (
+        "is not known: Could not determine home directory.\nSet WEIGHBRIDGE_HOME to a folder"
+        in said
+    )
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="root can become somebody whose home folder is closed to them")
+@pytest.mark.skipif(
+    os.geteuid() != 0, reason="root can become somebody whose home folder is closed to them"
+)
 @pytest.mark.parametrize("below", ["", "home"])
-def test_a_home_folder_that_cannot_be_looked_into_is_told_in_words(monkeypatch: pytest.MonkeyPatch, below: str) -> None:
+def test_a_home_folder_that_cannot_be_looked_into_is_told_in_words(
+    monkeypatch: pytest.MonkeyPatch, below: str
+) -> None:
     with TemporaryDirectory(dir="/tmp") as folder:
         closed = Path(folder) / "closed"
         closed.mkdir(mode=0o700)
@@ -170,7 +218,9 @@ def test_a_home_folder_that_cannot_be_looked_into_is_told_in_words(monkeypatch: 
         monkeypatch.setenv("WEIGHBRIDGE_HOME", str(closed / below))
         os.seteuid(54321)
         try:
-            with pytest.raises(MissingMeans, match=rf"^{closed}.*\nSet WEIGHBRIDGE_HOME to a folder"):
+            with pytest.raises(
+                MissingMeans, match=rf"^{closed}.*\nSet WEIGHBRIDGE_HOME to a folder"
+            ):
                 place()
         finally:
             os.seteuid(0)
@@ -180,7 +230,8 @@ def test_a_file_that_this_user_may_not_use_is_told_in_words(
     monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]]
 ) -> None:
     monkeypatch.setattr(
-        "weighbridge.screen.deployments.print_standing", failing(PermissionError(errno.EACCES, "Permission denied", "/x/y"))
+        "weighbridge.screen.deployments.print_standing",
+        failing(PermissionError(errno.EACCES, "Permission denied", "/x/y")),
     )
     code, _, said = tell("status")
     assert (code, said.splitlines()[0]) == (3, "weighbridge: /x/y: Permission denied")
@@ -198,7 +249,10 @@ def test_a_cosbench_that_hosts_of_the_lab_do_not_see_is_refused_before_anything_
             monkeypatch.setattr("weighbridge.topologies.lab.bundle.OWN_FOLDERS", (folder,))
             home = tmp_path / "elsewhere"
         monkeypatch.setenv("COSBENCH_HOME", str(home))
-        with pytest.raises(UsageError, match=r"client hosts of the lab do not see it: they have /tmp.* of their own") as refused:
+        with pytest.raises(
+            UsageError,
+            match=r"client hosts of the lab do not see it: they have /tmp.* of their own",
+        ) as refused:
             settings_of(["cosbench"], {}, lab=True)
         assert str(home) in str(refused.value)
         assert refused.value.exit_code == 2
@@ -214,16 +268,24 @@ def test_status_says_when_nothing_stands(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("label", ["--all", None, "its own"])
 def test_down_leaves_what_a_living_process_is_at_work_with_and_names_both(
-    run: Run, monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]], label: str | None
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    tell: Callable[..., tuple[int, str, str]],
+    label: str | None,
 ) -> None:
     monkeypatch.setenv("WEIGHBRIDGE_HOME", str(run.place.home))
     monkeypatch.setenv("WEIGHBRIDGE_STATE", str(run.place.state))
     with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
         if label == "--all":
             (run.place.deployments / "left-1").mkdir()
-        code, printed, said = tell("down", *([] if label is None else [label if label == "--all" else deployment.label]))
+        code, printed, said = tell(
+            "down", *([] if label is None else [label if label == "--all" else deployment.label])
+        )
         assert code == 2
-        assert f"{deployment.label} was left alone: process {os.getpid()} is at work with it since" in said
+        assert (
+            f"{deployment.label} was left alone: process {os.getpid()} is at work with it since"
+            in said
+        )
         assert ("removed left-1: 1 folder" in printed) == (label == "--all")
         assert [path.name for path in run.place.deployments.iterdir()] == [deployment.label]
         assert deployment.hosts["gateway-1"].alive("stub")
@@ -238,7 +300,13 @@ def test_status_says_which_daemons_of_what_stands_have_died(
     bundle = folder / "bundles" / "gateway-1"
     bundle.mkdir(parents=True)
     stands = Stands(
-        label="rgw-a-1", layout="rgw-a", hardware="lab-small", since="today", hosts={}, clients=("client-1",), endpoints=()
+        label="rgw-a-1",
+        layout="rgw-a",
+        hardware="lab-small",
+        since="today",
+        hosts={},
+        clients=("client-1",),
+        endpoints=(),
     )
     (folder / "deployment.json").write_text(stands.model_dump_json())
     mine = LabProcess.of(os.getpid())
@@ -250,7 +318,10 @@ def test_status_says_which_daemons_of_what_stands_have_died(
     assert f"dead: radosgw on gateway-1; its log: {folder}/logs/gateway-1/radosgw.out" in printed
     assert "mon on gateway-1" not in printed
     keep(bundle, "gateway-1", {"radosgw": None, "mon": None})
-    assert "dead: nothing of it runs any more; `weighbridge down` takes away what is left" in tell("status")[1]
+    assert (
+        "dead: nothing of it runs any more; `weighbridge down` takes away what is left"
+        in tell("status")[1]
+    )
 
 
 def test_topologies_lists_every_layout_release_and_parameter(tmp_path: Path) -> None:
@@ -258,7 +329,13 @@ def test_topologies_lists_every_layout_release_and_parameter(tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     for name in shipped_layouts():
         assert name in done.stdout
-    for word in ("ceph-16", "swift-2.30", "radosgw.threads", "pools.replicas", "object.keep_cache_private"):
+    for word in (
+        "ceph-16",
+        "swift-2.30",
+        "radosgw.threads",
+        "pools.replicas",
+        "object.keep_cache_private",
+    ):
         assert word in done.stdout
 
 
@@ -273,7 +350,10 @@ def test_topologies_of_one_gateway_leaves_the_others_out(tmp_path: Path) -> None
 
 def test_topologies_offers_a_layout_at_no_release_that_lacks_its_front_end(tmp_path: Path) -> None:
     listed = weighbridge("topologies", "rgw", folder=tmp_path, COLUMNS="400").stdout.splitlines()
-    beast, civetweb = (next(line for line in listed if f" {name} " in line) for name in ("rgw-beast", "rgw-civetweb"))
+    beast, civetweb = (
+        next(line for line in listed if f" {name} " in line)
+        for name in ("rgw-beast", "rgw-civetweb")
+    )
     assert "ceph-14" in civetweb
     assert "ceph-18" in beast
     assert "ceph-18" not in civetweb
@@ -305,7 +385,11 @@ def test_no_password_is_taken_from_the_command_line_which_stands_in_the_report(
     verb: Command, driver: tuple[str, ...], option: str, value: str, tmp_path: Path
 ) -> None:
     # There is no such suite: should the option be taken after all, nothing is started.
-    words = [str(tmp_path)] if verb is resume.command else ["--suite", str(tmp_path / "none.yaml"), *driver]
+    words = (
+        [str(tmp_path)]
+        if verb is resume.command
+        else ["--suite", str(tmp_path / "none.yaml"), *driver]
+    )
     done = CliRunner().invoke(verb, [*words, option, value])
     assert isinstance(done.exception, UsageError), done.output
     assert str(done.exception).startswith(f"{option}: ")
@@ -320,10 +404,20 @@ def failing(error: Exception) -> Callable[..., None]:
 
 
 @pytest.mark.parametrize(
-    "error", [ZeroDivisionError("by\nnothing"), KeyError("x"), MemoryError(), RecursionError(), OSError("odd")]
+    "error",
+    [
+        ZeroDivisionError("by\nnothing"),
+        KeyError("x"),
+        MemoryError(),
+        RecursionError(),
+        OSError("odd"),
+    ],
 )
 def test_what_nobody_foresaw_is_one_line_a_file_with_its_details_and_exit_code_five(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]], error: Exception
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tell: Callable[..., tuple[int, str, str]],
+    error: Exception,
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr("weighbridge.screen.deployments.print_standing", failing(error))
@@ -341,7 +435,9 @@ def test_an_internal_error_whose_details_cannot_be_kept_is_told_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]]
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-    monkeypatch.setattr("weighbridge.screen.deployments.print_standing", failing(ZeroDivisionError("by nothing")))
+    monkeypatch.setattr(
+        "weighbridge.screen.deployments.print_standing", failing(ZeroDivisionError("by nothing"))
+    )
     code, _, said = tell("status")
     assert code == 5
     assert "ZeroDivisionError: by nothing; its details could not be written: No such file" in said
@@ -352,7 +448,8 @@ def test_a_disk_that_is_full_anywhere_is_told_with_its_file_and_exit_code_three(
     monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]], number: int
 ) -> None:
     monkeypatch.setattr(
-        "weighbridge.screen.deployments.print_standing", failing(OSError(number, os.strerror(number), "/somewhere/a-log"))
+        "weighbridge.screen.deployments.print_standing",
+        failing(OSError(number, os.strerror(number), "/somewhere/a-log")),
     )
     code, _, said = tell("status")
     assert code == 3

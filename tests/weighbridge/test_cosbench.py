@@ -1,4 +1,6 @@
-"""The whole command with COSBench, whose controller is a recorded one, on a null target of this machine; without root."""
+"""The whole command with COSBench, whose controller is a recorded one, on a null target of this
+machine; without root.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ KEY = "a-planted-secret"
 def _recorded() -> Any:
     name = "recorded_controller"
     if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, ROOT / "tests" / "drivers" / "cosbench" / f"{name}.py")
+        spec = importlib.util.spec_from_file_location(
+            name, ROOT / "tests" / "drivers" / "cosbench" / f"{name}.py"
+        )
         assert spec is not None
         assert spec.loader is not None
         sys.modules[name] = module = importlib.util.module_from_spec(spec)
@@ -52,8 +56,14 @@ workloads:
 """
 ENDS = {
     "strange": (RECORDED.UNKNOWN_STORAGE, "unrecognized storage type: nosuch"),
-    "stopped": (Take("jdk8/w36-cancel-me", ["s2-main-b"], "CANCELLED"), "ended as CANCELLED: somebody cancelled it"),
-    "refused": (Take("jdk8/w43-swift-fail-404", ["s1-m"], "FAILED"), "write of stage s1-main succeeded not once"),
+    "stopped": (
+        Take("jdk8/w36-cancel-me", ["s2-main-b"], "CANCELLED"),
+        "ended as CANCELLED: somebody cancelled it",
+    ),
+    "refused": (
+        Take("jdk8/w43-swift-fail-404", ["s1-m"], "FAILED"),
+        "write of stage s1-main succeeded not once",
+    ),
 }
 """Workloads that end badly: what was recorded, and what is said of it."""
 LAYOUT = """
@@ -76,7 +86,9 @@ def weighbridge(*arguments: str) -> subprocess.CompletedProcess[str]:
 def null_target() -> Iterator[str]:
     argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "weigh:er"]
     environment = {**os.environ, "WEIGHBRIDGE_NULL_KEY": KEY}
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT) as process:
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT
+    ) as process:
         assert process.stdout is not None
         try:
             yield json.loads(process.stdout.readline())["listening"]
@@ -85,9 +97,16 @@ def null_target() -> Iterator[str]:
 
 
 @pytest.fixture
-def compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[int, RunStore, str]]]:
-    """Runs `weighbridge compare --driver cosbench` with options more; its exit code, its run and what it said."""
-    variables = {"WEIGHBRIDGE_HOME": str(tmp_path / "home"), "WEIGHBRIDGE_STATE": str(tmp_path / "state")}
+def compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., tuple[int, RunStore, str]]]:
+    """Runs `weighbridge compare --driver cosbench` with options more; its exit code, its run and
+    what it said.
+    """
+    variables = {
+        "WEIGHBRIDGE_HOME": str(tmp_path / "home"),
+        "WEIGHBRIDGE_STATE": str(tmp_path / "state"),
+    }
     for name, value in {**variables, "ST_USER": "weigh:er", "ST_KEY": KEY}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("COSBENCH_HOME", raising=False)
@@ -95,7 +114,9 @@ def compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
         (tmp_path / "trial.yaml").write_text(SUITE)
         (tmp_path / "mine.yaml").write_text(LAYOUT.format(url=url))
 
-        def compare(controller: str, archive: Path | str, more: Sequence[str] = ()) -> tuple[int, RunStore, str]:
+        def compare(
+            controller: str, archive: Path | str, more: Sequence[str] = ()
+        ) -> tuple[int, RunStore, str]:
             options = [
                 "--suite",
                 str(tmp_path / "trial.yaml"),
@@ -120,7 +141,11 @@ def compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
             swift: Any = Connection(f"{url}/auth/v1.0", "weigh:er", KEY, retries=0)
             assert swift.get_account()[1] == []
             swift.close()
-            assert not [path for path in run.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+            assert not [
+                path
+                for path in run.rglob("*")
+                if path.is_file() and KEY.encode() in path.read_bytes()
+            ]
             return done.returncode, RunStore.open(run), done.stdout + done.stderr
 
         yield compare
@@ -136,7 +161,9 @@ def test_what_cosbench_measured_is_kept_beside_what_ended_badly_which_is_told_an
     compared: Any, controller: Any, tmp_path: Path
 ) -> None:
     one = SUITE[SUITE.index("  - name") :]
-    (tmp_path / "trial.yaml").write_text(SUITE + "".join(one.replace("mixed", name) for name in ENDS))
+    (tmp_path / "trial.yaml").write_text(
+        SUITE + "".join(one.replace("mixed", name) for name in ENDS)
+    )
     controller.by_workload = {name: take for name, (take, _) in ENDS.items()}
     code, store, output = compared(controller.url, controller.archive)
     assert code == 3, output
@@ -150,12 +177,20 @@ def test_what_cosbench_measured_is_kept_beside_what_ended_badly_which_is_told_an
         assert (step.measurement, step.valid) == (None, False)
         assert said in step.notes[0]
         assert said in " ".join(output.split())
-    kept = [path.relative_to(store.folder).as_posix() for path in store.folder.rglob("*") if path.is_file()]
-    assert len([name for name in kept if "failed" in name and name.endswith("workload.xml")]) == len(ENDS)
+    kept = [
+        path.relative_to(store.folder).as_posix()
+        for path in store.folder.rglob("*")
+        if path.is_file()
+    ]
+    assert len(
+        [name for name in kept if "failed" in name and name.endswith("workload.xml")]
+    ) == len(ENDS)
     assert any(name.endswith("-rt-histogram.csv.gz") for name in kept)
 
 
-def test_a_controller_that_cannot_be_reached_is_told_and_ends_with_3(compared: Any, tmp_path: Path) -> None:
+def test_a_controller_that_cannot_be_reached_is_told_and_ends_with_3(
+    compared: Any, tmp_path: Path
+) -> None:
     (tmp_path / "archive").mkdir()
     code, store, output = compared("http://127.0.0.1:9/controller", tmp_path / "archive")
     assert code == 3
@@ -163,10 +198,19 @@ def test_a_controller_that_cannot_be_reached_is_told_and_ends_with_3(compared: A
     assert {step.measurement for step in store.steps()} == {None}
 
 
-def test_what_cosbench_cannot_do_is_refused_before_anything_is_begun(compared: Any, controller: Any, tmp_path: Path) -> None:
+def test_what_cosbench_cannot_do_is_refused_before_anything_is_begun(
+    compared: Any, controller: Any, tmp_path: Path
+) -> None:
     text = SUITE.replace("{read: 80, write: 20}", "{read: 80, head: 20}")
     (tmp_path / "other.yaml").write_text(text)
-    options = ["--suite", str(tmp_path / "other.yaml"), "--layouts", str(tmp_path / "mine.yaml"), "--out", str(tmp_path / "runs")]
+    options = [
+        "--suite",
+        str(tmp_path / "other.yaml"),
+        "--layouts",
+        str(tmp_path / "mine.yaml"),
+        "--out",
+        str(tmp_path / "runs"),
+    ]
     where = [
         "--hardware",
         "this-machine",

@@ -54,7 +54,9 @@ settings:
 @contextmanager
 def null_target() -> Iterator[tuple[str, int]]:
     argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "weigh:er"]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env={**os.environ, "WEIGHBRIDGE_NULL_KEY": KEY}) as process:
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, text=True, env={**os.environ, "WEIGHBRIDGE_NULL_KEY": KEY}
+    ) as process:
         assert process.stdout is not None
         url = json.loads(process.stdout.readline())["listening"]
         try:
@@ -73,7 +75,9 @@ def containers(place: tuple[str, int], make: str | None = None) -> list[str]:
     return found
 
 
-def write(folder: Path, urls: dict[str, str], ca: Path | None = None, runtime: str = "1s") -> list[str]:
+def write(
+    folder: Path, urls: dict[str, str], ca: Path | None = None, runtime: str = "1s"
+) -> list[str]:
     """Layouts and suite as files; the command that compares them."""
     (folder / "trial.yaml").write_text(SUITE.format(runtime=runtime))
     for name, url in urls.items():
@@ -100,9 +104,17 @@ def test_two_gateways_that_already_run_are_compared_one_of_them_behind_tls_and_k
     ca, certificate = authority(tmp_path / "tls", ["localhost", "127.0.0.1"])
     with null_target() as place, terminated(certificate, place) as port:
         before = containers(place, make="theirs")
-        command = write(tmp_path, {"plain": f"http://127.0.0.1:{place[1]}", "secure": f"https://localhost:{port}"}, ca=ca)
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)
-        assert done.returncode in (0, 4), done.stdout + done.stderr  # on a busy machine a step may be too short to be valid
+        command = write(
+            tmp_path,
+            {"plain": f"http://127.0.0.1:{place[1]}", "secure": f"https://localhost:{port}"},
+            ca=ca,
+        )
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=environment, timeout=600, check=False
+        )
+        assert done.returncode in (0, 4), (
+            done.stdout + done.stderr
+        )  # on a busy machine a step may be too short to be valid
         assert containers(place) == before == ["theirs"]
     (run,) = (tmp_path / "runs").iterdir()
     steps = RunStore.open(run).steps()
@@ -113,11 +125,17 @@ def test_two_gateways_that_already_run_are_compared_one_of_them_behind_tls_and_k
         assert step.measurement is not None, step.notes
         assert not any(tally.errors for tally in step.measurement.tallies)
         assert all(tally.count > 0 for tally in step.measurement.tallies)
-    facts = {sheet.layout: sheet.facts for sheet in RunStore.open(run).manifest.sheets if sheet.layout}
+    facts = {
+        sheet.layout: sheet.facts for sheet in RunStore.open(run).manifest.sheets if sheet.layout
+    }
     assert "Test authority" in facts["secure"]["s3: tls"]
     assert facts["plain"]["caches"].startswith("not dropped")
-    assert {event.text.split(":")[0] for event in RunStore.open(run).events() if event.kind == "caches"} >= {"not dropped"}
-    assert not [path for path in run.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+    assert {
+        event.text.split(":")[0] for event in RunStore.open(run).events() if event.kind == "caches"
+    } >= {"not dropped"}
+    assert not [
+        path for path in run.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()
+    ]
 
 
 def test_a_run_that_is_ended_in_the_middle_of_a_step_leaves_nothing_in_the_gateway(
@@ -126,7 +144,9 @@ def test_a_run_that_is_ended_in_the_middle_of_a_step_leaves_nothing_in_the_gatew
     with null_target() as place:
         before = containers(place, make="theirs")
         command = write(tmp_path, {"plain": f"http://127.0.0.1:{place[1]}"}, runtime="60s")
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+        )
         try:
             assert process.stdout is not None
             said = ""
@@ -151,7 +171,9 @@ def test_a_run_that_is_killed_in_the_middle_of_a_step_is_gone_on_with_and_leaves
     with null_target() as place:
         before = containers(place, make="theirs")
         command = write(tmp_path, {"plain": f"http://127.0.0.1:{place[1]}"})
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+        )
         try:
             assert process.stdout is not None
             said = ""
@@ -167,12 +189,18 @@ def test_a_run_that_is_killed_in_the_middle_of_a_step_is_gone_on_with_and_leaves
         (first,) = RunStore.open(run).steps()
         assert containers(place) != before
         go_on = [sys.executable, "-m", "weighbridge", "resume", "--no-charts", str(run)]
-        done = subprocess.run(go_on, capture_output=True, text=True, env=environment, timeout=600, check=False)
-        assert done.returncode in (0, 4), done.stdout + done.stderr  # on a busy machine a step may be too short to be valid
+        done = subprocess.run(
+            go_on, capture_output=True, text=True, env=environment, timeout=600, check=False
+        )
+        assert done.returncode in (0, 4), (
+            done.stdout + done.stderr
+        )  # on a busy machine a step may be too short to be valid
         assert "step 2/2" in done.stdout
         assert "step 1/2" not in done.stdout
         assert containers(place) == before
-        again = subprocess.run(go_on, capture_output=True, text=True, env=environment, timeout=600, check=False)
+        again = subprocess.run(
+            go_on, capture_output=True, text=True, env=environment, timeout=600, check=False
+        )
         assert again.returncode == 0
         assert "every step is measured" in again.stdout
     steps = RunStore.open(run).steps()
@@ -181,10 +209,14 @@ def test_a_run_that_is_killed_in_the_middle_of_a_step_is_gone_on_with_and_leaves
     assert [step.order for step in steps] == [0, 1]
 
 
-def test_what_is_missing_is_told_before_a_run_is_begun(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_what_is_missing_is_told_before_a_run_is_begun(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
     command = write(tmp_path, {"plain": "http://127.0.0.1:9"})
     lacking = {**environment, "ST_KEY": "", "AWS_SECRET_ACCESS_KEY": ""}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=lacking)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=600, check=False, env=lacking
+    )
     assert done.returncode == 2
     assert "swift: not set: $ST_KEY" in done.stderr
     assert "AWS_SECRET_ACCESS_KEY" in done.stderr
@@ -200,12 +232,21 @@ def left_by(place: tuple[str, int], *, bucket: str, name: str = "object-00000000
 
 def clean(folder: Path, place: tuple[str, int], *words: str) -> subprocess.CompletedProcess[str]:
     write(folder, {"here": f"http://{place[0]}:{place[1]}"})
-    keys = {"AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY, "ST_USER": "weigh:er", "ST_KEY": KEY}
+    keys = {
+        "AWS_ACCESS_KEY_ID": "weigh:er",
+        "AWS_SECRET_ACCESS_KEY": KEY,
+        "ST_USER": "weigh:er",
+        "ST_KEY": KEY,
+    }
     argv = [sys.executable, "-m", "weighbridge", "clean", str(folder / "here.yaml"), *words]
-    return subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ, **keys})
+    return subprocess.run(
+        argv, capture_output=True, text=True, check=False, env={**os.environ, **keys}
+    )
 
 
-def test_clean_lists_what_killed_runs_left_and_deletes_only_what_they_made_alone(tmp_path: Path) -> None:
+def test_clean_lists_what_killed_runs_left_and_deletes_only_what_they_made_alone(
+    tmp_path: Path,
+) -> None:
     ours, mixed, theirs = "wb-0123abcd-small-0", "wb-0123abcd-small-1", "wb-precious"
     with null_target() as place:
         left_by(place, bucket=ours)
@@ -227,12 +268,20 @@ def test_clean_lists_what_killed_runs_left_and_deletes_only_what_they_made_alone
         assert set(containers(place)) == {mixed, theirs}
 
 
-def test_a_bucket_that_goes_between_the_list_and_the_look_into_it_is_none_that_was_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bucket_that_goes_between_the_list_and_the_look_into_it_is_none_that_was_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made_at = datetime(2026, 1, 1, tzinfo=UTC)
-    monkeypatch.setattr(made, "_buckets", lambda *_: [("wb-0123abcd-gone-0", made_at), ("wb-0123abcd-small-0", made_at)])
+    monkeypatch.setattr(
+        made,
+        "_buckets",
+        lambda *_: [("wb-0123abcd-gone-0", made_at), ("wb-0123abcd-small-0", made_at)],
+    )
     with null_target() as place:
         left_by(place, bucket="wb-0123abcd-small-0")
-        known = Endpoint(api="s3", url=f"http://{place[0]}:{place[1]}", user="weigh:er", key=SecretStr(KEY))
+        known = Endpoint(
+            api="s3", url=f"http://{place[0]}:{place[1]}", user="weigh:er", key=SecretStr(KEY)
+        )
         assert [one.bucket for one in made.left(known)] == ["wb-0123abcd-small-0"]
 
 

@@ -1,4 +1,6 @@
-"""The whole command killed or ended at points spread over all of a run: what can be read then, what `resume` does, what is left."""
+"""The whole command killed or ended at points spread over all of a run: what can be read then, what
+`resume` does, what is left.
+"""
 
 from __future__ import annotations
 
@@ -129,28 +131,43 @@ class Point:
     whole: int
 
 
-# Hosts are raised once before the run, to check files of both layouts, and then once a visit; two of them.
+# Hosts are raised once before the run, to check files of both layouts, and then once a visit; two
+# of them.
 POINTS = [
     Point("while hosts are raised", after(FakeHost, "__init__"), 3, 0),
     Point("while the gateway comes up", after(FakeHost, "start"), 1, 0),
     Point("while a workload is prepared", event("prepared"), 1, 0),
     Point("in warm-up", after(telemetry.Recording, "__enter__"), 1, 0),
     Point("in the window of the second step", after(telemetry.Recording, "heard"), 5, 1),
-    Point("before a step's line", before(storing, "append_line", lambda path, _: path.name == "steps.jsonl"), 2, 1),
+    Point(
+        "before a step's line",
+        before(storing, "append_line", lambda path, _: path.name == "steps.jsonl"),
+        2,
+        1,
+    ),
     Point("in the middle of a step's line", half_a_line, 2, 1),
-    Point("just after a step's line", after(storing, "append_line", lambda path, _: path.name == "steps.jsonl"), 2, 2),
+    Point(
+        "just after a step's line",
+        after(storing, "append_line", lambda path, _: path.name == "steps.jsonl"),
+        2,
+        2,
+    ),
     Point("while cleaning up", event("cleaned"), 3, 2),
     Point("before taking down", before(FakeHosts, "close"), 3, 2),
     Point("while taking down", before(FakeHost, "close"), 4, 2),
     Point("between visits", event("down"), 1, 2),
     Point("before the last line", before(RunStore, "set_state"), 1, 4),
-    Point("while the report is derived", after(derivation, "write_whole", named("summary.csv")), 1, 4),
+    Point(
+        "while the report is derived", after(derivation, "write_whole", named("summary.csv")), 1, 4
+    ),
 ]
 
 
 @pytest.fixture
 def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, ...]]:
-    """A place of its own, two layouts, and what compares them, by a driver that makes its measurements up."""
+    """A place of its own, two layouts, and what compares them, by a driver that makes its
+    measurements up.
+    """
     monkeypatch.setattr(loader, "STORES", Registry("none", "gateway", own={"stub": StubGateway}))
     monkeypatch.setattr(running, "Doing", partial(running.Doing, settings=by_fake()))
     # Pictures have tests of their own, and take longer than all the rest.
@@ -164,7 +181,15 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str,
         files.append(tmp_path / f"{name}.yaml")
         files[-1].write_text(LAYOUT.format(name=name))
     yield (
-        *("compare", "--suite", f"{tmp_path}/suite.yaml", "--layouts", ",".join(map(str, files)), "--hardware", "loopback"),
+        *(
+            "compare",
+            "--suite",
+            f"{tmp_path}/suite.yaml",
+            "--layouts",
+            ",".join(map(str, files)),
+            "--hardware",
+            "loopback",
+        ),
         *("--no-attest", "--no-charts", "--out", f"{tmp_path}/runs"),
     )
     assert marked(tmp_path) == []
@@ -188,7 +213,9 @@ def signalled(words: tuple[str, ...], point: Point, number: int, output: Path) -
         with suppress(BaseException):
             sys.stdout = sys.stderr = output.open("w")
             for one in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(one, signal.default_int_handler if one == signal.SIGINT else signal.SIG_DFL)
+                signal.signal(
+                    one, signal.default_int_handler if one == signal.SIGINT else signal.SIG_DFL
+                )
             fuse = Fuse(number, point.times)
             point.hook(pytest.MonkeyPatch(), fuse)
             code = command(*words)
@@ -204,7 +231,9 @@ def only(folder: Path) -> Path:
 
 
 def marked(folder: Path, within_s: float = 5.0) -> list[str]:
-    """Processes but this one that a run below the folder has started; the kernel may take a moment to end them."""
+    """Processes but this one that a run below the folder has started; the kernel may take a moment
+    to end them.
+    """
     deadline = time.monotonic() + within_s
     while True:
         found = []
@@ -232,7 +261,9 @@ def deployments(folder: Path) -> list[Path]:
 
 
 def assert_all_there_and_nothing_else(folder: Path, lines: bytes) -> None:
-    """Every step once, those of before byte for byte; nothing that a killed process began is left."""
+    """Every step once, those of before byte for byte; nothing that a killed process began is
+    left.
+    """
     store = RunStore.open(only(folder))
     assert (store.folder / "steps.jsonl").read_bytes().startswith(lines)
     assert Counter((step.key.layout, step.key.workers) for step in store.steps()) == {
@@ -262,7 +293,8 @@ def test_a_run_that_is_killed_can_be_read_and_gone_on_with_and_leaves_nothing(
     assert_all_there_and_nothing_else(tmp_path, lines)
 
 
-# What comes after a run has ended is no part of it: making its report can be cut short and asked for again.
+# What comes after a run has ended is no part of it: making its report can be cut short and asked
+# for again.
 IN_THE_RUN = [point for point in POINTS if not point.name.startswith("while the report")]
 
 
@@ -284,9 +316,12 @@ def test_a_run_that_is_asked_to_end_takes_everything_away_and_says_so(
     assert store.manifest.state == "interrupted"
     assert store.events()[-1].text == f"interrupted: {signal.Signals(number).name}"
     assert f"to go on: weighbridge resume {folder}" in printed
-    # What was begun to be written down is written to its end or not at all: a signal is no reason to lose a step.
+    # What was begun to be written down is written to its end or not at all: a signal is no reason
+    # to lose a step.
     assert len(store.steps()) == whole_lines(folder).count(b"\n") >= point.whole
-    assert all((store.logs / f"{step.key.layout}-0" / "gateway-1").is_dir() for step in store.steps())
+    assert all(
+        (store.logs / f"{step.key.layout}-0" / "gateway-1").is_dir() for step in store.steps()
+    )
     if point.name in ("in the middle of a step's line", "while taking down"):
         assert command("resume", "--no-charts", str(folder)) == 0
         assert_all_there_and_nothing_else(tmp_path, whole_lines(folder))

@@ -15,7 +15,9 @@ from weighbridge.topologies.deployment import StatePlace
 from weighbridge.topologies.hardware import Hardware
 
 
-def test_doctor_names_perf_as_optional_and_does_not_count_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_names_perf_as_optional_and_does_not_count_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(means.shutil, "which", lambda _: None)
     monkeypatch.setenv("COLUMNS", "200")
     done = CliRunner().invoke(command, ["--hardware", "loopback"], standalone_mode=False)
@@ -33,14 +35,25 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_starts_with_
     tmp_path: Path, which: str
 ) -> None:
     (tmp_path / "file").touch()
-    folders = {"home": tmp_path / "home", "state": tmp_path / "state", which: tmp_path / "file" / "below"}
+    folders = {
+        "home": tmp_path / "home",
+        "state": tmp_path / "state",
+        which: tmp_path / "file" / "below",
+    }
     with pytest.raises(UsageError) as refused:
         require(HOSTS, StatePlace(**folders))
-    assert f"{tmp_path}/file/below, where hosts and images are kept, cannot be written: Not a directory" in str(refused.value)
+    assert (
+        f"{tmp_path}/file/below, where hosts and images are kept, cannot be written: Not a "
+        "directory" in str(refused.value)
+    )
     assert f"Set WEIGHBRIDGE_{which.upper()}" in str(refused.value)
     assert refused.value.exit_code == EXIT_USAGE
 
 
 def test_folders_that_can_be_written_are_made_and_nothing_is_left_in_them(tmp_path: Path) -> None:
     require(HOSTS, StatePlace(home=tmp_path / "a" / "home", state=tmp_path / "state"))
-    assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == ["a", "a/home", "state"]
+    assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == [
+        "a",
+        "a/home",
+        "state",
+    ]

@@ -1,6 +1,8 @@
-"""Targets that do wrong under the whole command: what fails is an error of its class and nothing else, and the run is whole.
+"""Targets that do wrong under the whole command: what fails is an error of its class and nothing
+else, and the run is whole.
 
-One run of each kind of user meets all faults, a workload each; the target itself tells how many answers were right.
+One run of each kind of user meets all faults, a workload each; the target itself tells how many
+answers were right.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ WRONG = {
     "other-content": {"wrong-content"},
     "garbage": {"protocol"},
 }
-"""Names of workloads, which the target does wrong by, and the classes that their failures may have."""
+"""Names of workloads, which the target does wrong by, and the classes that their failures may have.
+"""
 UNDER = (("engine", "swift"), ("sdk", "swift"), ("sdk", "s3"))
 RUNTIME_S, RATE_PER_S = 1.0, 200
 """A clock, so that a target without a delay does not take all CPUs of this machine."""
@@ -82,7 +85,9 @@ Counts = dict[str, dict[str, int]]
 
 @contextmanager
 def misbehaving() -> Iterator[tuple[subprocess.Popen[str], str]]:
-    with subprocess.Popen([sys.executable, str(HERE / "misbehaving_target.py")], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, str(HERE / "misbehaving_target.py")], stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             assert process.stdout is not None
             yield process, json.loads(process.stdout.readline())["listening"]
@@ -96,11 +101,18 @@ def witness(url: str) -> Counts:
     return counts
 
 
-def weigh(folder: Path, url: str, users: str, api: str, names: Sequence[str]) -> subprocess.Popen[str]:
+def weigh(
+    folder: Path, url: str, users: str, api: str, names: Sequence[str]
+) -> subprocess.Popen[str]:
     """A comparison that has been started, of one layout: a workload for each name."""
     folder.mkdir()
-    workloads = "".join(WORKLOAD.format(name=name, size=SIZE_BYTES, runtime=RUNTIME_S, rate=RATE_PER_S) for name in names)
-    (folder / "trial.yaml").write_text(f"name: trial\nabout: Faults\napi: [{api}]\nusers: {users}\nworkloads:{workloads}")
+    workloads = "".join(
+        WORKLOAD.format(name=name, size=SIZE_BYTES, runtime=RUNTIME_S, rate=RATE_PER_S)
+        for name in names
+    )
+    (folder / "trial.yaml").write_text(
+        f"name: trial\nabout: Faults\napi: [{api}]\nusers: {users}\nworkloads:{workloads}"
+    )
     (folder / "plain.yaml").write_text(LAYOUT.format(url=url))
     environment = {
         **os.environ, "WEIGHBRIDGE_HOME": str(folder / "home"), "WEIGHBRIDGE_STATE": str(folder / "state"),
@@ -150,7 +162,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, s
         names = ["expiring", *WRONG] if api == "swift" else list(WRONG)
         started.append((target, url, folder, weigh(folder, url, users, api, names)))
     try:
-        yield {way: ended(process, folder, url) for way, (_, url, folder, process) in zip(UNDER, started, strict=True)}
+        yield {
+            way: ended(process, folder, url)
+            for way, (_, url, folder, process) in zip(UNDER, started, strict=True)
+        }
     finally:
         for target, *_ in started:
             target.__exit__(None, None, None)
@@ -175,10 +190,14 @@ def test_what_a_target_does_wrong_is_counted_by_its_class_and_never_as_done(
         if tally.latency is not None:
             assert Histogram.decode(tally.latency).count == tally.count
             assert tally.max_us is not None
-            assert tally.max_us < SLOW_S * 1e6  # what came in time may be late by the clock for what came before it
+            assert (
+                tally.max_us < SLOW_S * 1e6
+            )  # what came in time may be late by the clock for what came before it
     failed = sum(tally.failed for tally in step.measurement.tallies)
     if fault != "refusing":  # nobody is there to count
-        unfinished = step.measurement.workers  # what the window's ends cut is counted by one side only
+        unfinished = (
+            step.measurement.workers
+        )  # what the window's ends cut is counted by one side only
         assert failed <= seen.get("GET wrong", 0) + seen.get("PUT wrong", 0) + unfinished
     assert not step.valid
     assert any(f"{name}: " in note for name in errors for note in step.notes), step.notes
@@ -191,11 +210,17 @@ def test_a_run_in_which_everything_was_done_wrong_ends_whole_with_4_and_says_of_
     run = runs[way]
     assert run.code == 4, run.said
     for fault in WRONG:
-        assert re.search(rf"^[a-z]+ +not valid: .* of {re.escape(fault)} at 3 workers", run.said, re.MULTILINE), (fault, run.said)
+        assert re.search(
+            rf"^[a-z]+ +not valid: .* of {re.escape(fault)} at 3 workers", run.said, re.MULTILINE
+        ), (fault, run.said)
     assert run.said.count("beyond the bound of 0.10%") + run.said.count("succeeded (") >= len(WRONG)
     store = RunStore.open(run.folder)
     assert store.manifest.state == "done"
-    assert not [path for path in run.folder.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+    assert not [
+        path
+        for path in run.folder.rglob("*")
+        if path.is_file() and KEY.encode() in path.read_bytes()
+    ]
 
 
 def test_a_run_in_which_everything_was_done_wrong_is_reported_and_exported(
@@ -211,7 +236,9 @@ def test_a_run_in_which_everything_was_done_wrong_is_reported_and_exported(
     assert not any(row["valid"] for row in rows)
 
 
-def test_a_target_that_dies_in_a_step_ends_the_run_with_3_and_what_was_measured_is_kept(tmp_path: Path) -> None:
+def test_a_target_that_dies_in_a_step_ends_the_run_with_3_and_what_was_measured_is_kept(
+    tmp_path: Path,
+) -> None:
     with misbehaving() as (target, url):
         process = weigh(tmp_path / "run", url, "engine", "s3", ["before", "dying"])
         assert process.stdout is not None
@@ -224,7 +251,9 @@ def test_a_target_that_dies_in_a_step_ends_the_run_with_3_and_what_was_measured_
     assert run.code == 3, run.said
     assert run.steps["before"].valid or run.steps["before"].measurement is not None
     dying = run.steps["dying"]
-    assert dying.measurement is None or set().union(*(one.errors for one in dying.measurement.tallies)) <= {"connect", "reset"}
+    assert dying.measurement is None or set().union(
+        *(one.errors for one in dying.measurement.tallies)
+    ) <= {"connect", "reset"}
     assert not dying.valid
     assert "127.0.0.1" in run.said
     assert "refused" in run.said
@@ -242,10 +271,14 @@ def test_a_token_that_expires_in_a_step_is_got_anew_and_what_was_refused_is_coun
     assert set().union(*(one.errors for one in tallies)) == {"http-401"}
     failed, done = sum(one.failed for one in tallies), sum(one.count for one in tallies)
     assert 0 < failed <= run.seen["expiring"]["refused"]
-    # Before the token went and after the next was there: as many as the clock wanted, but for what was refused.
+    # Before the token went and after the next was there: as many as the clock wanted, but for what
+    # was refused.
     assert done > RATE_PER_S * RUNTIME_S / 3
     assert done <= run.seen["expiring"]["GET right"] + run.seen["expiring"]["PUT right"]
-    assert any("forgot the token in the step (http-401): a new one was got in the step" in note for note in step.measurement.notes)
+    assert any(
+        "forgot the token in the step (http-401): a new one was got in the step" in note
+        for note in step.measurement.notes
+    )
     assert any(f"http-401: {failed}" in note for note in step.notes)
     assert after.order > step.order
     assert after.measurement is not None

@@ -32,7 +32,12 @@ hosts:
 
 def weighbridge(*words: str, home: Path) -> tuple[int, str]:
     command = [sys.executable, "-m", "weighbridge", *words]
-    env = {"PATH": "/usr/bin:/bin", "HOME": str(home), "WEIGHBRIDGE_HOME": str(home / "wb"), "COLUMNS": "200"}
+    env = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(home),
+        "WEIGHBRIDGE_HOME": str(home / "wb"),
+        "COLUMNS": "200",
+    }
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     return done.returncode, done.stdout + done.stderr
 
@@ -46,7 +51,9 @@ def test_layouts_that_hosts_are_looked_at_for_fit_them_and_are_of_one_release_a_
     assert len(releases) == len({gateway for gateway, _ in releases})
 
 
-def test_what_is_only_of_real_hosts_is_refused_for_others_and_the_other_way_round(tmp_path: Path) -> None:
+def test_what_is_only_of_real_hosts_is_refused_for_others_and_the_other_way_round(
+    tmp_path: Path,
+) -> None:
     code, said = weighbridge("doctor", "--hardware", "lab-small", "--install", home=tmp_path)
     assert (code, "are about real hosts" in said) == (USAGE, True)
     words = ("--hardware", "ssh-example", "--profile", "small-read", "--layouts", "rgw-beast,swift")
@@ -71,27 +78,46 @@ def test_hosts_that_do_not_answer_are_named_by_every_verb_that_asks_them(tmp_pat
         assert "Traceback" not in said
 
 
-# what status says of what has died --------------------------------------------------------------------------------------------
+# what status says of what has died
+# --------------------------------------------------------------------------------------------
 
 LABEL = "rgw-beast-abc123"
-CHANGED = "  it is not what was stood up any more: `weighbridge down --hardware FILE`, and `up` again"
+CHANGED = (
+    "  it is not what was stood up any more: `weighbridge down --hardware FILE`, and `up` again"
+)
 HOSTS = ("client-1", "gateway-1", "store-1", "store-2")
 Asked = Callable[..., tuple[list[str], Exception | None]]
 
 
 def stands(*hosts: str, kind: str = "ssh") -> Stands:
     addresses = {name: f"192.0.2.{index}" for index, name in enumerate(hosts)}
-    given = {"label": LABEL, "layout": "rgw-beast", "hardware": "real", "kind": kind, "since": "2026-01-01T00:00:00+00:00"}
-    return Stands.model_validate({**given, "hosts": addresses, "clients": ["client-1"], "endpoints": ()})
+    given = {
+        "label": LABEL,
+        "layout": "rgw-beast",
+        "hardware": "real",
+        "kind": kind,
+        "since": "2026-01-01T00:00:00+00:00",
+    }
+    return Stands.model_validate(
+        {**given, "hosts": addresses, "clients": ["client-1"], "endpoints": ()}
+    )
 
 
 def daemon(host: str, service: str, *, alive: bool = True, of: str = LABEL) -> HostDaemon:
-    return HostDaemon(host=host, deployment=of, service=service, alive=alive, log=f"/opt/weighbridge/log/{service}.out")
+    return HostDaemon(
+        host=host,
+        deployment=of,
+        service=service,
+        alive=alive,
+        log=f"/opt/weighbridge/log/{service}.out",
+    )
 
 
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
-    """The verb, on hosts that tell what is given: its lines about the deployment, and what it raised."""
+    """The verb, on hosts that tell what is given: its lines about the deployment, and what it
+    raised.
+    """
     monkeypatch.setenv("WEIGHBRIDGE_HOME", str(tmp_path / "wb"))
     monkeypatch.setenv("COLUMNS", "200")
     path = tmp_path / "real.yaml"
@@ -99,7 +125,10 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     path.write_text("\n".join(["name: real", "kind: ssh", "hosts:", *lines, ""]))
 
     def ask(
-        *daemons: HostDaemon, on: tuple[str, ...] = HOSTS, failed: tuple[str, ...] = (), known: Stands | None = None
+        *daemons: HostDaemon,
+        on: tuple[str, ...] = HOSTS,
+        failed: tuple[str, ...] = (),
+        known: Stands | None = None,
     ) -> tuple[list[str], Exception | None]:
         if known is not None:
             folder = place().deployments / LABEL
@@ -119,18 +148,28 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
         assert error is None or isinstance(error, TargetError), done.output
         head, *rest = done.output.splitlines()
         assert head.startswith(f"{LABEL} on {', '.join(on)} since ")
-        return [line for line in rest if line.startswith(("  dead", "  it is not", "  not known"))], error
+        return [
+            line for line in rest if line.startswith(("  dead", "  it is not", "  not known"))
+        ], error
 
     return ask
 
 
 def test_where_all_of_a_deployment_runs_nothing_is_said_of_deaths(asked: Asked) -> None:
     other = daemon("store-1", "osd.9", alive=False, of="swift-def456")
-    assert asked(daemon("gateway-1", "radosgw"), daemon("store-1", "osd.0"), other, known=stands(*HOSTS)) == ([], None)
+    assert asked(
+        daemon("gateway-1", "radosgw"), daemon("store-1", "osd.0"), other, known=stands(*HOSTS)
+    ) == ([], None)
 
 
-def test_what_died_on_a_real_host_is_named_as_in_the_lab_with_where_its_log_is(asked: Asked) -> None:
-    found = asked(daemon("gateway-1", "radosgw", alive=False), daemon("store-1", "osd.0"), known=stands(*HOSTS))
+def test_what_died_on_a_real_host_is_named_as_in_the_lab_with_where_its_log_is(
+    asked: Asked,
+) -> None:
+    found = asked(
+        daemon("gateway-1", "radosgw", alive=False),
+        daemon("store-1", "osd.0"),
+        known=stands(*HOSTS),
+    )
     dead = "  dead: radosgw on gateway-1; its log: gateway-1:/opt/weighbridge/log/radosgw.out"
     assert found == ([dead, CHANGED], None)
 
@@ -138,7 +177,12 @@ def test_what_died_on_a_real_host_is_named_as_in_the_lab_with_where_its_log_is(a
 def test_where_nothing_runs_any_more_that_is_all_that_is_said(asked: Asked) -> None:
     dead = [daemon("gateway-1", "radosgw", alive=False), daemon("store-1", "osd.0", alive=False)]
     assert asked(*dead) == (
-        ["  dead: nothing of it runs any more; `weighbridge down --hardware FILE` takes away what is left"],
+        [
+            (
+                "  dead: nothing of it runs any more; `weighbridge down --hardware FILE` takes away "
+                "what is left"
+            )
+        ],
         None,
     )
 
@@ -146,26 +190,40 @@ def test_where_nothing_runs_any_more_that_is_all_that_is_said(asked: Asked) -> N
 def test_of_a_host_that_does_not_answer_nothing_is_taken_for_running_or_dead(asked: Asked) -> None:
     dead = daemon("gateway-1", "radosgw", alive=False)
     lines, error = asked(dead, on=HOSTS[:3], failed=("store-2",), known=stands(*HOSTS))
-    assert [line[:16] for line in lines] == ["  dead: radosgw ", "  it is not what", "  not known: wha"]
+    assert [line[:16] for line in lines] == [
+        "  dead: radosgw ",
+        "  it is not what",
+        "  not known: wha",
+    ]
     assert lines[2] == "  not known: what of it runs on store-2"
     assert isinstance(error, TargetError)
     assert "store-2: cannot be reached" in error.message
 
 
-def test_a_host_that_does_not_answer_may_be_one_of_a_deployment_that_this_machine_does_not_know(asked: Asked) -> None:
+def test_a_host_that_does_not_answer_may_be_one_of_a_deployment_that_this_machine_does_not_know(
+    asked: Asked,
+) -> None:
     lines, error = asked(daemon("gateway-1", "radosgw"), on=HOSTS[:3], failed=("store-2",))
     assert lines == ["  not known: what of it runs on store-2"]
     assert error is not None
 
 
-def test_a_host_that_does_not_answer_and_has_no_part_in_a_deployment_leaves_no_doubt_of_it(asked: Asked) -> None:
-    lines, error = asked(daemon("gateway-1", "radosgw"), on=HOSTS[:3], failed=("store-2",), known=stands(*HOSTS[:3]))
+def test_a_host_that_does_not_answer_and_has_no_part_in_a_deployment_leaves_no_doubt_of_it(
+    asked: Asked,
+) -> None:
+    lines, error = asked(
+        daemon("gateway-1", "radosgw"), on=HOSTS[:3], failed=("store-2",), known=stands(*HOSTS[:3])
+    )
     assert lines == []
     assert error is not None
 
 
-def test_hosts_of_a_deployment_that_have_lost_it_or_that_the_file_does_not_have_are_named(asked: Asked) -> None:
-    lines, error = asked(daemon("gateway-1", "radosgw"), on=HOSTS[:3], known=stands(*HOSTS, "store-9"))
+def test_hosts_of_a_deployment_that_have_lost_it_or_that_the_file_does_not_have_are_named(
+    asked: Asked,
+) -> None:
+    lines, error = asked(
+        daemon("gateway-1", "radosgw"), on=HOSTS[:3], known=stands(*HOSTS, "store-9")
+    )
     assert lines == [
         "  dead: all of it on store-2: it is not there any more",
         CHANGED,
@@ -175,5 +233,7 @@ def test_hosts_of_a_deployment_that_have_lost_it_or_that_the_file_does_not_have_
 
 
 def test_without_the_file_of_real_hosts_it_is_said_how_they_are_asked() -> None:
-    assert lifeless(stands(*HOSTS), place()) == ["  which of its daemons run: weighbridge status --hardware FILE"]
+    assert lifeless(stands(*HOSTS), place()) == [
+        "  which of its daemons run: weighbridge status --hardware FILE"
+    ]
     assert lifeless(stands(*HOSTS, kind="fake"), place()) == []

@@ -1,4 +1,6 @@
-"""The lock files say all that is installed, by version and sums, and nothing of where it is got from."""
+"""The lock files say all that is installed, by version and sums, and nothing of where it is got
+from.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ RUN, TEST = ROOT / "requirements.lock", ROOT / "requirements-test.lock"
 
 
 def locked(path: Path) -> dict[str, list[tuple[Requirement, list[str]]]]:
-    """What a lock file names: each package's requirements (one for each group of Pythons or platforms) with their sums."""
+    """What a lock file names: each package's requirements (one for each group of Pythons or
+    platforms) with their sums.
+    """
     found: dict[str, list[tuple[Requirement, list[str]]]] = {}
     for entry in path.read_text().replace(" \\\n", " ").splitlines():
         words, *sums = re.split(r"\s+--hash=", entry)
@@ -47,13 +51,22 @@ def test_what_the_project_wants_is_locked_within_its_ranges() -> None:
         known = locked(path)
         for words in wanted:
             one = Requirement(words)
-            versions = [next(iter(entry.specifier)).version for entry, _ in known[canonicalize_name(one.name)]]
+            versions = [
+                next(iter(entry.specifier)).version
+                for entry, _ in known[canonicalize_name(one.name)]
+            ]
             assert versions
-            assert all(version in one.specifier for version in versions), (path.name, words, versions)
+            assert all(version in one.specifier for version in versions), (
+                path.name,
+                words,
+                versions,
+            )
 
 
 def test_tests_run_with_the_versions_that_users_get() -> None:
     tested = locked(TEST)
     for name, entries in locked(RUN).items():
         # What else wants a package is part of its conditions there.
-        assert [(str(one.specifier), sums) for one, sums in entries] == [(str(one.specifier), sums) for one, sums in tested[name]]
+        assert [(str(one.specifier), sums) for one, sums in entries] == [
+            (str(one.specifier), sums) for one, sums in tested[name]
+        ]

@@ -1,4 +1,6 @@
-"""Runs that are killed at any point and gone on with: nothing is lost, nothing is measured twice."""
+"""Runs that are killed at any point and gone on with: nothing is lost, nothing is measured
+twice.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,16 @@ from weighbridge.conductor.pace import TimeAllowance
 from weighbridge.conductor.plan import Plan, make_plan, twin_of
 from weighbridge.drivers.driver import Heard
 from weighbridge.drivers.kind import Opened
-from weighbridge.drivers.order import Cleaned, Cleanup, Measured, Prepare, Prepared, Progress, Setup, Step
+from weighbridge.drivers.order import (
+    Cleaned,
+    Cleanup,
+    Measured,
+    Prepare,
+    Prepared,
+    Progress,
+    Setup,
+    Step,
+)
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.hold import Holder, holding
@@ -49,7 +60,9 @@ from weighbridge.topologies.lab.claim import ClaimedMachine
 
 
 class Watched:
-    """A display that remembers, and kills its own process when told something for the `at`-th time."""
+    """A display that remembers, and kills its own process when told something for the `at`-th
+    time.
+    """
 
     def __init__(self, what: str = "", at: int = 0) -> None:
         self.what, self.at = what, at
@@ -84,7 +97,11 @@ class Answering:
         self.setup = setup
 
     def _answer(self, order: Any, heard: Heard | None) -> Any:
-        return fake_driver.answer(self.setup, order, lambda event: None if heard is None else heard(cast("Progress", event)))
+        return fake_driver.answer(
+            self.setup,
+            order,
+            lambda event: None if heard is None else heard(cast("Progress", event)),
+        )
 
     def prepare(self, order: Prepare, heard: Heard | None = None) -> Prepared:
         return cast("Prepared", self._answer(order, heard))
@@ -108,7 +125,9 @@ class Answering:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
-    def opened(_deployment: Deployment, suite: Suite, one: Pass, **_named: object) -> Iterator[Opened]:
+    def opened(
+        _deployment: Deployment, suite: Suite, one: Pass, **_named: object
+    ) -> Iterator[Opened]:
         target = Endpoint(api=one.api, url="http://here", user="u", key="k")
         yield Opened(Answering(Setup(target=target, bucket_prefix="wb-test", seed=suite.seed)), {})
 
@@ -120,7 +139,9 @@ def conduct(run: Run, store: RunStore, display: Watched, **named: Any) -> None:
 
 
 def killed(run: Run, what: str, at: int) -> RunStore:
-    """The folder of a run whose process was killed as its display heard `what` for the `at`-th time."""
+    """The folder of a run whose process was killed as its display heard `what` for the `at`-th
+    time.
+    """
     store = run.store()
     child = os.fork()
     if not child:
@@ -179,31 +200,52 @@ def test_a_run_that_is_killed_anywhere_goes_on_without_losing_or_repeating_a_ste
     assert [number for _, number in seen.begun] == list(range(whole + 1, 13))
 
 
-def test_a_run_that_was_killed_and_gone_on_with_asks_for_the_same_load_as_one_that_was_not(tmp_path: Path) -> None:
+def test_a_run_that_was_killed_and_gone_on_with_asks_for_the_same_load_as_one_that_was_not(
+    tmp_path: Path,
+) -> None:
     whole, cut = Run(tmp_path / "whole"), Run(tmp_path / "cut")
     store, again = whole.store(), killed(cut, "begins", 3)
     conduct(whole, store, Watched())
     go_on(again, cut)
-    assert [step.measurement for step in again.steps()] == [step.measurement for step in store.steps()]
+    assert [step.measurement for step in again.steps()] == [
+        step.measurement for step in store.steps()
+    ]
 
 
-def test_a_visit_whose_steps_are_whole_is_not_stood_up_and_a_workload_whose_are_is_not_prepared(tmp_path: Path) -> None:
+def test_a_visit_whose_steps_are_whole_is_not_stood_up_and_a_workload_whose_are_is_not_prepared(
+    tmp_path: Path,
+) -> None:
     run = Run(tmp_path)
-    store = killed(run, "begins", 6)  # all of the first layout, and the first workload of the second
+    store = killed(
+        run, "begins", 6
+    )  # all of the first layout, and the first workload of the second
     seen = go_on(store, run)
     assert run.gateways["rgw-a"].did == []
     assert run.gateways["swift-b"].did.count("up") == 1
-    assert [text for text in seen.said if text.startswith(("standing", "preparing"))] == ["standing up swift-b", "preparing mixed"]
+    assert [text for text in seen.said if text.startswith(("standing", "preparing"))] == [
+        "standing up swift-b",
+        "preparing mixed",
+    ]
 
 
-def test_osds_that_were_asked_before_an_interruption_are_not_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_osds_that_were_asked_before_an_interruption_are_not_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = Run(tmp_path)
-    figure = {"host": "gateway-1", "kind": "osd", "what": "osd.0 write", "value": 1e8, "unit": "B/s"}
+    figure = {
+        "host": "gateway-1",
+        "kind": "osd",
+        "what": "osd.0 write",
+        "value": 1e8,
+        "unit": "B/s",
+    }
     asked: list[str] = []
 
     def ask(deployment: Deployment, _suite: Suite, repeat: int) -> list[Attested]:
         asked.append(deployment.layout.name)
-        return [Attested.model_validate({**figure, "layout": deployment.layout.name, "repeat": repeat})]
+        return [
+            Attested.model_validate({**figure, "layout": deployment.layout.name, "repeat": repeat})
+        ]
 
     monkeypatch.setattr(conducting, "ask_osds", ask)
     store = killed(run, "begins", 2)
@@ -229,7 +271,9 @@ def test_what_could_not_be_measured_is_tried_again_and_its_order_goes_on(tmp_pat
     assert all(step.valid for step in latest.values())
     assert (latest[spoilt.key].order, latest[lost.key].order) == (6, 7)
     assert len(store.steps()) == 8
-    assert (store.folder / "steps.jsonl").read_bytes().startswith(lines)  # what the spoilt one gave is kept
+    assert (
+        (store.folder / "steps.jsonl").read_bytes().startswith(lines)
+    )  # what the spoilt one gave is kept
 
 
 def test_a_step_that_is_not_valid_is_measured_and_not_measured_again(tmp_path: Path) -> None:
@@ -269,7 +313,9 @@ def test_buckets_of_a_resumed_run_carry_the_same_names_and_are_cleared_before_it
     assert all(name.startswith(f"wb-{store.manifest.run_id[-8:]}") for name in cleared[0])
 
 
-def test_a_repeat_that_no_longer_fits_the_budget_is_not_begun_and_one_that_was_begun_is_finished(tmp_path: Path) -> None:
+def test_a_repeat_that_no_longer_fits_the_budget_is_not_begun_and_one_that_was_begun_is_finished(
+    tmp_path: Path,
+) -> None:
     run = Run(tmp_path, repeats=3)
     store = killed(run, "begins", 8)
     seen = Watched()
@@ -295,7 +341,14 @@ def test_events_tell_what_was_visited_when_and_in_which_repeat(tmp_path: Path) -
     events = [(event.kind, event.layout) for event in store.events() if event.kind in kinds]
     names = [visit.layout for visit in run.plan().visits]
     stood = [[("visit", name), ("up", name), ("down", name)] for name in names]
-    assert events == [*stood[0], *stood[1][:2], (conducting.RESUMED, None), *stood[1], *stood[2], *stood[3]]
+    assert events == [
+        *stood[0],
+        *stood[1][:2],
+        (conducting.RESUMED, None),
+        *stood[1],
+        *stood[2],
+        *stood[3],
+    ]
     assert sorted(event.at for event in store.events()) == [event.at for event in store.events()]
 
 
@@ -324,7 +377,9 @@ def begin(run: Run, **named: Any) -> Callable[[], Any]:
     def begun() -> Any:
         plan = run.plan().model_copy(update={"budget_s": named.pop("budget_s", None)})
         out, screen = run.folder / "runs", Console(file=io.StringIO())
-        return running.run(plan, run.planned, Doing(run.place, screen), out=out, text="", attest=False, **named)
+        return running.run(
+            plan, run.planned, Doing(run.place, screen), out=out, text="", attest=False, **named
+        )
 
     return begun
 
@@ -352,7 +407,9 @@ def test_a_run_whose_gateway_did_not_come_up_says_how_to_go_on_and_does(tmp_path
     assert store.manifest.error == ""
     assert [event.text for event in store.events() if event.kind == "ended"][-1] == "done"
     [resumed] = [event.text for event in store.events() if event.kind == conducting.RESUMED]
-    assert resumed.startswith("3 of 6 steps are whole; the run was failed: gateway-1: stub: did not come up")
+    assert resumed.startswith(
+        "3 of 6 steps are whole; the run was failed: gateway-1: stub: did not come up"
+    )
     assert "3 steps, probably" in said.getvalue()
 
 
@@ -361,7 +418,10 @@ def test_a_run_whose_gateway_did_not_come_up_says_how_to_go_on_and_does(tmp_path
     ("error", "state"),
     [
         (Interrupted(signal.SIGTERM), "interrupted"),
-        (StoreError(Path("steps.jsonl"), OSError(errno.ENOSPC, "No space left on device")), "failed"),
+        (
+            StoreError(Path("steps.jsonl"), OSError(errno.ENOSPC, "No space left on device")),
+            "failed",
+        ),
     ],
 )
 def test_a_run_that_was_interrupted_or_whose_disk_was_full_says_how_to_go_on_and_does(
@@ -385,7 +445,9 @@ def test_a_run_that_was_interrupted_or_whose_disk_was_full_says_how_to_go_on_and
     where, said = doing(run)
     resume(folder, where)
     assert [step.key for step in RunStore.open(folder).steps()] == planned_keys(run.plan())
-    assert f"the run was {state}" in next(event.text for event in store.events() if event.kind == conducting.RESUMED)
+    assert f"the run was {state}" in next(
+        event.text for event in store.events() if event.kind == conducting.RESUMED
+    )
     assert "4 steps, probably" in said.getvalue()
 
 
@@ -396,15 +458,27 @@ def test_steps_that_were_lost_are_told_with_how_to_try_them_again(tmp_path: Path
     screen = io.StringIO()
     plan = run.plan()
     out = run.folder / "runs"
-    running.run(plan, run.planned, Doing(run.place, Console(file=screen, width=200)), out=out, text="", attest=False)
-    told = f"1 step was not measured, in 1 step the gateway did not stay whole; to try again: weighbridge resume {only(run)}"
+    running.run(
+        plan,
+        run.planned,
+        Doing(run.place, Console(file=screen, width=200)),
+        out=out,
+        text="",
+        attest=False,
+    )
+    told = (
+        "1 step was not measured, in 1 step the gateway did not stay whole; to try again: "
+        f"weighbridge resume {only(run)}"
+    )
     assert told in screen.getvalue()
     resume(only(run), doing(run)[0])
     assert all(step.valid for step in RunStore.open(only(run)).latest().values())
 
 
 @pytest.mark.usefixtures("kinds")
-def test_a_run_that_is_done_says_so_starts_nothing_and_makes_its_report_again(tmp_path: Path, derived: list[Path]) -> None:
+def test_a_run_that_is_done_says_so_starts_nothing_and_makes_its_report_again(
+    tmp_path: Path, derived: list[Path]
+) -> None:
     run = Run(tmp_path)
     begin(run)()
     folder = only(run)
@@ -419,7 +493,9 @@ def test_a_run_that_is_done_says_so_starts_nothing_and_makes_its_report_again(tm
 
 
 @pytest.mark.usefixtures("kinds")
-def test_a_run_that_was_killed_after_its_last_step_is_ended_without_measuring_anything(tmp_path: Path) -> None:
+def test_a_run_that_was_killed_after_its_last_step_is_ended_without_measuring_anything(
+    tmp_path: Path,
+) -> None:
     run = Run(tmp_path)
     store = killed(run, "ended", 6)
     where, _ = doing(run)
@@ -464,7 +540,10 @@ def test_what_differs_from_when_the_run_was_begun_is_refused_by_name_until_it_is
 def test_a_run_that_another_process_writes_to_is_refused(tmp_path: Path) -> None:
     run = Run(tmp_path)
     store = run.store()
-    with holding(store.folder), pytest.raises(UsageError, match=f"process {os.getpid()}, since .* is writing to this run"):
+    with (
+        holding(store.folder),
+        pytest.raises(UsageError, match=f"process {os.getpid()}, since .* is writing to this run"),
+    ):
         resume(store.folder, doing(run)[0])
 
 
@@ -480,13 +559,17 @@ def test_a_plan_of_a_newer_version_is_refused_with_which_one_to_use(tmp_path: Pa
     store = run.store()
     store.write_manifest(store.manifest.model_copy(update={"weighbridge_version": "9.1"}))
     path = store.folder / "plan.resolved.json"
-    path.write_text(path.read_text().replace('"hardware"', '"phases_of_the_moon": 1, "hardware"', 1))
+    path.write_text(
+        path.read_text().replace('"hardware"', '"phases_of_the_moon": 1, "hardware"', 1)
+    )
     with pytest.raises(UsageError, match=r"(?s)phases_of_the_moon.*written by weighbridge 9\.1"):
         resume(store.folder, doing(run)[0])
 
 
 @pytest.mark.usefixtures("kinds")
-def test_a_broken_line_within_the_steps_is_told_with_its_place_and_nothing_is_started(tmp_path: Path) -> None:
+def test_a_broken_line_within_the_steps_is_told_with_its_place_and_nothing_is_started(
+    tmp_path: Path,
+) -> None:
     run = Run(tmp_path)
     store = killed(run, "ended", 2)
     path = store.folder / "steps.jsonl"
@@ -496,7 +579,9 @@ def test_a_broken_line_within_the_steps_is_told_with_its_place_and_nothing_is_st
 
 
 @pytest.mark.usefixtures("kinds")
-def test_the_budget_of_a_run_counts_what_was_spent_before_unless_it_gets_another(tmp_path: Path) -> None:
+def test_the_budget_of_a_run_counts_what_was_spent_before_unless_it_gets_another(
+    tmp_path: Path,
+) -> None:
     run = Run(tmp_path, repeats=2)
 
     def go_wrong(_store: RunStore) -> None:
@@ -506,7 +591,9 @@ def test_the_budget_of_a_run_counts_what_was_spent_before_unless_it_gets_another
         begin(run, budget_s=1, begun=go_wrong)()
     folder, (where, said) = only(run), doing(run)
     _, steps, _ = resume(folder, where)
-    assert {step.key.repeat for step in steps} == {0}  # the first is always measured, and no other fits
+    assert {step.key.repeat for step in steps} == {
+        0
+    }  # the first is always measured, and no other fits
     assert "the budget ends the run before repeat 2 of 2" in said.getvalue()
     assert "n = 1: nothing can be claimed" in said.getvalue()
     _, steps, went_on = resume(folder, where)
@@ -537,14 +624,26 @@ def test_a_run_that_is_done_goes_on_with_further_repeats_where_it_gets_time_for_
     assert not resume(folder, where)[2]
 
 
-def test_what_shipped_layouts_and_suites_become_in_a_plan_comes_back_from_its_file_the_same() -> None:
+def test_what_shipped_layouts_and_suites_become_in_a_plan_comes_back_from_its_file_the_same() -> (
+    None
+):
     hardware = hardware_named("lab-small")
-    names = ("rgw-beast", "rgw-civetweb", "rgw-apache-fastcgi", "rgw-haproxy", "swift", "swift-haproxy", "swift-s3api")
+    names = (
+        "rgw-beast",
+        "rgw-civetweb",
+        "rgw-apache-fastcgi",
+        "rgw-haproxy",
+        "swift",
+        "swift-haproxy",
+        "swift-s3api",
+    )
     found = [layout_named(name, hardware) for name in names]
     found.append(twin_of(layout_named("rgw-beast:radosgw.tcp_nodelay=0", hardware)))
     for path in shipped().values():
         suite = load(path)
-        able = [one for one in found if {*suite.api} <= {*one.gateway.apis(), *one.gateway.layers()}]
+        able = [
+            one for one in found if {*suite.api} <= {*one.gateway.apis(), *one.gateway.layers()}
+        ]
         plan = make_plan(suite, hardware, able)
         back = Plan.model_validate_json(plan.model_dump_json(indent=2))
         assert back == plan
@@ -561,46 +660,78 @@ def test_an_image_that_was_built_anew_with_other_packages_is_told_by_the_layout_
     image = RootImage(name="none", suite="none", packages=("radosgw",))
     monkeypatch.setattr(StubGateway, "releases", {"1": image})
     run = Run(tmp_path)
-    lab = Hardware.model_validate({"name": "lab", "kind": "lab", "hosts": {"client-1": {}, "gateway-1": {}}})
+    lab = Hardware.model_validate(
+        {"name": "lab", "kind": "lab", "hosts": {"client-1": {}, "gateway-1": {}}}
+    )
     run.place.images.mkdir(parents=True)
     listed = run.place.images / f"{images.key(image)}.packages"
     listed.write_text("radosgw=16\n")
     store = run.store()
-    facts = {f"image {images.key(image)}": images.packages_sum(run.place.images / images.key(image))}
-    store.write_manifest(store.manifest.model_copy(update={"sheets": (Sheet(title="deployment", layout="rgw-a", facts=facts),)}))
-    left = Begun(store, run.plan().model_copy(update={"hardware": lab}), tuple(run.planned), frozenset())
+    facts = {
+        f"image {images.key(image)}": images.packages_sum(run.place.images / images.key(image))
+    }
+    store.write_manifest(
+        store.manifest.model_copy(
+            update={"sheets": (Sheet(title="deployment", layout="rgw-a", facts=facts),)}
+        )
+    )
+    left = Begun(
+        store, run.plan().model_copy(update={"hardware": lab}), tuple(run.planned), frozenset()
+    )
     assert not resumption.unlike(left, run.place)
     listed.write_text("radosgw=17\n")
-    assert [(one.fact, one.of) for one in resumption.unlike(left, run.place)] == [("image", "rgw-a")]
+    assert [(one.fact, one.of) for one in resumption.unlike(left, run.place)] == [
+        ("image", "rgw-a")
+    ]
 
 
 @pytest.mark.usefixtures("kinds")
 @pytest.mark.parametrize("attested", [True, False])
-def test_a_plan_that_does_not_say_whether_hosts_are_attested_goes_on_as_it_was_begun(tmp_path: Path, attested: bool) -> None:
+def test_a_plan_that_does_not_say_whether_hosts_are_attested_goes_on_as_it_was_begun(
+    tmp_path: Path, attested: bool
+) -> None:
     store = Run(tmp_path).store()
     path = store.folder / "plan.resolved.json"
     path.write_text(path.read_text().replace('  "attest": false,\n', ""))
-    figure = {"layout": "rgw-a", "repeat": 0, "host": "gateway-1", "kind": "cpu", "what": "CPU", "value": 1, "unit": "events/s"}
+    figure = {
+        "layout": "rgw-a",
+        "repeat": 0,
+        "host": "gateway-1",
+        "kind": "cpu",
+        "what": "CPU",
+        "value": 1,
+        "unit": "events/s",
+    }
     store.attest([Attested.model_validate(figure)] if attested else [])
     assert resumption.begun(store.folder).plan.attest == attested
 
 
-def test_memory_that_a_kernel_keeps_for_itself_makes_no_other_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_a_kernel_keeps_for_itself_makes_no_other_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = Run(tmp_path)
     store = run.store()
-    store.add_facts([Sheet(title="machine", facts={"memory": "24684096 kB", "sysctl kernel.osrelease": "6.1"})])
+    store.add_facts(
+        [Sheet(title="machine", facts={"memory": "24684096 kB", "sysctl kernel.osrelease": "6.1"})]
+    )
     left = Begun(store, run.plan(), tuple(run.planned), frozenset())
     now = {"memory": "24684000 kB", "sysctl kernel.osrelease": "6.2"}
     monkeypatch.setattr(resumption, "facts_of_machine", lambda _: now)
-    assert [(one.fact, one.before, one.now) for one in resumption.unlike(left, run.place)] == [("kernel", "6.1", "6.2")]
+    assert [(one.fact, one.before, one.now) for one in resumption.unlike(left, run.place)] == [
+        ("kernel", "6.1", "6.2")
+    ]
     assert resumption.refuse_unlike(left, run.place, ["all"]) == resumption.unlike(left, run.place)
 
 
-def test_only_what_a_process_of_the_run_left_is_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_a_process_of_the_run_left_is_taken_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = StatePlace(home=tmp_path / "home", state=tmp_path / "state")
     since = "2026-01-01T00:00:0"
     for name, pid, at in (("ours-1", 11, 5), ("older-1", 11, 1), ("theirs-1", 12, 5)):
-        ClaimedMachine(deployment=name, pid=pid, since=f"{since}{at}+00:00", folder=tmp_path / name).write(place.state)
+        ClaimedMachine(
+            deployment=name, pid=pid, since=f"{since}{at}+00:00", folder=tmp_path / name
+        ).write(place.state)
     removed: list[str] = []
 
     def remove(deployment: str, **_named: object) -> tuple[str, ...]:
@@ -617,8 +748,13 @@ def test_only_what_a_process_of_the_run_left_is_taken_away(tmp_path: Path, monke
 
 def test_time_between_goes_is_not_counted_as_spent(tmp_path: Path) -> None:
     store = Run(tmp_path).store()
-    store.write_manifest(store.manifest.model_copy(update={"created_at": "2026-01-01T00:00:00+00:00"}))
+    store.write_manifest(
+        store.manifest.model_copy(update={"created_at": "2026-01-01T00:00:00+00:00"})
+    )
     lines = [("00:10", "up"), ("05:00", conducting.RESUMED), ("05:30", "up")]
-    text = "".join(f'{{"at": "2026-01-01T00:{at}.000+00:00", "kind": "{kind}", "text": ""}}\n' for at, kind in lines)
+    text = "".join(
+        f'{{"at": "2026-01-01T00:{at}.000+00:00", "kind": "{kind}", "text": ""}}\n'
+        for at, kind in lines
+    )
     (store.folder / "events.jsonl").write_text(text)
     assert resumption.spent_s(store) == 40

@@ -1,4 +1,6 @@
-"""A run folder in whatever order things happen to it: written to, killed at any point, gone on with, reported, by two at once."""
+"""A run folder in whatever order things happen to it: written to, killed at any point, gone on
+with, reported, by two at once.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ from typing import Any, Final
 
 import pytest
 from hypothesis import Phase, settings, strategies
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from fake_run import WORKLOADS, fake_run
 from weighbridge.common.errors import UsageError
@@ -26,10 +35,14 @@ from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
 
 CALLS: Final = ("write", "fsync", "rename", "ftruncate", "mkdir")
-"""What of the folder changes by: a process may be killed between any two of them, or in the middle of a write."""
+"""What of the folder changes by: a process may be killed between any two of them, or in the middle
+of a write.
+"""
 Point = tuple[str, int]
 """When a process is killed: as it does one of these for the n-th time."""
-POINTS: Final = strategies.tuples(strategies.sampled_from(("write", *CALLS)), strategies.integers(min_value=1, max_value=6))
+POINTS: Final = strategies.tuples(
+    strategies.sampled_from(("write", *CALLS)), strategies.integers(min_value=1, max_value=6)
+)
 
 
 @pytest.fixture
@@ -50,7 +63,9 @@ def made() -> tuple[Path, tuple[StepResult, ...]]:
     store.set_state("running")
     warm = shutil.copytree(store.folder, store.folder.with_name("warm"))
     RunStore.open(warm).append(steps[0])
-    derive(warm, pictures=False)  # here, so that what it imports is there in every process that is forked from this one
+    derive(
+        warm, pictures=False
+    )  # here, so that what it imports is there in every process that is forked from this one
     return store.folder, steps
 
 
@@ -78,8 +93,12 @@ def killed_at(point: Point) -> None:
         setattr(os, name, hooked(name, getattr(os, name)))
 
 
-def in_another(work: Callable[[Callable[[int], None]], None], point: Point | None) -> tuple[list[int], bool]:
-    """Do something in a process of its own, which is killed at a point; what it said was done, and whether it came to its end."""
+def in_another(
+    work: Callable[[Callable[[int], None]], None], point: Point | None
+) -> tuple[list[int], bool]:
+    """Do something in a process of its own, which is killed at a point; what it said was done, and
+    whether it came to its end.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -97,16 +116,22 @@ def in_another(work: Callable[[Callable[[int], None]], None], point: Point | Non
     with os.fdopen(reading, "rb") as told:
         done = list(told.read())
     status = os.waitpid(child, 0)[1]
-    assert status in (0, signal.SIGKILL), "a process that was neither killed nor came to its end met an error"
+    assert status in (0, signal.SIGKILL), (
+        "a process that was neither killed nor came to its end met an error"
+    )
     return done, status == 0
 
 
 # Not made smaller when something is found: that takes minutes, and the steps are few.
-QUICK: Final = settings(max_examples=40, stateful_step_count=15, deadline=None, phases=(Phase.reuse, Phase.generate))
+QUICK: Final = settings(
+    max_examples=40, stateful_step_count=15, deadline=None, phases=(Phase.reuse, Phase.generate)
+)
 
 
 class Folder(RuleBasedStateMachine):
-    """One folder. `kept` are the steps whose append has returned somewhere: they are there, whatever happens next."""
+    """One folder. `kept` are the steps whose append has returned somewhere: they are there,
+    whatever happens next.
+    """
 
     @initialize()
     def begin(self) -> None:
@@ -165,7 +190,12 @@ class Folder(RuleBasedStateMachine):
     @rule()
     def a_second_is_refused_and_changes_nothing(self) -> None:
         before = self.contents()
-        with pytest.raises(UsageError, match=f"process {os.getpid()}, since .* is writing to this run"), holding(self.folder):
+        with (
+            pytest.raises(
+                UsageError, match=f"process {os.getpid()}, since .* is writing to this run"
+            ),
+            holding(self.folder),
+        ):
             pass
         assert self.contents() == before
 
@@ -204,11 +234,17 @@ class Folder(RuleBasedStateMachine):
     @invariant()
     def nothing_is_left_of_who_was_killed_once_another_has_held_it(self) -> None:
         if self.holder is not None:
-            assert [path for path in self.folder.rglob("*.part") if "derived" not in path.parts] == []
+            assert [
+                path for path in self.folder.rglob("*.part") if "derived" not in path.parts
+            ] == []
 
     def contents(self) -> dict[str, bytes]:
         """Everything but what can be derived."""
-        paths = [path for path in self.folder.rglob("*") if path.is_file() and "derived" not in path.parts]
+        paths = [
+            path
+            for path in self.folder.rglob("*")
+            if path.is_file() and "derived" not in path.parts
+        ]
         return {str(path): path.read_bytes() for path in paths}
 
     def teardown(self) -> None:

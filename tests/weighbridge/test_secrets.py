@@ -1,4 +1,6 @@
-"""Secrets are planted on every way by which one comes in, and looked for in every byte that is left, said or listed."""
+"""Secrets are planted on every way by which one comes in, and looked for in every byte that is
+left, said or listed.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,10 @@ settings:
 """
 AFTERWARDS = (
     ("report", "--no-charts", "RUN"),
-    *(("export", "RUN", "--to", form, "--out", f"OUT/{form}") for form in ("csv", "parquet", "json", "hgrm", "markdown", "latex")),
+    *(
+        ("export", "RUN", "--to", form, "--out", f"OUT/{form}")
+        for form in ("csv", "parquet", "json", "hgrm", "markdown", "latex")
+    ),
     ("slides", "RUN", "--out", "OUT/talk.pptx"),
     ("sql", "SELECT * FROM steps", "RUN"),
     ("compare-runs", "RUN", "RUN"),
@@ -73,7 +78,9 @@ AFTERWARDS = (
 @contextmanager
 def null_target(environment: dict[str, str]) -> Iterator[str]:
     argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "weigh:er"]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env={**environment, "WEIGHBRIDGE_NULL_KEY": KEY}) as process:
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, text=True, env={**environment, "WEIGHBRIDGE_NULL_KEY": KEY}
+    ) as process:
         assert process.stdout is not None
         try:
             yield json.loads(process.stdout.readline())["listening"]
@@ -83,7 +90,9 @@ def null_target(environment: dict[str, str]) -> Iterator[str]:
 
 def token_of(url: str) -> str:
     """The null target has one token for all who have the key."""
-    request = urllib.request.Request(f"{url}/auth/v1.0", headers={"X-Auth-User": "weigh:er", "X-Auth-Key": KEY})
+    request = urllib.request.Request(
+        f"{url}/auth/v1.0", headers={"X-Auth-User": "weigh:er", "X-Auth-Key": KEY}
+    )
     with urllib.request.urlopen(request, timeout=20) as answer:
         return str(answer.headers["X-Auth-Token"])
 
@@ -101,7 +110,9 @@ def recorded_controller(root: Path) -> Any:
 
 
 class Planted:
-    """Layouts, a suite, an environment and files with the secrets, and all that the command said with them."""
+    """Layouts, a suite, an environment and files with the secrets, and all that the command said
+    with them.
+    """
 
     def __init__(self, folder: Path, url: str, environment: dict[str, str]) -> None:
         self.folder = folder
@@ -112,22 +123,40 @@ class Planted:
             text = LAYOUT.format(name=name, url=url, credentials=credentials)
             (folder / f"{name}.yaml").write_text(text)
         os.close(os.open(folder / "aws", os.O_CREAT, 0o600))
-        (folder / "aws").write_text(f"[theirs]\naws_access_key_id = weigh:er\naws_secret_access_key = {KEY}\n")
+        (folder / "aws").write_text(
+            f"[theirs]\naws_access_key_id = weigh:er\naws_secret_access_key = {KEY}\n"
+        )
 
     def __call__(self, *arguments: str, **more: str) -> int:
         argv = [sys.executable, "-m", "weighbridge", *arguments]
         environment = {**self.environment, **more}
-        done = subprocess.run(argv, capture_output=True, env=environment, timeout=600, check=False, cwd=self.folder)
+        done = subprocess.run(
+            argv, capture_output=True, env=environment, timeout=600, check=False, cwd=self.folder
+        )
         self.said += done.stdout + done.stderr
         return done.returncode
 
     def compare(self, out: str, *more: str, **environment: str) -> int:
-        layouts = "by-environment.yaml,by-file.yaml" if "--driver" not in more else "by-environment.yaml"
-        words = ("--suite", "suite.yaml", "--layouts", layouts, "--hardware", "this-machine", "--no-charts", "--out", out)
+        layouts = (
+            "by-environment.yaml,by-file.yaml" if "--driver" not in more else "by-environment.yaml"
+        )
+        words = (
+            "--suite",
+            "suite.yaml",
+            "--layouts",
+            layouts,
+            "--hardware",
+            "this-machine",
+            "--no-charts",
+            "--out",
+            out,
+        )
         return self("compare", *words, *more, **environment)
 
 
-def test_secrets_are_found_nowhere_in_a_run_in_what_is_made_of_it_or_in_the_process_list(tmp_path: Path) -> None:
+def test_secrets_are_found_nowhere_in_a_run_in_what_is_made_of_it_or_in_the_process_list(
+    tmp_path: Path,
+) -> None:
     environment = {
         **os.environ, "WEIGHBRIDGE_HOME": str(tmp_path / "home"), "WEIGHBRIDGE_STATE": str(tmp_path / "state"),
         "PYTHONPATH": str(TESTS.parent), "AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY,
@@ -143,29 +172,47 @@ def test_secrets_are_found_nowhere_in_a_run_in_what_is_made_of_it_or_in_the_proc
         controller.users = {"bench": COSBENCH}
         secrets = {**SECRETS, "the token of Swift": token_of(url)}
         weighbridge = Planted(tmp_path, url, environment)
-        assert weighbridge.compare("runs", "--influx", influx.url) in (0, 4), weighbridge.said.decode()
+        assert weighbridge.compare("runs", "--influx", influx.url) in (0, 4), (
+            weighbridge.said.decode()
+        )
         archive = str(controller.archive)
-        by_cosbench = ("--driver", "cosbench", "--cosbench", controller.url, "--cosbench-archive", archive)
+        by_cosbench = (
+            "--driver",
+            "cosbench",
+            "--cosbench",
+            controller.url,
+            "--cosbench-archive",
+            archive,
+        )
         weighbridge.compare("runs-cosbench", *by_cosbench, AWS_SESSION_TOKEN="")
         assert weighbridge.compare("runs-refused", ST_KEY=WRONG, AWS_SECRET_ACCESS_KEY=WRONG) == 3
         (run,) = (tmp_path / "runs").iterdir()
         (tmp_path / "out").mkdir()
         for words in AFTERWARDS:
-            said = [word.replace("RUN", str(run)).replace("OUT", str(tmp_path / "out")) for word in words]
+            said = [
+                word.replace("RUN", str(run)).replace("OUT", str(tmp_path / "out"))
+                for word in words
+            ]
             assert weighbridge(*said) == 0, weighbridge.said.decode()[-3000:]
         assert weighbridge("export", str(run), "--to", "influx", "--influx", influx.url) == 0
-    assert {write.token for write in influx.writes} == {f"Token {INFLUX}"}, "the secrets were in use"
-    assert any(b"steps.jsonl" not in line and b"weighbridge.drivers.locust" in line for line in listed.seen), (
-        "the drivers were looked at"
+    assert {write.token for write in influx.writes} == {f"Token {INFLUX}"}, (
+        "the secrets were in use"
     )
+    assert any(
+        b"steps.jsonl" not in line and b"weighbridge.drivers.locust" in line for line in listed.seen
+    ), "the drivers were looked at"
     assert listed.looks > 20
     assert [name for line in listed.seen for name in within(line, secrets)] == []
     assert within(weighbridge.said, secrets) == []
     (theirs,) = (tmp_path / "runs-cosbench").iterdir()
     scripts = [script.text for script in controller.workloads.values()]
-    assert any(secrets["the token of Swift"] in text for text in scripts), "COSBench is given a token for Swift ..."
+    assert any(secrets["the token of Swift"] in text for text in scripts), (
+        "COSBench is given a token for Swift ..."
+    )
     assert any(html.escape(KEY) in text for text in scripts), "... and the key for S3, ..."
-    assert len(list(theirs.rglob("workload.xml*"))) == len(scripts), "... and what it is given is kept"
+    assert len(list(theirs.rglob("workload.xml*"))) == len(scripts), (
+        "... and what it is given is kept"
+    )
     places = ("runs", "runs-cosbench", "runs-refused", "out", "home", "state")
     assert [one for place in places for one in found(tmp_path / place, secrets)] == []
 
@@ -179,7 +226,10 @@ def test_the_search_finds_what_is_packed(tmp_path: Path) -> None:
     packed = base64.b64encode(b"8 bytes." + zlib.compress(text + bytes(range(256)))).decode()
     (tmp_path / "c.hlog").write_text(f"Tag=read,0.000,1.000,1.0,{packed}\n")
     with duckdb.connect() as asked:
-        asked.execute(f"COPY (SELECT '{secret['it']}' AS word) TO '{tmp_path}/d.parquet' (FORMAT parquet, COMPRESSION zstd)")
+        asked.execute(
+            f"COPY (SELECT '{secret['it']}' AS word) TO '{tmp_path}/d.parquet' (FORMAT parquet, "
+            "COMPRESSION zstd)"
+        )
     (tmp_path / "e.url").write_text("?key=planted%2Bsecret%2Fof%3Da%20test")
     (tmp_path / "f.pdf").write_bytes(b"%PDF-1.4\nstream\n" + zlib.compress(text) + b"\nendstream\n")
     (tmp_path / "planted+secret").mkdir()

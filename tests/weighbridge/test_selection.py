@@ -7,7 +7,9 @@ from weighbridge import selection
 from weighbridge.common.errors import UsageError
 
 
-def test_what_the_programs_of_all_layouts_refuse_is_told_at_once_and_nothing_stays(tmp_path: Path) -> None:
+def test_what_the_programs_of_all_layouts_refuse_is_told_at_once_and_nothing_stays(
+    tmp_path: Path,
+) -> None:
     run = Run(tmp_path)
     for name, gateway in run.gateways.items():
         gateway.unknown_option = f"{name}_threads"

@@ -1,4 +1,6 @@
-"""Studies as runs: that each is planned as a whole, what is refused before anything starts, and the whole way of one."""
+"""Studies as runs: that each is planned as a whole, what is refused before anything starts, and the
+whole way of one.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,11 @@ scales:
 
 
 def weighbridge(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    env = {"WEIGHBRIDGE_HOME": str(folder / "home"), "WEIGHBRIDGE_STATE": str(folder / "state"), "COLUMNS": "200"}
+    env = {
+        "WEIGHBRIDGE_HOME": str(folder / "home"),
+        "WEIGHBRIDGE_STATE": str(folder / "state"),
+        "COLUMNS": "200",
+    }
     return subprocess.run(
         [sys.executable, "-m", "weighbridge", *arguments],
         capture_output=True,
@@ -66,9 +72,13 @@ def weighbridge(*arguments: str, folder: Path) -> subprocess.CompletedProcess[st
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_each_study_that_ships_is_planned_whole_and_takes_at_most_twelve_minutes_by_its_plan(name: str) -> None:
+def test_each_study_that_ships_is_planned_whole_and_takes_at_most_twelve_minutes_by_its_plan(
+    name: str,
+) -> None:
     chosen = ready(name)
-    assert [layout.name for layout in chosen.plan.layouts] == [variant.name for variant in chosen.study.variants]
+    assert [layout.name for layout in chosen.plan.layouts] == [
+        variant.name for variant in chosen.study.variants
+    ]
     assert chosen.plan.steps > 0
     assert chosen.least_s == chosen.plan.seconds + DEPLOYMENT_S * len(chosen.planned)
     assert chosen.least_s <= 12 * 60
@@ -95,22 +105,42 @@ def test_variants_are_what_their_names_say() -> None:
 
 def test_a_variant_may_differ_in_how_rados_bench_is_run_alone() -> None:
     passes = ready("ceph-benchmarks-2012").plan.passes
-    groups = {name: one[0].rados.pg_num if one[0].rados else None for name, one in passes.items() if name.startswith("r3-o3")}
+    groups = {
+        name: one[0].rados.pg_num if one[0].rados else None
+        for name, one in passes.items()
+        if name.startswith("r3-o3")
+    }
     assert groups == {"r3-o3": None, "r3-o3-pg64": 64, "r3-o3-pg128": 128, "r3-o3-pg256": 256}
 
 
 def test_rados_is_measured_beneath_those_gateways_that_stand_on_it() -> None:
     plan = ready("swift-vs-rgw-read-2014").plan
-    layers = {name: [(one.api, one.layer) for one in passes] for name, passes in plan.passes.items()}
-    assert layers["rgw-civetweb"] == layers["rgw-apache-fastcgi"] == [("swift", None), ("rados", "rados")]
+    layers = {
+        name: [(one.api, one.layer) for one in passes] for name, passes in plan.passes.items()
+    }
+    assert (
+        layers["rgw-civetweb"]
+        == layers["rgw-apache-fastcgi"]
+        == [("swift", None), ("rados", "rados")]
+    )
     assert layers["swift"] == [("swift", None)]
-    assert [one.name for one in plan.suite.workloads] == ["small-read", "large-read", "rados-1m", "rados-4m", "rados-10m"]
+    assert [one.name for one in plan.suite.workloads] == [
+        "small-read",
+        "large-read",
+        "rados-1m",
+        "rados-4m",
+        "rados-10m",
+    ]
 
 
 def test_the_full_scale_of_2014_wants_hardware_that_can_hold_it() -> None:
-    with pytest.raises(UsageError, match="no hardware that ships holds study swift-vs-rgw-read-2014 at scale full"):
+    with pytest.raises(
+        UsageError, match="no hardware that ships holds study swift-vs-rgw-read-2014 at scale full"
+    ):
         ready("swift-vs-rgw-read-2014", "full")
-    assert ready("swift-vs-rgw-read-2014", "full", hardware="lab-small", repeats=1).least_s > 8 * 3600
+    assert (
+        ready("swift-vs-rgw-read-2014", "full", hardware="lab-small", repeats=1).least_s > 8 * 3600
+    )
 
 
 def test_some_variants_alone_can_be_replayed_and_repeats_can_be_asked_for() -> None:
@@ -130,14 +160,19 @@ def test_hardware_that_lacks_disks_is_refused_with_every_variant_that_wants_more
     with pytest.raises(DocumentError) as error:
         ready("ornl-2013", hardware="lab-small")
     said = str(error.value)
-    assert "variant s1-o2: mon, osd needs 2 disk(s); host 'store-1' of hardware 'lab-small' has 1" in said
+    assert (
+        "variant s1-o2: mon, osd needs 2 disk(s); host 'store-1' of hardware 'lab-small' has 1"
+        in said
+    )
     assert "variant s4-o3: hardware 'lab-small' has no host 'store-4'" in said
     assert "variant s1-o1" not in said
 
 
 def test_the_faults_of_all_variants_are_told_at_once(tmp_path: Path) -> None:
     path = tmp_path / "nulls.yaml"
-    wrong = NULLS.replace("null:delay_ms=20", "null:dellay_ms=20").replace('layout: "null"', 'layout: "nul"')
+    wrong = NULLS.replace("null:delay_ms=20", "null:dellay_ms=20").replace(
+        'layout: "null"', 'layout: "nul"'
+    )
     path.write_text(wrong)
     with pytest.raises(DocumentError) as error:
         ready(str(path))
@@ -154,9 +189,22 @@ def test_the_list_names_every_study_with_its_least_time(tmp_path: Path) -> None:
 
 
 def test_a_dry_run_prints_the_plan_and_starts_nothing(tmp_path: Path) -> None:
-    done = weighbridge("study", "argonaut-vs-bobtail-2012", "--dry-run", "--out", str(tmp_path / "runs"), folder=tmp_path)
+    done = weighbridge(
+        "study",
+        "argonaut-vs-bobtail-2012",
+        "--dry-run",
+        "--out",
+        str(tmp_path / "runs"),
+        folder=tmp_path,
+    )
     assert done.returncode == 0, done.stderr
-    for word in ("ceph-14-btrfs", "Ceph 16.2", "write-4k", "16 256", "8 deployments, 144 steps, at least"):
+    for word in (
+        "ceph-14-btrfs",
+        "Ceph 16.2",
+        "write-4k",
+        "16 256",
+        "8 deployments, 144 steps, at least",
+    ):
         assert word in done.stdout
     assert list(tmp_path.iterdir()) == []
 
@@ -171,7 +219,9 @@ def test_a_dry_run_prints_the_plan_and_starts_nothing(tmp_path: Path) -> None:
         (["ornl-2013", "--hardware", "lab-smal"], "did you mean 'lab-small'"),
     ],
 )
-def test_bad_usage_is_refused_in_words_with_exit_code_two(tmp_path: Path, arguments: list[str], words: str) -> None:
+def test_bad_usage_is_refused_in_words_with_exit_code_two(
+    tmp_path: Path, arguments: list[str], words: str
+) -> None:
     done = weighbridge("study", *arguments, folder=tmp_path)
     assert done.returncode == 2, done.stderr
     assert words in done.stderr
@@ -180,11 +230,15 @@ def test_bad_usage_is_refused_in_words_with_exit_code_two(tmp_path: Path, argume
 
 def test_a_study_goes_the_whole_way_and_can_be_reported_again(tmp_path: Path) -> None:
     (tmp_path / "nulls.yaml").write_text(NULLS)
-    done = weighbridge("study", str(tmp_path / "nulls.yaml"), "--out", str(tmp_path / "runs"), folder=tmp_path)
+    done = weighbridge(
+        "study", str(tmp_path / "nulls.yaml"), "--out", str(tmp_path / "runs"), folder=tmp_path
+    )
     assert done.returncode == 0, done.stderr + done.stdout
     (run,) = (tmp_path / "runs").iterdir()
     assert study_of(run) is not None
-    assert [layout["name"] for layout in json.loads((run / "plan.resolved.json").read_text())["layouts"]] == ["waits", "does-not"]
+    assert [
+        layout["name"] for layout in json.loads((run / "plan.resolved.json").read_text())["layouts"]
+    ] == ["waits", "does-not"]
     (cell,) = csv.DictReader((run / "derived" / "charts" / "recap.csv").read_text().splitlines())
     assert (cell["baseline"], cell["level"], cell["verdict"]) == ("20", "0", "provisional")
     assert float(cell["change_percent"]) > 0
@@ -194,7 +248,9 @@ def test_a_study_goes_the_whole_way_and_can_be_reported_again(tmp_path: Path) ->
     assert "• cannot tell: Not to wait is faster. (its one cell says nothing: " in done.stdout
     (line,) = csv.DictReader(table.read_text().splitlines())
     assert float(line["does-not op/s"]) > float(line["waits op/s"]) > 0
-    assert [row["beside"] for row in csv.DictReader(published.read_text().splitlines())].count("waits, small-read, 2 workers") == 1
+    assert [row["beside"] for row in csv.DictReader(published.read_text().splitlines())].count(
+        "waits, small-read, 2 workers"
+    ) == 1
     assert "There is no store at all." in done.stdout
     assert "Change of throughput, delay: 20 → 0" in done.stdout
     again = weighbridge("report", str(run), folder=tmp_path)

@@ -1,4 +1,6 @@
-"""A driver of another package, which is installed by an entry point: everything from the command line to the exports knows it."""
+"""A driver of another package, which is installed by an entry point: everything from the command
+line to the exports knows it.
+"""
 
 from __future__ import annotations
 
@@ -46,26 +48,49 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 def weighbridge(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "weighbridge", *map(str, arguments)]
     env = {**os.environ, "COLUMNS": "200", **environment}
-    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=600, cwd=ROOT, env=env)
+    return subprocess.run(
+        argv, capture_output=True, text=True, check=False, timeout=600, cwd=ROOT, env=env
+    )
 
 
 @pytest.fixture(scope="module")
 def with_toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
-    """The command where the toy driver is installed, with files of a suite and a layout whose target runs."""
+    """The command where the toy driver is installed, with files of a suite and a layout whose
+    target runs.
+    """
     folder = tmp_path_factory.mktemp("toy")
-    places = {"WEIGHBRIDGE_HOME": str(folder / "home"), "WEIGHBRIDGE_STATE": str(folder / "state"), "PYTHONPATH": str(TOY)}
-    keys = {"AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY, "WEIGHBRIDGE_NULL_KEY": KEY}
+    places = {
+        "WEIGHBRIDGE_HOME": str(folder / "home"),
+        "WEIGHBRIDGE_STATE": str(folder / "state"),
+        "PYTHONPATH": str(TOY),
+    }
+    keys = {
+        "AWS_ACCESS_KEY_ID": "weigh:er",
+        "AWS_SECRET_ACCESS_KEY": KEY,
+        "WEIGHBRIDGE_NULL_KEY": KEY,
+    }
     argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "weigh:er"]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env={**os.environ, **keys}, cwd=ROOT) as target:
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, text=True, env={**os.environ, **keys}, cwd=ROOT
+    ) as target:
         assert target.stdout is not None
         url = json.loads(target.stdout.readline())["listening"]
         (folder / "trial.yaml").write_text(SUITE)
         (folder / "plain.yaml").write_text(LAYOUT.format(url=url))
 
         def run(verb: str, *more: str | Path) -> subprocess.CompletedProcess[str]:
-            files = ["--suite", folder / "trial.yaml", "--layouts", folder / "plain.yaml", "--hardware", "this-machine"]
+            files = [
+                "--suite",
+                folder / "trial.yaml",
+                "--layouts",
+                folder / "plain.yaml",
+                "--hardware",
+                "this-machine",
+            ]
             where = ["--no-charts", "--out", folder / "runs"]
-            return weighbridge(verb, *([*files, *where] if verb == "compare" else []), *more, **places, **keys)
+            return weighbridge(
+                verb, *([*files, *where] if verb == "compare" else []), *more, **places, **keys
+            )
 
         try:
             yield run
@@ -94,34 +119,48 @@ def test_a_driver_of_another_package_measures_a_run_by_its_own_option(compared: 
     assert facts["toy"] == "1.0"
 
 
-def test_its_run_has_a_report_and_exports_also_where_it_is_not_installed(compared: RunStore, tmp_path: Path) -> None:
+def test_its_run_has_a_report_and_exports_also_where_it_is_not_installed(
+    compared: RunStore, tmp_path: Path
+) -> None:
     assert "heads" in (compared.derived / "report.html").read_text()
     for place in ({}, {"PYTHONPATH": str(TOY)}):
         assert weighbridge("report", compared.folder, **place).returncode == 0
         out = tmp_path / str(len(place))
         out.mkdir()
         for form in ("json", "markdown", "csv"):
-            done = weighbridge("export", compared.folder, "--to", form, "--out", out / form, **place)
+            done = weighbridge(
+                "export", compared.folder, "--to", form, "--out", out / form, **place
+            )
             assert done.returncode == 0, done.stderr
-        rows = [row for path in map(Path, done.stdout.split()) for row in csv.DictReader(path.read_text().splitlines())]
+        rows = [
+            row
+            for path in map(Path, done.stdout.split())
+            for row in csv.DictReader(path.read_text().splitlines())
+        ]
         assert {row["driver"] for row in rows if "driver" in row} == {"toy"}
 
 
-def test_its_option_and_its_name_are_in_the_help_of_every_verb_that_runs_something(with_toy: Command) -> None:
+def test_its_option_and_its_name_are_in_the_help_of_every_verb_that_runs_something(
+    with_toy: Command,
+) -> None:
     for verb in ("compare", "resume", "study", "tune"):
         assert "--toy-pause MS" in with_toy(verb, "--help").stdout
     assert "locust, toy" in " ".join(with_toy("compare", "--help").stdout.split())
     assert "--toy-pause" not in weighbridge("compare", "--help").stdout
 
 
-def test_what_it_cannot_do_is_refused_before_anything_is_begun(with_toy: Command, tmp_path: Path) -> None:
+def test_what_it_cannot_do_is_refused_before_anything_is_begun(
+    with_toy: Command, tmp_path: Path
+) -> None:
     (tmp_path / "reads.yaml").write_text(SUITE.replace("head: 1", "read: 1"))
     done = with_toy("compare", "--driver", "toy", "--suite", tmp_path / "reads.yaml")
     assert done.returncode == 2
     assert "heads: the toy driver knows no operation but head" in done.stderr
 
 
-def test_a_driver_that_is_not_installed_is_refused_where_the_suite_names_it(tmp_path: Path, with_toy: Command) -> None:
+def test_a_driver_that_is_not_installed_is_refused_where_the_suite_names_it(
+    tmp_path: Path, with_toy: Command
+) -> None:
     (tmp_path / "named.yaml").write_text(SUITE.replace("api: [s3]", "api: [s3]\ndriver: toi"))
     done = with_toy("compare", "--suite", tmp_path / "named.yaml")
     assert done.returncode == 2

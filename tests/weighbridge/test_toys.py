@@ -1,4 +1,6 @@
-"""A store and a front that another package brings, each in one folder: nothing of the suite knows their names."""
+"""A store and a front that another package brings, each in one folder: nothing of the suite knows
+their names.
+"""
 
 import json
 import os
@@ -23,21 +25,35 @@ workloads:
     workers: [2]
     runtime: 3s
 """
-BARE = "name: bare\nabout: The toy by itself\ngateway: toy\nrelease: toy-1\nplace: {server: gateway-1}\n"
-FRONTED = BARE.replace("bare", "fronted").replace("place: {server: gateway-1}", "place: {server: gateway-1, toyfront: gateway-1}")
+BARE = (
+    "name: bare\nabout: The toy by itself\ngateway: toy\nrelease: toy-1\nplace: {server: "
+    "gateway-1}\n"
+)
+FRONTED = BARE.replace("bare", "fronted").replace(
+    "place: {server: gateway-1}", "place: {server: gateway-1, toyfront: gateway-1}"
+)
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """With the folders of both on the path, as an installation would have them."""
-    places = [SUPPORT / "toy_store", SUPPORT / "toy_front", *filter(None, [os.environ.get("PYTHONPATH")])]
-    homes = {"WEIGHBRIDGE_HOME": str(tmp_path / "home"), "WEIGHBRIDGE_STATE": str(tmp_path / "state")}
+    places = [
+        SUPPORT / "toy_store",
+        SUPPORT / "toy_front",
+        *filter(None, [os.environ.get("PYTHONPATH")]),
+    ]
+    homes = {
+        "WEIGHBRIDGE_HOME": str(tmp_path / "home"),
+        "WEIGHBRIDGE_STATE": str(tmp_path / "state"),
+    }
     return {**os.environ, **homes, "PYTHONPATH": os.pathsep.join(map(str, places))}
 
 
 def ran(environment: dict[str, str], *words: str | Path) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "weighbridge", *map(str, words)]
-    return subprocess.run(argv, capture_output=True, text=True, env=environment, timeout=600, check=False)
+    return subprocess.run(
+        argv, capture_output=True, text=True, env=environment, timeout=600, check=False
+    )
 
 
 def layouts(folder: Path, *texts: str) -> str:
@@ -51,21 +67,33 @@ def test_a_store_and_a_front_of_other_packages_are_compared_reported_and_exporte
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     (tmp_path / "trial.yaml").write_text(SUITE)
-    given = layouts(tmp_path, BARE, FRONTED + "settings: {toyfront: {port: 8081, about: as told}}\n")
+    given = layouts(
+        tmp_path, BARE, FRONTED + "settings: {toyfront: {port: 8081, about: as told}}\n"
+    )
     done = ran(
         environment, "compare", "--suite", tmp_path / "trial.yaml", "--layouts", given, "--hardware", "loopback",
         "--repeats", "1", "--no-charts", "--out", tmp_path / "runs",
     )  # fmt: skip
-    assert done.returncode in (0, 4), done.stdout + done.stderr  # on a busy machine a step may be too short to be valid
+    assert done.returncode in (0, 4), (
+        done.stdout + done.stderr
+    )  # on a busy machine a step may be too short to be valid
     (run,) = (tmp_path / "runs").iterdir()
     store = RunStore.open(run)
-    assert {step.key.layout: step.measurement is not None for step in store.steps()} == {"bare": True, "fronted": True}
-    facts = {sheet.layout: sheet.facts for sheet in store.manifest.sheets if sheet.layout and "path" in sheet.facts}
+    assert {step.key.layout: step.measurement is not None for step in store.steps()} == {
+        "bare": True,
+        "fronted": True,
+    }
+    facts = {
+        sheet.layout: sheet.facts
+        for sheet in store.manifest.sheets
+        if sheet.layout and "path" in sheet.facts
+    }
     assert facts["fronted"]["path"] == "clients -> toy front on gateway-1, as told"
     (fronted,) = (step.key for step in store.steps() if step.key.layout == "fronted")
     told = store.telemetry(fronted)
     assert told is not None
-    # It is read here, where nobody knows the toys: what is shown of their counters is kept with the run.
+    # It is read here, where nobody knows the toys: what is shown of their counters is kept with the
+    # run.
     assert figure_words([figures(told, 3.0)]) == "toyfront: 2.00 connections open"
     page = (run / "derived" / "report.html").read_text()
     assert "clients -&gt; toy front on gateway-1, as told" in page
@@ -94,13 +122,22 @@ def test_what_is_wrong_with_a_front_of_another_package_is_told_at_its_place_with
     assert "layout-0.yaml:6:23: unknown key 'prot' (did you mean 'port'?)" in misspelt
     unknown = refused(FRONTED.replace("toyfront:", "toyfrnt:"))
     assert "layout-0.yaml:5:28: unknown key 'toyfrnt' (did you mean 'toyfront'?)" in unknown
-    assert "port 8080 of toyfront is taken by the toy server" in refused(FRONTED + "settings: {toyfront: {port: 8080}}\n")
-    assert "haproxy and toyfront are both placed" in refused(FRONTED.replace("toyfront:", "haproxy: gateway-1, toyfront:"))
-    rgw = "name: r\nabout: r\ngateway: rgw\nrelease: ceph-16\nplace: {mon: a, osd: [a], radosgw: [b], toyfront: [1]}\n"
+    assert "port 8080 of toyfront is taken by the toy server" in refused(
+        FRONTED + "settings: {toyfront: {port: 8080}}\n"
+    )
+    assert "haproxy and toyfront are both placed" in refused(
+        FRONTED.replace("toyfront:", "haproxy: gateway-1, toyfront:")
+    )
+    rgw = (
+        "name: r\nabout: r\ngateway: rgw\nrelease: ceph-16\nplace: {mon: a, osd: [a], radosgw: "
+        "[b], toyfront: [1]}\n"
+    )
     assert "toyfront: Input should be a valid string" in refused(rgw)
 
 
-def test_settings_of_a_front_are_listed_with_those_of_each_store_that_it_may_be_before(environment: dict[str, str]) -> None:
+def test_settings_of_a_front_are_listed_with_those_of_each_store_that_it_may_be_before(
+    environment: dict[str, str],
+) -> None:
     listed = ran(environment, "topologies", "rgw")
     assert listed.returncode == 0, listed.stderr
     assert "toyfront.port" in listed.stdout

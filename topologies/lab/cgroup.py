@@ -1,4 +1,6 @@
-"""cgroups of version 1 and 2: where a host's are, what limits are written there, what was used, and their end."""
+"""cgroups of version 1 and 2: where a host's are, what limits are written there, what was used, and
+their end.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class Write:
         try:
             self.path.write_text(self.text)
         except OSError as error:
-            raise TargetError(f"{self.path}: {self.text!r} was refused: {error.strerror}") from error
+            raise TargetError(
+                f"{self.path}: {self.text!r} was refused: {error.strerror}"
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -45,14 +49,20 @@ class Cgroups:
 
     @property
     def version(self) -> Literal[1, 2]:
-        """2 when there is one hierarchy for everything; a hybrid, whose version 2 tree has no controllers, is 1."""
+        """2 when there is one hierarchy for everything; a hybrid, whose version 2 tree has no
+        controllers, is 1.
+        """
         return 2 if (self.mount / "cgroup.controllers").exists() else 1
 
     def controllers(self) -> frozenset[str]:
-        """What can be limited here, by version 1's names for version 1 (blkio) and version 2's for 2 (io)."""
+        """What can be limited here, by version 1's names for version 1 (blkio) and version 2's for
+        2 (io).
+        """
         if self.version == 2:
             return frozenset((self.mount / "cgroup.controllers").read_text().split())
-        return frozenset(name for path in self.mount.iterdir() for name in path.name.split(",") if path.is_dir())
+        return frozenset(
+            name for path in self.mount.iterdir() for name in path.name.split(",") if path.is_dir()
+        )
 
     def accounts_swap(self) -> bool:
         """Whether memory and swap can be limited together."""
@@ -71,7 +81,9 @@ class Cgroups:
         *,
         period_s: float = DEFAULT_PERIOD_S,
     ) -> tuple[Write, ...]:
-        """What puts the CPU and block limits of a host on; `devices` are its disks' `major:minor`, `period_s` is the quota's."""
+        """What puts the CPU and block limits of a host on; `devices` are its disks' `major:minor`,
+        `period_s` is the quota's.
+        """
         writes: list[Write] = []
         if spec.cpus is not None and "cpu" in what:
             quota = quota_of(spec.cpus, period_s)
@@ -81,7 +93,13 @@ class Cgroups:
                 writes += self.block(group, device, disk)
         return tuple(writes)
 
-    def lifts(self, group: str, spec: HostSpec, devices: tuple[str, ...], what: Collection[Limited] = LIMITED) -> tuple[Write, ...]:
+    def lifts(
+        self,
+        group: str,
+        spec: HostSpec,
+        devices: tuple[str, ...],
+        what: Collection[Limited] = LIMITED,
+    ) -> tuple[Write, ...]:
         """What takes off again what `limits` puts on."""
         writes: list[Write] = []
         if spec.cpus is not None and "cpu" in what:
@@ -89,7 +107,9 @@ class Cgroups:
         if "disk" in what:
             none = "max" if self.version == 2 else "0"
             for device, disk in zip(devices, spec.disks, strict=True):
-                bandwidth, iops = (None if rate is None else none for rate in (disk.bandwidth, disk.iops))
+                bandwidth, iops = (
+                    None if rate is None else none for rate in (disk.bandwidth, disk.iops)
+                )
                 writes += self._block(group, device, (bandwidth, bandwidth, iops, iops))
         return tuple(writes)
 
@@ -97,7 +117,8 @@ class Cgroups:
         folder = self.at("cpu", group)
         if self.version == 2:
             return (Write(folder / "cpu.max", f"{quota} {period_us}"),)
-        # Whatever quota is there must not be one of more than all CPUs, or of less than the kernel takes, of the new period.
+        # Whatever quota is there must not be one of more than all CPUs, or of less than the kernel
+        # takes, of the new period.
         none = Write(folder / "cpu.cfs_quota_us", "-1")
         last = (Write(folder / "cpu.cfs_quota_us", quota),) if quota != none.text else ()
         return none, Write(folder / "cpu.cfs_period_us", str(period_us)), *last
@@ -106,12 +127,20 @@ class Cgroups:
         """What limits one device in one cgroup; nothing when the disk has no limits."""
         return self._block(group, device, (disk.bandwidth, disk.bandwidth, disk.iops, disk.iops))
 
-    def _block(self, group: str, device: str, rates: tuple[int | str | None, ...]) -> tuple[Write, ...]:
-        """What writes the rates that are given: read and written bytes a second, reads and writes a second."""
+    def _block(
+        self, group: str, device: str, rates: tuple[int | str | None, ...]
+    ) -> tuple[Write, ...]:
+        """What writes the rates that are given: read and written bytes a second, reads and writes a
+        second.
+        """
         if self.version == 2:
             keys = zip(("rbps", "wbps", "riops", "wiops"), rates, strict=True)
             limits = [f"{key}={rate}" for key, rate in keys if rate is not None]
-            return (Write(self.at("io", group) / "io.max", " ".join([device, *limits])),) if limits else ()
+            return (
+                (Write(self.at("io", group) / "io.max", " ".join([device, *limits])),)
+                if limits
+                else ()
+            )
         folder = self.at("blkio", group)
         return tuple(
             Write(folder / f"blkio.throttle.{name}", f"{device} {rate}")
@@ -122,15 +151,18 @@ class Cgroups:
     def write_back(self, device: str, disk: Disk) -> tuple[Write, ...]:
         """What limits a device's write-back too.
 
-        Version 1 charges the kernel's flusher threads to the root cgroup, so that a host whose service writes through the
-        page cache (Swift) would have a disk without limits, and one that does direct I/O (BlueStore) a limited one. The two
-        budgets are separate: a host that does both at once gets up to twice the rate. Version 2 charges write-back to
-        the cgroup that dirtied the page, and wants nothing.
+        Version 1 charges the kernel's flusher threads to the root cgroup, so that a host whose
+        service writes through the page cache (Swift) would have a disk without limits, and one that
+        does direct I/O (BlueStore) a limited one. The two budgets are separate: a host that does
+        both at once gets up to twice the rate. Version 2 charges write-back to the cgroup that
+        dirtied the page, and wants nothing.
         """
         return self.block("/", device, disk) if self.version == 1 else ()
 
     def read(self, group: str, devices: Mapping[str, str]) -> tuple[str, ...]:
-        """The limits of a host as the kernel tells them, in words; `devices` gives names to `major:minor`. Raises TargetError."""
+        """The limits of a host as the kernel tells them, in words; `devices` gives names to
+        `major:minor`. Raises TargetError.
+        """
         names: tuple[tuple[str, str], ...]
         if self.version == 2:
             names = (("cpu", "cpu.max"), ("memory", "memory.max"), ("io", "io.max"))
@@ -146,11 +178,17 @@ class Cgroups:
                 raise TargetError(f"{group}: {name} cannot be read: {error.strerror}") from error
             for line in filter(None, lines):
                 device, blank, rate = line.partition(" ")
-                told.append(f"{name} {devices[device]} {rate}" if blank and device in devices else f"{name} {line}")
+                told.append(
+                    f"{name} {devices[device]} {rate}"
+                    if blank and device in devices
+                    else f"{name} {line}"
+                )
         return tuple(told)
 
     def pids(self, group: str) -> tuple[int, ...]:
-        """Processes (by this machine's numbers) of a cgroup and of those below it; none when it is gone."""
+        """Processes (by this machine's numbers) of a cgroup and of those below it; none when it is
+        gone.
+        """
         found: list[int] = []
         folder = self.at("memory", group)
         for path in (folder, *_below(folder)):
@@ -162,7 +200,9 @@ class Cgroups:
         return tuple(found)
 
     def folders(self, group: str) -> tuple[Path, ...]:
-        """Where a cgroup is to be found now, in every hierarchy, also systemd's and an unused version 2 one."""
+        """Where a cgroup is to be found now, in every hierarchy, also systemd's and an unused
+        version 2 one.
+        """
         tops = (
             [self.mount]
             if self.version == 2
@@ -171,7 +211,9 @@ class Cgroups:
         return tuple(path for top in tops if (path := top / group.strip("/")).is_dir())
 
     def remove(self, group: str) -> tuple[Path, ...]:
-        """Remove a cgroup and those below it in every hierarchy; returns what stayed because processes are in it."""
+        """Remove a cgroup and those below it in every hierarchy; returns what stayed because
+        processes are in it.
+        """
         stayed = []
         for folder in self.folders(group):
             for path in (*reversed(tuple(_below(folder))), folder):

@@ -12,11 +12,24 @@ HERE = "this machine"
 
 
 def command(argv: Sequence[str], *, stdin: str = "", timeout_s: float = 60) -> str:
-    """What a command of this machine printed. Raises CommandFailed, or MissingMeans when there is no such tool."""
+    """What a command of this machine printed.
+
+    Raises CommandFailed, or MissingMeans when there is no such tool.
+    """
     try:
-        done = subprocess.run(argv, input=stdin, capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False)
+        done = subprocess.run(
+            argv,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout_s,
+            check=False,
+        )
     except FileNotFoundError as error:
-        raise MissingMeans(f"{argv[0]} is missing", advice="run `weighbridge doctor` to see how to get it") from error
+        raise MissingMeans(
+            f"{argv[0]} is missing", advice="run `weighbridge doctor` to see how to get it"
+        ) from error
     except subprocess.TimeoutExpired as error:
         raise CommandFailed(HERE, argv, None, str(error.stdout or "")) from error
     if done.returncode:

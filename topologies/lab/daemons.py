@@ -1,4 +1,6 @@
-"""Which services of a lab host were started and not stopped, kept in its folder: a later command asks by it which of them died."""
+"""Which services of a lab host were started and not stopped, kept in its folder: a later command
+asks by it which of them died.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ FILE: Final = "daemons.json"
 
 
 class LabDaemon(Record):
-    """A service by its first process: its number on this machine and when it started; None: it had ended as soon as it began."""
+    """A service by its first process: its number on this machine and when it started; None: it had
+    ended as soon as it began.
+    """
 
     host: str
     service: str
@@ -41,7 +45,10 @@ class KeptDaemons(Record):
 
 
 def keep(folder: Path, host: str, services: Mapping[str, LabProcess | None]) -> None:
-    """Write down, whole or not at all, what runs on a host whose folder this is. Raises TargetError."""
+    """Write down, whole or not at all, what runs on a host whose folder this is.
+
+    Raises TargetError.
+    """
     daemons = tuple(
         LabDaemon(host=host, service=name, pid=one.pid, started=one.started)
         if one
@@ -55,7 +62,10 @@ def keep(folder: Path, host: str, services: Mapping[str, LabProcess | None]) -> 
 
 
 def daemons(deployment: Path) -> tuple[LabDaemon, ...]:
-    """All that was started on the hosts of the deployment that has this folder, and not stopped. Raises TargetError."""
+    """All that was started on the hosts of the deployment that has this folder, and not stopped.
+
+    Raises TargetError.
+    """
     found: list[LabDaemon] = []
     for path in sorted((deployment / BUNDLES).glob(f"*/{FILE}")):
         try:
@@ -63,5 +73,7 @@ def daemons(deployment: Path) -> tuple[LabDaemon, ...]:
         except FileNotFoundError:
             continue  # it is being taken away
         except (OSError, ValidationError) as error:
-            raise TargetError(f"{path} does not tell which daemons were started: {error}") from error
+            raise TargetError(
+                f"{path} does not tell which daemons were started: {error}"
+            ) from error
     return tuple(found)

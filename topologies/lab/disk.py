@@ -1,4 +1,6 @@
-"""Disks of a host: sparse files as loop devices that free themselves when the last descriptor of them is closed."""
+"""Disks of a host: sparse files as loop devices that free themselves when the last descriptor of
+them is closed.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,10 @@ from typing import Self
 
 from weighbridge.common.errors import MissingMeans, TargetError
 
-# linux/loop.h; LOOP_CONFIGURE is in Linux 5.8 and later. It takes struct loop_config: the descriptor and block size, then
-# struct loop_info64 with lo_flags at its offset 52, then 64 reserved bytes. In one step, so that a process killed half-way
-# leaves no device that does not free itself.
+# linux/loop.h; LOOP_CONFIGURE is in Linux 5.8 and later. It takes struct loop_config: the
+# descriptor and block size, then struct loop_info64 with lo_flags at its offset 52, then 64
+# reserved bytes. In one step, so that a process killed half-way leaves no device that does not free
+# itself.
 LOOP_CONFIGURE = 0x4C0A
 LOOP_CTL_GET_FREE = 0x4C82
 LO_FLAGS_AUTOCLEAR = 4
@@ -26,28 +29,39 @@ FLAGS_OFFSET = 8 + 52
 
 LOOP_MAJOR = 7
 LEAST_USED_UP = 8
-"""No kernel has fewer loop devices to give than that: with fewer in use, it is the disk below that is full."""
+"""No kernel has fewer loop devices to give than that: with fewer in use, it is the disk below that
+is full.
+"""
 ATTEMPTS = 64
-"""Another process may take the free device between asking for one and attaching to it: so often is it tried again."""
+"""Another process may take the free device between asking for one and attaching to it: so often is
+it tried again.
+"""
 
 
 @dataclass(frozen=True)
 class LoopDisk:
-    """An attached loop device. `descriptor` keeps it; the last one to be closed frees device and file."""
+    """An attached loop device.
+
+    `descriptor` keeps it; the last one to be closed frees device and file.
+    """
 
     path: str
     """Its name in the host, such as /dev/wb0."""
     minor: int
     descriptor: int
     direct: bool
-    """Whether it does direct I/O on the file below: otherwise this machine's page cache lies between."""
+    """Whether it does direct I/O on the file below: otherwise this machine's page cache lies
+    between.
+    """
     major: int = LOOP_MAJOR
 
     @classmethod
     def attach(cls, path: str, size_bytes: int, folder: Path) -> Self:
-        """Attach a sparse file of `size_bytes` in `folder`, which has no name any more when this returns.
+        """Attach a sparse file of `size_bytes` in `folder`, which has no name any more when this
+        returns.
 
-        Raises MissingMeans when this machine has no loop devices to give, TargetError when the file cannot be made.
+        Raises MissingMeans when this machine has no loop devices to give, TargetError when the file
+        cannot be made.
         """
         try:
             backing, name = tempfile.mkstemp(dir=folder, prefix="disk-")
@@ -77,16 +91,31 @@ class LoopDisk:
 def _none_to_give(path: str, folder: Path, error: OSError) -> MissingMeans:
     """The error that says why there is no loop device, and what to do about it."""
     used = sum(1 for _ in Path("/sys/block").glob("loop*/loop"))
-    if error.filename == "/dev/loop-control" and error.errno in {errno.ENOENT, errno.ENODEV, errno.ENXIO}:
-        advice = "Load the loop module (modprobe loop); in a container, its /dev has to have loop-control."
+    if error.filename == "/dev/loop-control" and error.errno in {
+        errno.ENOENT,
+        errno.ENODEV,
+        errno.ENXIO,
+    }:
+        advice = (
+            "Load the loop module (modprobe loop); in a container, its /dev has to have "
+            "loop-control."
+        )
     elif error.errno in {errno.EPERM, errno.EACCES}:
-        advice = "This machine lets nobody have them here: a container needs the right to use loop devices."
+        advice = (
+            "This machine lets nobody have them here: a container needs the right to use "
+            "loop devices."
+        )
     elif error.errno in {errno.EFBIG, errno.ENOSPC} and used < LEAST_USED_UP:
-        advice = f"Make room in {folder}, or set WEIGHBRIDGE_HOME to a folder whose file system takes files of that size."
+        advice = (
+            f"Make room in {folder}, or set WEIGHBRIDGE_HOME to a folder whose file system "
+            "takes files of that size."
+        )
     else:
         advice = (
-            f"{used} are in use on this machine: `losetup --list` names their files, `weighbridge down --all` frees those of "
-            "deployments that were left. Where the kernel was given max_loop, that is the most there can be."
+            f"{used} are in use on this machine: `losetup --list` names their files, `weighbridge "
+            "down --all` frees those of "
+            "deployments that were left. Where the kernel was given max_loop, that is the most "
+            "there can be."
         )
     return MissingMeans(f"no loop device for {path}: {error.strerror}", advice=advice)
 

@@ -1,4 +1,6 @@
-"""The end of a deployment, the same for close() and for leftovers: containers, limits, cgroups, disks, bundles."""
+"""The end of a deployment, the same for close() and for leftovers: containers, limits, cgroups,
+disks, bundles.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,16 @@ AT_ONCE = 8
 
 
 def take_away(claimed: ClaimedMachine, runc: Runc, cgroups: Cgroups) -> None:
-    """End all containers of a deployment, lift its limits in the root cgroup, remove its cgroups, disks and bundles.
+    """End all containers of a deployment, lift its limits in the root cgroup, remove its cgroups,
+    disks and bundles.
 
-    Goes on to the end whatever fails on the way, then raises TargetError naming what stayed. Idempotent.
+    Goes on to the end whatever fails on the way, then raises TargetError naming what stayed.
+    Idempotent.
     """
     group = f"/{TREE}/{claimed.deployment}"
     faults = _end_containers(claimed.deployment, runc)
-    # A runc that was killed while it made a container leaves processes that it does not list, and a folder.
+    # A runc that was killed while it made a container leaves processes that it does not list, and a
+    # folder.
     for process in filter(None, map(LabProcess.of, cgroups.pids(group))):
         send(process, signal.SIGKILL)
     for folder in runc.root.glob(f"{claimed.deployment}.*"):
@@ -51,7 +56,9 @@ def take_away(claimed: ClaimedMachine, runc: Runc, cgroups: Cgroups) -> None:
         except OSError as error:
             faults.append(f"{bundles}: {error.strerror}: {error.filename}")
     if faults:
-        raise TargetError(f"{claimed.deployment}: not all of it could be taken away:\n" + "\n".join(faults))
+        raise TargetError(
+            f"{claimed.deployment}: not all of it could be taken away:\n" + "\n".join(faults)
+        )
 
 
 def _end_containers(deployment: str, runc: Runc) -> list[str]:
@@ -62,7 +69,9 @@ def _end_containers(deployment: str, runc: Runc) -> list[str]:
         try:
             runc.delete(container)
         except CommandFailed as error:
-            said[container] = error.output.strip()  # one that ended meanwhile is no fault: asked below
+            said[container] = (
+                error.output.strip()
+            )  # one that ended meanwhile is no fault: asked below
 
     def ours() -> list[str]:
         return [one.id for one in runc.containers() if one.deployment == deployment]
@@ -80,7 +89,11 @@ def disks(folder: Path, block: Path = Path("/sys/block")) -> tuple[Path, ...]:
     found = []
     for device in block.glob("loop*"):
         try:
-            backing = Path(os.fsdecode((device / "loop/backing_file").read_bytes()).strip().removesuffix(" (deleted)"))
+            backing = Path(
+                os.fsdecode((device / "loop/backing_file").read_bytes())
+                .strip()
+                .removesuffix(" (deleted)")
+            )
         except OSError:
             continue  # not attached
         if backing.is_relative_to(folder):

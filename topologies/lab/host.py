@@ -25,9 +25,10 @@ SERVICE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}")
 MOST_LINKS = 40
 """Symbolic links followed in one path; the kernel's own bound."""
 
-# Each service gets a session of its own, and the host's first process becomes its parent as soon as this shell ends, so that
-# it is reaped at once. Nothing of runc's stdio may stay with it: runc would wait for the end of that. What is printed is the
-# service's name, its pid in the host and when it started (ticks since boot).
+# Each service gets a session of its own, and the host's first process becomes its parent as soon as
+# this shell ends, so that it is reaped at once. Nothing of runc's stdio may stay with it: runc
+# would wait for the end of that. What is printed is the service's name, its pid in the host and
+# when it started (ticks since boot).
 START = """
 start() {
   name=$1; shift
@@ -42,9 +43,21 @@ need() { command -v -- "$1" >/dev/null || { echo "$1: no such program on this ho
 
 
 class LabHost(Host):
-    """One container that stands. `pid` is its first process on this machine; `before` what its disks had counted at first."""
+    """One container that stands.
 
-    def __init__(self, bundle: Bundle, address: str, runc: Runc, cgroups: Cgroups, *, pid: int, before: DiskUse) -> None:
+    `pid` is its first process on this machine; `before` what its disks had counted at first.
+    """
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        address: str,
+        runc: Runc,
+        cgroups: Cgroups,
+        *,
+        pid: int,
+        before: DiskUse,
+    ) -> None:
         self.name = bundle.host
         self.address = address
         self.disks = tuple(disk.path for disk in bundle.disks)
@@ -58,10 +71,16 @@ class LabHost(Host):
         self._programs = itertools.count(1)
         self._services: dict[str, LabProcess | None] = {}
 
-    # files -------------------------------------------------------------------------------------------------------------------
+    # files
+    # -------------------------------------------------------------------------------------------------------------------
 
-    def put(self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root") -> None:
-        """Write a file whole or not at all: it takes its name when it is written. Raises TargetError."""
+    def put(
+        self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root"
+    ) -> None:
+        """Write a file whole or not at all: it takes its name when it is written.
+
+        Raises TargetError.
+        """
         data = content.encode() if isinstance(content, str) else content
         user, group = self._owner(owner)
         try:
@@ -69,7 +88,9 @@ class LabHost(Host):
             target.parent.mkdir(parents=True, exist_ok=True)
             draft = target.with_name(f".{target.name}.{os.getpid()}")
             try:
-                descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+                descriptor = os.open(
+                    draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600
+                )
                 with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
                     file.write(data)
                     os.fchown(descriptor, user, group)
@@ -82,9 +103,11 @@ class LabHost(Host):
             raise TargetError(f"{self.name}: {path} cannot be written: {error.strerror}") from error
 
     def _inside(self, path: str) -> Path:
-        """A path of the host on this machine, with the links in it followed as the host would; the last part may be missing.
+        """A path of the host on this machine, with the links in it followed as the host would; the
+        last part may be missing.
 
-        /proc/PID/root is the host's root, but an absolute link below it would lead to this machine's files.
+        /proc/PID/root is the host's root, but an absolute link below it would lead to this
+        machine's files.
         """
         if not path.startswith("/"):
             raise TargetError(f"{self.name}: {path} is not an absolute path")
@@ -110,7 +133,9 @@ class LabHost(Host):
         return self._root.joinpath(*reached)
 
     def _owner(self, name: str) -> tuple[int, int]:
-        """User and group number of a user by the host's own table: the same name has other numbers in other images."""
+        """User and group number of a user by the host's own table: the same name has other numbers
+        in other images.
+        """
         if name == "root":
             return 0, 0
         for line in self._inside("/etc/passwd").read_text().splitlines():
@@ -123,12 +148,21 @@ class LabHost(Host):
         """The file in the folder that is the host's /var/log/host."""
         return self.bundle.logs / name
 
-    # programs ----------------------------------------------------------------------------------------------------------------
+    # programs
+    # ----------------------------------------------------------------------------------------------------------------
 
     def run(
-        self, argv: Sequence[str], *, stdin: str | bytes = b"", env: Mapping[str, str] | None = None, timeout_s: float = 60
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str | bytes = b"",
+        env: Mapping[str, str] | None = None,
+        timeout_s: float = 60,
     ) -> Completed:
-        """Run a command to its end; one that takes too long is killed with all it started. Raises CommandFailed."""
+        """Run a command to its end; one that takes too long is killed with all it started.
+
+        Raises CommandFailed.
+        """
         data = stdin.encode() if isinstance(stdin, str) else stdin
         program = self._program(argv, env, stderr=subprocess.PIPE)
         try:
@@ -136,7 +170,9 @@ class LabHost(Host):
         except subprocess.TimeoutExpired:
             program.kill()
             out, err = program.communicate()
-            raise CommandFailed(self.name, argv, None, (out + err).decode(errors="replace")) from None
+            raise CommandFailed(
+                self.name, argv, None, (out + err).decode(errors="replace")
+            ) from None
         except BaseException:
             program.kill()
             program.communicate()
@@ -144,14 +180,20 @@ class LabHost(Host):
         finally:
             program.forget()
         if program.returncode:
-            raise CommandFailed(self.name, argv, program.returncode, (out + err).decode(errors="replace"))
+            raise CommandFailed(
+                self.name, argv, program.returncode, (out + err).decode(errors="replace")
+            )
         return Completed(out.decode(errors="replace"), err.decode(errors="replace"))
 
-    def spawn(self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-        """Start a program in the host's namespaces and limits; signals sent to what is returned reach the program.
+    def spawn(
+        self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start a program in the host's namespaces and limits; signals sent to what is returned
+        reach the program.
 
-        `returncode` is the program's; 128 + N when signal N ended it. Raises TargetError when `stderr` cannot be written: in the
-        folder of the host's logs it may be what the host has put there.
+        `returncode` is the program's; 128 + N when signal N ended it. Raises TargetError when
+        `stderr` cannot be written: in the folder of the host's logs it may be what the host has put
+        there.
         """
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         try:
@@ -166,7 +208,9 @@ class LabHost(Host):
         finally:
             os.close(descriptor)
 
-    def _program(self, argv: Sequence[str], env: Mapping[str, str] | None, *, stderr: int) -> LabProgram:
+    def _program(
+        self, argv: Sequence[str], env: Mapping[str, str] | None, *, stderr: int
+    ) -> LabProgram:
         pid_file = self.bundle.folder / f"program-{next(self._programs)}.pid"
         variables = [f"{name}={value}" for name, value in (env or {}).items()]
         line = self._runc.exec_argv(self.bundle.id, argv, env=variables, pid_file=pid_file)
@@ -176,15 +220,22 @@ class LabHost(Host):
         return self._cgroups.pids(self.bundle.cgroup)
 
     def tool(self, name: str) -> tuple[str, ...]:
-        """The command that runs a tool of the image all hosts share. Raises MissingMeans when there is none."""
+        """The command that runs a tool of the image all hosts share.
+
+        Raises MissingMeans when there is none.
+        """
         if self.bundle.tools is None:
             return super().tool(name)
         return tools.argv(self.bundle.tools, name)
 
-    # services ----------------------------------------------------------------------------------------------------------------
+    # services
+    # ----------------------------------------------------------------------------------------------------------------
 
     def start(self, services: Sequence[Service]) -> None:
-        """Start services, all by one command in the host. Raises CommandFailed, TargetError for a name that cannot be."""
+        """Start services, all by one command in the host.
+
+        Raises CommandFailed, TargetError for a name that cannot be.
+        """
         for service in services:
             if not SERVICE_NAME.fullmatch(service.name) or not service.argv:
                 raise TargetError(f"{self.name}: {service.name!r} cannot be a service")
@@ -195,9 +246,14 @@ class LabHost(Host):
             variables = [f"{name}={value}" for name, value in service.env.items()]
             lines.append(shlex.join(("start", service.name, *variables, *service.argv)))
         done = self.run(["/bin/sh", "-ec", START + "\n".join(lines)])
-        inside = {name: (int(pid), int(started)) for name, pid, started in map(str.split, done.stdout.splitlines())}
+        inside = {
+            name: (int(pid), int(started))
+            for name, pid, started in map(str.split, done.stdout.splitlines())
+        }
         for service in services:
-            self._services[service.name] = self._find(*inside[service.name]) if service.name in inside else None
+            self._services[service.name] = (
+                self._find(*inside[service.name]) if service.name in inside else None
+            )
         daemons.keep(self.bundle.folder, self.name, self._services)
 
     def _find(self, pid: int, started: int) -> LabProcess | None:
@@ -209,7 +265,9 @@ class LabHost(Host):
         return None
 
     def stop(self, service: str, *, timeout_s: float = 10) -> None:
-        """End a service: TERM to its first process, KILL to all of it that is left when that has ended or time is up."""
+        """End a service: TERM to its first process, KILL to all of it that is left when that has
+        ended or time is up.
+        """
         process = self._services.get(service)
         if process is None:
             return
@@ -229,19 +287,30 @@ class LabHost(Host):
         """Whether the container's first process is there: with it go all others, mounts and NIC."""
         return self._first is not None and LabProcess.of(self.pid) == self._first
 
-    # what it is and has used --------------------------------------------------------------------------------------------------
+    # what it is and has used
+    # --------------------------------------------------------------------------------------------------
 
     def counters(self) -> Counters:
         """What the host has used since it started. Raises TargetError when the host is gone."""
         if not self.stands():
             raise TargetError(f"{self.name}: the host is gone: its first process has ended")
-        return counters(self._cgroups, self.bundle.cgroup, self.pid, [disk.minor for disk in self.bundle.disks], self._before)
+        return counters(
+            self._cgroups,
+            self.bundle.cgroup,
+            self.pid,
+            [disk.minor for disk in self.bundle.disks],
+            self._before,
+        )
 
     def drop_kernel_caches(self) -> str:
-        """Write back and drop this machine's caches: all lab hosts share one kernel, so it is done for all of them at once."""
+        """Write back and drop this machine's caches: all lab hosts share one kernel, so it is done
+        for all of them at once.
+        """
         os.sync()
         Path("/proc/sys/vm/drop_caches").write_text("3\n")
-        return "page cache, dentries and inodes of the whole machine (all lab hosts share its kernel)"
+        return (
+            "page cache, dentries and inodes of the whole machine (all lab hosts share its kernel)"
+        )
 
 
 def _number_inside(pid: int) -> int | None:
@@ -250,4 +319,6 @@ def _number_inside(pid: int) -> int | None:
         status = Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return next((int(line.split()[-1]) for line in status.splitlines() if line.startswith("NSpid:")), None)
+    return next(
+        (int(line.split()[-1]) for line in status.splitlines() if line.startswith("NSpid:")), None
+    )

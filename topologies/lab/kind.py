@@ -24,7 +24,11 @@ class LabKind(HostKind):
     def sites(self, hardware: Hardware) -> Mapping[str, HostSite]:
         """See HostKind: addresses go by the order of the hardware file."""
         return {
-            name: HostSite(name, network.address(index), tuple(f"/dev/wb{number}" for number in range(len(spec.disks))))
+            name: HostSite(
+                name,
+                network.address(index),
+                tuple(f"/dev/wb{number}" for number in range(len(spec.disks))),
+            )
             for index, (name, spec) in enumerate(hardware.hosts.items())
         }
 
@@ -34,17 +38,32 @@ class LabKind(HostKind):
         roots = {name: root for name in asked.names if name not in asked.hardware.clients}
         box = toolbox(asked.images, say) if asked.tools else None
         return lambda label, folder: raise_lab(
-            label, asked.hardware, roots, say, folder=folder, names=asked.names, state=asked.state, tools=box
+            label,
+            asked.hardware,
+            roots,
+            say,
+            folder=folder,
+            names=asked.names,
+            state=asked.state,
+            tools=box,
         )
 
 
 def toolbox(images: Path, say: Say) -> Path:
-    """The image of the tools that hosts are attested with, built where there is none. Raises CommandFailed."""
+    """The image of the tools that hosts are attested with, built where there is none.
+
+    Raises CommandFailed.
+    """
     try:
         return ensure(IMAGE, say, store=images)
     except CommandFailed as error:
-        advice = "the tools that hosts are attested with could not be had; without attestation they are not wanted"
-        raise CommandFailed(error.host, error.argv, error.code, error.output, advice=advice) from error
+        advice = (
+            "the tools that hosts are attested with could not be had; without attestation "
+            "they are not wanted"
+        )
+        raise CommandFailed(
+            error.host, error.argv, error.code, error.output, advice=advice
+        ) from error
 
 
 LAB = LabKind()

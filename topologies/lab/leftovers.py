@@ -1,8 +1,8 @@
 """What deployments have left on this machine, found by their labels, and its removal.
 
-Only what carries a label of ours is looked at: claims below the state folder, containers whose annotations name a deployment,
-cgroups below /weighbridge, loop devices whose file is in a deployment's folder, folders of deployments, images whose build
-was killed.
+Only what carries a label of ours is looked at: claims below the state folder, containers whose
+annotations name a deployment, cgroups below /weighbridge, loop devices whose file is in a
+deployment's folder, folders of deployments, images whose build was killed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from weighbridge.topologies.lab.runc import Runc
 DEPLOYMENTS = "deployments"
 IMAGES = "images"
 
-Kind = Literal["container", "cgroup", "root cgroup limit", "disk", "claim", "folder", "half-built image"]
+Kind = Literal[
+    "container", "cgroup", "root cgroup limit", "disk", "claim", "folder", "half-built image"
+]
 
 
 @dataclass(frozen=True)
@@ -41,33 +43,45 @@ class LabLeftover:
 def find(*, home: Path | None = None, state: Path = STATE) -> tuple[LabLeftover, ...]:
     """Everything of ours on this machine, also what a conductor at work has standing.
 
-    `home` holds `deployments/` and `images/`; without it only what the state folder tells of is found. Raises TargetError or
-    CommandFailed when it cannot be told.
+    `home` holds `deployments/` and `images/`; without it only what the state folder tells of is
+    found. Raises TargetError or CommandFailed when it cannot be told.
     """
     runc, cgroups = Runc(state / "runc"), Cgroups()
     found = [LabLeftover(one.deployment, "container", one.host) for one in runc.containers()]
     for claimed in _claimed(state, home, runc):
         label = claimed.deployment
-        found += [LabLeftover(label, "cgroup", str(path)) for path in cgroups.folders(f"/{TREE}/{label}")]
-        found += [LabLeftover(label, "root cgroup limit", limit.text) for limit in claimed.root_limits]
+        found += [
+            LabLeftover(label, "cgroup", str(path)) for path in cgroups.folders(f"/{TREE}/{label}")
+        ]
+        found += [
+            LabLeftover(label, "root cgroup limit", limit.text) for limit in claimed.root_limits
+        ]
         found += [LabLeftover(label, "disk", str(path)) for path in disks(claimed.folder)]
         if (state / "claims" / f"{label}.json").exists():
             found.append(LabLeftover(label, "claim", str(state / "claims" / f"{label}.json")))
         if claimed.folder.exists():
             found.append(LabLeftover(label, "folder", str(claimed.folder)))
     if home is not None:
-        found += [LabLeftover("", "half-built image", str(path)) for path in half_built(home / IMAGES)]
+        found += [
+            LabLeftover("", "half-built image", str(path)) for path in half_built(home / IMAGES)
+        ]
     return tuple(found)
 
 
-def remove(deployment: str | None = None, *, home: Path | None = None, state: Path = STATE) -> tuple[LabLeftover, ...]:
-    """Remove what one deployment has left, or (None) what all have and half-built images; returns what was found and removed.
+def remove(
+    deployment: str | None = None, *, home: Path | None = None, state: Path = STATE
+) -> tuple[LabLeftover, ...]:
+    """Remove what one deployment has left, or (None) what all have and half-built images; returns
+    what was found and removed.
 
-    A deployment that its conductor still works with is not removed (`at_work` names those). Idempotent. Raises UsageError while
-    a conductor is at work, TargetError naming what could not be removed.
+    A deployment that its conductor still works with is not removed (`at_work` names those).
+    Idempotent. Raises UsageError while a conductor is at work, TargetError naming what could not be
+    removed.
     """
     with nobody_at_work(state):
-        found = [one for one in find(home=home, state=state) if deployment in (None, one.deployment)]
+        found = [
+            one for one in find(home=home, state=state) if deployment in (None, one.deployment)
+        ]
         runc = Runc(state / "runc")
         for claimed in _claimed(state, home, runc):
             if deployment in (None, claimed.deployment):
@@ -82,14 +96,21 @@ def remove(deployment: str | None = None, *, home: Path | None = None, state: Pa
 
 
 def at_work(*, home: Path, state: Path = STATE) -> tuple[Conducted, ...]:
-    """Deployments that a living process has without hosts of the lab (a null target, real hosts): theirs to take away."""
+    """Deployments that a living process has without hosts of the lab (a null target, real hosts):
+    theirs to take away.
+    """
     runc = Runc(state / "runc")
     ours = {one.deployment for one in claims(state)} | {one.deployment for one in runc.containers()}
-    return tuple(one for one in conducted_below(home / DEPLOYMENTS) if one.at_work and one.deployment not in ours)
+    return tuple(
+        one
+        for one in conducted_below(home / DEPLOYMENTS)
+        if one.at_work and one.deployment not in ours
+    )
 
 
 def _claimed(state: Path, home: Path | None, runc: Runc) -> tuple[ClaimedMachine, ...]:
-    """Every deployment there is a trace of: by its claim, else by its containers, else by its folder (a reboot loses claims).
+    """Every deployment there is a trace of: by its claim, else by its containers, else by its
+    folder (a reboot loses claims).
 
     The folder alone of what is somebody's at work is no trace of anything that was left.
     """
@@ -98,11 +119,21 @@ def _claimed(state: Path, home: Path | None, runc: Runc) -> tuple[ClaimedMachine
         if container.deployment not in found:
             folder = container.bundle.parent.parent
             found[container.deployment] = _without_claim(container.deployment, folder)
-    folders = sorted((home / DEPLOYMENTS).iterdir()) if home is not None and (home / DEPLOYMENTS).is_dir() else []
-    busy = {one.deployment for one in at_work(home=home, state=state)} if home is not None else set()
+    folders = (
+        sorted((home / DEPLOYMENTS).iterdir())
+        if home is not None and (home / DEPLOYMENTS).is_dir()
+        else []
+    )
+    busy = (
+        {one.deployment for one in at_work(home=home, state=state)} if home is not None else set()
+    )
     for folder in folders:
         # One with processes but no claim here stands by another state folder: not ours to touch.
-        if folder.name not in {*found, *busy} and folder.is_dir() and not Cgroups().pids(f"/{TREE}/{folder.name}"):
+        if (
+            folder.name not in {*found, *busy}
+            and folder.is_dir()
+            and not Cgroups().pids(f"/{TREE}/{folder.name}")
+        ):
             found[folder.name] = _without_claim(folder.name, folder)
     return tuple(found.values())
 

@@ -1,4 +1,6 @@
-"""What lab hosts want of this machine: rights, tools, kernel, room; and how to get what is missing."""
+"""What lab hosts want of this machine: rights, tools, kernel, room; and how to get what is
+missing.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,9 @@ V1_CONTROLLERS = ("blkio", "cpu", "cpuacct", "devices", "memory")
 V2_CONTROLLERS = ("cpu", "io", "memory")
 
 IMAGES_BYTES = 3 * 2**30
-"""Three images (Ceph 656 MB, Swift 416 MB, tools of attestation 241 MB), what is needed while one is built, and what attestation
-writes to three disks at once (256 MiB each). The images of all releases together are 4.7 GB."""
+"""Three images (Ceph 656 MB, Swift 416 MB, tools of attestation 241 MB), what is needed while one
+is built, and what attestation writes to three disks at once (256 MiB each). The images of all
+releases together are 4.7 GB."""
 LEAST_MEMORY_BYTES = 256 * 2**20
 """What a host without a memory limit is counted as: an idle Swift storage host."""
 OLDEST_KERNEL = (5, 8)
@@ -48,12 +51,21 @@ class Mean:
 
 
 def means(hardware: Hardware, *, home: Path) -> tuple[Mean, ...]:
-    """What hosts of this hardware want of this machine; `home` is where images and disks will be. Starts nothing."""
+    """What hosts of this hardware want of this machine; `home` is where images and disks will be.
+
+    Starts nothing.
+    """
     return (
         Mean(
-            "root", os.geteuid() == 0, "namespaces, cgroups, loop devices and mounts are root's", "run it as root, or through sudo"
+            "root",
+            os.geteuid() == 0,
+            "namespaces, cgroups, loop devices and mounts are root's",
+            "run it as root, or through sudo",
         ),
-        *(Mean(tool, shutil.which(tool) is not None, why, f"apt install {package}") for tool, package, why in TOOLS),
+        *(
+            Mean(tool, shutil.which(tool) is not None, why, f"apt install {package}")
+            for tool, package, why in TOOLS
+        ),
         Mean(
             "Debian's archive keys",
             KEYRING.exists(),
@@ -71,7 +83,9 @@ def means(hardware: Hardware, *, home: Path) -> tuple[Mean, ...]:
 
 def _kernel() -> Mean:
     release = os.uname().release
-    numbers = tuple(int(part) for part in release.replace("-", ".").split(".")[:2] if part.isdigit())
+    numbers = tuple(
+        int(part) for part in release.replace("-", ".").split(".")[:2] if part.isdigit()
+    )
     wanted = ".".join(map(str, OLDEST_KERNEL))
     return Mean(
         f"Linux {wanted} or later (this is {release})",
@@ -96,13 +110,27 @@ def _loop(hardware: Hardware) -> tuple[Mean, ...]:
     count = sum(len(host.disks) for host in hardware.hosts.values())
     if not count:
         return ()
-    return (Mean("loop devices", Path("/dev/loop-control").exists(), f"the hosts have {count} disks", "modprobe loop"),)
+    return (
+        Mean(
+            "loop devices",
+            Path("/dev/loop-control").exists(),
+            f"the hosts have {count} disks",
+            "modprobe loop",
+        ),
+    )
 
 
 def _cgroups() -> tuple[Mean, ...]:
     cgroups = Cgroups()
     if not cgroups.mount.is_dir():
-        return (Mean("cgroups", found=False, why="limits of hosts", remedy=f"mount cgroup2 at {cgroups.mount}"),)
+        return (
+            Mean(
+                "cgroups",
+                found=False,
+                why="limits of hosts",
+                remedy=f"mount cgroup2 at {cgroups.mount}",
+            ),
+        )
     there = cgroups.controllers()
     wanted = V2_CONTROLLERS if cgroups.version == 2 else V1_CONTROLLERS
     return tuple(
@@ -110,7 +138,8 @@ def _cgroups() -> tuple[Mean, ...]:
             f"cgroup version {cgroups.version}, {name}",
             name in there,
             "limits and counters of hosts",
-            "a kernel and a boot line that have it; inside a container, the controllers delegated to it",
+            "a kernel and a boot line that have it; inside a container, the controllers delegated "
+            "to it",
         )
         for name in wanted
     )
@@ -119,7 +148,9 @@ def _cgroups() -> tuple[Mean, ...]:
 def _memory(hardware: Hardware) -> Mean:
     wanted = sum(host.memory or LEAST_MEMORY_BYTES for host in hardware.hosts.values())
     lines = (line.partition(":") for line in Path("/proc/meminfo").read_text().splitlines())
-    available = next(int(value.split()[0]) * 1024 for name, _, value in lines if name == "MemAvailable")
+    available = next(
+        int(value.split()[0]) * 1024 for name, _, value in lines if name == "MemAvailable"
+    )
     return Mean(
         f"{wanted / 2**30:.1f} GiB of memory ({available / 2**30:.1f} GiB available)",
         available >= wanted,

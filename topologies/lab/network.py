@@ -1,4 +1,6 @@
-"""The network between the hosts: a bridge in a namespace of its own, a veth pair a host, and the rate of each NIC."""
+"""The network between the hosts: a bridge in a namespace of its own, a veth pair a host, and the
+rate of each NIC.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from dataclasses import dataclass
 from weighbridge.topologies.lab.command import command
 
 PREFIX = "10.80.0"
-"""Every deployment has this network: namespaces keep them apart, and addresses are the same in every run."""
+"""Every deployment has this network: namespaces keep them apart, and addresses are the same in
+every run.
+"""
 FIRST = 10
 """The first host's address ends in this."""
 BRIDGE = "br0"
@@ -17,7 +21,9 @@ NIC = "eth0"
 
 SMALLEST_BURST_BYTES = 128 * 1024
 BURST_S = 0.004
-"""A token bucket holds what the rate passes in one tick of a 250 Hz kernel; 0.1, 1 and 10 Gbit/s were reached to 96 % and 90 %."""
+"""A token bucket holds what the rate passes in one tick of a 250 Hz kernel; 0.1, 1 and 10 Gbit/s
+were reached to 96 % and 90 %.
+"""
 QUEUE_MS = 50
 """What may wait in the bucket's queue, as time at its rate."""
 
@@ -32,7 +38,9 @@ class Port:
 
     @property
     def device(self) -> str:
-        """The bridge's end of the pair; a host's name may be longer than the 15 characters of a device's."""
+        """The bridge's end of the pair; a host's name may be longer than the 15 characters of a
+        device's.
+        """
         return f"port{self.index}"
 
 
@@ -43,9 +51,14 @@ def address(index: int) -> str:
 
 def switch_batch(ports: Sequence[Port], mtu: int) -> str:
     """What `ip -batch` is told in the switch's namespace: a bridge, and a pair for each port."""
-    lines = [f"link add {BRIDGE} mtu {mtu} type bridge stp_state 0 forward_delay 0", f"link set {BRIDGE} up"]
+    lines = [
+        f"link add {BRIDGE} mtu {mtu} type bridge stp_state 0 forward_delay 0",
+        f"link set {BRIDGE} up",
+    ]
     for port in ports:
-        lines.append(f"link add {port.device} mtu {mtu} type veth peer name {NIC} mtu {mtu} netns {port.pid}")
+        lines.append(
+            f"link add {port.device} mtu {mtu} type veth peer name {NIC} mtu {mtu} netns {port.pid}"
+        )
         lines.append(f"link set {port.device} master {BRIDGE} up")
     return "\n".join(lines) + "\n"
 
@@ -69,12 +82,21 @@ def burst_bytes(rate_bit_per_s: int) -> int:
 
 def limit_argv(device: str, rate_bit_per_s: int) -> tuple[str, ...]:
     """The `tc` command that limits what leaves a device."""
-    bucket = ("rate", f"{rate_bit_per_s}bit", "burst", f"{burst_bytes(rate_bit_per_s)}b", "latency", f"{QUEUE_MS}ms")
+    bucket = (
+        "rate",
+        f"{rate_bit_per_s}bit",
+        "burst",
+        f"{burst_bytes(rate_bit_per_s)}b",
+        "latency",
+        f"{QUEUE_MS}ms",
+    )
     return ("tc", "qdisc", "replace", "dev", device, "root", "tbf", *bucket)
 
 
 def limit(switch_pid: int, port: Port, rate_bit_per_s: int) -> None:
-    """Limit a NIC in both directions: what the host sends at its end, what it receives at the bridge's. Raises CommandFailed."""
+    """Limit a NIC in both directions: what the host sends at its end, what it receives at the
+    bridge's. Raises CommandFailed.
+    """
     command(_inside(port.pid, *limit_argv(NIC, rate_bit_per_s)))
     command(_inside(switch_pid, *limit_argv(port.device, rate_bit_per_s)))
 
@@ -86,9 +108,13 @@ def unlimit(switch_pid: int, port: Port) -> None:
 
 
 def read_limit(port: Port) -> str:
-    """The queueing of a NIC by the kernel, such as `tbf rate 10Gbit burst 4998750b lat 50ms`. Raises CommandFailed."""
+    """The queueing of a NIC by the kernel, such as `tbf rate 10Gbit burst 4998750b lat 50ms`.
+
+    Raises CommandFailed.
+    """
     told = " ".join(command(_inside(port.pid, "tc", "qdisc", "show", "dev", NIC, "root")).split())
-    # The handle and the count of references are the kernel's own business: equal limits must read alike.
+    # The handle and the count of references are the kernel's own business: equal limits must read
+    # alike.
     return re.sub(r"qdisc (\w+) \w+: root refcnt \d+", r"\1", told)
 
 

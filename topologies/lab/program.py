@@ -19,7 +19,9 @@ STARTING_S = 30.0
 
 @dataclass(frozen=True)
 class LabProcess:
-    """A process of this machine, told from a later one of the same number by when it started (ticks since boot)."""
+    """A process of this machine, told from a later one of the same number by when it started (ticks
+    since boot).
+    """
 
     pid: int
     parent: int = field(compare=False)
@@ -29,24 +31,36 @@ class LabProcess:
 
     @classmethod
     def of(cls, pid: int, proc: Path = Path("/proc")) -> LabProcess | None:
-        """The process with this number; None when there is none, or only what its parent has yet to collect."""
+        """The process with this number; None when there is none, or only what its parent has yet to
+        collect.
+        """
         try:
             text = (proc / str(pid) / "stat").read_text()
         except (FileNotFoundError, ProcessLookupError):
             return None
-        # The name in parentheses may hold anything, blanks and parentheses too; what follows it is numbers.
+        # The name in parentheses may hold anything, blanks and parentheses too; what follows it is
+        # numbers.
         fields = text.rpartition(")")[2].split()
-        return None if fields[0] in "ZX" else cls(pid, int(fields[1]), int(fields[3]), int(fields[19]))
+        return (
+            None if fields[0] in "ZX" else cls(pid, int(fields[1]), int(fields[3]), int(fields[19]))
+        )
 
 
 def family(leader: int, among: Sequence[int]) -> tuple[LabProcess, ...]:
-    """Of the processes `among`: `leader`, all it started, and all of its sessions, as far as they can still be told."""
+    """Of the processes `among`:
+
+    `leader`, all it started, and all of its sessions, as far as they can still be told.
+    """
     known = [process for pid in among if (process := LabProcess.of(pid)) is not None]
     members = {leader}
     sessions = {leader}
     grown = True
     while grown:
-        more = [one for one in known if one.pid not in members and (one.parent in members or one.session in sessions)]
+        more = [
+            one
+            for one in known
+            if one.pid not in members and (one.parent in members or one.session in sessions)
+        ]
         members |= {one.pid for one in more}
         sessions |= {one.session for one in more}
         grown = bool(more)
@@ -83,9 +97,11 @@ def wait_end(process: LabProcess, timeout_s: float) -> bool:
 
 
 def kill_family(leader: int, pids: Callable[[], Sequence[int]], *, timeout_s: float = 10) -> bool:
-    """Kill a program and all it started, again until none is left; `pids` tells the processes of its host.
+    """Kill a program and all it started, again until none is left; `pids` tells the processes of
+    its host.
 
-    Returns False when some are still there after `timeout_s` (a process in uninterruptible I/O, for one).
+    Returns False when some are still there after `timeout_s` (a process in uninterruptible I/O, for
+    one).
     """
     deadline = time.monotonic() + timeout_s
     while (members := family(leader, pids())) and time.monotonic() < deadline:
@@ -97,19 +113,34 @@ def kill_family(leader: int, pids: Callable[[], Sequence[int]], *, timeout_s: fl
 
 
 class LabProgram(subprocess.Popen[bytes]):
-    """A program in a host. Its signals reach the program, not runc; killing it kills all it started.
+    """A program in a host. Its signals reach the program, not runc; killing it kills all it
+    started.
 
     `runc exec` itself stays outside: were only that killed, the program would go on.
     """
 
     def __init__(
-        self, argv: Sequence[str], *, pid_file: Path, pids: Callable[[], Sequence[int]], stderr: int | IO[bytes] = subprocess.PIPE
+        self,
+        argv: Sequence[str],
+        *,
+        pid_file: Path,
+        pids: Callable[[], Sequence[int]],
+        stderr: int | IO[bytes] = subprocess.PIPE,
     ) -> None:
-        """Start `argv`, a `runc exec --pid-file pid_file ...`; `pids` tells the processes of the host."""
+        """Start `argv`, a `runc exec --pid-file pid_file ...`; `pids` tells the processes of the
+        host.
+        """
         self._pid_file = pid_file
         self._pids = pids
-        # A session of its own: Ctrl-C in the conductor's terminal must not reach it before the conductor has decided.
-        super().__init__(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True)
+        # A session of its own: Ctrl-C in the conductor's terminal must not reach it before the
+        # conductor has decided.
+        super().__init__(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            start_new_session=True,
+        )
 
     def leader(self) -> int | None:
         """The program's number on this machine; None when runc has ended without starting it."""
@@ -130,7 +161,8 @@ class LabProgram(subprocess.Popen[bytes]):
         if leader is None or (sig == signal.SIGKILL and not kill_family(leader, self._pids)):
             super().send_signal(signal.SIGKILL)
         elif sig == signal.SIGKILL:
-            # runc ends by itself once the pipes are closed, unless something that left the family still holds them.
+            # runc ends by itself once the pipes are closed, unless something that left the family
+            # still holds them.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 super().wait(0.5)
                 return

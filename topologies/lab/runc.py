@@ -17,7 +17,10 @@ HOST = "io.weighbridge.host"
 
 @dataclass(frozen=True)
 class Container:
-    """A container as runc tells it. `pid` is its first process on this machine, 0 when that has ended."""
+    """A container as runc tells it.
+
+    `pid` is its first process on this machine, 0 when that has ended.
+    """
 
     id: str
     deployment: str
@@ -44,19 +47,35 @@ class Runc:
         listed = json.loads(command(self.argv("list", "--format", "json"))) or []
         found = [(one, one.get("annotations") or {}) for one in listed]
         return tuple(
-            Container(one["id"], labels[DEPLOYMENT], labels.get(HOST, ""), one["pid"], one["status"], Path(one["bundle"]))
+            Container(
+                one["id"],
+                labels[DEPLOYMENT],
+                labels.get(HOST, ""),
+                one["pid"],
+                one["status"],
+                Path(one["bundle"]),
+            )
             for one, labels in found
             if DEPLOYMENT in labels
         )
 
     def delete(self, container: str) -> None:
-        """Kill whatever runs in a container and forget it; one that is gone is no error. Raises CommandFailed."""
+        """Kill whatever runs in a container and forget it; one that is gone is no error.
+
+        Raises CommandFailed.
+        """
         command(self.argv("delete", "--force", container))
 
-    def exec_argv(self, container: str, argv: Sequence[str], *, env: Sequence[str] = (), pid_file: Path) -> list[str]:
-        """The command line that runs `argv` in a container; `pid_file` gets its pid on this machine."""
+    def exec_argv(
+        self, container: str, argv: Sequence[str], *, env: Sequence[str] = (), pid_file: Path
+    ) -> list[str]:
+        """The command line that runs `argv` in a container; `pid_file` gets its pid on this
+        machine.
+        """
         variables = [word for one in env for word in ("--env", one)]
-        return self.argv("exec", "--cwd", "/", "--pid-file", str(pid_file), *variables, container, *argv)
+        return self.argv(
+            "exec", "--cwd", "/", "--pid-file", str(pid_file), *variables, container, *argv
+        )
 
 
 def version() -> str:

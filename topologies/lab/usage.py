@@ -23,7 +23,10 @@ _KERNEL_THREAD = 0x00200000
 
 
 class LabMachine:
-    """The machine that lab hosts are containers of, as far as its CPUs go. It remembers which processes are the kernel's own."""
+    """The machine that lab hosts are containers of, as far as its CPUs go.
+
+    It remembers which processes are the kernel's own.
+    """
 
     name = "this machine"
     """No host can be called so."""
@@ -40,13 +43,18 @@ class LabMachine:
         return os.cpu_count() or 1
 
     def counters(self) -> Counters:
-        """What all its programs and its kernel have used, hosts included, and the kernel alone. Raises TargetError."""
+        """What all its programs and its kernel have used, hosts included, and the kernel alone.
+
+        Raises TargetError.
+        """
         stat = self._proc / "stat"
         try:
             fields = [int(word) for word in stat.read_text().partition("\n")[0].split()[1:]]
         except (OSError, ValueError) as error:
             raise TargetError(f"{stat} cannot be read: {error}") from error
-        user, nice, system, _idle, _iowait, irq, softirq, *_ = fields  # proc(5); guests are in user already
+        user, nice, system, _idle, _iowait, irq, softirq, *_ = (
+            fields  # proc(5); guests are in user already
+        )
         ticks_per_s = os.sysconf("SC_CLK_TCK")
         return Counters(
             cpu_s=(user + nice + system + irq + softirq) / ticks_per_s,
@@ -55,7 +63,9 @@ class LabMachine:
         )
 
     def _of_threads(self) -> int:
-        """Ticks that the kernel's own threads have used since they were first looked at; those that ended keep theirs."""
+        """Ticks that the kernel's own threads have used since they were first looked at; those that
+        ended keep theirs.
+        """
         pids = {name for name in os.listdir(self._proc) if name.isdigit()}  # noqa: PTH208 - names are all that is wanted
         self._programs &= pids  # a number that is free is given again
         ticks: dict[str, int] = {}
@@ -68,7 +78,9 @@ class LabMachine:
                 ticks[pid] = int(fields[11]) + int(fields[12])
             else:
                 self._programs.add(pid)
-        self._threads_ticks += sum(max(0, now - self._threads.get(pid, now)) for pid, now in ticks.items())
+        self._threads_ticks += sum(
+            max(0, now - self._threads.get(pid, now)) for pid, now in ticks.items()
+        )
         self._threads = ticks
         return self._threads_ticks
 
@@ -89,8 +101,11 @@ class NicUse:
     faults: int
 
 
-def counters(cgroups: Cgroups, group: str, pid: int, minors: Sequence[int], before: DiskUse) -> Counters:
-    """What a host has used since it started; `before` is what its loop devices had counted when they were attached.
+def counters(
+    cgroups: Cgroups, group: str, pid: int, minors: Sequence[int], before: DiskUse
+) -> Counters:
+    """What a host has used since it started; `before` is what its loop devices had counted when
+    they were attached.
 
     A host without disks has None there. Raises TargetError when the host is gone.
     """
@@ -136,7 +151,9 @@ def _cgroup1(cgroups: Cgroups, group: str) -> Mapping[str, Any]:
         "cpu_periods": cpu["nr_periods"],
         "throttled_periods": cpu["nr_throttled"],
         "memory_bytes": used_bytes,
-        "memory_held_bytes": max(0, used_bytes - pages["total_active_file"] - pages["total_inactive_file"]),
+        "memory_held_bytes": max(
+            0, used_bytes - pages["total_active_file"] - pages["total_inactive_file"]
+        ),
         "memory_peak_bytes": _number(memory / "memory.max_usage_in_bytes"),
         "oom_kills": _pairs((memory / "memory.oom_control").read_text()).get("oom_kill"),
     }
@@ -186,13 +203,17 @@ def nic_use(table: str) -> NicUse:
         name, _, numbers = line.partition(":")
         if name.strip() == NIC:
             fields = [int(word) for word in numbers.split()]
-            # Received: bytes, packets, errs, drop, fifo, frame, compressed, multicast; sent: bytes, packets, errs, drop, ...
+            # Received: bytes, packets, errs, drop, fifo, frame, compressed, multicast; sent: bytes,
+            # packets, errs, drop, ...
             return NicUse(fields[0], fields[8], fields[2] + fields[3] + fields[10] + fields[11])
     raise KeyError(f"no {NIC}")
 
 
 def _pairs(text: str) -> dict[str, int]:
-    return {name: int(value) for name, value in (line.split() for line in text.splitlines() if line.strip())}
+    return {
+        name: int(value)
+        for name, value in (line.split() for line in text.splitlines() if line.strip())
+    }
 
 
 def _number(path: Path) -> int:

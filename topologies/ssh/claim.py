@@ -1,7 +1,8 @@
-"""The claim on a real host: one deployment stands there at a time, and what it takes or changes is written down before it does.
+"""The claim on a real host: one deployment stands there at a time, and what it takes or changes is
+written down before it does.
 
-It is a file below the folder of deployments on the host itself, so that it is found from any machine, and by whoever comes after a
-conductor that was killed.
+It is a file below the folder of deployments on the host itself, so that it is found from any
+machine, and by whoever comes after a conductor that was killed.
 """
 
 from __future__ import annotations
@@ -28,13 +29,18 @@ Words = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]{0,4096}$")]
 
 
 class ClaimedHost(Record):
-    """What a deployment has of a real host. Its conductor is process `pid` of the machine whose host name is `conductor`."""
+    """What a deployment has of a real host.
+
+    Its conductor is process `pid` of the machine whose host name is `conductor`.
+    """
 
     deployment: Annotated[str, Field(pattern=LABEL.pattern)]
     conductor: Words
     pid: int
     started: int = 0
-    """When that process started, in ticks since its machine was booted: a number that is given again starts later. 0: not known."""
+    """When that process started, in ticks since its machine was booted: a number that is given
+    again starts later. 0: not known.
+    """
     user: Words
     since: Words
     """UTC, ISO 8601."""
@@ -93,9 +99,11 @@ def take(shell: Shell, claimed: ClaimedHost) -> ClaimedHost:
     if "taken" in answer:
         first = _read(shell, claimed.folder, answer["taken"])
         raise UsageError(
-            f"{shell.name} ({shell.address}): {first.deployment} stands there since {first.since} ({first.by}), and only one "
+            f"{shell.name} ({shell.address}): {first.deployment} stands there since {first.since} "
+            f"({first.by}), and only one "
             "deployment stands on a host at a time",
-            advice="Wait for that run or end it: it takes its deployment away. What a killed one left is taken away by "
+            advice="Wait for that run or end it: it takes its deployment away. What a killed one "
+            "left is taken away by "
             "`weighbridge down --hardware FILE`.",
         )
     return _read(shell, claimed.folder, answer["claim"])
@@ -108,21 +116,30 @@ def read(shell: Shell, folder: str) -> ClaimedHost | None:
 
 
 def write(shell: Shell, claimed: ClaimedHost) -> None:
-    """Write down what is about to be taken or changed. Raises TargetError where the claim is not this deployment's (any more)."""
+    """Write down what is about to be taken or changed.
+
+    Raises TargetError where the claim is not this deployment's (any more).
+    """
     answer = _asked(shell, "write", claimed.folder, claimed)
     if "claim" not in answer:
         raise TargetError(
-            f"{shell.name} ({shell.address}): the claim of {claimed.deployment} is gone from {claimed.folder}",
+            f"{shell.name} ({shell.address}): the claim of {claimed.deployment} is gone from "
+            f"{claimed.folder}",
             advice="Was it taken away by another `weighbridge down` meanwhile?",
         )
 
 
 def release(shell: Shell, claimed: ClaimedHost) -> None:
-    """Give a host back: nothing of the deployment is left there. A claim that is gone, or another's, is left as it is."""
+    """Give a host back: nothing of the deployment is left there.
+
+    A claim that is gone, or another's, is left as it is.
+    """
     _asked(shell, "release", claimed.folder, claimed)
 
 
-def _asked(shell: Shell, verb: str, folder: str, claimed: ClaimedHost | None = None) -> dict[str, str]:
+def _asked(
+    shell: Shell, verb: str, folder: str, claimed: ClaimedHost | None = None
+) -> dict[str, str]:
     given = None if claimed is None else claimed.model_dump(mode="json")
     answer: dict[str, str] = ask(shell, "claim", verb, folder, given=given)
     return answer
@@ -135,8 +152,8 @@ def _read(shell: Shell, folder: str, text: str) -> ClaimedHost:
         fault = error.errors(include_url=False, include_context=False)[0]
         where = ".".join(str(part) for part in fault["loc"])
         raise TargetError(
-            f"{shell.name} ({shell.address}): {folder}/{FILE} is not a claim of a deployment: {where}: {fault['msg']}".replace(
-                ": :", ":"
-            ),
-            advice="Was it written by another version of weighbridge? Take what it tells of away by that one, or by hand.",
+            f"{shell.name} ({shell.address}): {folder}/{FILE} is not a claim of a deployment: "
+            f"{where}: {fault['msg']}".replace(": :", ":"),
+            advice="Was it written by another version of weighbridge? Take what it tells of away "
+            "by that one, or by hand.",
         ) from None

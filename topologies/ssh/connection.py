@@ -1,4 +1,6 @@
-"""The connection to one real host: found by its key, kept alive, and given up in words when the host stops answering."""
+"""The connection to one real host: found by its key, kept alive, and given up in words when the
+host stops answering.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ KEEPALIVE_MISSES: Final = 3
 """A host that stops answering is known to have after 15 to 20 s."""
 CONNECT_S: Final = 15
 SESSIONS: Final = 8
-"""At once on one connection: sshd's MaxSessions is 10 where nobody has changed it (sshd_config(5))."""
+"""At once on one connection: sshd's MaxSessions is 10 where nobody has changed it (sshd_config(5)).
+"""
 CONNECTIONS: Final = 6
 """At most to one host; what is asked beyond their sessions waits."""
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -39,7 +42,10 @@ _LOST: Final = (asyncssh.DisconnectError, ConnectionError, BrokenPipeError)
 
 @dataclass(frozen=True)
 class EndedCommand:
-    """A remote command that has ended. `code` is negative when a signal ended it, None when it took too long."""
+    """A remote command that has ended.
+
+    `code` is negative when a signal ended it, None when it took too long.
+    """
 
     code: int | None
     out: bytes
@@ -61,9 +67,11 @@ class _Line:
 
 
 class SshConnection:
-    """The way to one host: a `Shell`. Commands of any number at once; its connections are made as they are wanted.
+    """The way to one host: a `Shell`. Commands of any number at once; its connections are made as
+    they are wanted.
 
-    Once the host has stopped answering, all that is asked raises TargetError at once, until `renew`.
+    Once the host has stopped answering, all that is asked raises TargetError at once, until
+    `renew`.
     """
 
     def __init__(self, name: str, spec: HostSpec, access: SshAccess, loop: EventLoop) -> None:
@@ -93,17 +101,23 @@ class SshConnection:
         """Whether the host has stopped answering."""
         return self._lost is not None
 
-    # opening and ending ------------------------------------------------------------------------------------------------------
+    # opening and ending
+    # ------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Connect, and see that commands run as root. Raises MissingMeans, UsageError or TargetError saying what to do."""
+        """Connect, and see that commands run as root.
+
+        Raises MissingMeans, UsageError or TargetError saying what to do.
+        """
         self.loop.do(self._ready())
         if self._root is None:
             done = self.loop.do(self._run(("sudo", "-n", "true"), b"", CONNECT_S))
             if done.code:
                 raise MissingMeans(
-                    f"{self.where}: {self.user} is not root, and sudo says: {done.text.strip() or f'status {done.code}'}",
-                    advice=f"let {self.user} use sudo without a password there (NOPASSWD), or log in as root (ssh: user)",
+                    f"{self.where}: {self.user} is not root, and sudo says: "
+                    f"{done.text.strip() or f'status {done.code}'}",
+                    advice=f"let {self.user} use sudo without a password there (NOPASSWD), or log "
+                    "in as root (ssh: user)",
                 )
             self._root = ("sudo", "-n", "--")
 
@@ -122,7 +136,10 @@ class SshConnection:
         try:
             self.loop.do(asyncio.wait_for(self._ready(), within_s))
         except TimeoutError:
-            self._lost = before or (time.monotonic() - within_s, f"no connection within {within_s:g} s")
+            self._lost = before or (
+                time.monotonic() - within_s,
+                f"no connection within {within_s:g} s",
+            )
             self._still_there()
 
     async def _drop(self) -> None:
@@ -139,9 +156,12 @@ class SshConnection:
         self._still_there()
         async with self._slots:
             async with self._lock:
-                line = next((one for one in self._lines if one.open < one.most and not _closed(one)), None)
+                line = next(
+                    (one for one in self._lines if one.open < one.most and not _closed(one)), None
+                )
                 if line is None:
-                    # Asked again: who waited here may have waited for a connection that could not be made.
+                    # Asked again: who waited here may have waited for a connection that could not
+                    # be made.
                     self._still_there()
                     self._lines = [one for one in self._lines if not _closed(one)]
                     line = await self._another()
@@ -170,7 +190,9 @@ class SshConnection:
         elif PASSPHRASE in os.environ:
             options = {"passphrase": os.environ[PASSPHRASE]}
         if not known.is_file():
-            raise MissingMeans(f"{self.where}: there is no {known} to know it by", advice=self._advice_key(known))
+            raise MissingMeans(
+                f"{self.where}: there is no {known} to know it by", advice=self._advice_key(known)
+            )
         try:
             return await asyncio.wait_for(
                 asyncssh.connect(
@@ -192,18 +214,23 @@ class SshConnection:
         except asyncssh.PermissionDenied as error:
             raise MissingMeans(
                 f"{self.where}: refuses to let {self.user} in: {error.reason}",
-                advice=f"put a public key of yours into {self.user}'s authorized_keys there, or say which key it is (ssh: key)",
+                advice=f"put a public key of yours into {self.user}'s authorized_keys there, or "
+                "say which key it is (ssh: key)",
             ) from error
         except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
-            raise MissingMeans(f"{self.where}: a private key cannot be read: {error}", advice=_passphrase(error)) from error
+            raise MissingMeans(
+                f"{self.where}: a private key cannot be read: {error}", advice=_passphrase(error)
+            ) from error
         except TimeoutError as error:
             raise TargetError(
-                f"{self.where}: does not answer within {CONNECT_S} s", advice="see that it is up, and that no firewall is between"
+                f"{self.where}: does not answer within {CONNECT_S} s",
+                advice="see that it is up, and that no firewall is between",
             ) from error
         except (OSError, asyncssh.Error) as error:
             what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             raise TargetError(
-                f"{self.where}: cannot be reached: {what}", advice="see that it is up and runs sshd, and that its address is right"
+                f"{self.where}: cannot be reached: {what}",
+                advice="see that it is up and runs sshd, and that its address is right",
             ) from error
 
     def _key(self, name: str) -> asyncssh.SSHKey:
@@ -213,22 +240,31 @@ class SshConnection:
         except OSError as error:
             raise UsageError(f"the private key {path} cannot be read: {error.strerror}") from error
         except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
-            raise MissingMeans(f"the private key {path} cannot be used: {error}", advice=_passphrase(error)) from error
+            raise MissingMeans(
+                f"the private key {path} cannot be used: {error}", advice=_passphrase(error)
+            ) from error
 
     def _unknown(self, known: Path) -> MissingMeans:
         """Of a host whose own key is not known, or is another than the known one."""
-        found = asyncssh.read_known_hosts(str(known)).match(self.target, "", None if self.port == 22 else self.port)
+        found = asyncssh.read_known_hosts(str(known)).match(
+            self.target, "", None if self.port == 22 else self.port
+        )
         if found[0]:
             return MissingMeans(
-                f"{self.where}: has another host key than {known} says: it was installed anew, or this is not that host",
-                advice=f"if you know why, remove the old one (ssh-keygen -f {known} -R {self._known_name}) and add its own",
+                f"{self.where}: has another host key than {known} says: it was installed anew, or "
+                "this is not that host",
+                advice=f"if you know why, remove the old one (ssh-keygen -f {known} -R "
+                f"{self._known_name}) and add its own",
             )
-        return MissingMeans(f"{self.where}: its host key is not in {known}", advice=self._advice_key(known))
+        return MissingMeans(
+            f"{self.where}: its host key is not in {known}", advice=self._advice_key(known)
+        )
 
     def _advice_key(self, known: Path) -> str:
         port = "" if self.port == 22 else f"-p {self.port} "
         return (
-            f"log in once by hand (ssh {port}{self.user}@{self.target}) and compare its fingerprint, "
+            f"log in once by hand (ssh {port}{self.user}@{self.target}) and compare its "
+            "fingerprint, "
             f"or: ssh-keyscan {port}{self.target} >>{known}"
         )
 
@@ -236,14 +272,16 @@ class SshConnection:
     def _known_name(self) -> str:
         return self.target if self.port == 22 else f"'[{self.target}]:{self.port}'"
 
-    # the host going away -----------------------------------------------------------------------------------------------------
+    # the host going away
+    # -----------------------------------------------------------------------------------------------------
 
     def _still_there(self) -> None:
         if self._lost is not None:
             since, why = self._lost
             raise TargetError(
                 f"{self.where}: stopped answering {time.monotonic() - since:.0f} s ago ({why})",
-                advice="see whether it is up and its network is; what the deployment has there is taken away by "
+                advice="see whether it is up and its network is; what the deployment has there is "
+                "taken away by "
                 "`weighbridge down --hardware FILE` when it is back",
             )
 
@@ -257,10 +295,14 @@ class SshConnection:
         self._still_there()
         raise AssertionError  # the line above raises
 
-    # commands ----------------------------------------------------------------------------------------------------------------
+    # commands
+    # ----------------------------------------------------------------------------------------------------------------
 
-    def run(self, argv: Sequence[str], *, stdin: bytes | str = b"", timeout_s: float = 60) -> EndedCommand:
-        """Run a command as root to its end, whatever its status. Raises TargetError when the host does not answer.
+    def run(
+        self, argv: Sequence[str], *, stdin: bytes | str = b"", timeout_s: float = 60
+    ) -> EndedCommand:
+        """Run a command as root to its end, whatever its status. Raises TargetError when the host
+        does not answer.
 
         One that takes too long is left: `EndedCommand.code` is None, and who knows how ends it.
         """
@@ -272,7 +314,11 @@ class SshConnection:
         async with self._process(argv) as process:
             try:
                 async with asyncio.timeout(timeout_s):
-                    await asyncio.gather(_feed(process, data), frame.drain(process.stdout, out), frame.drain(process.stderr, err))
+                    await asyncio.gather(
+                        _feed(process, data),
+                        frame.drain(process.stdout, out),
+                        frame.drain(process.stderr, err),
+                    )
                     await process.wait_closed()
             except TimeoutError:
                 return EndedCommand(None, frame.below(bytes(out)) or b"", bytes(err))
@@ -282,22 +328,33 @@ class SshConnection:
                 self._gone("the connection broke off")
             printed = frame.below(bytes(out))
             if printed is None:
-                advice = f"see what its shell makes of `ssh {self.user}@{self.target} true`, and ForceCommand in its sshd_config"
+                advice = (
+                    f"see what its shell makes of `ssh {self.user}@{self.target} true`, and "
+                    "ForceCommand in its sshd_config"
+                )
                 raise TargetError(f"{self.where}: {frame.stray(bytes(out + err))}", advice=advice)
             return EndedCommand(process.returncode, printed, bytes(err))
 
     @asynccontextmanager
-    async def _process(self, argv: Sequence[str], **pipes: Any) -> AsyncIterator[asyncssh.SSHClientProcess[bytes]]:
-        """A command that has been started. Its session is closed at the end; a loss on the way is told as that."""
+    async def _process(
+        self, argv: Sequence[str], **pipes: Any
+    ) -> AsyncIterator[asyncssh.SSHClientProcess[bytes]]:
+        """A command that has been started.
+
+        Its session is closed at the end; a loss on the way is told as that.
+        """
         try:
             while True:
                 async with self._session() as line:
                     try:
-                        process = await line.connection.create_process(frame.framed(argv), encoding=None, **pipes)
+                        process = await line.connection.create_process(
+                            frame.framed(argv), encoding=None, **pipes
+                        )
                     except asyncssh.ChannelOpenError as error:
                         if _closed(line) or error.reason == _CLOSED:
                             self._gone(error)
-                        # sshd allows fewer sessions than is usual: none is refused for that as long as one is open.
+                        # sshd allows fewer sessions than is usual: none is refused for that as long
+                        # as one is open.
                         if line.open <= 1:
                             raise
                         line.most = line.open - 1
@@ -311,11 +368,15 @@ class SshConnection:
             self._gone(error)
         except asyncssh.ChannelOpenError as error:
             raise TargetError(
-                f"{self.where}: refuses a session: {error.reason}", advice="see MaxSessions and ForceCommand in its sshd_config"
+                f"{self.where}: refuses a session: {error.reason}",
+                advice="see MaxSessions and ForceCommand in its sshd_config",
             ) from error
 
-    def start(self, argv: Sequence[str], *, stdin: int, stdout: int, stderr: IO[bytes]) -> Future[int]:
-        """Start a command as root with descriptors of this process, which are closed at its end. Raises TargetError.
+    def start(
+        self, argv: Sequence[str], *, stdin: int, stdout: int, stderr: IO[bytes]
+    ) -> Future[int]:
+        """Start a command as root with descriptors of this process, which are closed at its end.
+        Raises TargetError.
 
         What is returned has its status, or TargetError when the host was lost.
         """
@@ -347,19 +408,35 @@ class SshConnection:
             finally:
                 pipes.close()  # also where the loop ends while this is waited for
 
-    # the Shell ---------------------------------------------------------------------------------------------------------------
+    # the Shell
+    # ---------------------------------------------------------------------------------------------------------------
 
-    def sh(self, script: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60) -> Completed:
+    def sh(
+        self, script: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60
+    ) -> Completed:
         """Run a shell script as root on the host itself; see `Shell`."""
         argv = ("env", f"PATH={PATH}", "LC_ALL=C.UTF-8", "/bin/sh", "-ec", script, "sh", *words)
         return self._checked(argv, _told(script, words), stdin, timeout_s)
 
-    def python(self, source: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60) -> Completed:
+    def python(
+        self, source: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60
+    ) -> Completed:
         """Run a program of one file by the host's Python; see `Shell`."""
-        argv = ("env", f"PATH={PATH}", "LC_ALL=C.UTF-8", self._access.python, "-I", "-c", source, *words)
+        argv = (
+            "env",
+            f"PATH={PATH}",
+            "LC_ALL=C.UTF-8",
+            self._access.python,
+            "-I",
+            "-c",
+            source,
+            *words,
+        )
         return self._checked(argv, (self._access.python, *words), stdin, timeout_s)
 
-    def _checked(self, argv: Sequence[str], told: Sequence[str], stdin: bytes | str, timeout_s: float) -> Completed:
+    def _checked(
+        self, argv: Sequence[str], told: Sequence[str], stdin: bytes | str, timeout_s: float
+    ) -> Completed:
         done = self.run(argv, stdin=stdin, timeout_s=timeout_s)
         if done.code != 0:
             raise CommandFailed(self.name, told, done.code, done.text)
@@ -367,10 +444,19 @@ class SshConnection:
 
 
 def _passphrase(error: Exception) -> str:
-    """What to do about a key that is locked. OpenSSH's own form of such keys is read with the help of bcrypt alone."""
+    """What to do about a key that is locked.
+
+    OpenSSH's own form of such keys is read with the help of bcrypt alone.
+    """
     if "bcrypt" in str(error):
-        return "install bcrypt beside weighbridge (pip install bcrypt), or have ssh-agent hold the key and leave `key` out"
-    return f"its passphrase is asked for in ${PASSPHRASE}, or ssh-agent may hold it (then leave `key` out)"
+        return (
+            "install bcrypt beside weighbridge (pip install bcrypt), or have ssh-agent hold "
+            "the key and leave `key` out"
+        )
+    return (
+        f"its passphrase is asked for in ${PASSPHRASE}, or ssh-agent may hold it (then leave "
+        "`key` out)"
+    )
 
 
 def _told(script: str, words: Sequence[str]) -> tuple[str, ...]:

@@ -1,6 +1,8 @@
-"""Disks of real hosts: looked at before anything is written on them, and left as empty as the next deployment wants them.
+"""Disks of real hosts: looked at before anything is written on them, and left as empty as the next
+deployment wants them.
 
-What is on a disk is judged by the disk itself, as it is now, never by what a file says of it but for `wipe`.
+What is on a disk is judged by the disk itself, as it is now, never by what a file says of it but
+for `wipe`.
 """
 
 from __future__ import annotations
@@ -18,10 +20,14 @@ from weighbridge.topologies.ssh.there import ask
 LEAST_BYTES: Final = 300 * 2**20
 """mkfs.xfs makes nothing smaller."""
 FREED_S: Final = 15.0
-"""How long a disk may stay in use after what used it was ended: a kernel unmounts what no process sees any more a little later."""
+"""How long a disk may stay in use after what used it was ended: a kernel unmounts what no process
+sees any more a little later.
+"""
 LOOKED_S: Final = 120.0
 CLEARED_S: Final = 600.0
-"""How long clearing a host's disks may take: a large one that discards everything is busy for minutes."""
+"""How long clearing a host's disks may take: a large one that discards everything is busy for
+minutes.
+"""
 
 
 class RealDisk(Record):
@@ -38,22 +44,30 @@ class RealDisk(Record):
     """Empty where the kernel does not know."""
     rotational: bool | None = None
     holds: str = ""
-    """What is on it, in words, where it may be wiped: it is to be cleared before it is used. Empty: nothing."""
+    """What is on it, in words, where it may be wiped: it is to be cleared before it is used.
+
+    Empty: nothing.
+    """
 
     def __str__(self) -> str:
-        kind = "" if self.rotational is None else ", rotating" if self.rotational else ", not rotating"
+        kind = (
+            "" if self.rotational is None else ", rotating" if self.rotational else ", not rotating"
+        )
         model = f", {self.model}" if self.model else ""
         return f"{self.id} ({self.path}, {show_bytes(self.size_bytes)}{model}{kind})"
 
 
 def look(shell: Shell, specs: Sequence[Disk]) -> tuple[tuple[RealDisk, ...], tuple[str, ...]]:
-    """Look at the disks of a host, in the order of `specs`; nothing is written. A disk with a fault is not among the disks.
+    """Look at the disks of a host, in the order of `specs`; nothing is written. A disk with a fault
+    is not among the disks.
 
     The faults are sentences, everything that is wrong with any of them. Raises TargetError.
     """
     if not specs:
         return (), ()
-    told: list[dict[str, Any]] = ask(shell, "disks", "look", given=[spec.id for spec in specs], timeout_s=LOOKED_S)
+    told: list[dict[str, Any]] = ask(
+        shell, "disks", "look", given=[spec.id for spec in specs], timeout_s=LOOKED_S
+    )
     disks: list[RealDisk] = []
     faults: list[str] = []
     first: dict[str, str] = {}
@@ -81,9 +95,11 @@ def look(shell: Shell, specs: Sequence[Disk]) -> tuple[tuple[RealDisk, ...], tup
 
 
 def clear(shell: Shell, disks: Sequence[RealDisk]) -> None:
-    """Make disks empty: their signatures, their first and last MiB, and all of them where they can discard.
+    """Make disks empty: their signatures, their first and last MiB, and all of them where they can
+    discard.
 
-    One that is another disk by now (its size tells), or is in use, is not touched. Raises TargetError naming what was not cleared.
+    One that is another disk by now (its size tells), or is in use, is not touched. Raises
+    TargetError naming what was not cleared.
     """
     if not disks:
         return
@@ -93,7 +109,8 @@ def clear(shell: Shell, disks: Sequence[RealDisk]) -> None:
         where = f"{shell.name} ({shell.address})"
         raise TargetError(
             "\n".join(f"{where}: disk {what}" for what in failed),
-            advice="Clear it by hand (`wipefs -a DISK`) once nothing uses it, or name it with `wipe: true`.",
+            advice="Clear it by hand (`wipefs -a DISK`) once nothing uses it, or name it with "
+            "`wipe: true`.",
         )
 
 
@@ -106,13 +123,20 @@ def _unfit(one: dict[str, Any], *, wipe: bool) -> list[str]:
     if one["read_only"]:
         wrong.append(f"{path} can only be read")
     if one["size_bytes"] < LEAST_BYTES:
-        wrong.append(f"{path} has {show_bytes(one['size_bytes'])}, and at least {show_bytes(LEAST_BYTES)} are needed")
+        wrong.append(
+            f"{path} has {show_bytes(one['size_bytes'])}, and at least {show_bytes(LEAST_BYTES)} "
+            "are needed"
+        )
     if one["used"]:
         used = "; ".join(one["used"])
-        wrong.append(f"{path} is in use: {used}. End that, or name another disk: what is in use is not taken, `wipe: true` or not")
+        wrong.append(
+            f"{path} is in use: {used}. End that, or name another disk: what is in use is not "
+            "taken, `wipe: true` or not"
+        )
     elif one["holds"] and not wipe:
         holds = ", ".join(one["holds"])
         wrong.append(
-            f"{path} holds {holds}. Where all of it may be lost, say `wipe: true` of the disk, or clear it: wipefs -a {path}"
+            f"{path} holds {holds}. Where all of it may be lost, say `wipe: true` of the disk, or "
+            f"clear it: wipefs -a {path}"
         )
     return wrong

@@ -1,4 +1,6 @@
-"""Giving a real host back: all of a deployment ended there, its disks emptied, its settings as they were, its files removed."""
+"""Giving a real host back: all of a deployment ended there, its disks emptied, its settings as they
+were, its files removed.
+"""
 
 from __future__ import annotations
 
@@ -39,21 +41,28 @@ def services_of(claimed: ClaimedHost, *, systemd: bool) -> Services:
 
 
 def end(shell: Shell, claimed: ClaimedHost) -> None:
-    """End all of a deployment on a host, found by its label, and its view. Raises TargetError naming processes that stayed."""
+    """End all of a deployment on a host, found by its label, and its view.
+
+    Raises TargetError naming processes that stayed.
+    """
     services = services_of(claimed, systemd=has_systemd(shell))
-    stayed = shell.sh(services.end([disk.device for disk in claimed.disks]), timeout_s=120).stdout.split()
+    stayed = shell.sh(
+        services.end([disk.device for disk in claimed.disks]), timeout_s=120
+    ).stdout.split()
     if stayed:
         raise TargetError(
-            f"{shell.name} ({shell.address}): of {claimed.deployment}, processes are there still: {', '.join(stayed)}",
+            f"{shell.name} ({shell.address}): of {claimed.deployment}, processes are there still: "
+            f"{', '.join(stayed)}",
             advice="a process that waits for a disk cannot be ended before that answers",
         )
 
 
 def give_back(shell: Shell, claimed: ClaimedHost) -> None:
-    """Take all of a deployment away from a host and give the claim up, in the reverse order of how it was raised.
+    """Take all of a deployment away from a host and give the claim up, in the reverse order of how
+    it was raised.
 
-    Nothing is left undone because something before it failed, but the claim stays then, so that it can be tried again. Raises
-    TargetError naming what stayed.
+    Nothing is left undone because something before it failed, but the claim stays then, so that it
+    can be tried again. Raises TargetError naming what stayed.
     """
     faults: list[WeighbridgeError] = []
     folder = shlex.quote(folder_of(claimed.deployment, claimed.folder))
@@ -70,7 +79,8 @@ def give_back(shell: Shell, claimed: ClaimedHost) -> None:
     if not faults:
         try:
             script = (
-                f"rm -rf --one-file-system {folder}; rmdir --ignore-fail-on-non-empty {shlex.quote(claimed.folder)}/{DEPLOYMENTS}"
+                f"rm -rf --one-file-system {folder}; rmdir --ignore-fail-on-non-empty "
+                f"{shlex.quote(claimed.folder)}/{DEPLOYMENTS}"
             )
             shell.sh(f"if [ -d {folder} ]; then {script}; fi", timeout_s=300)
             claim.release(shell, claimed)

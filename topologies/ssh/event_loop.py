@@ -1,5 +1,5 @@
-"""The event loop that all connections of a deployment live in, a thread of its own, asked from any other; and in it what lies
-between a program on a real host and descriptors of this process.
+"""The event loop that all connections of a deployment live in, a thread of its own, asked from any
+other; and in it what lies between a program on a real host and descriptors of this process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ class EventLoop:
         self._thread.start()
 
     def do(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Have it done in the loop and wait for it; raises what it raises. Interrupted, it is given up there too."""
+        """Have it done in the loop and wait for it; raises what it raises.
+
+        Interrupted, it is given up there too.
+        """
         future = self.submit(work)
         try:
             return future.result()
@@ -76,9 +79,13 @@ class Pipes:
         """What is written here goes there, and so does the end of it."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()
-        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), self._stdin)
+        transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), self._stdin
+        )
         try:
-            with contextlib.suppress(BrokenPipeError, ConnectionError):  # it has ended, or its host is lost: told by its status
+            with contextlib.suppress(
+                BrokenPipeError, ConnectionError
+            ):  # it has ended, or its host is lost: told by its status
                 while chunk := await reader.read(65536):
                     process.stdin.write(chunk)
                     await process.stdin.drain()
@@ -89,8 +96,11 @@ class Pipes:
     async def drain(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
         """What it prints is to be read here; when nobody reads any more it is thrown away."""
         loop = asyncio.get_running_loop()
-        transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, self._stdout)
-        # Each piece is waited for until the pipe has all of it: what waited in the transport would be lost when the pipe is closed.
+        transport, protocol = await loop.connect_write_pipe(
+            asyncio.streams.FlowControlMixin, self._stdout
+        )
+        # Each piece is waited for until the pipe has all of it: what waited in the transport would
+        # be lost when the pipe is closed.
         transport.set_write_buffer_limits(0)
         writer = asyncio.StreamWriter(transport, protocol, None, loop)
         try:

@@ -1,4 +1,6 @@
-"""Where the output of what was asked for begins: before it, a host's shell may print what its own files have it say at a login."""
+"""Where the output of what was asked for begins: before it, a host's shell may print what its own
+files have it say at a login.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,16 @@ class TooMuch(Exception):
 
 
 def framed(argv: Sequence[str]) -> str:
-    """The command line that says where its output begins and is then replaced by the command, whose status and signals it has."""
+    """The command line that says where its output begins and is then replaced by the command, whose
+    status and signals it has.
+    """
     return f"echo {_MARK}; exec {shlex.join(argv)}"
 
 
 def below(out: bytes) -> bytes | None:
-    """What a command printed, without what its shell said before; None where the command never began."""
+    """What a command printed, without what its shell said before; None where the command never
+    began.
+    """
     _, begun, rest = out.partition(_LINE)
     return rest if begun else None
 
@@ -43,7 +49,9 @@ async def drain(reader: asyncssh.SSHReader[bytes], into: bytearray) -> None:
 
 
 async def skip(reader: asyncssh.SSHReader[bytes]) -> tuple[bytes, bool]:
-    """Read up to where the output begins: what of it was read too, and True; else what was said at all, and False."""
+    """Read up to where the output begins: what of it was read too, and True; else what was said at
+    all, and False.
+    """
     said = b""
     while chunk := await reader.read(65536):
         # The mark may have come in two pieces.
@@ -58,5 +66,7 @@ def stray(said: bytes) -> str:
     """What a shell said instead of what it was asked for, in a sentence."""
     words = " ".join(said.decode(errors="replace").split())[:_SHOWN]
     return (
-        f"its shell did not do what it was asked to, and said {words!r}" if words else "its shell did not do what it was asked to"
+        f"its shell did not do what it was asked to, and said {words!r}"
+        if words
+        else "its shell did not do what it was asked to"
     )

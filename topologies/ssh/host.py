@@ -1,4 +1,6 @@
-"""A real host as gateways and drivers see one: all that they do there happens in the deployment's view and limits."""
+"""A real host as gateways and drivers see one: all that they do there happens in the deployment's
+view and limits.
+"""
 
 from __future__ import annotations
 
@@ -63,21 +65,36 @@ class SshHost(Host):
         self._tools: dict[str, bool] = {}
         self._closed = False
 
-    # files -------------------------------------------------------------------------------------------------------------------
+    # files
+    # -------------------------------------------------------------------------------------------------------------------
 
-    def put(self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root") -> None:
-        """Write a file whole or not at all: it takes its name when it is written. Raises TargetError."""
+    def put(
+        self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root"
+    ) -> None:
+        """Write a file whole or not at all: it takes its name when it is written.
+
+        Raises TargetError.
+        """
         if not path.startswith("/"):
             raise TargetError(f"{self.name}: {path} is not an absolute path")
         data = content.encode() if isinstance(content, str) else content
         words = (path, str(len(data)), f"{mode:o}", f"{owner}:" if owner != "root" else "root:root")
-        argv = (*self.services.enter(), *self.services.environment("put"), "/bin/sh", "-ec", _PUT, "sh", *words)
+        argv = (
+            *self.services.enter(),
+            *self.services.environment("put"),
+            "/bin/sh",
+            "-ec",
+            _PUT,
+            "sh",
+            *words,
+        )
         done = self.connection.run(argv, stdin=data, timeout_s=120)
         if done.code != 0:
             raise TargetError(f"{self.name}: {path} cannot be written: {done.text.strip()}")
 
     def log(self, name: str) -> Path:
-        """A copy here of the host's file (or with "" of all), brought up to date. Raises TargetError.
+        """A copy here of the host's file (or with "" of all), brought up to date. Raises
+        TargetError.
 
         When the host is lost, or was given back, it is what was brought last.
         """
@@ -90,15 +107,26 @@ class SshHost(Host):
                     raise
         return copy
 
-    # programs ----------------------------------------------------------------------------------------------------------------
+    # programs
+    # ----------------------------------------------------------------------------------------------------------------
 
     def run(
-        self, argv: Sequence[str], *, stdin: str | bytes = b"", env: Mapping[str, str] | None = None, timeout_s: float = 60
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str | bytes = b"",
+        env: Mapping[str, str] | None = None,
+        timeout_s: float = 60,
     ) -> Completed:
-        """Run a command to its end; one that takes too long is killed with all it started. Raises CommandFailed, TargetError."""
+        """Run a command to its end; one that takes too long is killed with all it started.
+
+        Raises CommandFailed, TargetError.
+        """
         tag = f"run.{next(self._programs)}"
         try:
-            done = self.connection.run(self.services.program(tag, argv, env), stdin=stdin, timeout_s=timeout_s)
+            done = self.connection.run(
+                self.services.program(tag, argv, env), stdin=stdin, timeout_s=timeout_s
+            )
         except (KeyboardInterrupt, SystemExit):
             self._send(tag, signal.SIGKILL)
             raise
@@ -108,19 +136,32 @@ class SshHost(Host):
             raise CommandFailed(self.name, argv, done.code, done.text)
         return Completed(done.out.decode(errors="replace"), done.err.decode(errors="replace"))
 
-    def spawn(self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None) -> RemoteProgram:
-        """Start a program in the deployment's view and limits; signals sent to what is returned reach it. Raises TargetError."""
+    def spawn(
+        self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
+    ) -> RemoteProgram:
+        """Start a program in the deployment's view and limits; signals sent to what is returned
+        reach it. Raises TargetError.
+        """
         tag = f"spawn.{next(self._programs)}"
         stderr.parent.mkdir(parents=True, exist_ok=True)
         words = self.services.program(tag, argv, env, signalled=True)
-        return RemoteProgram(self.connection, words, stderr=stderr, send=lambda number: self._send(tag, number))
+        return RemoteProgram(
+            self.connection, words, stderr=stderr, send=lambda number: self._send(tag, number)
+        )
 
     def _send(self, tag: str, number: int) -> None:
-        script = self.services.kill(tag) if number == signal.SIGKILL else self.services.signal(tag, number)
+        script = (
+            self.services.kill(tag)
+            if number == signal.SIGKILL
+            else self.services.signal(tag, number)
+        )
         self.connection.sh(script)
 
     def module(self, name: str, *arguments: str) -> Command:
-        """What runs a module of this suite there, by the suite that was put there. Raises MissingMeans or CommandFailed."""
+        """What runs a module of this suite there, by the suite that was put there.
+
+        Raises MissingMeans or CommandFailed.
+        """
         with self._suite_lock:
             if self._found is None:
                 self._found = self._suite()
@@ -129,39 +170,59 @@ class SshHost(Host):
     def tool(self, name: str) -> tuple[str, ...]:
         """The tool that is installed there. Raises MissingMeans."""
         if not self._tools.get(name):
-            done = self.connection.run((*self.services.enter(), "/bin/sh", "-c", 'command -v -- "$1"', "sh", name))
+            done = self.connection.run(
+                (*self.services.enter(), "/bin/sh", "-c", 'command -v -- "$1"', "sh", name)
+            )
             if done.code != 0:
                 raise MissingMeans(
-                    f"{self.name}: it has no {name}", advice="have it installed by `weighbridge doctor --hardware FILE --install`"
+                    f"{self.name}: it has no {name}",
+                    advice="have it installed by `weighbridge doctor --hardware FILE --install`",
                 )
             self._tools[name] = True
         return (name,)
 
-    # services ----------------------------------------------------------------------------------------------------------------
+    # services
+    # ----------------------------------------------------------------------------------------------------------------
 
     def start(self, services: Sequence[Service]) -> None:
-        """Start services, all by one command on the host. Raises CommandFailed, TargetError for a name that cannot be."""
+        """Start services, all by one command on the host.
+
+        Raises CommandFailed, TargetError for a name that cannot be.
+        """
         for service in services:
             if not SERVICE_NAME.fullmatch(service.name) or not service.argv:
                 raise TargetError(f"{self.name}: {service.name!r} cannot be a service")
             if self.alive(service.name):
                 raise TargetError(f"{self.name}: {service.name} is running already")
         # By stdin: files of services may hold secrets, and a command line has an end.
-        done = self.connection.run(("/bin/sh", "-ec", 'script=$(cat); eval "$script"'), stdin=self.services.start(services))
+        done = self.connection.run(
+            ("/bin/sh", "-ec", 'script=$(cat); eval "$script"'), stdin=self.services.start(services)
+        )
         if done.code != 0:
-            raise CommandFailed(self.name, ["start", *(service.name for service in services)], done.code, done.text)
-        found = {name: HostProcess(int(pid), int(start)) for name, pid, start in map(str.split, done.out.decode().splitlines())}
+            raise CommandFailed(
+                self.name, ["start", *(service.name for service in services)], done.code, done.text
+            )
+        found = {
+            name: HostProcess(int(pid), int(start))
+            for name, pid, start in map(str.split, done.out.decode().splitlines())
+        }
         for service in services:
             self._services[service.name] = found.get(service.name)
 
     def stop(self, service: str, *, timeout_s: float = 10) -> None:
-        """End a service: TERM to its first process, KILL to all of it that is left when that has ended or time is up."""
+        """End a service: TERM to its first process, KILL to all of it that is left when that has
+        ended or time is up.
+        """
         process = self._services.get(service)
         if process is None:
             return
-        done = self.connection.sh(self.services.stop(service, process, timeout_s), timeout_s=timeout_s + 60)
+        done = self.connection.sh(
+            self.services.stop(service, process, timeout_s), timeout_s=timeout_s + 60
+        )
         if done.stdout.strip():
-            raise TargetError(f"{self.name}: {service} cannot be ended: its process {process.pid} is there still")
+            raise TargetError(
+                f"{self.name}: {service} cannot be ended: its process {process.pid} is there still"
+            )
         self._services[service] = None
 
     def alive(self, service: str) -> bool:
@@ -171,24 +232,34 @@ class SshHost(Host):
 
     def stands(self) -> bool:
         """Whether the process that holds the deployment's view is there."""
-        holder = self.connection.sh(f"test -e /proc/{self.services.stand.holder} && echo there || true")
+        holder = self.connection.sh(
+            f"test -e /proc/{self.services.stand.holder} && echo there || true"
+        )
         return bool(holder.stdout)
 
-    # use ---------------------------------------------------------------------------------------------------------------------
+    # use
+    # ---------------------------------------------------------------------------------------------------------------------
 
     def counters(self) -> Counters:
         """What was used since the deployment stands. Raises TargetError."""
         return since(self.teller.counters(), self._before)
 
     def drop_kernel_caches(self) -> str:
-        """Drop this host's; returns in words what was dropped. Raises CommandFailed or TargetError."""
+        """Drop this host's; returns in words what was dropped.
+
+        Raises CommandFailed or TargetError.
+        """
         self.connection.sh("sync; echo 3 >/proc/sys/vm/drop_caches", timeout_s=600)
         return "page cache, dentries and inodes of the hosts"
 
-    # the end -----------------------------------------------------------------------------------------------------------------
+    # the end
+    # -----------------------------------------------------------------------------------------------------------------
 
     def let_go(self) -> None:
-        """Bring all logs, and ask no more: what is left is taken away next. A host that is lost keeps what was not brought yet."""
+        """Bring all logs, and ask no more: what is left is taken away next.
+
+        A host that is lost keeps what was not brought yet.
+        """
         if self._closed:
             return
         try:

@@ -1,6 +1,8 @@
-"""Asking the program on a real host that tells of it: one line there, one line back, without a process for each question.
+"""Asking the program on a real host that tells of it: one line there, one line back, without a
+process for each question.
 
-The host is what is measured, and may be anybody's: what it answers is checked before anything is done with it.
+The host is what is measured, and may be anybody's: what it answers is checked before anything is
+done with it.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ LONGEST_ANSWER_BYTES: Final = 64 * 2**20
 
 
 class Added(Record):
-    """What was added to a log: from `offset` on `data`, which may be a file's end or, where 0, all of one that was begun anew."""
+    """What was added to a log: from `offset` on `data`, which may be a file's end or, where 0, all
+    of one that was begun anew.
+    """
 
     inode: Annotated[int, Field(ge=0)]
     offset: Annotated[int, Field(ge=0)]
@@ -49,7 +53,10 @@ class News(Record):
 
 
 class HostReader:
-    """The program, for as long as the deployment stands. Questions of several threads are asked one after the other."""
+    """The program, for as long as the deployment stands.
+
+    Questions of several threads are asked one after the other.
+    """
 
     def __init__(self, program: RemoteProgram, name: str, *, errors: Path) -> None:
         self._program = program
@@ -64,18 +71,26 @@ class HostReader:
         """What has been used since whenever each began to count. Raises TargetError."""
         told = self._ask({"ask": "counters"})
         if not isinstance(told, dict):
-            raise TargetError(f"{self._name}: what it says it has used are no counters: {printable(told)}")
+            raise TargetError(
+                f"{self._name}: what it says it has used are no counters: {printable(told)}"
+            )
         return told
 
     def there(self, processes: Sequence[HostProcess]) -> list[bool]:
         """Which of these very processes are there. Raises TargetError."""
-        told = self._ask({"ask": "there", "processes": [[one.pid, one.started] for one in processes]})
+        told = self._ask(
+            {"ask": "there", "processes": [[one.pid, one.started] for one in processes]}
+        )
         if not isinstance(told, list) or len(told) != len(processes):
-            raise TargetError(f"{self._name}: does not say of each process whether it is there: {printable(told)}")
+            raise TargetError(
+                f"{self._name}: does not say of each process whether it is there: {printable(told)}"
+            )
         return [one is True for one in told]
 
     def bring(self, name: str, folder: Path) -> None:
-        """Add to the copies of logs in `folder` what is new in one of the host's, or with "" in all. Raises TargetError."""
+        """Add to the copies of logs in `folder` what is new in one of the host's, or with "" in
+        all. Raises TargetError.
+        """
         with self._logs:
             more = True
             while more:
@@ -83,26 +98,38 @@ class HostReader:
                 try:
                     news = News.model_validate(told)
                 except ValidationError as error:
-                    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+                    fault = error.errors(
+                        include_url=False, include_context=False, include_input=False
+                    )[0]
                     words = printable(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}")
-                    raise TargetError(f"{self._name}: what it says is new in its logs cannot be: {words}") from None
-                # What goes on is what fills an answer: a host that says `more` and gives nothing would be asked for ever.
+                    raise TargetError(
+                        f"{self._name}: what it says is new in its logs cannot be: {words}"
+                    ) from None
+                # What goes on is what fills an answer: a host that says `more` and gives nothing
+                # would be asked for ever.
                 more = news.more and any(added.data for added in news.files.values())
                 for path, added in news.files.items():
                     self._add(folder, path, added)
 
     def _add(self, folder: Path, path: str, added: Added) -> None:
-        """Add to one copy, which is below the folder whatever the host calls it. Raises TargetError."""
+        """Add to one copy, which is below the folder whatever the host calls it.
+
+        Raises TargetError.
+        """
         known = self._known.get(path, [0, 0])[1]
         if added.offset not in (0, known):
             raise TargetError(
-                f"{self._name}: says that {printable(path)!r} goes on at byte {added.offset}, and {known} are known: logs go on "
+                f"{self._name}: says that {printable(path)!r} goes on at byte {added.offset}, and "
+                f"{known} are known: logs go on "
                 "where they ended, or are begun anew"
             )
         self._log_bytes += len(added.data)
-        if self._log_bytes > MOST_BYTES or (path not in self._known and len(self._known) >= MOST_FILES):
+        if self._log_bytes > MOST_BYTES or (
+            path not in self._known and len(self._known) >= MOST_FILES
+        ):
             raise TargetError(
-                f"{self._name}: its logs are more than {MOST_FILES} files or {show_bytes(MOST_BYTES)}: no more is copied",
+                f"{self._name}: its logs are more than {MOST_FILES} files or "
+                f"{show_bytes(MOST_BYTES)}: no more is copied",
                 advice="see what fills the folder of its logs",
             )
         try:
@@ -115,12 +142,15 @@ class HostReader:
                 copy.write(added.data)
         except OSError as error:
             raise TargetError(
-                f"{self._name}: its log {printable(path)!r} cannot be copied into {folder}: {error.strerror}"
+                f"{self._name}: its log {printable(path)!r} cannot be copied into {folder}: "
+                f"{error.strerror}"
             ) from error
         self._known[path] = [added.inode, added.offset + len(added.data)]
 
     def close(self) -> None:
-        """End it. One that does not end by itself, or cannot be told to, is ended with all of the deployment, which follows."""
+        """End it. One that does not end by itself, or cannot be told to, is ended with all of the
+        deployment, which follows.
+        """
         with self._lock, contextlib.suppress(OSError, subprocess.TimeoutExpired):
             try:
                 self._program.stdin.close()
@@ -137,16 +167,27 @@ class HostReader:
             except (OSError, ValueError):  # it has ended, or was closed
                 line = b""
             if len(line) >= LONGEST_ANSWER_BYTES:
-                raise TargetError(f"{self._name}: the program that tells of the host says more than it was asked for")
+                raise TargetError(
+                    f"{self._name}: the program that tells of the host says more than it was "
+                    "asked for"
+                )
             if not line.endswith(b"\n"):
                 code = self._program.wait()
-                said = self._errors.read_text(errors="replace").strip() if self._errors.exists() else ""
+                said = (
+                    self._errors.read_text(errors="replace").strip()
+                    if self._errors.exists()
+                    else ""
+                )
                 raise TargetError(
-                    f"{self._name}: the program that tells of the host ended with {code}: {said[-400:] or 'no words'}"
+                    f"{self._name}: the program that tells of the host ended with {code}: "
+                    f"{said[-400:] or 'no words'}"
                 )
         told = json_value(self._name, line, TargetError)
         if not isinstance(told, dict) or not {"error", "answer"} & set(told):
-            raise TargetError(f"{self._name}: what it answers is none of ours: {printable(line.decode(errors='replace'))}")
+            raise TargetError(
+                f"{self._name}: what it answers is none of ours: "
+                f"{printable(line.decode(errors='replace'))}"
+            )
         if "error" in told:
             raise TargetError(f"{self._name}: {printable(told['error'])}")
         return told["answer"]
@@ -160,7 +201,13 @@ def source() -> str:
 def since(now: dict[str, Any], before: dict[str, Any]) -> Counters:
     """What was used between two tellings; memory as it is now."""
     told = dict(now)
-    for name in ("cpu_s", "oom_kills", "network_received_bytes", "network_sent_bytes", "network_faults"):
+    for name in (
+        "cpu_s",
+        "oom_kills",
+        "network_received_bytes",
+        "network_sent_bytes",
+        "network_faults",
+    ):
         if told.get(name) is not None and before.get(name) is not None:
             told[name] -= before[name]
     disks = tuple(

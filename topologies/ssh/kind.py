@@ -28,7 +28,13 @@ class SshKind(HostKind):
         from weighbridge.topologies.ssh.raising import raise_ssh  # noqa: PLC0415 - reading a hardware file wants no asyncssh
 
         return lambda label, folder: raise_ssh(
-            label, asked.hardware, asked.image, say, folder=folder, names=asked.names, tools=asked.tools
+            label,
+            asked.hardware,
+            asked.image,
+            say,
+            folder=folder,
+            names=asked.names,
+            tools=asked.tools,
         )
 
 

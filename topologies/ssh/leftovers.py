@@ -1,7 +1,7 @@
 """What deployments have left on real hosts, found by their claims and labels, and its removal.
 
-Only what carries a label of ours is looked at: the claim, the folders below that of deployments, the environment of processes. A
-host that cannot be reached is named, and the others are done.
+Only what carries a label of ours is looked at: the claim, the folders below that of deployments,
+the environment of processes. A host that cannot be reached is named, and the others are done.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class HostLeftover:
     what: str
 
     def __str__(self) -> str:
-        return f"{self.host}: {self.kind} {self.what}" + (f" of {self.deployment}" if self.deployment else "")
+        return f"{self.host}: {self.kind} {self.what}" + (
+            f" of {self.deployment}" if self.deployment else ""
+        )
 
 
 class HostDaemon(Record):
@@ -94,14 +96,18 @@ class Swept:
     failed: Mapping[str, WeighbridgeError] = field(default_factory=dict)
     """Hosts that could not be asked, or on which something stayed, and why."""
     daemons: tuple[HostDaemon, ...] = ()
-    """What was started on the hosts that have a claim and not stopped; only where that was asked for."""
+    """What was started on the hosts that have a claim and not stopped; only where that was asked
+    for.
+    """
 
 
 class _Told(Record):
     """What a host says there is; see `leftovers_there`."""
 
     claim: str | None
-    processes: Annotated[dict[str, Annotated[int, Field(ge=1, le=100_000)]], Field(max_length=10_000)]
+    processes: Annotated[
+        dict[str, Annotated[int, Field(ge=1, le=100_000)]], Field(max_length=10_000)
+    ]
     folders: Annotated[tuple[str, ...], Field(max_length=10_000)]
     suites: Annotated[tuple[str, ...], Field(max_length=10_000)]
 
@@ -119,13 +125,21 @@ class _Seen:
 def find(hardware: Hardware, *, whole: bool = False, daemons: bool = False) -> Swept:
     """Everything of ours on the hosts of a hardware file, also what a conductor at work has there.
 
-    `whole`: suites too; `daemons`: which services were started there and are alive. A host that does not tell it is among `failed`.
+    `whole`: suites too; `daemons`: which services were started there and are alive. A host that
+    does not tell it is among `failed`.
     """
     with shells(hardware) as ways:
         look = partial(_look, whole=whole, daemons=daemons)
-        seen, failed = at_once({name: partial(look, shell, hardware) for name, shell in ways.items()})
+        seen, failed = at_once(
+            {name: partial(look, shell, hardware) for name, shell in ways.items()}
+        )
     found = tuple(one for host in seen.values() for one in host.found)
-    return Swept(found, _stood(seen), failed=failed, daemons=tuple(one for host in seen.values() for one in host.daemons))
+    return Swept(
+        found,
+        _stood(seen),
+        failed=failed,
+        daemons=tuple(one for host in seen.values() for one in host.daemons),
+    )
 
 
 def remove(
@@ -136,44 +150,70 @@ def remove(
     elsewhere: bool = False,
     silent: Collection[str] = (),
 ) -> Swept:
-    """Remove what some deployments have left, or (None) what all have and half-made suites; with `whole` all suites too.
+    """Remove what some deployments have left, or (None) what all have and half-made suites; with
+    `whole` all suites too.
 
-    A deployment whose conductor is alive on this machine is spared, and one that was made on another machine, unless `elsewhere`
-    says that it is left too. `silent` are hosts that are not asked, since they did not answer just now. What has failed can be
-    tried again.
+    A deployment whose conductor is alive on this machine is spared, and one that was made on
+    another machine, unless `elsewhere` says that it is left too. `silent` are hosts that are not
+    asked, since they did not answer just now. What has failed can be tried again.
     """
     with shells(hardware) as ways:
-        looks = {name: partial(_look, shell, hardware, whole=whole) for name, shell in ways.items() if name not in silent}
+        looks = {
+            name: partial(_look, shell, hardware, whole=whole)
+            for name, shell in ways.items()
+            if name not in silent
+        }
         seen, failed = at_once(looks)
         stood = _stood(seen)
-        asked_for = [one for one in stood if deployments is None or one.claimed.deployment in deployments]
+        asked_for = [
+            one for one in stood if deployments is None or one.claimed.deployment in deployments
+        ]
         spared = tuple(one for one in asked_for if one.at_work or (one.elsewhere and not elsewhere))
         kept = {one.claimed.deployment for one in spared}
 
         def wanted(one: HostLeftover) -> bool:
             if not one.deployment:
                 return deployments is None and not kept  # who is at work uses a suite
-            return one.deployment not in kept and (deployments is None or one.deployment in deployments)
+            return one.deployment not in kept and (
+                deployments is None or one.deployment in deployments
+            )
 
         sweeps = {name: tuple(filter(wanted, host.found)) for name, host in seen.items()}
-        work = {name: partial(_sweep, seen[name], hardware, some, whole=whole) for name, some in sweeps.items() if some or whole}
+        work = {
+            name: partial(_sweep, seen[name], hardware, some, whole=whole)
+            for name, some in sweeps.items()
+            if some or whole
+        }
         done, stayed = at_once(work)
     found = tuple(one for name in done for one in sweeps[name])
     return Swept(found, stood, spared, {**failed, **stayed})
 
 
-def _sweep(host: _Seen, hardware: Hardware, found: Collection[HostLeftover], *, whole: bool) -> None:
+def _sweep(
+    host: _Seen, hardware: Hardware, found: Collection[HostLeftover], *, whole: bool
+) -> None:
     folder = hardware.access.folder
     for label in dict.fromkeys(one.deployment for one in found if one.deployment):
         mine = host.claimed is not None and host.claimed.deployment == label
-        # Where the claim is gone, what carries its label is found all the same; its disks and settings are not known any more.
-        claimed = host.claimed if mine else ClaimedHost(deployment=label, conductor="", pid=0, user="", since="", folder=folder)
+        # Where the claim is gone, what carries its label is found all the same; its disks and
+        # settings are not known any more.
+        claimed = (
+            host.claimed
+            if mine
+            else ClaimedHost(
+                deployment=label, conductor="", pid=0, user="", since="", folder=folder
+            )
+        )
         if claimed is not None:
             ending.give_back(host.shell, claimed)
     if any(not one.deployment for one in found):
         suite.sweep(host.shell, folder, whole=whole)
     if whole:
-        host.shell.sh('if [ -e "$1/claim.json" ]; then exit; fi; rm -f "$1/lock"; rmdir "$1" 2>/dev/null || true', folder)
+        host.shell.sh(
+            'if [ -e "$1/claim.json" ]; then exit; fi; rm -f "$1/lock"; rmdir "$1" 2>/dev/null || '
+            "true",
+            folder,
+        )
 
 
 def _look(shell: SshConnection, hardware: Hardware, *, whole: bool, daemons: bool = False) -> _Seen:
@@ -190,20 +230,42 @@ def _look(shell: SshConnection, hardware: Hardware, *, whole: bool, daemons: boo
         found.append(HostLeftover(shell.name, label, "claim", f"of {claimed.by}"))
         found += [HostLeftover(shell.name, label, "disk", disk.id) for disk in claimed.disks]
         if claimed.former is not None:
-            found += [HostLeftover(shell.name, label, "kernel setting", name) for name in claimed.former.sysctls]
+            found += [
+                HostLeftover(shell.name, label, "kernel setting", name)
+                for name in claimed.former.sysctls
+            ]
             if claimed.former.mtu is not None:
-                found.append(HostLeftover(shell.name, label, "kernel setting", f"MTU of {claimed.former.nic}"))
+                found.append(
+                    HostLeftover(
+                        shell.name, label, "kernel setting", f"MTU of {claimed.former.nic}"
+                    )
+                )
     # Anybody there can call a process or a folder anything: what is no label is none of ours.
     for label, number in sorted(told.processes.items()):
         if LABEL.fullmatch(label):
-            found += [HostLeftover(shell.name, label, "process", f"{index + 1} of {number}") for index in range(number)]
+            found += [
+                HostLeftover(shell.name, label, "process", f"{index + 1} of {number}")
+                for index in range(number)
+            ]
     labels = filter(LABEL.fullmatch, told.folders)
-    found += [HostLeftover(shell.name, label, "folder", f"{folder}/{ending.DEPLOYMENTS}/{label}") for label in labels]
+    found += [
+        HostLeftover(shell.name, label, "folder", f"{folder}/{ending.DEPLOYMENTS}/{label}")
+        for label in labels
+    ]
     for name in told.suites:
         half = name.endswith(".partial")
         if half or whole:
-            found.append(HostLeftover(shell.name, "", "half-made suite" if half else "suite", f"{folder}/{name}"))
-    return _Seen(shell, claimed, tuple(found), daemons_of(shell, claimed) if daemons and claimed is not None else ())
+            found.append(
+                HostLeftover(
+                    shell.name, "", "half-made suite" if half else "suite", f"{folder}/{name}"
+                )
+            )
+    return _Seen(
+        shell,
+        claimed,
+        tuple(found),
+        daemons_of(shell, claimed) if daemons and claimed is not None else (),
+    )
 
 
 def _stood(seen: Mapping[str, _Seen]) -> tuple[ClaimedDeployment, ...]:
@@ -220,7 +282,10 @@ def _stood(seen: Mapping[str, _Seen]) -> tuple[ClaimedDeployment, ...]:
 def shells(hardware: Hardware) -> Iterator[dict[str, SshConnection]]:
     """The ways to all hosts, not opened yet; closed at the end."""
     loop = EventLoop()
-    ways = {name: SshConnection(name, spec, hardware.access, loop) for name, spec in hardware.hosts.items()}
+    ways = {
+        name: SshConnection(name, spec, hardware.access, loop)
+        for name, spec in hardware.hosts.items()
+    }
     try:
         yield ways
     finally:
@@ -231,7 +296,9 @@ def shells(hardware: Hardware) -> Iterator[dict[str, SshConnection]]:
             loop.close()
 
 
-def at_once(work: Mapping[str, Callable[[], Result]]) -> tuple[dict[str, Result], dict[str, WeighbridgeError]]:
+def at_once(
+    work: Mapping[str, Callable[[], Result]],
+) -> tuple[dict[str, Result], dict[str, WeighbridgeError]]:
     """What each host came to, and what went wrong on the others."""
 
     def tried(call: Callable[[], Result]) -> Result | WeighbridgeError:
@@ -242,23 +309,35 @@ def at_once(work: Mapping[str, Callable[[], Result]]) -> tuple[dict[str, Result]
 
     came = dict(zip(work, together([partial(tried, call) for call in work.values()]), strict=True))
     failed = {name: one for name, one in came.items() if isinstance(one, WeighbridgeError)}
-    return {name: one for name, one in came.items() if not isinstance(one, WeighbridgeError)}, failed
+    return {
+        name: one for name, one in came.items() if not isinstance(one, WeighbridgeError)
+    }, failed
 
 
 def daemons_of(shell: Shell, claimed: ClaimedHost) -> tuple[HostDaemon, ...]:
-    """What the deployment that has claimed a host runs there. Raises CommandFailed, or TargetError where the answer is none."""
+    """What the deployment that has claimed a host runs there.
+
+    Raises CommandFailed, or TargetError where the answer is none.
+    """
     services = ending.services_of(claimed, systemd=ending.has_systemd(shell))
     told = shell.sh(services.ask()).stdout
     if len(told) > MOST_SERVICES * LONGEST_LINE:
-        raise TargetError(f"{shell.name} ({shell.address}): tells of more services than a host can have")
+        raise TargetError(
+            f"{shell.name} ({shell.address}): tells of more services than a host can have"
+        )
     alive: dict[str, bool] = {}
     for line in told.splitlines():
         one = _LINE.fullmatch(line)
         if one is None or one[1] in alive:
-            raise TargetError(f"{shell.name} ({shell.address}): does not tell which services are alive: {printable(line)!r}")
+            raise TargetError(
+                f"{shell.name} ({shell.address}): does not tell which services are alive: "
+                f"{printable(line)!r}"
+            )
         alive[one[1]] = one[2] == "alive"
     label, logs = claimed.deployment, f"{services.stand.folder}/log"
     return tuple(
-        HostDaemon(host=shell.name, deployment=label, service=name, alive=there, log=f"{logs}/{name}.out")
+        HostDaemon(
+            host=shell.name, deployment=label, service=name, alive=there, log=f"{logs}/{name}.out"
+        )
         for name, there in alive.items()
     )

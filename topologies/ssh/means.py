@@ -1,6 +1,8 @@
-"""What real hosts have to have before a layout stands on them, and what of it can be installed by their own manager of packages.
+"""What real hosts have to have before a layout stands on them, and what of it can be installed by
+their own manager of packages.
 
-Nothing that is there already is upgraded or removed, and nothing that is installed is started or will be at the next boot.
+Nothing that is there already is upgraded or removed, and nothing that is installed is started or
+will be at the next boot.
 """
 
 from __future__ import annotations
@@ -25,16 +27,22 @@ from weighbridge.topologies.ssh.suite import HostPython
 from weighbridge.topologies.ssh.there import ask
 
 ROOM_BYTES: Final = 2**30
-"""What a deployment's logs and state outside of its disks take on a host, as guessed: a monitor's store is the most of it."""
+"""What a deployment's logs and state outside of its disks take on a host, as guessed: a monitor's
+store is the most of it.
+"""
 NO_UPPER: Final = ("overlay", "overlayfs", "nfs", "nfs4", "fuse", "ecryptfs", "vfat", "tmpfs")
-"""File systems that cannot carry what an overlay writes, or forget it; tmpfs would, but eats the memory of what is weighed."""
+"""File systems that cannot carry what an overlay writes, or forget it; tmpfs would, but eats the
+memory of what is weighed.
+"""
 INSTALL_S: Final = 1800.0
 VENV: Final = "python3-venv"
 
 
 @dataclass(frozen=True)
 class HostMeans:
-    """One host. `manager` is apt, dnf, zypper or empty; `packages` are those that would have to be installed."""
+    """One host. `manager` is apt, dnf, zypper or empty; `packages` are those that would have to be
+    installed.
+    """
 
     host: str
     means: tuple[Mean, ...]
@@ -50,40 +58,61 @@ def here(hardware: Hardware) -> tuple[Mean, ...]:
     found = [Mean(str(known), known.is_file(), "hosts are known by their own keys", remedy)]
     if access.key is not None:
         key = Path(access.key).expanduser()
-        found.append(Mean(str(key), key.is_file(), "it opens the hosts", "ssh-keygen makes one; hosts want it in authorized_keys"))
+        found.append(
+            Mean(
+                str(key),
+                key.is_file(),
+                "it opens the hosts",
+                "ssh-keygen makes one; hosts want it in authorized_keys",
+            )
+        )
     try:
         wheels.own_files()
         built = True
     except MissingMeans:
         built = False
-    found.append(Mean("the engine of this suite, built", built, "it is taken along to clients", "make setup"))
+    found.append(
+        Mean("the engine of this suite, built", built, "it is taken along to clients", "make setup")
+    )
     return tuple(found)
 
 
 def look(hardware: Hardware, layouts: Sequence[Planned]) -> tuple[HostMeans, ...]:
-    """What the hosts of real hardware have and lack, for layouts that are to stand there. Changes nothing."""
+    """What the hosts of real hardware have and lack, for layouts that are to stand there.
+
+    Changes nothing.
+    """
     with leftovers.shells(hardware) as ways:
-        seen, failed = leftovers.at_once({name: partial(_look, one, hardware, layouts) for name, one in ways.items()})
+        seen, failed = leftovers.at_once(
+            {name: partial(_look, one, hardware, layouts) for name, one in ways.items()}
+        )
     for name, error in failed.items():
-        seen[name] = HostMeans(name, (_lacks("reached as root by its key", error.message, error.advice),))
+        seen[name] = HostMeans(
+            name, (_lacks("reached as root by its key", error.message, error.advice),)
+        )
     return tuple(seen[name] for name in hardware.hosts)
 
 
 def install(hardware: Hardware, lacking: Sequence[HostMeans], say: Say) -> None:
     """Install what hosts lack of packages, on all of them at once.
 
-    Raises TargetError naming the hosts where it failed, or where something that is there would have to be upgraded or removed.
+    Raises TargetError naming the hosts where it failed, or where something that is there would have
+    to be upgraded or removed.
     """
     wanted = {one.host: one for one in lacking if one.packages and one.manager == "apt"}
     with leftovers.shells(hardware) as ways:
-        work: dict[str, Callable[[], None]] = {name: partial(_install, ways[name], one, say) for name, one in wanted.items()}
+        work: dict[str, Callable[[], None]] = {
+            name: partial(_install, ways[name], one, say) for name, one in wanted.items()
+        }
         _, failed = leftovers.at_once(work)
     if failed:
         raise TargetError("\n".join(str(error) for error in failed.values()))
 
 
 def packages_for(hardware: Hardware, name: str, layouts: Sequence[Planned]) -> tuple[str, ...]:
-    """Packages, by Debian's names, that a host has to have for these layouts: of gateways, and of attestation."""
+    """Packages, by Debian's names, that a host has to have for these layouts: of gateways, and of
+    attestation.
+    """
     wanted = [*TOOLS]
     for image in _images(hardware, name, layouts):
         wanted += [*image.packages, *ALWAYS]
@@ -91,10 +120,14 @@ def packages_for(hardware: Hardware, name: str, layouts: Sequence[Planned]) -> t
 
 
 def _images(hardware: Hardware, name: str, layouts: Sequence[Planned]) -> tuple[RootImage, ...]:
-    """Of layouts that place something there: a client's are none of the host's business, which has the suite."""
+    """Of layouts that place something there: a client's are none of the host's business, which has
+    the suite.
+    """
     if name in hardware.clients:
         return ()
-    found = [one.gateway.releases[one.gateway.release] for one in layouts if name in one.gateway.needs()]
+    found = [
+        one.gateway.releases[one.gateway.release] for one in layouts if name in one.gateway.needs()
+    ]
     return tuple(dict.fromkeys(image for image in found if image.packages))
 
 
@@ -109,7 +142,11 @@ def _look(shell: SshConnection, hardware: Hardware, layouts: Sequence[Planned]) 
     found += _folder(told, access.folder)
     if not told["systemd"]:
         found += [
-            _lacks("systemd", what, "leave limits out of the hardware file, or boot the host with systemd")
+            _lacks(
+                "systemd",
+                what,
+                "leave limits out of the hardware file, or boot the host with systemd",
+            )
             for what in unlimitable(spec)
         ]
     standing = claim.read(shell, access.folder)
@@ -127,7 +164,10 @@ def _look(shell: SshConnection, hardware: Hardware, layouts: Sequence[Planned]) 
     nic = _has(f"{looked.nic}, MTU {looked.mtu}{settings}")
     found += [_lacks("NIC and kernel settings", what) for what in wrong] or [nic]
     real, faults = disks.look(shell, spec.disks)
-    found += [_has(f"disk {disk}" + (f", to be wiped of {disk.holds}" if disk.holds else "")) for disk in real]
+    found += [
+        _has(f"disk {disk}" + (f", to be wiped of {disk.holds}" if disk.holds else ""))
+        for disk in real
+    ]
     found += [_lacks("disk", what) for what in faults]
     wanted = packages_for(hardware, name, layouts)
     if name in hardware.clients and python.missing:
@@ -136,17 +176,29 @@ def _look(shell: SshConnection, hardware: Hardware, layouts: Sequence[Planned]) 
     if kind == "debian":
         lacking = tuple(one for one in wanted if one not in installed)
         if lacking:
-            found.append(_lacks("packages", " ".join(lacking), "weighbridge doctor --hardware FILE --install"))
+            found.append(
+                _lacks(
+                    "packages", " ".join(lacking), "weighbridge doctor --hardware FILE --install"
+                )
+            )
         else:
             found.append(_has(f"{len(wanted)} packages"))
     else:
         lacking = tuple(one for one in (*TOOLS, "mkfs.xfs") if one not in told["programs"])
         if lacking:
             found.append(
-                _lacks("programs", " ".join(lacking), f"install them by {told['manager'] or 'the manager of its packages'}")
+                _lacks(
+                    "programs",
+                    " ".join(lacking),
+                    f"install them by {told['manager'] or 'the manager of its packages'}",
+                )
             )
     for image in _images(hardware, name, layouts):
-        others = [what for what in release.faults(shell, image, kind, installed) if "packages are missing" not in what]
+        others = [
+            what
+            for what in release.faults(shell, image, kind, installed)
+            if "packages are missing" not in what
+        ]
         found += [_lacks(image.name, what) for what in others]
     return HostMeans(name, tuple(found), told["manager"], lacking)
 
@@ -177,7 +229,12 @@ def _folder(told: Mapping[str, Any], folder: str) -> list[Mean]:
         found.append(_lacks(folder, error.message, error.advice))
     room = f"{show_bytes(ROOM_BYTES)} of room at {folder} ({free / 2**30:.1f} GiB free)"
     found.append(
-        Mean(room, free >= ROOM_BYTES, "logs, and what daemons keep beside their disks", "make room, or say another (ssh: folder)")
+        Mean(
+            room,
+            free >= ROOM_BYTES,
+            "logs, and what daemons keep beside their disks",
+            "make room, or say another (ssh: folder)",
+        )
     )
     found.append(
         Mean(
@@ -187,7 +244,14 @@ def _folder(told: Mapping[str, Any], folder: str) -> list[Mean]:
             "say a folder on a local ext4 or xfs (ssh: folder)",
         )
     )
-    found.append(Mean("overlayfs", told["overlay"], "a deployment sees a layer of its own over /etc and /var", "modprobe overlay"))
+    found.append(
+        Mean(
+            "overlayfs",
+            told["overlay"],
+            "a deployment sees a layer of its own over /etc and /var",
+            "modprobe overlay",
+        )
+    )
     return found
 
 
@@ -198,13 +262,15 @@ def _install(shell: SshConnection, one: HostMeans, say: Say) -> None:
         done = shell.sh(_APT, *one.packages, timeout_s=INSTALL_S)
     except CommandFailed as error:
         tail = "\n".join(error.output.splitlines()[-12:])
-        raise TargetError(f"{shell.name} ({shell.address}): the packages were not installed:\n{tail}") from error
+        raise TargetError(
+            f"{shell.name} ({shell.address}): the packages were not installed:\n{tail}"
+        ) from error
     for line in done.stdout.splitlines():
         say(f"{shell.name}: {line}")
 
 
-# invoke-rc.d and deb-systemd-invoke ask policy-rc.d whether a service may be started: 101 says no. What a package enables for the
-# next boot is told apart by the list of before.
+# invoke-rc.d and deb-systemd-invoke ask policy-rc.d whether a service may be started: 101 says no.
+# What a package enables for the next boot is told apart by the list of before.
 _APT: Final = """
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 policy=/usr/sbin/policy-rc.d

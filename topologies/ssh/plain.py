@@ -1,4 +1,6 @@
-"""Hosts without systemd: a deployment is a namespace of processes, so that its first one's end is the end of all."""
+"""Hosts without systemd: a deployment is a namespace of processes, so that its first one's end is
+the end of all.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,21 @@ class Plain(Services):
     """Processes of one deployment. They can be ended, counted and seen, but not limited."""
 
     def hold(self, memory_bytes: int | None) -> str:
-        """Start the namespace's first process, which reaps whatever its children leave behind, and holds the view."""
+        """Start the namespace's first process, which reaps whatever its children leave behind, and
+        holds the view.
+        """
         assert memory_bytes is None  # noqa: S101 - refused before anything was started
         label = (f"{DEPLOYMENT}={self.stand.deployment}", f"{HOLDER}=1")
-        share = ("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc", "--kill-child")
+        share = (
+            "unshare",
+            "--mount",
+            "--propagation",
+            "private",
+            "--pid",
+            "--fork",
+            "--mount-proc",
+            "--kill-child",
+        )
         first = ("/bin/sh", "-c", "sleep infinity & wait")
         line = shlex.join(("setsid", "env", *label, *share, *first))
         return f"""{BORN}
@@ -58,13 +71,19 @@ echo "$pid $(born $pid)"
 
     def kill(self, tag: str) -> str:
         """All that has the program's name in its environment."""
-        return shlex.join((*self.enter(), "/bin/sh", "-c", f"{LABELLED}kill_labelled {PROGRAM}={tag}")) + " || true"
+        return (
+            shlex.join((*self.enter(), "/bin/sh", "-c", f"{LABELLED}kill_labelled {PROGRAM}={tag}"))
+            + " || true"
+        )
 
     def _launch(self, services: Sequence[str]) -> str:
-        # Each in a session of its own. The namespace's first process becomes their parent when the shell ends.
+        # Each in a session of its own. The namespace's first process becomes their parent when the
+        # shell ends.
         inner = [BEGUN]
         for service in services:
-            inner.append(f"setsid /bin/sh {self.service_path(service)} </dev/null >/dev/null 2>&1 &")
+            inner.append(
+                f"setsid /bin/sh {self.service_path(service)} </dev/null >/dev/null 2>&1 &"
+            )
             inner.append(f'begun {shlex.quote(self.started)} {service} "$!"')
         return shlex.join((*self.enter(), "/bin/sh", "-ec", "\n".join(inner)))
 
@@ -89,7 +108,12 @@ if there; then echo stayed; fi
         return f'[ "$(born {self.stand.holder})" = {self.stand.holder_started} ]'
 
     def limit(
-        self, spec: HostSpec, devices: Sequence[str], what: Collection[Limited], *, period_s: float = DEFAULT_PERIOD_S
+        self,
+        spec: HostSpec,
+        devices: Sequence[str],
+        what: Collection[Limited],
+        *,
+        period_s: float = DEFAULT_PERIOD_S,
     ) -> str:
         """None: hardware that asks for limits here is refused before anything is started."""
         return ""

@@ -21,10 +21,23 @@ LOST: Final = 255
 
 
 class RemoteProgram:
-    """A `common.piped.Piped`. When its host stops answering its pipes end, and for who asks here it has ended with LOST."""
+    """A `common.piped.Piped`.
 
-    def __init__(self, connection: SshConnection, argv: Sequence[str], *, stderr: Path, send: Callable[[int], None]) -> None:
-        """Start `argv` on the host; `send` signals it there, with all it started when that is KILL. Raises TargetError."""
+    When its host stops answering its pipes end, and for who asks here it has ended with LOST.
+    """
+
+    def __init__(
+        self,
+        connection: SshConnection,
+        argv: Sequence[str],
+        *,
+        stderr: Path,
+        send: Callable[[int], None],
+    ) -> None:
+        """Start `argv` on the host; `send` signals it there, with all it started when that is KILL.
+
+        Raises TargetError.
+        """
         self.args = tuple(argv)
         self._connection = connection
         self._stderr = stderr
@@ -35,7 +48,9 @@ class RemoteProgram:
         self.stdin = os.fdopen(ours_in, "wb")
         self.stdout = os.fdopen(ours_out, "rb")
         try:
-            self._ended = connection.start(argv, stdin=theirs_in, stdout=theirs_out, stderr=stderr.open("ab"))
+            self._ended = connection.start(
+                argv, stdin=theirs_in, stdout=theirs_out, stderr=stderr.open("ab")
+            )
         except BaseException:
             self.stdin.close()
             self.stdout.close()
@@ -43,7 +58,9 @@ class RemoteProgram:
 
     @property
     def returncode(self) -> int | None:
-        """Its exit status, negative when a signal ended it, LOST when its host was lost; None while it runs."""
+        """Its exit status, negative when a signal ended it, LOST when its host was lost; None while
+        it runs.
+        """
         return self.poll()
 
     def poll(self) -> int | None:
@@ -51,7 +68,10 @@ class RemoteProgram:
         return self.wait() if self._ended.done() else None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit status when it ends. Raises subprocess.TimeoutExpired after `timeout` seconds."""
+        """Its exit status when it ends.
+
+        Raises subprocess.TimeoutExpired after `timeout` seconds.
+        """
         try:
             return self._ended.result(timeout)
         except NotYet:
@@ -86,7 +106,12 @@ class RemoteProgram:
         """Itself."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         """Close its pipes and wait for its end."""
         self.stdout.close()
         with contextlib.suppress(BrokenPipeError):  # it ended before it had read all

@@ -55,15 +55,20 @@ def raise_ssh(
     names: Collection[str],
     tools: bool = False,
 ) -> Hosts:
-    """Take the hosts `names` for a deployment. `folder` gets what is kept of them here, such as copies of their logs.
+    """Take the hosts `names` for a deployment. `folder` gets what is kept of them here, such as
+    copies of their logs.
 
-    `image` says what has to be installed on hosts that do not make the load; `tools`: what attestation wants too. All are
-    reached, looked at and claimed before anything is changed on any. Raises UsageError, MissingMeans, CommandFailed or TargetError;
-    everything that was taken is then given back.
+    `image` says what has to be installed on hosts that do not make the load; `tools`: what
+    attestation wants too. All are reached, looked at and claimed before anything is changed on any.
+    Raises UsageError, MissingMeans, CommandFailed or TargetError; everything that was taken is then
+    given back.
     """
     view.check_folder(hardware.access.folder)
     loop = EventLoop()
-    taken = {name: Taken(SshConnection(name, hardware.hosts[name], hardware.access, loop)) for name in names}
+    taken = {
+        name: Taken(SshConnection(name, hardware.hosts[name], hardware.access, loop))
+        for name in names
+    }
     hosts = SshHosts(deployment, hardware, loop, taken)
     raising = _Raising(deployment, hardware, image, say, folder, tools=tools)
     try:
@@ -87,7 +92,16 @@ def raise_ssh(
 class _Raising:
     """One deployment's way onto its hosts; each step is done on all of them at once."""
 
-    def __init__(self, deployment: str, hardware: Hardware, image: RootImage, say: Say, folder: Path, *, tools: bool) -> None:
+    def __init__(
+        self,
+        deployment: str,
+        hardware: Hardware,
+        image: RootImage,
+        say: Say,
+        folder: Path,
+        *,
+        tools: bool,
+    ) -> None:
         self._deployment = deployment
         self._hardware = hardware
         self._image = image
@@ -96,37 +110,57 @@ class _Raising:
         self._tools = tools
 
     def look(self, name: str, one: Taken) -> None:
-        """See that a host has all that is needed; changes nothing. Raises UsageError with all that is wrong with it."""
+        """See that a host has all that is needed; changes nothing.
+
+        Raises UsageError with all that is wrong with it.
+        """
         shell, spec, access = one.connection, self._hardware.hosts[name], self._hardware.access
         wanted = (*_NEEDED, *(TOOLS if self._tools else ()))
         told = shell.sh(_LOOK, access.python, *wanted).stdout.splitlines()
         systemd = [line.partition(" ")[2] for line in told if line.startswith("systemd ")]
         missing = [line.partition(" ")[2] for line in told if line.startswith("missing ")]
-        python = next((tuple(map(int, line.split()[1].split("."))) for line in told if line.startswith("python ")), None)
+        python = next(
+            (
+                tuple(map(int, line.split()[1].split(".")))
+                for line in told
+                if line.startswith("python ")
+            ),
+            None,
+        )
         faults: list[str] = []
         where = f"{name} ({spec.address})"
         if missing:
             faults.append(f"{where}: programs are missing: {' '.join(missing)}. {release.INSTALL}")
         if python is not None and python < (3, 9):
-            faults.append(f"{where}: its {access.python} is {'.'.join(map(str, python))}, and 3.9 or later is wanted (ssh: python)")
+            faults.append(
+                f"{where}: its {access.python} is {'.'.join(map(str, python))}, and 3.9 or later "
+                "is wanted (ssh: python)"
+            )
         one.systemd = bool(systemd)
         one.cgroup = 1 if "cgroup 1" in told else 2
         if not systemd:
             faults += [f"{where}: {what}" for what in unlimitable(spec)]
         if missing:
             raise UsageError("\n".join(faults))
-        one.words["services"] = systemd[0] if systemd else "plain processes in a namespace of their own"
+        one.words["services"] = (
+            systemd[0] if systemd else "plain processes in a namespace of their own"
+        )
         if name not in self._hardware.clients and self._image.packages:
             kind, packages = release.installed(shell)
             faults += release.faults(shell, self._image, kind, packages)
             one.packages = packages
-            listed = [f"{package} {packages[package]}" for package in self._image.packages if package in packages]
+            listed = [
+                f"{package} {packages[package]}"
+                for package in self._image.packages
+                if package in packages
+            ]
             one.words["packages"] = ", ".join(listed)
         if faults:
             raise UsageError("\n".join(faults))
 
     def survey(self, name: str, one: Taken) -> None:
-        """Look at what would be changed: a host that was claimed, so that no other deployment has its disks meanwhile.
+        """Look at what would be changed: a host that was claimed, so that no other deployment has
+        its disks meanwhile.
 
         Changes nothing. Raises UsageError with all that is wrong with the host.
         """
@@ -139,7 +173,9 @@ class _Raising:
     def take(self, one: Taken) -> None:
         """Claim a host. Raises UsageError where another deployment stands."""
         since = datetime.now(UTC).isoformat(timespec="seconds")
-        wanted = claims.mine(self._deployment, self._hardware.access.folder, since=since, kept=str(self._folder))
+        wanted = claims.mine(
+            self._deployment, self._hardware.access.folder, since=since, kept=str(self._folder)
+        )
         one.claim = claims.take(one.connection, wanted)
 
     def settle(self, name: str, one: Taken, all_of_them: Mapping[str, Taken]) -> None:
@@ -159,10 +195,20 @@ class _Raising:
         claims.write(shell, one.claim)
         services = ending.services_of(one.claim, systemd=one.systemd)
         addresses = {other: str(self._hardware.hosts[other].address) for other in all_of_them}
-        words = (*services.enter(), *services.environment("view"), "/bin/sh", "-ec", view.script(), "sh", own)
+        words = (
+            *services.enter(),
+            *services.environment("view"),
+            "/bin/sh",
+            "-ec",
+            view.script(),
+            "sh",
+            own,
+        )
         done = shell.run(words, stdin=view.names(addresses))
         if done.code != 0:
-            raise TargetError(f"{shell.where}: what the deployment sees of it cannot be made: {done.text.strip()}")
+            raise TargetError(
+                f"{shell.where}: what the deployment sees of it cannot be made: {done.text.strip()}"
+            )
         logs = self._folder / "logs" / name
         logs.mkdir(parents=True, exist_ok=True)
         one.host = SshHost(
@@ -182,9 +228,18 @@ class _Raising:
             "disks": [disk.device for disk in one.disks],
             "log": f"{own}/log",
         }
-        # Where processes have numbers of their own, it is in there with them; otherwise it is not in the limits.
+        # Where processes have numbers of their own, it is in there with them; otherwise it is not
+        # in the limits.
         enter = () if one.systemd else services.enter()
-        argv = (*enter, *services.environment("teller"), self._hardware.access.python, "-I", "-c", source(), json.dumps(words))
+        argv = (
+            *enter,
+            *services.environment("teller"),
+            self._hardware.access.python,
+            "-I",
+            "-c",
+            source(),
+            json.dumps(words),
+        )
         errors = self._folder / f"teller-{name}.err"
 
         def send(_number: int) -> None:
@@ -210,7 +265,12 @@ def unlimitable(spec: HostSpec) -> tuple[str, ...]:
         asked.append("bandwidth or iops of disks")
     if not asked:
         return ()
-    return (f"it does not run systemd, and nothing can be limited there: leave {', '.join(asked)} out of the hardware file",)
+    return (
+        (
+            f"it does not run systemd, and nothing can be limited there: leave {', '.join(asked)} out "
+            "of the hardware file"
+        ),
+    )
 
 
 def _all(work: Iterable[Callable[[], object]]) -> None:

@@ -24,7 +24,10 @@ fi
 
 
 def installed(shell: Shell) -> tuple[str, dict[str, str]]:
-    """`debian`, `rpm` or nothing, and the version of every package that is installed. Raises TargetError."""
+    """`debian`, `rpm` or nothing, and the version of every package that is installed.
+
+    Raises TargetError.
+    """
     kind, *lines = shell.sh(_LOOK).stdout.splitlines() or [""]
     pairs = (line.partition(" ") for line in lines)
     return kind, {name: version for name, _, version in pairs if version}
@@ -33,7 +36,8 @@ def installed(shell: Shell) -> tuple[str, dict[str, str]]:
 def faults(shell: Shell, image: RootImage, kind: str, packages: dict[str, str]) -> tuple[str, ...]:
     """Why a layout of this release cannot stand on a host, in sentences; empty when it can.
 
-    Which packages belong to it is known by Debian's names; of other systems the version alone is looked at.
+    Which packages belong to it is known by Debian's names; of other systems the version alone is
+    looked at.
     """
     where = f"{shell.name} ({shell.address})"
     release = image.name.partition("-")[2]
@@ -56,6 +60,9 @@ def faults(shell: Shell, image: RootImage, kind: str, packages: dict[str, str]) 
 
 
 def of_release(version: str, release: str) -> bool:
-    """Whether a package's version is of a release: `16.2.15+ds-0` of `16`, `1:2.30.1-0` of `2.30`."""
+    """Whether a package's version is of a release:
+
+    `16.2.15+ds-0` of `16`, `1:2.30.1-0` of `2.30`.
+    """
     plain = re.sub(r"^\d+:", "", version)
     return re.match(re.escape(release) + r"(?![0-9])", plain) is not None

@@ -1,6 +1,8 @@
-"""This suite on real hosts that make load: a virtual environment below the folder of deployments, made once and used by every run.
+"""This suite on real hosts that make load: a virtual environment below the folder of deployments,
+made once and used by every run.
 
-It is named by what is in it, so that a changed suite gets another, and has that name only when it is whole.
+It is named by what is in it, so that a changed suite gets another, and has that name only when it
+is whole.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ WHEELHOUSE: Final = "wheelhouse"
 OLDEST: Final = (3, 11)
 INSTALL_S: Final = 900.0
 LEVEL: Final = 1
-"""Of compression: 97 MB become 43 MB in 2.5 s, 39 MB in twice that at level 6; it is made once and unpacked in 0.7 s."""
+"""Of compression: 97 MB become 43 MB in 2.5 s, 39 MB in twice that at level 6; it is made once and
+unpacked in 0.7 s.
+"""
 ROOM_BYTES: Final = 400 * 2**20
 """What a suite takes while it is made: what is sent, and what becomes of it."""
 
@@ -58,22 +62,31 @@ def fault(shell: Shell, access: SshAccess, found: HostPython) -> str:
     where = f"{shell.name} ({shell.address})"
     if tuple(int(part) for part in found.python.version.split(".")) < OLDEST:
         return (
-            f"{where}: {access.python} is Python {found.full}, and clients need 3.11 or later: install one beside it, and "
+            f"{where}: {access.python} is Python {found.full}, and clients need 3.11 or later: "
+            "install one beside it, and "
             "say which it is (ssh: python)"
         )
     if found.missing:
         package = f"python{found.python.version}-venv"
-        return f"{where}: its Python {found.full} has no {', '.join(found.missing)}: install it (Debian and Ubuntu: {package})"
+        return (
+            f"{where}: its Python {found.full} has no {', '.join(found.missing)}: install it "
+            f"(Debian and Ubuntu: {package})"
+        )
     if found.free_bytes < ROOM_BYTES:
-        return f"{where}: {access.folder} has {show_bytes(found.free_bytes)} of room, and the suite needs {show_bytes(ROOM_BYTES)}"
+        return (
+            f"{where}: {access.folder} has {show_bytes(found.free_bytes)} of room, and the "
+            f"suite needs {show_bytes(ROOM_BYTES)}"
+        )
     return ""
 
 
 def ensure(shell: Shell, hardware: Hardware, home: Path, say: Say) -> Command:
-    """Have this suite on a host; returns what runs a module of it there, with `-m` and the module to come.
+    """Have this suite on a host; returns what runs a module of it there, with `-m` and the module
+    to come.
 
-    `home` keeps what is sent, so that it is made once for all hosts of a kind. Raises MissingMeans about what the host or this
-    machine lacks for it, CommandFailed or TargetError when it cannot be put there.
+    `home` keeps what is sent, so that it is made once for all hosts of a kind. Raises MissingMeans
+    about what the host or this machine lacks for it, CommandFailed or TargetError when it cannot be
+    put there.
     """
     access = hardware.access
     found = look(shell, access)
@@ -83,7 +96,9 @@ def ensure(shell: Shell, hardware: Hardware, home: Path, say: Say) -> Command:
         return command
     wrong = fault(shell, access, found)
     if wrong:
-        raise MissingMeans(wrong, advice="`weighbridge doctor --hardware FILE --install` installs what can be.")
+        raise MissingMeans(
+            wrong, advice="`weighbridge doctor --hardware FILE --install` installs what can be."
+        )
     sent = packed(found.python, home / WHEELHOUSE).read_bytes()
     say(f"{shell.name}: putting this suite there ({len(sent) / 1e6:.0f} MB), once for all runs")
     try:
@@ -91,14 +106,17 @@ def ensure(shell: Shell, hardware: Hardware, home: Path, say: Say) -> Command:
     except CommandFailed as error:
         tail = "\n".join(error.output.splitlines()[-8:])
         raise TargetError(
-            f"{shell.name} ({shell.address}): this suite could not be installed below {access.folder}:\n{tail}",
-            advice="Where its C library is older than this machine's, its system is too old for a client.",
+            f"{shell.name} ({shell.address}): this suite could not be installed below "
+            f"{access.folder}:\n{tail}",
+            advice="Where its C library is older than this machine's, its system is too old for a "
+            "client.",
         ) from error
     return command
 
 
 def packed(python: Python, store: Path) -> Path:
-    """All wheels of a suite as one compressed tar in `store`, made when it is not there; those of other versions are removed.
+    """All wheels of a suite as one compressed tar in `store`, made when it is not there; those of
+    other versions are removed.
 
     It takes its name when it is whole. Raises MissingMeans as `wheels.wheelhouse`.
     """
@@ -122,7 +140,9 @@ def packed(python: Python, store: Path) -> Path:
 
 def sweep(shell: Shell, folder: str, *, whole: bool = False) -> tuple[str, ...]:
     """Remove suites that were not finished, or all of them; returns their folders."""
-    removed: list[str] = ask(shell, "suite", "sweep", folder, "all" if whole else "partial", timeout_s=120)
+    removed: list[str] = ask(
+        shell, "suite", "sweep", folder, "all" if whole else "partial", timeout_s=120
+    )
     return tuple(removed)
 
 
@@ -132,8 +152,9 @@ def suites(shell: Shell, folder: str, *, whole: bool = False) -> tuple[str, ...]
     return tuple(there)
 
 
-# It gets its name when every module can be imported. No package index is asked: what is not in the wheelhouse is an error.
-# Of earlier suites two are left: only the deployment that has claimed the host uses one, and that is this.
+# It gets its name when every module can be imported. No package index is asked: what is not in the
+# wheelhouse is an error. Of earlier suites two are left: only the deployment that has claimed the
+# host uses one, and that is this.
 _INSTALL: Final = """
 folder=$1 python=$2
 shift 2

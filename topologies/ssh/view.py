@@ -1,8 +1,10 @@
-"""What a deployment sees of a real host's files: all of them, and what it writes there goes to its own folder.
+"""What a deployment sees of a real host's files: all of them, and what it writes there goes to its
+own folder.
 
-A view is a private mount namespace, held by one process. In it, the places that gateways write to are overlays above the host's
-own, /run and /tmp are empty, and /var/log/host is the deployment's folder of logs. Nothing of it is in the host's own table of
-mounts, and when the last process in it ends the kernel takes all of it away, with the file systems mounted on the disks too.
+A view is a private mount namespace, held by one process. In it, the places that gateways write to
+are overlays above the host's own, /run and /tmp are empty, and /var/log/host is the deployment's
+folder of logs. Nothing of it is in the host's own table of mounts, and when the last process in it
+ends the kernel takes all of it away, with the file systems mounted on the disks too.
 """
 
 from __future__ import annotations
@@ -43,7 +45,10 @@ cat >>/etc/hosts
 
 
 def script() -> str:
-    """Shell lines that make a view of the namespace they run in: `$1` is the deployment's folder, stdin more of /etc/hosts."""
+    """Shell lines that make a view of the namespace they run in:
+
+    `$1` is the deployment's folder, stdin more of /etc/hosts.
+    """
     empty = "\n".join(f"mount -t tmpfs -o mode={mode} weighbridge {place}" for place, mode in EMPTY)
     return _MOUNT.format(places=shlex.join(OVERLAID), empty=empty)
 
@@ -54,14 +59,17 @@ def names(addresses: Mapping[str, str]) -> str:
 
 
 def check_folder(folder: str) -> None:
-    """Raise UsageError for a folder of deployments that a view would hide or could not lie above."""
+    """Raise UsageError for a folder of deployments that a view would hide or could not lie
+    above.
+    """
     path = PurePosixPath(folder)
     if ".." in path.parts or path == PurePosixPath("/"):
         raise UsageError(f"ssh: folder: {folder} cannot be the folder of deployments")
     for place in (*OVERLAID, *(place for place, _ in EMPTY), "/proc", "/sys", "/dev"):
         if path.is_relative_to(place) or PurePosixPath(place).is_relative_to(path):
             raise UsageError(
-                f"ssh: folder: {folder} is at or above or below {place}, over which deployments put a layer of their own",
+                f"ssh: folder: {folder} is at or above or below {place}, over which deployments "
+                "put a layer of their own",
                 advice="choose one that is beside it, such as /opt/weighbridge",
             )
 
@@ -75,4 +83,6 @@ for round in 1 2; do
   done </proc/self/mountinfo
 done
 """
-"""Unmounts in the namespace it runs in what is on the devices `$@` (`major:minor`), also where one hides another."""
+"""Unmounts in the namespace it runs in what is on the devices `$@` (`major:minor`), also where one
+hides another.
+"""

@@ -1,1 +1,3 @@
-"""The verbs of the command, a file each: options, and a plain function of values that does the work."""
+"""The verbs of the command, a file each: options, and a plain function of values that does the
+work.
+"""

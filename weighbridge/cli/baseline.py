@@ -1,4 +1,6 @@
-"""`weighbridge baseline HARDWARE`: what the hosts of a hardware file can do, before any gateway stands on them."""
+"""`weighbridge baseline HARDWARE`: what the hosts of a hardware file can do, before any gateway
+stands on them.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,29 @@ if TYPE_CHECKING:
 
 @click.command("baseline")
 @click.argument("hardware", default="lab-small")
-@shown("--sizes", default="4KiB,64KB,1MB", metavar="A,B", help="Object sizes that disks are asked at.")
-@shown("--out", default="baselines", type=click.Path(file_okay=False, path_type=Path), help="Where a folder is made for it.")
+@shown(
+    "--sizes", default="4KiB,64KB,1MB", metavar="A,B", help="Object sizes that disks are asked at."
+)
+@shown(
+    "--out",
+    default="baselines",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where a folder is made for it.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print baseline.json instead of the table.")
 def command(hardware: str, sizes: str, out: Path, as_json: bool) -> None:
-    """Measure what the hosts of HARDWARE (a file, or the name of one that ships) can do: alone and at once."""
+    """Measure what the hosts of HARDWARE (a file, or the name of one that ships) can do: alone and
+    at once.
+    """
     baseline(hardware, sizes, out, as_json=as_json)
 
 
 def baseline(hardware: str, sizes: str, out: Path, *, as_json: bool = False) -> None:
-    """Measure and print. Raises UsageError before anything is started; CommandFailed or TargetError, nothing then being left."""
+    """Measure and print.
+
+    Raises UsageError before anything is started; CommandFailed or TargetError, nothing then being
+    left.
+    """
     # The heavy rooms are imported here, so that `weighbridge --help` need not wait for them.
     import secrets  # noqa: PLC0415
     import time  # noqa: PLC0415
@@ -121,7 +136,9 @@ def show(baseline: Baseline, screen: Console) -> None:
         own = [one for one in baseline.figures if one.group == group]
         if not own:
             continue
-        drawn = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+        drawn = Table(
+            title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False
+        )
         for name in ("host", "what"):
             drawn.add_column(name)
         for name in ("promised", "found", "of it"):
@@ -133,4 +150,8 @@ def show(baseline: Baseline, screen: Console) -> None:
     for sentence in oddities(baseline.figures):
         screen.print(f"• {sentence}", markup=False, highlight=False, style="yellow", soft_wrap=True)
     if not oddities(baseline.figures):
-        screen.print("• nothing is odd: promises are kept, and what ought to be alike is", markup=False, highlight=False)
+        screen.print(
+            "• nothing is odd: promises are kept, and what ought to be alike is",
+            markup=False,
+            highlight=False,
+        )

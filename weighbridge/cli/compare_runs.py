@@ -30,13 +30,18 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     callback=named,
     help="Which layout of A with which of B (default: those of the same name, each with its own).",
 )
-@click.option("--despite", metavar="FACT,...", help="Guard facts in which the runs may differ all the same; `all`: any of them.")
+@click.option(
+    "--despite",
+    metavar="FACT,...",
+    help="Guard facts in which the runs may differ all the same; `all`: any of them.",
+)
 @click.option(
     "--history",
     metavar="RUN",
     type=_FOLDER,
     multiple=True,
-    help="An earlier run of the same thing as A; name two or more: how far such runs differ is what B must be beyond.",
+    help="An earlier run of the same thing as A; name two or more: how far such runs differ is "
+    "what B must be beyond.",
 )
 @click.option(
     "--fail-on",
@@ -49,17 +54,29 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     help="Folder for effects.csv, differences.csv, comparison.json and the maps of what changed.",
 )
 def command(
-    a: Path, b: Path, layouts: str | None, despite: str | None, history: tuple[Path, ...], fail_on: str | None, out: Path | None
+    a: Path,
+    b: Path,
+    layouts: str | None,
+    despite: str | None,
+    history: tuple[Path, ...],
+    fail_on: str | None,
+    out: Path | None,
 ) -> int:
     """Compare run B with run A: what changed, by how much, and how sure that is.
 
-    Runs of the same thing differ from day to day by more than their repeats tell: name earlier runs of the same thing as A by
-    --history; without two of them every verdict is provisional. Refused where the runs differ in what decides their figures:
-    machine, hosts, limits, workloads, replicas, driver ... Ends with 0; with --fail-on regression 1 where B is worse; 4 where
-    nothing could be compared, or where A has a throughput or a p90 of which nothing could be said of B.
+    Runs of the same thing differ from day to day by more than their repeats tell: name earlier runs
+    of the same thing as A by --history; without two of them every verdict is provisional. Refused
+    where the runs differ in what decides their figures: machine, hosts, limits, workloads,
+    replicas, driver ... Ends with 0; with --fail-on regression 1 where B is worse; 4 where nothing
+    could be compared, or where A has a throughput or a p90 of which nothing could be said of B.
     """
     from weighbridge.results.analysis.across_runs.guard import guard, weighed  # noqa: PLC0415 - as above
-    from weighbridge.results.analysis.across_runs.runs_comparison import compare_runs, hold_history, lost, match  # noqa: PLC0415
+    from weighbridge.results.analysis.across_runs.runs_comparison import (  # noqa: PLC0415
+        compare_runs,
+        hold_history,
+        lost,
+        match,
+    )
     from weighbridge.screen.comparison_outcome import print_comparison  # noqa: PLC0415
     from weighbridge.screen.terminal import console  # noqa: PLC0415
 
@@ -75,12 +92,22 @@ def command(
         for path in _write(comparison, guarded, out):
             screen.print(str(path), markup=False, highlight=False, soft_wrap=True)
     for text in lost(before, after, pairs):
-        screen.print(f"comparable in A and not in B: {text}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+        screen.print(
+            f"comparable in A and not in B: {text}",
+            style="yellow",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
     return _exit_code(comparison, before, len(earlier), fail_on=fail_on is not None, screen=screen)
 
 
-def _exit_code(comparison: Comparison, a: ComparedRun, earlier: int, *, fail_on: bool, screen: Console) -> int:
-    """0, 1 of a regression that was asked about, 4 where there is nothing to go by: what could not fail has not passed."""
+def _exit_code(
+    comparison: Comparison, a: ComparedRun, earlier: int, *, fail_on: bool, screen: Console
+) -> int:
+    """0, 1 of a regression that was asked about, 4 where there is nothing to go by: what could not
+    fail has not passed.
+    """
     from weighbridge.results.analysis.across_runs.runs_comparison import (  # noqa: PLC0415
         RUNS,
         claims,
@@ -98,10 +125,16 @@ def _exit_code(comparison: Comparison, a: ComparedRun, earlier: int, *, fail_on:
     if not fail_on:
         return EXIT_FINE
     if earlier + 1 < RUNS:
-        say(f"Whether B is worse cannot be judged: how far runs of the same thing differ, {RUNS} of them tell, A among them.")
+        say(
+            f"Whether B is worse cannot be judged: how far runs of the same thing differ, {RUNS} "
+            "of them tell, A among them."
+        )
         times = "once" if earlier + 2 == RUNS else "twice"
         again = f": {shlex.join(a.manifest.command)}" if a.manifest.command else "."
-        for line in (f"Measure what A is {times} more{again}", "Then name these runs: --history RUN --history RUN"):
+        for line in (
+            f"Measure what A is {times} more{again}",
+            "Then name these runs: --history RUN --history RUN",
+        ):
             screen.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
         return EXIT_INVALID
     worse = regressions(comparison)
@@ -111,11 +144,18 @@ def _exit_code(comparison: Comparison, a: ComparedRun, earlier: int, *, fail_on:
             screen.print(f"  {effect.text}", markup=False, highlight=False, soft_wrap=True)
         return EXIT_DIFFERENCE
     if not claims(comparison):
-        say(f"No comparison has {REPEATS_FOR_A_CLAIM} repeats a side and no doubt: a regression could not have been shown.")
+        say(
+            f"No comparison has {REPEATS_FOR_A_CLAIM} repeats a side and no doubt: a regression "
+            "could not have been shown."
+        )
         return EXIT_INVALID
     left = unjudged(a, comparison)
     if left:
-        many = "1 comparison that A has figures for is" if len(left) == 1 else f"{len(left)} comparisons that A has figures for are"
+        many = (
+            "1 comparison that A has figures for is"
+            if len(left) == 1
+            else f"{len(left)} comparisons that A has figures for are"
+        )
         say(f"{many} provisional or not comparable: that B is not worse cannot be said.")
         for effect in left:
             screen.print(f"  {effect.text}", markup=False, highlight=False, soft_wrap=True)
@@ -138,7 +178,10 @@ def _write(comparison: Comparison, guarded: Guarded, out: Path) -> tuple[Path, .
     }
     for name, text in texts.items():
         write_whole(out / name, text)
-    return (*(out / name for name in texts), *draw(change_maps(comparison), out, partial(click.echo, err=True)))
+    return (
+        *(out / name for name in texts),
+        *draw(change_maps(comparison), out, partial(click.echo, err=True)),
+    )
 
 
 def _listed(text: str | None) -> list[str]:

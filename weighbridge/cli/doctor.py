@@ -20,11 +20,19 @@ if TYPE_CHECKING:
 @click.command("doctor")
 @hardware
 @click.option(
-    "--layouts", metavar="A,B", callback=named, help="Layouts that real hosts are looked at for (default: those that fit)."
+    "--layouts",
+    metavar="A,B",
+    callback=named,
+    help="Layouts that real hosts are looked at for (default: those that fit).",
 )
-@click.option("--install", is_flag=True, help="Have real hosts install the packages that they lack, without starting any of it.")
+@click.option(
+    "--install",
+    is_flag=True,
+    help="Have real hosts install the packages that they lack, without starting any of it.",
+)
 def command(hardware: str | None, layouts: str | None, *, install: bool) -> int:
-    """Say what is missing on this machine for hosts of the HARDWARE, and on real hosts, and how to get it.
+    """Say what is missing on this machine for hosts of the HARDWARE, and on real hosts, and how to
+    get it.
 
     Exit code 2 when anything is.
     """
@@ -33,9 +41,16 @@ def command(hardware: str | None, layouts: str | None, *, install: bool) -> int:
 
     hosts = selection.hardware_named(hardware)
     if hosts.of.by_ssh:
-        return look_at_real(hosts, tuple(filter(None, (word.strip() for word in (layouts or "").split(",")))), install=install)
+        return look_at_real(
+            hosts,
+            tuple(filter(None, (word.strip() for word in (layouts or "").split(",")))),
+            install=install,
+        )
     if install or layouts:
-        raise UsageError(f"--install and --layouts are about real hosts, and hardware {hosts.name!r} has none (kind: {hosts.kind})")
+        raise UsageError(
+            f"--install and --layouts are about real hosts, and hardware {hosts.name!r} has none "
+            f"(kind: {hosts.kind})"
+        )
     return look_here(hosts)
 
 
@@ -49,14 +64,19 @@ def look_here(hosts: Hardware) -> int:
     found = means_for(hosts, place())
     _draw(screen, found, welcome())
     lacking = sum(not mean.found for mean in found)
-    screen.print(f"{lacking} of {len(found)} missing" if lacking else f"this machine can raise {hosts.name}", highlight=False)
+    screen.print(
+        f"{lacking} of {len(found)} missing" if lacking else f"this machine can raise {hosts.name}",
+        highlight=False,
+    )
     return EXIT_USAGE if lacking else EXIT_FINE
 
 
 def look_at_real(hosts: Hardware, layouts: tuple[str, ...], *, install: bool) -> int:
-    """Print what this machine and the real hosts have and lack, installed first if so asked; returns the exit code.
+    """Print what this machine and the real hosts have and lack, installed first if so asked;
+    returns the exit code.
 
-    Raises UsageError for a layout that there is not, TargetError when something could not be installed.
+    Raises UsageError for a layout that there is not, TargetError when something could not be
+    installed.
     """
     from weighbridge import selection  # noqa: PLC0415
     from weighbridge.conductor.interruption import interruptible  # noqa: PLC0415
@@ -64,18 +84,28 @@ def look_at_real(hosts: Hardware, layouts: tuple[str, ...], *, install: bool) ->
     from weighbridge.topologies.ssh import means  # noqa: PLC0415
 
     screen = console()
-    planned = [selection.layout_named(name, hosts) for name in layouts] if layouts else list(selection.fitting(hosts))
+    planned = (
+        [selection.layout_named(name, hosts) for name in layouts]
+        if layouts
+        else list(selection.fitting(hosts))
+    )
     with interruptible():
         here = means.here(hosts)
         there = means.look(hosts, planned)
         if install and any(one.packages for one in there):
-            means.install(hosts, there, lambda text: screen.print(text, markup=False, highlight=False, soft_wrap=True))
+            means.install(
+                hosts,
+                there,
+                lambda text: screen.print(text, markup=False, highlight=False, soft_wrap=True),
+            )
             there = means.look(hosts, planned)
     screen.print("[bold]this machine[/]")
     _draw(screen, here)
     for one in there:
         client = " (client)" if one.host in hosts.clients else ""
-        screen.print(f"\n[bold]{one.host}[/] {hosts.hosts[one.host].address}{client}", highlight=False)
+        screen.print(
+            f"\n[bold]{one.host}[/] {hosts.hosts[one.host].address}{client}", highlight=False
+        )
         _draw(screen, one.means)
     everything = [*here, *(mean for one in there for mean in one.means)]
     lacking = sum(not mean.found for mean in everything)
@@ -94,9 +124,16 @@ def _draw(screen: Console, found: Iterable[Mean], welcome: Iterable[Mean] = ()) 
         drawn.add_column(title)
     for mean in found:
         mark = "[green]✔[/]" if mean.found else "[red]✘[/]"
-        drawn.add_row(mark, escape(mean.name), escape(mean.why), "" if mean.found else escape(mean.remedy))
+        drawn.add_row(
+            mark, escape(mean.name), escape(mean.why), "" if mean.found else escape(mean.remedy)
+        )
     for mean in welcome:
         # A run does without it: it is not counted among what is missing.
         mark = "[green]✔[/]" if mean.found else "[yellow]·[/]"
-        drawn.add_row(mark, f"{escape(mean.name)} (optional)", escape(mean.why), "" if mean.found else escape(mean.remedy))
+        drawn.add_row(
+            mark,
+            f"{escape(mean.name)} (optional)",
+            escape(mean.why),
+            "" if mean.found else escape(mean.remedy),
+        )
     screen.print(drawn)

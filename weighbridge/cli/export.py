@@ -33,7 +33,9 @@ class _Export(click.Command):
         from weighbridge.results.export.formats import FORMATS  # noqa: PLC0415 - heavy rooms are imported by what needs them
 
         with formatter.section("Formats"):
-            formatter.write_dl([*((name, one.about) for name, one in FORMATS.items()), (INFLUX, _INFLUX)])
+            formatter.write_dl(
+                [*((name, one.about) for name, one in FORMATS.items()), (INFLUX, _INFLUX)]
+            )
 
 
 @click.command("export", cls=_Export)
@@ -44,34 +46,53 @@ class _Export(click.Command):
     "tables",
     metavar="TABLE",
     multiple=True,
-    help="summary, steps, seconds, effects, or of a tuning ledger, trials; more than once (default: summary; of json all).",
+    help="summary, steps, seconds, effects, or of a tuning ledger, trials; more than once "
+    "(default: summary; of json all).",
 )
 @click.option(
     "--out",
     metavar="PATH",
-    help="A file, or a folder where there are several; - is standard output (default: derived/exports in the run's folder).",
+    help="A file, or a folder where there are several; - is standard output (default: "
+    "derived/exports in the run's folder).",
 )
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 @click.option(
-    "--influx", metavar="URL", help="Where influx sends to: http://HOST:8086[?bucket=B&org=O], token in $WEIGHBRIDGE_INFLUX_TOKEN."
+    "--influx",
+    metavar="URL",
+    help="Where influx sends to: http://HOST:8086[?bucket=B&org=O], token in "
+    "$WEIGHBRIDGE_INFLUX_TOKEN.",
 )
 @click.option(
-    "--schema", is_flag=True, is_eager=True, expose_value=False, callback=_print_schema, help="Print the JSON Schema of json."
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="Print the JSON Schema of json.",
 )
-def command(run: Path, form: str, tables: tuple[str, ...], out: str | None, force: bool, influx: str | None) -> None:
+def command(
+    run: Path, form: str, tables: tuple[str, ...], out: str | None, force: bool, influx: str | None
+) -> None:
     """Write a RUN folder in another FORMAT.
 
-    Tables: summary has a line for each layout, kind of requests and worker count; steps one for each repeat; seconds the series;
-    effects what differs from the first layout, with the tests behind it. Of a tuning, ledger has a line for each setting and
-    objective, and trials one for each trial. What the run's folder lacks is said.
+    Tables: summary has a line for each layout, kind of requests and worker count; steps one for
+    each repeat; seconds the series; effects what differs from the first layout, with the tests
+    behind it. Of a tuning, ledger has a line for each setting and objective, and trials one for
+    each trial. What the run's folder lacks is said.
     """
     from weighbridge.results.export.export import export, produce, single  # noqa: PLC0415 - heavy rooms are imported by what needs them
 
     if (form == INFLUX) != (influx is not None):
-        raise UsageError("--to influx and --influx URL go together", advice="The URL says where the points are sent.")
+        raise UsageError(
+            "--to influx and --influx URL go together",
+            advice="The URL says where the points are sent.",
+        )
     if influx is not None:
         if tables or out or force:
-            raise UsageError("influx takes the run as a whole and makes no files", advice="Leave --table, --out and --force away.")
+            raise UsageError(
+                "influx takes the run as a whole and makes no files",
+                advice="Leave --table, --out and --force away.",
+            )
         click.echo(_sent(run, influx))
         return
     if out == STANDARD_OUTPUT:

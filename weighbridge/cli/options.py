@@ -15,9 +15,13 @@ shown = functools.partial(click.option, show_default=True)
 
 
 def named(_context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """The callback of an option that names things: one that is given and names none is refused, not taken for its default."""
+    """The callback of an option that names things: one that is given and names none is refused, not
+    taken for its default.
+    """
     if value is not None and not value.replace(",", "").strip():
-        raise click.BadParameter("it names nothing; leave the option out for its default", param=parameter)
+        raise click.BadParameter(
+            "it names nothing; leave the option out for its default", param=parameter
+        )
     return value
 
 
@@ -36,8 +40,13 @@ def seconds(_context: click.Context, parameter: click.Parameter, value: str | No
     return found
 
 
-def influx_server(_context: click.Context, _parameter: click.Parameter, value: str | None) -> InfluxServer | None:
-    """The callback of an option that names an InfluxDB; its token is in the environment. Raises UsageError."""
+def influx_server(
+    _context: click.Context, _parameter: click.Parameter, value: str | None
+) -> InfluxServer | None:
+    """The callback of an option that names an InfluxDB; its token is in the environment.
+
+    Raises UsageError.
+    """
     if value is None:
         return None
     from weighbridge.results.influx.server import InfluxServer  # noqa: PLC0415 - as above
@@ -46,7 +55,9 @@ def influx_server(_context: click.Context, _parameter: click.Parameter, value: s
 
 
 def drivers_own(verb: click.Command) -> click.Command:
-    """A verb with the options besides that installed drivers declare; it gets them together as `own`, by their names."""
+    """A verb with the options besides that installed drivers declare; it gets them together as
+    `own`, by their names.
+    """
     from weighbridge.drivers.kind import KINDS  # noqa: PLC0415 - verbs that run nothing want no driver
 
     options = [option for kind in KINDS.values() for option in kind.options]
@@ -66,13 +77,20 @@ influx = click.option(
     "--influx",
     metavar="URL",
     callback=influx_server,
-    help="Send what is measured, as it comes, to an InfluxDB: http://HOST:8086[?bucket=B&org=O]; token: $WEIGHBRIDGE_INFLUX_TOKEN.",
+    help="Send what is measured, as it comes, to an InfluxDB: http://HOST:8086[?bucket=B&org=O]; "
+    "token: $WEIGHBRIDGE_INFLUX_TOKEN.",
 )
 
 hardware = click.option(
-    "--hardware", metavar="FILE", callback=named, help="Hardware file, or the name of one that ships (default: lab-small)."
+    "--hardware",
+    metavar="FILE",
+    callback=named,
+    help="Hardware file, or the name of one that ships (default: lab-small).",
 )
 
 pictures = shown(
-    "--charts/--no-charts", "pictures", default=True, help="Write every chart as PNG, SVG and PDF; the report has them either way."
+    "--charts/--no-charts",
+    "pictures",
+    default=True,
+    help="Write every chart as PNG, SVG and PDF; the report has them either way.",
 )

@@ -1,4 +1,6 @@
-"""`weighbridge render LAYOUT`: every configuration file that a layout would write, without starting anything."""
+"""`weighbridge render LAYOUT`: every configuration file that a layout would write, without starting
+anything.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,17 @@ from weighbridge.cli.options import hardware
 @click.option("--host", metavar="HOST", help="Files of this host only.")
 @hardware
 def command(layout: str, host: str | None, hardware: str | None) -> None:
-    """Print every configuration file of LAYOUT, as it would be written to its hosts; starts nothing."""
+    """Print every configuration file of LAYOUT, as it would be written to its hosts; starts
+    nothing.
+    """
     render(layout, host, hardware)
 
 
 def render(layout: str, host: str | None, hardware: str | None) -> None:
-    """Print the files, those that are the same on several hosts once. Raises UsageError or DocumentError."""
+    """Print the files, those that are the same on several hosts once.
+
+    Raises UsageError or DocumentError.
+    """
     from weighbridge import selection  # noqa: PLC0415
     from weighbridge.common.document import did_you_mean  # noqa: PLC0415 - heavy rooms are imported by what needs them
     from weighbridge.common.errors import UsageError  # noqa: PLC0415
@@ -26,7 +33,9 @@ def render(layout: str, host: str | None, hardware: str | None) -> None:
     planned = selection.layout_named(layout, hosts)
     names = list(planned.gateway.needs())
     if host is not None and host not in names:
-        raise UsageError(f"{planned.layout.name} has nothing on a host {host!r}{did_you_mean(host, names)}")
+        raise UsageError(
+            f"{planned.layout.name} has nothing on a host {host!r}{did_you_mean(host, names)}"
+        )
     same: dict[tuple[str, str], list[str]] = {}
     for one in planned.gateway.render(hosts.sites):
         if host in {None, one.host}:

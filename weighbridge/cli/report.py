@@ -13,7 +13,9 @@ from weighbridge.cli.options import pictures
 @click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @pictures
 def command(run: Path, *, pictures: bool) -> None:
-    """Make derived/ of a RUN folder again: summary.csv, charts, report.html; print the table, and what the folder lacks."""
+    """Make derived/ of a RUN folder again: summary.csv, charts, report.html; print the table, and
+    what the folder lacks.
+    """
     from weighbridge.conclusion import conclude  # noqa: PLC0415
     from weighbridge.results import derive  # noqa: PLC0415
     from weighbridge.results.record.gaps import gaps  # noqa: PLC0415

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     "--despite",
     metavar="FACT,...",
     default="",
-    help="Go on although these facts are not what they were when the run was begun (a refusal names them), or all.",
+    help="Go on although these facts are not what they were when the run was begun (a refusal "
+    "names them), or all.",
 )
 @click.option(
     "--budget",
@@ -65,7 +66,8 @@ def resume(
     pictures: bool = True,
     own: Mapping[str, object] = MappingProxyType({}),
 ) -> int:
-    """Go on with a run and print what it came to; returns the exit code, as compare does; also of one that was done already.
+    """Go on with a run and print what it came to; returns the exit code, as compare does; also of
+    one that was done already.
 
     Raises as `weighbridge.run.resume` does.
     """
@@ -80,7 +82,9 @@ def resume(
 
     screen = console()
     if TrialBook(folder).run() is not None:
-        return tune.resume(folder, screen, despite=despite, budget_s=budget_s, pictures=pictures, own=own)
+        return tune.resume(
+            folder, screen, despite=despite, budget_s=budget_s, pictures=pictures, own=own
+        )
     doing = Doing(place(), screen, influx, pictures=pictures, own=own)
     derived, steps, _ = go_on(folder, doing, despite=despite, budget_s=budget_s)
     conclude(derived, screen, pictures=pictures)

@@ -1,4 +1,6 @@
-"""`weighbridge slides`: a talk from a run, as PowerPoint with native charts and tables, and as Markdown."""
+"""`weighbridge slides`: a talk from a run, as PowerPoint with native charts and tables, and as
+Markdown.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,23 @@ import click
 @click.command("slides")
 @click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), help="The file; derived/slides.pptx of the run if not given."
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file; derived/slides.pptx of the run if not given.",
 )
 @click.option(
-    "--markdown", type=click.Path(file_okay=False, path_type=Path), help="Write the same talk into this folder as slides.md, too."
+    "--markdown",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write the same talk into this folder as slides.md, too.",
 )
-@click.option("--force", is_flag=True, help="Replace the file of --out: somebody may have worked on it.")
+@click.option(
+    "--force", is_flag=True, help="Replace the file of --out: somebody may have worked on it."
+)
 @click.option("--dark", is_flag=True, help="Light on dark, for dark rooms.")
 def command(run: Path, out: Path | None, markdown: Path | None, *, force: bool, dark: bool) -> None:
-    """Make a talk of a RUN folder: slides with charts and tables that can be edited, and notes with every figure."""
+    """Make a talk of a RUN folder: slides with charts and tables that can be edited, and notes with
+    every figure.
+    """
     from weighbridge.common.errors import UsageError  # noqa: PLC0415
     from weighbridge.results.charts.chart_theme import DARK, LIGHT  # noqa: PLC0415
     from weighbridge.results.record.store import RunStore, write_whole  # noqa: PLC0415
@@ -32,10 +42,15 @@ def command(run: Path, out: Path | None, markdown: Path | None, *, force: bool, 
     if out is None:
         store.make_derived()
     elif not path.absolute().parent.is_dir():
-        raise UsageError(f"{path}: there is no folder {path.parent}", advice="Make it, or choose another file with --out.")
+        raise UsageError(
+            f"{path}: there is no folder {path.parent}",
+            advice="Make it, or choose another file with --out.",
+        )
     elif path.exists() and not force:
         raise UsageError(
-            f"{path} is there", advice="Somebody may have worked on it: choose another file, or replace it with --force."
+            f"{path} is there",
+            advice="Somebody may have worked on it: choose another file, or replace it with "
+            "--force.",
         )
     deck = talk(evidence(store), DARK if dark else LIGHT)
     write_whole(path, powerpoint(deck))

@@ -68,16 +68,28 @@ def _print_schema(context: click.Context, _parameter: click.Parameter, asked: bo
 @click.command("sql", epilog=_epilog())
 @click.argument("query")
 @click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
-@shown("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", help="How the answer is written.")
+@shown(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    help="How the answer is written.",
+)
 @click.option(
-    "--schema", is_flag=True, is_eager=True, expose_value=False, callback=_print_schema, help="Print the views and their columns."
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="Print the views and their columns.",
 )
 def command(query: str, runs: tuple[Path, ...], form: str) -> None:
     """Ask the folders RUNS (all of runs/ unless named) a QUERY in SQL (DuckDB's).
 
-    Views: runs, rows (the table of the study), steps (every repeat), seconds (the series), effects (what differs from the first
-    layout), attestation (what hosts could do), hosts (what they did, second by second), events and facts. NULL is unknown. A view
-    is read from the folders when it is named; nothing can be changed, and no file is reached.
+    Views: runs, rows (the table of the study), steps (every repeat), seconds (the series), effects
+    (what differs from the first layout), attestation (what hosts could do), hosts (what they did,
+    second by second), events and facts. NULL is unknown. A view is read from the folders when it is
+    named; nothing can be changed, and no file is reached.
     """
     from weighbridge.results.export.query import ask, read_runs  # noqa: PLC0415 - heavy rooms are imported by what needs them
     from weighbridge.screen.answer import ANSWERS  # noqa: PLC0415
@@ -86,7 +98,10 @@ def command(query: str, runs: tuple[Path, ...], form: str) -> None:
     for sentence in left_out:
         click.echo(f"weighbridge: {sentence}", err=True)
     if not found:
-        raise UsageError("none of these folders is a run that can be read", advice="Name folders of runs behind the query.")
+        raise UsageError(
+            "none of these folders is a run that can be read",
+            advice="Name folders of runs behind the query.",
+        )
     for one in found:
         for gap in one.gaps:
             click.echo(f"weighbridge: {one.manifest.run_id}: {gap}", err=True)
@@ -97,4 +112,6 @@ def _all_runs() -> tuple[Path, ...]:
     try:
         return tuple(sorted(path for path in RUNS.iterdir() if path.is_dir()))
     except OSError as error:
-        raise UsageError(f"{RUNS}: {error.strerror}", advice="Name folders of runs behind the query.") from error
+        raise UsageError(
+            f"{RUNS}: {error.strerror}", advice="Name folders of runs behind the query."
+        ) from error

@@ -11,7 +11,11 @@ if TYPE_CHECKING:
 
 
 @click.command("status")
-@click.option("--hardware", metavar="FILE", help="Ask the real hosts of this hardware file what stands on them.")
+@click.option(
+    "--hardware",
+    metavar="FILE",
+    help="Ask the real hosts of this hardware file what stands on them.",
+)
 def command(hardware: str | None) -> None:
     """Show what stands, what of it has died, its hosts, endpoints and credentials."""
     from weighbridge import selection  # noqa: PLC0415 - heavy rooms are imported by what needs them
@@ -48,9 +52,16 @@ def show_real(hardware: Hardware) -> None:
     for stood in there.stood:
         claimed = stood.claimed
         state = (
-            "made on another machine" if stood.elsewhere else "at work" if stood.at_work else "left standing, its process has ended"
+            "made on another machine"
+            if stood.elsewhere
+            else "at work"
+            if stood.at_work
+            else "left standing, its process has ended"
         )
-        lines.append(f"{claimed.deployment} on {', '.join(stood.hosts)} since {claimed.since}: {claimed.by}; {state}")
+        lines.append(
+            f"{claimed.deployment} on {', '.join(stood.hosts)} since {claimed.since}: "
+            f"{claimed.by}; {state}"
+        )
         stands = known.get(claimed.deployment)
         lines += lifeless_there(stood, stands, there, hardware)
         if stands is not None:

@@ -28,18 +28,45 @@ if TYPE_CHECKING:
     default="lab",
     help="At the size of one machine, or with the study's own numbers.",
 )
-@click.option("--hardware", metavar="FILE", help="Hardware file, or the name of one that ships (default: the study's).")
-@click.option("--variants", metavar="A,B", callback=named, help="Replay these alone, by their names in the study (default: all).")
-@click.option("--repeats", type=click.IntRange(1, 1000), help="Visits of every step (default: the study's); a claim needs 5.")
+@click.option(
+    "--hardware",
+    metavar="FILE",
+    help="Hardware file, or the name of one that ships (default: the study's).",
+)
+@click.option(
+    "--variants",
+    metavar="A,B",
+    callback=named,
+    help="Replay these alone, by their names in the study (default: all).",
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(1, 1000),
+    help="Visits of every step (default: the study's); a claim needs 5.",
+)
 @shown(
     "--attest/--no-attest",
     default=False,
     help="Measure what the hosts of each deployment can do before: some 20 s each.",
 )
 @influx
-@shown("--out", default="runs", type=click.Path(file_okay=False, path_type=Path), help="Where the run's folder is made.")
-@click.option("--list", "listed", is_flag=True, help="List the studies that ship, and how long each takes at least.")
-@click.option("--dry-run", is_flag=True, help="Print the plan (variants, steps, least time) and start nothing.")
+@shown(
+    "--out",
+    default="runs",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the run's folder is made.",
+)
+@click.option(
+    "--list",
+    "listed",
+    is_flag=True,
+    help="List the studies that ship, and how long each takes at least.",
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print the plan (variants, steps, least time) and start nothing.",
+)
 def command(
     name: str | None,
     scale: Literal["lab", "full"],
@@ -53,7 +80,8 @@ def command(
     dry_run: bool,
     own: Mapping[str, object],
 ) -> int | None:
-    """Replay a published study: its layouts, its workloads, its table, its map of what changed, its figures beside ours.
+    """Replay a published study: its layouts, its workloads, its table, its map of what changed, its
+    figures beside ours.
 
     NAME is a study that ships (see --list) or a study file.
     """
@@ -84,7 +112,10 @@ def replay(
     out: Path,
     own: Mapping[str, object] = MappingProxyType({}),
 ) -> int:
-    """Run a study and print what it came to; returns the exit code. Raises as `weighbridge.run.run` does."""
+    """Run a study and print what it came to; returns the exit code.
+
+    Raises as `weighbridge.run.run` does.
+    """
     from weighbridge.cli.compare import exit_code  # noqa: PLC0415
     from weighbridge.conclusion import conclude  # noqa: PLC0415
     from weighbridge.results.analysis.study.study import FILE, StudyRun  # noqa: PLC0415
@@ -98,7 +129,9 @@ def replay(
 
     screen.print(f"{chosen.study.name}: {chosen.brief}", markup=False, highlight=False)
     doing = Doing(place(), screen, influx, own=own)
-    derived, steps = run(chosen.plan, chosen.planned, doing, out=out, text=chosen.text, attest=attest, begun=begun)
+    derived, steps = run(
+        chosen.plan, chosen.planned, doing, out=out, text=chosen.text, attest=attest, begun=begun
+    )
     conclude(derived, screen, pictures=doing.pictures)
     return exit_code(steps, comparable=derived.comparable)
 
@@ -114,13 +147,25 @@ def print_studies(screen: Console) -> None:
 
     drawn = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1, 0, 0))
     for title in ("study", "what it compares", "scales", "variants", "steps", "at least"):
-        drawn.add_column(title, justify="right" if title in ("variants", "steps", "at least") else "left")
+        drawn.add_column(
+            title, justify="right" if title in ("variants", "steps", "at least") else "left"
+        )
     for name in loader.shipped():
         one = ready(name)
-        words = (name, one.study.about, " ".join(one.study.scales), str(len(one.planned)), str(one.plan.steps), one.least)
+        words = (
+            name,
+            one.study.about,
+            " ".join(one.study.scales),
+            str(len(one.planned)),
+            str(one.plan.steps),
+            one.least,
+        )
         drawn.add_row(*map(escape, words))
     screen.print(drawn)
-    about = "Of the lab scale: warm-ups, windows and deployments. Writing what is then read comes on top of that."
+    about = (
+        "Of the lab scale: warm-ups, windows and deployments. Writing what is then read comes "
+        "on top of that."
+    )
     screen.print(about, style="dim", highlight=False)
 
 
@@ -131,7 +176,9 @@ def print_plan(chosen: PreparedStudy, screen: Console) -> None:
     from rich.table import Table  # noqa: PLC0415
 
     study = chosen.study
-    screen.print(f"{study.name}: {study.about}\nafter {study.source}", markup=False, highlight=False)
+    screen.print(
+        f"{study.name}: {study.about}\nafter {study.source}", markup=False, highlight=False
+    )
     for sentence in chosen.scale.about:
         screen.print(f"  {sentence}", style="dim", markup=False, highlight=False)
     drawn = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1, 0, 0))
@@ -144,14 +191,22 @@ def print_plan(chosen: PreparedStudy, screen: Console) -> None:
             drawn.add_row(*map(escape, (variant.name, *levels, variant.layout)))
     screen.print(drawn)
     if study.common:
-        screen.print(f"and in all of them {study.common.removeprefix(':')}\n", markup=False, highlight=False)
+        screen.print(
+            f"and in all of them {study.common.removeprefix(':')}\n", markup=False, highlight=False
+        )
     drawn = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1, 0, 0))
     for title in ("workload", "by", "workers", "window"):
         drawn.add_column(title)
-    ways = {(one.api, one.driver, one.layer): one for passes in chosen.plan.passes.values() for one in passes}
+    ways = {
+        (one.api, one.driver, one.layer): one
+        for passes in chosen.plan.passes.values()
+        for one in passes
+    }
     for way in ways.values():
         for workload in way.workloads:
             workers = " ".join(map(str, workload.workers))
-            drawn.add_row(workload.name, f"{way.driver}, {way.api}", workers, f"{workload.runtime:g} s")
+            drawn.add_row(
+                workload.name, f"{way.driver}, {way.api}", workers, f"{workload.runtime:g} s"
+            )
     screen.print(drawn)
     screen.print(chosen.brief, markup=False, highlight=False)

@@ -15,24 +15,35 @@ if TYPE_CHECKING:
 @click.command("topologies")
 @click.argument("gateway", required=False)
 def command(gateway: str | None) -> None:
-    """List layouts, releases and parameters; of one GATEWAY (rgw, swift ...) or LAYOUT only, if it is named."""
+    """List layouts, releases and parameters; of one GATEWAY (rgw, swift ...) or LAYOUT only, if it
+    is named.
+    """
     topologies(gateway)
 
 
 def stands_at(layout: Layout, release: str) -> bool:
-    """Whether the layout's settings are possible at a release of its gateway: civetweb, for one, is not in all of them."""
+    """Whether the layout's settings are possible at a release of its gateway: civetweb, for one, is
+    not in all of them.
+    """
     from weighbridge.gateways.gateway import STORES  # noqa: PLC0415 - heavy rooms are imported by what needs them
 
     kind = STORES[layout.gateway]
     try:
-        kind(release, kind.Placement.model_validate(layout.place), kind.Settings.model_validate(layout.settings))
+        kind(
+            release,
+            kind.Placement.model_validate(layout.place),
+            kind.Settings.model_validate(layout.settings),
+        )
     except ValueError:
         return False
     return True
 
 
 def topologies(only: str | None) -> None:
-    """Print layouts, releases and parameters, a line each. Raises UsageError when `only` names no gateway and no layout."""
+    """Print layouts, releases and parameters, a line each.
+
+    Raises UsageError when `only` names no gateway and no layout.
+    """
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - heavy rooms are imported by what needs them
     from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
@@ -61,8 +72,18 @@ def topologies(only: str | None) -> None:
     drawn = table("layout", "gateway", "releases (the layout's own first)", "what stands")
     for layout in layouts:
         if layout.gateway in kinds:
-            releases = dict.fromkeys((layout.release, *(one for one in STORES[layout.gateway].releases if stands_at(layout, one))))
-            drawn.add_row(*(escape(word) for word in (layout.name, layout.gateway, " ".join(releases), layout.about)))
+            releases = dict.fromkeys(
+                (
+                    layout.release,
+                    *(one for one in STORES[layout.gateway].releases if stands_at(layout, one)),
+                )
+            )
+            drawn.add_row(
+                *(
+                    escape(word)
+                    for word in (layout.name, layout.gateway, " ".join(releases), layout.about)
+                )
+            )
     screen.print(drawn)
     for kind in kinds:
         drawn = table(f"parameter of {kind}", "may be", "default", "what it does")
@@ -71,7 +92,8 @@ def topologies(only: str | None) -> None:
         if drawn.row_count:
             screen.print(drawn)
     screen.print(
-        "change them in a layout file, or where a layout is named: weighbridge up rgw-beast@ceph-18:radosgw.threads=64",
+        "change them in a layout file, or where a layout is named: weighbridge up "
+        "rgw-beast@ceph-18:radosgw.threads=64",
         markup=False,
         highlight=False,
         soft_wrap=True,

@@ -11,12 +11,17 @@ from weighbridge.cli.options import hardware
 @click.argument("layout")
 @hardware
 def command(layout: str, hardware: str | None) -> None:
-    """Stand LAYOUT up (a file, or NAME[@RELEASE][:KEY=VALUE]... of one that ships), verify it, and leave it standing."""
+    """Stand LAYOUT up (a file, or NAME[@RELEASE][:KEY=VALUE]... of one that ships), verify it, and
+    leave it standing.
+    """
     up(layout, hardware)
 
 
 def up(layout: str, hardware: str | None) -> None:
-    """Stand a layout up and say how to reach it. Raises UsageError or TargetError, nothing then being left."""
+    """Stand a layout up and say how to reach it.
+
+    Raises UsageError or TargetError, nothing then being left.
+    """
     from weighbridge import selection  # noqa: PLC0415
     from weighbridge.common.errors import UsageError  # noqa: PLC0415
     from weighbridge.conductor.interruption import interruptible  # noqa: PLC0415
@@ -28,7 +33,9 @@ def up(layout: str, hardware: str | None) -> None:
 
     hosts = selection.hardware_named(hardware)
     if hosts.of.passing:
-        raise UsageError(f"the hosts of {hosts.name!r} {hosts.of.passing}", advice="Choose hardware of kind lab.")
+        raise UsageError(
+            f"the hosts of {hosts.name!r} {hosts.of.passing}", advice="Choose hardware of kind lab."
+        )
     planned = selection.layout_named(layout, hosts)
     where = place()
     require(hosts, where)
@@ -42,5 +49,8 @@ def up(layout: str, hardware: str | None) -> None:
     with interruptible(), deploy(planned, hosts, where, say) as deployment:
         deployment.keep()
     real = f" --hardware {hardware}" if hosts.of.by_ssh else ""
-    say(f"{deployment.label} stands after {deployment.took_s:.1f} s; `weighbridge down{real}` takes it away")
+    say(
+        f"{deployment.label} stands after {deployment.took_s:.1f} s; `weighbridge down{real}` "
+        "takes it away"
+    )
     print_standing(where, screen)

@@ -21,8 +21,8 @@ def dropping(
 ) -> Iterator[None]:
     """Call `drop` while the block runs, at once and then as often as `cache` says, if it does.
 
-    `rest` lets so many seconds pass by `clock`, or fewer when the event is set. Raises what `drop` raised, when nothing else
-    went wrong.
+    `rest` lets so many seconds pass by `clock`, or fewer when the event is set. Raises what `drop`
+    raised, when nothing else went wrong.
     """
     if not isinstance(cache, Every):
         yield
@@ -41,7 +41,8 @@ def dropping(
             due += cache.every
             rest(done, max(0.0, due - clock()))
 
-    # A signal's exception may come before there is anybody to end it: it must not keep this process alive.
+    # A signal's exception may come before there is anybody to end it: it must not keep this process
+    # alive.
     thread = threading.Thread(target=drop_again, name="cache-dropper", daemon=True)
     thread.start()
     try:

@@ -1,4 +1,6 @@
-"""Clearing: what a run made on a gateway that outlives it goes with the run, however the run ends."""
+"""Clearing: what a run made on a gateway that outlives it goes with the run, however the run
+ends.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,14 @@ def buckets_of(plan: Plan, prefix: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def clearing(deployment: Deployment, buckets: Sequence[str], tell: Callable[[str], None]) -> Iterator[None]:
-    """Have `buckets` deleted when the block ends, on every path; `tell` hears what was deleted, or what is left.
+def clearing(
+    deployment: Deployment, buckets: Sequence[str], tell: Callable[[str], None]
+) -> Iterator[None]:
+    """Have `buckets` deleted when the block ends, on every path; `tell` hears what was deleted, or
+    what is left.
 
-    Raises TargetError when something is left and nothing else went wrong; else what went wrong stays the error.
+    Raises TargetError when something is left and nothing else went wrong; else what went wrong
+    stays the error.
     """
 
     def clear() -> None:

@@ -1,4 +1,6 @@
-"""The run loop: stand a layout up, have a driver measure its steps, write each down, take it away, go on to the next."""
+"""The run loop: stand a layout up, have a driver measure its steps, write each down, take it away,
+go on to the next.
+"""
 
 from __future__ import annotations
 
@@ -38,15 +40,18 @@ RESUMED: Final = "resumed"
 BUDGET: Final = "budget"
 """The kind of event that tells that a run ends before its plan does."""
 FURTHER: Final = "further"
-"""The kind of event that tells why another block follows those of the suite's repeats, or why none does."""
+"""The kind of event that tells why another block follows those of the suite's repeats, or why none
+does.
+"""
 
 
 class Conductor:
-    """Runs a plan into a run folder, or what that folder lacks of it: steps that are whole there are not measured again.
+    """Runs a plan into a run folder, or what that folder lacks of it: steps that are whole there
+    are not measured again.
 
-    `settings` are drivers' own; `attest`: measure the hosts too; `allowance` is the time
-    the run may take; `quiet` waits before each deployment for the machine to be quiet; `further` is the time for blocks beyond the
-    plan, and `grown` is told of a plan that has one more.
+    `settings` are drivers' own; `attest`: measure the hosts too; `allowance` is the time the run
+    may take; `quiet` waits before each deployment for the machine to be quiet; `further` is the
+    time for blocks beyond the plan, and `grown` is told of a plan that has one more.
     """
 
     def __init__(
@@ -92,11 +97,12 @@ class Conductor:
         self._buckets = buckets_of(plan, self._prefix)
 
     def run(self) -> str:
-        """Do the whole plan, or as much of it as the allowance holds; returns why not all of it, empty when it is all.
+        """Do the whole plan, or as much of it as the allowance holds; returns why not all of it,
+        empty when it is all.
 
-        A step that cannot be measured is written down with its reason and the plan goes on, after the death of a daemon on a
-        new deployment; a gateway that cannot be stood up ends the run with its error (ServiceFailed, CommandFailed,
-        VerificationFailed), everything taken away.
+        A step that cannot be measured is written down with its reason and the plan goes on, after
+        the death of a daemon on a new deployment; a gateway that cannot be stood up ends the run
+        with its error (ServiceFailed, CommandFailed, VerificationFailed), everything taken away.
         """
         if self._tries:
             self._clear_what_was_left()
@@ -137,22 +143,34 @@ class Conductor:
         return not keys or any(key not in self._whole for key in keys)
 
     def _too_late(self, visits: Sequence[Visit]) -> str:
-        """Why the allowance holds no such repeat any more; empty where it does. One that was begun is always finished."""
-        if self._allowance is None or any(key in self._whole for visit in visits for key in self._plan.keys(visit)):
+        """Why the allowance holds no such repeat any more; empty where it does.
+
+        One that was begun is always finished.
+        """
+        if self._allowance is None or any(
+            key in self._whole for visit in visits for key in self._plan.keys(visit)
+        ):
             return ""
         repeat = visits[0].repeat
         needed_s, left_s = self._pace.repeat_s(repeat), self._allowance.left_s()
         if needed_s <= left_s:
             return ""
-        text = f"the budget ends the run before repeat {repeat + 1} of {self._plan.suite.repeats}: it would take about"
+        text = (
+            f"the budget ends the run before repeat {repeat + 1} of "
+            f"{self._plan.suite.repeats}: it would take about"
+        )
         return f"{text} {show_duration(needed_s)}, and {show_duration(max(0.0, left_s))} is left"
 
     def _clear_what_was_left(self) -> None:
-        """Of a run that was killed, buckets may be left on gateways that outlive it and are not visited again."""
+        """Of a run that was killed, buckets may be left on gateways that outlive it and are not
+        visited again.
+        """
         again = {visit.layout for visit in self._plan.visits if self._missing(visit)}
         for name, planned in self._planned.items():
             if planned.gateway.already_runs and name not in again:
-                with deploy(planned, self._plan.hardware, self._place, self._display.say) as deployment:
+                with deploy(
+                    planned, self._plan.hardware, self._place, self._display.say
+                ) as deployment:
                     self._clear(deployment)
 
     def _clear(self, deployment: Deployment) -> None:
@@ -160,25 +178,38 @@ class Conductor:
             self._measuring.telling("cleared", deployment.layout.name)(text)
 
     def _visit(self, visit: Visit) -> None:
-        """One deployment, and another one each time that a daemon died and something is left: each death costs a workload."""
+        """One deployment, and another one each time that a daemon died and something is left: each
+        death costs a workload.
+        """
         deployments = 1
         while self._measured_on_one(visit, deployments):
             deployments += 1
 
     def _measured_on_one(self, visit: Visit, nth: int) -> bool:
-        """Measure what is left of a visit on its `nth` deployment; whether that did not last, and another one is wanted."""
+        """Measure what is left of a visit on its `nth` deployment; whether that did not last, and
+        another one is wanted.
+        """
         say = self._display.say
         number = self._plan.visits.index(visit) + 1
         say(f"standing up {visit.layout}{' again' if nth > 1 else ''}")
-        text = f"visit {number} of {len(self._plan.visits)}: repeat {visit.repeat + 1} of {self._plan.suite.repeats}"
-        self._store.event("visit", text if nth == 1 else f"{text}, on deployment {nth}", layout=visit.layout)
+        text = (
+            f"visit {number} of {len(self._plan.visits)}: repeat {visit.repeat + 1} of "
+            f"{self._plan.suite.repeats}"
+        )
+        self._store.event(
+            "visit", text if nth == 1 else f"{text}, on deployment {nth}", layout=visit.layout
+        )
         again = False
         if self._quiet is not None and (busy := self._quiet.wait(say)) is not None:
-            self._store.event(BUSY, busy.words, layout=visit.layout, repeat=visit.repeat, share=busy.share)
+            self._store.event(
+                BUSY, busy.words, layout=visit.layout, repeat=visit.repeat, share=busy.share
+            )
         with ExitStack() as stack:
             with self._pace.doing("stand", visit):
                 deployment = stack.enter_context(self._stood_up(visit, nth))
-            stack.callback(deployment.close)  # should a signal come just before the one above is asked to
+            stack.callback(
+                deployment.close
+            )  # should a signal come just before the one above is asked to
             for text in self._plan.left_out.get(visit.layout, ()):
                 say(text)
                 self._store.event("left out", text, layout=visit.layout)
@@ -188,10 +219,14 @@ class Conductor:
                 self._clear(deployment)
             planned = self._planned[visit.layout]
             with (
-                clearing(deployment, self._buckets, self._measuring.telling("cleared", visit.layout)),
+                clearing(
+                    deployment, self._buckets, self._measuring.telling("cleared", visit.layout)
+                ),
                 self._measuring.watching(planned, deployment) as watch,
             ):
-                for ways in self._plan.groups(visit.layout) if self._aged(deployment, visit) else ():
+                for ways in (
+                    self._plan.groups(visit.layout) if self._aged(deployment, visit) else ()
+                ):
                     if not self._measure_group(deployment, watch, visit, ways):
                         again = any(map(self._left, self._plan.keys(visit)))
                         break
@@ -214,9 +249,15 @@ class Conductor:
         sameness = self._attest and visit.layout not in {*self._attested_now, *self._plan.twins}
         asked, tools = asked_of_hosts(self._suite, sameness=sameness), wants_tools(self._suite)
         planned, say = self._planned[visit.layout], self._display.say
-        with deploy(planned, self._plan.hardware, self._place, say, logs=logs, attest=asked, tools=tools) as deployment:
+        with deploy(
+            planned, self._plan.hardware, self._place, say, logs=logs, attest=asked, tools=tools
+        ) as deployment:
             say(f"{visit.layout} stands, verified, after {deployment.took_s:.1f} s")
-            self._store.event("up", f"{deployment.label} stands after {deployment.took_s:.2f} s", layout=visit.layout)
+            self._store.event(
+                "up",
+                f"{deployment.label} stands after {deployment.took_s:.2f} s",
+                layout=visit.layout,
+            )
             if deployment.attestation is not None:
                 self._attested(visit, deployment.attestation)
                 self._attested_now.add(visit.layout)
@@ -227,14 +268,27 @@ class Conductor:
             yield deployment
 
     def _told_apart(self, name: str, nth: int) -> str:
-        """The name of files about a visit; of a visit that an interruption or a death cut in two, those of each part are kept."""
-        words = [name, *([f"resumed-{self._tries}"] if self._tries else []), *([f"again-{nth - 1}"] if nth > 1 else [])]
+        """The name of files about a visit; of a visit that an interruption or a death cut in two,
+        those of each part are kept.
+        """
+        words = [
+            name,
+            *([f"resumed-{self._tries}"] if self._tries else []),
+            *([f"again-{nth - 1}"] if nth > 1 else []),
+        ]
         return "-".join(words)
 
     def _ask_osds(self, deployment: Deployment, visit: Visit) -> None:
-        """What each OSD does by itself, where the suite asks for it; a figure that cannot be had is a gap, and ends no run."""
-        if any((one.kind, one.layout, one.repeat) == ("osd", visit.layout, visit.repeat) for one in self._attested_before):
-            return  # known of the part of this visit that came before an interruption: they add up over OSDs, not over parts
+        """What each OSD does by itself, where the suite asks for it; a figure that cannot be had is
+        a gap, and ends no run.
+        """
+        if any(
+            (one.kind, one.layout, one.repeat) == ("osd", visit.layout, visit.repeat)
+            for one in self._attested_before
+        ):
+            # known of the part of this visit that came before an interruption: they add up over
+            # OSDs, not over parts
+            return
         try:
             figures = ask_osds(deployment, self._suite, visit.repeat)
         except (DriverError, TargetError) as error:
@@ -244,12 +298,18 @@ class Conductor:
         self._store.attest(figures)
 
     def _attested(self, visit: Visit, attestation: Attestation) -> None:
-        figures = [Attested(layout=visit.layout, repeat=visit.repeat, **dict(one)) for one in attestation.ceilings]
+        figures = [
+            Attested(layout=visit.layout, repeat=visit.repeat, **dict(one))
+            for one in attestation.ceilings
+        ]
         self._store.attest(figures)
         self._store.add_facts([Sheet(title="attestation", facts=dict(attestation.tools))])
 
     def _aged(self, deployment: Deployment, visit: Visit) -> bool:
-        """Age the store as the suite asks; whether it can be measured. When it could not be aged, its steps are written down so."""
+        """Age the store as the suite asks; whether it can be measured.
+
+        When it could not be aged, its steps are written down so.
+        """
         if self._suite.age is None:
             return True
         self._display.say(f"aging {visit.layout}")
@@ -258,10 +318,20 @@ class Conductor:
         try:
             room = deployment.standing.room()
             lab = deployment.hardware.of.contained
-            order = aging.order_of(self._suite, room, shutil.disk_usage(self._place.home).free if lab else None)
+            order = aging.order_of(
+                self._suite, room, shutil.disk_usage(self._place.home).free if lab else None
+            )
             heard = self._display.progress
             with self._pace.doing("age", visit):
-                aged = aging.age(deployment, self._suite, order, prefix=self._prefix, log=log, heard=heard, settings=self._settings)
+                aged = aging.age(
+                    deployment,
+                    self._suite,
+                    order,
+                    prefix=self._prefix,
+                    log=log,
+                    heard=heard,
+                    settings=self._settings,
+                )
             self._measuring.note("aged", deployment, aging.told(order, aged, room))
             self._measuring.note("settled", deployment, deployment.standing.settle())
             deployment.check()
@@ -270,12 +340,16 @@ class Conductor:
             self._store.event("failed", str(error), layout=visit.layout)
             self._measuring.not_measured(keys, error)
             return False
-        self._store.add_facts([Sheet(title="age", layout=visit.layout, facts=aging.facts(order, aged, room))])
+        self._store.add_facts(
+            [Sheet(title="age", layout=visit.layout, facts=aging.facts(order, aged, room))]
+        )
         return True
 
-    def _measure_group(self, deployment: Deployment, watch: Watch, visit: Visit, ways: Sequence[Pass]) -> bool:
-        """All steps of passes that take turns, each by the driver of its pass; a driver that fails loses the rest of the workload
-        that it was at, and what is left gets new drivers.
+    def _measure_group(
+        self, deployment: Deployment, watch: Watch, visit: Visit, ways: Sequence[Pass]
+    ) -> bool:
+        """All steps of passes that take turns, each by the driver of its pass; a driver that fails
+        loses the rest of the workload that it was at, and what is left gets new drivers.
 
         Returns False when a daemon has died, and with it the workload at hand is given up.
         """
@@ -286,15 +360,21 @@ class Conductor:
                     drivers: dict[str, Driver] = {}
                     for turn in {turn.way.driver: turn for turn in reversed(turns)}.values():
                         group.at = turn
-                        drivers[turn.way.driver] = stack.enter_context(self._driving(deployment, visit, turn.way))
+                        drivers[turn.way.driver] = stack.enter_context(
+                            self._driving(deployment, visit, turn.way)
+                        )
                     self._measure_turns(group, drivers, turns)
             except (DriverError, TargetError) as error:
                 if not self._failed(group, ways, error):
                     return False
         return True
 
-    def _failed(self, group: _Group, ways: Sequence[Pass], error: DriverError | TargetError) -> bool:
-        """Write down that a driver failed, and give up what it was at; False when that is since a daemon has died."""
+    def _failed(
+        self, group: _Group, ways: Sequence[Pass], error: DriverError | TargetError
+    ) -> bool:
+        """Write down that a driver failed, and give up what it was at; False when that is since a
+        daemon has died.
+        """
         visit, at = group.visit, group.at
         # A driver that fails since its gateway has died is not what is to be told of first.
         died = error if isinstance(error, ServiceFailed) else self._dead(group.deployment, visit)
@@ -305,9 +385,16 @@ class Conductor:
             self._store.event("failed", str(error), layout=visit.layout)
         for gave_up in (error, error.__cause__):
             if isinstance(gave_up, GaveUp):
-                self._measuring.keep(f"{_called(visit, at.way)}-failed-{self._measuring.order}", gave_up.kept)
-        # What was asked for and not measured is written down as just that: never lost, never a number.
-        lost = [turn.key for turn in self._plan.turns(visit, ways) if turn.way == at.way and turn.workload == at.workload]
+                self._measuring.keep(
+                    f"{_called(visit, at.way)}-failed-{self._measuring.order}", gave_up.kept
+                )
+        # What was asked for and not measured is written down as just that: never lost, never a
+        # number.
+        lost = [
+            turn.key
+            for turn in self._plan.turns(visit, ways)
+            if turn.way == at.way and turn.workload == at.workload
+        ]
         lost = [key for key in lost if self._left(key)]
         why = "an earlier step failed" if died is None else "the gateway was not whole any more"
         self._measuring.not_measured([key for key in lost if key not in group.tried], told, why=why)
@@ -315,8 +402,14 @@ class Conductor:
         return not isinstance(died, ServiceFailed)
 
     def _dead(self, deployment: Deployment, visit: Visit) -> TargetError | None:
-        """What has died of a gateway that is ours to stand up again; of one that already runs the step has told what is amiss."""
-        return None if self._planned[visit.layout].gateway.already_runs else dead(deployment, doubted=True)
+        """What has died of a gateway that is ours to stand up again; of one that already runs the
+        step has told what is amiss.
+        """
+        return (
+            None
+            if self._planned[visit.layout].gateway.already_runs
+            else dead(deployment, doubted=True)
+        )
 
     @contextmanager
     def _driving(self, deployment: Deployment, visit: Visit, one: Pass) -> Iterator[Driver]:
@@ -326,9 +419,12 @@ class Conductor:
             self._store.add_facts([Sheet(title="driver", facts=dict(ready.versions))])
             yield ready.driver
 
-    def _measure_turns(self, group: _Group, drivers: Mapping[str, Driver], turns: Sequence[StepTurn]) -> None:
-        """Measure steps in turn. Before the first of a workload it is prepared by each driver that replays it, and cleaned up
-        behind the last; where what was written goes with the deployment, all are prepared first, and none is cleaned up.
+    def _measure_turns(
+        self, group: _Group, drivers: Mapping[str, Driver], turns: Sequence[StepTurn]
+    ) -> None:
+        """Measure steps in turn. Before the first of a workload it is prepared by each driver that
+        replays it, and cleaned up behind the last; where what was written goes with the deployment,
+        all are prepared first, and none is cleaned up.
         """
         planned = self._planned[group.visit.layout]
         leave = self._suite.cleanup == "with-deployment" and not planned.gateway.already_runs
@@ -342,32 +438,51 @@ class Conductor:
             begun: set[str] = set()
             for turn in these:
                 group.at = turn
-                self._measure_turn(group, drivers[turn.way.driver], turn, again=turn.way.driver in begun, leave=leave)
+                self._measure_turn(
+                    group,
+                    drivers[turn.way.driver],
+                    turn,
+                    again=turn.way.driver in begun,
+                    leave=leave,
+                )
                 begun.add(turn.way.driver)
             for turn in () if leave else _one_a_driver(these):
                 group.at = turn
                 with self._pace.doing("clean", group.visit, work_of(turn.way, turn.workload)):
                     self._measuring.clean(group.deployment, drivers[turn.way.driver], turn.workload)
 
-    def _prepare(self, group: _Group, drivers: Mapping[str, Driver], turns: Sequence[StepTurn]) -> None:
+    def _prepare(
+        self, group: _Group, drivers: Mapping[str, Driver], turns: Sequence[StepTurn]
+    ) -> None:
         """Make what these steps work on, once for each driver and workload."""
         for turn in _one_a_driver(turns):
             group.at = turn
             with self._pace.doing("prepare", group.visit, work_of(turn.way, turn.workload)):
                 self._measuring.prepare(group.deployment, drivers[turn.way.driver], turn.workload)
 
-    def _measure_turn(self, group: _Group, driver: Driver, turn: StepTurn, *, again: bool, leave: bool) -> None:
+    def _measure_turn(
+        self, group: _Group, driver: Driver, turn: StepTurn, *, again: bool, leave: bool
+    ) -> None:
         planned, deployment = self._planned[group.visit.layout], group.deployment
-        with self._pace.doing("step", group.visit, work_of(turn.way, turn.workload), turn.key.workers):
+        with self._pace.doing(
+            "step", group.visit, work_of(turn.way, turn.workload), turn.key.workers
+        ):
             if again and "delete" in turn.workload.operations:
-                self._measuring.prepare(deployment, driver, turn.workload)  # what the last step deleted has to be there again
+                self._measuring.prepare(
+                    deployment, driver, turn.workload
+                )  # what the last step deleted has to be there again
             group.tried.add(turn.key)
-            self._measuring.step(planned, deployment, group.watch, driver, turn.workload, turn.key, leave=leave)
+            self._measuring.step(
+                planned, deployment, group.watch, driver, turn.workload, turn.key, leave=leave
+            )
 
 
 @dataclass
 class _Group:
-    """Passes that take turns on a deployment: `at` is the step at hand, or the one for which something is made ready."""
+    """Passes that take turns on a deployment:
+
+    `at` is the step at hand, or the one for which something is made ready.
+    """
 
     deployment: Deployment
     watch: Watch
@@ -387,5 +502,11 @@ def _one_a_driver(turns: Sequence[StepTurn]) -> list[StepTurn]:
 
 def _called(visit: Visit, one: Pass) -> str:
     """What files about a pass are called."""
-    words = [visit.layout, one.api, one.layer or "", one.driver if one.driver != DEFAULT_DRIVER else "", str(visit.repeat)]
+    words = [
+        visit.layout,
+        one.api,
+        one.layer or "",
+        one.driver if one.driver != DEFAULT_DRIVER else "",
+        str(visit.repeat),
+    ]
     return "-".join(word for word in words if word)

@@ -1,4 +1,6 @@
-"""What is known of this machine, for the manifest: kernel, CPUs, memory, versions, the sysctl settings that decide results."""
+"""What is known of this machine, for the manifest: kernel, CPUs, memory, versions, the sysctl
+settings that decide results.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,15 @@ def facts_of_machine(hardware: Hardware) -> dict[str, str]:
         "load before": " ".join(f"{value:.2f}" for value in os.getloadavg()),
         "hardware": hardware.name,
     }
-    packages = dict.fromkeys([name for kind in KINDS.values() for name in kind.packages] + [*PACKAGES])
+    packages = dict.fromkeys(
+        [name for kind in KINDS.values() for name in kind.packages] + [*PACKAGES]
+    )
     facts |= {f"package {name}": version for name in packages if (version := _version(name))}
-    facts |= {f"sysctl {name}": value for name in RECORDED if (value := _read(Path("/proc/sys", *name.split("."))))}
+    facts |= {
+        f"sysctl {name}": value
+        for name in RECORDED
+        if (value := _read(Path("/proc/sys", *name.split("."))))
+    }
     facts |= _models()
     return facts
 

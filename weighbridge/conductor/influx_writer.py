@@ -1,12 +1,14 @@
-"""Sending a run to an InfluxDB while it goes on, by a thread beside it that never makes it wait and never makes it fail.
+"""Sending a run to an InfluxDB while it goes on, by a thread beside it that never makes it wait and
+never makes it fail.
 
-A step that has ended is read from the run folder, made into lines and sent; a cursor beside it says how far the server has all
-(`results.influx.cursor`). While the server is away it is asked again, later each time; when it answers, all that it lacks is made
-and sent, in order. What it refuses is said once. At the end what could not be sent is said, with what sends it: `resume` goes on
-at the cursor, and every point can be made again from the run folder.
+A step that has ended is read from the run folder, made into lines and sent; a cursor beside it says
+how far the server has all (`results.influx.cursor`). While the server is away it is asked again,
+later each time; when it answers, all that it lacks is made and sent, in order. What it refuses is
+said once. At the end what could not be sent is said, with what sends it: `resume` goes on at the
+cursor, and every point can be made again from the run folder.
 
-What a driver tells while a step runs (`weighbridge_live`) is for watching alone: it is sent when the server answers, and dropped
-when it does not.
+What a driver tells while a step runs (`weighbridge_live`) is for watching alone: it is sent when
+the server answers, and dropped when it does not.
 """
 
 from __future__ import annotations
@@ -28,25 +30,38 @@ from weighbridge.common.record import Record
 from weighbridge.drivers.order import Progress
 from weighbridge.results.influx.cursor import REFUSED, Cursor, Part, parts, set_aside
 from weighbridge.results.influx.points import RunPoints
-from weighbridge.results.influx.server import BATCH, DEADLINE_S, Away, InfluxConnection, InfluxServer, WriteRefused
+from weighbridge.results.influx.server import (
+    BATCH,
+    DEADLINE_S,
+    Away,
+    InfluxConnection,
+    InfluxServer,
+    WriteRefused,
+)
 from weighbridge.results.record import RunStore, StepKey
 
 FIRST_WAIT_S: Final = 2.0
 LONGEST_WAIT_S: Final = 60.0
-"""A server that is away is asked again after 2, 4, 8 ... s, or when it says so, but at least once a minute."""
+"""A server that is away is asked again after 2, 4, 8 ... s, or when it says so, but at least once a
+minute.
+"""
 LIVE_EVERY_S: Final = 5.0
 """Live points of so long go out together: on small machines each write is felt."""
 LIVE_STEP_S: Final = 0.9
 """Drivers tell their rates at least twice a second; one a second is enough."""
 CLOSE_S: Final = 15.0
-"""How long the end of a run waits for what is still to be sent; a third of it when the run was interrupted."""
+"""How long the end of a run waits for what is still to be sent; a third of it when the run was
+interrupted.
+"""
 
 
 class Delivery(Record):
-    """What became of a run's points: how many the server was sent and how many of those it refused; how many steps wait.
+    """What became of a run's points: how many the server was sent and how many of those it refused;
+    how many steps wait.
 
-    Rates that are for watching alone are not counted. Of `missed` steps no points could be made. `begun`: whether the server has
-    the run's own point. `why` is the last thing that the server said or did to that; empty if nothing.
+    Rates that are for watching alone are not counted. Of `missed` steps no points could be made.
+    `begun`: whether the server has the run's own point. `why` is the last thing that the server
+    said or did to that; empty if nothing.
     """
 
     server: str
@@ -67,18 +82,32 @@ class Delivery(Record):
         said = f"{self.sent} points sent to {self.server}"
         if self.whole:
             return said
-        rest = [f"those of {self.waiting} steps wait"] if self.waiting else [] if self.begun else ["that of the run waits"]
-        rest += [f"{self.refused} that it refused are in {folder / REFUSED}"] if self.refused else []
+        rest = (
+            [f"those of {self.waiting} steps wait"]
+            if self.waiting
+            else []
+            if self.begun
+            else ["that of the run waits"]
+        )
+        rest += (
+            [f"{self.refused} that it refused are in {folder / REFUSED}"] if self.refused else []
+        )
         rest += [f"those of {self.missed} steps could not be made"] if self.missed else []
-        again = shlex.join(("weighbridge", "export", str(folder), "--to", "influx", "--influx", self.server))
-        return f"{said}; {', '.join(rest)} ({self.why})\nnothing is lost: send the whole run again with {again}"
+        again = shlex.join(
+            ("weighbridge", "export", str(folder), "--to", "influx", "--influx", self.server)
+        )
+        return (
+            f"{said}; {', '.join(rest)} ({self.why})\nnothing is lost: send the whole run "
+            f"again with {again}"
+        )
 
 
 class InfluxWriter:
-    """Sends the points of the run in `store` to a server, from entering to leaving. `say` shows a line to who watches.
+    """Sends the points of the run in `store` to a server, from entering to leaving. `say` shows a
+    line to who watches.
 
-    Where the run is gone on with, what the server lacks of it is sent first. None of its methods waits for longer than its
-    docstring says, and none raises anything.
+    Where the run is gone on with, what the server lacks of it is sent first. None of its methods
+    waits for longer than its docstring says, and none raises anything.
     """
 
     def __init__(
@@ -100,7 +129,8 @@ class InfluxWriter:
         self._first_wait_s = first_wait_s
         self._close_s = close_s
         self._woken = threading.Event()
-        # A daemon: a server that never comes to an end with its answer must not keep this process alive.
+        # A daemon: a server that never comes to an end with its answer must not keep this process
+        # alive.
         self._thread = threading.Thread(target=self._run, name="influx-writer", daemon=True)
         self._asked = threading.Event()
         self._ending = threading.Event()
@@ -115,12 +145,19 @@ class InfluxWriter:
         self._live_at = self._live_sent_at = time.monotonic()
 
     def __enter__(self) -> Self:
-        """Begin, and wait until the server has been asked once, or for as long as two writes may take."""
+        """Begin, and wait until the server has been asked once, or for as long as two writes may
+        take.
+        """
         self._thread.start()
         self._asked.wait(2 * self._deadline_s)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close(self._close_s if kind is None else self._close_s / 3)
 
     # ---- what the run calls
@@ -130,14 +167,19 @@ class InfluxWriter:
         self._woken.set()
 
     def live(self, key: StepKey, progress: Progress) -> None:
-        """The driver has told its rates. Waits for nothing; what comes within a second of the last is passed over."""
+        """The driver has told its rates.
+
+        Waits for nothing; what comes within a second of the last is passed over.
+        """
         now = time.monotonic()
         if now - self._live_at < LIVE_STEP_S:
             return
         self._live_at = now
         rates = (progress.operations_per_s, progress.bytes_per_s)
         with suppress(WeighbridgeError):
-            self._live += self._points.live(key, progress.phase, rates, progress.errors, round(time.time() * 1000))
+            self._live += self._points.live(
+                key, progress.phase, rates, progress.errors, round(time.time() * 1000)
+            )
         if now - self._live_sent_at >= LIVE_EVERY_S:
             self._shown.append(self._live)
             self._live, self._live_sent_at = [], now
@@ -203,11 +245,15 @@ class InfluxWriter:
             self._refuse(error)
 
     def _drain(self, connection: InfluxConnection) -> None:
-        """Send what the server lacks until it has all of it, is away or refuses, or the time to end has come."""
+        """Send what the server lacks until it has all of it, is away or refuses, or the time to end
+        has come.
+        """
         for part in parts(self._store, self._points, self._cursor):
             lines = self._lines(part)
             while len(lines) > self._cursor.lines:
-                if time.monotonic() >= self._close_by or not self._write(connection, lines[self._cursor.lines :][:BATCH]):
+                if time.monotonic() >= self._close_by or not self._write(
+                    connection, lines[self._cursor.lines :][:BATCH]
+                ):
                     return
             self._reach(part.after)
 
@@ -222,7 +268,9 @@ class InfluxWriter:
             return []
 
     def _write(self, connection: InfluxConnection, lines: list[str]) -> bool:
-        """Whether the server is done with these lines: it has them, or will not have them, and they are set aside."""
+        """Whether the server is done with these lines: it has them, or will not have them, and they
+        are set aside.
+        """
         try:
             connection.write(lines)
         except Away as error:
@@ -251,23 +299,37 @@ class InfluxWriter:
         if not self._tries:
             self._tell(f"{error.message}; points are kept in {self._store.folder} until it answers")
         self._why = error.message
-        wait_s = error.after_s if error.after_s is not None else self._first_wait_s * 2 ** min(self._tries, 20)
+        wait_s = (
+            error.after_s
+            if error.after_s is not None
+            else self._first_wait_s * 2 ** min(self._tries, 20)
+        )
         self._tries += 1
         # A server that asks for no time at all is not asked as fast as a program can.
         self._due = time.monotonic() + max(self._first_wait_s, min(LONGEST_WAIT_S, wait_s))
 
     def _refuse(self, error: WriteRefused) -> None:
-        """The server refuses: say why once; unless it is about these lines alone, nothing is sent before the end."""
+        """The server refuses: say why once; unless it is about these lines alone, nothing is sent
+        before the end.
+        """
         if error.batch:
             if not self._refused:
-                self._tell(f"{error.message}; these lines are kept in {self._store.folder / REFUSED}")
+                self._tell(
+                    f"{error.message}; these lines are kept in {self._store.folder / REFUSED}"
+                )
         elif not self._stopped:
-            self._tell(f"{error}\npoints are kept in {self._store.folder} and sent at the end, if it takes them then")
+            self._tell(
+                f"{error}\npoints are kept in {self._store.folder} and sent at the end, if it "
+                "takes them then"
+            )
         self._stopped = self._stopped or not error.batch
         self._why = error.message
 
     def _tell(self, text: str) -> None:
-        """Show a line and note it in the run. That neither can be done is no reason to lose points."""
+        """Show a line and note it in the run.
+
+        That neither can be done is no reason to lose points.
+        """
         with suppress(WeighbridgeError, OSError):
             self._say(f"influx: {text}")
         with suppress(WeighbridgeError):

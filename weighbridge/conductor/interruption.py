@@ -1,4 +1,6 @@
-"""SIGINT, SIGTERM and SIGHUP as one exception, once: what follows the first is teardown, which must come to its end."""
+"""SIGINT, SIGTERM and SIGHUP as one exception, once: what follows the first is teardown, which must
+come to its end.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from weighbridge.common.undisturbed import SIGNALS
 
 
 class Interrupted(BaseException):
-    """The run was asked to end. `signal` says by what; the exit status is 128 + its number, as shells have it.
+    """The run was asked to end. `signal` says by what; the exit status is 128 + its number, as
+    shells have it.
 
     Not a KeyboardInterrupt, which click would turn into an error of its own without the number.
     """
@@ -23,7 +26,9 @@ class Interrupted(BaseException):
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise Interrupted in the main thread at the first signal; ignore further ones until the block has ended."""
+    """Raise Interrupted in the main thread at the first signal; ignore further ones until the block
+    has ended.
+    """
 
     def first(number: int, _frame: FrameType | None) -> None:
         for one in SIGNALS:

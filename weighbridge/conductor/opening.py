@@ -1,4 +1,6 @@
-"""Opening the driver of a pass: what it may know of the deployment that stands, and its own settings."""
+"""Opening the driver of a pass: what it may know of the deployment that stands, and its own
+settings.
+"""
 
 from __future__ import annotations
 
@@ -30,17 +32,23 @@ def prefix_of(prefix: str, one: Pass) -> str:
     return prefix + KINDS.get_or_refuse(one.driver).mark + LAYER_MARKS.get(one.layer or "", "")
 
 
-def settings_of(drivers: Iterable[str], given: Mapping[str, object], *, lab: bool) -> dict[str, Record]:
-    """The settings of drivers by their names, as options of the command were given. Raises UsageError.
+def settings_of(
+    drivers: Iterable[str], given: Mapping[str, object], *, lab: bool
+) -> dict[str, Record]:
+    """The settings of drivers by their names, as options of the command were given. Raises
+    UsageError.
 
-    `lab`: they are to run on hosts of the lab, which have folders of their own in place of some of this machine's.
+    `lab`: they are to run on hosts of the lab, which have folders of their own in place of some of
+    this machine's.
     """
     hidden: tuple[str, ...] = ()
     if lab:
         from weighbridge.topologies.lab.bundle import OWN_FOLDERS  # noqa: PLC0415 - the lab is wanted only where there is one
 
         hidden = tuple(OWN_FOLDERS)
-    made = {name: KINDS.get_or_refuse(name).settings(given, hidden) for name in dict.fromkeys(drivers)}
+    made = {
+        name: KINDS.get_or_refuse(name).settings(given, hidden) for name in dict.fromkeys(drivers)
+    }
     return {name: settings for name, settings in made.items() if settings is not None}
 
 
@@ -55,12 +63,14 @@ def opened(
     settings: DriverSettings = NO_SETTINGS,
     alone: bool = False,
 ) -> Iterator[Opened]:
-    """The driver of a pass, ended on every path. `prefix` is the run's own, `log` gets what the driver says to people.
-    `alone`: on the first client, whatever others there are.
+    """The driver of a pass, ended on every path. `prefix` is the run's own, `log` gets what the
+    driver says to people. `alone`: on the first client, whatever others there are.
 
     Raises DriverError when it cannot be set up, or did not end well.
     """
-    target, ring = _target(deployment, one) if one.api in ("swift", "s3", "object-server") else (None, None)
+    target, ring = (
+        _target(deployment, one) if one.api in ("swift", "s3", "object-server") else (None, None)
+    )
     site = LoadSite(
         layout=deployment.layout.name,
         clients=tuple(deployment.clients[:1] if alone else deployment.clients),
@@ -81,7 +91,9 @@ def _cluster(deployment: Deployment) -> ClusterSite | None:
     below = deployment.standing.below().ceph
     if below is None:
         return None
-    return ClusterSite(below.host, below.mon, below.replicas, deployment.hardware.hosts[below.host.name].cpus)
+    return ClusterSite(
+        below.host, below.mon, below.replicas, deployment.hardware.hosts[below.host.name].cpus
+    )
 
 
 def _target(deployment: Deployment, one: Pass) -> tuple[Endpoint, Ring | None]:
@@ -91,13 +103,22 @@ def _target(deployment: Deployment, one: Pass) -> tuple[Endpoint, Ring | None]:
 
 
 def object_servers(deployment: Deployment) -> tuple[Endpoint, Ring]:
-    """The object servers below a Swift deployment, as the engine is told of them. Raises DriverError where there are none."""
+    """The object servers below a Swift deployment, as the engine is told of them.
+
+    Raises DriverError where there are none.
+    """
     below = deployment.standing.below().swift
     if below is None:
         raise DriverError(f"{deployment.layout.name} has no object servers of Swift")
-    disks = tuple(RingDisk(address=one.address, port=one.port, device=one.device) for one in below.servers)
+    disks = tuple(
+        RingDisk(address=one.address, port=one.port, device=one.device) for one in below.servers
+    )
     ring = Ring(
-        disks=disks, table=below.ring, part_power=below.part_power, hash_prefix=below.hash_prefix, hash_suffix=below.hash_suffix
+        disks=disks,
+        table=below.ring,
+        part_power=below.part_power,
+        hash_prefix=below.hash_prefix,
+        hash_suffix=below.hash_suffix,
     )
     url = f"http://{disks[0].address}:{disks[0].port}/{below.account}"
     return Endpoint(api="swift", url=url, user=below.account), ring
@@ -108,4 +129,7 @@ def _endpoint(deployment: Deployment, one: Pass) -> Endpoint:
     for endpoint in known:
         if endpoint.api == one.api:
             return endpoint
-    raise DriverError(f"{deployment.layout.name} has no endpoint of {one.api}" + (" behind its front" if one.layer else ""))
+    raise DriverError(
+        f"{deployment.layout.name} has no endpoint of {one.api}"
+        + (" behind its front" if one.layer else "")
+    )

@@ -1,8 +1,10 @@
-"""The pace of a run: how long what is left of it takes, by what is planned, and by how long the like of it took so far.
+"""The pace of a run: how long what is left of it takes, by what is planned, and by how long the
+like of it took so far.
 
-A run is a row of units: standing a layout up, aging it, preparing a workload, a step, cleaning up, taking down. What a unit takes
-beyond its warm-up and window is guessed first, from times seen on a machine of two cores, and then known: the same unit of an
-earlier repeat tells most, the same of another layout less, any unit of its kind least; the guess says how far they differ.
+A run is a row of units: standing a layout up, aging it, preparing a workload, a step, cleaning up,
+taking down. What a unit takes beyond its warm-up and window is guessed first, from times seen on a
+machine of two cores, and then known: the same unit of an earlier repeat tells most, the same of
+another layout less, any unit of its kind least; the guess says how far they differ.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ from weighbridge.topologies.hardware import Hardware
 Kind = Literal["stand", "age", "prepare", "step", "clean", "down"]
 
 STANDING_S: Final = 7.0
-"""Standing a layout up in the lab, verified and limited: 6 s for Ceph and its fronts, 8 s for Swift."""
+"""Standing a layout up in the lab, verified and limited: 6 s for Ceph and its fronts, 8 s for
+Swift.
+"""
 ATTESTING_S: Final = 17.0
 """Measuring what the lab's hosts can do."""
 DOWN_S: Final = 3.0
@@ -37,14 +41,18 @@ STEP_S: Final = 1.5
 LEFT_STEP_S: Final = 0.4
 """The same where what was written is left where it is."""
 DELETING: Final = 0.9
-"""What is written in a step is deleted after it, in this share of the time that it took to write."""
+"""What is written in a step is deleted after it, in this share of the time that it took to write.
+"""
 REPORTING_S: Final = 20.0
 """What table, charts and report take after the last step."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """One thing that is done. `planned_s` is warm-up and window, `guess_s` what it may take beyond that, in seconds."""
+    """One thing that is done.
+
+    `planned_s` is warm-up and window, `guess_s` what it may take beyond that, in seconds.
+    """
 
     kind: Kind
     visit: Visit
@@ -94,16 +102,23 @@ class Pace:
         return cls(units(plan, whole))
 
     def add(self, more: Sequence[Unit]) -> None:
-        """Have these be done as well, behind all others, those of them that are not to be done anyway."""
+        """Have these be done as well, behind all others, those of them that are not to be done
+        anyway.
+        """
         self._left |= {unit.name: unit for unit in more if unit.name not in self._left}
 
     def drop(self, repeat: int) -> None:
         """Have nothing of a repeat (from 0) be done."""
-        self._left = {name: unit for name, unit in self._left.items() if unit.visit.repeat != repeat}
+        self._left = {
+            name: unit for name, unit in self._left.items() if unit.visit.repeat != repeat
+        }
 
     @contextmanager
     def doing(self, kind: Kind, visit: Visit, work: str = "", workers: int = 0) -> Iterator[None]:
-        """While the block runs, this unit is being done. What stood before it in the plan and was not done never will be."""
+        """While the block runs, this unit is being done.
+
+        What stood before it in the plan and was not done never will be.
+        """
         asked = Unit(kind, visit, work, workers)
         unit = self._left.get(asked.name, asked)
         while unit.name in self._left and next(iter(self._left)) != unit.name:
@@ -128,19 +143,28 @@ class Pace:
         if self._current is None:
             return whole_s
         unit, began = self._current
-        return whole_s - min(time.monotonic() - began, self.expected_s(unit) if unit.name in self._left else 0.0)
+        return whole_s - min(
+            time.monotonic() - began, self.expected_s(unit) if unit.name in self._left else 0.0
+        )
 
     def repeat_s(self, repeat: int) -> float:
         """Seconds that what is left of a repeat (from 0) probably takes."""
-        return sum(self.expected_s(unit) for unit in self._left.values() if unit.visit.repeat == repeat)
+        return sum(
+            self.expected_s(unit) for unit in self._left.values() if unit.visit.repeat == repeat
+        )
 
     def expected_s(self, unit: Unit) -> float:
         """Seconds that a unit probably takes."""
         for like in unit.likes:
             seen = self._seen.get(like)
             if seen is not None:
-                # Of the same unit this is the mean; of others it is the guess, corrected as those had to be.
-                beyond_s = unit.guess_s * seen.took_s / seen.guess_s if seen.guess_s else seen.took_s / seen.count
+                # Of the same unit this is the mean; of others it is the guess, corrected as those
+                # had to be.
+                beyond_s = (
+                    unit.guess_s * seen.took_s / seen.guess_s
+                    if seen.guess_s
+                    else seen.took_s / seen.count
+                )
                 return unit.planned_s + beyond_s
         return unit.planned_s + unit.guess_s
 
@@ -158,20 +182,31 @@ def work_of(way: Pass, workload: Workload) -> str:
 def show_duration(seconds: float) -> str:
     """As `7:05` or `1:07:05`."""
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
+    return (
+        f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
+    )
 
 
 def _of_visit(plan: Plan, visit: Visit, whole: Collection[StepKey]) -> list[Unit]:
     work: list[Unit] = []
     for ways in plan.groups(visit.layout):
         turns = [turn for turn in plan.turns(visit, ways) if turn.key not in whole]
-        work += _of_turns(visit, turns, leaves=plan.suite.cleanup == "with-deployment" and _goes(plan))
+        work += _of_turns(
+            visit, turns, leaves=plan.suite.cleanup == "with-deployment" and _goes(plan)
+        )
     if not work and plan.keys(visit):
         return []
-    first = Unit("stand", visit, guess_s=standing_s(plan.hardware, plan.suite, attest=plan.attested(visit)))
+    first = Unit(
+        "stand", visit, guess_s=standing_s(plan.hardware, plan.suite, attest=plan.attested(visit))
+    )
     # How long aging takes is not known before it was done once.
     aging = [Unit("age", visit)] if plan.suite.age is not None else []
-    return [first, *aging, *work, Unit("down", visit, guess_s=DOWN_S if plan.hardware.of.measurable else 0.1)]
+    return [
+        first,
+        *aging,
+        *work,
+        Unit("down", visit, guess_s=DOWN_S if plan.hardware.of.measurable else 0.1),
+    ]
 
 
 def standing_s(hardware: Hardware, suite: Suite, *, attest: bool) -> float:
@@ -189,8 +224,14 @@ def _goes(plan: Plan) -> bool:
 def _of_turns(visit: Visit, turns: Sequence[StepTurn], *, leaves: bool) -> list[Unit]:
     """The units of steps that take turns. `leaves`: what they write is left where it is."""
     pairs = {work_of(turn.way, turn.workload): turn.workload for turn in turns}
-    prepare = {work: Unit("prepare", visit, work, guess_s=DRIVER_S + _writing_s(one)) for work, one in pairs.items()}
-    clean = {work: Unit("clean", visit, work, guess_s=0.1 + _objects(one) / PREPARED_PER_S) for work, one in pairs.items()}
+    prepare = {
+        work: Unit("prepare", visit, work, guess_s=DRIVER_S + _writing_s(one))
+        for work, one in pairs.items()
+    }
+    clean = {
+        work: Unit("clean", visit, work, guess_s=0.1 + _objects(one) / PREPARED_PER_S)
+        for work, one in pairs.items()
+    }
     found = list(prepare.values()) if leaves else []
     for _, some in groupby(turns, key=lambda turn: turn.workload.name):
         these = list(some)
@@ -207,7 +248,14 @@ def _step(visit: Visit, turn: StepTurn, *, leaves: bool) -> Unit:
     beside_s = LEFT_STEP_S if leaves else STEP_S + writes * DELETING * step_seconds(workload)
     if "delete" in workload.operations:
         beside_s += _writing_s(workload)  # what a step deleted is there again before the next
-    return Unit("step", visit, work_of(turn.way, workload), turn.key.workers, planned_s=step_seconds(workload), guess_s=beside_s)
+    return Unit(
+        "step",
+        visit,
+        work_of(turn.way, workload),
+        turn.key.workers,
+        planned_s=step_seconds(workload),
+        guess_s=beside_s,
+    )
 
 
 def _objects(workload: Workload) -> int:
@@ -220,7 +268,10 @@ def _writing_s(workload: Workload) -> float:
 
 
 class TimeAllowance:
-    """The time that a run may still take. It passes from the moment this is made; `spent_s` had passed before."""
+    """The time that a run may still take.
+
+    It passes from the moment this is made; `spent_s` had passed before.
+    """
 
     def __init__(self, budget_s: float, *, spent_s: float = 0.0) -> None:
         self._ends = time.monotonic() + budget_s - spent_s

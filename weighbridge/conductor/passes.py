@@ -1,4 +1,6 @@
-"""Which ways a suite is replayed on one deployment: its APIs by the drivers that it asks for, then the layers below."""
+"""Which ways a suite is replayed on one deployment: its APIs by the drivers that it asks for, then
+the layers below.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,28 @@ GATEWAY_APIS: Final[tuple[Api, ...]] = ("swift", "s3")
 
 
 def passes_of(suite: Suite, layers: Collection[str]) -> tuple[Pass, ...]:
-    """The passes over a suite on a layout that has these `layers`, in the order in which they are done.
+    """The passes over a suite on a layout that has these `layers`, in the order in which they are
+    done.
 
-    Layers are measured at each workload's largest worker count: what is asked of them is the most that they can do. A
-    workload that a layer cannot be asked (a mix, a listing) is left out there. Raises UsageError with every workload that a
-    driver of the suite cannot do as it is written.
+    Layers are measured at each workload's largest worker count: what is asked of them is the most
+    that they can do. A workload that a layer cannot be asked (a mix, a listing) is left out there.
+    Raises UsageError with every workload that a driver of the suite cannot do as it is written.
     """
-    found = [Pass(api=api, driver=driver, workloads=suite.workloads) for api in suite.api for driver in drivers_of(suite, api)]
-    faults = [f"{one.driver} makes no load of {one.api}" for one in found if one.api not in _loaded(one.driver)]
+    found = [
+        Pass(api=api, driver=driver, workloads=suite.workloads)
+        for api in suite.api
+        for driver in drivers_of(suite, api)
+    ]
+    faults = [
+        f"{one.driver} makes no load of {one.api}"
+        for one in found
+        if one.api not in _loaded(one.driver)
+    ]
     if len({KINDS.get_or_refuse(name).mark for name in suite.drivers}) < len(suite.drivers):
-        faults.append(f"{' and '.join(suite.drivers)} would find one another's objects: their buckets have the same mark")
+        faults.append(
+            f"{' and '.join(suite.drivers)} would find one another's objects: their buckets have "
+            "the same mark"
+        )
     faults += [
         f"{workload.name}: {why}"
         for one in found
@@ -33,16 +47,25 @@ def passes_of(suite: Suite, layers: Collection[str]) -> tuple[Pass, ...]:
         for why in KINDS.get_or_refuse(one.driver).unfit(workload, one.api)
     ]
     if faults:
-        raise UsageError("\n".join(dict.fromkeys(faults)), advice="Change the workload, or choose another driver.")
-    below = [_below(suite, layer) for layer in suite.layers if layer in layers and layer not in ASKED_OF_HOSTS]
+        raise UsageError(
+            "\n".join(dict.fromkeys(faults)),
+            advice="Change the workload, or choose another driver.",
+        )
+    below = [
+        _below(suite, layer)
+        for layer in suite.layers
+        if layer in layers and layer not in ASKED_OF_HOSTS
+    ]
     return (*found, *(one for some in below for one in some if one.workloads))
 
 
 def together(passes: Sequence[Pass]) -> tuple[tuple[Pass, ...], ...]:
-    """The passes, in order, as groups whose steps take turns: two drivers on the same gateway with the same workloads, so that what
-    drifts meanwhile is no difference between them.
+    """The passes, in order, as groups whose steps take turns: two drivers on the same gateway with
+    the same workloads, so that what drifts meanwhile is no difference between them.
     """
-    alike = groupby(passes, key=lambda one: (one.api, one.layer, "" if one.api in GATEWAY_APIS else one.driver))
+    alike = groupby(
+        passes, key=lambda one: (one.api, one.layer, "" if one.api in GATEWAY_APIS else one.driver)
+    )
     return tuple(tuple(some) for _, some in alike)
 
 
@@ -56,7 +79,11 @@ def left_out(suite: Suite, layers: Collection[str]) -> tuple[str, ...]:
             found.append(f"layer {layer}: this layout has none")
         for api, driver in _ways(suite, layer) if layer in layers and layer != "gateway" else ():
             unfit = KINDS.get_or_refuse(driver).unfit
-            found += [f"layer {layer}: {one.name}: {why}" for one in suite.workloads for why in unfit(one, api)]
+            found += [
+                f"layer {layer}: {one.name}: {why}"
+                for one in suite.workloads
+                for why in unfit(one, api)
+            ]
     return tuple(dict.fromkeys(found))
 
 
@@ -75,22 +102,39 @@ def _loaded(driver: DriverName) -> tuple[str, ...]:
 
 def _below(suite: Suite, layer: Layer) -> list[Pass]:
     ways = _ways(suite, layer)
-    return [Pass(api=api, driver=driver, layer=layer, workloads=_largest(suite, api, driver)) for api, driver in ways]
+    return [
+        Pass(api=api, driver=driver, layer=layer, workloads=_largest(suite, api, driver))
+        for api, driver in ways
+    ]
 
 
 def _ways(suite: Suite, layer: Layer) -> list[tuple[Api, DriverName]]:
-    """By which APIs and drivers a layer is loaded: a gateway's daemon by those of the gateway, any other by one of its own name."""
-    known = [api for api in suite.api if api in GATEWAY_APIS] if layer == "gateway" else get_args(Api)
-    return [(api, driver) for api in known if layer in ("gateway", api) for driver in loading(layer)]
+    """By which APIs and drivers a layer is loaded: a gateway's daemon by those of the gateway, any
+    other by one of its own name.
+    """
+    known = (
+        [api for api in suite.api if api in GATEWAY_APIS] if layer == "gateway" else get_args(Api)
+    )
+    return [
+        (api, driver) for api in known if layer in ("gateway", api) for driver in loading(layer)
+    ]
 
 
 def _largest(suite: Suite, api: Api, driver: DriverName) -> tuple[Workload, ...]:
-    fit = [workload for workload in suite.workloads if not KINDS.get_or_refuse(driver).unfit(workload, api)]
-    return tuple(workload.model_copy(update={"workers": (max(workload.workers),)}) for workload in fit)
+    fit = [
+        workload
+        for workload in suite.workloads
+        if not KINDS.get_or_refuse(driver).unfit(workload, api)
+    ]
+    return tuple(
+        workload.model_copy(update={"workers": (max(workload.workers),)}) for workload in fit
+    )
 
 
 def asked_of_hosts(suite: Suite, *, sameness: bool) -> AttestOptions:
-    """What hosts are asked before a gateway is there: what deployments are compared by, and the suite's own layers."""
+    """What hosts are asked before a gateway is there: what deployments are compared by, and the
+    suite's own layers.
+    """
     return AttestOptions(
         sameness=sameness,
         sizes=suite.sizes_bytes if "disk" in suite.layers else (),
@@ -100,4 +144,6 @@ def asked_of_hosts(suite: Suite, *, sameness: bool) -> AttestOptions:
 
 def wants_tools(suite: Suite) -> bool:
     """Whether a driver of a layer of the suite runs a tool on the hosts: fio, on RBD and CephFS."""
-    return any(kind.runs_tools for kind in KINDS.values() if {*suite.api, *suite.layers} & {*kind.layers})
+    return any(
+        kind.runs_tools for kind in KINDS.values() if {*suite.api, *suite.layers} & {*kind.layers}
+    )

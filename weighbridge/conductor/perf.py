@@ -20,7 +20,9 @@ from weighbridge.results.record import block_trace
 HERTZ: Final = 99
 """Not 100, so that work that the system does by its own clock is not hit each time or never."""
 STACK_BYTES: Final = 8192
-"""Of each thread's stack, a sample: distributions build without frame pointers, so perf unwinds what it has copied."""
+"""Of each thread's stack, a sample: distributions build without frame pointers, so perf unwinds
+what it has copied.
+"""
 BEGINNING_S: Final = 2.0
 ENDING_S: Final = 20.0
 READING_S: Final = 180.0
@@ -29,7 +31,10 @@ PMUS: Final = ("cpu", "cpu_core")
 
 
 class Able(Record):
-    """What this machine allows. `event` is None, or `blocks` false, where there is a remark that says why."""
+    """What this machine allows.
+
+    `event` is None, or `blocks` false, where there is a remark that says why.
+    """
 
     event: str | None
     blocks: bool
@@ -37,28 +42,53 @@ class Able(Record):
 
 
 def able() -> Able:
-    """Ask perf by trying: it depends on the kernel, its settings, and what may be done in this container or virtual machine."""
+    """Ask perf by trying: it depends on the kernel, its settings, and what may be done in this
+    container or virtual machine.
+    """
     if shutil.which("perf") is None:
         why = "no profile: there is no program perf (Debian: apt install linux-perf)"
         return Able(event=None, blocks=False, remarks=(why,))
     counters = any(Path("/sys/bus/event_source/devices", name).exists() for name in PMUS)
     event = "cycles" if counters else "cpu-clock"
-    remarks = [] if counters else ["this machine shows no hardware counters (no PMU): samples were taken by the CPU’s clock"]
+    remarks = (
+        []
+        if counters
+        else [
+            (
+                "this machine shows no hardware counters (no PMU): samples were taken by the CPU’s "
+                "clock"
+            )
+        ]
+    )
     stacks = _tried("-e", event, "--call-graph", f"dwarf,{STACK_BYTES}")
     blocks = _tried("-e", block_trace.EVENTS[0], "-a")
     if stacks:
         setting = Path("/proc/sys/kernel/perf_event_paranoid")
-        level = f"; perf_event_paranoid is {setting.read_text().strip()}" if setting.exists() else ""
+        level = (
+            f"; perf_event_paranoid is {setting.read_text().strip()}" if setting.exists() else ""
+        )
         remarks = [f"no stacks: perf cannot record {event} here: {stacks}{level}"]
     if blocks:
-        remarks.append(f"no disk was traced: perf cannot record the kernel’s block events here: {blocks}")
+        remarks.append(
+            f"no disk was traced: perf cannot record the kernel’s block events here: {blocks}"
+        )
     return Able(event=None if stacks else event, blocks=not blocks, remarks=tuple(remarks))
 
 
 def _tried(*options: str) -> str:
     """Why perf cannot record so; empty when it can."""
     with tempfile.TemporaryDirectory() as folder:
-        line = ["perf", "record", *options, "-F", str(HERTZ), "-o", f"{folder}/perf.data", "--", "true"]
+        line = [
+            "perf",
+            "record",
+            *options,
+            "-F",
+            str(HERTZ),
+            "-o",
+            f"{folder}/perf.data",
+            "--",
+            "true",
+        ]
         if "-a" in options:
             line = [word for word in line if word not in ("-F", str(HERTZ))]
         done = subprocess.run(line, capture_output=True, text=True, timeout=READING_S, check=False)
@@ -82,8 +112,20 @@ class Perf:
         """Start one that is ready and does not record yet. Raises OSError."""
         orders_out, orders_in = os.pipe()
         answers_out, answers_in = os.pipe()
-        # -N and -B: it keeps no copies of programs in the home folder. -D -1: it waits until it is told to begin.
-        line = ["perf", "record", "-N", "-B", "-D", "-1", f"--control=fd:{orders_out},{answers_in}", "-o", str(data), *options]
+        # -N and -B: it keeps no copies of programs in the home folder. -D -1: it waits until it is
+        # told to begin.
+        line = [
+            "perf",
+            "record",
+            "-N",
+            "-B",
+            "-D",
+            "-1",
+            f"--control=fd:{orders_out},{answers_in}",
+            "-o",
+            str(data),
+            *options,
+        ]
         try:
             with data.with_suffix(".log").open("wb") as log:
                 process = subprocess.Popen(
@@ -105,7 +147,10 @@ class Perf:
         return cls(data, process, orders_in, answers_out)
 
     def begin(self) -> bool:
-        """Have it record from now on; whether it does. One that takes long to start up (a busy machine) is not waited for."""
+        """Have it record from now on; whether it does.
+
+        One that takes long to start up (a busy machine) is not waited for.
+        """
         try:
             os.write(self.orders, b"enable\n")
         except BrokenPipeError:
@@ -142,12 +187,19 @@ class Perf:
 
     def told(self, *options: str) -> str:
         """What was recorded, in words. Raises OSError, subprocess.SubprocessError."""
-        # Names are looked up where the processes are: perf goes into their mount namespaces, so they must still be there. No
-        # debug symbols are fetched from anywhere, and inlined functions, which cost minutes to find, are not told.
+        # Names are looked up where the processes are: perf goes into their mount namespaces, so
+        # they must still be there. No debug symbols are fetched from anywhere, and inlined
+        # functions, which cost minutes to find, are not told.
         line = ["perf", "script", "--no-inline", "-i", str(self.data), *options]
         environment = {**os.environ, "DEBUGINFOD_URLS": ""}
         done = subprocess.run(
-            line, capture_output=True, text=True, errors="replace", timeout=READING_S, check=True, env=environment
+            line,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=READING_S,
+            check=True,
+            env=environment,
         )
         return done.stdout
 

@@ -1,4 +1,6 @@
-"""The plan of a run: which layout is stood up when, and which steps are measured on it, in which order."""
+"""The plan of a run: which layout is stood up when, and which steps are measured on it, in which
+order.
+"""
 
 from __future__ import annotations
 
@@ -60,11 +62,15 @@ class Plan(Record):
     passes: dict[str, tuple[Pass, ...]]
     """What is replayed on each layout, in order."""
     left_out: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Which of the suite's layers are not measured on each layout, or not with all workloads, and why."""
+    """Which of the suite's layers are not measured on each layout, or not with all workloads, and
+    why.
+    """
     structures: dict[str, Structure] = Field(default_factory=dict)
     """What each layout is made of, of those of which it is known."""
     twins: dict[str, str] = Field(default_factory=dict)
-    """Layouts that are another one once more, under a name of their own, and which: what differs between the two is noise."""
+    """Layouts that are another one once more, under a name of their own, and which: what differs
+    between the two is noise.
+    """
     attest: bool = False
     """Whether hosts are measured, before the first visit of each layout that is no twin."""
     profile: Chosen | None = None
@@ -72,7 +78,9 @@ class Plan(Record):
     budget_s: Annotated[float, Field(gt=0)] | None = None
     """What the whole run may take, in seconds; None: as long as it takes."""
     order_seed: Annotated[int, Field(ge=0)] | None = None
-    """What the order of visits and of shuffled worker counts was drawn from; None in plans of earlier versions."""
+    """What the order of visits and of shuffled worker counts was drawn from; None in plans of
+    earlier versions.
+    """
 
     @property
     def steps(self) -> int:
@@ -86,28 +94,36 @@ class Plan(Record):
 
     def blocks(self) -> tuple[tuple[Visit, ...], ...]:
         """The visits of each repeat, in order."""
-        return tuple(tuple(block) for _, block in groupby(self.visits, key=lambda visit: visit.repeat))
+        return tuple(
+            tuple(block) for _, block in groupby(self.visits, key=lambda visit: visit.repeat)
+        )
 
     def groups(self, layout: str) -> tuple[tuple[Pass, ...], ...]:
         """The passes of a layout, those together whose steps take turns."""
         return together(self.passes[layout])
 
     def turns(self, visit: Visit, ways: Sequence[Pass]) -> tuple[StepTurn, ...]:
-        """The steps of passes that take turns, in the order in which they are measured: workload by workload, count by count.
+        """The steps of passes that take turns, in the order in which they are measured: workload by
+        workload, count by count.
 
-        Of two drivers the one that goes first changes from count to count and from repeat to repeat.
+        Of two drivers the one that goes first changes from count to count and from repeat to
+        repeat.
         """
         found = []
         for number, workload in enumerate(ways[0].workloads):
             for place, workers in enumerate(self._counts(visit, workload)):
                 first = (visit.repeat + number + place) % len(ways)
                 turned = (*ways[first:], *ways[:first])
-                found += [StepTurn(way, workload, _key(visit, way, workload, workers)) for way in turned]
+                found += [
+                    StepTurn(way, workload, _key(visit, way, workload, workers)) for way in turned
+                ]
         return tuple(found)
 
     def keys(self, visit: Visit) -> tuple[StepKey, ...]:
         """The steps of a visit, in the order in which they are measured."""
-        return tuple(turn.key for ways in self.groups(visit.layout) for turn in self.turns(visit, ways))
+        return tuple(
+            turn.key for ways in self.groups(visit.layout) for turn in self.turns(visit, ways)
+        )
 
     def grown(self) -> Plan | None:
         """The plan with the next of the blocks that may follow; None where none may."""
@@ -115,10 +131,16 @@ class Plan(Record):
         if further is None:
             return None
         repeat = self.suite.repeats
-        fewer = further.model_copy(update={"blocks": further.blocks - 1}) if further.blocks > 1 else None
+        fewer = (
+            further.model_copy(update={"blocks": further.blocks - 1})
+            if further.blocks > 1
+            else None
+        )
         suite = self.suite.model_copy(update={"repeats": repeat + 1, "further": fewer})
         names = [layout.name for layout in self.layouts]
-        block = blocks(names, repeat + 1, self.suite.seed if self.order_seed is None else self.order_seed)[repeat]
+        block = blocks(
+            names, repeat + 1, self.suite.seed if self.order_seed is None else self.order_seed
+        )[repeat]
         more = tuple(Visit(layout=name, repeat=repeat) for name in block)
         return self.model_copy(update={"suite": suite, "visits": (*self.visits, *more)})
 
@@ -138,7 +160,12 @@ class Plan(Record):
         return sorted(workload.workers, reverse=order == "descending")
 
     def _replayed(self) -> list[Workload]:
-        return [workload for visit in self.visits for one in self.passes[visit.layout] for workload in one.workloads]
+        return [
+            workload
+            for visit in self.visits
+            for one in self.passes[visit.layout]
+            for workload in one.workloads
+        ]
 
 
 def keys_of(visit: Visit, way: Pass, workload: Workload) -> tuple[StepKey, ...]:
@@ -147,11 +174,17 @@ def keys_of(visit: Visit, way: Pass, workload: Workload) -> tuple[StepKey, ...]:
 
 
 def _control(suite: Suite, passes: Sequence[Pass]) -> tuple[Pass, ...]:
-    """What a twin is measured with: all of it, or the workloads that the suite names for its control."""
+    """What a twin is measured with: all of it, or the workloads that the suite names for its
+    control.
+    """
     if not isinstance(suite.control, tuple):
         return tuple(passes)
     kept = [[work for work in one.workloads if work.name in suite.control] for one in passes]
-    return tuple(one.model_copy(update={"workloads": tuple(some)}) for one, some in zip(passes, kept, strict=True) if some)
+    return tuple(
+        one.model_copy(update={"workloads": tuple(some)})
+        for one, some in zip(passes, kept, strict=True)
+        if some
+    )
 
 
 def _key(visit: Visit, way: Pass, workload: Workload, workers: int) -> StepKey:
@@ -172,7 +205,9 @@ def step_seconds(workload: Workload) -> float:
 
 
 def twin_of(one: Planned) -> Planned:
-    """A layout once more, as an arm of its own: whatever differs between the two is the noise of the rig (an A/A trial)."""
+    """A layout once more, as an arm of its own: whatever differs between the two is the noise of
+    the rig (an A/A trial).
+    """
     name = f"{one.layout.name[: NAME_LENGTH - len(AGAIN)]}{AGAIN}"
     return replace(one, layout=one.layout.model_copy(update={"name": name}))
 
@@ -187,15 +222,20 @@ def make_plan(
 ) -> Plan:
     """The plan of a suite over checked layouts, `twins` of them being others once more.
 
-    Each repeat is a block that visits every layout once: interleaved trials, so that a drift of the machine falls on all of them
-    (Abedi and Brecht 2017), in an order that is balanced (see `weighbridge.conductor.balance`) and drawn from the suite's
-    `order_seed`, else from the one that is given, else from the suite's seed. A run of one repeat keeps the order asked for.
-    Raises UsageError when a layout lacks an API, a driver cannot do what a workload says, or there are too many steps.
+    Each repeat is a block that visits every layout once: interleaved trials, so that a drift of the
+    machine falls on all of them (Abedi and Brecht 2017), in an order that is balanced (see
+    `weighbridge.conductor.balance`) and drawn from the suite's `order_seed`, else from the one that
+    is given, else from the suite's seed. A run of one repeat keeps the order asked for. Raises
+    UsageError when a layout lacks an API, a driver cannot do what a workload says, or there are too
+    many steps.
     """
     names = [one.layout.name for one in planned]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise UsageError(f"two layouts are named {', '.join(twice)}", advice="Results could not be told apart: rename one of them.")
+        raise UsageError(
+            f"two layouts are named {', '.join(twice)}",
+            advice="Results could not be told apart: rename one of them.",
+        )
     lacking = [
         f"{one.layout.name} does not answer the {api} API"
         for one in planned
@@ -204,20 +244,32 @@ def make_plan(
     ]
     if lacking:
         raise UsageError(
-            "; ".join(lacking), advice="Never compare across unequal interfaces: choose an API that all layouts answer."
+            "; ".join(lacking),
+            advice="Never compare across unequal interfaces: choose an API that all layouts answer.",
         )
     unfit = aging.unfit(suite, planned)
     if unfit:
-        raise UsageError("\n".join(unfit), advice="Change `age` of the suite, or leave those layouts out.")
+        raise UsageError(
+            "\n".join(unfit), advice="Change `age` of the suite, or leave those layouts out."
+        )
     passes = {one.layout.name: passes_of(suite, one.gateway.layers()) for one in planned}
     passes |= {name: _control(suite, passes[name]) for name in twins}
-    steps = suite.repeats * sum(len(workload.workers) for ways in passes.values() for one in ways for workload in one.workloads)
+    steps = suite.repeats * sum(
+        len(workload.workers)
+        for ways in passes.values()
+        for one in ways
+        for workload in one.workloads
+    )
     if steps > MOST_STEPS:
         advice = "Ask for fewer repeats, worker counts, workloads or layouts."
-        raise UsageError(f"the plan has {steps:,} steps; at most {MOST_STEPS:,} are planned", advice=advice)
+        raise UsageError(
+            f"the plan has {steps:,} steps; at most {MOST_STEPS:,} are planned", advice=advice
+        )
     given = [one for one in (suite.order_seed, order_seed, suite.seed) if one is not None]
     row = blocks(names, suite.repeats, given[0]) if suite.repeats > 1 else (tuple(names),)
-    visits = [Visit(layout=name, repeat=repeat) for repeat, block in enumerate(row) for name in block]
+    visits = [
+        Visit(layout=name, repeat=repeat) for repeat, block in enumerate(row) for name in block
+    ]
     layouts = tuple(one.layout for one in planned)
     disks = {name: len(spec.disks) for name, spec in hardware.hosts.items()}
     known = {one.layout.name: one.gateway.structure(disks) for one in planned}

@@ -1,4 +1,6 @@
-"""A probe that runs on a host, as the conductor reads it: one line of numbers a second, on its stdout."""
+"""A probe that runs on a host, as the conductor reads it: one line of numbers a second, on its
+stdout.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from typing import IO
 from weighbridge.gateways.probe import Probe
 
 SILENCE_S = 5.0
-"""A probe tells every second; one that has told nothing for so long while a step ran has stalled."""
+"""A probe tells every second; one that has told nothing for so long while a step ran has stalled.
+"""
 QUIT_S = 2.0
 """How long a probe may take to end when its stdin is closed, and once more after SIGTERM."""
 
@@ -35,7 +38,10 @@ class ProbeLine:
 
 
 class Ear:
-    """Where probes' lines wait for who writes them down. What is told while nobody listens is let go: it could be hours of it."""
+    """Where probes' lines wait for who writes them down.
+
+    What is told while nobody listens is let go: it could be hours of it.
+    """
 
     def __init__(self) -> None:
         self._told: queue.SimpleQueue[ProbeLine] = queue.SimpleQueue()
@@ -56,7 +62,10 @@ class Ear:
 
 
 class ProbeReader:
-    """One probe that runs; what it tells goes to `ear` until `close`. Raises WeighbridgeError or OSError when it cannot start."""
+    """One probe that runs; what it tells goes to `ear` until `close`.
+
+    Raises WeighbridgeError or OSError when it cannot start.
+    """
 
     def __init__(self, probe: Probe, ear: Ear, note: Note, *, stderr: Path) -> None:
         self.probe = probe
@@ -71,7 +80,9 @@ class ProbeReader:
         self._process = probe.host.spawn(probe.argv, stderr=stderr, env=probe.env)
         if self._process.stdin is None or self._process.stdout is None:
             raise ValueError("the stdin and stdout of a probe must be pipes")
-        self._thread = threading.Thread(target=self._read, args=(self._process.stdout,), name=f"probe-{probe.name}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._read, args=(self._process.stdout,), name=f"probe-{probe.name}", daemon=True
+        )
         self._thread.start()
 
     def _read(self, stdout: IO[bytes]) -> None:
@@ -80,22 +91,31 @@ class ProbeReader:
             values = _values(line)
             if values is None:
                 if not self._garbled:
-                    self._note(f"the probe {self.probe.name} told what is no line of numbers: {line[:120]!r}")
+                    self._note(
+                        f"the probe {self.probe.name} told what is no line of numbers: "
+                        f"{line[:120]!r}"
+                    )
                 self._garbled = True
                 continue
             self._ear.put(ProbeLine(self.probe, self.last_at, values))
         self.ended = True
         code = self._process.wait()
-        # One that is asked to end ends with 0, or by our signal; any other status is its own, also when it was asked just after.
+        # One that is asked to end ends with 0, or by our signal; any other status is its own, also
+        # when it was asked just after.
         if not self._closing or code > 0:
-            self._note(f"the probe {self.probe.name} ended by itself with status {code}{self._last_words()}")
+            self._note(
+                f"the probe {self.probe.name} ended by itself with status "
+                f"{code}{self._last_words()}"
+            )
 
     def silent(self, now: float) -> bool:
         """Whether it has told nothing for SILENCE_S; noted once for each silence."""
         if self.ended or now - self.last_at < SILENCE_S:
             return False
         if not self._stalled:
-            self._note(f"the probe {self.probe.name} has told nothing for {now - self.last_at:.0f} s")
+            self._note(
+                f"the probe {self.probe.name} has told nothing for {now - self.last_at:.0f} s"
+            )
         self._stalled = True
         return True
 
@@ -114,7 +134,9 @@ class ProbeReader:
                 self._process.stdin.close()
 
     def close(self) -> None:
-        """See that it has ended: after `ask_to_end` it gets its time, then SIGTERM, then SIGKILL."""
+        """See that it has ended: after `ask_to_end` it gets its time, then SIGTERM, then
+        SIGKILL.
+        """
         self.ask_to_end()
         for number in (None, signal.SIGTERM, signal.SIGKILL):
             if number is not None:
@@ -128,12 +150,17 @@ class ProbeReader:
 
 
 def _values(line: bytes) -> dict[str, float] | None:
-    """The numbers of a probe's line; None when it is anything but a flat object of finite numbers."""
+    """The numbers of a probe's line; None when it is anything but a flat object of finite
+    numbers.
+    """
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict):
         return None
-    good = all(isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300 for value in found.values())
+    good = all(
+        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+        for value in found.values()
+    )
     return {str(name): float(value) for name, value in found.items()} if good else None

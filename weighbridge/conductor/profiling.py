@@ -1,7 +1,9 @@
-"""Profiling one chosen step: perf of the daemons that serve it, and the block events of one disk, while its window is open.
+"""Profiling one chosen step: perf of the daemons that serve it, and the block events of one disk,
+while its window is open.
 
-Nothing of it makes a step fail: what could not be had is an event of the run and a sentence of the report. perf runs on this
-machine, outside the hosts and their limits; it is told processes, so that nothing else of the machine is looked at.
+Nothing of it makes a step fail: what could not be had is an event of the run and a sentence of the
+report. perf runs on this machine, outside the hosts and their limits; it is told processes, so that
+nothing else of the machine is looked at.
 """
 
 from __future__ import annotations
@@ -21,7 +23,16 @@ from weighbridge.drivers.order import Progress
 from weighbridge.results.charts.flame import flame
 from weighbridge.results.record import block_trace
 from weighbridge.results.record.block_trace import DiskTrace, disk_csv
-from weighbridge.results.record.profile import FOLDER, Chosen, Profile, ProfiledProgram, Stack, fold, folded, unresolved
+from weighbridge.results.record.profile import (
+    FOLDER,
+    Chosen,
+    Profile,
+    ProfiledProgram,
+    Stack,
+    fold,
+    folded,
+    unresolved,
+)
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.store import RunStore, write_whole
 from weighbridge.topologies.deployment import Deployment
@@ -33,29 +44,44 @@ KEPT_BYTES: Final = 4 * 2**20
 
 
 class Profiler:
-    """Profiles the chosen step of every layout, once, but where it is among the `whole` ones, which were measured before.
+    """Profiles the chosen step of every layout, once, but where it is among the `whole` ones, which
+    were measured before.
 
     `allowed`: what this machine allows.
     """
 
-    def __init__(self, chosen: Chosen, store: RunStore, allowed: Able, *, whole: Collection[StepKey] = ()) -> None:
+    def __init__(
+        self, chosen: Chosen, store: RunStore, allowed: Able, *, whole: Collection[StepKey] = ()
+    ) -> None:
         self._chosen = chosen
         self._store = store
         self._able = allowed
         self._done = {key.layout for key in whole if self._is(key)}
 
     def _is(self, key: StepKey) -> bool:
-        return (key.workload, key.workers, key.layer) == (self._chosen.workload, self._chosen.workers, None)
+        return (key.workload, key.workers, key.layer) == (
+            self._chosen.workload,
+            self._chosen.workers,
+            None,
+        )
 
     @contextmanager
-    def step(self, deployment: Deployment, tiers: Mapping[str, str], key: StepKey) -> Iterator[Heard]:
-        """Profile while the block runs, if this is the step; what is given wants to hear all progress of it."""
+    def step(
+        self, deployment: Deployment, tiers: Mapping[str, str], key: StepKey
+    ) -> Iterator[Heard]:
+        """Profile while the block runs, if this is the step; what is given wants to hear all
+        progress of it.
+        """
         if not self._is(key) or key.layout in self._done:
             yield _nothing
             return
         self._done.add(key.layout)
         if not deployment.hardware.of.contained:
-            self._event(key, "not profiled: processes are seen only of hosts that this machine raised as containers")
+            self._event(
+                key,
+                "not profiled: processes are seen only of hosts that this machine raised as "
+                "containers",
+            )
             yield _nothing
             return
         if self._able.event is None and not self._able.blocks:
@@ -66,7 +92,11 @@ class Profiler:
         folder = self._store.folder / FOLDER / key.file_name
         folder.mkdir(parents=True, exist_ok=True)
         recording = _Recording(
-            folder, self._able, programs_of(deployment, tiers), _disk_of(deployment, tiers), deployment.standing.profile_remark
+            folder,
+            self._able,
+            programs_of(deployment, tiers),
+            _disk_of(deployment, tiers),
+            deployment.standing.profile_remark,
         )
         try:
             yield recording.heard
@@ -99,7 +129,9 @@ class _Disk:
 
 
 def programs_of(deployment: Deployment, tiers: Mapping[str, str]) -> dict[int, ProfiledProgram]:
-    """The processes of a lab's hosts that serve, by their number on this machine; what hosts are held by is left out."""
+    """The processes of a lab's hosts that serve, by their number on this machine; what hosts are
+    held by is left out.
+    """
     from weighbridge.topologies.lab.cgroup import Cgroups  # noqa: PLC0415 - the lab is wanted only where there is one
     from weighbridge.topologies.lab.host import LabHost  # noqa: PLC0415
 
@@ -114,16 +146,26 @@ def programs_of(deployment: Deployment, tiers: Mapping[str, str]) -> dict[int, P
             except OSError:
                 continue  # it has ended
             if called not in ("sh", "sleep", "bash"):
-                found[pid] = ProfiledProgram(kind="storage" if tiers[name] == "storage" else "gateway", host=name, name=called)
+                found[pid] = ProfiledProgram(
+                    kind="storage" if tiers[name] == "storage" else "gateway",
+                    host=name,
+                    name=called,
+                )
     return found
 
 
 def _disk_of(deployment: Deployment, tiers: Mapping[str, str]) -> _Disk | None:
-    """The last disk of the first storage host: where a host has several, its first may hold databases or a journal."""
+    """The last disk of the first storage host: where a host has several, its first may hold
+    databases or a journal.
+    """
     from weighbridge.topologies.lab.host import LabHost  # noqa: PLC0415 - as above
 
     for name, host in deployment.hosts.items():
-        if isinstance(host, LabHost) and tiers.get(name) in ("storage", "shared") and host.bundle.disks:
+        if (
+            isinstance(host, LabHost)
+            and tiers.get(name) in ("storage", "shared")
+            and host.bundle.disks
+        ):
             disk = host.bundle.disks[-1]
             return _Disk(name, disk.path.rpartition("/")[2], disk.major, disk.minor)
     return None
@@ -147,12 +189,18 @@ class _Recording:
     remarks: list[str] = field(default_factory=list)
 
     def heard(self, progress: Progress) -> None:
-        """Get ready in the warm-up, begin with the window, end with it or when it has been long enough."""
+        """Get ready in the warm-up, begin with the window, end with it or when it has been long
+        enough.
+        """
         if progress.phase in ("warm-up", "measure") and not self.ready:
             self._ready()
         if progress.phase == "measure" and not self.started:
             self._begin()
-        elif self.started and not self.seconds and (progress.phase != "measure" or self._age_s > LONGEST_S):
+        elif (
+            self.started
+            and not self.seconds
+            and (progress.phase != "measure" or self._age_s > LONGEST_S)
+        ):
             self._stop()
 
     @property
@@ -164,11 +212,22 @@ class _Recording:
         try:
             if self.able.event is not None and self.programs:
                 pids = ",".join(map(str, self.programs))
-                options = ["-e", self.able.event, "-F", str(HERTZ), "--call-graph", f"dwarf,{STACK_BYTES}", "-p", pids]
+                options = [
+                    "-e",
+                    self.able.event,
+                    "-F",
+                    str(HERTZ),
+                    "--call-graph",
+                    f"dwarf,{STACK_BYTES}",
+                    "-p",
+                    pids,
+                ]
                 self.stacks = Perf.start(self.folder / "perf.data", options)
             if self.able.blocks and self.disk is not None:
                 only = f"dev == {self.disk.major << 20 | self.disk.minor}"
-                options = [word for event in block_trace.EVENTS for word in ("-e", event, "--filter", only)]
+                options = [
+                    word for event in block_trace.EVENTS for word in ("-e", event, "--filter", only)
+                ]
                 self.blocks = Perf.start(self.folder / "blocks.data", ["-a", *options])
         except OSError as error:
             self.remarks.append(f"perf could not be started: {error}")
@@ -176,7 +235,10 @@ class _Recording:
     def _begin(self) -> None:
         for perf in (self.stacks, self.blocks):
             if perf is not None and not perf.begin():
-                self.remarks.append(f"perf was not ready when the window opened: some of it is missing. {perf.words()}".strip())
+                self.remarks.append(
+                    "perf was not ready when the window opened: some of it is missing. "
+                    f"{perf.words()}".strip()
+                )
         self.started = time.monotonic()
 
     def _stop(self) -> None:
@@ -193,7 +255,10 @@ class _Recording:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def finish(self, key: StepKey) -> tuple[str, ...]:
-        """Write what was found; returns what there is to say of it. Nothing is raised but what StoreError tells."""
+        """Write what was found; returns what there is to say of it.
+
+        Nothing is raised but what StoreError tells.
+        """
         if self.started and not self.seconds:
             self._stop()
         for perf in (self.stacks, self.blocks):
@@ -221,12 +286,18 @@ class _Recording:
         )
         if stacks:
             write_whole(self.folder / "stacks.folded", folded(stacks))
-            write_whole(self.folder / "flame.svg", flame(stacks, title=f"{key.layout}, {key.workload}, {key.workers} workers"))
+            write_whole(
+                self.folder / "flame.svg",
+                flame(stacks, title=f"{key.layout}, {key.workload}, {key.workers} workers"),
+            )
         if disk is not None:
             write_whole(self.folder / "disk.csv", disk_csv(disk))
         write_whole(self.folder / "profile.json", profile.model_dump_json(indent=1) + "\n")
         self._tidy()
-        said = f"{profile.samples} samples of {len(self.programs)} processes in {self.seconds:.1f} s of the window"
+        said = (
+            f"{profile.samples} samples of {len(self.programs)} processes in "
+            f"{self.seconds:.1f} s of the window"
+        )
         return (said, *profile.remarks)
 
     def _read_stacks(self) -> tuple[Stack, ...]:
@@ -246,7 +317,13 @@ class _Recording:
         except (OSError, subprocess.SubprocessError) as error:
             self.remarks.append(f"no disk was traced: {why_not(error)} {self.blocks.words()}")
             return None
-        return block_trace.parse(told, device=self.disk.device, host=self.disk.host, disk=self.disk.name, seconds=self.seconds)
+        return block_trace.parse(
+            told,
+            device=self.disk.device,
+            host=self.disk.host,
+            disk=self.disk.name,
+            seconds=self.seconds,
+        )
 
     def _tidy(self) -> None:
         """Keep perf's own file where it is small, so that one may look at it by other tools."""

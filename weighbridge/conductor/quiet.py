@@ -1,8 +1,10 @@
-"""Whether the machine is quiet enough to measure on: what others use of its CPUs before hosts of ours are there, and who they are.
+"""Whether the machine is quiet enough to measure on: what others use of its CPUs before hosts of
+ours are there, and who they are.
 
-Lab hosts are promised CPUs of this machine. What others use of them the hosts lack, however good their limits are: with 10 % of two
-CPUs gone, hosts that were promised both are short of 0.2, which is a third of a gateway of 0.6. A machine that does nothing uses
-1 to 2 %. A machine that is busier than that is waited for, for a minute at most; then the run goes on and says so.
+Lab hosts are promised CPUs of this machine. What others use of them the hosts lack, however good
+their limits are: with 10 % of two CPUs gone, hosts that were promised both are short of 0.2, which
+is a third of a gateway of 0.6. A machine that does nothing uses 1 to 2 %. A machine that is busier
+than that is waited for, for a minute at most; then the run goes on and says so.
 """
 
 from __future__ import annotations
@@ -39,14 +41,17 @@ class OtherProgram(Record):
 
 
 class OthersUse(Record):
-    """What others used of this machine over a second or so: neither this process, nor hosts of ours, of which none are there."""
+    """What others used of this machine over a second or so: neither this process, nor hosts of
+    ours, of which none are there.
+    """
 
     share: Annotated[float, Field(ge=0, le=1)]
     """Of all its CPUs. Time that a hypervisor gave to other machines is in it."""
     stolen: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Of that, what the hypervisor took."""
     programs: tuple[OtherProgram, ...] = ()
-    """Those that used most, the busiest first. Programs that began or ended meanwhile are missed."""
+    """Those that used most, the busiest first. Programs that began or ended meanwhile are missed.
+    """
 
     @property
     def busy(self) -> bool:
@@ -57,13 +62,20 @@ class OthersUse(Record):
     def words(self) -> str:
         """`others use 53 % of this machine's CPUs (python3 4711: 0.99 CPU, stress 12: 0.07)`."""
         named = [f"{one.name} {one.pid}: {one.cpus:.2f} CPU" for one in self.programs]
-        named += [f"taken by the hypervisor: {self.stolen * 100:.0f} %"] if self.stolen >= WORTH_NAMING else []
+        named += (
+            [f"taken by the hypervisor: {self.stolen * 100:.0f} %"]
+            if self.stolen >= WORTH_NAMING
+            else []
+        )
         who = f" ({', '.join(named)})" if named else ""
         return f"others use {self.share * 100:.0f} % of this machine's CPUs{who}"
 
 
 class Quiet:
-    """Waits for the machine to be quiet. One that was busy to the end of a wait is not waited for again until it has been quiet."""
+    """Waits for the machine to be quiet.
+
+    One that was busy to the end of a wait is not waited for again until it has been quiet.
+    """
 
     def __init__(
         self,
@@ -91,12 +103,20 @@ class Quiet:
                 if not found.busy:
                     break
         self._in_vain = found.busy
-        say(f"{found.words}; what is measured now is provisional" if found.busy else "the machine is quiet")
+        say(
+            f"{found.words}; what is measured now is provisional"
+            if found.busy
+            else "the machine is quiet"
+        )
         return found if found.busy else None
 
 
-def see(seconds: float = LOOK_S, *, most: int = MOST_NAMED, proc: Path = Path("/proc")) -> OthersUse:
-    """Look at this machine for so many seconds, and name at most so many programs; every look takes as long."""
+def see(
+    seconds: float = LOOK_S, *, most: int = MOST_NAMED, proc: Path = Path("/proc")
+) -> OthersUse:
+    """Look at this machine for so many seconds, and name at most so many programs; every look takes
+    as long.
+    """
     began, own_s, programs = _stat(proc), time.process_time(), _programs()
     started = time.monotonic()
     time.sleep(seconds)
@@ -112,7 +132,9 @@ def see(seconds: float = LOOK_S, *, most: int = MOST_NAMED, proc: Path = Path("/
 
 
 def _stat(proc: Path) -> tuple[float, float]:
-    """CPU seconds that were not idle, and those of them that a hypervisor took, since the machine started (proc(5))."""
+    """CPU seconds that were not idle, and those of them that a hypervisor took, since the machine
+    started (proc(5)).
+    """
     words = (proc / "stat").read_text().partition("\n")[0].split()[1:]
     user, nice, system, _idle, _iowait, irq, softirq, stolen, *_ = map(int, words)
     ticks = os.sysconf("SC_CLK_TCK")
@@ -120,17 +142,24 @@ def _stat(proc: Path) -> tuple[float, float]:
 
 
 def _programs() -> Mapping[tuple[int, float], tuple[str, float]]:
-    """Name and CPU seconds so far of every other process, by number and when it began: numbers are given again."""
+    """Name and CPU seconds so far of every other process, by number and when it began: numbers are
+    given again.
+    """
     found = {}
     for one in psutil.process_iter(["pid", "create_time", "name", "cpu_times"]):
         told = one.info
         if told["cpu_times"] is not None and told["pid"] != os.getpid():
-            found[told["pid"], told["create_time"]] = (told["name"], told["cpu_times"].user + told["cpu_times"].system)
+            found[told["pid"], told["create_time"]] = (
+                told["name"],
+                told["cpu_times"].user + told["cpu_times"].system,
+            )
     return found
 
 
 def _grown(
-    before: Mapping[tuple[int, float], tuple[str, float]], after: Mapping[tuple[int, float], tuple[str, float]], took_s: float
+    before: Mapping[tuple[int, float], tuple[str, float]],
+    after: Mapping[tuple[int, float], tuple[str, float]],
+    took_s: float,
 ) -> list[OtherProgram]:
     return [
         OtherProgram(pid=key[0], name=name, cpus=max(0.0, used_s - before[key][1]) / took_s)

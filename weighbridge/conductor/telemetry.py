@@ -1,4 +1,5 @@
-"""The sampler: while a step runs it reads what every host has used once a second, and what the probes of the gateway tell.
+"""The sampler: while a step runs it reads what every host has used once a second, and what the
+probes of the gateway tell.
 
 A probe or a host that cannot tell makes a gap and an event, never a number and never a failed step.
 """
@@ -48,17 +49,25 @@ class Counted(Protocol):
         """What it has used so far. Raises TargetError."""
 
 
-def limits_of(hardware: Hardware, needs: Mapping[str, HostNeed], hosts: Collection[str]) -> tuple[HostLimits, ...]:
-    """What each of these hosts may use, and what for: hosts that make the load by the hardware, the others by the gateway."""
+def limits_of(
+    hardware: Hardware, needs: Mapping[str, HostNeed], hosts: Collection[str]
+) -> tuple[HostLimits, ...]:
+    """What each of these hosts may use, and what for: hosts that make the load by the hardware, the
+    others by the gateway.
+    """
     return tuple(
         HostLimits(
             host=name,
             tier="client" if name in hardware.clients else needs[name].tier,
             cpus=spec.cpus,
-            cpu_period_ms=None if spec.cpus is None else quota_of(spec.cpus, hardware.cpu_period).period_us / 1e3,
+            cpu_period_ms=None
+            if spec.cpus is None
+            else quota_of(spec.cpus, hardware.cpu_period).period_us / 1e3,
             memory_bytes=spec.memory,
             nic_bits_s=spec.nic,
-            disks=tuple(DiskLimit(bandwidth_bytes_s=disk.bandwidth, iops=disk.iops) for disk in spec.disks),
+            disks=tuple(
+                DiskLimit(bandwidth_bytes_s=disk.bandwidth, iops=disk.iops) for disk in spec.disks
+            ),
         )
         for name, spec in hardware.hosts.items()
         if name in hosts
@@ -66,9 +75,11 @@ def limits_of(hardware: Hardware, needs: Mapping[str, HostNeed], hosts: Collecti
 
 
 class Watch:
-    """Watches the hosts of one deployment, and its probes, from the first step to the last. A context manager.
+    """Watches the hosts of one deployment, and its probes, from the first step to the last. A
+    context manager.
 
-    `limits` names every host that is watched, `probes` gives its probes; events go to the store under `layout`.
+    `limits` names every host that is watched, `probes` gives its probes; events go to the store
+    under `layout`.
     """
 
     def __init__(
@@ -92,7 +103,10 @@ class Watch:
     def __enter__(self) -> Self:
         try:
             for number, probe in enumerate(self._given()):
-                log = self._store.logs / f"probe-{self._layout}-{re.sub(r'[^A-Za-z0-9.-]', '_', probe.name)}-{number}.log"
+                log = (
+                    self._store.logs
+                    / f"probe-{self._layout}-{re.sub(r'[^A-Za-z0-9.-]', '_', probe.name)}-{number}.log"
+                )
                 try:
                     self.readers.append(ProbeReader(probe, self.ear, self.note, stderr=log))
                 except (WeighbridgeError, OSError) as error:
@@ -102,11 +116,19 @@ class Watch:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._close()
         if self._sampled_s and kind is None:
             hosts = sum(one.tier != "machine" for one in self.limits)
-            self.note(f"sampling {hosts} hosts took {self._cpu_s / self._sampled_s * 1e3:.1f} ms of CPU a second here")
+            self.note(
+                f"sampling {hosts} hosts took {self._cpu_s / self._sampled_s * 1e3:.1f} ms of CPU "
+                "a second here"
+            )
 
     def _given(self) -> Sequence[Probe]:
         try:
@@ -116,15 +138,21 @@ class Watch:
             return ()
 
     def note(self, text: str) -> None:
-        """Write an event. What it is about must not end what is measured, so one that cannot be written is left out:
-        the step that cannot be written either says why.
+        """Write an event. What it is about must not end what is measured, so one that cannot be
+        written is left out: the step that cannot be written either says why.
         """
         with contextlib.suppress(StoreError):
             self._store.event("telemetry", text, layout=self._layout)
 
     def step(self, key: StepKey, runtime_s: float) -> Recording:
-        """Record telemetry of one step whose window is `runtime_s` long, as long as the context it is used as lasts."""
-        return Recording(self, self._store.record_telemetry(Head(key=key, hosts=self.limits, daemons=self._daemons())), runtime_s)
+        """Record telemetry of one step whose window is `runtime_s` long, as long as the context it
+        is used as lasts.
+        """
+        return Recording(
+            self,
+            self._store.record_telemetry(Head(key=key, hosts=self.limits, daemons=self._daemons())),
+            runtime_s,
+        )
 
     def _daemons(self) -> tuple[DaemonCounters, ...]:
         shown = (reader.probe.counters for reader in self.readers)
@@ -161,11 +189,13 @@ class _Span:
 
 
 class Recording:
-    """Telemetry of one step. A context manager; inside it `heard` is to be told the driver's progress.
+    """Telemetry of one step. A context manager; inside it `heard` is to be told the driver's
+    progress.
 
-    The start of the window is put where the driver's messages put it: when one came, less the seconds it says have passed.
-    That is late by what a message takes, so the earliest counts. From then on samples are taken at whole seconds of the
-    window and at its end. Leaving the context raises StoreError when the telemetry could not be written.
+    The start of the window is put where the driver's messages put it: when one came, less the
+    seconds it says have passed. That is late by what a message takes, so the earliest counts. From
+    then on samples are taken at whole seconds of the window and at its end. Leaving the context
+    raises StoreError when the telemetry could not be written.
     """
 
     def __init__(self, watch: Watch, file: TelemetryFile, runtime_s: float) -> None:
@@ -184,7 +214,8 @@ class Recording:
         self._before: dict[str, _Sample] = {}
         self._gaps: dict[str, None] = {}
         self._failed: StoreError | None = None
-        # A signal's exception may come between its start and the context's, which is then never left: it must not keep us here.
+        # A signal's exception may come between its start and the context's, which is then never
+        # left: it must not keep us here.
         self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
 
     def __enter__(self) -> Self:
@@ -193,7 +224,12 @@ class Recording:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._watch.ear.listening.clear()
         with self._changed:
             self._ending = True
@@ -233,15 +269,23 @@ class Recording:
             self._watch.spent(time.thread_time() - began, time.monotonic() - self._started)
 
     def _wait(self) -> bool:
-        """Wait until the next sample is due: at a whole second, at the window's end, or when the window opens. False: the end."""
+        """Wait until the next sample is due: at a whole second, at the window's end, or when the
+        window opens. False: the end.
+        """
         with self._changed:
-            while not self._ending and not self._fresh and (left_s := self._due() - time.monotonic()) > 0:
+            while (
+                not self._ending
+                and not self._fresh
+                and (left_s := self._due() - time.monotonic()) > 0
+            ):
                 self._changed.wait(left_s)
             self._fresh = False
             return not self._ending
 
     def _due(self) -> float:
-        """When the next sample is to be taken: on the grid of the window once that is open, before that on one of its own."""
+        """When the next sample is to be taken: on the grid of the window once that is open, before
+        that on one of its own.
+        """
         if self._taken_at is None:
             return self._started
         zero = self._started if self._opened is None else self._opened
@@ -316,7 +360,8 @@ class Recording:
         phase = self._phase(at_s - span_s, at_s)
         second = int((at_s - span_s / 2) // PERIOD_S)
         return HostSecond(
-            # What began a little before the window and counts as its own belongs to its first second.
+            # What began a little before the window and counts as its own belongs to its first
+            # second.
             second=max(0, second) if phase == "measure" else second,
             at_s=at_s,
             span_s=max(span_s, 1e-4),
@@ -341,7 +386,9 @@ class Recording:
 
 
 def _grown(first: Counters, last: Counters) -> dict[str, object]:
-    """What a host used between two samples; a counter that is unknown in one of them, or that fell, is unknown."""
+    """What a host used between two samples; a counter that is unknown in one of them, or that fell,
+    is unknown.
+    """
     return {
         "cpu_s": _more(first.cpu_s, last.cpu_s),
         "throttled_s": _more(first.throttled_s, last.throttled_s),
@@ -366,11 +413,16 @@ def _more(first: float | None, last: float | None) -> float | None:
     return grown if isinstance(grown, int) else round(grown, 6)
 
 
-def _disks(first: tuple[DiskCounters, ...] | None, last: tuple[DiskCounters, ...] | None) -> tuple[DiskSecond, ...] | None:
+def _disks(
+    first: tuple[DiskCounters, ...] | None, last: tuple[DiskCounters, ...] | None
+) -> tuple[DiskSecond, ...] | None:
     if first is None or last is None or len(first) != len(last):
         return None
     names = ("read_bytes", "written_bytes", "reads", "writes", "busy_s", "waited_s")
-    pairs = [{name: _more(getattr(a, name), getattr(b, name)) for name in names} for a, b in zip(first, last, strict=True)]
+    pairs = [
+        {name: _more(getattr(a, name), getattr(b, name)) for name in names}
+        for a, b in zip(first, last, strict=True)
+    ]
     if any(value is None for one in pairs for value in one.values()):
         return None
     return tuple(DiskSecond.model_validate(one) for one in pairs)

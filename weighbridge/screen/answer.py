@@ -1,6 +1,7 @@
 """An answer to a question in SQL, as text for people, as CSV or as JSON.
 
-In CSV and JSON nothing is rounded, and what is no number (a division by zero) is unknown, as NULL is.
+In CSV and JSON nothing is rounded, and what is no number (a division by zero) is unknown, as NULL
+is.
 """
 
 from __future__ import annotations
@@ -32,14 +33,20 @@ def answer_text(answer: QueryResult) -> str:
     heads = [_shown(name) for name in answer.columns]
     cells = [[_shown(value) for value in line] for line in answer.lines]
     numeric = [
-        all(isinstance(line[place], (int, float, Decimal)) or line[place] is None for line in answer.lines) and bool(answer.lines)
+        all(
+            isinstance(line[place], (int, float, Decimal)) or line[place] is None
+            for line in answer.lines
+        )
+        and bool(answer.lines)
         for place in range(len(heads))
     ]
     widths = [max(cell_len(line[place]) for line in [heads, *cells]) for place in range(len(heads))]
 
     def row(line: list[str]) -> str:
         padded = (
-            f"{' ' * (width - cell_len(cell))}{cell}" if right else f"{cell}{' ' * (width - cell_len(cell))}"
+            f"{' ' * (width - cell_len(cell))}{cell}"
+            if right
+            else f"{cell}{' ' * (width - cell_len(cell))}"
             for cell, width, right in zip(line, widths, numeric, strict=True)
         )
         return "  ".join(padded).rstrip()
@@ -69,10 +76,16 @@ def _cell(value: object) -> object:
 
 
 def answer_json(answer: QueryResult) -> str:
-    """A list of objects, one a line. Raises UsageError where two columns have one name: one of them would be lost."""
+    """A list of objects, one a line.
+
+    Raises UsageError where two columns have one name: one of them would be lost.
+    """
     twice = sorted({name for name in answer.columns if answer.columns.count(name) > 1})
     if twice:
-        raise UsageError(f"two columns are named {', '.join(twice)}", advice="Give one of them another name with AS.")
+        raise UsageError(
+            f"two columns are named {', '.join(twice)}",
+            advice="Give one of them another name with AS.",
+        )
     found = [dict(zip(answer.columns, map(_plain, line), strict=True)) for line in answer.lines]
     return json.dumps(found, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
@@ -92,7 +105,10 @@ def _shown(value: object) -> str:
         return text.rstrip("0").rstrip(".") if "." in text else text
     plain = _plain(value)
     text = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
 
 
 def _plain(value: object) -> object:

@@ -1,4 +1,6 @@
-"""What comparing two runs came to, on a terminal: what differs between them, the table, one sentence a workload."""
+"""What comparing two runs came to, on a terminal: what differs between them, the table, one
+sentence a workload.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,12 @@ from weighbridge.results.metrics import METRICS
 from weighbridge.results.percent import show_percent
 from weighbridge.screen.outcome import noise_words, verdict_words
 
-_STYLES: Final = {"better": "blue", "worse": "dark_orange", "not comparable": "dim", "provisional": "italic"}
+_STYLES: Final = {
+    "better": "blue",
+    "worse": "dark_orange",
+    "not comparable": "dim",
+    "provisional": "italic",
+}
 WIDE: Final = 120
 """Columns that the table needs with the intervals of its changes."""
 _LONE: Final = 12
@@ -29,9 +36,17 @@ _LONGEST: Final = 100
 
 
 def print_comparison(
-    a: ComparedRun, b: ComparedRun, guarded: Guarded, comparison: Comparison, console: Console, *, earlier: int = 0
+    a: ComparedRun,
+    b: ComparedRun,
+    guarded: Guarded,
+    comparison: Comparison,
+    console: Console,
+    *,
+    earlier: int = 0,
 ) -> None:
-    """Print what was compared with what, the table of effects and its sentences; `earlier` runs of the same thing are known."""
+    """Print what was compared with what, the table of effects and its sentences; `earlier` runs of
+    the same thing are known.
+    """
     for side, run in (("A", a), ("B", b)):
         state = "" if run.manifest.state == "done" else f", {run.manifest.state}: not whole"
         _say(console, f"{side}  {run.manifest.run_id}, {run.manifest.created_at}{state}")
@@ -54,44 +69,77 @@ def print_comparison(
 
 def _apart_words(earlier: int) -> str:
     """What the runs not being interleaved does to their comparison."""
-    told = "The runs were not interleaved: what changed on the machine between them is in every difference"
+    told = (
+        "The runs were not interleaved: what changed on the machine between them is in every "
+        "difference"
+    )
     if earlier + 1 < RUNS:
-        return f"{told}, and without two earlier runs of A (--history) nothing tells it from the gateways."
-    return f"{told}; A and {earlier} earlier runs of the same thing tell how much that is, and intervals are as wide."
+        return (
+            f"{told}, and without two earlier runs of A (--history) nothing tells it from the "
+            "gateways."
+        )
+    return (
+        f"{told}; A and {earlier} earlier runs of the same thing tell how much that is, and "
+        "intervals are as wide."
+    )
 
 
 def _differences(guarded: Guarded) -> Table:
-    drawn = Table(header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title="What differs between the runs")
+    drawn = Table(
+        header_style="bold",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        title="What differs between the runs",
+    )
     for title in ("of", "what", "A", "B"):
         drawn.add_column(title, overflow="fold")
     for fact, group in groupby(guarded.differs, key=lambda one: one.fact):
         found = list(group)
         lone = [one for one in found if UNKNOWN in (one.a, one.b)]
-        # Two kinds of gateway have hardly a setting in common: what each is set to is in the report of its own run.
+        # Two kinds of gateway have hardly a setting in common: what each is set to is in the report
+        # of its own run.
         for one in [one for one in found if one not in lone] if len(lone) > _LONE else found:
             drawn.add_row(*(escape(_cut(text)) for text in (one.fact, one.of, one.a, one.b)))
         if len(lone) > _LONE:
-            counts = (sum(other == UNKNOWN for other in others) for others in ([one.b for one in lone], [one.a for one in lone]))
+            counts = (
+                sum(other == UNKNOWN for other in others)
+                for others in ([one.b for one in lone], [one.a for one in lone])
+            )
             drawn.add_row(escape(fact), "settings of one alone", *(str(count) for count in counts))
     return drawn
 
 
 def _effects(comparison: Comparison, *, intervals: bool) -> Table:
-    """A line for each cell: both sides' figures and the change of each metric, as far as it may be claimed."""
+    """A line for each cell: both sides' figures and the change of each metric, as far as it may be
+    claimed.
+    """
     drawn = Table(header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     heads = [METRICS[metric].terminal for metric in ALWAYS]
-    for title in ("requests", "layout", "workers", *(title for head in heads for title in (f"{head} A", f"{head} B", "change"))):
-        drawn.add_column(title, justify="left" if title in ("requests", "layout") else "right", no_wrap=title != "requests")
+    for title in (
+        "requests",
+        "layout",
+        "workers",
+        *(title for head in heads for title in (f"{head} A", f"{head} B", "change")),
+    ):
+        drawn.add_column(
+            title,
+            justify="left" if title in ("requests", "layout") else "right",
+            no_wrap=title != "requests",
+        )
     cells: dict[tuple[str, str, str, int], dict[str, Effect]] = {}
     for effect in comparison.effects:
         if effect.workers is not None:
-            cells.setdefault((effect.about, effect.baseline, effect.subject, effect.workers), {})[effect.metric] = effect
+            cells.setdefault((effect.about, effect.baseline, effect.subject, effect.workers), {})[
+                effect.metric
+            ] = effect
     before = None
     for (about, baseline, subject, workers), by_metric in cells.items():
         if before not in {None, (about, subject)}:
             drawn.add_section()
         before = (about, subject)
-        told = [part for metric in ALWAYS for part in _cells(by_metric.get(metric), intervals=intervals)]
+        told = [
+            part for metric in ALWAYS for part in _cells(by_metric.get(metric), intervals=intervals)
+        ]
         drawn.add_row(escape(about), escape(_named(baseline, subject)), str(workers), *told)
     return drawn
 
@@ -113,7 +161,9 @@ def _cells(effect: Effect | None, *, intervals: bool) -> tuple[str, str, str]:
         and effect.ratio.low is not None
         and effect.ratio.high is not None
     ):
-        low, high = (show_percent(end).removesuffix(" %") for end in (effect.ratio.low, effect.ratio.high))
+        low, high = (
+            show_percent(end).removesuffix(" %") for end in (effect.ratio.low, effect.ratio.high)
+        )
         change = f"{change} ({low} to {high})"
     return (
         show_figure(effect.baseline_value),
@@ -123,7 +173,10 @@ def _cells(effect: Effect | None, *, intervals: bool) -> tuple[str, str, str]:
 
 
 def change_words(effect: Effect) -> str:
-    """The change of a cell as far as it may be claimed: `+12 %`, `~` where none is shown, in brackets without a claim."""
+    """The change of a cell as far as it may be claimed:
+
+    `+12 %`, `~` where none is shown, in brackets without a claim.
+    """
     if effect.ratio is None:
         return "×"
     if effect.verdict == "not shown":

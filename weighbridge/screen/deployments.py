@@ -1,4 +1,6 @@
-"""What stands, in words that can be pasted: hosts, endpoints, credentials, and how to reach them."""
+"""What stands, in words that can be pasted: hosts, endpoints, credentials, and how to reach
+them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def print_standing(place: StatePlace, console: Console) -> None:
-    """Print every deployment that stands, and which of its daemons have died. Raises TargetError where nobody can tell."""
+    """Print every deployment that stands, and which of its daemons have died.
+
+    Raises TargetError where nobody can tell.
+    """
     found = standing(place)
     if not found:
         console.print("nothing stands", highlight=False)
@@ -30,7 +35,8 @@ def print_standing(place: StatePlace, console: Console) -> None:
 def lifeless(stands: Stands, place: StatePlace) -> list[str]:
     """The lines about what has died of a deployment on hosts of the lab; none where all of it runs.
 
-    What runs on real hosts they alone can tell, and the file that says how they are reached is not known here.
+    What runs on real hosts they alone can tell, and the file that says how they are reached is not
+    known here.
     """
     if HOSTS[stands.kind].by_ssh:
         return ["  which of its daemons run: weighbridge status --hardware FILE"]
@@ -43,23 +49,43 @@ def lifeless(stands: Stands, place: StatePlace) -> list[str]:
     dead = [one for one in started if not one.alive]
     if started and len(dead) == len(started):
         return [_nothing()]
-    return _changed([_dead(one.service, one.host, f"{folder / 'logs' / one.host / one.service}.out") for one in dead])
+    return _changed(
+        [
+            _dead(one.service, one.host, f"{folder / 'logs' / one.host / one.service}.out")
+            for one in dead
+        ]
+    )
 
 
-def lifeless_there(stood: ClaimedDeployment, stands: Stands | None, there: Swept, hardware: Hardware) -> list[str]:
+def lifeless_there(
+    stood: ClaimedDeployment, stands: Stands | None, there: Swept, hardware: Hardware
+) -> list[str]:
     """The same of a deployment on real hosts, as they told it, and which of its hosts did not tell.
 
-    `stands`: what this machine knows of it. Where it knows nothing, any host that did not answer may be one of its own.
+    `stands`: what this machine knows of it. Where it knows nothing, any host that did not answer
+    may be one of its own.
     """
     started = [one for one in there.daemons if one.deployment == stood.claimed.deployment]
     dead = [one for one in started if not one.alive]
     silent = [name for name in there.failed if stands is None or name in stands.hosts]
-    others = [name for name in (() if stands is None else stands.hosts) if name not in (*stood.hosts, *silent)]
-    silent += [f"{name} (no host of hardware {hardware.name})" for name in others if name not in hardware.hosts]
+    others = [
+        name
+        for name in (() if stands is None else stands.hosts)
+        if name not in (*stood.hosts, *silent)
+    ]
+    silent += [
+        f"{name} (no host of hardware {hardware.name})"
+        for name in others
+        if name not in hardware.hosts
+    ]
     if started and len(dead) == len(started) and not silent:
         return [_nothing(" --hardware FILE")]
     lines = [_dead(one.service, one.host, f"{one.host}:{one.log}") for one in dead]
-    lines += [f"  dead: all of it on {name}: it is not there any more" for name in others if name in hardware.hosts]
+    lines += [
+        f"  dead: all of it on {name}: it is not there any more"
+        for name in others
+        if name in hardware.hosts
+    ]
     unknown = [f"  not known: what of it runs on {', '.join(silent)}"] if silent else []
     return [*_changed(lines, " --hardware FILE"), *unknown]
 
@@ -73,26 +99,50 @@ def _dead(service: str, host: str, log: str) -> str:
 
 
 def _changed(dead: Sequence[str], real: str = "") -> list[str]:
-    return [*dead, f"  it is not what was stood up any more: `weighbridge down{real}`, and `up` again"] if dead else []
+    return (
+        [*dead, f"  it is not what was stood up any more: `weighbridge down{real}`, and `up` again"]
+        if dead
+        else []
+    )
 
 
 def describe(stands: Stands) -> list[str]:
-    """The lines about one deployment. Its network is reached from its client hosts, which see this machine's files."""
+    """The lines about one deployment.
+
+    Its network is reached from its client hosts, which see this machine's files.
+    """
     client = stands.clients[0]
-    anywhere = client if len(stands.clients) == 1 else f"{', '.join(stands.clients[:-1])} or {stands.clients[-1]}"
+    anywhere = (
+        client
+        if len(stands.clients) == 1
+        else f"{', '.join(stands.clients[:-1])} or {stands.clients[-1]}"
+    )
     whose = "which has" if len(stands.clients) == 1 else "which have"
     lines = [
-        f"{stands.label}: layout {stands.layout} on hardware {stands.hardware}, since {stands.since}",
+        (
+            f"{stands.label}: layout {stands.layout} on hardware {stands.hardware}, since "
+            f"{stands.since}"
+        ),
         "  hosts: " + ", ".join(f"{name} {address}" for name, address in stands.hosts.items()),
     ]
     if HOSTS[stands.kind].by_ssh:
-        lines.append(f"  what it sees on a host, such as its configuration: weighbridge exec --hardware FILE {client} -- COMMAND")
+        lines.append(
+            "  what it sees on a host, such as its configuration: weighbridge exec --hardware "
+            f"FILE {client} -- COMMAND"
+        )
     else:
-        lines.append(f"  its network is its own: run clients on {anywhere}, {whose} this machine's files:")
-        lines.append(f"    weighbridge exec {client} -- COMMAND        (-- bash: a shell for the lines below)")
+        lines.append(
+            f"  its network is its own: run clients on {anywhere}, {whose} this machine's files:"
+        )
+        lines.append(
+            f"    weighbridge exec {client} -- COMMAND        (-- bash: a shell for the lines "
+            "below)"
+        )
     for endpoint in stands.endpoints:
         lines += [f"  {endpoint.api}: {endpoint.url}"]
-        lines += [f"    {line}" for line in (_s3(endpoint) if endpoint.api == "s3" else _swift(endpoint))]
+        lines += [
+            f"    {line}" for line in (_s3(endpoint) if endpoint.api == "s3" else _swift(endpoint))
+        ]
     return lines
 
 
@@ -120,5 +170,8 @@ def _swift(endpoint: Endpoint) -> list[str]:
         "swift client:",
         f"  ST_AUTH={endpoint.url} ST_USER={endpoint.user} ST_KEY={key} swift stat",
         "curl:",
-        f"  curl -i -H 'X-Auth-User: {endpoint.user}' -K - {endpoint.url} <<<'header = \"X-Auth-Key: {key}\"'",
+        (
+            f"  curl -i -H 'X-Auth-User: {endpoint.user}' -K - {endpoint.url} <<<'header = "
+            f'"X-Auth-Key: {key}"\''
+        ),
     ]

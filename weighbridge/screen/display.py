@@ -1,4 +1,6 @@
-"""What a person sees while a run goes on: a live table with rates and time left, or plain lines where there is no terminal."""
+"""What a person sees while a run goes on: a live table with rates and time left, or plain lines
+where there is no terminal.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from weighbridge.suites import DEFAULT_DRIVER
 
 
 class Steps(Protocol):
-    """What is to be done, as far as a display wants to know it: a plan, or the course of a tuning."""
+    """What is to be done, as far as a display wants to know it: a plan, or the course of a
+    tuning.
+    """
 
     @property
     def steps(self) -> int:
@@ -49,12 +53,19 @@ class PlainDisplay:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Nothing is held."""
 
     def say(self, text: str) -> None:
         """Print the line with the time of day."""
-        self._console.print(f"{time.strftime('%H:%M:%S')}  {text}", markup=False, highlight=False, soft_wrap=True)
+        self._console.print(
+            f"{time.strftime('%H:%M:%S')}  {text}", markup=False, highlight=False, soft_wrap=True
+        )
 
     def begins(self, key: StepKey, number: int) -> None:
         """Print which step begins."""
@@ -70,7 +81,9 @@ class PlainDisplay:
 
 
 class LiveDisplay:
-    """A table of the last results above a bar with what is being done, the rates now and the time left."""
+    """A table of the last results above a bar with what is being done, the rates now and the time
+    left.
+    """
 
     ROWS = 12
 
@@ -87,20 +100,33 @@ class LiveDisplay:
             console=console,
             expand=True,
         )
-        self._task: TaskID = self._bar.add_task("starting", total=None, rates="", left=show_duration(self._pace.left_s()))
+        self._task: TaskID = self._bar.add_task(
+            "starting", total=None, rates="", left=show_duration(self._pace.left_s())
+        )
         self._live = Live(console=console, refresh_per_second=4, get_renderable=self._view)
 
     def __enter__(self) -> Self:
         self._live.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._bar.update(self._task, visible=False)
         self._live.stop()
 
     def say(self, text: str) -> None:
         """Show the line beside the bar."""
-        self._bar.update(self._task, description=escape(text), total=None, rates="", left=show_duration(self._pace.left_s()))
+        self._bar.update(
+            self._task,
+            description=escape(text),
+            total=None,
+            rates="",
+            left=show_duration(self._pace.left_s()),
+        )
 
     def begins(self, key: StepKey, number: int) -> None:
         """Show which step runs."""
@@ -108,11 +134,16 @@ class LiveDisplay:
 
     def progress(self, progress: DriverProgress) -> None:
         """Move the bar and show the rates of the last second."""
-        rates = f"{progress.phase}  {progress.operations_per_s:,.0f} op/s  {show_bytes(round(progress.bytes_per_s))}/s"
+        rates = (
+            f"{progress.phase}  {progress.operations_per_s:,.0f} op/s  "
+            f"{show_bytes(round(progress.bytes_per_s))}/s"
+        )
         if progress.errors:
             rates += f"  [red]{progress.errors} errors[/]"
         left = show_duration(self._pace.left_s())
-        self._bar.update(self._task, completed=progress.done, total=progress.total, rates=rates, left=left)
+        self._bar.update(
+            self._task, completed=progress.done, total=progress.total, rates=rates, left=left
+        )
 
     def ended(self, result: StepResult) -> None:
         """Add the step to the table."""
@@ -120,8 +151,20 @@ class LiveDisplay:
 
     def _view(self) -> Group:
         table = Table(expand=True, header_style="bold", box=None)
-        for name in ("layout", "workload", "workers", "op/s", "MB/s", "p90 ms", "max ms", "errors", ""):
-            table.add_column(name, justify="left" if name in {"layout", "workload", ""} else "right")
+        for name in (
+            "layout",
+            "workload",
+            "workers",
+            "op/s",
+            "MB/s",
+            "p90 ms",
+            "max ms",
+            "errors",
+            "",
+        ):
+            table.add_column(
+                name, justify="left" if name in {"layout", "workload", ""} else "right"
+            )
         for result in self._rows[-self.ROWS :]:
             key = result.key
             numbers = _numbers(result)
@@ -132,13 +175,23 @@ class LiveDisplay:
 
 def display_for(plan: Steps, console: Console, pace: TimeLeft) -> PlainDisplay | LiveDisplay:
     """A live display on a terminal, plain lines elsewhere. `pace` tells how long the rest takes."""
-    return LiveDisplay(plan, console, pace) if console.is_terminal else PlainDisplay(plan, console, pace)
+    return (
+        LiveDisplay(plan, console, pace)
+        if console.is_terminal
+        else PlainDisplay(plan, console, pace)
+    )
 
 
 def _name(key: StepKey) -> str:
-    by = f" by {driver_label(key.driver)}" if key.layer is None and key.driver != DEFAULT_DRIVER else ""
+    by = (
+        f" by {driver_label(key.driver)}"
+        if key.layer is None and key.driver != DEFAULT_DRIVER
+        else ""
+    )
     way = f"{by}{' behind its front' if key.layer == 'gateway' else ''}"
-    return f"{key.layout} {key.api} {key.workload} x{key.workers}{way}" + (f" repeat {key.repeat + 1}" if key.repeat else "")
+    return f"{key.layout} {key.api} {key.workload} x{key.workers}{way}" + (
+        f" repeat {key.repeat + 1}" if key.repeat else ""
+    )
 
 
 def _outcome(result: StepResult) -> str:
@@ -148,7 +201,9 @@ def _outcome(result: StepResult) -> str:
 
 
 def _numbers(result: StepResult) -> tuple[str, str, str, str, str]:
-    """op/s, MB/s, p90 ms, max ms and errors of a step over all its operations; a dash where nothing is known."""
+    """op/s, MB/s, p90 ms, max ms and errors of a step over all its operations; a dash where nothing
+    is known.
+    """
     measurement = result.measurement
     if measurement is None:
         return ("-", "-", "-", "-", "-")
@@ -168,16 +223,22 @@ def _numbers(result: StepResult) -> tuple[str, str, str, str, str]:
 
 
 def _p90(tallies: Sequence[Tally]) -> str:
-    """In ms over all operations; the bin where the driver tells bins, a dash where it tells of one operation neither."""
+    """In ms over all operations; the bin where the driver tells bins, a dash where it tells of one
+    operation neither.
+    """
     if all(tally.latency is not None for tally in tallies):
-        merged = Histogram.merged(Histogram.decode(tally.latency) for tally in tallies if tally.latency is not None)
+        merged = Histogram.merged(
+            Histogram.decode(tally.latency) for tally in tallies if tally.latency is not None
+        )
         return f"{merged.percentile_us(90) / 1e3:,.1f}"
     bins = [tally.bins for tally in tallies if tally.bins is not None]
     return str(percentile(summed(bins), 90)) if len(bins) == len(tallies) else "-"
 
 
 def _longest(tallies: Sequence[Tally]) -> str:
-    """The slowest request in ms, or the bin that it lies in; a dash where the driver does not tell."""
+    """The slowest request in ms, or the bin that it lies in; a dash where the driver does not
+    tell.
+    """
     known = [tally.max_us for tally in tallies if tally.max_us is not None]
     if len(known) == len(tallies):
         return f"{max(known) / 1e3:,.1f}"

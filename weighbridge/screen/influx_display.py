@@ -1,4 +1,6 @@
-"""A display that hands what it is told on to another one, and to a writer that sends it to an InfluxDB."""
+"""A display that hands what it is told on to another one, and to a writer that sends it to an
+InfluxDB.
+"""
 
 from __future__ import annotations
 
@@ -36,15 +38,22 @@ class InfluxDisplay:
             self._writer.live(self._key, progress)
 
     def ended(self, result: StepResult) -> None:
-        """The conductor has written the step down, so that what is sent of it can be made again from the run folder."""
+        """The conductor has written the step down, so that what is sent of it can be made again
+        from the run folder.
+        """
         self._key = None
         self._shown.ended(result)
         self._writer.step()
 
 
 @contextmanager
-def sending(server: InfluxServer | None, store: RunStore, say: Callable[[str], None]) -> Iterator[Callable[[Display], Display]]:
-    """What makes of a display one that sends too; without a server the display as it is. Left, what waits has been sent or told."""
+def sending(
+    server: InfluxServer | None, store: RunStore, say: Callable[[str], None]
+) -> Iterator[Callable[[Display], Display]]:
+    """What makes of a display one that sends too; without a server the display as it is.
+
+    Left, what waits has been sent or told.
+    """
     if server is None:
         yield lambda shown: shown
         return

@@ -1,4 +1,6 @@
-"""A replayed study on a terminal: its tables, the map of what changed, its published figures beside ours, and where they are."""
+"""A replayed study on a terminal: its tables, the map of what changed, its published figures beside
+ours, and where they are.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,12 @@ def print_study(page: StudyPage, console: Console) -> None:
     for sentence in run.chosen.about:
         console.print(f"  {sentence}", style="dim", markup=False, highlight=False)
     if page.outcome.conclusions:
-        console.print("\nWhat the study concluded, and what this run says to it", style="bold", markup=False, highlight=False)
+        console.print(
+            "\nWhat the study concluded, and what this run says to it",
+            style="bold",
+            markup=False,
+            highlight=False,
+        )
     for held in page.outcome.conclusions:
         _say(console, f"• {held.verdict}: {held.says} ({held.why})")
     for grid in page.outcome.tables:
@@ -56,7 +63,9 @@ def _table() -> Table:
 def _grid(grid: StudyTable) -> Table:
     drawn = _table()
     for number, name in enumerate(grid.head):
-        drawn.add_column(escape(name), justify="left" if number < grid.labels or name == "beside" else "right")
+        drawn.add_column(
+            escape(name), justify="left" if number < grid.labels or name == "beside" else "right"
+        )
     for line in grid.shown:
         drawn.add_row(*map(escape, line))
     return drawn
@@ -69,11 +78,20 @@ def _recap(one: Recap) -> Table:
         drawn.add_column(escape(name.replace(" × ", "\n")), justify="right", no_wrap=True)
     for down in one.down:
         cells = [one.cell(down, across) for across in one.across]
-        drawn.add_row(escape(down), *("" if cell is None else f"[{_style(cell)}]{escape(cell.text)}[/]" for cell in cells))
+        drawn.add_row(
+            escape(down),
+            *("" if cell is None else f"[{_style(cell)}]{escape(cell.text)}[/]" for cell in cells),
+        )
     return drawn
 
 
 def _style(cell: RecapCell) -> str:
     """Of the same colours as the chart; what makes no claim is in italics."""
-    colour = "" if cell.percent is None or cell.verdict == "same" else "#56b4e9" if cell.percent > 0 else "#e69f00"
+    colour = (
+        ""
+        if cell.percent is None or cell.verdict == "same"
+        else "#56b4e9"
+        if cell.percent > 0
+        else "#e69f00"
+    )
     return f"{_STYLES.get(cell.verdict, 'bold')} {colour}".strip()

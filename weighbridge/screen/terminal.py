@@ -11,13 +11,18 @@ from rich.segment import Segment
 from weighbridge.common.inert import inert
 
 WIDTH_ELSEWHERE = 120
-"""Characters of a line where there is no terminal to ask (a pipe, a log) and $COLUMNS says nothing."""
+"""Characters of a line where there is no terminal to ask (a pipe, a log) and $COLUMNS says nothing.
+"""
 
 
 class InertConsole(Console):
-    """A console on which no text is obeyed by the terminal: what rich itself says to it is no text."""
+    """A console on which no text is obeyed by the terminal: what rich itself says to it is no
+    text.
+    """
 
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
         """As Console does; texts may come from servers, logs and files."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(inert(segment.text), segment.style)
@@ -26,4 +31,8 @@ class InertConsole(Console):
 def console() -> Console:
     """A console as wide as the terminal."""
     found = InertConsole()
-    return found if found.is_terminal or "COLUMNS" in os.environ else InertConsole(width=WIDTH_ELSEWHERE)
+    return (
+        found
+        if found.is_terminal or "COLUMNS" in os.environ
+        else InertConsole(width=WIDTH_ELSEWHERE)
+    )

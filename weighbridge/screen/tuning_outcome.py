@@ -1,4 +1,6 @@
-"""What a tuning came to, on a terminal: the ledger, what was chosen and whether that held, what has no effect, and where all is."""
+"""What a tuning came to, on a terminal: the ledger, what was chosen and whether that held, what has
+no effect, and where all is.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,13 @@ from weighbridge.results.analysis.tuning.ledger_table import LedgerLine, ledger_
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, could_be_shown
 from weighbridge.results.derivation import WINNERS, Derived
 
-_STYLES: Final = {"better": "bold blue", "worse": "dark_orange", "trade-off": "dark_orange", "not allowed": "red", "failed": "red"}
+_STYLES: Final = {
+    "better": "bold blue",
+    "worse": "dark_orange",
+    "trade-off": "dark_orange",
+    "not allowed": "red",
+    "failed": "red",
+}
 WIDE: Final = 130
 """Columns that the table needs with the intervals of two objectives and what each setting needs."""
 _LISTED: Final = 12
@@ -36,7 +44,9 @@ def print_tuning(derived: Derived, console: Console) -> None:
     _say(console, f"▲ {result.winner_words}" if result.winner is not None else result.winner_words)
     if result.winner is not None:
         good = result.confirmation is not None and result.confirmation.confirmed
-        _say(console, f"{'▲' if good else '×'} {result.confirmation_words}", "" if good else "yellow")
+        _say(
+            console, f"{'▲' if good else '×'} {result.confirmation_words}", "" if good else "yellow"
+        )
     _print_without_effect(result, console)
     for drift in result.ledger.drift:
         _say(console, f"  {drift.words[:1].upper()}{drift.words[1:].rstrip('.')}.", "dim")
@@ -44,27 +54,39 @@ def print_tuning(derived: Derived, console: Console) -> None:
         _say(console, f"  {sentence}", "dim")
     _say(console, f"\nledger  {derived.folder / 'ledger.csv'}")
     if result.winner is not None and result.winner.fragments:
-        _say(console, f"winner  {', '.join(str(derived.folder / WINNERS / one.name) for one in result.winner.fragments)}")
+        _say(
+            console,
+            "winner  "
+            f"{', '.join(str(derived.folder / WINNERS / one.name) for one in result.winner.fragments)}",
+        )
     if result.confirmation is not None:
         _say(console, f"confirmation  {result.confirmation.folder}")
     _say(console, f"report  {derived.report}")
 
 
 def _print_without_effect(result: TuningResult, console: Console) -> None:
-    """The settings that need not be set, each with the smallest effect that would have been shown."""
+    """The settings that need not be set, each with the smallest effect that would have been
+    shown.
+    """
     none = result.ledger.without_effect
     if not none:
         return
     _say(console, result.without_effect_words)
     for entry in none[:_LISTED]:
         shown = [could_be_shown(one) or "unknown" for one in entry.effects]
-        _say(console, f"  ~ {entry.name}: {entry.verdict} (an effect of {' and '.join(shown)} would be shown)", "dim")
+        _say(
+            console,
+            f"  ~ {entry.name}: {entry.verdict} (an effect of {' and '.join(shown)} would be shown)",
+            "dim",
+        )
     if len(none) > _LISTED:
         _say(console, f"  ~ and {len(none) - _LISTED} more, in the report", "dim")
 
 
 def _table(result: TuningResult, lines: Sequence[LedgerLine], width: int) -> Table:
-    """The ledger in so many columns: where there is room for them with their intervals, and with what each setting needs."""
+    """The ledger in so many columns: where there is room for them with their intervals, and with
+    what each setting needs.
+    """
     objectives = result.run.objectives
     wide = width >= WIDE
     short = short_names([line.name for line in lines])
@@ -85,7 +107,10 @@ def _table(result: TuningResult, lines: Sequence[LedgerLine], width: int) -> Tab
         drawn.add_row(
             escape(line.name if wide else short[line.name]),
             str(line.trials),
-            *(_change(one.change, one.interval if intervals else "", one.tone) for one in line.changes),
+            *(
+                _change(one.change, one.interval if intervals else "", one.tone)
+                for one in line.changes
+            ),
             f"[{style}]{line.sign} {line.verdict}[/]",
             *((line.gateway_cpu, line.storage_cpu) if recorded else ()),
             *([line.restarted] if wide else []),
@@ -104,7 +129,11 @@ def _head(called: str) -> str:
 def _change(change: str, interval: str, tone: str) -> str:
     ends = f" ({interval.replace(' %', '')})" if interval else ""
     style = _STYLES.get(tone, "")
-    return f"[{style}]{escape(change)}[/]{escape(ends)}" if style else f"{escape(change)}{escape(ends)}"
+    return (
+        f"[{style}]{escape(change)}[/]{escape(ends)}"
+        if style
+        else f"{escape(change)}{escape(ends)}"
+    )
 
 
 def _say(console: Console, text: str, style: str = "") -> None:

@@ -1,1 +1,3 @@
-"""Tuning a layout that stands: preparing it, driving its trials, choosing a winner and confirming it."""
+"""Tuning a layout that stands: preparing it, driving its trials, choosing a winner and confirming
+it.
+"""

@@ -1,4 +1,6 @@
-"""Choosing a winner: the settings that were shown to be better, together where that can be, and what to paste to have them."""
+"""Choosing a winner: the settings that were shown to be better, together where that can be, and
+what to paste to have them.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,9 @@ def choose(
 ) -> tuple[Candidate, Winner] | None:
     """The winner of a tuning with its layout; None where nothing was shown to be better.
 
-    Of a screen each parameter's best level that is better, all together: they were tried one at a time, and that they do
-    together what they do alone is what the confirmation is for. Of a grid and a search the best arm.
+    Of a screen each parameter's best level that is better, all together: they were tried one at a
+    time, and that they do together what they do alone is what the confirmation is for. Of a grid
+    and a search the best arm.
     """
     better = sorted(
         (
@@ -43,20 +46,31 @@ def choose(
         others = f" of the {len(better)} that were better" if len(better) > 1 else ""
         reason = f"{better[0].name}: the largest gain{others}"
     evidence = [effect.text for entry in chosen for effect in entry.effects]
-    return one, Winner(arm=one.arm, reason=reason, fragments=pasted(ready.baseline, one, ready.hardware, evidence))
+    return one, Winner(
+        arm=one.arm, reason=reason, fragments=pasted(ready.baseline, one, ready.hardware, evidence)
+    )
 
 
-def pasted(before: Candidate, after: Candidate, hardware: Hardware, evidence: Sequence[str]) -> tuple[Fragment, ...]:
-    """What has to be pasted into which file to have an arm instead of another; none of gateways that have no files."""
+def pasted(
+    before: Candidate, after: Candidate, hardware: Hardware, evidence: Sequence[str]
+) -> tuple[Fragment, ...]:
+    """What has to be pasted into which file to have an arm instead of another; none of gateways
+    that have no files.
+    """
     from weighbridge.gateways.fragments import fragments  # noqa: PLC0415 - wanted once, at the end
 
     where = hardware.sites
-    found = fragments(before.planned.gateway.render(where), after.planned.gateway.render(where), evidence)
+    found = fragments(
+        before.planned.gateway.render(where), after.planned.gateway.render(where), evidence
+    )
     return tuple(Fragment(name=one.name, text=one.text) for one in found)
 
 
 def _together(
-    ready: PreparedTuning, candidates: Mapping[str, Candidate], better: Sequence[LedgerEntry], refusal: Refusal
+    ready: PreparedTuning,
+    candidates: Mapping[str, Candidate],
+    better: Sequence[LedgerEntry],
+    refusal: Refusal,
 ) -> tuple[Candidate, list[LedgerEntry], str]:
     """The best level of each parameter that is better, the largest gain first."""
     best: dict[int, tuple[LedgerEntry, Choice]] = {}
@@ -70,7 +84,11 @@ def _together(
     entries = [entry for entry, _ in best.values()]
     beaten = f"; {', '.join(passed)} gained less" if passed else ""
     if len(best) == 1:
-        return candidates[entries[0].arm.name], entries, f"{entries[0].name}: the only setting that was better{beaten}"
+        return (
+            candidates[entries[0].arm.name],
+            entries,
+            f"{entries[0].name}: the only setting that was better{beaten}",
+        )
     why = ""
     try:
         name = f"{ready.baseline.arm.name[: LONGEST_NAME - len(TUNED)]}{TUNED}"
@@ -80,8 +98,13 @@ def _together(
         why = "; ".join(dict.fromkeys(fault.message for fault in error.faults))
     if why:
         text = (
-            f"{entries[0].name}: the largest gain; it cannot be set together with {', '.join(entry.name for entry in entries[1:])}"
+            f"{entries[0].name}: the largest gain; it cannot be set together with "
+            f"{', '.join(entry.name for entry in entries[1:])}"
         )
         return candidates[entries[0].arm.name], entries[:1], f"{text} ({why.partition(chr(10))[0]})"
     names = ", ".join(entry.name for entry in entries)
-    return one, entries, f"{names}: each was better by itself, and the best of its parameter{beaten}"
+    return (
+        one,
+        entries,
+        f"{names}: each was better by itself, and the best of its parameter{beaten}",
+    )

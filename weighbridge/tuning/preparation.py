@@ -1,4 +1,6 @@
-"""Preparing a tuning: everything that can be wrong with it is found before anything is started, all faults at once."""
+"""Preparing a tuning: everything that can be wrong with it is found before anything is started, all
+faults at once.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ from weighbridge.tuning.space import Candidate, Space
 
 @dataclass(frozen=True)
 class PreparedTuning:
-    """A tuning that can be begun. `arms` are those that are known: of a search none, and `singles` are checked in their place."""
+    """A tuning that can be begun.
+
+    `arms` are those that are known: of a search none, and `singles` are checked in their place.
+    """
 
     tuning: Tuning
     suite: Suite
@@ -59,9 +64,15 @@ class PreparedTuning:
         )
 
     def plan(self, arms: tuple[Candidate, ...], *, attest: bool) -> Plan:
-        """The plan with these arms, by which the run is read; which is tried when is decided as it goes. Raises UsageError."""
-        whole = make_plan(self.suite, self.hardware, [one.planned for one in (self.baseline, *arms)])
-        return whole.model_copy(update={"visits": (), "attest": attest, "budget_s": self.tuning.budget})
+        """The plan with these arms, by which the run is read; which is tried when is decided as it
+        goes. Raises UsageError.
+        """
+        whole = make_plan(
+            self.suite, self.hardware, [one.planned for one in (self.baseline, *arms)]
+        )
+        return whole.model_copy(
+            update={"visits": (), "attest": attest, "budget_s": self.tuning.budget}
+        )
 
 
 @dataclass(frozen=True)
@@ -95,7 +106,10 @@ def unsaid(_words: str) -> None:
 
 
 def read(name: str, changes: Changes = NO_CHANGES) -> tuple[Document, Tuning]:
-    """The tuning of a file or a shipped name, changed as a command line says. Raises DocumentError or UsageError."""
+    """The tuning of a file or a shipped name, changed as a command line says.
+
+    Raises DocumentError or UsageError.
+    """
     document, tuning = tuning_files.load(tuning_files.find(name))
     return document, tuning.model_copy(update=changes.given)
 
@@ -118,7 +132,9 @@ def ready(document: Document, tuning: Tuning, say: Say = unsaid) -> PreparedTuni
     except UsageError as error:
         raise DocumentError([*faults, document.fault_at(("layout",), error.message)]) from error
     if baseline.gateway.already_runs:
-        message = f"{baseline.layout.name} runs without this suite, which cannot change its settings"
+        message = (
+            f"{baseline.layout.name} runs without this suite, which cannot change its settings"
+        )
         faults.append(document.fault_at(("layout",), message))
     if faults or suite is None:
         # What is wrong with the parameters is told all the same.
@@ -131,9 +147,15 @@ def ready(document: Document, tuning: Tuning, say: Say = unsaid) -> PreparedTuni
 
 
 def checked(
-    document: Document, tuning: Tuning, hardware: Hardware, baseline: Planned, suite: Suite | None = None, say: Say = unsaid
+    document: Document,
+    tuning: Tuning,
+    hardware: Hardware,
+    baseline: Planned,
+    suite: Suite | None = None,
+    say: Say = unsaid,
 ) -> PreparedTuning:
-    """A tuning of a layout that has been read, with its arms; `suite` is what is replayed, None: as the tuning says.
+    """A tuning of a layout that has been read, with its arms; `suite` is what is replayed, None: as
+    the tuning says.
 
     Raises DocumentError with all faults at once, or UsageError.
     """
@@ -150,14 +172,24 @@ def checked(
         text="\n".join(document.lines) + "\n",
         remarks=remarks,
     )
-    found.plan((), attest=False)  # whether the layout answers the API, and the driver can do the workloads
+    found.plan(
+        (), attest=False
+    )  # whether the layout answers the API, and the driver can do the workloads
     return found
 
 
 def _arms(
-    document: Document, tuning: Tuning, hardware: Hardware, baseline: Planned, suite: Suite | None, say: Say
+    document: Document,
+    tuning: Tuning,
+    hardware: Hardware,
+    baseline: Planned,
+    suite: Suite | None,
+    say: Say,
 ) -> tuple[Space, tuple[Candidate, ...], tuple[Candidate, ...], dict[str, Scope], tuple[str, ...]]:
-    """The space of a tuning, its single levels, its arms, scopes and remarks. Raises DocumentError, UsageError."""
+    """The space of a tuning, its single levels, its arms, scopes and remarks.
+
+    Raises DocumentError, UsageError.
+    """
     space, faults = Space(tuning, baseline, hardware, document), list[Fault]()
     singles: tuple[Candidate, ...] = ()
     arms: tuple[Candidate, ...] = ()
@@ -168,14 +200,28 @@ def _arms(
     except DocumentError as error:
         faults += error.faults
     try:
-        # Combinations of levels that are wrong by themselves would only tell the same faults more often.
+        # Combinations of levels that are wrong by themselves would only tell the same faults more
+        # often.
         singles, remarks = space.singles(say)
-        trial_s = sum(step_seconds(one) * len(one.workers) for one in suite.workloads) if suite is not None else 0.0
-        arms = singles if tuning.strategy == "screen" else space.combinations(trial_s, say) if tuning.strategy == "grid" else ()
+        trial_s = (
+            sum(step_seconds(one) * len(one.workers) for one in suite.workloads)
+            if suite is not None
+            else 0.0
+        )
+        arms = (
+            singles
+            if tuning.strategy == "screen"
+            else space.combinations(trial_s, say)
+            if tuning.strategy == "grid"
+            else ()
+        )
     except DocumentError as error:
         faults += error.faults
     if not faults and tuning.strategy != "search" and not arms:
-        words = "every value that is to be tried is what the layout has already: there is nothing to try"
+        words = (
+            "every value that is to be tried is what the layout has already: there is nothing "
+            "to try"
+        )
         faults.append(document.fault_at(("parameters",), words, key=True))
     if faults:
         raise DocumentError(_once(faults))
@@ -186,7 +232,10 @@ def _unknown_metrics(document: Document, tuning: Tuning) -> list[Fault]:
     """Objectives that are no metric of which differences are judged."""
     known = [one.key for one in compared()]
     return [
-        document.fault_at(("objectives", number, "of"), f"no metric {one.of!r} to compare by{did_you_mean(one.of, known)}")
+        document.fault_at(
+            ("objectives", number, "of"),
+            f"no metric {one.of!r} to compare by{did_you_mean(one.of, known)}",
+        )
         for number, one in enumerate(tuning.objectives)
         if one.of not in known
     ]
@@ -199,7 +248,8 @@ def _once(faults: list[Fault]) -> list[Fault]:
 def again(store: RunStore, run: TuningRun, plan: Plan, say: Say = unsaid) -> PreparedTuning:
     """The tuning of a run folder as it was begun: the same arms under the same names.
 
-    Raises UsageError when this program would make others of it, DocumentError when the layout cannot be made any more.
+    Raises UsageError when this program would make others of it, DocumentError when the layout
+    cannot be made any more.
     """
     layout = next(one for one in plan.layouts if one.name == run.baseline)
     baseline = planned_again(layout, plan.hardware, str(store.folder / "plan.resolved.json"))
@@ -209,26 +259,32 @@ def again(store: RunStore, run: TuningRun, plan: Plan, say: Say = unsaid) -> Pre
     if (now.arms, now.scopes) != (run.arms, run.scopes):
         raise UsageError(
             f"{store.folder}: the arms of this tuning are made otherwise than when it was begun",
-            advice=f"It was begun by weighbridge {store.manifest.weighbridge_version or 'unknown'}: go on with that one.",
+            advice="It was begun by weighbridge "
+            f"{store.manifest.weighbridge_version or 'unknown'}: go on with that one.",
         )
     return found
 
 
 def check(found: PreparedTuning, place: StatePlace, say: Say, *, attest: bool) -> None:
-    """Have the programs of the release check every arm, on hosts that are raised once; builds images where there are none.
+    """Have the programs of the release check every arm, on hosts that are raised once; builds
+    images where there are none.
 
     Raises UsageError with what they refuse of all arms, CommandFailed.
     """
     tools = wants_tools(found.suite) or bool(asked_of_hosts(found.suite, sameness=attest))
     tried = {one.arm.name: one for one in (found.baseline, *found.arms, *found.singles)}
-    refused = preflight_all([one.planned for one in tried.values()], found.hardware, place, say, attest=tools)
+    refused = preflight_all(
+        [one.planned for one in tried.values()], found.hardware, place, say, attest=tools
+    )
     if not refused:
         return
     same: dict[str, list[Arm]] = {}
     for name, message in refused.items():
         same.setdefault(message, []).append(tried[name].arm)
     lines = [f"{', '.join(map(_told, arms))}: {message}" for message, arms in same.items()]
-    raise UsageError("\n".join(lines), advice="Take these values out of the tuning's file, or change them.")
+    raise UsageError(
+        "\n".join(lines), advice="Take these values out of the tuning's file, or change them."
+    )
 
 
 def _told(arm: Arm) -> str:

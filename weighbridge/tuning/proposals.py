@@ -1,8 +1,10 @@
-"""The strategy `search`: Optuna proposes combinations, each is tried a few times, and the best go on in rounds.
+"""The strategy `search`: Optuna proposes combinations, each is tried a few times, and the best go
+on in rounds.
 
-A proposal is given up as soon as its running interval says that it is no better than the best so far, or than the baseline. The
-sampler is TPE (Bergstra et al. 2011), seeded and multivariate: parameters are modelled together, since the best value of one
-(threads) may depend on another (the front's connections).
+A proposal is given up as soon as its running interval says that it is no better than the best so
+far, or than the baseline. The sampler is TPE (Bergstra et al. 2011), seeded and multivariate:
+parameters are modelled together, since the best value of one (threads) may depend on another (the
+front's connections).
 """
 
 from __future__ import annotations
@@ -28,7 +30,10 @@ Note = Callable[[str], None]
 
 
 class OptunaSearch:
-    """Proposes arms of a space. `learn` is told of each new one, `note` in words of what is not tried and why."""
+    """Proposes arms of a space.
+
+    `learn` is told of each new one, `note` in words of what is not tried and why.
+    """
 
     def __init__(self, space: Space, judge: Judge, learn: Learn, note: Note) -> None:
         self._space = space
@@ -38,7 +43,9 @@ class OptunaSearch:
         self._note = note
         self._tried: dict[str, Tried] = {}
         self._gains: dict[str, float | None] = {space.baseline.arm.name: 1.0}
-        """Of each arm that was tried how many times better than the baseline it was; None of one that may not be chosen."""
+        """Of each arm that was tried how many times better than the baseline it was; None of one
+        that may not be chosen.
+        """
 
     def turns(self) -> Turns:
         """All turns of the search, and then those of its finalists."""
@@ -67,10 +74,14 @@ class OptunaSearch:
                 study.tell(asked, state=TrialState.FAIL)
             else:
                 study.tell(asked, math.log(gain))
-        yield from rounds(self._finalists(), self._tuning, self._space.baseline.arm, self._judge, number)
+        yield from rounds(
+            self._finalists(), self._tuning, self._space.baseline.arm, self._judge, number
+        )
 
     def _proposal(self, arm: Arm, number: int) -> Generator[TrialTurn, Trial, float | None]:
-        """Try one in a round of its own, the baseline around each trial; returns its gain, None where it may not be chosen."""
+        """Try one in a round of its own, the baseline around each trial; returns its gain, None
+        where it may not be chosen.
+        """
         baseline = self._space.baseline.arm
         found = self._tried[arm.name] = Tried(arm)
         entry: LedgerEntry | None = None
@@ -82,7 +93,11 @@ class OptunaSearch:
             yield TrialTurn(baseline, number)
             ledger = self._judge()
             entry = ledger.entry(arm)
-            if found.hopeless or (entry is not None and entry.verdict in ("not allowed", "failed") and found.trials > 1):
+            if found.hopeless or (
+                entry is not None
+                and entry.verdict in ("not allowed", "failed")
+                and found.trials > 1
+            ):
                 return None
             if entry is not None and self._beaten(entry):
                 break
@@ -91,18 +106,30 @@ class OptunaSearch:
         return entry.gain
 
     def _beaten(self, entry: LedgerEntry) -> bool:
-        best = max(gain for gain in self._gains.values() if gain is not None)  # the baseline's own is 1
+        best = max(
+            gain for gain in self._gains.values() if gain is not None
+        )  # the baseline's own is 1
         return entry.gain_high is not None and entry.gain_high < best
 
     def _finalists(self) -> Sequence[Tried]:
         """The best of those that are better than the baseline, as far as is known."""
-        better = {name: gain for name, gain in self._gains.items() if gain is not None and gain > 1 and name in self._tried}
-        best = sorted(better, key=lambda name: better[name], reverse=True)[: self._tuning.search.finalists]
+        better = {
+            name: gain
+            for name, gain in self._gains.items()
+            if gain is not None and gain > 1 and name in self._tried
+        }
+        best = sorted(better, key=lambda name: better[name], reverse=True)[
+            : self._tuning.search.finalists
+        ]
         chosen = [self._tried[name] for name in best]
         if not any(one.trials >= self._tuning.trials.least for one in chosen):
             return chosen
         ledger = self._judge()
-        return [one for one in chosen if one.trials < self._tuning.trials.least or not settled(ledger, one.arm)]
+        return [
+            one
+            for one in chosen
+            if one.trials < self._tuning.trials.least or not settled(ledger, one.arm)
+        ]
 
     def _suggested(self, asked: optuna.Trial) -> list[Choice]:
         """What the sampler proposes of each parameter: of values also what the layout has."""
@@ -131,10 +158,13 @@ class OptunaSearch:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         try:
             with warnings.catch_warnings():
-                # That modelling parameters together may change with a version is known: the version is part of what is installed.
+                # That modelling parameters together may change with a version is known: the version
+                # is part of what is installed.
                 warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
                 sampler = optuna.samplers.TPESampler(
-                    seed=self._tuning.seed % 2**32, n_startup_trials=self._tuning.search.startup, multivariate=True
+                    seed=self._tuning.seed % 2**32,
+                    n_startup_trials=self._tuning.search.startup,
+                    multivariate=True,
                 )
             return optuna.create_study(sampler=sampler, direction="maximize")
         finally:

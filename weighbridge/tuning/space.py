@@ -1,4 +1,6 @@
-"""The space of a tuning: its arms as layouts that have been checked, and what must be started anew between them."""
+"""The space of a tuning: its arms as layouts that have been checked, and what must be started anew
+between them.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ SAID_EVERY_S: Final = 1.0
 
 @dataclass(frozen=True)
 class Choice:
-    """A level of a parameter, with where it stands in the tuning's file. `parameter` counts from 0."""
+    """A level of a parameter, with where it stands in the tuning's file.
+
+    `parameter` counts from 0.
+    """
 
     parameter: int
     level: Level
@@ -40,7 +45,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Candidate:
-    """An arm that can be tried: its layout has been checked as any other. `choices` are what it is made of."""
+    """An arm that can be tried: its layout has been checked as any other.
+
+    `choices` are what it is made of.
+    """
 
     arm: Arm
     planned: Planned
@@ -48,9 +56,14 @@ class Candidate:
 
 
 class Space:
-    """All ways to set a layout that a tuning can try. Faults are told at the places of the tuning's file."""
+    """All ways to set a layout that a tuning can try.
 
-    def __init__(self, tuning: Tuning, baseline: Planned, hardware: Hardware, document: Document) -> None:
+    Faults are told at the places of the tuning's file.
+    """
+
+    def __init__(
+        self, tuning: Tuning, baseline: Planned, hardware: Hardware, document: Document
+    ) -> None:
         self.tuning = tuning
         self.baseline = Candidate(Arm(name=baseline.layout.name), baseline)
         self._hardware = hardware
@@ -58,10 +71,17 @@ class Space:
         self._kind = type(baseline.gateway)
         self._has = _settings(baseline)
         self._names: dict[str, Settings] = {baseline.layout.name: {}}
-        keys = [key for parameter in tuning.parameters for level in parameter.levels for key in (parameter.key, *level.also)]
+        keys = [
+            key
+            for parameter in tuning.parameters
+            for level in parameter.levels
+            for key in (parameter.key, *level.also)
+        ]
         self.keys = tuple(dict.fromkeys(keys))
         """All that any level sets."""
-        self.layout_settings: Mapping[str, Setting | None] = {key: _plain(self._of(self._has, key)) for key in self.keys}
+        self.layout_settings: Mapping[str, Setting | None] = {
+            key: _plain(self._of(self._has, key)) for key in self.keys
+        }
         """What the layout has of them."""
 
     def choices(self, number: int) -> tuple[Choice, ...]:
@@ -69,14 +89,20 @@ class Space:
         parameter = self.tuning.parameters[number]
         where = ("parameters", number)
         return tuple(
-            Choice(number, level, (*where, "range") if parameter.range is not None else (*where, "values", index))
+            Choice(
+                number,
+                level,
+                (*where, "range") if parameter.range is not None else (*where, "values", index),
+            )
             for index, level in enumerate(parameter.levels)
         )
 
     def scopes(self) -> dict[str, Scope]:
-        """What must be started anew when a setting changes. Raises DocumentError where the file says less than is enough.
+        """What must be started anew when a setting changes. Raises DocumentError where the file
+        says less than is enough.
 
-        `nothing` is left to the daemons where starting them anew would be enough: they are asked when it is done.
+        `nothing` is left to the daemons where starting them anew would be enough: they are asked
+        when it is done.
         """
         found: dict[str, Scope] = {}
         faults = []
@@ -84,18 +110,25 @@ class Space:
             least = self._kind.scope(parameter.key)
             found[parameter.key] = parameter.scope or least
             asked = parameter.scope == "nothing" and least in ("reload", "restart")
-            if parameter.scope is not None and not asked and SCOPES.index(parameter.scope) < SCOPES.index(least):
-                message = f"{parameter.key}: {parameter.scope} is not enough for it to count: {least} is"
+            if (
+                parameter.scope is not None
+                and not asked
+                and SCOPES.index(parameter.scope) < SCOPES.index(least)
+            ):
+                message = (
+                    f"{parameter.key}: {parameter.scope} is not enough for it to count: {least} is"
+                )
                 faults.append(self._document.fault_at(("parameters", number, "scope"), message))
         if faults:
             raise DocumentError(faults)
         return {key: found.get(key) or self._kind.scope(key) for key in self.keys}
 
     def candidate(self, choices: Sequence[Choice], *, name: str | None = None) -> Candidate:
-        """The arm of some levels together; the baseline where they come to what the layout has already.
+        """The arm of some levels together; the baseline where they come to what the layout has
+        already.
 
-        What a level only sets besides gives way to another parameter's own value; of two numbers the larger is taken.
-        Raises DocumentError with all faults.
+        What a level only sets besides gives way to another parameter's own value; of two numbers
+        the larger is taken. Raises DocumentError with all faults.
         """
         settings, places = self._merged(choices)
         planned = self._changed(settings, places, name or self._called(settings))
@@ -115,11 +148,14 @@ class Space:
         return Candidate(Arm(name=planned.layout.name, settings=differing), planned, tuple(choices))
 
     def singles(self, say: Say) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
-        """Each level of each parameter by itself, and in words which are no arm; how far it is is said where that takes long.
+        """Each level of each parameter by itself, and in words which are no arm; how far it is is
+        said where that takes long.
 
         Raises DocumentError with all faults.
         """
-        heard = _Heard("values", sum(len(parameter.levels) for parameter in self.tuning.parameters), say)
+        heard = _Heard(
+            "values", sum(len(parameter.levels) for parameter in self.tuning.parameters), say
+        )
         found: list[Candidate] = []
         faults: list[Fault] = []
         words: list[str] = []
@@ -135,7 +171,8 @@ class Space:
                     continue
                 if one.arm.is_baseline:
                     words.append(
-                        f"{parameter.key}: {show_setting(choice.level.value)} is what {one.arm.name} has already: it is no arm"
+                        f"{parameter.key}: {show_setting(choice.level.value)} is what "
+                        f"{one.arm.name} has already: it is no arm"
                     )
                 else:
                     found.append(one)
@@ -149,18 +186,30 @@ class Space:
         return tuple(found), tuple(words)
 
     def combinations(self, trial_s: float, say: Say) -> tuple[Candidate, ...]:
-        """Every combination of levels, what the layout has being one of each parameter; says how far it is as `singles` does.
+        """Every combination of levels, what the layout has being one of each parameter; says how
+        far it is as `singles` does.
 
-        Raises DocumentError with all faults; UsageError of too many, which says how long they take when a trial takes `trial_s`.
+        Raises DocumentError with all faults; UsageError of too many, which says how long they take
+        when a trial takes `trial_s`.
         """
-        ways: list[tuple[Choice | None, ...]] = [(None, *self.choices(number)) for number in range(len(self.tuning.parameters))]
+        ways: list[tuple[Choice | None, ...]] = [
+            (None, *self.choices(number)) for number in range(len(self.tuning.parameters))
+        ]
         many = math.prod(len(one) for one in ways) - 1
         if many > MOST_COMBINATIONS:
             least = self.tuning.trials.least
-            takes = f"{many * least} trials, {show_duration(many * least * trial_s)} of warm-ups and windows alone"
-            what = f"the grid has {many} combinations, each of them tried {least} times at least: {takes}"
+            takes = (
+                f"{many * least} trials, {show_duration(many * least * trial_s)} of warm-ups "
+                "and windows alone"
+            )
+            what = (
+                f"the grid has {many} combinations, each of them tried {least} times at least: "
+                f"{takes}"
+            )
             raise UsageError(
-                what, advice=f"Leave values or parameters out (at most {MOST_COMBINATIONS} combinations), or use search."
+                what,
+                advice=f"Leave values or parameters out (at most {MOST_COMBINATIONS} "
+                "combinations), or use search.",
             )
         found: dict[str, Candidate] = {}
         faults: list[Fault] = []
@@ -194,7 +243,9 @@ class Space:
         return settings, places
 
     def _changed(self, settings: Settings, places: Mapping[str, Fault], name: str) -> Planned:
-        return changed_layout(self.baseline.planned, self._hardware, settings, lambda key: places[key], name=name)
+        return changed_layout(
+            self.baseline.planned, self._hardware, settings, lambda key: places[key], name=name
+        )
 
     def _called(self, settings: Settings) -> str:
         """The name of the layout with these settings: the last word of each key, with its value."""
@@ -202,7 +253,9 @@ class Space:
         return slug([self.baseline.arm.name, *words], repr(sorted(settings.items())))
 
     def _told_apart(self, planned: Planned, settings: Settings) -> Planned:
-        """The same under a name that no other arm has: values that differ in signs alone are called alike."""
+        """The same under a name that no other arm has: values that differ in signs alone are called
+        alike.
+        """
         name = planned.layout.name
         if self._names.setdefault(name, settings) == settings:
             return planned
@@ -236,7 +289,11 @@ class _Heard:
 
 def differing(one: Arm, other: Arm) -> frozenset[str]:
     """The settings in which two arms differ."""
-    return frozenset(key for key in {*one.settings, *other.settings} if one.settings.get(key) != other.settings.get(key))
+    return frozenset(
+        key
+        for key in {*one.settings, *other.settings}
+        if one.settings.get(key) != other.settings.get(key)
+    )
 
 
 def scope_between(one: Arm, other: Arm, scopes: Mapping[str, Scope]) -> Scope:
@@ -246,7 +303,11 @@ def scope_between(one: Arm, other: Arm, scopes: Mapping[str, Scope]) -> Scope:
 
 def _settings(planned: Planned) -> Mapping[str, Any]:
     """All settings of a layout, defaults filled in, as JSON has them."""
-    found: dict[str, Any] = type(planned.gateway).Settings.model_validate(planned.layout.settings).model_dump(mode="json")
+    found: dict[str, Any] = (
+        type(planned.gateway)
+        .Settings.model_validate(planned.layout.settings)
+        .model_dump(mode="json")
+    )
     return found
 
 
@@ -256,7 +317,9 @@ def _plain(value: Any) -> Setting | None:
 
 
 def _larger(value: Setting, other: Setting) -> bool:
-    numbers = [one for one in (value, other) if isinstance(one, int | float) and not isinstance(one, bool)]
+    numbers = [
+        one for one in (value, other) if isinstance(one, int | float) and not isinstance(one, bool)
+    ]
     return len(numbers) == 2 and numbers[0] > numbers[1]
 
 

@@ -1,4 +1,6 @@
-"""The bench: the one deployment that trials are made on, with its driver, changed from arm to arm."""
+"""The bench: the one deployment that trials are made on, with its driver, changed from arm to
+arm.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +38,11 @@ class Brought:
 
 
 class TrialDeployment:
-    """Has one arm stand at a time; a context manager that takes everything away. Nothing stands before the first arm is wanted.
+    """Has one arm stand at a time; a context manager that takes everything away. Nothing stands
+    before the first arm is wanted.
 
-    `number` is what the first deployment is called, counted from 0 over all of the run. `settings` are drivers' own.
+    `number` is what the first deployment is called, counted from 0 over all of the run. `settings`
+    are drivers' own.
     """
 
     def __init__(
@@ -89,7 +93,11 @@ class TrialDeployment:
         return "cluster" if scope == "buckets" and self._driver is None and self._opened else scope
 
     def bring(self, wanted: Candidate) -> Brought:
-        """Have an arm stand. Raises what `deploy` and `Deployment.change` raise, and DriverError; then what stands is in doubt."""
+        """Have an arm stand.
+
+        Raises what `deploy` and `Deployment.change` raise, and DriverError; then what stands is in
+        doubt.
+        """
         scope, deployment = self.scope_to(wanted.arm), self._deployment
         if deployment is None or scope == "cluster":
             self.take_down()
@@ -107,7 +115,9 @@ class TrialDeployment:
         return Brought(scope, done)
 
     def refused(self, arms: Sequence[Candidate]) -> list[str]:
-        """Why what stands cannot be changed to these arms, a line for each that it cannot; empty where it can. Touches nothing."""
+        """Why what stands cannot be changed to these arms, a line for each that it cannot; empty
+        where it can. Touches nothing.
+        """
         deployment, arm = self._deployment, self._arm
         assert deployment is not None  # noqa: S101 - something was brought
         assert arm is not None  # noqa: S101
@@ -118,12 +128,15 @@ class TrialDeployment:
                 try:
                     deployment.may_change(one.planned, scope)
                 except UsageError as error:
-                    settings = ", ".join(f"{key}={value}" for key, value in one.arm.settings.items())
+                    settings = ", ".join(
+                        f"{key}={value}" for key, value in one.arm.settings.items()
+                    )
                     found.append(f"{settings}: {error.message}")
         return found
 
     def measure(self, one: Candidate, repeat: int) -> float:
-        """All steps of an arm that stands, as this trial of it; returns when the first began, on the monotonic clock, in seconds.
+        """All steps of an arm that stands, as this trial of it; returns when the first began, on
+        the monotonic clock, in seconds.
 
         Raises DriverError or TargetError, when every step has been written down.
         """
@@ -144,7 +157,9 @@ class TrialDeployment:
                     self._prepare(deployment, driver, workload)
                     began = time.monotonic() if began is None else began
                     if "delete" in workload.operations:
-                        del self._prepared[workload.name]  # what a step deletes has to be there again before the next
+                        del self._prepared[
+                            workload.name
+                        ]  # what a step deletes has to be there again before the next
                     keys.pop(0)
                     self._measuring.step(one.planned, deployment, watch, driver, workload, key)
         except (DriverError, TargetError) as error:
@@ -156,11 +171,17 @@ class TrialDeployment:
     def not_measured(self, arm: Arm, repeat: int, error: WeighbridgeError) -> None:
         """Write the steps of a trial down that the gateway did not come up for."""
         visit = Visit(layout=arm.name, repeat=repeat)
-        keys = [key for workload in self._way.workloads for key in keys_of(visit, self._way, workload)]
-        self._measuring.not_measured(keys, error, why="the gateway does not run with these settings")
+        keys = [
+            key for workload in self._way.workloads for key in keys_of(visit, self._way, workload)
+        ]
+        self._measuring.not_measured(
+            keys, error, why="the gateway does not run with these settings"
+        )
 
     def mend(self) -> None:
-        """After a failure: have the baseline stand again, or nothing, so that the next arm gets a new deployment."""
+        """After a failure: have the baseline stand again, or nothing, so that the next arm gets a
+        new deployment.
+        """
         if self._deployment is None:
             return
         self._display.say("going back to the baseline")
@@ -168,7 +189,11 @@ class TrialDeployment:
             self.bring(self._ready.baseline)
             self._deployment.check()
         except (TargetError, DriverError, UsageError) as error:
-            self._store.event("failed", f"the baseline did not come back: {error}", layout=self._ready.baseline.arm.name)
+            self._store.event(
+                "failed",
+                f"the baseline did not come back: {error}",
+                layout=self._ready.baseline.arm.name,
+            )
             self.take_down()
 
     def take_down(self) -> None:
@@ -180,16 +205,28 @@ class TrialDeployment:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._take_down(kind, error, trace)
 
-    def _take_down(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def _take_down(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         deployment, self._deployment, self._arm, self._doubt = self._deployment, None, None, ()
         stack, self._stack = self._stack, ExitStack()
         with stack:
             self._close_driver(kind, error, trace)
         if deployment is not None:
-            self._store.event("down", f"{deployment.label} is taken down", layout=deployment.layout.name)
+            self._store.event(
+                "down", f"{deployment.label} is taken down", layout=deployment.layout.name
+            )
 
     def _stand_up(self, wanted: Candidate) -> str:
         ready, say, number = self._ready, self._display.say, self._next
@@ -212,8 +249,15 @@ class TrialDeployment:
         self._store.event("up", text, layout=wanted.arm.name)
         if deployment.attestation is not None:
             figures = deployment.attestation.ceilings
-            self._store.attest([Attested(layout=ready.baseline.arm.name, repeat=number, **dict(one)) for one in figures])
-            self._store.add_facts([Sheet(title="attestation", facts=dict(deployment.attestation.tools))])
+            self._store.attest(
+                [
+                    Attested(layout=ready.baseline.arm.name, repeat=number, **dict(one))
+                    for one in figures
+                ]
+            )
+            self._store.add_facts(
+                [Sheet(title="attestation", facts=dict(deployment.attestation.tools))]
+            )
         self._deployment, self._arm = deployment, wanted.arm
         self._describe(deployment)
         return text
@@ -227,8 +271,18 @@ class TrialDeployment:
     def _open(self, deployment: Deployment) -> Driver:
         if self._driver is None:
             self._opened += 1
-            log = self._store.logs / f"driver-{self._ready.baseline.arm.name}-{self._next - 1}-{self._opened}.log"
-            opening = opened(deployment, self._ready.suite, self._way, prefix=self._prefix, log=log, settings=self._settings)
+            log = (
+                self._store.logs
+                / f"driver-{self._ready.baseline.arm.name}-{self._next - 1}-{self._opened}.log"
+            )
+            opening = opened(
+                deployment,
+                self._ready.suite,
+                self._way,
+                prefix=self._prefix,
+                log=log,
+                settings=self._settings,
+            )
             found = self._driving.enter_context(opening)
             self._store.add_facts([Sheet(title="driver", facts=dict(found.versions))])
             self._driver = found.driver
@@ -240,24 +294,40 @@ class TrialDeployment:
             self._prepared[workload.name] = workload
 
     def _empty(self, deployment: Deployment) -> None:
-        """Delete what workloads work on, with its buckets: only new ones have what is going to be changed."""
+        """Delete what workloads work on, with its buckets: only new ones have what is going to be
+        changed.
+        """
         for workload in tuple(self._prepared.values()) if self._driver is not None else ():
             assert self._driver is not None  # noqa: S101
             self._measuring.clean(deployment, self._driver, workload)
         self._prepared.clear()
 
-    def _failed(self, deployment: Deployment, error: WeighbridgeError, left: Sequence[StepKey]) -> None:
-        """Write down what was not measured; a driver that could not do what it was asked is of no more use."""
+    def _failed(
+        self, deployment: Deployment, error: WeighbridgeError, left: Sequence[StepKey]
+    ) -> None:
+        """Write down what was not measured; a driver that could not do what it was asked is of no
+        more use.
+        """
         self._display.say(error.message)
         self._store.event("failed", str(error), layout=deployment.layout.name)
         if isinstance(error, GaveUp):
-            self._measuring.keep(f"{deployment.layout.name}-failed-{self._measuring.order}", error.kept)
+            self._measuring.keep(
+                f"{deployment.layout.name}-failed-{self._measuring.order}", error.kept
+            )
         self._measuring.not_measured(left, error)
         self._doubt = ("restart",)
         self._close_driver(type(error), error, None)
 
-    def _close_driver(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """End the driver: asked to when all is well, at once after an error. One that does not end well is told of, no more."""
+    def _close_driver(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the driver: asked to when all is well, at once after an error.
+
+        One that does not end well is told of, no more.
+        """
         self._driver = None
         self._prepared.clear()
         driving, self._driving = self._driving, ExitStack()

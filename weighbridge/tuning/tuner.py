@@ -1,7 +1,8 @@
-"""The tuner: drives the turns of a strategy, each a trial on the bench, written down when all its steps are.
+"""The tuner: drives the turns of a strategy, each a trial on the bench, written down when all its
+steps are.
 
-Trials that the run folder holds already are told to the strategy as they were, so that it comes to where it was: a run that is
-killed loses the trial that was being made, and no other.
+Trials that the run folder holds already are told to the strategy as they were, so that it comes to
+where it was: a run that is killed loses the trial that was being made, and no other.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ LEFT_OUT: Final = "left out"
 class Tuner:
     """Makes the trials of a tuning, or those that its run folder lacks.
 
-    `visits` are what is kept of the steps so far: whoever writes a step down puts it there before the trial's end.
+    `visits` are what is kept of the steps so far: whoever writes a step down puts it there before
+    the trial's end.
     """
 
     def __init__(
@@ -73,9 +75,11 @@ class Tuner:
         return ledger(self._run, self._told, self._visits)
 
     def run(self) -> str:
-        """Make all trials, or as many as the budget holds; returns why not all of them, empty when all were made.
+        """Make all trials, or as many as the budget holds; returns why not all of them, empty when
+        all were made.
 
-        Raises UsageError when the trials of the folder are not those of this tuning; what the baseline fails with; StoreError.
+        Raises UsageError when the trials of the folder are not those of this tuning; what the
+        baseline fails with; StoreError.
         """
         turns = self._turns()
         turn = next(turns, None)
@@ -101,7 +105,9 @@ class Tuner:
         ready = self._ready
         if ready.tuning.strategy == "search":
             return OptunaSearch(ready.space, self.judge, self._learn, self._note).turns()
-        return rounds([Tried(one.arm) for one in ready.arms], ready.tuning, ready.baseline.arm, self.judge)
+        return rounds(
+            [Tried(one.arm) for one in ready.arms], ready.tuning, ready.baseline.arm, self.judge
+        )
 
     def _learn(self, one: Candidate) -> None:
         self._candidates[one.arm.name] = one
@@ -124,7 +130,8 @@ class Tuner:
             self._told.append(trial)
             if (trial.arm, trial.round) == (turn.arm, turn.round):
                 return trial
-            # One of the baseline that no strategy asked for: a deployment began with it, or a budget ended with it.
+            # One of the baseline that no strategy asked for: a deployment began with it, or a
+            # budget ended with it.
             if not trial.arm.is_baseline or trial.round != turn.round:
                 raise self._other(trial, turn)
         return None
@@ -134,7 +141,11 @@ class Tuner:
         was = f"trial {trial.number + 1} was of {trial.arm.name} in round {trial.round + 1}"
         message = f"{self._store.folder}: {was}, and now it would be {now}"
         made_by = self._store.manifest.weighbridge_version or "of an unknown version"
-        return UsageError(message, advice=f"Its trials are not those of this tuning, or weighbridge {made_by} chose otherwise.")
+        return UsageError(
+            message,
+            advice=f"Its trials are not those of this tuning, or weighbridge {made_by} chose "
+            "otherwise.",
+        )
 
     # ---- trials that are made now
 
@@ -145,19 +156,29 @@ class Tuner:
         return self._try(one, turn.round)
 
     def _anchored(self, turn: TrialTurn) -> bool:
-        """Whether the baseline was tried in this round on what stands; an arm that wants a cluster of its own has none."""
+        """Whether the baseline was tried in this round on what stands; an arm that wants a cluster
+        of its own has none.
+        """
         if self._bench.scope_to(turn.arm) == "cluster":
-            return scope_between(self._ready.baseline.arm, turn.arm, self._ready.scopes) == "cluster"
+            return (
+                scope_between(self._ready.baseline.arm, turn.arm, self._ready.scopes) == "cluster"
+            )
         return any(
-            trial.arm.is_baseline and not trial.failed and (trial.round, trial.deployment) == (turn.round, self._bench.number)
+            trial.arm.is_baseline
+            and not trial.failed
+            and (trial.round, trial.deployment) == (turn.round, self._bench.number)
             for trial in self._told
         )
 
     def _try(self, one: Candidate, number: int) -> Trial:
         """One trial, from changing what stands to its line on the disk."""
         repeat = sum(trial.arm.name == one.arm.name for trial in self._told)
-        what = ", ".join(f"{key}={value}" for key, value in one.arm.settings.items()) or "the baseline"
-        self._store.event("trial", f"trial {len(self._told) + 1}: round {number + 1}: {what}", layout=one.arm.name)
+        what = (
+            ", ".join(f"{key}={value}" for key, value in one.arm.settings.items()) or "the baseline"
+        )
+        self._store.event(
+            "trial", f"trial {len(self._told) + 1}: round {number + 1}: {what}", layout=one.arm.name
+        )
         at, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
         brought, error, stood = self._brought(one)
         if not self._told:
@@ -198,17 +219,23 @@ class Tuner:
         return trial
 
     def _rehearse(self) -> None:
-        """Before the first trial: what running daemons would refuse, of all arms at once. Raises UsageError."""
+        """Before the first trial: what running daemons would refuse, of all arms at once.
+
+        Raises UsageError.
+        """
         refused = self._bench.refused(self._ready.arms or self._ready.singles)
         if refused:
-            advice = "Give these parameters a wider scope, or leave it out: the gateway knows what is enough."
+            advice = (
+                "Give these parameters a wider scope, or leave it out: the gateway knows "
+                "what is enough."
+            )
             raise UsageError("\n".join(refused), advice=advice)
 
     def _brought(self, one: Candidate) -> tuple[Brought, WeighbridgeError | None, bool]:
         """Have an arm stand: what was done, why it could not be, and whether the gateway came up.
 
-        One that does not come up from where another arm stood is tried from the baseline once more, and the baseline on a new
-        deployment: it may be what the arm before has left.
+        One that does not come up from where another arm stood is tried from the baseline once more,
+        and the baseline on a new deployment: it may be what the arm before has left.
         """
         try:
             return self._bench.bring(one), None, True
@@ -231,7 +258,9 @@ class Tuner:
     # ---- the budget
 
     def _too_late(self, turn: TrialTurn) -> str:
-        """Why the budget does not hold a further turn with the trial of the baseline that closes its round; empty where it does."""
+        """Why the budget does not hold a further turn with the trial of the baseline that closes
+        its round; empty where it does.
+        """
         room_s = self._course.room_s()
         needed_s = self._needed_s(turn)
         if room_s is None or needed_s <= room_s:
@@ -239,13 +268,19 @@ class Tuner:
         kept_s = self._course.confirm_s()
         kept = f", with {show_duration(kept_s)} kept for the confirmation" if kept_s else ""
         return (
-            f"the budget ends the trials after {len(self._told)}, in round {turn.round + 1}: going on takes about "
+            f"the budget ends the trials after {len(self._told)}, in round {turn.round + 1}: "
+            "going on takes about "
             f"{show_duration(needed_s)}, and {show_duration(max(0.0, room_s))} is left{kept}"
         )
 
     def _needed_s(self, turn: TrialTurn) -> float:
-        """Seconds that a turn takes with what must follow it; 0 of the baseline's within a round, which is never left out."""
-        there_s, back_s = (self._course.trial_s(self._bench.scope_to(arm)) for arm in (turn.arm, self._ready.baseline.arm))
+        """Seconds that a turn takes with what must follow it; 0 of the baseline's within a round,
+        which is never left out.
+        """
+        there_s, back_s = (
+            self._course.trial_s(self._bench.scope_to(arm))
+            for arm in (turn.arm, self._ready.baseline.arm)
+        )
         if not turn.arm.is_baseline:
             return there_s + back_s
         opens = not self._told or self._told[-1].round != turn.round

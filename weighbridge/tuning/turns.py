@@ -1,7 +1,8 @@
-"""Turns: which arm is tried next, in which round. A strategy is a generator of turns that is sent the trial each of them came to.
+"""Turns: which arm is tried next, in which round. A strategy is a generator of turns that is sent
+the trial each of them came to.
 
-It decides by these trials and the ledger so far alone, so that a run that is gone on with can be led through what was
-measured before and comes to where it was.
+It decides by these trials and the ledger so far alone, so that a run that is gone on with can be
+led through what was measured before and comes to where it was.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ _FAILURES = 2
 
 @dataclass
 class Tried:
-    """What has become of an arm: how often it was tried, and in how many of these trials a step failed."""
+    """What has become of an arm: how often it was tried, and in how many of these trials a step
+    failed.
+    """
 
     arm: Arm
     trials: int = 0
@@ -54,11 +57,15 @@ class Tried:
         return not self.stood or self.failures >= _FAILURES
 
 
-def rounds(open_arms: Sequence[Tried], tuning: Tuning, baseline: Arm, judge: Judge, first: int = 0) -> Turns:
-    """Rounds over arms until each is clear, hopeless, or was tried `most` times; `first` is the number of the first round.
+def rounds(
+    open_arms: Sequence[Tried], tuning: Tuning, baseline: Arm, judge: Judge, first: int = 0
+) -> Turns:
+    """Rounds over arms until each is clear, hopeless, or was tried `most` times; `first` is the
+    number of the first round.
 
-    In each the baseline is tried first, then at the most `baseline_every` arms between two trials of it, and it is tried last. The
-    order of the arms is drawn anew in each round (randomized interleaved trials, Abedi and Brecht 2017).
+    In each the baseline is tried first, then at the most `baseline_every` arms between two trials
+    of it, and it is tried last. The order of the arms is drawn anew in each round (randomized
+    interleaved trials, Abedi and Brecht 2017).
     """
     trials = tuning.trials
     waiting = [one for one in open_arms if not one.hopeless and one.trials < trials.most]
@@ -75,11 +82,15 @@ def rounds(open_arms: Sequence[Tried], tuning: Tuning, baseline: Arm, judge: Jud
         waiting = [one for one in waiting if not one.hopeless and one.trials < trials.most]
         if any(one.trials >= trials.least for one in waiting):
             ledger = judge()
-            waiting = [one for one in waiting if one.trials < trials.least or not settled(ledger, one.arm)]
+            waiting = [
+                one for one in waiting if one.trials < trials.least or not settled(ledger, one.arm)
+            ]
 
 
 def settled(ledger: Ledger, arm: Arm) -> bool:
-    """Whether no more is learnt of an arm: it is clear of the threshold, or it may not be chosen anyway."""
+    """Whether no more is learnt of an arm: it is clear of the threshold, or it may not be chosen
+    anyway.
+    """
     entry = ledger.entry(arm)
     return entry is not None and (entry.clear or entry.verdict in ("not allowed", "failed"))
 

@@ -10,7 +10,8 @@ use crate::workload::{LIST_MOST, Operation};
 
 /// Bytes kept of an answer: enough to know an error by, and to show it to people.
 const EXCERPT_BYTES: usize = 300;
-/// Bytes kept of a listing: a page of the longest names that S3 and Swift have, escaped, is smaller.
+/// Bytes kept of a listing: a page of the longest names that S3 and Swift have, escaped, is
+/// smaller.
 const LISTING_BYTES: usize = 16 << 20;
 
 /// What an answer belongs to, and what it is checked against.
@@ -84,7 +85,9 @@ impl Answer {
     pub fn unseen(&self, asked: &Asked<'_>) -> u64 {
         match &self.head {
             Some(Head { status: 200..=299, framing: Framing::Length(length), .. })
-                if asked.request.operation == Operation::Read && !asked.verify && *length == asked.request.size =>
+                if asked.request.operation == Operation::Read
+                    && !asked.verify
+                    && *length == asked.request.size =>
             {
                 length.saturating_sub(self.received)
             }
@@ -141,7 +144,12 @@ impl Answer {
         let check = good && asked.verify && asked.request.operation == Operation::Read;
         let most = match asked.request.operation {
             Operation::List if good => LISTING_BYTES,
-            Operation::Read if good && matches!(head.framing, Framing::Length(length) if length == asked.request.size) => 0,
+            Operation::Read
+                if good
+                    && matches!(head.framing, Framing::Length(length) if length == asked.request.size) =>
+            {
+                0
+            }
             _ => EXCERPT_BYTES,
         };
         let before = self.received;
@@ -167,24 +175,35 @@ impl Answer {
                 bytes.len()
             }
         };
-        // Bytes after an answer that nobody asked for: the connection cannot be trusted with the next request.
+        // Bytes after an answer that nobody asked for: the connection cannot be trusted with the
+        // next request.
         head.close |= used < bytes.len();
         Ok(())
     }
 
     fn progress(&self) -> Progress {
         match &self.head {
-            Some(Head { framing: Framing::Length(length), .. }) if self.received >= *length => Progress::Whole,
-            Some(Head { framing: Framing::Chunked(chunked), .. }) if chunked.is_done() => Progress::Whole,
+            Some(Head { framing: Framing::Length(length), .. }) if self.received >= *length => {
+                Progress::Whole
+            }
+            Some(Head { framing: Framing::Chunked(chunked), .. }) if chunked.is_done() => {
+                Progress::Whole
+            }
             _ => Progress::More,
         }
     }
 
-    /// Whether the whole answer is what was asked for and has what is due; `gone_is_fine`: a 404 is too.
+    /// Whether the whole answer is what was asked for and has what is due; `gone_is_fine`: a 404 is
+    /// too.
     ///
     /// # Errors
     /// As what it counts, and why in words.
-    pub fn judge(&self, request: &Request, due: &Due, gone_is_fine: bool) -> Result<(), (Failure, String)> {
+    pub fn judge(
+        &self,
+        request: &Request,
+        due: &Due,
+        gone_is_fine: bool,
+    ) -> Result<(), (Failure, String)> {
         let Some(head) = &self.head else { return Err((Failure::Protocol, "no answer".into())) };
         let status = head.status;
         let wanted = match request.operation {
@@ -192,26 +211,40 @@ impl Answer {
             _ => (200..300).contains(&status) || (gone_is_fine && status == 404),
         };
         if !wanted {
-            return Err((Failure::Http(status), format!("{status}: {}", String::from_utf8_lossy(&self.excerpt))));
+            return Err((
+                Failure::Http(status),
+                format!("{status}: {}", String::from_utf8_lossy(&self.excerpt)),
+            ));
         }
         let error = (200..300).contains(&status) && is_error(&self.excerpt);
         if error && !(request.operation == Operation::Read && self.received == request.size) {
             let excerpt = &self.excerpt[..self.excerpt.len().min(EXCERPT_BYTES)];
-            return Err((Failure::ErrorBody, format!("{status}: {}", String::from_utf8_lossy(excerpt))));
+            return Err((
+                Failure::ErrorBody,
+                format!("{status}: {}", String::from_utf8_lossy(excerpt)),
+            ));
         }
         let size = request.size;
         match request.operation {
-            Operation::Read if self.received < size => Err((Failure::ShortBody, format!("{} bytes of {size}", self.received))),
-            Operation::Read if self.received > size => {
-                Err((Failure::WrongContent, format!("{} bytes of an object of {size}", self.received)))
+            Operation::Read if self.received < size => {
+                Err((Failure::ShortBody, format!("{} bytes of {size}", self.received)))
             }
-            Operation::Read if self.wrong => Err((Failure::WrongContent, "other bytes than were written".into())),
+            Operation::Read if self.received > size => Err((
+                Failure::WrongContent,
+                format!("{} bytes of an object of {size}", self.received),
+            )),
+            Operation::Read if self.wrong => {
+                Err((Failure::WrongContent, "other bytes than were written".into()))
+            }
             // Of an object without content some fronts say no length.
             Operation::Head if head.length.unwrap_or(0) != size => {
-                let told = head.length.map_or("no length".into(), |length| format!("{length} bytes"));
+                let told =
+                    head.length.map_or("no length".into(), |length| format!("{length} bytes"));
                 Err((Failure::WrongLength, format!("{told} of an object of {size}")))
             }
-            Operation::Write if due.md5.zip(head.md5).is_some_and(|(written, told)| written != told) => {
+            Operation::Write
+                if due.md5.zip(head.md5).is_some_and(|(written, told)| written != told) =>
+            {
                 Err((Failure::WrongEtag, "the ETag is not the MD5 of what was written".into()))
             }
             Operation::List => self.judge_listing(head, due),
@@ -226,8 +259,12 @@ impl Answer {
         }
         let form = if due.xml { Form::Xml } else { Form::Plain };
         match keys(if head.json { Form::Json } else { form }, &self.excerpt) {
-            Ok(count) if count > LIST_MOST => bad(format!("{count} keys where {LIST_MOST} were asked for")),
-            Ok(count) if count < due.least_listed => bad(format!("{count} keys where {} are there", due.least_listed)),
+            Ok(count) if count > LIST_MOST => {
+                bad(format!("{count} keys where {LIST_MOST} were asked for"))
+            }
+            Ok(count) if count < due.least_listed => {
+                bad(format!("{count} keys where {} are there", due.least_listed))
+            }
             Ok(_) => Ok(()),
             Err(why) => bad(why.into()),
         }
@@ -260,8 +297,12 @@ mod tests {
 
     #[test]
     fn a_success_is_one_only_with_what_is_due() {
-        let list =
-            |keys: usize| format!("<ListBucketResult>{}</ListBucketResult>", "<Contents><Key>k</Key></Contents>".repeat(keys));
+        let list = |keys: usize| {
+            format!(
+                "<ListBucketResult>{}</ListBucketResult>",
+                "<Contents><Key>k</Key></Contents>".repeat(keys)
+            )
+        };
         let error = "<?xml version=\"1.0\"?><Error><Code>InternalError</Code></Error>".to_owned();
         let etag = |digit: &str| format!("ETag: \"{}\"\r\n", digit.repeat(32));
         for (operation, headers, body, wanted) in [
@@ -278,15 +319,31 @@ mod tests {
             (Operation::List, String::new(), list(1), Err(Failure::BadList)),
             (Operation::List, String::new(), list(1001), Err(Failure::BadList)),
             (Operation::List, String::new(), "not XML".into(), Err(Failure::BadList)),
-            (Operation::List, "Content-Type: application/json\r\n".into(), "[{\"name\":\"a\"},{\"name\":\"b\"}]".into(), Ok(())),
+            (
+                Operation::List,
+                "Content-Type: application/json\r\n".into(),
+                "[{\"name\":\"a\"},{\"name\":\"b\"}]".into(),
+                Ok(()),
+            ),
         ] {
-            let text = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len());
-            let chunked =
-                format!("HTTP/1.1 200 OK\r\n{headers}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+            let text =
+                format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len());
+            let chunked = format!(
+                "HTTP/1.1 200 OK\r\n{headers}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+                body.len()
+            );
             for step in [1, 7, 100_000] {
-                assert_eq!(answered(operation, text.as_bytes(), step).1, wanted, "{operation:?} {headers} {body} by {step}");
+                assert_eq!(
+                    answered(operation, text.as_bytes(), step).1,
+                    wanted,
+                    "{operation:?} {headers} {body} by {step}"
+                );
                 if !body.is_empty() {
-                    assert_eq!(answered(operation, chunked.as_bytes(), step).1, wanted, "chunked {operation:?} {headers} {body}");
+                    assert_eq!(
+                        answered(operation, chunked.as_bytes(), step).1,
+                        wanted,
+                        "chunked {operation:?} {headers} {body}"
+                    );
                 }
             }
         }
@@ -295,9 +352,16 @@ mod tests {
     #[test]
     fn a_good_answer_is_good_however_it_is_cut() {
         let body = Content::new(1).copy(SIZE, 0, SIZE as usize);
-        let text = [b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", &*body].concat();
+        let text = [
+            b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n",
+            &*body,
+        ]
+        .concat();
         for step in (1..80).chain([text.len()]) {
-            assert!(matches!(answered(Operation::Read, &text, step), (Progress::Whole, Ok(()))), "step {step}");
+            assert!(
+                matches!(answered(Operation::Read, &text, step), (Progress::Whole, Ok(()))),
+                "step {step}"
+            );
         }
     }
 

@@ -63,33 +63,56 @@ impl Config {
     /// # Errors
     /// What is wrong with it, in words; values of secrets are never in them.
     pub fn parse(json: &str) -> Result<Self, String> {
-        let mut config: Self = serde_json::from_str(json).map_err(|error| format!("engine config: {error}"))?;
+        let mut config: Self =
+            serde_json::from_str(json).map_err(|error| format!("engine config: {error}"))?;
         config.workload.check()?;
         if !(1..=64).contains(&config.threads) {
             return Err(format!("threads: {} is not 1 to 64", config.threads));
         }
         if !(config.request_timeout_s > 0.0 && config.request_timeout_s <= 86_400.0) {
-            return Err(format!("request_timeout_s: {} is not above 0 and up to a day", config.request_timeout_s));
+            return Err(format!(
+                "request_timeout_s: {} is not above 0 and up to a day",
+                config.request_timeout_s
+            ));
         }
-        if [&config.host, &config.token, &config.access_key, &config.region].iter().any(|text| text.contains(char::is_control)) {
+        if [&config.host, &config.token, &config.access_key, &config.region]
+            .iter()
+            .any(|text| text.contains(char::is_control))
+        {
             return Err("host, token, access_key and region may not hold control characters".into());
         }
         // Only what stands for itself in a URL: paths are then signed exactly as they are sent.
-        let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte));
+        let plain = |text: &str| {
+            text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
+        };
         if config.is_virtual() && (config.api != Api::S3 || config.host.parse::<IpAddr>().is_ok()) {
-            return Err(format!("addressing: only S3 has virtual hosts, and only below a name: {:?} is none", config.host));
+            return Err(format!(
+                "addressing: only S3 has virtual hosts, and only below a name: {:?} is none",
+                config.host
+            ));
         }
-        if !plain(&config.bucket_prefix) || !plain(&config.workload.name) || config.bucket_prefix.is_empty() {
-            return Err("bucket_prefix and the workload's name may hold letters, digits and -._~ only".into());
+        if !plain(&config.bucket_prefix)
+            || !plain(&config.workload.name)
+            || config.bucket_prefix.is_empty()
+        {
+            return Err(
+                "bucket_prefix and the workload's name may hold letters, digits and -._~ only"
+                    .into(),
+            );
         }
         config.base_path.truncate(config.base_path.trim_end_matches('/').len());
         let path = config.base_path.as_bytes();
-        if !path.is_empty() && (path[0] != b'/' || path.iter().any(|byte| !byte.is_ascii_graphic() || b"?#".contains(byte))) {
+        if !path.is_empty()
+            && (path[0] != b'/'
+                || path.iter().any(|byte| !byte.is_ascii_graphic() || b"?#".contains(byte)))
+        {
             return Err(format!("base_path: {:?} is not the path of a URL", config.base_path));
         }
         match &config.ring {
             Some(ring) => ring.check()?,
-            None if config.api == Api::ObjectServer => return Err("ring: object servers are found by one".into()),
+            None if config.api == Api::ObjectServer => {
+                return Err("ring: object servers are found by one".into());
+            }
             None => {}
         }
         if config.ring.is_some() && (config.api != Api::ObjectServer || config.tls) {
@@ -108,11 +131,15 @@ impl Config {
         self.addressing == Addressing::Virtual
     }
 
-    /// The name connections are made to. With virtual hosts that of the first bucket: a worker's one connection serves all of
-    /// them, each request with its own `Host`.
+    /// The name connections are made to. With virtual hosts that of the first bucket: a worker's
+    /// one connection serves all of them, each request with its own `Host`.
     #[must_use]
     pub fn peer(&self) -> String {
-        if self.is_virtual() { format!("{}-{}-0.{}", self.bucket_prefix, self.workload.name, self.host) } else { self.host.clone() }
+        if self.is_virtual() {
+            format!("{}-{}-0.{}", self.bucket_prefix, self.workload.name, self.host)
+        } else {
+            self.host.clone()
+        }
     }
 
     /// On how many disks each object is, as far as the engine asks for them one by one.
@@ -127,14 +154,22 @@ impl Config {
     /// That the name is not known.
     pub fn address(&self) -> Result<SocketAddr, String> {
         let peer = self.peer();
-        let mut found = (peer.as_str(), self.port).to_socket_addrs().map_err(|error| format!("{peer}:{}: {error}", self.port))?;
+        let mut found = (peer.as_str(), self.port)
+            .to_socket_addrs()
+            .map_err(|error| format!("{peer}:{}: {error}", self.port))?;
         found.next().ok_or_else(|| format!("{peer}: the name has no address"))
     }
 
-    /// Value of the `Host` header of a bucket in the path; a port that the scheme implies is left out, as other signers do.
+    /// Value of the `Host` header of a bucket in the path; a port that the scheme implies is left
+    /// out, as other signers do.
     #[must_use]
     pub fn host_header(&self) -> String {
-        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
-        if self.port == if self.tls { 443 } else { 80 } { host } else { format!("{host}:{}", self.port) }
+        let host =
+            if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        if self.port == if self.tls { 443 } else { 80 } {
+            host
+        } else {
+            format!("{host}:{}", self.port)
+        }
     }
 }

@@ -1,17 +1,19 @@
-//! What objects hold: bytes that follow from a seed and the object's size, cheap to make, to send and to check at any offset.
+//! What objects hold: bytes that follow from a seed and the object's size, cheap to make, to send
+//! and to check at any offset.
 
 use crate::random::{Random, mix};
 use crate::shared::lock;
 use std::sync::{Arc, Mutex};
 
-/// Length of the pattern that repeats, in bytes: a prime, so that a block put in the wrong place never looks right, and
-/// small enough to stay in a core's cache while it is sent over and over.
+/// Length of the pattern that repeats, in bytes: a prime, so that a block put in the wrong place
+/// never looks right, and small enough to stay in a core's cache while it is sent over and over.
 pub const PERIOD_BYTES: usize = 262_139;
 
 /// Bodies up to this size are always one slice of the pattern.
 pub const WHOLE_BYTES: usize = 65_536;
 
-/// The seeded pattern. Objects of one size are equal; objects of different sizes begin at different places of it.
+/// The seeded pattern. Objects of one size are equal; objects of different sizes begin at different
+/// places of it.
 #[derive(Debug)]
 pub struct Content {
     bytes: Vec<u8>,
@@ -46,7 +48,8 @@ impl Content {
         }
     }
 
-    /// Bytes of an object of `size` from `offset` on: as many, up to `most`, as lie in one piece; empty at its end.
+    /// Bytes of an object of `size` from `offset` on: as many, up to `most`, as lie in one piece;
+    /// empty at its end.
     #[must_use]
     pub fn piece(&self, size: u64, offset: u64, most: usize) -> &[u8] {
         let left = size.saturating_sub(offset).min(most as u64) as usize;

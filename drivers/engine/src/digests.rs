@@ -24,7 +24,8 @@ pub struct Digests {
 }
 
 impl Digests {
-    /// Those of a workload. Where its steps write, what can be known before is: hashing in a step would keep workers waiting.
+    /// Those of a workload. Where its steps write, what can be known before is: hashing in a step
+    /// would keep workers waiting.
     #[must_use]
     pub fn new(workload: &Workload, content: &Content) -> Self {
         let digests = Self { fixed: workload.objects.size.fixed(), known: Mutex::default() };
@@ -36,7 +37,8 @@ impl Digests {
         digests
     }
 
-    /// The MD5 of a body of `size`. Of sizes that are drawn it is made only of a `sampled` one that is not large.
+    /// The MD5 of a body of `size`. Of sizes that are drawn it is made only of a `sampled` one that
+    /// is not large.
     #[must_use]
     pub fn of(&self, content: &Content, size: u64, sampled: bool) -> Option<Sum> {
         if self.fixed.contains(&size) {
@@ -92,12 +94,20 @@ mod tests {
         let content = Content::new(3);
         let of = |size: serde_json::Value| {
             let objects = json!({"size": size, "containers": 1, "per_container": 1});
-            Digests::new(&workload(&json!({"objects": objects, "operations": {"write": 1.0}})), &content)
+            Digests::new(
+                &workload(&json!({"objects": objects, "operations": {"write": 1.0}})),
+                &content,
+            )
         };
-        let bars = of(json!({"histogram": [{"size": 10, "weight": 1.0}, {"size": [20, 3_000_000], "weight": 1.0}]}));
+        let bars = of(
+            json!({"histogram": [{"size": 10, "weight": 1.0}, {"size": [20, 3_000_000], "weight": 1.0}]}),
+        );
         assert_eq!(lock(&bars.known).len(), 1);
         assert!(bars.of(&content, 10, false).is_some());
-        assert_eq!((bars.of(&content, 30, false), bars.of(&content, 30, true)), (None, Some(sum(&content, 30))));
+        assert_eq!(
+            (bars.of(&content, 30, false), bars.of(&content, 30, true)),
+            (None, Some(sum(&content, 30)))
+        );
         assert_eq!(bars.of(&content, LARGEST_DRAWN_BYTES + 1, true), None);
         assert!(of(json!(5_000_000)).of(&content, 5_000_000, false).is_some());
     }
@@ -105,10 +115,18 @@ mod tests {
     #[test]
     fn only_an_etag_of_32_digits_is_an_md5() {
         let text = "00112233445566778899aAbBcCdDeEfF";
-        let wanted = [0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff];
+        let wanted = [
+            0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee,
+            0xff,
+        ];
         assert_eq!(of_etag(text.as_bytes()), Some(wanted));
         assert_eq!(of_etag(format!(" \"{text}\"").as_bytes()), Some(wanted));
-        for other in [format!("\"{text}-3\""), text[1..].into(), format!("W/\"{text}\""), text.replace('a', "g")] {
+        for other in [
+            format!("\"{text}-3\""),
+            text[1..].into(),
+            format!("W/\"{text}\""),
+            text.replace('a', "g"),
+        ] {
             assert_eq!(of_etag(other.as_bytes()), None, "{other}");
         }
     }

@@ -1,4 +1,5 @@
-//! The Python door: translates, and gives the interpreter free while it waits. Documented in `_native.pyi`.
+//! The Python door: translates, and gives the interpreter free while it waits. Documented in
+//! `_native.pyi`.
 #![allow(clippy::needless_pass_by_value)] // what comes from Python is owned
 
 use crate::config::Config;
@@ -62,7 +63,8 @@ impl Engine {
     }
 
     fn stop(&self, py: Python<'_>, timeout_s: f64) -> PyResult<u64> {
-        let timeout = Duration::try_from_secs_f64(timeout_s).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let timeout = Duration::try_from_secs_f64(timeout_s)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
         py.detach(|| self.0.stop(timeout)).map_err(PyRuntimeError::new_err)
     }
 
@@ -92,14 +94,17 @@ impl Picker {
     fn new(workload: &str, seed: u64, workers: u64, repeat: u64, index: u64) -> PyResult<Self> {
         let workload = Workload::parse(workload).map_err(PyValueError::new_err)?;
         if index >= workers {
-            return Err(PyValueError::new_err(format!("worker {index} of {workers}: numbers begin at 0")));
+            return Err(PyValueError::new_err(format!(
+                "worker {index} of {workers}: numbers begin at 0"
+            )));
         }
         let whose = Whose { workers, repeat, worker: index };
         Ok(Self(picker::Picker::new(Arc::new(workload), seed, whose)))
     }
 
     fn next(&mut self) -> PyResult<(&'static str, u64, i64, u64)> {
-        let request = self.0.next().ok_or_else(|| PyStopIteration::new_err("nothing is left to delete"))?;
+        let request =
+            self.0.next().ok_or_else(|| PyStopIteration::new_err("nothing is left to delete"))?;
         let word = request.operation.word();
         let index = match request.object {
             picker::Object::Written(index) if word == "delete" => -1 - index as i64,
@@ -111,11 +116,19 @@ impl Picker {
 
 #[pyfunction]
 fn object_size(workload: &str, seed: u64, container: u64, index: u64) -> PyResult<u64> {
-    Ok(Workload::parse(workload).map_err(PyValueError::new_err)?.object_size(seed, container, index))
+    Ok(Workload::parse(workload)
+        .map_err(PyValueError::new_err)?
+        .object_size(seed, container, index))
 }
 
 #[pyfunction]
-fn object_sizes(py: Python<'_>, workload: &str, seed: u64, first: u64, count: u64) -> PyResult<Vec<u64>> {
+fn object_sizes(
+    py: Python<'_>,
+    workload: &str,
+    seed: u64,
+    first: u64,
+    count: u64,
+) -> PyResult<Vec<u64>> {
     let workload = Workload::parse(workload).map_err(PyValueError::new_err)?;
     let size = |number| {
         let (container, index) = workload.place(number);
@@ -177,7 +190,8 @@ fn signed_headers(
 
 #[pyfunction]
 fn added_histograms(py: Python<'_>, encoded: Vec<String>) -> PyResult<String> {
-    py.detach(|| histograms::added(encoded.iter().map(String::as_str))).map_err(PyValueError::new_err)
+    py.detach(|| histograms::added(encoded.iter().map(String::as_str)))
+        .map_err(PyValueError::new_err)
 }
 
 #[pyfunction]

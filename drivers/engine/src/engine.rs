@@ -72,10 +72,13 @@ impl Engine {
             total,
         };
         for desk in 0..engine.shared.desks.len() {
-            let reactor = Reactor::new(Arc::clone(&engine.shared), desk).map_err(|error| format!("I/O thread: {error}"))?;
+            let reactor = Reactor::new(Arc::clone(&engine.shared), desk)
+                .map_err(|error| format!("I/O thread: {error}"))?;
             let thread = std::thread::Builder::new()
                 .name(format!("engine-io-{desk}"))
-                .spawn(move || reactor.run().expect("epoll_wait and timerfd_settime of own descriptors"))
+                .spawn(move || {
+                    reactor.run().expect("epoll_wait and timerfd_settime of own descriptors")
+                })
                 .map_err(|error| format!("I/O thread: {error}"))?;
             engine.threads.push(thread);
         }
@@ -100,7 +103,13 @@ impl Engine {
     ///
     /// # Errors
     /// That the workload has no such objects.
-    pub fn prepare(&self, first: u64, count: u64, stride: u64, parallel: u64) -> Result<(), String> {
+    pub fn prepare(
+        &self,
+        first: u64,
+        count: u64,
+        stride: u64,
+        parallel: u64,
+    ) -> Result<(), String> {
         if count == 0 {
             return Ok(());
         }
@@ -188,7 +197,8 @@ impl Engine {
         self.shared.started.load(Ordering::SeqCst)
     }
 
-    /// Sends another token of Swift's with every request from now on; those in hand have the one before.
+    /// Sends another token of Swift's with every request from now on; those in hand have the one
+    /// before.
     ///
     /// # Errors
     /// That it cannot stand in a header.
@@ -210,7 +220,8 @@ impl Engine {
         self.shared.window.open();
     }
 
-    /// Closes the window, and has each thread record what is outstanding: they obey within one batch of events.
+    /// Closes the window, and has each thread record what is outstanding: they obey within one
+    /// batch of events.
     pub fn close_window(&self) {
         if !self.shared.window.close() {
             return;
@@ -243,7 +254,8 @@ impl Engine {
         let total = lock(&self.total);
         let (tallies, seconds) = total.show();
         let pace = self.workload.rate_per_s.map(|_| total.pace());
-        let (begun, behind_us) = (pace.map(|(begun, _)| begun), pace.map(|(_, behind_us)| behind_us));
+        let (begun, behind_us) =
+            (pace.map(|(begun, _)| begun), pace.map(|(_, behind_us)| behind_us));
         Snapshot { tallies, seconds, window_s, begun, behind_us }
     }
 
@@ -280,7 +292,9 @@ impl Engine {
     /// # Errors
     /// That an I/O thread died.
     pub fn stop(&self, timeout: Duration) -> Result<u64, String> {
-        let all = |order: fn() -> Order| (0..self.shared.desks.len()).for_each(|desk| self.shared.order(desk, order()));
+        let all = |order: fn() -> Order| {
+            (0..self.shared.desks.len()).for_each(|desk| self.shared.order(desk, order()))
+        };
         all(|| Order::LeaveAll);
         let before = self.shared.cut.load(Ordering::SeqCst);
         if !self.shared.wait_idle(timeout) {

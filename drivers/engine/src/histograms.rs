@@ -1,4 +1,5 @@
-//! Latency histograms as the measurement carries them: 1 us to 1 h, 3 significant digits, V2 deflate in base64.
+//! Latency histograms as the measurement carries them: 1 us to 1 h, 3 significant digits, V2
+//! deflate in base64.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -25,14 +26,17 @@ pub fn empty() -> Histogram<u64> {
 #[must_use]
 pub fn encoded(histogram: &Histogram<u64>) -> String {
     let mut bytes = Vec::new();
-    V2DeflateSerializer::new().serialize(histogram, &mut bytes).expect("a vector takes all it is given");
+    V2DeflateSerializer::new()
+        .serialize(histogram, &mut bytes)
+        .expect("a vector takes all it is given");
     STANDARD.encode(bytes)
 }
 
 /// The histogram of all samples of these, encoded as they are.
 ///
 /// # Errors
-/// In words, when one of them is no histogram, or not of these bounds and digits: a sum without it would be wrong.
+/// In words, when one of them is no histogram, or not of these bounds and digits: a sum without it
+/// would be wrong.
 pub fn added<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<String, String> {
     let (mut whole, mut reader) = (empty(), Deserializer::new());
     for text in texts {
@@ -42,11 +46,13 @@ pub fn added<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<String, Str
     Ok(encoded(&whole))
 }
 
-/// The library's own reader of the deflated form stops before the checksum: what was spoilt on the way would go unseen.
+/// The library's own reader of the deflated form stops before the checksum: what was spoilt on the
+/// way would go unseen.
 fn decoded(text: &str, reader: &mut Deserializer) -> Result<Histogram<u64>, String> {
     let unreadable = |why: &dyn std::fmt::Display| format!("a histogram cannot be decoded: {why}");
     let bytes = STANDARD.decode(text).map_err(|error| unreadable(&error))?;
-    let (head, deflated) = bytes.split_at_checked(HEAD_BYTES).ok_or_else(|| unreadable(&"it is too short"))?;
+    let (head, deflated) =
+        bytes.split_at_checked(HEAD_BYTES).ok_or_else(|| unreadable(&"it is too short"))?;
     let length = deflated.len() as u32;
     if head[..4] != DEFLATED || head[4..] != length.to_be_bytes() {
         return Err(unreadable(&"not the V2 deflate form, or torn"));
@@ -57,12 +63,15 @@ fn decoded(text: &str, reader: &mut Deserializer) -> Result<Histogram<u64>, Stri
     if inflater.total_in() != deflated.len() as u64 {
         return Err(unreadable(&"more follows it"));
     }
-    let one: Histogram<u64> = reader.deserialize(&mut counts.as_slice()).map_err(|error| unreadable(&error))?;
+    let one: Histogram<u64> =
+        reader.deserialize(&mut counts.as_slice()).map_err(|error| unreadable(&error))?;
     let (low, high, digits) = (one.low(), one.high(), one.sigfig());
     if (low, high, digits) == (1, LARGEST_US, DIGITS) {
         return Ok(one);
     }
-    Err(format!("a histogram of {low}..{high} with {digits} digits, where 1..{LARGEST_US} us with {DIGITS} digits is wanted"))
+    Err(format!(
+        "a histogram of {low}..{high} with {digits} digits, where 1..{LARGEST_US} us with {DIGITS} digits is wanted"
+    ))
 }
 
 #[cfg(test)]
@@ -79,8 +88,12 @@ mod tests {
 
     #[test]
     fn what_is_added_is_the_histogram_of_all_samples() {
-        let parts = [encoded(&of(&[1, 40_000, 40_000])), encoded(&empty()), encoded(&of(&[7, LARGEST_US]))];
-        assert_eq!(added(parts.iter().map(String::as_str)), Ok(encoded(&of(&[1, 7, 40_000, 40_000, LARGEST_US]))));
+        let parts =
+            [encoded(&of(&[1, 40_000, 40_000])), encoded(&empty()), encoded(&of(&[7, LARGEST_US]))];
+        assert_eq!(
+            added(parts.iter().map(String::as_str)),
+            Ok(encoded(&of(&[1, 7, 40_000, 40_000, LARGEST_US])))
+        );
         assert_eq!(added([]), Ok(encoded(&empty())));
     }
 
@@ -92,7 +105,9 @@ mod tests {
         let mut flipped = STANDARD.decode(&good).expect("base64");
         *flipped.last_mut().expect("bytes") ^= 1;
         let flipped = STANDARD.encode(flipped);
-        for bad in ["", "not base64!", "AAAA", &good[..good.len() / 2 / 4 * 4], &other, &longer, &flipped] {
+        for bad in
+            ["", "not base64!", "AAAA", &good[..good.len() / 2 / 4 * 4], &other, &longer, &flipped]
+        {
             assert!(added([good.as_str(), bad]).is_err(), "{bad}");
         }
     }

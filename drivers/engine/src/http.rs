@@ -8,8 +8,8 @@ pub const LARGEST_HEAD_BYTES: usize = 64 * 1024;
 
 const MOST_HEADERS: usize = 100;
 
-/// How headers begin that tell of encryption. But for `AES256`, an `ETag` beside one is not the MD5 of the body, whatever it looks
-/// like ("Object", Amazon S3 API reference).
+/// How headers begin that tell of encryption. But for `AES256`, an `ETag` beside one is not the MD5
+/// of the body, whatever it looks like ("Object", Amazon S3 API reference).
 const SEALED: &str = "x-amz-server-side-encryption";
 
 /// How the end of a body is known (RFC 9112, section 6.3).
@@ -34,7 +34,8 @@ pub struct Head {
     pub length: Option<u64>,
     /// Whether the connection ends with this answer.
     pub close: bool,
-    /// What an answer to a write says that the MD5 of its body is; `None` where it says nothing, or something else.
+    /// What an answer to a write says that the MD5 of its body is; `None` where it says nothing, or
+    /// something else.
     pub md5: Option<Sum>,
     /// Whether an answer to a list says that it is JSON.
     pub json: bool,
@@ -44,7 +45,8 @@ pub struct Head {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Malformed(pub &'static str);
 
-/// The head at the start of `bytes` and its length, interim answers (1xx) before it included; `None` when more is needed.
+/// The head at the start of `bytes` and its length, interim answers (1xx) before it included;
+/// `None` when more is needed.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -53,8 +55,11 @@ pub fn parse_head(bytes: &[u8], to: Operation) -> Result<Option<(Head, usize)>, 
     loop {
         let mut headers = [const { std::mem::MaybeUninit::uninit() }; MOST_HEADERS];
         let mut response = httparse::Response::new(&mut []);
-        let parsed =
-            httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut response, &bytes[skipped..], &mut headers);
+        let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
+            &mut response,
+            &bytes[skipped..],
+            &mut headers,
+        );
         let length = match parsed {
             Ok(httparse::Status::Complete(length)) => length,
             Ok(httparse::Status::Partial) if bytes.len() < LARGEST_HEAD_BYTES => return Ok(None),
@@ -66,11 +71,19 @@ pub fn parse_head(bytes: &[u8], to: Operation) -> Result<Option<(Head, usize)>, 
         if (100..200).contains(&status) && status != 101 {
             continue;
         }
-        return Ok(Some((understand(status, response.version == Some(0), response.headers, to)?, skipped)));
+        return Ok(Some((
+            understand(status, response.version == Some(0), response.headers, to)?,
+            skipped,
+        )));
     }
 }
 
-fn understand(status: u16, old: bool, headers: &[httparse::Header<'_>], to: Operation) -> Result<Head, Malformed> {
+fn understand(
+    status: u16,
+    old: bool,
+    headers: &[httparse::Header<'_>],
+    to: Operation,
+) -> Result<Head, Malformed> {
     if !(200..=599).contains(&status) {
         return Err(Malformed("a status outside 200 to 599"));
     }
@@ -79,7 +92,8 @@ fn understand(status: u16, old: bool, headers: &[httparse::Header<'_>], to: Oper
     for header in headers {
         let name = header.name;
         if name.eq_ignore_ascii_case("content-length") {
-            let value = decimal(header.value).ok_or(Malformed("a Content-Length that is no number"))?;
+            let value =
+                decimal(header.value).ok_or(Malformed("a Content-Length that is no number"))?;
             if length.is_some_and(|other| other != value) {
                 return Err(Malformed("two Content-Lengths"));
             }
@@ -88,10 +102,14 @@ fn understand(status: u16, old: bool, headers: &[httparse::Header<'_>], to: Oper
             coded = true;
             chunked = has_word(header.value, "chunked");
         } else if name.eq_ignore_ascii_case("connection") {
-            close = has_word(header.value, "close") || (old && !has_word(header.value, "keep-alive"));
+            close =
+                has_word(header.value, "close") || (old && !has_word(header.value, "keep-alive"));
         } else if to == Operation::Write && name.eq_ignore_ascii_case("etag") {
             md5 = of_etag(header.value);
-        } else if to == Operation::Write && name.len() >= SEALED.len() && name[..SEALED.len()].eq_ignore_ascii_case(SEALED) {
+        } else if to == Operation::Write
+            && name.len() >= SEALED.len()
+            && name[..SEALED.len()].eq_ignore_ascii_case(SEALED)
+        {
             encrypted |= header.value != b"AES256";
         } else if to == Operation::List && name.eq_ignore_ascii_case("content-type") {
             json = header.value.starts_with(b"application/json");
@@ -122,7 +140,9 @@ pub fn decimal(text: &[u8]) -> Option<u64> {
 /// Whether a comma-separated header value has a word, whatever its case.
 #[must_use]
 pub fn has_word(value: &[u8], word: &str) -> bool {
-    value.split(|&byte| byte == b',').any(|part| part.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
+    value
+        .split(|&byte| byte == b',')
+        .any(|part| part.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
 }
 
 /// Takes chunked coding apart (RFC 9112, section 7.1), also with the extensions of `aws-chunked`.
@@ -147,7 +167,8 @@ enum State {
 const LONGEST_LINE: usize = 8192;
 
 impl Chunked {
-    /// Takes in the next bytes and hands the body's own to `sink`; gives how many bytes were used. Once `is_done`, none are.
+    /// Takes in the next bytes and hands the body's own to `sink`; gives how many bytes were used.
+    /// Once `is_done`, none are.
     ///
     /// # Errors
     /// What is wrong with the coding.
@@ -155,7 +176,8 @@ impl Chunked {
         let mut at = 0;
         while at < bytes.len() && self.state != State::Done {
             if self.state == State::Data {
-                let part = &bytes[at..bytes.len().min(at + self.left.min(usize::MAX as u64) as usize)];
+                let part =
+                    &bytes[at..bytes.len().min(at + self.left.min(usize::MAX as u64) as usize)];
                 sink(part);
                 at += part.len();
                 self.left -= part.len() as u64;
@@ -185,9 +207,14 @@ impl Chunked {
             }
             (State::Size, b';' | b' ' | b'\r') if self.line > 1 => self.state = State::Extension,
             (State::Size, digit) => {
-                let digit = char::from(digit).to_digit(16).ok_or(Malformed("a chunk size that is no number"))?;
-                let left = self.left.checked_mul(16).and_then(|left| left.checked_add(u64::from(digit)));
-                self.left = left.filter(|&left| left < 1 << 62).ok_or(Malformed("a chunk size beyond reason"))?;
+                let digit = char::from(digit)
+                    .to_digit(16)
+                    .ok_or(Malformed("a chunk size that is no number"))?;
+                let left =
+                    self.left.checked_mul(16).and_then(|left| left.checked_add(u64::from(digit)));
+                self.left = left
+                    .filter(|&left| left < 1 << 62)
+                    .ok_or(Malformed("a chunk size beyond reason"))?;
             }
             (State::DataEnd, b'\r') if self.line == 1 => {}
             (State::DataEnd, b'\n') => {
@@ -233,7 +260,10 @@ mod tests {
             assert!(head(&text[..end]).expect("a good prefix").is_none(), "{end}");
         }
         let (head, length) = head(text).expect("good").expect("whole");
-        assert_eq!((head.status, head.length, head.close, length), (200, Some(5), false, text.len() - 5));
+        assert_eq!(
+            (head.status, head.length, head.close, length),
+            (200, Some(5), false, text.len() - 5)
+        );
         assert!(matches!(head.framing, Framing::Length(5)));
     }
 
@@ -248,15 +278,26 @@ mod tests {
     #[test]
     fn the_end_of_a_body_is_found_as_the_rfc_says() {
         let framing = |text: &str| head(text).expect("good").expect("whole").0;
-        assert!(matches!(framing("HTTP/1.1 304 N\r\nContent-Length: 7\r\n\r\n").framing, Framing::Length(0)));
-        let chunked = framing("HTTP/1.1 200 O\r\ntransfer-encoding: Chunked\r\nContent-Length: 3\r\n\r\n");
+        assert!(matches!(
+            framing("HTTP/1.1 304 N\r\nContent-Length: 7\r\n\r\n").framing,
+            Framing::Length(0)
+        ));
+        let chunked =
+            framing("HTTP/1.1 200 O\r\ntransfer-encoding: Chunked\r\nContent-Length: 3\r\n\r\n");
         assert!(matches!(chunked.framing, Framing::Chunked(_)));
         let endless = framing("HTTP/1.1 200 O\r\n\r\n");
         assert!(endless.close && matches!(endless.framing, Framing::UntilClose));
-        assert!(framing("HTTP/1.1 200 O\r\nContent-Length: 0\r\nConnection: foo, Close\r\n\r\n").close);
+        assert!(
+            framing("HTTP/1.1 200 O\r\nContent-Length: 0\r\nConnection: foo, Close\r\n\r\n").close
+        );
         assert!(framing("HTTP/1.0 200 O\r\nContent-Length: 0\r\n\r\n").close);
-        assert!(!framing("HTTP/1.0 200 O\r\nContent-Length: 0\r\nConnection: Keep-Alive\r\n\r\n").close);
-        let answer = parse_head(b"HTTP/1.1 200 O\r\nContent-Length: 9\r\n\r\n", Operation::Head).expect("good").expect("whole").0;
+        assert!(
+            !framing("HTTP/1.0 200 O\r\nContent-Length: 0\r\nConnection: Keep-Alive\r\n\r\n").close
+        );
+        let answer = parse_head(b"HTTP/1.1 200 O\r\nContent-Length: 9\r\n\r\n", Operation::Head)
+            .expect("good")
+            .expect("whole")
+            .0;
         assert!(answer.length == Some(9) && matches!(answer.framing, Framing::Length(0)));
     }
 
@@ -268,7 +309,10 @@ mod tests {
         };
         let etag = "ETag: \"11111111111111111111111111111111\"\r\n";
         assert_eq!(md5(etag), Some([0x11; 16]));
-        assert_eq!(md5(&format!("{etag}x-amz-server-side-encryption: AES256\r\n")), Some([0x11; 16]));
+        assert_eq!(
+            md5(&format!("{etag}x-amz-server-side-encryption: AES256\r\n")),
+            Some([0x11; 16])
+        );
         assert_eq!(md5(&format!("X-Amz-Server-Side-Encryption: aws:kms\r\n{etag}")), None);
         assert_eq!(md5("ETag: \"11111111111111111111111111111111-2\"\r\n"), None);
         assert_eq!(md5(""), None);
@@ -292,14 +336,21 @@ mod tests {
 
     #[test]
     fn chunks_are_put_together_however_they_are_cut() {
-        let text = b"5\r\nhello\r\n6;chunk-signature=ab\r\n world\r\n0\r\nx-amz-checksum: abc\r\n\r\nHTTP";
+        let text =
+            b"5\r\nhello\r\n6;chunk-signature=ab\r\n world\r\n0\r\nx-amz-checksum: abc\r\n\r\nHTTP";
         for step in 1..text.len() {
             let (mut chunked, mut body, mut at) = (Chunked::default(), Vec::new(), 0);
             while !chunked.is_done() {
                 let end = text.len().min(at + step);
-                at += chunked.take(&text[at..end], |part| body.extend_from_slice(part)).expect("good");
+                at += chunked
+                    .take(&text[at..end], |part| body.extend_from_slice(part))
+                    .expect("good");
             }
-            assert_eq!((body.as_slice(), &text[at..]), (&b"hello world"[..], &b"HTTP"[..]), "step {step}");
+            assert_eq!(
+                (body.as_slice(), &text[at..]),
+                (&b"hello world"[..], &b"HTTP"[..]),
+                "step {step}"
+            );
         }
     }
 

@@ -1,4 +1,5 @@
-//! Work with an end, shared by several workers: writing a workload's objects, and deleting what is there.
+//! Work with an end, shared by several workers: writing a workload's objects, and deleting what is
+//! there.
 
 use crate::config::Config;
 use crate::picker::{Object, Request};
@@ -42,7 +43,8 @@ impl Job {
         Self { operation, items, next: AtomicU64::new(0), shared }
     }
 
-    /// How many requests it is: a prepared object is written and deleted on each of its disks, where those are asked.
+    /// How many requests it is: a prepared object is written and deleted on each of its disks,
+    /// where those are asked.
     fn len(&self) -> u64 {
         match &self.items {
             Items::Prepared { count, .. } => *count * self.shared.config.copies(),
@@ -53,8 +55,12 @@ impl Job {
 
     /// The next request, whose object it is, and which replica of it.
     pub fn take(&self, config: &Config) -> Option<(Request, Whose, u64)> {
-        let turn =
-            self.next.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |next| (next < self.len()).then_some(next + 1)).ok()?;
+        let turn = self
+            .next
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |next| {
+                (next < self.len()).then_some(next + 1)
+            })
+            .ok()?;
         let workload = &config.workload;
         let operation = self.operation;
         Some(match &self.items {
@@ -70,8 +76,13 @@ impl Job {
                 let (whose, index) = written[turn as usize];
                 let size = workload.written_size(config.seed, &whose, index);
                 let container = index % workload.objects.containers;
-                let request = Request { operation, container, object: Object::Written(index), size };
-                (request, whose, replica(config.copies(), config.seed, &workload.name, &whose, 0, &request))
+                let request =
+                    Request { operation, container, object: Object::Written(index), size };
+                (
+                    request,
+                    whose,
+                    replica(config.copies(), config.seed, &workload.name, &whose, 0, &request),
+                )
             }
         })
     }

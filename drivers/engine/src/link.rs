@@ -24,15 +24,17 @@ impl Dialer {
         Self { address, tls: None }
     }
 
-    /// TLS connections to `address`, whose certificate must be of `host` and signed by an authority of the PEM file
-    /// `ca_file`, or by one this machine trusts.
+    /// TLS connections to `address`, whose certificate must be of `host` and signed by an authority
+    /// of the PEM file `ca_file`, or by one this machine trusts.
     ///
     /// # Errors
     /// That no authority can be read, or that `host` cannot be in a certificate.
     pub fn tls(address: SocketAddr, host: &str, ca_file: Option<&str>) -> Result<Self, String> {
         let mut roots = RootCertStore::empty();
         if let Some(file) = ca_file {
-            for certificate in CertificateDer::pem_file_iter(file).map_err(|error| format!("{file}: {error}"))? {
+            for certificate in
+                CertificateDer::pem_file_iter(file).map_err(|error| format!("{file}: {error}"))?
+            {
                 let certificate = certificate.map_err(|error| format!("{file}: {error}"))?;
                 roots.add(certificate).map_err(|error| format!("{file}: {error}"))?;
             }
@@ -40,9 +42,13 @@ impl Dialer {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
         if roots.is_empty() {
-            return Err(format!("{}: no certificate of an authority", ca_file.unwrap_or("this machine's trust store")));
+            return Err(format!(
+                "{}: no certificate of an authority",
+                ca_file.unwrap_or("this machine's trust store")
+            ));
         }
-        let name = ServerName::try_from(host.to_owned()).map_err(|error| format!("{host}: {error}"))?;
+        let name =
+            ServerName::try_from(host.to_owned()).map_err(|error| format!("{host}: {error}"))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -58,14 +64,16 @@ impl Dialer {
         self.address
     }
 
-    /// Begins a connection; it is there when its socket gets writable and `Link::connected` says so.
+    /// Begins a connection; it is there when its socket gets writable and `Link::connected` says
+    /// so.
     ///
     /// # Errors
     /// Of the system, or of TLS when it cannot even begin.
     pub fn dial(&self) -> io::Result<Link> {
         let socket = sys::connect(&self.address)?;
         let Some((config, name)) = &self.tls else { return Ok(Link { socket, tls: None }) };
-        let mut tls = ClientConnection::new(Arc::clone(config), name.clone()).map_err(io::Error::other)?;
+        let mut tls =
+            ClientConnection::new(Arc::clone(config), name.clone()).map_err(io::Error::other)?;
         tls.set_buffer_limit(Some(256 * 1024));
         Ok(Link { socket, tls: Some(Box::new(tls)) })
     }
@@ -105,12 +113,15 @@ impl Link {
         sys::is_quiet(self.socket.as_raw_fd())
     }
 
-    /// Sends of two pieces as much as there is room for; gives how many bytes were taken, at least 1.
+    /// Sends of two pieces as much as there is room for; gives how many bytes were taken, at least
+    /// 1.
     ///
     /// # Errors
     /// `WouldBlock` when there is no room; else what ended the connection.
     pub fn send(&mut self, first: &[u8], second: &[u8]) -> io::Result<usize> {
-        let Some(tls) = &mut self.tls else { return sys::send(self.socket.as_raw_fd(), first, second) };
+        let Some(tls) = &mut self.tls else {
+            return sys::send(self.socket.as_raw_fd(), first, second);
+        };
         // What is held goes first: only when the socket refuses it does a new event tell of room.
         flush(tls, &mut self.socket)?;
         let mut taken = tls.writer().write(first)?;
@@ -136,20 +147,23 @@ impl Link {
     /// Receives into `into`; 0 bytes: the peer closed.
     ///
     /// # Errors
-    /// `WouldBlock` when nothing is there; `InvalidData` when TLS was broken; else what ended the connection.
+    /// `WouldBlock` when nothing is there; `InvalidData` when TLS was broken; else what ended the
+    /// connection.
     pub fn recv(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return sys::recv(self.socket.as_raw_fd(), into) };
         loop {
             match tls.reader().read(into) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                // A peer that closes without TLS's goodbye looks the same to us as one that says it.
+                // A peer that closes without TLS's goodbye looks the same to us as one that says
+                // it.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
                 other => return other,
             }
             if tls.read_tls(&mut self.socket)? == 0 {
                 return Ok(0);
             }
-            tls.process_new_packets().map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+            tls.process_new_packets()
+                .map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
             match flush(tls, &mut self.socket) {
                 Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(error),
                 _ => {}

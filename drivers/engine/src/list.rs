@@ -31,7 +31,9 @@ pub fn is_error(body: &[u8]) -> bool {
         let Some(end) = find(rest, b"?>") else { return false };
         rest = rest[end + 2..].trim_ascii_start();
     }
-    rest.strip_prefix(b"<Error").is_some_and(|after| after.first().is_none_or(|&byte| byte == b'>' || byte.is_ascii_whitespace()))
+    rest.strip_prefix(b"<Error").is_some_and(|after| {
+        after.first().is_none_or(|&byte| byte == b'>' || byte.is_ascii_whitespace())
+    })
 }
 
 fn find(text: &[u8], what: &[u8]) -> Option<usize> {
@@ -43,7 +45,8 @@ fn plain(body: &[u8]) -> Result<u64, &'static str> {
     if text.is_empty() {
         return Ok(0);
     }
-    // Some end the last line as all others, some do not: that a body breaks off is known by its length.
+    // Some end the last line as all others, some do not: that a body breaks off is known by its
+    // length.
     let mut count = 0;
     for name in text.strip_suffix('\n').unwrap_or(text).split('\n') {
         if name.is_empty() {
@@ -55,24 +58,30 @@ fn plain(body: &[u8]) -> Result<u64, &'static str> {
 }
 
 fn json(body: &[u8]) -> Result<u64, &'static str> {
-    let entries: Vec<serde_json::Map<String, serde_json::Value>> = serde_json::from_slice(body).map_err(|_| "no list in JSON")?;
+    let entries: Vec<serde_json::Map<String, serde_json::Value>> =
+        serde_json::from_slice(body).map_err(|_| "no list in JSON")?;
     if entries.iter().any(|entry| !entry.get("name").is_some_and(serde_json::Value::is_string)) {
         return Err("an entry without a name");
     }
     Ok(entries.len() as u64)
 }
 
-/// Keys of `ListBucketResult`. Its elements are told by their place, and each must be closed; a `KeyCount` must be right.
+/// Keys of `ListBucketResult`. Its elements are told by their place, and each must be closed; a
+/// `KeyCount` must be right.
 fn xml(body: &[u8]) -> Result<u64, &'static str> {
     std::str::from_utf8(body).map_err(|_| "XML that is no UTF-8")?;
-    let (mut rest, mut path, mut keys, mut told, mut whole) = (body, Vec::<&[u8]>::new(), 0, None, false);
+    let (mut rest, mut path, mut keys, mut told, mut whole) =
+        (body, Vec::<&[u8]>::new(), 0, None, false);
     while let Some(at) = rest.iter().position(|&byte| byte == b'<') {
         let text = &rest[..at];
         rest = &rest[at + 1..];
         if path.is_empty() && !text.trim_ascii().is_empty() {
             return Err("text outside of the XML");
         }
-        if let Some(end) = [(&b"?"[..], &b"?>"[..]), (b"!--", b"-->")].iter().find(|(start, _)| rest.starts_with(start)) {
+        if let Some(end) = [(&b"?"[..], &b"?>"[..]), (b"!--", b"-->")]
+            .iter()
+            .find(|(start, _)| rest.starts_with(start))
+        {
             rest = &rest[find(rest, end.1).ok_or("XML that breaks off")? + end.1.len()..];
             continue;
         }
@@ -85,12 +94,23 @@ fn xml(body: &[u8]) -> Result<u64, &'static str> {
             }
             match (path.as_slice(), local(name)) {
                 ([_, contents], b"Key") if local(contents) == b"Contents" => keys += 1,
-                ([_], b"KeyCount") => told = Some(crate::http::decimal(text.trim_ascii()).ok_or("a KeyCount that is no number")?),
+                ([_], b"KeyCount") => {
+                    told = Some(
+                        crate::http::decimal(text.trim_ascii())
+                            .ok_or("a KeyCount that is no number")?,
+                    )
+                }
                 _ => {}
             }
         } else {
-            let name = tag.split(|&byte| byte.is_ascii_whitespace() || byte == b'/').next().unwrap_or_default();
-            if name.is_empty() || name[0] == b'!' || (path.is_empty() && (whole || local(name) != b"ListBucketResult")) {
+            let name = tag
+                .split(|&byte| byte.is_ascii_whitespace() || byte == b'/')
+                .next()
+                .unwrap_or_default();
+            if name.is_empty()
+                || name[0] == b'!'
+                || (path.is_empty() && (whole || local(name) != b"ListBucketResult"))
+            {
                 return Err("XML that is no listing");
             }
             if tag.ends_with(b"/") {
@@ -153,10 +173,22 @@ mod tests {
                  </ListBucketResult>\n",
                 Ok(2),
             ),
-            (Form::Xml, "<s:ListBucketResult><s:Contents><s:Key>a</s:Key></s:Contents></s:ListBucketResult>", Ok(1)),
-            (Form::Xml, "<ListBucketResult><KeyCount>2</KeyCount><Contents><Key>a</Key></Contents></ListBucketResult>", Err(())),
+            (
+                Form::Xml,
+                "<s:ListBucketResult><s:Contents><s:Key>a</s:Key></s:Contents></s:ListBucketResult>",
+                Ok(1),
+            ),
+            (
+                Form::Xml,
+                "<ListBucketResult><KeyCount>2</KeyCount><Contents><Key>a</Key></Contents></ListBucketResult>",
+                Err(()),
+            ),
             (Form::Xml, "<ListBucketResult><Contents><Key>a</Key></Contents>", Err(())),
-            (Form::Xml, "<ListBucketResult><Contents><Key>a</Contents></Key></ListBucketResult>", Err(())),
+            (
+                Form::Xml,
+                "<ListBucketResult><Contents><Key>a</Contents></Key></ListBucketResult>",
+                Err(()),
+            ),
             (Form::Xml, "<ListAllMyBucketsResult></ListAllMyBucketsResult>", Err(())),
             (Form::Xml, "<ListBucketResult></ListBucketResult>more", Err(())),
             (Form::Xml, "", Err(())),

@@ -1,5 +1,5 @@
-//! The sequence of one worker: which operation on which object comes next. It follows from seed, workload, worker count,
-//! repeat and worker number alone, so that every gateway is asked the same.
+//! The sequence of one worker: which operation on which object comes next. It follows from seed,
+//! workload, worker count, repeat and worker number alone, so that every gateway is asked the same.
 
 use crate::random::{Random, Zipf, hash, hash_text};
 use crate::workload::{OPERATIONS, Operation, Order, Pick, Whose, Workload};
@@ -49,12 +49,23 @@ impl Picker {
     #[must_use]
     pub fn new(workload: Arc<Workload>, seed: u64, whose: Whose) -> Self {
         let Whose { workers, repeat, worker } = whose;
-        let random = Random::new(hash(&[seed, hash_text(&workload.name), 3, workers, repeat, worker]));
+        let random =
+            Random::new(hash(&[seed, hash_text(&workload.name), 3, workers, repeat, worker]));
         let zipf = match workload.pick {
             Pick::Zipf { zipf } => Some(Zipf::new(workload.count(), zipf)),
             Pick::Named(_) => None,
         };
-        Self { workload, seed, whose, random, zipf, turn: 0, writes: 0, kept: VecDeque::new(), share: worker }
+        Self {
+            workload,
+            seed,
+            whose,
+            random,
+            zipf,
+            turn: 0,
+            writes: 0,
+            kept: VecDeque::new(),
+            share: worker,
+        }
     }
 
     /// The worker whose sequence it is.
@@ -108,7 +119,9 @@ impl Picker {
             (Pick::Named(Order::Sequential), _) => {
                 let turn = self.turn;
                 self.turn += 1;
-                ((u128::from(turn) * u128::from(self.whose.workers) + u128::from(self.whose.worker)) % u128::from(count)) as u64
+                ((u128::from(turn) * u128::from(self.whose.workers)
+                    + u128::from(self.whose.worker))
+                    % u128::from(count)) as u64
             }
             (_, Some(zipf)) => zipf.draw(&mut self.random),
             (_, None) => self.random.below(count),
@@ -121,7 +134,9 @@ impl Picker {
             return Some(self.written(Operation::Delete, index));
         }
         // Where others read or look, what they may pick stays.
-        let others_pick = [Operation::Read, Operation::Head].iter().any(|other| self.workload.operations.contains_key(other));
+        let others_pick = [Operation::Read, Operation::Head]
+            .iter()
+            .any(|other| self.workload.operations.contains_key(other));
         if others_pick || self.share >= self.workload.count() {
             return None;
         }
@@ -157,7 +172,12 @@ impl Iterator for Picker {
                 }
                 Operation::List => {
                     let (container, _) = self.pick();
-                    return Some(Request { operation, container, object: Object::Prepared(0), size: 0 });
+                    return Some(Request {
+                        operation,
+                        container,
+                        object: Object::Prepared(0),
+                        size: 0,
+                    });
                 }
                 Operation::Write => {
                     let index = self.writes;
@@ -202,7 +222,8 @@ mod tests {
 
     #[test]
     fn operations_come_as_often_as_their_weights() {
-        let mut picker = picker(&json!({"operations": {"read": 70.0, "write": 20.0, "head": 10.0}}), 1, 0);
+        let mut picker =
+            picker(&json!({"operations": {"read": 70.0, "write": 20.0, "head": 10.0}}), 1, 0);
         let mut seen = HashMap::new();
         for _ in 0..20_000 {
             *seen.entry(picker.next().expect("endless").operation).or_insert(0u32) += 1;
@@ -214,7 +235,8 @@ mod tests {
 
     #[test]
     fn sequential_workers_together_take_every_object_in_turn() {
-        let mut pickers: Vec<_> = (0..3).map(|k| picker(&json!({"pick": "sequential"}), 3, k)).collect();
+        let mut pickers: Vec<_> =
+            (0..3).map(|k| picker(&json!({"pick": "sequential"}), 3, k)).collect();
         let numbers: Vec<u64> = (0..100)
             .map(|i| {
                 let request = pickers[i % 3].next().expect("endless");
@@ -231,7 +253,10 @@ mod tests {
         for worker in 0..3 {
             let picker = picker(&json!({"operations": {"delete": 1.0}}), 3, worker);
             for request in picker {
-                assert!(seen.insert((request.container, format!("{:?}", request.object))), "{request:?} twice");
+                assert!(
+                    seen.insert((request.container, format!("{:?}", request.object))),
+                    "{request:?} twice"
+                );
             }
         }
         assert_eq!(seen.len(), 100);
@@ -261,11 +286,16 @@ mod tests {
 
     #[test]
     fn prepared_objects_that_are_read_are_not_deleted() {
-        let mut picker = picker(&json!({"operations": {"delete": 3.0, "write": 1.0, "read": 1.0}}), 1, 0);
+        let mut picker =
+            picker(&json!({"operations": {"delete": 3.0, "write": 1.0, "read": 1.0}}), 1, 0);
         let requests: Vec<_> = (0..1000).map(|_| picker.next().expect("endless")).collect();
         assert!(requests.iter().any(|request| request.operation == Operation::Delete));
         for request in requests {
-            assert!(request.operation != Operation::Delete || matches!(request.object, Object::Written(_)), "{request:?}");
+            assert!(
+                request.operation != Operation::Delete
+                    || matches!(request.object, Object::Written(_)),
+                "{request:?}"
+            );
         }
     }
 

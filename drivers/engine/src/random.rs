@@ -1,8 +1,10 @@
-//! Random numbers that are the same on every machine and in every version: sequences must be replayable.
+//! Random numbers that are the same on every machine and in every version: sequences must be
+//! replayable.
 
 use std::collections::HashSet;
 
-/// Spreads every bit of `z` over all 64: the finaliser of `SplitMix64` (Steele, Lea and Flood, OOPSLA 2014).
+/// Spreads every bit of `z` over all 64: the finaliser of `SplitMix64` (Steele, Lea and Flood,
+/// OOPSLA 2014).
 #[must_use]
 pub fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -15,13 +17,17 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// One number of several, in which their order counts.
 #[must_use]
 pub fn hash(parts: &[u64]) -> u64 {
-    parts.iter().fold(GOLDEN, |sum, part| mix(sum.wrapping_add(GOLDEN) ^ mix(part.wrapping_add(GOLDEN))))
+    parts
+        .iter()
+        .fold(GOLDEN, |sum, part| mix(sum.wrapping_add(GOLDEN) ^ mix(part.wrapping_add(GOLDEN))))
 }
 
 /// One number of a text (FNV-1a, mixed).
 #[must_use]
 pub fn hash_text(text: &str) -> u64 {
-    mix(text.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)))
+    mix(text.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
+        (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    }))
 }
 
 /// A `SplitMix64` stream: 8 bytes of state, period 2^64.
@@ -48,8 +54,8 @@ impl Random {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// `count` different numbers of `0..population`, in the order in which they are drawn (Floyd and Bentley, "A sample of
-    /// brilliance", CACM 1987). `count` must not be above `population`.
+    /// `count` different numbers of `0..population`, in the order in which they are drawn (Floyd
+    /// and Bentley, "A sample of brilliance", CACM 1987). `count` must not be above `population`.
     pub fn sample(&mut self, population: u64, count: u64) -> Vec<u64> {
         let mut seen = HashSet::with_capacity(count as usize);
         let mut drawn = Vec::with_capacity(count as usize);
@@ -68,8 +74,9 @@ impl Random {
     }
 }
 
-/// Zipf's law over ranks `1..=n`: rank k in proportion to `1 / k^s`, by rejection-inversion (Hörmann and Derflinger,
-/// "Rejection-inversion to generate variates from monotone discrete distributions", 1996): no table, O(1) a draw.
+/// Zipf's law over ranks `1..=n`: rank k in proportion to `1 / k^s`, by rejection-inversion
+/// (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete
+/// distributions", 1996): no table, O(1) a draw.
 #[derive(Clone, Debug)]
 pub struct Zipf {
     n: f64,

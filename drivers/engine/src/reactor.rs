@@ -106,7 +106,8 @@ impl Reactor {
     /// Runs until told to quit.
     ///
     /// # Errors
-    /// Of `epoll_wait` or `timerfd_settime`, which do not fail unless the process is out of its mind.
+    /// Of `epoll_wait` or `timerfd_settime`, which do not fail unless the process is out of its
+    /// mind.
     pub fn run(mut self) -> io::Result<()> {
         loop {
             let busy = self.workers.len() > self.free.len();
@@ -141,7 +142,11 @@ impl Reactor {
 
     fn connection(&mut self, recorder: &mut Recorder, time: Duration, token: u64, ready: Ready) {
         let slot = (token & 0xffff_ffff) as usize;
-        let current = self.workers.get(slot).and_then(Option::as_ref).is_some_and(|w| w.serial() == (token >> 32) as u32);
+        let current = self
+            .workers
+            .get(slot)
+            .and_then(Option::as_ref)
+            .is_some_and(|w| w.serial() == (token >> 32) as u32);
         if current {
             self.drive(recorder, time, slot, |worker, bench| worker.ready(bench, ready));
         }
@@ -227,7 +232,9 @@ impl Reactor {
                     self.drive(recorder, time, slot, Worker::resume);
                 }
                 Order::Remove(number) => {
-                    let found = self.workers.iter().position(|worker| worker.as_ref().is_some_and(|w| w.number() == Some(number)));
+                    let found = self.workers.iter().position(|worker| {
+                        worker.as_ref().is_some_and(|w| w.number() == Some(number))
+                    });
                     if let Some(slot) = found {
                         self.drive(recorder, time, slot, |worker, _| worker.leave());
                     }
@@ -257,7 +264,12 @@ impl Reactor {
         true
     }
 
-    fn each(&mut self, recorder: &mut Recorder, time: Duration, act: impl Fn(&mut Worker) -> Verdict) {
+    fn each(
+        &mut self,
+        recorder: &mut Recorder,
+        time: Duration,
+        act: impl Fn(&mut Worker) -> Verdict,
+    ) {
         for slot in 0..self.workers.len() {
             self.drive(recorder, time, slot, |worker, _| act(worker));
         }

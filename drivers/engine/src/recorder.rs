@@ -1,4 +1,5 @@
-//! What is counted inside the window, by operation: latencies, bytes, errors by class, and the same second by second.
+//! What is counted inside the window, by operation: latencies, bytes, errors by class, and the same
+//! second by second.
 
 use crate::histograms::empty;
 use crate::shown::{ShownSecond, ShownTally};
@@ -79,7 +80,8 @@ pub struct Failed {
 /// Bands that a second's latencies are counted in: four an octave, up to 2^32 us.
 const BANDS: usize = 128;
 
-/// The band of a latency: its power of two, and the quarter of that octave it lies in, as results.record.bands has it.
+/// The band of a latency: its power of two, and the quarter of that octave it lies in, as
+/// results.record.bands has it.
 fn band(us: u64) -> usize {
     let octave = us.max(1).ilog2();
     let quarter = if octave < 2 { us << (2 - octave) } else { us >> (octave - 2) } & 3;
@@ -176,7 +178,10 @@ impl Tally {
         self.outstanding_us += other.outstanding_us;
         self.before_us += other.before_us;
         if let Some(theirs) = &other.in_flight {
-            self.in_flight.get_or_insert_with(|| Box::new(empty())).add(&**theirs).expect("histograms of the same bounds");
+            self.in_flight
+                .get_or_insert_with(|| Box::new(empty()))
+                .add(&**theirs)
+                .expect("histograms of the same bounds");
         }
         self.in_flight_max_us = self.in_flight_max_us.max(other.in_flight_max_us);
         for (second, cell) in other.seconds.iter().enumerate() {
@@ -205,7 +210,8 @@ impl Recorder {
     /// An empty one for these operations.
     #[must_use]
     pub fn new(operations: impl IntoIterator<Item = Operation>) -> Self {
-        let tallies = operations.into_iter().map(|operation| (operation, Tally::new(operation))).collect();
+        let tallies =
+            operations.into_iter().map(|operation| (operation, Tally::new(operation))).collect();
         Self { tallies, begun: 0, behind_us: 0 }
     }
 
@@ -235,7 +241,8 @@ impl Recorder {
         cell.bands[band(us)] += 1;
     }
 
-    /// Counts a failure in second number `second` of the window. What was given up might have ended at any time after.
+    /// Counts a failure in second number `second` of the window. What was given up might have ended
+    /// at any time after.
     pub fn failure(&mut self, operation: Operation, second: usize, failed: &Failed) {
         let tally = self.tally(operation);
         *tally.errors.entry(failed.class).or_default() += 1;
@@ -252,7 +259,8 @@ impl Recorder {
         self.tally(operation).failed_us += ns / 1000;
     }
 
-    /// When the window closed, a request was outstanding for `age_ns`, of which `before_ns` lie before its opening.
+    /// When the window closed, a request was outstanding for `age_ns`, of which `before_ns` lie
+    /// before its opening.
     pub fn outstanding(&mut self, operation: Operation, age_ns: u64, before_ns: u64) {
         let tally = self.tally(operation);
         let us = whole_us(age_ns);
@@ -272,8 +280,8 @@ impl Recorder {
         self.begun += 1;
     }
 
-    /// At a rate: how many requests were sent inside the window, and how far the latest worker was behind its intended starts
-    /// when it closed, in microseconds.
+    /// At a rate: how many requests were sent inside the window, and how far the latest worker was
+    /// behind its intended starts when it closed, in microseconds.
     #[must_use]
     pub fn pace(&self) -> (u64, u64) {
         (self.begun, self.behind_us)
@@ -291,7 +299,11 @@ impl Recorder {
     /// The counts as the records `Tally` and `Second` of results.record.measurement.
     #[must_use]
     pub fn show(&self) -> (Vec<ShownTally>, Vec<ShownSecond>) {
-        let tallies = self.tallies.iter().map(|(&operation, tally)| ShownTally::of(operation, tally)).collect();
+        let tallies = self
+            .tallies
+            .iter()
+            .map(|(&operation, tally)| ShownTally::of(operation, tally))
+            .collect();
         let mut seconds: Vec<ShownSecond> = self
             .tallies
             .iter()
@@ -337,13 +349,27 @@ mod tests {
         assert_eq!((tally.min_us, tally.max_us), (Some(1), Some(123_457)));
         assert_eq!(seconds.iter().map(|second| second.count).collect::<Vec<_>>(), [1, 0, 1]);
         assert_eq!(seconds[0].max_us, 123_457);
-        assert_eq!(seconds.iter().map(|second| second.bands.clone()).collect::<Vec<_>>(), [vec![(67, 1)], vec![], vec![(0, 1)]]);
+        assert_eq!(
+            seconds.iter().map(|second| second.bands.clone()).collect::<Vec<_>>(),
+            [vec![(67, 1)], vec![], vec![(0, 1)]]
+        );
     }
 
     #[test]
     fn a_band_is_a_quarter_of_an_octave() {
-        for (us, expected) in [(1, 0), (2, 4), (3, 6), (4, 8), (5, 9), (7, 11), (8, 12), (9, 12), (10, 13), (1000, 39), (1024, 40)]
-        {
+        for (us, expected) in [
+            (1, 0),
+            (2, 4),
+            (3, 6),
+            (4, 8),
+            (5, 9),
+            (7, 11),
+            (8, 12),
+            (9, 12),
+            (10, 13),
+            (1000, 39),
+            (1024, 40),
+        ] {
             assert_eq!(band(us), expected, "{us} us");
         }
         assert_eq!(band(u64::MAX), BANDS - 1);
@@ -377,10 +403,22 @@ mod tests {
         assert_eq!(a.pace(), (2, 4000));
         let (tallies, seconds) = a.show();
         assert_eq!(tallies.len(), 2);
-        assert_eq!((tallies[0].count, tallies[0].min_us, tallies[0].max_us), (2, Some(1000), Some(3000)));
-        assert_eq!(tallies[0].errors, BTreeMap::from([("http-503".to_string(), 3), ("timeout".to_string(), 1)]));
-        assert_eq!((tallies[0].failed_us, tallies[0].outstanding_us, tallies[0].before_us), (60_014_000, 16_000, 3000));
-        assert_eq!((tallies[0].in_flight_max_us, tallies[1].in_flight_max_us), (Some(60_000_000), Some(4000)));
+        assert_eq!(
+            (tallies[0].count, tallies[0].min_us, tallies[0].max_us),
+            (2, Some(1000), Some(3000))
+        );
+        assert_eq!(
+            tallies[0].errors,
+            BTreeMap::from([("http-503".to_string(), 3), ("timeout".to_string(), 1)])
+        );
+        assert_eq!(
+            (tallies[0].failed_us, tallies[0].outstanding_us, tallies[0].before_us),
+            (60_014_000, 16_000, 3000)
+        );
+        assert_eq!(
+            (tallies[0].in_flight_max_us, tallies[1].in_flight_max_us),
+            (Some(60_000_000), Some(4000))
+        );
         assert_eq!(tallies[0].in_flight, Some(encoded(&unseen(&[7000, 9000, 60_000_000]))));
         assert_eq!(seconds.iter().map(|second| second.errors).sum::<u64>(), 5);
     }
@@ -390,7 +428,11 @@ mod tests {
         let mut recorder = Recorder::new([Operation::Write]);
         recorder.failure(Operation::Write, 0, &failed(Failure::Reset, 1000));
         let (tallies, _) = recorder.show();
-        assert!(tallies[0].latency.is_none() && tallies[0].min_us.is_none() && tallies[0].max_us.is_none());
+        assert!(
+            tallies[0].latency.is_none()
+                && tallies[0].min_us.is_none()
+                && tallies[0].max_us.is_none()
+        );
         assert!(tallies[0].in_flight.is_none() && tallies[0].in_flight_max_us.is_none());
         assert_eq!(tallies[0].errors["reset"], 1);
     }

@@ -39,13 +39,18 @@ struct Routes {
 }
 
 impl Scribe {
-    /// A scribe for a config; `host` is the value of the `Host` header of a bucket in the path, `servers` the number of the
-    /// object server of each disk of the ring.
+    /// A scribe for a config; `host` is the value of the `Host` header of a bucket in the path,
+    /// `servers` the number of the object server of each disk of the ring.
     #[must_use]
     pub fn new(config: &Config, host: &str, servers: &[usize]) -> Self {
         Self {
             api: config.api,
-            signer: Signer::new(&config.access_key, &config.secret_key, &config.region, &config.token),
+            signer: Signer::new(
+                &config.access_key,
+                &config.secret_key,
+                &config.region,
+                &config.token,
+            ),
             is_virtual: config.is_virtual(),
             base: config.base_path.clone().into_bytes(),
             stem: format!("{}-{}-", config.bucket_prefix, config.workload.name).into_bytes(),
@@ -55,23 +60,36 @@ impl Scribe {
             authority: Vec::with_capacity(256),
             ring: config.ring.as_ref().map(|ring| Routes {
                 ring: ring.clone(),
-                devices: ring.disks().iter().map(|disk| format!("/{}/", disk.device).into_bytes()).collect(),
+                devices: ring
+                    .disks()
+                    .iter()
+                    .map(|disk| format!("/{}/", disk.device).into_bytes())
+                    .collect(),
                 hosts: ring.disks().iter().map(|disk| disk.host().into_bytes()).collect(),
                 servers: servers.to_vec(),
             }),
         }
     }
 
-    /// From now on requests carry another token of Swift's; others carry none that could be replaced.
+    /// From now on requests carry another token of Swift's; others carry none that could be
+    /// replaced.
     pub fn renew(&mut self, token: &str) {
         if self.api == Api::Swift {
             self.common = common(self.api, token);
         }
     }
 
-    /// Puts the head of `request` into `out`, which is emptied first; `whose` names written objects, `replica` says which disk
-    /// is asked where the ring tells, `now` is the time since 1970. Gives the number of the server that it goes to.
-    pub fn write(&mut self, out: &mut Vec<u8>, request: &Request, whose: &Whose, replica: u64, now: Duration) -> usize {
+    /// Puts the head of `request` into `out`, which is emptied first; `whose` names written
+    /// objects, `replica` says which disk is asked where the ring tells, `now` is the time since
+    /// 1970. Gives the number of the server that it goes to.
+    pub fn write(
+        &mut self,
+        out: &mut Vec<u8>,
+        request: &Request,
+        whose: &Whose,
+        replica: u64,
+        now: Duration,
+    ) -> usize {
         let method = match request.operation {
             Operation::Read | Operation::List => "GET",
             Operation::Write => "PUT",
@@ -131,7 +149,8 @@ impl Scribe {
             self.signer.put_headers(out, method, authority, path, query, now.as_secs());
         }
         if self.ring.is_some() {
-            // Swift's own form: seconds and hundred-thousandths. What is older than what is there is refused (409).
+            // Swift's own form: seconds and hundred-thousandths. What is older than what is there
+            // is refused (409).
             out.extend_from_slice(b"X-Timestamp: ");
             put_number(out, now.as_secs(), 10);
             out.push(b'.');
@@ -153,8 +172,9 @@ fn common(api: Api, token: &str) -> Vec<u8> {
     let token = match api {
         Api::S3 => String::new(),
         Api::Swift => format!("X-Auth-Token: {token}\r\n"),
-        // Proxies hand the client's token on, and without one an object server would keep in the page cache what it drops
-        // of every read that was authenticated (keep_cache_private). Nobody looks at what it is.
+        // Proxies hand the client's token on, and without one an object server would keep in the
+        // page cache what it drops of every read that was authenticated (keep_cache_private).
+        // Nobody looks at what it is.
         Api::ObjectServer => "X-Auth-Token: none\r\n".into(),
     };
     let version = env!("CARGO_PKG_VERSION");
@@ -184,17 +204,31 @@ mod tests {
     fn write(api: &str, operation: Operation) -> String {
         let request = Request { operation, container: 3, object: Object::Prepared(7), size: 4096 };
         let mut out = Vec::new();
-        scribe(api).write(&mut out, &request, &Whose { workers: 1, repeat: 0, worker: 0 }, 0, Duration::from_secs(1_401_192_000));
+        scribe(api).write(
+            &mut out,
+            &request,
+            &Whose { workers: 1, repeat: 0, worker: 0 },
+            0,
+            Duration::from_secs(1_401_192_000),
+        );
         String::from_utf8(out).expect("text")
     }
 
     #[test]
     fn swift_requests_carry_the_token_and_the_storage_path() {
         let head = write("swift", Operation::Read);
-        assert!(head.starts_with("GET /v1/AUTH_a:b/wb-w-3/object-0000000007 HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n"), "{head}");
+        assert!(
+            head.starts_with(
+                "GET /v1/AUTH_a:b/wb-w-3/object-0000000007 HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n"
+            ),
+            "{head}"
+        );
         assert!(head.contains("\r\nX-Auth-Token: tok\r\n") && head.ends_with("\r\n\r\n"), "{head}");
         assert!(!head.contains("Authorization"));
-        assert!(write("swift", Operation::List).starts_with("GET /v1/AUTH_a:b/wb-w-3?limit=1000 HTTP/1.1\r\n"));
+        assert!(
+            write("swift", Operation::List)
+                .starts_with("GET /v1/AUTH_a:b/wb-w-3?limit=1000 HTTP/1.1\r\n")
+        );
     }
 
     #[test]
@@ -202,9 +236,20 @@ mod tests {
         for (api, carried) in [("swift", true), ("s3", false)] {
             let mut scribe = scribe(api);
             scribe.renew("another");
-            let request = Request { operation: Operation::Read, container: 3, object: Object::Prepared(7), size: 4096 };
+            let request = Request {
+                operation: Operation::Read,
+                container: 3,
+                object: Object::Prepared(7),
+                size: 4096,
+            };
             let mut out = Vec::new();
-            scribe.write(&mut out, &request, &Whose { workers: 1, repeat: 0, worker: 0 }, 0, Duration::from_secs(1_401_192_000));
+            scribe.write(
+                &mut out,
+                &request,
+                &Whose { workers: 1, repeat: 0, worker: 0 },
+                0,
+                Duration::from_secs(1_401_192_000),
+            );
             let head = String::from_utf8(out).expect("text");
             assert_eq!(head.contains("\r\nX-Auth-Token: another\r\n"), carried, "{head}");
             assert!(!carried || !head.contains("tok\r\n"), "{head}");
@@ -217,11 +262,22 @@ mod tests {
         let mut head = |operation, container| {
             let mut out = Vec::new();
             let request = Request { operation, container, object: Object::Prepared(7), size: 4096 };
-            scribe.write(&mut out, &request, &Whose { workers: 1, repeat: 0, worker: 0 }, 0, Duration::from_secs(1_401_192_000));
+            scribe.write(
+                &mut out,
+                &request,
+                &Whose { workers: 1, repeat: 0, worker: 0 },
+                0,
+                Duration::from_secs(1_401_192_000),
+            );
             String::from_utf8(out).expect("text")
         };
         let read = head(Operation::Read, 3);
-        assert!(read.starts_with("GET /v1/AUTH_a:b/object-0000000007 HTTP/1.1\r\nHost: wb-w-3.store.example:8080\r\n"), "{read}");
+        assert!(
+            read.starts_with(
+                "GET /v1/AUTH_a:b/object-0000000007 HTTP/1.1\r\nHost: wb-w-3.store.example:8080\r\n"
+            ),
+            "{read}"
+        );
         let list = head(Operation::List, 12);
         assert!(
             list.starts_with("GET /v1/AUTH_a:b/?list-type=2&max-keys=1000 HTTP/1.1\r\nHost: wb-w-12.store.example:8080\r\n"),
@@ -233,12 +289,18 @@ mod tests {
     #[test]
     fn s3_requests_are_signed_and_writes_say_their_length() {
         let head = write("s3", Operation::Write);
-        assert!(head.starts_with("PUT /v1/AUTH_a:b/wb-w-3/object-0000000007 HTTP/1.1\r\n"), "{head}");
+        assert!(
+            head.starts_with("PUT /v1/AUTH_a:b/wb-w-3/object-0000000007 HTTP/1.1\r\n"),
+            "{head}"
+        );
         assert!(
             head.contains("\r\nx-amz-date: 20140527T120000Z\r\nx-amz-security-token:tok\r\nAuthorization: AWS4-HMAC-SHA256 Credential=AK/20140527/"),
             "{head}"
         );
-        assert!(head.contains("\r\nContent-Length: 4096\r\n") && !head.contains("X-Auth-Token"), "{head}");
+        assert!(
+            head.contains("\r\nContent-Length: 4096\r\n") && !head.contains("X-Auth-Token"),
+            "{head}"
+        );
         assert!(!write("s3", Operation::Delete).contains("Content-Length"));
     }
 }

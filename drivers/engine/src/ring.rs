@@ -1,7 +1,9 @@
-//! Swift's object servers as its proxies see them: which disk of which server has an object, by the ring that Swift made.
+//! Swift's object servers as its proxies see them: which disk of which server has an object, by the
+//! ring that Swift made.
 //!
-//! An object's partition is the first bits of the MD5 of prefix, `/account/container/object` and suffix, and the ring names a
-//! disk for each replica of a partition (Swift's `swift.common.utils.hash_path` and `swift.common.ring.Ring.get_part`).
+//! An object's partition is the first bits of the MD5 of prefix, `/account/container/object` and
+//! suffix, and the ring names a disk for each replica of a partition (Swift's
+//! `swift.common.utils.hash_path` and `swift.common.ring.Ring.get_part`).
 
 use crate::picker::{Object, Request};
 use crate::random::{hash, hash_text};
@@ -27,7 +29,11 @@ impl Disk {
     #[must_use]
     pub fn host(&self) -> String {
         let port = self.port;
-        if self.address.contains(':') { format!("[{}]:{port}", self.address) } else { format!("{}:{port}", self.address) }
+        if self.address.contains(':') {
+            format!("[{}]:{port}", self.address)
+        } else {
+            format!("{}:{port}", self.address)
+        }
     }
 }
 
@@ -46,7 +52,13 @@ pub struct Ring {
 impl std::fmt::Debug for Ring {
     /// Without what makes paths unguessable.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "Ring of {} replicas of 2^{} partitions on {:?}", self.table.len(), self.part_power, self.disks)
+        write!(
+            out,
+            "Ring of {} replicas of 2^{} partitions on {:?}",
+            self.table.len(),
+            self.part_power,
+            self.disks
+        )
     }
 }
 
@@ -71,14 +83,25 @@ impl Ring {
         }
         let partitions = 1u64 << self.part_power;
         if self.table.is_empty() || self.table.iter().any(|row| row.len() as u64 != partitions) {
-            return Err(format!("ring: every replica has a row of {partitions} partitions, and there is at least one"));
+            return Err(format!(
+                "ring: every replica has a row of {partitions} partitions, and there is at least one"
+            ));
         }
         if self.table.iter().flatten().any(|&disk| disk as usize >= self.disks.len()) {
-            return Err(format!("ring: a partition is on a disk that is none of {}", self.disks.len()));
+            return Err(format!(
+                "ring: a partition is on a disk that is none of {}",
+                self.disks.len()
+            ));
         }
-        let plain =
-            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte));
-        if self.disks.iter().any(|disk| !plain(&disk.device) || disk.address.contains(char::is_control)) {
+        let plain = |text: &str| {
+            !text.is_empty()
+                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
+        };
+        if self
+            .disks
+            .iter()
+            .any(|disk| !plain(&disk.device) || disk.address.contains(char::is_control))
+        {
             return Err("ring: names of disks hold letters, digits and -._~ only".into());
         }
         Ok(())
@@ -99,7 +122,11 @@ impl Ring {
     /// The partition of `/account/container/object`.
     #[must_use]
     pub fn partition(&self, path: &[u8]) -> u32 {
-        let sum = Md5::new().chain_update(&self.hash_prefix).chain_update(path).chain_update(&self.hash_suffix).finalize();
+        let sum = Md5::new()
+            .chain_update(&self.hash_prefix)
+            .chain_update(path)
+            .chain_update(&self.hash_suffix)
+            .finalize();
         let first = u32::from_be_bytes([sum[0], sum[1], sum[2], sum[3]]);
         (u64::from(first) >> (32 - self.part_power)) as u32
     }
@@ -120,27 +147,41 @@ impl Ring {
         for disk in &self.disks {
             let known = (disk.address.as_str(), disk.port).to_socket_addrs();
             let found = known.map_err(|error| format!("{}: {error}", disk.host()))?.next();
-            let address = found.ok_or_else(|| format!("{}: the name has no address", disk.address))?;
-            let number = servers.iter().position(|&server| server == address).unwrap_or_else(|| {
-                servers.push(address);
-                servers.len() - 1
-            });
+            let address =
+                found.ok_or_else(|| format!("{}: the name has no address", disk.address))?;
+            let number =
+                servers.iter().position(|&server| server == address).unwrap_or_else(|| {
+                    servers.push(address);
+                    servers.len() - 1
+                });
             of.push(number);
         }
         Ok((servers, of))
     }
 }
 
-/// The replica that request number `turn` of a step's worker is about: reads and heads take any, as a proxy does; what a worker
-/// writes is on one disk, and so are all deletes of a step. Drawn by seed, beside the sequence, which is that of any gateway.
+/// The replica that request number `turn` of a step's worker is about: reads and heads take any, as
+/// a proxy does; what a worker writes is on one disk, and so are all deletes of a step. Drawn by
+/// seed, beside the sequence, which is that of any gateway.
 #[must_use]
-pub fn replica(replicas: u64, seed: u64, name: &str, whose: &Whose, turn: u64, request: &Request) -> u64 {
+pub fn replica(
+    replicas: u64,
+    seed: u64,
+    name: &str,
+    whose: &Whose,
+    turn: u64,
+    request: &Request,
+) -> u64 {
     use crate::workload::Operation::{Delete, Head, List, Read, Write};
     let Whose { workers, repeat, worker } = *whose;
     let drawn = match (request.operation, request.object) {
         (Read | Head | List, _) => hash(&[seed, hash_text(name), 4, workers, repeat, worker, turn]),
-        (Write | Delete, Object::Written(index)) => hash(&[seed, hash_text(name), 5, workers, repeat, worker, index]),
-        (Write | Delete, Object::Prepared(index)) => hash(&[seed, hash_text(name), 6, request.container, index]),
+        (Write | Delete, Object::Written(index)) => {
+            hash(&[seed, hash_text(name), 5, workers, repeat, worker, index])
+        }
+        (Write | Delete, Object::Prepared(index)) => {
+            hash(&[seed, hash_text(name), 6, request.container, index])
+        }
     };
     drawn % replicas.max(1)
 }
@@ -164,8 +205,9 @@ pub(crate) mod tests {
 
     #[test]
     fn partitions_are_those_that_swift_computes() {
-        // struct.unpack_from(">I", swift.common.utils.hash_path("AUTH_a", "c", name, raw_digest=True))[0] >> 22, with Swift's
-        // HASH_PATH_PREFIX b"pre" and HASH_PATH_SUFFIX b"suf".
+        // struct.unpack_from(">I", swift.common.utils.hash_path("AUTH_a", "c", name,
+        // raw_digest=True))[0] >> 22, with Swift's HASH_PATH_PREFIX b"pre" and HASH_PATH_SUFFIX
+        // b"suf".
         let mut json = ring([1, 2]);
         json["part_power"] = json!(10);
         json["table"] = json!([vec![0; 1024]]);
@@ -175,13 +217,19 @@ pub(crate) mod tests {
         }
     }
 
-    const PARTITIONS: [(&str, u32); 3] =
-        [("/AUTH_a/c/object-0000000000", 562), ("/AUTH_a/c/object-0000000001", 203), ("/AUTH_a/c/with space", 990)];
+    const PARTITIONS: [(&str, u32); 3] = [
+        ("/AUTH_a/c/object-0000000000", 562),
+        ("/AUTH_a/c/object-0000000001", 203),
+        ("/AUTH_a/c/with space", 990),
+    ];
 
     #[test]
     fn servers_are_each_there_once_and_disks_know_theirs() {
         let (servers, of) = parsed(&ring([1, 2])).expect("a ring").servers().expect("addresses");
-        assert_eq!(servers, ["127.0.0.1:1".parse().expect("one"), "127.0.0.1:2".parse().expect("one")]);
+        assert_eq!(
+            servers,
+            ["127.0.0.1:1".parse().expect("one"), "127.0.0.1:2".parse().expect("one")]
+        );
         assert_eq!(of, [0, 0, 1]);
     }
 
@@ -216,7 +264,9 @@ pub(crate) mod tests {
         for turn in 0..3000 {
             let read = request(Operation::Read, Object::Prepared(7));
             seen[replica(3, 9, "w", &whose, turn, &read) as usize] += 1;
-            let at = |operation, turn| replica(3, 9, "w", &whose, turn, &request(operation, Object::Written(5)));
+            let at = |operation, turn| {
+                replica(3, 9, "w", &whose, turn, &request(operation, Object::Written(5)))
+            };
             assert_eq!(at(Operation::Write, 0), at(Operation::Delete, turn));
         }
         assert!(seen.iter().all(|&count| (850..1150).contains(&count)), "{seen:?}");

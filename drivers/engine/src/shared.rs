@@ -13,12 +13,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Locks, also when another thread panicked while it held the lock: counters are whole at any point.
+/// Locks, also when another thread panicked while it held the lock: counters are whole at any
+/// point.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The measured window: what completes between its two times is recorded, and of what is outstanding at its end how long it has been.
+/// The measured window: what completes between its two times is recorded, and of what is
+/// outstanding at its end how long it has been.
 #[derive(Debug)]
 pub struct Window {
     opened_ns: AtomicU64,
@@ -39,13 +41,17 @@ impl Window {
     /// Closes it now; whether it was open.
     pub fn close(&self) -> bool {
         let open = self.opened_ns.load(Ordering::SeqCst) != u64::MAX;
-        open && self.closed_ns.compare_exchange(u64::MAX, now_ns(), Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        open && self
+            .closed_ns
+            .compare_exchange(u64::MAX, now_ns(), Ordering::SeqCst, Ordering::SeqCst)
+            .is_ok()
     }
 
     /// When it was opened and closed; `None` unless it was both.
     #[must_use]
     pub fn closed(&self) -> Option<(u64, u64)> {
-        let (opened, closed) = (self.opened_ns.load(Ordering::SeqCst), self.closed_ns.load(Ordering::SeqCst));
+        let (opened, closed) =
+            (self.opened_ns.load(Ordering::SeqCst), self.closed_ns.load(Ordering::SeqCst));
         (opened != u64::MAX && closed != u64::MAX).then_some((opened, closed))
     }
 
@@ -84,7 +90,8 @@ pub struct Moment {
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Desk {
-    /// Counts inside the window. The thread holds the lock while it handles a batch of events; others only swap.
+    /// Counts inside the window. The thread holds the lock while it handles a batch of events;
+    /// others only swap.
     pub recorder: Mutex<Recorder>,
     /// Requests that succeeded since the engine was made.
     pub done: AtomicU64,
@@ -169,7 +176,10 @@ impl Shared {
             let (addresses, servers) = ring.servers()?;
             (addresses.into_iter().map(Dialer::plain).collect(), servers)
         } else if config.tls {
-            (vec![Dialer::tls(config.address()?, &config.peer(), config.ca_file.as_deref())?], Vec::new())
+            (
+                vec![Dialer::tls(config.address()?, &config.peer(), config.ca_file.as_deref())?],
+                Vec::new(),
+            )
         } else {
             (vec![Dialer::plain(config.address()?)], Vec::new())
         };
@@ -280,6 +290,9 @@ mod tests {
         assert!(!window.close(), "a window closes once");
         assert_eq!(window.closed(), Some((opened_ns, closed)));
         window.forget();
-        assert_eq!((window.moment(opened_ns), window.closed(), window.close()), (None, None, false));
+        assert_eq!(
+            (window.moment(opened_ns), window.closed(), window.close()),
+            (None, None, false)
+        );
     }
 }

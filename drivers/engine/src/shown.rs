@@ -34,7 +34,11 @@ impl ShownTally {
             bytes: tally.bytes,
             errors: tally.errors.iter().map(|(class, count)| (class.to_string(), *count)).collect(),
             latency: some.then(|| encoded(&tally.latency)),
-            first_byte: tally.first_byte.as_ref().filter(|histogram| !histogram.is_empty()).map(encoded),
+            first_byte: tally
+                .first_byte
+                .as_ref()
+                .filter(|histogram| !histogram.is_empty())
+                .map(encoded),
             min_us: some.then_some(tally.min_us),
             max_us: some.then_some(tally.max_us),
             sum_us: tally.sum_us,

@@ -1,9 +1,11 @@
 //! Signature Version 4 in the `Authorization` header, as
-//! <https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html> has it, laid out to be cheap: keys are
-//! derived once a day, dates written once a second, and the HMAC over what is constant within a second is kept half done.
+//! <https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html> has it, laid out
+//! to be cheap: keys are derived once a day, dates written once a second, and the HMAC over what is
+//! constant within a second is kept half done.
 //!
-//! The payload is signed as `UNSIGNED-PAYLOAD`, for every request: what is weighed is the gateway, and hashing bodies in the
-//! client would make it the limit. RGW, Swift's s3api and `MinIO` accept it over plain HTTP.
+//! The payload is signed as `UNSIGNED-PAYLOAD`, for every request: what is weighed is the gateway,
+//! and hashing bodies in the client would make it the limit. RGW, Swift's s3api and `MinIO` accept
+//! it over plain HTTP.
 
 use ring::{digest, hmac};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,7 +14,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub const PAYLOAD: &[u8] = b"UNSIGNED-PAYLOAD";
 
 const SIGNED_HEADERS: &[u8] = b"host;x-amz-content-sha256;x-amz-date";
-const SIGNED_HEADERS_WITH_TOKEN: &[u8] = b"host;x-amz-content-sha256;x-amz-date;x-amz-security-token";
+const SIGNED_HEADERS_WITH_TOKEN: &[u8] =
+    b"host;x-amz-content-sha256;x-amz-date;x-amz-security-token";
 
 /// Signs requests of one user.
 #[derive(Clone, Debug)]
@@ -40,7 +43,11 @@ impl Signer {
             access_key: access_key.into(),
             secret_key: secret_key.into(),
             region: region.into(),
-            token_line: if token.is_empty() { Vec::new() } else { format!("x-amz-security-token:{token}\n").into_bytes() },
+            token_line: if token.is_empty() {
+                Vec::new()
+            } else {
+                format!("x-amz-security-token:{token}\n").into_bytes()
+            },
             second: u64::MAX,
             date: [0; 16],
             day: u64::MAX,
@@ -50,13 +57,24 @@ impl Signer {
         }
     }
 
-    /// Appends the headers that sign a request: `x-amz-content-sha256`, `x-amz-date`, `x-amz-security-token` where there is one,
-    /// and `Authorization`. `host` is the value of the `Host` header. `path` and `query` are canonical already: percent-encoded, the query's keys sorted. `unix_s` is the time of day.
-    pub fn put_headers(&mut self, out: &mut Vec<u8>, method: &str, host: &[u8], path: &[u8], query: &[u8], unix_s: u64) {
+    /// Appends the headers that sign a request: `x-amz-content-sha256`, `x-amz-date`,
+    /// `x-amz-security-token` where there is one, and `Authorization`. `host` is the value of the
+    /// `Host` header. `path` and `query` are canonical already: percent-encoded, the query's keys
+    /// sorted. `unix_s` is the time of day.
+    pub fn put_headers(
+        &mut self,
+        out: &mut Vec<u8>,
+        method: &str,
+        host: &[u8],
+        path: &[u8],
+        query: &[u8],
+        unix_s: u64,
+    ) {
         if self.second != unix_s || self.begun.is_none() {
             self.turn_to(unix_s);
         }
-        let signed = if self.token_line.is_empty() { SIGNED_HEADERS } else { SIGNED_HEADERS_WITH_TOKEN };
+        let signed =
+            if self.token_line.is_empty() { SIGNED_HEADERS } else { SIGNED_HEADERS_WITH_TOKEN };
         let canonical = &mut self.canonical;
         canonical.clear();
         for part in [
@@ -112,17 +130,27 @@ impl Signer {
         self.date = date(unix_s);
         let day = unix_s / 86_400;
         if self.day != day {
-            let chain = |key: &[u8], text: &[u8]| hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), text);
+            let chain =
+                |key: &[u8], text: &[u8]| hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), text);
             let dated = chain(format!("AWS4{}", self.secret_key).as_bytes(), &self.date[..8]);
             let regional = chain(dated.as_ref(), self.region.as_bytes());
             let service = chain(regional.as_ref(), b"s3");
-            self.key = Some(hmac::Key::new(hmac::HMAC_SHA256, chain(service.as_ref(), b"aws4_request").as_ref()));
+            self.key = Some(hmac::Key::new(
+                hmac::HMAC_SHA256,
+                chain(service.as_ref(), b"aws4_request").as_ref(),
+            ));
             self.day = day;
         }
         let mut begun = hmac::Context::with_key(self.key.as_ref().expect("derived above"));
-        for part in
-            [b"AWS4-HMAC-SHA256\n", &self.date[..], b"\n", &self.date[..8], b"/", self.region.as_bytes(), b"/s3/aws4_request\n"]
-        {
+        for part in [
+            b"AWS4-HMAC-SHA256\n",
+            &self.date[..],
+            b"\n",
+            &self.date[..8],
+            b"/",
+            self.region.as_bytes(),
+            b"/s3/aws4_request\n",
+        ] {
             begun.update(part);
         }
         self.begun = Some(begun);
@@ -139,7 +167,8 @@ fn hex(bytes: &[u8]) -> [u8; 64] {
     text
 }
 
-/// `YYYYMMDDTHHMMSSZ` of a UNIX time (days to civil date after H. Hinnant, "chrono-Compatible Low-Level Date Algorithms").
+/// `YYYYMMDDTHHMMSSZ` of a UNIX time (days to civil date after H. Hinnant, "chrono-Compatible
+/// Low-Level Date Algorithms").
 fn date(unix_s: u64) -> [u8; 16] {
     let (year, month, day) = civil(unix_s / 86_400);
     let clock = unix_s % 86_400;
@@ -165,14 +194,20 @@ pub fn iso_time(time: SystemTime) -> String {
     let unix_s = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (year, month, day) = civil(unix_s / 86_400);
     let clock = unix_s % 86_400;
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.000Z", clock / 3600, clock / 60 % 60, clock % 60)
+    format!(
+        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.000Z",
+        clock / 3600,
+        clock / 60 % 60,
+        clock % 60
+    )
 }
 
 fn civil(days: u64) -> (u64, u64, u64) {
     let z = days + 719_468;
     let era = z / 146_097;
     let day_of_era = z % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted + 2) / 5 + 1;
@@ -180,12 +215,28 @@ fn civil(days: u64) -> (u64, u64, u64) {
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
-/// The headers that sign one request, for checks against other signers; see [`Signer::put_headers`].
+/// The headers that sign one request, for checks against other signers; see
+/// [`Signer::put_headers`].
 #[must_use]
-pub fn signed_headers(keys: [&str; 3], region: &str, host: &str, method: &str, path: &str, query: &str, unix_s: u64) -> String {
+pub fn signed_headers(
+    keys: [&str; 3],
+    region: &str,
+    host: &str,
+    method: &str,
+    path: &str,
+    query: &str,
+    unix_s: u64,
+) -> String {
     let mut out = Vec::new();
     let mut signer = Signer::new(keys[0], keys[1], region, keys[2]);
-    signer.put_headers(&mut out, method, host.as_bytes(), path.as_bytes(), query.as_bytes(), unix_s);
+    signer.put_headers(
+        &mut out,
+        method,
+        host.as_bytes(),
+        path.as_bytes(),
+        query.as_bytes(),
+        unix_s,
+    );
     String::from_utf8_lossy(&out).into_owned()
 }
 

@@ -42,7 +42,8 @@ pub struct Item {
 pub struct Step {
     /// Its sequence.
     pub picker: Picker,
-    /// At a constant rate: when its next request is meant to start, and how far apart they are, in nanoseconds.
+    /// At a constant rate: when its next request is meant to start, and how far apart they are, in
+    /// nanoseconds.
     pub pace: Option<(f64, f64)>,
     /// Which requests are looked at closely.
     pub sample: Random,
@@ -82,13 +83,21 @@ impl Source {
         }
     }
 
-    /// Which replica of its object the current request is about, where object servers are asked; else 0.
+    /// Which replica of its object the current request is about, where object servers are asked;
+    /// else 0.
     #[must_use]
     pub fn replica(&self, config: &Config, request: &Request) -> u64 {
         match self {
             Self::Step(step) => {
                 let whose = step.picker.whose();
-                replica(config.copies(), config.seed, &config.workload.name, whose, step.turn, request)
+                replica(
+                    config.copies(),
+                    config.seed,
+                    &config.workload.name,
+                    whose,
+                    step.turn,
+                    request,
+                )
             }
             Self::Job { item, .. } => item.as_ref().map_or(0, |item| item.replica),
         }
@@ -103,7 +112,12 @@ impl Source {
             }
             Self::Job { job, item } => {
                 if item.is_none() {
-                    *item = job.take(config).map(|(request, whose, replica)| Item { request, whose, replica, tries: 0 });
+                    *item = job.take(config).map(|(request, whose, replica)| Item {
+                        request,
+                        whose,
+                        replica,
+                        tries: 0,
+                    });
                 }
                 item.as_ref().map(|item| item.request)
             }
@@ -113,7 +127,9 @@ impl Source {
     /// Whether the content of the request just drawn is checked: a seeded share of those of a step.
     pub fn checks(&mut self, config: &Config) -> bool {
         match self {
-            Self::Step(step) => config.verify > 0.0 && (config.verify >= 1.0 || step.sample.unit() < config.verify),
+            Self::Step(step) => {
+                config.verify > 0.0 && (config.verify >= 1.0 || step.sample.unit() < config.verify)
+            }
             Self::Job { .. } => false,
         }
     }
@@ -133,7 +149,8 @@ impl Source {
                 if class == Failure::Connect { Setback::BackOff } else { Setback::GoOn }
             }
             Self::Job { job, item } => {
-                // Tried again a few times: an object that is missing would spoil every step after it.
+                // Tried again a few times: an object that is missing would spoil every step after
+                // it.
                 let tries = item.as_mut().map_or(MOST_TRIES, |item| {
                     item.tries += 1;
                     item.tries
@@ -147,7 +164,8 @@ impl Source {
         }
     }
 
-    /// The worker has ended, with this request not done: notes in the ledger what it wrote and did not delete.
+    /// The worker has ended, with this request not done: notes in the ledger what it wrote and did
+    /// not delete.
     pub fn settle(self, unfinished: Option<&Request>, ledger: &Ledger) {
         match self {
             Self::Step(mut step) => {
@@ -169,22 +187,32 @@ impl Step {
     #[must_use]
     pub fn new(picker: Picker, pace: Option<(f64, f64)>, config: &Config) -> Self {
         let Whose { workers, repeat, worker } = *picker.whose();
-        let sample = Random::new(hash(&[config.seed, hash_text(&config.workload.name), 4, workers, repeat, worker]));
+        let sample = Random::new(hash(&[
+            config.seed,
+            hash_text(&config.workload.name),
+            4,
+            workers,
+            repeat,
+            worker,
+        ]));
         Self { picker, pace, sample, turn: 0, doubtful: Vec::new() }
     }
 
-    /// The requests that were to start before `closed_ns` and have not been: of each the operation, and how long it has waited in
-    /// nanoseconds. `drawn` is the next of them, where it is drawn already. Nothing of the sequence is used up.
+    /// The requests that were to start before `closed_ns` and have not been: of each the operation,
+    /// and how long it has waited in nanoseconds. `drawn` is the next of them, where it is drawn
+    /// already. Nothing of the sequence is used up.
     #[must_use]
     pub fn waiting(&self, drawn: Option<Operation>, closed_ns: u64) -> Vec<(Operation, u64)> {
         let Some((mut next_ns, apart_ns)) = self.pace else { return Vec::new() };
         let (mut waiting, mut drawn) = (Vec::new(), drawn);
         let mut ahead: Option<Picker> = None;
         while (next_ns as u64) < closed_ns {
-            let operation = drawn
-                .take()
-                .or_else(|| self.picker.only_operation())
-                .or_else(|| ahead.get_or_insert_with(|| self.picker.clone()).next().map(|request| request.operation));
+            let operation = drawn.take().or_else(|| self.picker.only_operation()).or_else(|| {
+                ahead
+                    .get_or_insert_with(|| self.picker.clone())
+                    .next()
+                    .map(|request| request.operation)
+            });
             let Some(operation) = operation else { break };
             waiting.push((operation, closed_ns - next_ns as u64));
             next_ns += apart_ns;
@@ -194,7 +222,9 @@ impl Step {
 
     /// Whether the object of a write or delete that was not seen to succeed is there, nobody knows.
     fn doubt(&mut self, request: &Request) {
-        if let (Operation::Write | Operation::Delete, Object::Written(index)) = (request.operation, request.object) {
+        if let (Operation::Write | Operation::Delete, Object::Written(index)) =
+            (request.operation, request.object)
+        {
             if request.operation == Operation::Write {
                 self.picker.withdraw(index);
             }

@@ -1,4 +1,5 @@
-//! The few system calls that the standard library has no word for. All unsafe code of the crate is here.
+//! The few system calls that the standard library has no word for. All unsafe code of the crate is
+//! here.
 
 use std::io::{self, Error};
 use std::net::SocketAddr;
@@ -48,7 +49,8 @@ impl Epoll {
     /// Of `epoll_create1`.
     pub fn new(batch: usize) -> io::Result<Self> {
         // SAFETY: a plain system call; the descriptor it gives is owned by nobody else.
-        let fd = unsafe { OwnedFd::from_raw_fd(checked(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) };
+        let fd =
+            unsafe { OwnedFd::from_raw_fd(checked(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) };
         Ok(Self { fd, events: vec![libc::epoll_event { events: 0, u64: 0 }; batch] })
     }
 
@@ -69,7 +71,8 @@ impl Epoll {
         self.register(fd, token, (libc::EPOLLIN | libc::EPOLLET) as u32)
     }
 
-    /// Registers a descriptor to read from, level triggered: for listeners, which are not drained at every event.
+    /// Registers a descriptor to read from, level triggered: for listeners, which are not drained
+    /// at every event.
     ///
     /// # Errors
     /// Of `epoll_ctl`.
@@ -80,18 +83,24 @@ impl Epoll {
     fn register(&self, fd: RawFd, token: u64, events: u32) -> io::Result<()> {
         let mut event = libc::epoll_event { events, u64: token };
         // SAFETY: the event lives during the call, which copies it.
-        checked(unsafe { libc::epoll_ctl(self.fd.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &raw mut event) })?;
+        checked(unsafe {
+            libc::epoll_ctl(self.fd.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &raw mut event)
+        })?;
         Ok(())
     }
 
-    /// Waits up to `timeout_ms` (-1: for ever) and gives how many events `ready` has. A signal ends the wait with 0 events.
+    /// Waits up to `timeout_ms` (-1: for ever) and gives how many events `ready` has. A signal ends
+    /// the wait with 0 events.
     ///
     /// # Errors
     /// Of `epoll_wait`, but never EINTR.
     pub fn wait(&mut self, timeout_ms: i32) -> io::Result<usize> {
         let most = self.events.len() as i32;
         // SAFETY: the kernel writes at most `most` events into the vector, which is that long.
-        match counted(unsafe { libc::epoll_wait(self.fd.as_raw_fd(), self.events.as_mut_ptr(), most, timeout_ms) } as isize) {
+        match counted(unsafe {
+            libc::epoll_wait(self.fd.as_raw_fd(), self.events.as_mut_ptr(), most, timeout_ms)
+        } as isize)
+        {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
             other => other,
         }
@@ -122,13 +131,16 @@ impl Bell {
     /// Of `eventfd`.
     pub fn new() -> io::Result<Self> {
         // SAFETY: a plain system call; the descriptor it gives is owned by nobody else.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(checked(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?) }))
+        Ok(Self(unsafe {
+            OwnedFd::from_raw_fd(checked(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?)
+        }))
     }
 
     /// Rings: with edge triggering every ring is an event.
     pub fn ring(&self) {
         let one = 1u64;
-        // SAFETY: eight bytes are read from a u64 that lives here. EAGAIN means that it rings already.
+        // SAFETY: eight bytes are read from a u64 that lives here. EAGAIN means that it rings
+        // already.
         unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
     }
 
@@ -146,7 +158,8 @@ impl AsRawFd for Bell {
     }
 }
 
-/// A timer of the monotonic clock. epoll's own timeout has whole milliseconds and the slack of its thread; this has neither.
+/// A timer of the monotonic clock. epoll's own timeout has whole milliseconds and the slack of its
+/// thread; this has neither.
 #[derive(Debug)]
 pub struct Timer {
     fd: OwnedFd,
@@ -161,11 +174,14 @@ impl Timer {
     pub fn new() -> io::Result<Self> {
         let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
         // SAFETY: a plain system call; the descriptor it gives is owned by nobody else.
-        let fd = unsafe { OwnedFd::from_raw_fd(checked(libc::timerfd_create(libc::CLOCK_MONOTONIC, flags))?) };
+        let fd = unsafe {
+            OwnedFd::from_raw_fd(checked(libc::timerfd_create(libc::CLOCK_MONOTONIC, flags))?)
+        };
         Ok(Self { fd, armed_ns: u64::MAX })
     }
 
-    /// Makes it fire at a time of `now_ns`; `u64::MAX`: never. A time that has passed fires at once.
+    /// Makes it fire at a time of `now_ns`; `u64::MAX`: never. A time that has passed fires at
+    /// once.
     ///
     /// # Errors
     /// Of `timerfd_settime`.
@@ -178,12 +194,17 @@ impl Timer {
             none
         } else {
             let at_ns = at_ns.max(1); // zero would disarm it
-            libc::timespec { tv_sec: (at_ns / 1_000_000_000) as i64, tv_nsec: (at_ns % 1_000_000_000) as i64 }
+            libc::timespec {
+                tv_sec: (at_ns / 1_000_000_000) as i64,
+                tv_nsec: (at_ns % 1_000_000_000) as i64,
+            }
         };
         let when = libc::itimerspec { it_interval: none, it_value: value };
         let flags = libc::TFD_TIMER_ABSTIME;
         // SAFETY: `when` lives during the call; no old value is asked for.
-        checked(unsafe { libc::timerfd_settime(self.fd.as_raw_fd(), flags, &raw const when, std::ptr::null_mut()) })?;
+        checked(unsafe {
+            libc::timerfd_settime(self.fd.as_raw_fd(), flags, &raw const when, std::ptr::null_mut())
+        })?;
         self.armed_ns = at_ns;
         Ok(())
     }
@@ -200,13 +221,18 @@ impl AsRawFd for Timer {
     }
 }
 
-/// Begins a TCP connection without waiting for it; it is there when it gets writable and `take_error` finds none.
+/// Begins a TCP connection without waiting for it; it is there when it gets writable and
+/// `take_error` finds none.
 ///
 /// # Errors
 /// Of `socket` and of a `connect` that fails at once.
 pub fn connect(address: &SocketAddr) -> io::Result<socket2::Socket> {
     let kind = socket2::Type::STREAM.nonblocking().cloexec();
-    let socket = socket2::Socket::new(socket2::Domain::for_address(*address), kind, Some(socket2::Protocol::TCP))?;
+    let socket = socket2::Socket::new(
+        socket2::Domain::for_address(*address),
+        kind,
+        Some(socket2::Protocol::TCP),
+    )?;
     socket.set_tcp_nodelay(true)?;
     match socket.connect(&(*address).into()) {
         Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
@@ -227,12 +253,16 @@ pub fn recv(fd: RawFd, into: &mut [u8]) -> io::Result<usize> {
 #[must_use]
 pub fn is_quiet(fd: RawFd) -> bool {
     let mut byte = 0u8;
-    // SAFETY: the kernel writes at most one byte into a u8 that lives here; MSG_PEEK leaves it where it is.
-    let seen = counted(unsafe { libc::recv(fd, (&raw mut byte).cast(), 1, libc::MSG_PEEK | libc::MSG_DONTWAIT) });
+    // SAFETY: the kernel writes at most one byte into a u8 that lives here; MSG_PEEK leaves it
+    // where it is.
+    let seen = counted(unsafe {
+        libc::recv(fd, (&raw mut byte).cast(), 1, libc::MSG_PEEK | libc::MSG_DONTWAIT)
+    });
     seen.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 
-/// Takes up to `most` bytes off a TCP socket without copying them anywhere (`MSG_TRUNC`, see tcp(7)).
+/// Takes up to `most` bytes off a TCP socket without copying them anywhere (`MSG_TRUNC`, see
+/// tcp(7)).
 ///
 /// # Errors
 /// Of `recv`.
@@ -241,14 +271,17 @@ pub fn discard(fd: RawFd, most: usize) -> io::Result<usize> {
     counted(unsafe { libc::recv(fd, std::ptr::null_mut(), most.min(1 << 30), libc::MSG_TRUNC) })
 }
 
-/// Sends two pieces with one call; gives how many bytes went out. A connection that is gone is an error, never a signal.
+/// Sends two pieces with one call; gives how many bytes went out. A connection that is gone is an
+/// error, never a signal.
 ///
 /// # Errors
 /// Of `sendmsg`.
 pub fn send(fd: RawFd, first: &[u8], second: &[u8]) -> io::Result<usize> {
     if second.is_empty() {
         // SAFETY: the kernel reads at most `first.len()` bytes of a slice that is that long.
-        return counted(unsafe { libc::send(fd, first.as_ptr().cast(), first.len(), libc::MSG_NOSIGNAL) });
+        return counted(unsafe {
+            libc::send(fd, first.as_ptr().cast(), first.len(), libc::MSG_NOSIGNAL)
+        });
     }
     let mut pieces = [
         libc::iovec { iov_base: first.as_ptr().cast_mut().cast(), iov_len: first.len() },
@@ -262,7 +295,8 @@ pub fn send(fd: RawFd, first: &[u8], second: &[u8]) -> io::Result<usize> {
     counted(unsafe { libc::sendmsg(fd, &raw const message, libc::MSG_NOSIGNAL) })
 }
 
-/// SIGINT and SIGTERM, held back from this thread and those it starts, to be waited for. Dropping it lets them through again.
+/// SIGINT and SIGTERM, held back from this thread and those it starts, to be waited for. Dropping
+/// it lets them through again.
 #[derive(Debug)]
 pub struct EndingSignals {
     set: libc::sigset_t,
@@ -275,7 +309,8 @@ impl EndingSignals {
     /// # Errors
     /// Of `pthread_sigmask`.
     pub fn block() -> io::Result<Self> {
-        // SAFETY: sigset_t is plain data; sigemptyset makes a valid empty set of it before it is used.
+        // SAFETY: sigset_t is plain data; sigemptyset makes a valid empty set of it before it is
+        // used.
         let mut set = unsafe { std::mem::zeroed() };
         let mut before = set;
         // SAFETY: all pointers are to sets that live here.
@@ -305,6 +340,8 @@ impl EndingSignals {
 impl Drop for EndingSignals {
     fn drop(&mut self) {
         // SAFETY: the set is the one that pthread_sigmask gave; no old one is asked for.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut())
+        };
     }
 }

@@ -1,9 +1,11 @@
-//! A worker: one connection with one request outstanding, as a state machine that an I/O thread drives. Where there are several
-//! servers to ask, it keeps a connection to each and asks one after the other.
+//! A worker: one connection with one request outstanding, as a state machine that an I/O thread
+//! drives. Where there are several servers to ask, it keeps a connection to each and asks one after
+//! the other.
 //!
-//! A failed request is no latency: it is counted, and its time is summed up. After one the worker rests: 10 ms, and after each further failure to connect
-//! (or any further failure of a prepare or delete job) twice as long, up to 1 s, so that a dead target is not hammered.
-//! Nothing is sent twice behind the measurement's back: a connection that ends under a request is a `reset`.
+//! A failed request is no latency: it is counted, and its time is summed up. After one the worker
+//! rests: 10 ms, and after each further failure to connect (or any further failure of a prepare or
+//! delete job) twice as long, up to 1 s, so that a dead target is not hammered. Nothing is sent
+//! twice behind the measurement's back: a connection that ends under a request is a `reset`.
 
 use crate::answer::Answer;
 use crate::link::Link;
@@ -58,7 +60,8 @@ pub struct Worker {
     link: Option<Link>,
     /// Number of the server that `link` is to, or would be.
     server: usize,
-    /// Connections to other servers, by their numbers, with their serial numbers: where several are asked, all are kept.
+    /// Connections to other servers, by their numbers, with their serial numbers: where several are
+    /// asked, all are kept.
     parked: Vec<Option<(Link, u32)>>,
     phase: Phase,
     leaving: bool,
@@ -67,7 +70,8 @@ pub struct Worker {
     serial: u32,
     /// The latest serial number.
     serials: u32,
-    /// Whether the peer has closed its side: what it sent before is still read, but nothing more is asked of it.
+    /// Whether the peer has closed its side: what it sent before is still read, but nothing more is
+    /// asked of it.
     hung_up: bool,
     request: Option<Request>,
     out: Vec<u8>,
@@ -188,7 +192,8 @@ impl Worker {
             Phase::Connecting => Verdict::Wait,
             Phase::Sending => {
                 if ready.readable {
-                    // An answer before the body is out (an error, as a rule), or a step of TLS's handshake.
+                    // An answer before the body is out (an error, as a rule), or a step of TLS's
+                    // handshake.
                     let verdict = self.receive(bench);
                     if self.phase != Phase::Sending {
                         return verdict;
@@ -198,7 +203,8 @@ impl Worker {
             }
             Phase::Receiving => {
                 if let Some(link) = self.link.as_mut().filter(|_| ready.writable) {
-                    // TLS may hold the end of the request; what ended the connection is seen by receiving.
+                    // TLS may hold the end of the request; what ended the connection is seen by
+                    // receiving.
                     let _ = link.flush();
                 }
                 if ready.readable { self.receive(bench) } else { Verdict::Wait }
@@ -208,7 +214,8 @@ impl Worker {
 
     /// The request in hand has taken too long.
     pub fn expire(&mut self, bench: &mut Bench<'_>) -> Verdict {
-        let class = if self.phase == Phase::Connecting { Failure::Connect } else { Failure::Timeout };
+        let class =
+            if self.phase == Phase::Connecting { Failure::Connect } else { Failure::Timeout };
         let seconds = bench.shared.config.request_timeout_s;
         self.fail(bench, class, &format!("no whole answer within {seconds} s"))
     }
@@ -284,8 +291,10 @@ impl Worker {
         }
         self.parked[self.server] = self.link.take().map(|link| (link, self.serial));
         self.server = server;
-        // What happened to it meanwhile was told to nobody: one that the server closed, or that said something, is of no use.
-        if let Some((link, serial)) = self.parked[server].take().filter(|(link, _)| link.is_quiet()) {
+        // What happened to it meanwhile was told to nobody: one that the server closed, or that
+        // said something, is of no use.
+        if let Some((link, serial)) = self.parked[server].take().filter(|(link, _)| link.is_quiet())
+        {
             (self.link, self.serial, self.hung_up) = (Some(link), serial, false);
         }
     }
@@ -296,7 +305,8 @@ impl Worker {
         if next.is_none() && self.number().is_some() {
             bench.shared.exhausted.fetch_add(1, Ordering::SeqCst);
             if !self.finished_one {
-                // Nothing to delete at all: it must not keep the others waiting for its first request.
+                // Nothing to delete at all: it must not keep the others waiting for its first
+                // request.
                 bench.shared.started.fetch_add(1, Ordering::SeqCst);
             }
         }
@@ -304,7 +314,9 @@ impl Worker {
     }
 
     fn send(&mut self, bench: &mut Bench<'_>) -> Verdict {
-        let (Some(link), Some(request)) = (&mut self.link, &self.request) else { return Verdict::Wait };
+        let (Some(link), Some(request)) = (&mut self.link, &self.request) else {
+            return Verdict::Wait;
+        };
         let turn_ends = self.sent + TURN_BYTES;
         let head = self.out.len() as u64;
         while self.sent < self.to_send {
@@ -313,7 +325,11 @@ impl Worker {
             }
             let rest = &self.out[self.sent.min(head) as usize..];
             let body = if self.to_send > head {
-                bench.shared.content.piece(request.size, self.sent.saturating_sub(head), PIECE_BYTES)
+                bench.shared.content.piece(
+                    request.size,
+                    self.sent.saturating_sub(head),
+                    PIECE_BYTES,
+                )
             } else {
                 &[]
             };
@@ -321,7 +337,8 @@ impl Worker {
             match result {
                 Ok(count) => self.sent += count as u64,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Verdict::Wait,
-                // The target may have answered before it closed: that answer says more than the broken pipe.
+                // The target may have answered before it closed: that answer says more than the
+                // broken pipe.
                 Err(error) => return self.last_words(bench, &error.to_string()),
             }
         }
@@ -352,7 +369,8 @@ impl Worker {
         self.source.succeeded();
         if let Some(Moment { second, opened_ns }) = self.moment(bench, now) {
             let since_ns = |at_ns: u64| at_ns.saturating_sub(self.started_ns);
-            let first_byte_ns = (request.operation == Operation::Read).then(|| since_ns(self.first_byte_ns));
+            let first_byte_ns =
+                (request.operation == Operation::Read).then(|| since_ns(self.first_byte_ns));
             let before_ns = opened_ns.saturating_sub(self.started_ns);
             let sample = Sample { latency_ns: since_ns(now), first_byte_ns, bytes, before_ns };
             bench.recorder.success(request.operation, second, &sample);
@@ -368,16 +386,22 @@ impl Worker {
         let now = now_ns();
         let Some(request) = self.request else { return Verdict::End };
         bench.shared.desks[bench.desk].failed.fetch_add(1, Ordering::Relaxed);
-        bench
-            .shared
-            .note(class, format!("{} of {}: {what}", request.operation.word(), bench.shared.dialers[self.server].address()));
+        bench.shared.note(
+            class,
+            format!(
+                "{} of {}: {what}",
+                request.operation.word(),
+                bench.shared.dialers[self.server].address()
+            ),
+        );
         if !matches!(class, Failure::Http(_)) {
             self.link = None; // what it would still bring belongs to no request
         }
         self.phase = Phase::Resting;
         self.failures += 1;
         if let Some(Moment { second, opened_ns }) = self.moment(bench, now) {
-            let (age_ns, before_ns) = (now.saturating_sub(self.started_ns), opened_ns.saturating_sub(self.started_ns));
+            let (age_ns, before_ns) =
+                (now.saturating_sub(self.started_ns), opened_ns.saturating_sub(self.started_ns));
             bench.recorder.failure(request.operation, second, &Failed { class, age_ns, before_ns });
         } else {
             self.late(bench, request.operation);

@@ -21,7 +21,8 @@ pub enum Operation {
 }
 
 /// All operations, in the order in which weights are drawn.
-pub const OPERATIONS: [Operation; 5] = [Operation::Read, Operation::Write, Operation::Delete, Operation::List, Operation::Head];
+pub const OPERATIONS: [Operation; 5] =
+    [Operation::Read, Operation::Write, Operation::Delete, Operation::List, Operation::Head];
 
 /// Names that a list asks for: one page.
 pub const LIST_MOST: u64 = 1000;
@@ -113,7 +114,9 @@ impl Size {
         match self {
             Self::Fixed(size) => BTreeSet::from([*size]),
             Self::Uniform { uniform } => one(*uniform).into_iter().collect(),
-            Self::Histogram { histogram } => histogram.iter().filter_map(|bar| one(bar.size.bounds())).collect(),
+            Self::Histogram { histogram } => {
+                histogram.iter().filter_map(|bar| one(bar.size.bounds())).collect()
+            }
         }
     }
 
@@ -128,7 +131,9 @@ impl Size {
         match self {
             Self::Fixed(size) => ordered((*size, *size)),
             Self::Uniform { uniform } => ordered(*uniform),
-            Self::Histogram { histogram } if histogram.is_empty() => Err("a histogram of sizes has no bars".into()),
+            Self::Histogram { histogram } if histogram.is_empty() => {
+                Err("a histogram of sizes has no bars".into())
+            }
             Self::Histogram { histogram } => histogram.iter().try_for_each(|bar| {
                 if bar.weight.is_finite() && bar.weight > 0.0 {
                     ordered(bar.size.bounds())
@@ -208,7 +213,11 @@ pub fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error
         Told::All(all) => f64::from(u8::from(all)),
         Told::Some(share) => share,
     };
-    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(serde::de::Error::custom(format!("{share} is not a share, 0 to 1"))) }
+    if (0.0..=1.0).contains(&share) {
+        Ok(share)
+    } else {
+        Err(serde::de::Error::custom(format!("{share} is not a share, 0 to 1")))
+    }
 }
 
 impl Workload {
@@ -217,7 +226,8 @@ impl Workload {
     /// # Errors
     /// What is wrong with it, in words.
     pub fn parse(json: &str) -> Result<Self, String> {
-        let workload: Self = serde_json::from_str(json).map_err(|error| format!("workload: {error}"))?;
+        let workload: Self =
+            serde_json::from_str(json).map_err(|error| format!("workload: {error}"))?;
         workload.check()?;
         Ok(workload)
     }
@@ -232,10 +242,17 @@ impl Workload {
         if self.objects.containers == 0 || self.objects.per_container == 0 {
             return fail("containers and per_container must be at least 1".into());
         }
-        if self.objects.containers.checked_mul(self.objects.per_container).is_none_or(|count| count > 1 << 40) {
+        if self
+            .objects
+            .containers
+            .checked_mul(self.objects.per_container)
+            .is_none_or(|count| count > 1 << 40)
+        {
             return fail("more than 2^40 objects".into());
         }
-        if self.operations.is_empty() || self.operations.values().any(|weight| !weight.is_finite() || *weight <= 0.0) {
+        if self.operations.is_empty()
+            || self.operations.values().any(|weight| !weight.is_finite() || *weight <= 0.0)
+        {
             return fail("operations need weights above 0".into());
         }
         if let Pick::Zipf { zipf } = self.pick {
@@ -249,7 +266,8 @@ impl Workload {
         Ok(())
     }
 
-    /// The fewest names that a list may give: prepared objects are there, unless the workload deletes them.
+    /// The fewest names that a list may give: prepared objects are there, unless the workload
+    /// deletes them.
     #[must_use]
     pub fn least_listed(&self) -> u64 {
         let has = |operation: Operation| self.operations.contains_key(&operation);
@@ -263,7 +281,8 @@ impl Workload {
         self.objects.containers * self.objects.per_container
     }
 
-    /// Container and index within it of prepared object number `number`; neighbours lie in different containers.
+    /// Container and index within it of prepared object number `number`; neighbours lie in
+    /// different containers.
     #[must_use]
     pub fn place(&self, number: u64) -> (u64, u64) {
         (number % self.objects.containers, number / self.objects.containers)
@@ -280,7 +299,8 @@ impl Workload {
     #[must_use]
     pub fn written_size(&self, seed: u64, whose: &Whose, index: u64) -> u64 {
         let Whose { workers, repeat, worker } = *whose;
-        let mut random = Random::new(hash(&[seed, hash_text(&self.name), 2, workers, repeat, worker, index]));
+        let mut random =
+            Random::new(hash(&[seed, hash_text(&self.name), 2, workers, repeat, worker, index]));
         self.objects.size.draw(&mut random)
     }
 }

@@ -1,4 +1,5 @@
-//! Whatever a gateway answers: it comes to the same however it is cut, nothing panics, and no read is a success that is not whole.
+//! Whatever a gateway answers: it comes to the same however it is cut, nothing panics, and no read
+//! is a success that is not whole.
 //!
 //! Answers are good ones that were spoilt: `tests/mutation.rs` says how.
 
@@ -17,16 +18,21 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 const SIZE: u64 = 300;
-const OPERATIONS: [Operation; 5] = [Operation::Read, Operation::Write, Operation::Delete, Operation::List, Operation::Head];
+const OPERATIONS: [Operation; 5] =
+    [Operation::Read, Operation::Write, Operation::Delete, Operation::List, Operation::Head];
 
 fn good(operation: Operation, framing: usize, content: &Content) -> Vec<u8> {
     let body: Vec<u8> = match operation {
         Operation::Read => content.copy(SIZE, 0, SIZE as usize),
-        Operation::List => b"<ListBucketResult><Contents><Key>a</Key></Contents></ListBucketResult>".to_vec(),
+        Operation::List => {
+            b"<ListBucketResult><Contents><Key>a</Key></Contents></ListBucketResult>".to_vec()
+        }
         _ => Vec::new(),
     };
     let length = if operation == Operation::Head { SIZE } else { body.len() as u64 };
-    let head = |fields: &str| format!("HTTP/1.1 200 OK\r\nETag: \"{}\"\r\n{fields}\r\n", "1".repeat(32)).into_bytes();
+    let head = |fields: &str| {
+        format!("HTTP/1.1 200 OK\r\nETag: \"{}\"\r\n{fields}\r\n", "1".repeat(32)).into_bytes()
+    };
     match framing {
         0 => [&head(&format!("Content-Length: {length}\r\n"))[..], &body].concat(),
         1 if !body.is_empty() => {
@@ -35,14 +41,26 @@ fn good(operation: Operation, framing: usize, content: &Content) -> Vec<u8> {
             let head = head("Transfer-Encoding: chunked\r\n");
             [&head[..], b"a\r\n", first, size.as_bytes(), rest, b"\r\n0\r\nT: u\r\n\r\n"].concat()
         }
-        1 => [b"HTTP/1.1 100 Continue\r\n\r\n", &head(&format!("Content-Length: {length}\r\n"))[..], &body].concat(),
-        _ if operation == Operation::Head => head(&format!("Content-Length: {length}\r\nConnection: close\r\n")),
+        1 => [
+            b"HTTP/1.1 100 Continue\r\n\r\n",
+            &head(&format!("Content-Length: {length}\r\n"))[..],
+            &body,
+        ]
+        .concat(),
+        _ if operation == Operation::Head => {
+            head(&format!("Content-Length: {length}\r\nConnection: close\r\n"))
+        }
         _ => [&head("Connection: close\r\n")[..], &body].concat(),
     }
 }
 
 /// How an answer ends whose parts come in, after which the peer closes: fine, or why not.
-fn ended(operation: Operation, parts: &[&[u8]], content: &Content, verify: bool) -> Result<(), Option<Failure>> {
+fn ended(
+    operation: Operation,
+    parts: &[&[u8]],
+    content: &Content,
+    verify: bool,
+) -> Result<(), Option<Failure>> {
     let request = Request { operation, container: 0, object: Object::Prepared(0), size: SIZE };
     let asked = Asked { request: &request, content, verify };
     let mut answer = Answer::default();
@@ -73,11 +91,12 @@ fn ended(operation: Operation, parts: &[&[u8]], content: &Content, verify: bool)
 #[test]
 fn spoilt_answers_are_fine_or_not_however_they_are_cut() {
     let content = Content::new(1);
-    let answers = (select(&OPERATIONS[..]), 0..3_usize, faults()).prop_map(|(operation, framing, faults)| {
-        let good = good(operation, framing, &content);
-        let bytes = with_faults(good.clone(), &faults);
-        (operation, bytes.0 == good, bytes)
-    });
+    let answers =
+        (select(&OPERATIONS[..]), 0..3_usize, faults()).prop_map(|(operation, framing, faults)| {
+            let good = good(operation, framing, &content);
+            let bytes = with_faults(good.clone(), &faults);
+            (operation, bytes.0 == good, bytes)
+        });
     hold((answers, sizes(60), any::<bool>()), |((operation, unspoilt, bytes), sizes, verify)| {
         let whole = ended(operation, &[&bytes.0], &content, verify);
         let cut = ended(operation, &cut(&bytes.0, &sizes), &content, verify);
@@ -99,14 +118,21 @@ fn spoilt_heads_are_no_longer_than_what_came() {
 
 #[test]
 fn spoilt_chunks_take_no_more_than_they_are_given_and_give_the_same_however_they_are_cut() {
-    let body = b"5\r\nhello\r\n6;chunk-signature=ab\r\n world\r\n0\r\nx-amz-checksum: abc\r\n\r\nHTTP";
+    let body =
+        b"5\r\nhello\r\n6;chunk-signature=ab\r\n world\r\n0\r\nx-amz-checksum: abc\r\n\r\nHTTP";
     hold((spoilt(body), sizes(9)), |(bytes, sizes)| {
         let unchunked = |parts: &[&[u8]]| {
             let (mut chunked, mut taken, mut used) = (Chunked::default(), Vec::new(), 0);
             for part in parts {
-                used += chunked.take(part, |part| taken.extend_from_slice(part)).map_err(|refused| refused.0)?;
+                used += chunked
+                    .take(part, |part| taken.extend_from_slice(part))
+                    .map_err(|refused| refused.0)?;
             }
-            assert!(used <= bytes.0.len() && taken.len() <= used, "{used} used for {}", taken.len());
+            assert!(
+                used <= bytes.0.len() && taken.len() <= used,
+                "{used} used for {}",
+                taken.len()
+            );
             Ok::<_, &str>((Bytes(taken), used, chunked.is_done()))
         };
         let whole = unchunked(&[&bytes.0]);
@@ -120,7 +146,9 @@ fn spoilt_listings_have_no_more_keys_than_bytes_or_are_refused() {
     let entries = "<Contents><Key>a&amp;b</Key></Contents><Contents><Key>b</Key></Contents>";
     let xml = format!("<?xml version=\"1.0\"?><ListBucketResult>{entries}</ListBucketResult>");
     let json = br#"[{"name":"a\"b","bytes":1},{"name":"\u00e4","hash":"x"}]"#;
-    for (form, good) in [(Form::Xml, xml.as_bytes()), (Form::Json, &json[..]), (Form::Plain, b"a\nb\nc\n")] {
+    for (form, good) in
+        [(Form::Xml, xml.as_bytes()), (Form::Json, &json[..]), (Form::Plain, b"a\nb\nc\n")]
+    {
         hold(spoilt(good), |bytes| {
             let _ = is_error(&bytes.0);
             let Ok(count) = keys(form, &bytes.0) else { return false };

@@ -59,12 +59,15 @@ impl ObjectServer {
                 let Some((name, value)) = line.trim_end().split_once(": ") else { break };
                 headers.insert(name.to_lowercase(), value.to_owned());
             }
-            let length = headers.get("content-length").map_or(0, |text| text.parse().expect("a length"));
+            let length =
+                headers.get("content-length").map_or(0, |text| text.parse().expect("a length"));
             let mut body = vec![0; length];
             reader.read_exact(&mut body).expect("a body");
             let (status, body) = self.answer(&method, &path, &headers, body);
             self.seen.lock().expect("whole").push((method.clone(), path, headers));
-            let mut answer = format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
+            let mut answer =
+                format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n", body.len())
+                    .into_bytes();
             if method != "HEAD" {
                 answer.extend_from_slice(&body);
             }
@@ -74,12 +77,20 @@ impl ObjectServer {
         }
     }
 
-    fn answer(&self, method: &str, path: &str, headers: &HashMap<String, String>, body: Vec<u8>) -> (u16, Vec<u8>) {
+    fn answer(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &HashMap<String, String>,
+        body: Vec<u8>,
+    ) -> (u16, Vec<u8>) {
         let mut objects = self.objects.lock().expect("whole");
         let time = headers.get("x-timestamp").cloned().unwrap_or_default();
         match (method, objects.get(path)) {
             ("PUT", Some((there, _))) if *there >= time => (409, Vec::new()),
-            ("PUT", _) if !headers.contains_key("content-type") || time.len() != 16 => (400, Vec::new()),
+            ("PUT", _) if !headers.contains_key("content-type") || time.len() != 16 => {
+                (400, Vec::new())
+            }
             ("PUT", _) => {
                 objects.insert(path.into(), (time, body));
                 (201, Vec::new())
@@ -95,7 +106,8 @@ impl ObjectServer {
 }
 
 fn ring(ports: [u16; 2]) -> Value {
-    let disk = |port: u16, device: &str| json!({"address": "127.0.0.1", "port": port, "device": device});
+    let disk =
+        |port: u16, device: &str| json!({"address": "127.0.0.1", "port": port, "device": device});
     json!({"disks": [disk(ports[0], "d0"), disk(ports[0], "d1"), disk(ports[1], "d0")],
         "table": [[0, 1, 2, 0], [2, 2, 1, 1]], "part_power": 2, "hash_prefix": "pre", "hash_suffix": "suf"})
 }
@@ -152,7 +164,8 @@ fn every_replica_of_a_prepared_object_is_on_the_disk_that_the_ring_names() {
         let partition = parsed.partition(path.as_bytes());
         for replica in 0..2 {
             let disk = parsed.disk(partition, replica);
-            wanted[usize::from(disk == 2)].push(format!("/{}/{partition}{path}", parsed.disks()[disk].device));
+            wanted[usize::from(disk == 2)]
+                .push(format!("/{}/{partition}{path}", parsed.disks()[disk].device));
         }
     }
     for (server, mut wanted) in [one, other].into_iter().zip(wanted) {
@@ -161,7 +174,10 @@ fn every_replica_of_a_prepared_object_is_on_the_disk_that_the_ring_names() {
         there.sort();
         assert_eq!(there, wanted);
         for (method, _, headers) in &*server.seen.lock().expect("whole") {
-            assert_eq!((method.as_str(), &*headers["content-type"]), ("PUT", "application/octet-stream"));
+            assert_eq!(
+                (method.as_str(), &*headers["content-type"]),
+                ("PUT", "application/octet-stream")
+            );
             assert!(!headers.keys().any(|name| name.starts_with("x-container")), "{headers:?}");
         }
     }
@@ -217,7 +233,9 @@ fn a_write_is_on_one_disk_and_deletes_find_it_there() {
     objects.dedup();
     assert_eq!(objects.len(), written.len(), "an object was written to two disks");
     let there = |kind: &str| {
-        [&one, &other].map(|server| server.objects.lock().expect("whole").keys().filter(|path| path.contains(kind)).count())
+        [&one, &other].map(|server| {
+            server.objects.lock().expect("whole").keys().filter(|path| path.contains(kind)).count()
+        })
     };
     assert!(there("/written-").iter().all(|&count| count > 0));
     for (what, kind) in [("written", "/written-"), ("objects", "/object-")] {
@@ -237,13 +255,16 @@ fn listed_objects_are_deleted_and_no_others() {
     assert_eq!(idle(&engine)["done"], 46);
     let mut left: Vec<String> = [&one, &other]
         .iter()
-        .flat_map(|server| server.objects.lock().expect("whole").keys().cloned().collect::<Vec<_>>())
+        .flat_map(|server| {
+            server.objects.lock().expect("whole").keys().cloned().collect::<Vec<_>>()
+        })
         .map(|path| path.split("/wbo-w-").nth(1).expect("a container").to_owned())
         .collect();
     left.sort();
     left.dedup();
     let wanted: Vec<u64> = (0..20).filter(|number| ![3, 8, 19].contains(number)).collect();
-    let mut wanted: Vec<String> = wanted.iter().map(|number| format!("{}/object-{:010}", number % 2, number / 2)).collect();
+    let mut wanted: Vec<String> =
+        wanted.iter().map(|number| format!("{}/object-{:010}", number % 2, number / 2)).collect();
     wanted.sort();
     assert_eq!(left, wanted);
     assert!(engine.delete_listed(vec![20], 1).is_err());
@@ -254,7 +275,9 @@ fn a_refusal_is_an_error_of_its_status() {
     let ((one, first), (_, second)) = (ObjectServer::start(), ObjectServer::start());
     let engine = engine(&ring([first, second]), &json!({"read": 1.0}));
     engine.add_worker(0, 1, 0).expect("a new worker");
-    while progress(&engine)["failed"].as_u64().expect("a count") < 5 || one.seen.lock().expect("whole").is_empty() {
+    while progress(&engine)["failed"].as_u64().expect("a count") < 5
+        || one.seen.lock().expect("whole").is_empty()
+    {
         std::thread::yield_now();
     }
     engine.stop(Duration::from_secs(20)).expect("alive");

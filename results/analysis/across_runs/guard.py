@@ -1,8 +1,10 @@
-"""Guard facts: what two runs must have in common for a difference between their figures to say anything.
+"""Guard facts: what two runs must have in common for a difference between their figures to say
+anything.
 
-What is asked is what reviewers of storage figures ask for (Traeger, Zadok and others 2008) and pyperf checks before it compares two
-files. A fact that is known of one run only differs; one that is known of neither is said to be unknown. What two runs are compared
-for, releases and settings, is no guard fact: it is listed beside the result. `ComparedRun` is what is known of a run for this.
+What is asked is what reviewers of storage figures ask for (Traeger, Zadok and others 2008) and
+pyperf checks before it compares two files. A fact that is known of one run only differs; one that
+is known of neither is said to be unknown. What two runs are compared for, releases and settings, is
+no guard fact: it is listed beside the result. `ComparedRun` is what is known of a run for this.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ ALL: Final = "all"
 NOT_KNOWN: Final = "not known"
 
 Facts = dict[str, str]
-"""What a guard fact is of a run, by what it is of: a host, a setting; by nothing where it is one of the whole run."""
+"""What a guard fact is of a run, by what it is of: a host, a setting; by nothing where it is one of
+the whole run.
+"""
 
 
 class Difference(Record):
@@ -63,23 +67,38 @@ class Guarded(Record):
     """What may differ, and is the point of comparing."""
 
 
-def guard(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]], despite: Sequence[str] = ()) -> Guarded:
+def guard(
+    a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]], despite: Sequence[str] = ()
+) -> Guarded:
     """Hold the guard facts of two runs against each other, with pairs of layouts of A and of B.
 
-    `despite` names guard facts that may differ all the same, or `all`. Raises UsageError when others do, or names are not known.
+    `despite` names guard facts that may differ all the same, or `all`. Raises UsageError when
+    others do, or names are not known.
     """
     names = (*_OF_RUNS, *_OF_LAYOUTS)
     strange = [name for name in despite if name not in (*names, ALL)]
     if strange:
-        hints = ", ".join(f"no guard fact {name!r}{did_you_mean(name, [*names, ALL])}" for name in strange)
-        raise UsageError(hints, advice=f"Guard facts are {', '.join(names)}; `all` is every one of them.")
-    shared = [one.name for one in a.plan.suite.workloads if one.name in {other.name for other in b.plan.suite.workloads}]
-    told: dict[str, tuple[Facts, Facts]] = {name: (read(a, shared), read(b, shared)) for name, read in _OF_RUNS.items()}
+        hints = ", ".join(
+            f"no guard fact {name!r}{did_you_mean(name, [*names, ALL])}" for name in strange
+        )
+        raise UsageError(
+            hints, advice=f"Guard facts are {', '.join(names)}; `all` is every one of them."
+        )
+    shared = [
+        one.name
+        for one in a.plan.suite.workloads
+        if one.name in {other.name for other in b.plan.suite.workloads}
+    ]
+    told: dict[str, tuple[Facts, Facts]] = {
+        name: (read(a, shared), read(b, shared)) for name, read in _OF_RUNS.items()
+    }
     for name, of_layout in _OF_LAYOUTS.items():
         told[name] = ({}, {})
         for one, other in pairs:
             label = one if one == other else f"{one} and {other}"
-            for side, fact in zip(told[name], (of_layout(a, one), of_layout(b, other)), strict=True):
+            for side, fact in zip(
+                told[name], (of_layout(a, one), of_layout(b, other)), strict=True
+            ):
                 side.update({} if fact is None else {label: fact})
     unlike = tuple(chain.from_iterable(_differences(name, *sides) for name, sides in told.items()))
     refused = [one for one in unlike if ALL not in despite and one.fact not in despite]
@@ -88,7 +107,8 @@ def guard(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]], desp
         facts = ",".join(dict.fromkeys(one.fact for one in refused))
         raise UsageError(
             f"the two runs are not alike in what decides their figures:\n{lines}",
-            advice=f"A difference between them would say nothing of the gateways. To compare them all the same: --despite {facts}",
+            advice="A difference between them would say nothing of the gateways. To compare them "
+            f"all the same: --despite {facts}",
         )
     differing = {one.fact for one in unlike}
     return Guarded(
@@ -99,11 +119,18 @@ def guard(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]], desp
     )
 
 
-def planned_differences(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]) -> tuple[Difference, ...]:
+def planned_differences(
+    a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]
+) -> tuple[Difference, ...]:
     """In what layouts of A and of B differ as they were planned: release, places and settings."""
     return tuple(
         chain.from_iterable(
-            _differences(one if one == other else f"{one} → {other}", _planned(a, one), _planned(b, other), missing=UNKNOWN)
+            _differences(
+                one if one == other else f"{one} → {other}",
+                _planned(a, one),
+                _planned(b, other),
+                missing=UNKNOWN,
+            )
             for one, other in pairs
         )
     )
@@ -115,11 +142,15 @@ def differences_csv(guarded: Guarded) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("guard", "fact", "of", "a", "b"))
     for guards, found in (("yes", guarded.unlike), ("no", guarded.differs)):
-        writer.writerows((guards, *map(csv_text.inert, (one.fact, one.of, one.a, one.b))) for one in found)
+        writer.writerows(
+            (guards, *map(csv_text.inert, (one.fact, one.of, one.a, one.b))) for one in found
+        )
     return out.getvalue()
 
 
-def _differences(fact: str, one: Mapping[str, str], other: Mapping[str, str], missing: str = NOT_KNOWN) -> list[Difference]:
+def _differences(
+    fact: str, one: Mapping[str, str], other: Mapping[str, str], missing: str = NOT_KNOWN
+) -> list[Difference]:
     names = dict.fromkeys((*one, *other))
     return [
         Difference(fact=fact, of=name, a=one.get(name, missing), b=other.get(name, missing))
@@ -154,14 +185,20 @@ def _kernel(run: ComparedRun, _shared: Sequence[str]) -> Facts:
 
 def _sysctl(run: ComparedRun, _shared: Sequence[str]) -> Facts:
     facts = run.facts(title="machine").items()
-    return {name.removeprefix("sysctl "): text for name, text in facts if re.match(r"sysctl (net|vm)\.", name)}
+    return {
+        name.removeprefix("sysctl "): text
+        for name, text in facts
+        if re.match(r"sysctl (net|vm)\.", name)
+    }
 
 
 def _hosts(run: ComparedRun, _shared: Sequence[str]) -> Facts:
     limits = {
         name: ", ".join(
             (
-                "any CPU" if host.cpus is None else f"{host.cpus:g} CPU{_period(run.plan.hardware.cpu_period)}",
+                "any CPU"
+                if host.cpus is None
+                else f"{host.cpus:g} CPU{_period(run.plan.hardware.cpu_period)}",
                 "any memory" if host.memory is None else show_bytes(host.memory),
             )
         )
@@ -193,7 +230,9 @@ def _disks(run: ComparedRun, _shared: Sequence[str]) -> Facts:
 
 
 def _workloads(run: ComparedRun, shared: Sequence[str]) -> Facts:
-    """What the workloads are that both runs have, but for their worker counts: those that both have are compared."""
+    """What the workloads are that both runs have, but for their worker counts: those that both have
+    are compared.
+    """
     told = {
         one.name: one.model_dump(mode="json", exclude={"name", "workers"}, exclude_none=True)
         for one in run.plan.suite.workloads
@@ -210,7 +249,13 @@ def _driver(run: ComparedRun, _shared: Sequence[str]) -> Facts:
 def _suite(name: str) -> Callable[[ComparedRun, Sequence[str]], Facts]:
     def read(run: ComparedRun, _shared: Sequence[str]) -> Facts:
         value = run.plan.suite.model_dump(mode="json")[name]
-        text = value if isinstance(value, str) else "none" if value is None else json.dumps(value).replace('"', "")
+        text = (
+            value
+            if isinstance(value, str)
+            else "none"
+            if value is None
+            else json.dumps(value).replace('"', "")
+        )
         return {"": text}
 
     return read
@@ -275,27 +320,49 @@ def _settings(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]) 
         ("layouts", ", ".join(a.layouts), ", ".join(b.layouts)),
         (
             "workloads",
-            *(", ".join(f"{one.name} at {'/'.join(map(str, one.workers))}" for one in run.plan.suite.workloads) for run in (a, b)),
+            *(
+                ", ".join(
+                    f"{one.name} at {'/'.join(map(str, one.workers))}"
+                    for one in run.plan.suite.workloads
+                )
+                for run in (a, b)
+            ),
         ),
     ]
-    found = [Difference(fact=name, a=one or NOT_KNOWN, b=other or NOT_KNOWN) for name, one, other in general if one != other]
+    found = [
+        Difference(fact=name, a=one or NOT_KNOWN, b=other or NOT_KNOWN)
+        for name, one, other in general
+        if one != other
+    ]
     found += _differences("machine", _passing(a), _passing(b))
     for one, other in pairs:
         label = one if one == other else f"{one} → {other}"
-        of_a, of_b = ({**_planned(run, name), **_deployed(run, name)} for run, name in ((a, one), (b, other)))
+        of_a, of_b = (
+            {**_planned(run, name), **_deployed(run, name)} for run, name in ((a, one), (b, other))
+        )
         found += _differences(label, of_a, of_b, missing=UNKNOWN)
     return found
 
 
 def _passing(run: ComparedRun) -> Facts:
     facts = run.facts(title="machine").items()
-    return {name: text for name, text in facts if name not in _PASSING and not name.startswith("sysctl ")}
+    return {
+        name: text
+        for name, text in facts
+        if name not in _PASSING and not name.startswith("sysctl ")
+    }
 
 
 def _planned(run: ComparedRun, name: str) -> Facts:
     layout = run.layouts[name]
     told = {"release": layout.release} if layout.release else {}
-    return {**told, **{f"{part}.{key}": text for part, key, text in _flat({"place": layout.place, **layout.settings})}}
+    return {
+        **told,
+        **{
+            f"{part}.{key}": text
+            for part, key, text in _flat({"place": layout.place, **layout.settings})
+        },
+    }
 
 
 def _flat(settings: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -308,11 +375,18 @@ def _flat(settings: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 def _deployed(run: ComparedRun, name: str) -> Facts:
     facts = run.facts(name).items()
-    return {fact: text for fact, text in facts if fact not in _GUARDED_BELOW and not fact.startswith(("limits ", "image "))}
+    return {
+        fact: text
+        for fact, text in facts
+        if fact not in _GUARDED_BELOW and not fact.startswith(("limits ", "image "))
+    }
 
 
 class ComparedRun(Record):
-    """A run that was read. `rows` are those of the gateways as the report has them, twins with them."""
+    """A run that was read.
+
+    `rows` are those of the gateways as the report has them, twins with them.
+    """
 
     folder: Path
     manifest: Manifest
@@ -324,15 +398,34 @@ class ComparedRun(Record):
     @property
     def layouts(self) -> dict[str, PlannedLayout]:
         """The layouts by name, without twins."""
-        return {layout.name: layout for layout in self.plan.layouts if layout.name not in self.plan.twins}
+        return {
+            layout.name: layout
+            for layout in self.plan.layouts
+            if layout.name not in self.plan.twins
+        }
 
     def facts(self, layout: str | None = None, title: str | None = None) -> dict[str, str]:
-        """What is known of a layout, of all sheets about it, or of none in particular; only of the sheets of this title."""
-        sheets = [sheet for sheet in self.manifest.sheets if sheet.layout == layout and title in (None, sheet.title)]
+        """What is known of a layout, of all sheets about it, or of none in particular; only of the
+        sheets of this title.
+        """
+        sheets = [
+            sheet
+            for sheet in self.manifest.sheets
+            if sheet.layout == layout and title in (None, sheet.title)
+        ]
         return {name: text for sheet in sheets for name, text in sheet.facts.items()}
 
 
 def weighed(folder: Path) -> ComparedRun:
-    """Read a run, finished or not. Raises UsageError when it is none, InvalidMeasurement when something of it cannot be read."""
+    """Read a run, finished or not.
+
+    Raises UsageError when it is none, InvalidMeasurement when something of it cannot be read.
+    """
     data = RunData(folder)
-    return ComparedRun(folder=folder, manifest=data.manifest, plan=data.plan, rows=data.rows, attested=data.attested)
+    return ComparedRun(
+        folder=folder,
+        manifest=data.manifest,
+        plan=data.plan,
+        rows=data.rows,
+        attested=data.attested,
+    )

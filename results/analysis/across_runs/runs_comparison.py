@@ -1,17 +1,19 @@
-"""Comparing two runs: the layouts of B each against its own in A, cell by cell, with the verdicts that `results.analysis.comparing`
-gives.
+"""Comparing two runs: the layouts of B each against its own in A, cell by cell, with the verdicts
+that `results.analysis.comparing` gives.
 
-The repeats of one run are interleaved with each other, never with those of another: what changed on the machine between the two
-runs is in every difference, and no test can tell it from the gateways. Guard facts, and what the hosts could do, keep out what is
-known to have changed; by how much runs of the same thing differ besides is known from earlier ones. Without these all is
-provisional.
+The repeats of one run are interleaved with each other, never with those of another: what changed on
+the machine between the two runs is in every difference, and no test can tell it from the gateways.
+Guard facts, and what the hosts could do, keep out what is known to have changed; by how much runs
+of the same thing differ besides is known from earlier ones. Without these all is provisional.
 
-Repeats of a run share its start, its files on the disks and the state of the machine; two runs of the same thing therefore differ
-by more than either's repeats say, and their comparison alone calls 17 to 66 % of pairs of such runs different somewhere. With
-earlier runs of the same thing as A, the scatter is known: A and these are values of one kind, B is one more. The standard error of
-A against B is then at least the standard deviation of the runs times the root of two (which has the repeats' own part in it), and
-no more is known of it than so many runs tell: their number less one are its degrees of freedom (`across_runs`). How often B,
-unchanged, is called worse by this: benchmarks/claims.py, table in docs/statistics.md.
+Repeats of a run share its start, its files on the disks and the state of the machine; two runs of
+the same thing therefore differ by more than either's repeats say, and their comparison alone calls
+17 to 66 % of pairs of such runs different somewhere. With earlier runs of the same thing as A, the
+scatter is known: A and these are values of one kind, B is one more. The standard error of A against
+B is then at least the standard deviation of the runs times the root of two (which has the repeats'
+own part in it), and no more is known of it than so many runs tell: their number less one are its
+degrees of freedom (`across_runs`). How often B, unchanged, is called worse by this:
+benchmarks/claims.py, table in docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -27,7 +29,14 @@ from weighbridge.results.analysis.across_runs.guard import ComparedRun, Guarded,
 from weighbridge.results.analysis.across_runs.guard import guard as hold
 from weighbridge.results.analysis.comparing import judge, worded
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
-from weighbridge.results.analysis.contrast import ALWAYS, at_workers, comparable, contrasts, reason, with_test
+from weighbridge.results.analysis.contrast import (
+    ALWAYS,
+    at_workers,
+    comparable,
+    contrasts,
+    reason,
+    with_test,
+)
 from weighbridge.results.analysis.kinds import Kind, kind_of
 from weighbridge.results.analysis.noise import floors
 from weighbridge.results.analysis.sameness import between
@@ -38,14 +47,17 @@ from weighbridge.results.metrics import METRICS
 from weighbridge.results.statistics import TTest
 
 Place = tuple[Kind, str, int | None, str]
-"""What runs of the same thing have in common: kind of requests, layout, worker count (None: all), key of the metric."""
+"""What runs of the same thing have in common: kind of requests, layout, worker count (None: all),
+key of the metric.
+"""
 
 OPEN: Final[tuple[Verdict, ...]] = ("provisional", "not comparable")
 """Verdicts with which nothing is claimed and nothing ruled out."""
 
 
 def match(a: ComparedRun, b: ComparedRun, asked: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
-    """Pairs of layouts, of A and of B: those asked for as `A=B` or as one name, else all that are in both by name.
+    """Pairs of layouts, of A and of B: those asked for as `A=B` or as one name, else all that are
+    in both by name.
 
     Raises UsageError when there is none, or one is not in its run.
     """
@@ -53,7 +65,8 @@ def match(a: ComparedRun, b: ComparedRun, asked: Sequence[str] = ()) -> tuple[tu
         pairs = tuple((name, name) for name in a.layouts if name in b.layouts)
         if not pairs:
             raise UsageError(
-                f"no layout is in both runs: A has {', '.join(a.layouts)}; B has {', '.join(b.layouts)}",
+                f"no layout is in both runs: A has {', '.join(a.layouts)}; B has "
+                f"{', '.join(b.layouts)}",
                 advice="Say which of A is to be compared with which of B: --layouts A=B,...",
             )
         return pairs
@@ -66,17 +79,25 @@ def match(a: ComparedRun, b: ComparedRun, asked: Sequence[str] = ()) -> tuple[tu
         if name not in run.layouts
     ]
     if strange:
-        raise UsageError("; ".join(strange), advice="Layouts are named as in the tables of their runs.")
+        raise UsageError(
+            "; ".join(strange), advice="Layouts are named as in the tables of their runs."
+        )
     if len(set(pairs)) < len(pairs):
-        raise UsageError("a pair of layouts is named twice", advice="Name each once: --layouts A=B,...")
+        raise UsageError(
+            "a pair of layouts is named twice", advice="Name each once: --layouts A=B,..."
+        )
     return pairs
 
 
 def hold_history(
-    a: ComparedRun, b: ComparedRun, history: Sequence[ComparedRun], pairs: Sequence[tuple[str, str]], despite: Sequence[str] = ()
+    a: ComparedRun,
+    b: ComparedRun,
+    history: Sequence[ComparedRun],
+    pairs: Sequence[tuple[str, str]],
+    despite: Sequence[str] = (),
 ) -> None:
-    """Hold earlier runs against A: they must be of the same thing, alike in guard facts, in what its layouts are set to and in what
-    their hosts could do.
+    """Hold earlier runs against A: they must be of the same thing, alike in guard facts, in what
+    its layouts are set to and in what their hosts could do.
 
     Raises UsageError where one is not, lacks a layout of A that is compared, or is there twice.
     """
@@ -86,45 +107,62 @@ def hold_history(
         name = run.manifest.run_id
         if name in seen:
             raise UsageError(
-                f"{name} is {seen[name]}, and earlier runs as well", advice="A scatter from run to run is that of different runs."
+                f"{name} is {seen[name]}, and earlier runs as well",
+                advice="A scatter from run to run is that of different runs.",
             )
         seen[name] = "one of the earlier runs"
         lacking = [layout for layout in layouts if layout not in run.layouts]
         if lacking:
-            raise UsageError(f"{name} has no layout {lacking[0]!r}", advice="Name earlier runs of the same suite as A.")
+            raise UsageError(
+                f"{name} has no layout {lacking[0]!r}",
+                advice="Name earlier runs of the same suite as A.",
+            )
         same = [(layout, layout) for layout in layouts]
         unlike = [one.text for one in planned_differences(a, run, same)]
         if unlike:
             listed = "\n".join(f"  {text}" for text in unlike)
             raise UsageError(
-                f"{name} is no earlier run of the same thing as A:\n{listed}", advice="Name runs of the same suite and settings."
+                f"{name} is no earlier run of the same thing as A:\n{listed}",
+                advice="Name runs of the same suite and settings.",
             )
         try:
             hold(a, run, same, despite)
         except UsageError as error:
-            raise UsageError(f"{name} is no earlier run of the same thing as A: {error}", advice=error.advice) from error
+            raise UsageError(
+                f"{name} is no earlier run of the same thing as A: {error}", advice=error.advice
+            ) from error
         apart = graves(one.doubt for one in _hosts(a, run, "earlier", same))
         if apart:
             raise UsageError(
-                f"{name} is no earlier run of the same thing as A: its hosts were not the same: {apart[0].words}",
+                f"{name} is no earlier run of the same thing as A: its hosts were not the same: "
+                f"{apart[0].words}",
                 advice="Name earlier runs whose hosts could do what those of A could.",
             )
 
 
 def compare_runs(
-    a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]], guarded: Guarded, history: Sequence[ComparedRun] = ()
+    a: ComparedRun,
+    b: ComparedRun,
+    pairs: Sequence[tuple[str, str]],
+    guarded: Guarded,
+    history: Sequence[ComparedRun] = (),
 ) -> Comparison:
-    """Each layout of B against its own of A, in what both measured; thresholds are those of the suite of A.
+    """Each layout of B against its own of A, in what both measured; thresholds are those of the
+    suite of A.
 
-    `history` are earlier runs of the same thing as A (`hold_history`): what they and A scatter by is in every interval. Where there
-    are not enough of them, verdicts are provisional. Names of layouts have their run in brackets. The noise floor is that of either
-    run that made an A/A trial, the larger of two.
+    `history` are earlier runs of the same thing as A (`hold_history`): what they and A scatter by
+    is in every interval. Where there are not enough of them, verdicts are provisional. Names of
+    layouts have their run in brackets. The noise floor is that of either run that made an A/A
+    trial, the larger of two.
     """
     rows = [*_rows(a, "A"), *_rows(b, "B")]
     noise = tuple(floor for run in (a, b) for floor in floors(run.rows, run.plan.twins))
     sides = [(called(one, "A"), called(other, "B")) for one, other in pairs]
     known = _figures(a, history, [one for one, _ in pairs])
-    found = [_across(one, known.get(_place(one), ())) for one in contrasts(rows, sides, _hosts(a, b, "B", pairs))]
+    found = [
+        _across(one, known.get(_place(one), ()))
+        for one in contrasts(rows, sides, _hosts(a, b, "B", pairs))
+    ]
     judged, tests = judge(found, a.plan.suite.bounds, noise)
     return Comparison(
         baseline="A",
@@ -142,8 +180,12 @@ def _rows(run: ComparedRun, side: str) -> Iterator[Row]:
             yield row.model_copy(update={"layout": called(row.layout, side)})
 
 
-def _hosts(a: ComparedRun, other: ComparedRun, side: str, pairs: Sequence[tuple[str, str]]) -> tuple[PairDoubt, ...]:
-    """What there is to doubt of pairs of layouts, of A and of the run on the other side, for what their hosts could do."""
+def _hosts(
+    a: ComparedRun, other: ComparedRun, side: str, pairs: Sequence[tuple[str, str]]
+) -> tuple[PairDoubt, ...]:
+    """What there is to doubt of pairs of layouts, of A and of the run on the other side, for what
+    their hosts could do.
+    """
     sides = [(called(one, "A"), called(another, side)) for one, another in pairs]
     attested = [
         figure.model_copy(update={"layout": called(figure.layout, name)})
@@ -156,11 +198,17 @@ def _hosts(a: ComparedRun, other: ComparedRun, side: str, pairs: Sequence[tuple[
     return tuple(doubt for doubt in found if any(doubt.about(*names) for names in sides))
 
 
-def _figures(a: ComparedRun, history: Sequence[ComparedRun], layouts: Sequence[str]) -> Mapping[Place, Sequence[float]]:
-    """Of everything that is compared, the logarithms of how many times each run's figure is A's: of A, 0; of each of `history`."""
+def _figures(
+    a: ComparedRun, history: Sequence[ComparedRun], layouts: Sequence[str]
+) -> Mapping[Place, Sequence[float]]:
+    """Of everything that is compared, the logarithms of how many times each run's figure is A's: of
+    A, 0; of each of `history`.
+    """
     found: dict[Place, list[float]] = {}
     for run in history:
-        sides = [(called(layout, "A"), called(layout, "earlier")) for layout in dict.fromkeys(layouts)]
+        sides = [
+            (called(layout, "A"), called(layout, "earlier")) for layout in dict.fromkeys(layouts)
+        ]
         for one in contrasts([*_rows(a, "A"), *_rows(run, "earlier")], sides):
             if one.ratio is not None:
                 found.setdefault(_place(one), [0.0]).append(math.log(one.ratio.value))
@@ -172,7 +220,9 @@ def _place(one: Effect) -> Place:
 
 
 def _across(one: Effect, runs: Sequence[float]) -> Effect:
-    """An effect of A and B with what runs of the same thing scatter by; where that is not known, in doubt."""
+    """An effect of A and B with what runs of the same thing scatter by; where that is not known, in
+    doubt.
+    """
     if one.ratio is None:
         return one
     if one.tested is None or len(runs) < RUNS:
@@ -193,39 +243,64 @@ def regressions(comparison: Comparison) -> tuple[Effect, ...]:
 
 
 def claims(comparison: Comparison) -> bool:
-    """Whether any verdict was possible at all: somewhere both sides were ranked, with enough repeats for a claim."""
+    """Whether any verdict was possible at all: somewhere both sides were ranked, with enough
+    repeats for a claim.
+    """
     return any(one.verdict not in OPEN for one in comparison.effects)
 
 
 def lost(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """What can be compared in A and was measured in B as well, but cannot be compared there: where, and why not."""
+    """What can be compared in A and was measured in B as well, but cannot be compared there: where,
+    and why not.
+    """
     of_b = {(row.layout, kind_of(row), row.workers): row for row in b.rows}
     found = []
     for one, other in pairs:
         for row in a.rows:
             after = of_b.get((other, kind_of(row), row.workers))
-            if row.layout == one and comparable(row) and after is not None and not comparable(after):
-                found.append(f"{called(other, 'B')}, {row.workload}, {counted(row.workers, 'worker')}: {reason(after)}")
+            if (
+                row.layout == one
+                and comparable(row)
+                and after is not None
+                and not comparable(after)
+            ):
+                found.append(
+                    f"{called(other, 'B')}, {row.workload}, {counted(row.workers, 'worker')}: "
+                    f"{reason(after)}"
+                )
     return tuple(dict.fromkeys(found))
 
 
 def unjudged(a: ComparedRun, comparison: Comparison) -> tuple[Effect, ...]:
-    """Cells of throughput and p90 in which A has a figure to compare with, and in which no regression could have been shown."""
-    rows: dict[tuple[str, Kind, int | None], Row] = {(row.layout, kind_of(row), row.workers): row for row in _rows(a, "A")}
-    left = [one for one in comparison.effects if one.verdict in OPEN and one.metric in ALWAYS and one.workers is not None]
+    """Cells of throughput and p90 in which A has a figure to compare with, and in which no
+    regression could have been shown.
+    """
+    rows: dict[tuple[str, Kind, int | None], Row] = {
+        (row.layout, kind_of(row), row.workers): row for row in _rows(a, "A")
+    }
+    left = [
+        one
+        for one in comparison.effects
+        if one.verdict in OPEN and one.metric in ALWAYS and one.workers is not None
+    ]
     cells = [(one, rows[one.baseline, kind_of(one), one.workers]) for one in left]
     # Where A cannot even be set against itself, B loses nothing.
-    return tuple(one for one, row in cells if at_workers(METRICS[one.metric], row, row).ratio is not None)
+    return tuple(
+        one for one, row in cells if at_workers(METRICS[one.metric], row, row).ratio is not None
+    )
 
 
 RUNS: Final = 3
-"""Runs of the same thing, A among them, that tell a scatter from run to run; two tell one difference."""
+"""Runs of the same thing, A among them, that tell a scatter from run to run; two tell one
+difference.
+"""
 
 
 def across_runs(tested: TTest, runs: Sequence[float]) -> TTest:
     """A comparison of B with A, made wide enough for what differs from run to run.
 
-    `runs` are logarithms of the same figure of at least RUNS runs of the same thing, A among them. Raises ValueError for fewer.
+    `runs` are logarithms of the same figure of at least RUNS runs of the same thing, A among them.
+    Raises ValueError for fewer.
     """
     if len(runs) < RUNS:
         raise ValueError(f"{len(runs)} runs tell no scatter from run to run: {RUNS} are wanted")

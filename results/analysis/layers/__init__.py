@@ -1,1 +1,3 @@
-"""What each layer of a layout does for the same requests, from its disks to the front of its gateway."""
+"""What each layer of a layout does for the same requests, from its disks to the front of its
+gateway.
+"""

@@ -1,18 +1,24 @@
-"""Ceilings: what disks, OSDs and network let a layout do at most for its clients, from what its hosts were attested to do.
+"""Ceilings: what disks, OSDs and network let a layout do at most for its clients, from what its
+hosts were attested to do.
 
-The bottom-up method (F. Wang and others, "Performance and Scalability Evaluation of the Ceph Parallel File System", PDSW 2013):
-establish what each layer can do before the one above it is judged. In bytes of objects a second:
+The bottom-up method (F. Wang and others, "Performance and Scalability Evaluation of the Ceph
+Parallel File System", PDSW 2013): establish what each layer can do before the one above it is
+judged. In bytes of objects a second:
 
-- Disks: the sum over those that objects are kept on. A write goes to as many as there are replicas, and twice to each where a
-  journal is on it; a read comes from one. Of writes, and of reads in the order of the writes, the better of sequential and random
-  requests counts, since it is the store that places data; of other reads random ones.
-- OSDs (`ceph tell osd.N bench`): the sum over them, by the replicas. It knows writes alone; a journal is in it.
-- Network: at each end of each leg between clients, front, gateway and stores, the sum over its hosts of what each sent, or was
-  sent, at best, by how often an object crosses there; the smallest of these. Where a host's own NIC may carry more than that of
-  any host it was measured with, it is the NIC's limit. Headers and everything else on the wire are left out.
+- Disks: the sum over those that objects are kept on. A write goes to as many as there are replicas,
+  and twice to each where a journal is on it; a read comes from one. Of writes, and of reads in the
+  order of the writes, the better of sequential and random requests counts, since it is the store
+  that places data; of other reads random ones.
+- OSDs (`ceph tell osd.N bench`): the sum over them, by the replicas. It knows writes alone; a
+  journal is in it.
+- Network: at each end of each leg between clients, front, gateway and stores, the sum over its
+  hosts of what each sent, or was sent, at best, by how often an object crosses there; the smallest
+  of these. Where a host's own NIC may carry more than that of any host it was measured with, it is
+  the NIC's limit. Headers and everything else on the wire are left out.
 
-Figures are of requests of the size of an object. Where that was not measured they are of the nearest size that was, which is said;
-nothing is made up between two sizes. Over deployments it is the median.
+Figures are of requests of the size of an object. Where that was not measured they are of the
+nearest size that was, which is said; nothing is made up between two sizes. Over deployments it is
+the median.
 """
 
 from __future__ import annotations
@@ -49,12 +55,16 @@ class CeilingQuery(Record):
 
 
 class Ceiling(Record):
-    """The most that one kind of hardware lets through, in bytes of objects a second, after replication."""
+    """The most that one kind of hardware lets through, in bytes of objects a second, after
+    replication.
+    """
 
     kind: HardwareKind
     bytes_s: PositiveFloat
     bound: float
-    """How far a result may be above it, as a part of it: by how much attestations of the same hosts differ."""
+    """How far a result may be above it, as a part of it: by how much attestations of the same hosts
+    differ.
+    """
     how: str
     """What it is made of, in words."""
 
@@ -74,7 +84,10 @@ class DeploymentCeiling(Record):
 
 
 def ceiling(
-    kind: HardwareKind, attested: Iterable[Attested], structure: Structure | None, asked: CeilingQuery
+    kind: HardwareKind,
+    attested: Iterable[Attested],
+    structure: Structure | None,
+    asked: CeilingQuery,
 ) -> Ceiling | CeilingGap:
     """The ceiling of a layout's deployments, from the `attested` that are its own."""
     if structure is None:
@@ -86,23 +99,42 @@ def ceiling(
     parts = [_MEASURES[kind](mine, structure, asked) for mine in deployments]
     known = [part for part in parts if isinstance(part, DeploymentCeiling)]
     if not known:
-        return next((part for part in parts if isinstance(part, CeilingGap)), CeilingGap(why=f"not measured: --layers {kind}"))
+        return next(
+            (part for part in parts if isinstance(part, CeilingGap)),
+            CeilingGap(why=f"not measured: --layers {kind}"),
+        )
     over = f", median of {len(known)} deployments" if len(known) > 1 else ""
     bound = BOUNDS[kind] if all(part.limited for part in known) else FREE_BOUND
-    return Ceiling(kind=kind, bytes_s=median(part.bytes_s for part in known), bound=bound, how=f"{known[0].how}{over}")
+    return Ceiling(
+        kind=kind,
+        bytes_s=median(part.bytes_s for part in known),
+        bound=bound,
+        how=f"{known[0].how}{over}",
+    )
 
 
-# disks and OSDs --------------------------------------------------------------------------------------------------------------
+# disks and OSDs
+# --------------------------------------------------------------------------------------------------------------
 
 
-def _disks(told: Sequence[Attested], structure: Structure, asked: CeilingQuery) -> DeploymentCeiling | CeilingGap:
+def _disks(
+    told: Sequence[Attested], structure: Structure, asked: CeilingQuery
+) -> DeploymentCeiling | CeilingGap:
     names: dict[str, list[str]] = {}
     for one in told:
         mine = names.setdefault(one.host, [])
         if _disk_of(one) not in mine:
             mine.append(_disk_of(one))
-    picks = ("random",) if asked.operation == "read" and not asked.in_order else ("sequential", "random")
-    fit = [one for one in told if one.operation == asked.operation and one.pick in picks and one.unit == "B/s"]
+    picks = (
+        ("random",)
+        if asked.operation == "read" and not asked.in_order
+        else ("sequential", "random")
+    )
+    fit = [
+        one
+        for one in told
+        if one.operation == asked.operation and one.pick in picks and one.unit == "B/s"
+    ]
     nearest = _nearest(fit, asked.size_bytes)
     if nearest is None:
         return CeilingGap(why="not measured: --layers disk")
@@ -131,11 +163,28 @@ def _disks(told: Sequence[Attested], structure: Structure, asked: CeilingQuery) 
     if asked.operation == "write" and journals and sum(one.value for one in journals) < rate:
         rate, of = sum(one.value for one in journals), journals
     what = "disk" if of is kept else "disk of journals"
-    words = f"{len(of)} {what.replace('disk', 'disks', len(of) > 1)}, {' or '.join(picks)} requests of {_size(nearest)}"
-    words += "" if nearest == asked.size_bytes else f", the nearest measured to {_size(asked.size_bytes)}"
-    words += f", by {structure.replicas} replicas" if asked.operation == "write" and structure.replicas > 1 else ""
-    words += ", each written twice (journal and data)" if asked.operation == "write" and structure.writes > 1 else ""
-    return DeploymentCeiling(bytes_s=rate / times, limited=all(one.promised is not None for one in of), how=words)
+    words = (
+        f"{len(of)} {what.replace('disk', 'disks', len(of) > 1)}, {' or '.join(picks)} "
+        f"requests of {_size(nearest)}"
+    )
+    words += (
+        ""
+        if nearest == asked.size_bytes
+        else f", the nearest measured to {_size(asked.size_bytes)}"
+    )
+    words += (
+        f", by {structure.replicas} replicas"
+        if asked.operation == "write" and structure.replicas > 1
+        else ""
+    )
+    words += (
+        ", each written twice (journal and data)"
+        if asked.operation == "write" and structure.writes > 1
+        else ""
+    )
+    return DeploymentCeiling(
+        bytes_s=rate / times, limited=all(one.promised is not None for one in of), how=words
+    )
 
 
 def _disk_of(one: Attested) -> str:
@@ -143,31 +192,50 @@ def _disk_of(one: Attested) -> str:
     return one.what.split()[1]
 
 
-def _osds(told: Sequence[Attested], structure: Structure, asked: CeilingQuery) -> DeploymentCeiling | CeilingGap:
+def _osds(
+    told: Sequence[Attested], structure: Structure, asked: CeilingQuery
+) -> DeploymentCeiling | CeilingGap:
     if asked.operation != "write":
         return CeilingGap(why="the OSDs' own bench writes only")
     fit = [one for one in told if one.operation == "write" and one.unit == "B/s"]
     nearest = _nearest(fit, asked.size_bytes)
     mine = [one for one in fit if one.request_bytes == nearest]
     if nearest is None or {one.host for one in mine} != set(structure.stores):
-        return CeilingGap(why="not measured: --layers osd" if nearest is None else "not measured on every host of OSDs")
+        return CeilingGap(
+            why="not measured: --layers osd"
+            if nearest is None
+            else "not measured on every host of OSDs"
+        )
     words = f"{len(mine)} OSDs, each alone, requests of {_size(nearest)}"
-    words += "" if nearest == asked.size_bytes else f", the nearest measured to {_size(asked.size_bytes)}"
+    words += (
+        ""
+        if nearest == asked.size_bytes
+        else f", the nearest measured to {_size(asked.size_bytes)}"
+    )
     words += f", by {structure.replicas} replicas" if structure.replicas > 1 else ""
-    return DeploymentCeiling(bytes_s=sum(one.value for one in mine) / structure.replicas, limited=False, how=words)
+    return DeploymentCeiling(
+        bytes_s=sum(one.value for one in mine) / structure.replicas, limited=False, how=words
+    )
 
 
 def _nearest(told: Sequence[Attested], size_bytes: float) -> int | None:
-    """The size of requests nearest to this one by ratio, the smaller of two as near; None where there is none."""
+    """The size of requests nearest to this one by ratio, the smaller of two as near; None where
+    there is none.
+    """
     sizes = sorted({one.request_bytes for one in told if one.request_bytes is not None})
-    return min(sizes, key=lambda size: abs(math.log(size / size_bytes)), default=None) if size_bytes > 0 else None
+    return (
+        min(sizes, key=lambda size: abs(math.log(size / size_bytes)), default=None)
+        if size_bytes > 0
+        else None
+    )
 
 
 def _size(size_bytes: float) -> str:
     return show_bytes(size_bytes)
 
 
-# network ---------------------------------------------------------------------------------------------------------------------
+# network
+# ---------------------------------------------------------------------------------------------------------------------
 
 
 class Crossing(Record):
@@ -180,30 +248,65 @@ class Crossing(Record):
     @property
     def words(self) -> str:
         """`what store-1, store-2, store-3 receive, 3 times`."""
-        does = ("sends" if self.sends else "receives") if len(self.hosts) == 1 else "send" if self.sends else "receive"
-        return f"what {', '.join(self.hosts)} {does}{f', {self.times} times' if self.times > 1 else ''}"
+        does = (
+            ("sends" if self.sends else "receives")
+            if len(self.hosts) == 1
+            else "send"
+            if self.sends
+            else "receive"
+        )
+        return (
+            f"what {', '.join(self.hosts)} "
+            f"{does}{f', {self.times} times' if self.times > 1 else ''}"
+        )
 
 
-def _network(told: Sequence[Attested], structure: Structure, asked: CeilingQuery) -> DeploymentCeiling | CeilingGap:
+def _network(
+    told: Sequence[Attested], structure: Structure, asked: CeilingQuery
+) -> DeploymentCeiling | CeilingGap:
     found: list[DeploymentCeiling] = []
     for crossing in _crossings(structure, asked):
-        rates = [_carried(told, host, asked.nics_bit_s.get(host), sends=crossing.sends) for host in crossing.hosts]
+        rates = [
+            _carried(told, host, asked.nics_bit_s.get(host), sends=crossing.sends)
+            for host in crossing.hosts
+        ]
         if None in rates:
-            lacking = ", ".join(host for host, one in zip(crossing.hosts, rates, strict=True) if one is None)
-            return CeilingGap(why=f"not measured: what {lacking} {'sends' if crossing.sends else 'is sent'} (--layers network)")
+            lacking = ", ".join(
+                host for host, one in zip(crossing.hosts, rates, strict=True) if one is None
+            )
+            return CeilingGap(
+                why=f"not measured: what {lacking} {'sends' if crossing.sends else 'is sent'} "
+                "(--layers network)"
+            )
         known = [one for one in rates if one is not None]
         rate = sum(bit_s for bit_s, _ in known) / 8 / crossing.times
         if math.isfinite(rate):
-            found.append(DeploymentCeiling(bytes_s=rate, limited=all(limited for _, limited in known), how=crossing.words))
-    return min(found, key=lambda part: part.bytes_s, default=CeilingGap(why="not known: no host's own link was seen at its limit"))
+            found.append(
+                DeploymentCeiling(
+                    bytes_s=rate, limited=all(limited for _, limited in known), how=crossing.words
+                )
+            )
+    return min(
+        found,
+        key=lambda part: part.bytes_s,
+        default=CeilingGap(why="not known: no host's own link was seen at its limit"),
+    )
 
 
-def _carried(told: Sequence[Attested], host: str, nic_bit_s: float | None, *, sends: bool) -> tuple[float, bool] | None:
-    """What a host sends, or is sent, at most, and whether a limit holds it; None where nobody measured it.
+def _carried(
+    told: Sequence[Attested], host: str, nic_bit_s: float | None, *, sends: bool
+) -> tuple[float, bool] | None:
+    """What a host sends, or is sent, at most, and whether a limit holds it; None where nobody
+    measured it.
 
-    Of what it was measured at, with one other host or among all of them, the best is what its own link can do.
+    Of what it was measured at, with one other host or among all of them, the best is what its own
+    link can do.
     """
-    mine = [one for one in told if (one.sender if sends else one.receiver) == host and one.sender and one.receiver]
+    mine = [
+        one
+        for one in told
+        if (one.sender if sends else one.receiver) == host and one.sender and one.receiver
+    ]
     best = max(mine, key=lambda one: one.value, default=None)
     if best is None:
         return None
@@ -214,7 +317,9 @@ def _carried(told: Sequence[Attested], host: str, nic_bit_s: float | None, *, se
 
 
 def _crossings(structure: Structure, asked: CeilingQuery) -> list[Crossing]:
-    """Where bodies cross links, from the clients to the stores; hosts that are both ends of a leg have none there."""
+    """Where bodies cross links, from the clients to the stores; hosts that are both ends of a leg
+    have none there.
+    """
     reads = asked.operation == "read"
     legs = [(asked.clients, structure.entrances, 1, 1)]
     legs += [(structure.entrances, structure.gateways, 1, 1)]
@@ -229,7 +334,12 @@ def _crossings(structure: Structure, asked: CeilingQuery) -> list[Crossing]:
     return found
 
 
-_MEASURES: Final[Mapping[HardwareKind, Callable[[Sequence[Attested], Structure, CeilingQuery], DeploymentCeiling | CeilingGap]]] = {
+_MEASURES: Final[
+    Mapping[
+        HardwareKind,
+        Callable[[Sequence[Attested], Structure, CeilingQuery], DeploymentCeiling | CeilingGap],
+    ]
+] = {
     "disk": _disks,
     "osd": _osds,
     "network": _network,

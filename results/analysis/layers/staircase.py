@@ -1,14 +1,18 @@
-"""The efficiency staircase: what each layer of a layout does for the same requests, from its disks to the gateway's front.
+"""The efficiency staircase: what each layer of a layout does for the same requests, from its disks
+to the gateway's front.
 
-Every figure is what clients get or could get, after replication, so that each step can be divided by the one below. Of the
-gateway and its front it is the best over the worker counts; of RADOS, object servers and a gateway behind its front it is their
-figure at the workload's largest worker count, the only one that they are asked. A write to an object server goes to one disk: by
-the replicas it is what clients get. Disks and network do not stand on one another: the store above them is a share of the smaller
-of the two, of the network that its own load crosses: Ceph's benches run on the gateway's host, the engine that asks object servers
-on the client's. What is not known is a gap with its reason and is passed over, never guessed.
+Every figure is what clients get or could get, after replication, so that each step can be divided
+by the one below. Of the gateway and its front it is the best over the worker counts; of RADOS,
+object servers and a gateway behind its front it is their figure at the workload's largest worker
+count, the only one that they are asked. A write to an object server goes to one disk: by the
+replicas it is what clients get. Disks and network do not stand on one another: the store above them
+is a share of the smaller of the two, of the network that its own load crosses: Ceph's benches run
+on the gateway's host, the engine that asks object servers on the client's. What is not known is a
+gap with its reason and is passed over, never guessed.
 
-A figure above one below it is looked at. Reads above their disks came from memory. A layer whose load ran out of CPU on its own
-host could do more than its figure says. Anything else is not believable before it is explained.
+A figure above one below it is looked at. Reads above their disks came from memory. A layer whose
+load ran out of CPU on its own host could do more than its figure says. Anything else is not
+believable before it is explained.
 """
 
 from __future__ import annotations
@@ -55,8 +59,9 @@ INSIDE: Final[dict[Level, str]] = NAMES | {
 """What they are called inside a sentence."""
 
 LAYER_BOUND: Final = 0.10
-"""How far one measured layer may be above another: as far as the same limited disks and links differ between deployments
-(`results.record.attestation.BOUNDS`), which is below what two steps of few repeats on one machine differ by."""
+"""How far one measured layer may be above another: as far as the same limited disks and links
+differ between deployments (`results.record.attestation.BOUNDS`), which is below what two steps of
+few repeats on one machine differ by."""
 
 Verdict = Literal["from memory", "at least", "held below", "not believable"]
 """`at least`: its own load ran out of CPU; `held below`: that of the layer below did."""
@@ -67,14 +72,19 @@ _VERDICTS: Final[tuple[Verdict, ...]] = ("not believable", "from memory", "held 
 
 
 class LayerDoubt(Record):
-    """What is to be said of a figure that is above one below it, or that its own load held back. `text` says why."""
+    """What is to be said of a figure that is above one below it, or that its own load held back.
+
+    `text` says why.
+    """
 
     verdict: Verdict
     text: str
 
 
 class LayerStep(Record):
-    """One layer. Rates are None where there is a gap, and `note` says why; else it says how the figure came about."""
+    """One layer. Rates are None where there is a gap, and `note` says why; else it says how the
+    figure came about.
+    """
 
     level: Level
     name: str
@@ -135,29 +145,80 @@ class Staircase(Record):
 
     @property
     def words(self) -> str:
-        """The whole staircase in one line: `disks 9,370 op/s → RADOS 3,210 (34 % of its disks) → gateway 594 (19 % of RADOS)`."""
+        """The whole staircase in one line:
+
+        `disks 9,370 op/s → RADOS 3,210 (34 % of its disks) → gateway 594 (19 % of RADOS)`.
+        """
         parts = []
         for number, step in enumerate(self.known):
-            share = f" ({percent(step.of_below)} of {INSIDE[step.below]})" if step.of_below is not None and step.below else ""
+            share = (
+                f" ({percent(step.of_below)} of {INSIDE[step.below]})"
+                if step.of_below is not None and step.below
+                else ""
+            )
             least = "at least " if step.held and step is not self.top else ""
             name = step.name if step.level == "front" else PLAIN[step.level]
-            parts.append(f"{name} {least}{show_figure(step.throughput_ops_s)}{' op/s' if not number else ''}{share}")
+            parts.append(
+                f"{name} "
+                f"{least}{show_figure(step.throughput_ops_s)}{' op/s' if not number else ''}{share}"
+            )
         return f"{self.layout}, {self.about}: {' → '.join(parts) or 'nothing is known'}"
 
 
 def staircase_csv(stairs: Iterable[Staircase]) -> str:
-    """All steps as CSV: empty where a figure is not known, with the reason in the last column. Shares are of 1."""
+    """All steps as CSV: empty where a figure is not known, with the reason in the last column.
+
+    Shares are of 1.
+    """
     head = (
-        *("layout", "api", "driver", "workload", "operation", "object_size_bytes", "level", "workers"),
-        *("throughput_ops_s", "bandwidth_mb_s", "below", "share_of_below", "share_of_disks", "saturated"),
+        *(
+            "layout",
+            "api",
+            "driver",
+            "workload",
+            "operation",
+            "object_size_bytes",
+            "level",
+            "workers",
+        ),
+        *(
+            "throughput_ops_s",
+            "bandwidth_mb_s",
+            "below",
+            "share_of_below",
+            "share_of_disks",
+            "saturated",
+        ),
         *("held_by_its_load", "believable", "doubt", "note"),
     )
     lines = [
         (
-            *(stair.layout, stair.api, stair.driver, stair.workload, stair.operation, stair.object_size_bytes),
-            *(step.level, step.workers, step.throughput_ops_s, step.bandwidth_mb_s, step.below, step.of_below, step.of_disks),
-            *(step.saturated, bool(step.held), step.believable if step.throughput_ops_s is not None else None),
-            *(None if step.doubt is None else f"{step.doubt.verdict}: {step.doubt.text}", step.note),
+            *(
+                stair.layout,
+                stair.api,
+                stair.driver,
+                stair.workload,
+                stair.operation,
+                stair.object_size_bytes,
+            ),
+            *(
+                step.level,
+                step.workers,
+                step.throughput_ops_s,
+                step.bandwidth_mb_s,
+                step.below,
+                step.of_below,
+                step.of_disks,
+            ),
+            *(
+                step.saturated,
+                bool(step.held),
+                step.believable if step.throughput_ops_s is not None else None,
+            ),
+            *(
+                None if step.doubt is None else f"{step.doubt.verdict}: {step.doubt.text}",
+                step.note,
+            ),
         )
         for stair in stairs
         for step in stair.steps
@@ -173,7 +234,9 @@ def gaps(stairs: Iterable[Staircase]) -> tuple[str, ...]:
             if step.throughput_ops_s is None:
                 layouts = told.setdefault((step.name, step.note), [])
                 layouts += [stair.layout] * (stair.layout not in layouts)
-    return tuple(f"{name} of {', '.join(layouts)}: {note}" for (name, note), layouts in told.items())
+    return tuple(
+        f"{name} of {', '.join(layouts)}: {note}" for (name, note), layouts in told.items()
+    )
 
 
 def doubts(stairs: Iterable[Staircase]) -> tuple[str, ...]:
@@ -181,7 +244,10 @@ def doubts(stairs: Iterable[Staircase]) -> tuple[str, ...]:
     told = [
         (
             _VERDICTS.index(step.doubt.verdict),
-            f"{step.name} of {stair.layout}, {stair.about}: {step.doubt.verdict} ({step.doubt.text})",
+            (
+                f"{step.name} of {stair.layout}, {stair.about}: {step.doubt.verdict} "
+                f"({step.doubt.text})"
+            ),
         )
         for stair in stairs
         for step in stair.steps
@@ -197,8 +263,12 @@ def percent(share: float | None) -> str:
     return f"{show_figure(share * 100, 2) if share < 0.1 else f'{share * 100:,.0f}'} %"
 
 
-def above(rate: float, below: Iterable[LayerStep], operation: Operation, daemons: int) -> LayerDoubt | None:
-    """What is to be said of a rate that is above a layer below it, the gravest first; None where it is above none."""
+def above(
+    rate: float, below: Iterable[LayerStep], operation: Operation, daemons: int
+) -> LayerDoubt | None:
+    """What is to be said of a rate that is above a layer below it, the gravest first; None where it
+    is above none.
+    """
     said: list[LayerDoubt] = []
     for one in below:
         ops_s = one.throughput_ops_s
@@ -220,7 +290,13 @@ def above(rate: float, below: Iterable[LayerStep], operation: Operation, daemons
 def _causes(level: Level) -> str:
     """How a result can come to be above a layer that it stands on."""
     if level in ("disk", "osd"):
-        return "acknowledged before it was on all disks (a quorum, a cache), or the attestation was too short"
+        return (
+            "acknowledged before it was on all disks (a quorum, a cache), or the attestation "
+            "was too short"
+        )
     if level == "network":
         return "the attestation was too short, or not all of it went by these links"
-    return "it was answered from a cache above that layer, or the layer was not asked for all it can do"
+    return (
+        "it was answered from a cache above that layer, or the layer was not asked for all it "
+        "can do"
+    )

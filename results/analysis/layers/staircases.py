@@ -1,4 +1,6 @@
-"""Making staircases: which steps a layout has for a kind of requests, where each figure comes from, and what it is a share of."""
+"""Making staircases: which steps a layout has for a kind of requests, where each figure comes from,
+and what it is a share of.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,22 @@ from weighbridge.common.layers import Level, StoreLayer
 from weighbridge.common.structure import Structure
 from weighbridge.results import doubt as doubts
 from weighbridge.results.analysis.findings import kind_of, subjects
-from weighbridge.results.analysis.layers.ceiling import Ceiling, CeilingGap, CeilingQuery, HardwareKind, Transfer, ceiling
-from weighbridge.results.analysis.layers.staircase import HARDWARE, NAMES, LayerDoubt, LayerStep, Staircase, above
+from weighbridge.results.analysis.layers.ceiling import (
+    Ceiling,
+    CeilingGap,
+    CeilingQuery,
+    HardwareKind,
+    Transfer,
+    ceiling,
+)
+from weighbridge.results.analysis.layers.staircase import (
+    HARDWARE,
+    NAMES,
+    LayerDoubt,
+    LayerStep,
+    Staircase,
+    above,
+)
 from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, WITH_BODIES, Row
 from weighbridge.results.analysis.steps.use import limit_brief
 from weighbridge.results.figures import show_figure
@@ -24,22 +40,36 @@ BENCHED: Final[tuple[Level, ...]] = ("rados", "rbd", "cephfs")
 def staircases(
     plan: ResolvedPlan, rows: Sequence[Row], layers: Sequence[Row], attested: Sequence[Attested]
 ) -> tuple[Staircase, ...]:
-    """A staircase for each layout and kind of requests with bodies; none where the suite asks for no layer.
+    """A staircase for each layout and kind of requests with bodies; none where the suite asks for
+    no layer.
 
     `rows` and `layers` are what `summarize` and `summarize_layers` give.
     """
     if not plan.suite.layers:
         return ()
     names = subjects(rows)
-    heads = dict.fromkeys((*kind_of(row), row.layout) for row in rows if row.operation in WITH_BODIES)
+    heads = dict.fromkeys(
+        (*kind_of(row), row.layout) for row in rows if row.operation in WITH_BODIES
+    )
     made = []
     for *kind, name in heads:
         mine = [row for row in rows if (*kind_of(row), row.layout) == (*kind, name)]
         if mine[0].object_size_bytes:
             own = [
-                row for row in layers if (row.layout, row.workload, row.operation) == (name, mine[0].workload, mine[0].operation)
+                row
+                for row in layers
+                if (row.layout, row.workload, row.operation)
+                == (name, mine[0].workload, mine[0].operation)
             ]
-            made.append(_staircase(plan, mine, own, [one for one in attested if one.layout == name], names[kind_of(mine[0])]))
+            made.append(
+                _staircase(
+                    plan,
+                    mine,
+                    own,
+                    [one for one in attested if one.layout == name],
+                    names[kind_of(mine[0])],
+                )
+            )
     return tuple(made)
 
 
@@ -49,7 +79,9 @@ def beside(layers: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def doubted(rows: Sequence[Row], stairs: Iterable[Staircase]) -> tuple[Row, ...]:
-    """The rows, with a note on each that is above a layer below it; what is not believable before it is explained is not ranked."""
+    """The rows, with a note on each that is above a layer below it; what is not believable before
+    it is explained is not ranked.
+    """
     known = {(stair.kind, stair.layout): stair for stair in stairs}
     made = []
     for row in rows:
@@ -60,7 +92,9 @@ def doubted(rows: Sequence[Row], stairs: Iterable[Staircase]) -> tuple[Row, ...]
             doubt = above(ops_s, stair.steps[:-1], row.operation, stair.daemons)
         if doubt is not None:
             told = {"notes": (*row.notes, f"{doubt.verdict}: {doubt.text}")}
-            above_it = doubts.Doubt(what="above its ceiling", grade="grave", words=f"not believable: {doubt.text}")
+            above_it = doubts.Doubt(
+                what="above its ceiling", grade="grave", words=f"not believable: {doubt.text}"
+            )
             more = {"doubts": (*row.doubts, above_it)} if doubt.verdict == "not believable" else {}
             row = row.model_copy(update=told | more)  # noqa: PLW2901 - the same row, more of it known
         made.append(row)
@@ -68,7 +102,11 @@ def doubted(rows: Sequence[Row], stairs: Iterable[Staircase]) -> tuple[Row, ...]
 
 
 def _staircase(
-    plan: ResolvedPlan, rows: Sequence[Row], layers: Sequence[Row], attested: Sequence[Attested], about: str
+    plan: ResolvedPlan,
+    rows: Sequence[Row],
+    layers: Sequence[Row],
+    attested: Sequence[Attested],
+    about: str,
 ) -> Staircase:
     head = rows[0]
     layout = next(one for one in plan.layouts if one.name == head.layout)
@@ -82,17 +120,33 @@ def _staircase(
         clients=plan.hardware.clients,
         nics_bit_s=plan.hardware.nics_bit_s,
     )
-    benched = _store(layout, structure) == "rados" and "osd" in plan.suite.layers and head.operation == "write"
+    benched = (
+        _store(layout, structure) == "rados"
+        and "osd" in plan.suite.layers
+        and head.operation == "write"
+    )
     wanted = [one for one in HARDWARE if one != "osd" or benched]
-    steps = [_hardware(kind, ceiling(kind, attested, structure, asked), size, plan) for kind in wanted]
+    steps = [
+        _hardware(kind, ceiling(kind, attested, structure, asked), size, plan) for kind in wanted
+    ]
     mix = len(workload.operations) > 1
     for level in _levels(layout, structure, head.api):
         if level == _top(structure, head.api):
             step = _best(rows, level, structure)
         else:
-            own = [row for row in layers if row.layer == level and (level != "gateway" or row.api == head.api)]
+            own = [
+                row
+                for row in layers
+                if row.layer == level and (level != "gateway" or row.api == head.api)
+            ]
             step = _layer(plan, own, level, structure)
-        steps.append(step.model_copy(update={"note": _joined(step.note, "a mix: other operations shared it")}) if mix else step)
+        steps.append(
+            step.model_copy(
+                update={"note": _joined(step.note, "a mix: other operations shared it")}
+            )
+            if mix
+            else step
+        )
     daemons = structure.daemons if structure is not None else 1
     return Staircase(
         layout=head.layout,
@@ -116,7 +170,9 @@ def _top(structure: Structure | None, api: Api) -> Level:
 
 def _store(layout: PlannedLayout, structure: Structure | None) -> StoreLayer | None:
     """The layer that is the store itself. Runs of earlier versions do not say it."""
-    return (None if structure is None else structure.layer) or earlier.STORE_LAYERS.get(layout.gateway)
+    return (None if structure is None else structure.layer) or earlier.STORE_LAYERS.get(
+        layout.gateway
+    )
 
 
 def _levels(layout: PlannedLayout, structure: Structure | None, api: Api) -> list[Level]:
@@ -128,10 +184,16 @@ def _levels(layout: PlannedLayout, structure: Structure | None, api: Api) -> lis
     return [*levels, top]
 
 
-def _hardware(kind: HardwareKind, found: Ceiling | CeilingGap, size_bytes: float, plan: ResolvedPlan) -> LayerStep:
+def _hardware(
+    kind: HardwareKind, found: Ceiling | CeilingGap, size_bytes: float, plan: ResolvedPlan
+) -> LayerStep:
     if isinstance(found, CeilingGap):
         # The network is attested in any case, with one figure of each pair of hosts that talk.
-        why = found.why if kind == "network" or kind not in plan.suite.layers else found.why.replace(f": --layers {kind}", "")
+        why = (
+            found.why
+            if kind == "network" or kind not in plan.suite.layers
+            else found.why.replace(f": --layers {kind}", "")
+        )
         return LayerStep(level=kind, name=NAMES[kind], note=why)
     return _rated(kind, found, size_bytes)
 
@@ -149,7 +211,11 @@ def _rated(kind: HardwareKind, found: Ceiling, size_bytes: float) -> LayerStep:
 
 def _best(rows: Sequence[Row], level: Level, structure: Structure | None) -> LayerStep:
     """The best of the worker counts of what the suite itself is about."""
-    name = structure.front if level == "front" and structure is not None and structure.front else NAMES[level]
+    name = (
+        structure.front
+        if level == "front" and structure is not None and structure.front
+        else NAMES[level]
+    )
     ranked = [row for row in rows if row.ranked and row.value("throughput")]
     if not ranked:
         return LayerStep(level=level, name=name, note=_why_not(rows))
@@ -157,29 +223,45 @@ def _best(rows: Sequence[Row], level: Level, structure: Structure | None) -> Lay
     return _measured(best, level, name, structure, 1)
 
 
-def _layer(plan: ResolvedPlan, rows: Sequence[Row], level: Level, structure: Structure | None) -> LayerStep:
+def _layer(
+    plan: ResolvedPlan, rows: Sequence[Row], level: Level, structure: Structure | None
+) -> LayerStep:
     """A layer that was replayed by itself."""
     ranked = [row for row in rows if row.ranked and row.value("throughput")]
     if not ranked:
-        unasked = "cannot be asked this" if level in plan.suite.layers else f"not measured: --layers {level}"
+        unasked = (
+            "cannot be asked this"
+            if level in plan.suite.layers
+            else f"not measured: --layers {level}"
+        )
         why = _why_not(rows) if rows else unasked
         return LayerStep(level=level, name=NAMES[level], note=why)
     times = 1
     if level == "object-server" and ranked[0].operation == "write":
         if structure is None:
-            return LayerStep(level=level, name=NAMES[level], note="how often a write is kept is not known")
+            return LayerStep(
+                level=level, name=NAMES[level], note="how often a write is kept is not known"
+            )
         times = structure.replicas
     step = _measured(ranked[0], level, NAMES[level], structure, times)
     if level == "gateway" and structure is not None and structure.daemons > 1:
-        return step.model_copy(update={"note": _joined(step.note, f"one of {structure.daemons} daemons")})
+        return step.model_copy(
+            update={"note": _joined(step.note, f"one of {structure.daemons} daemons")}
+        )
     return step
 
 
-def _measured(row: Row, level: Level, name: str, structure: Structure | None, times: int) -> LayerStep:
+def _measured(
+    row: Row, level: Level, name: str, structure: Structure | None, times: int
+) -> LayerStep:
     ops_s = row.value("throughput")
     assert ops_s is not None  # noqa: S101 - rows without it are gaps
     mb_s = row.value("bandwidth")
-    replicas = f"{show_figure(ops_s)} writes to single disks a second, by {times} replicas" if times > 1 else ""
+    replicas = (
+        f"{show_figure(ops_s)} writes to single disks a second, by {times} replicas"
+        if times > 1
+        else ""
+    )
     return LayerStep(
         level=level,
         name=name,
@@ -193,32 +275,56 @@ def _measured(row: Row, level: Level, name: str, structure: Structure | None, ti
 
 
 def _held(row: Row, level: Level, structure: Structure | None) -> str:
-    """The CPU that ran out where the load is made: by Ceph's benches and fio on the gateway's own host, else on the clients."""
+    """The CPU that ran out where the load is made: by Ceph's benches and fio on the gateway's own
+    host, else on the clients.
+    """
     hosts = structure.gateways if level in BENCHED and structure is not None else ()
-    full = [one for one in row.resources if one.what == "CPU" and one.saturated and (one.tier == "client" or one.host in hosts)]
+    full = [
+        one
+        for one in row.resources
+        if one.what == "CPU" and one.saturated and (one.tier == "client" or one.host in hosts)
+    ]
     return ", ".join(one.words for one in full)
 
 
 def _why_not(rows: Sequence[Row]) -> str:
     """Why none of the rows has a figure."""
-    notes = [next((note for note in row.notes if note not in (NOT_VALID, NOT_STEADY)), NOT_VALID) for row in rows]
+    notes = [
+        next((note for note in row.notes if note not in (NOT_VALID, NOT_STEADY)), NOT_VALID)
+        for row in rows
+    ]
     return notes[0] if notes else "not measured"
 
 
-def _beneath(structure: Structure | None, attested: Sequence[Attested], asked: CeilingQuery) -> dict[Level, LayerStep]:
-    """The network as those layers have it whose load is not made where the gateway's is, by layer; none where it is not known."""
+def _beneath(
+    structure: Structure | None, attested: Sequence[Attested], asked: CeilingQuery
+) -> dict[Level, LayerStep]:
+    """The network as those layers have it whose load is not made where the gateway's is, by layer;
+    none where it is not known.
+    """
     if structure is None:
         return {}
     nearby = structure.model_copy(update={"entrances": structure.gateways})
-    benches = ceiling("network", attested, nearby, asked.model_copy(update={"clients": structure.gateways}))
-    direct = structure.model_copy(update={"entrances": asked.clients, "gateways": asked.clients, "copied_by": "gateway"})
+    benches = ceiling(
+        "network", attested, nearby, asked.model_copy(update={"clients": structure.gateways})
+    )
+    direct = structure.model_copy(
+        update={"entrances": asked.clients, "gateways": asked.clients, "copied_by": "gateway"}
+    )
     engine = ceiling("network", attested, direct, asked)
     found = {**dict.fromkeys(BENCHED, benches), "object-server": engine}
-    return {level: _rated("network", one, asked.size_bytes) for level, one in found.items() if isinstance(one, Ceiling)}
+    return {
+        level: _rated("network", one, asked.size_bytes)
+        for level, one in found.items()
+        if isinstance(one, Ceiling)
+    }
 
 
 def _shared(
-    steps: Sequence[LayerStep], operation: Operation, daemons: int, beneath: Mapping[Level, LayerStep]
+    steps: Sequence[LayerStep],
+    operation: Operation,
+    daemons: int,
+    beneath: Mapping[Level, LayerStep],
 ) -> tuple[LayerStep, ...]:
     """The steps with their shares of what is below them, and what is to be said of them."""
     made: list[LayerStep] = []
@@ -228,7 +334,9 @@ def _shared(
             below = list(made)
             if step.level in (*BENCHED, "object-server"):
                 own = beneath.get(step.level)
-                below = [one for one in made if one.level != "network"] + ([] if own is None else [own])
+                below = [one for one in made if one.level != "network"] + (
+                    [] if own is None else [own]
+                )
             lower = _under(step, below)
             disks = next((one.throughput_ops_s for one in made if one.level == "disk"), None)
             doubt = None if step.level == "network" else above(rate, below, operation, daemons)
@@ -238,7 +346,9 @@ def _shared(
             step = step.model_copy(  # noqa: PLW2901 - the same step, more of it known
                 update={
                     "below": None if lower is None else lower.level,
-                    "of_below": None if lower is None or not lower.throughput_ops_s else rate / lower.throughput_ops_s,
+                    "of_below": None
+                    if lower is None or not lower.throughput_ops_s
+                    else rate / lower.throughput_ops_s,
                     "of_disks": rate / disks if disks and step.level != "disk" else None,
                     "doubt": doubt,
                 }
@@ -248,12 +358,18 @@ def _shared(
 
 
 def _under(step: LayerStep, made: Sequence[LayerStep]) -> LayerStep | None:
-    """What a step is a share of: the layer next below that is known; of disks, OSDs and network the smallest."""
+    """What a step is a share of: the layer next below that is known; of disks, OSDs and network the
+    smallest.
+    """
     if step.level in ("disk", "network"):
         return None
     known = [one for one in made if one.throughput_ops_s is not None]
     layers = [one for one in known if one.level not in HARDWARE]
-    return layers[-1] if layers else min(known, key=lambda one: one.throughput_ops_s or 0.0, default=None)
+    return (
+        layers[-1]
+        if layers
+        else min(known, key=lambda one: one.throughput_ops_s or 0.0, default=None)
+    )
 
 
 def _joined(*notes: str) -> str:

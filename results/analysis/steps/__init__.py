@@ -1,1 +1,3 @@
-"""What one step gave and whether it can be trusted, and the table of a run: its steps merged over repeats."""
+"""What one step gave and whether it can be trusted, and the table of a run: its steps merged over
+repeats.
+"""

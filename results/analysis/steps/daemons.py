@@ -1,7 +1,9 @@
-"""What daemons told of themselves inside a window, in a few figures of each kind: the rest is in the telemetry file.
+"""What daemons told of themselves inside a window, in a few figures of each kind: the rest is in
+the telemetry file.
 
-Which they are is declared with each probe (`common.counters`) and kept with the telemetry. Counters are told as they have grown
-since the daemon began, so that figures are of the difference between the first line inside the window and the last.
+Which they are is declared with each probe (`common.counters`) and kept with the telemetry. Counters
+are told as they have grown since the daemon began, so that figures are of the difference between
+the first line inside the window and the last.
 """
 
 from __future__ import annotations
@@ -56,15 +58,21 @@ def _reckoned(figure: CounterFigure, spells: Sequence[_Spell]) -> float | None:
     return _part(spells, first, (first, *others), 100)
 
 
-def _part(spells: Sequence[_Spell], numerator: str, others: Sequence[str], scale: float) -> float | None:
-    """What a counter grew by, by the growth of others, over all daemons; None where those did not grow."""
+def _part(
+    spells: Sequence[_Spell], numerator: str, others: Sequence[str], scale: float
+) -> float | None:
+    """What a counter grew by, by the growth of others, over all daemons; None where those did not
+    grow.
+    """
     above = _total([spell.grown(numerator) for spell in spells])
     below = _total([spell.grown(name) for spell in spells for name in others])
     return None if above is None or not below else above / below * scale
 
 
 def figures(telemetry: Telemetry, window_s: float) -> tuple[DaemonFigure, ...]:
-    """The figures of daemons that told at least twice inside the window; those that none of them can give are left out."""
+    """The figures of daemons that told at least twice inside the window; those that none of them
+    can give are left out.
+    """
     by_probe: dict[str, list[ProbeSecond]] = {}
     for line in telemetry.told_within(window_s):
         by_probe.setdefault(line.probe, []).append(line)
@@ -82,7 +90,10 @@ def figures(telemetry: Telemetry, window_s: float) -> tuple[DaemonFigure, ...]:
 
 
 def figure_words(repeats: Sequence[Sequence[DaemonFigure]]) -> str:
-    """Medians over the repeats, in words: `radosgw: 15.8 requests in work, ...; osd: 812 op/s, ...`."""
+    """Medians over the repeats, in words:
+
+    `radosgw: 15.8 requests in work, ...; osd: 812 op/s, ...`.
+    """
     values: dict[tuple[str, str], list[float]] = {}
     for one in (figure for repeat in repeats for figure in repeat):
         values.setdefault((one.daemon, one.label), []).append(one.value)
@@ -93,6 +104,8 @@ def figure_words(repeats: Sequence[Sequence[DaemonFigure]]) -> str:
 
 
 def _total(values: Sequence[float | None]) -> float | None:
-    """The sum; None where one is unknown, since that of the others would be of another set of daemons."""
+    """The sum; None where one is unknown, since that of the others would be of another set of
+    daemons.
+    """
     known = [value for value in values if value is not None]
     return sum(known) if known and len(known) == len(values) else None

@@ -1,7 +1,9 @@
-"""What a layout serves within a bound on its latency: the largest throughput at which p90 stays within it.
+"""What a layout serves within a bound on its latency: the largest throughput at which p90 stays
+within it.
 
-Between neighbouring measured points the path of latency by throughput is taken to be straight; beyond the first and the last
-point nothing is known, and nothing is said. A path that ends within the bound says `at least`: more workers were not tried.
+Between neighbouring measured points the path of latency by throughput is taken to be straight;
+beyond the first and the last point nothing is known, and nothing is said. A path that ends within
+the bound says `at least`: more workers were not tried.
 """
 
 from __future__ import annotations
@@ -22,9 +24,11 @@ _NICE: Final = (1, 2, 5)
 
 
 class Stop(Record):
-    """One worker count on the path of a layout: op/s and p90 in ms, with the least and the most of its repeats.
+    """One worker count on the path of a layout: op/s and p90 in ms, with the least and the most of
+    its repeats.
 
-    `p90_ms` is None where too few samples give none, or where the driver tells it in bins: then the ends say in which.
+    `p90_ms` is None where too few samples give none, or where the driver tells it in bins: then the
+    ends say in which.
     """
 
     workers: int
@@ -48,17 +52,24 @@ class Stop(Record):
 
 
 class Served(Record):
-    """What one layout serves within the bound. `ops_s` is None where not even the least load stays within it."""
+    """What one layout serves within the bound.
+
+    `ops_s` is None where not even the least load stays within it.
+    """
 
     layout: str
     ops_s: PositiveFloat | None
     at_least: bool = False
     """Its path ends, or breaks, within the bound: it may serve more."""
     at_ms: PositiveFloat | None = None
-    """p90 at that throughput: the bound where the path crosses it there, less where throughput fell as workers were added."""
+    """p90 at that throughput: the bound where the path crosses it there, less where throughput fell
+    as workers were added.
+    """
     low_ops_s: PositiveFloat | None = None
     high_ops_s: PositiveFloat | None = None
-    """The least and the most of the same figure of each repeat alone; None unless every repeat gives one, of two or more."""
+    """The least and the most of the same figure of each repeat alone; None unless every repeat
+    gives one, of two or more.
+    """
     known: bool = True
     """Whether any p90 is known at all."""
 
@@ -79,14 +90,25 @@ class Served(Record):
 
 
 def path(cells: Sequence[Row]) -> tuple[Stop, ...]:
-    """The path of one layout through its rows of one kind of requests, in the order of workers; without what was not measured."""
-    return tuple(_stop(row) for row in sorted(cells, key=lambda row: row.workers) if row.value("throughput") is not None)
+    """The path of one layout through its rows of one kind of requests, in the order of workers;
+    without what was not measured.
+    """
+    return tuple(
+        _stop(row)
+        for row in sorted(cells, key=lambda row: row.workers)
+        if row.value("throughput") is not None
+    )
 
 
 def _stop(row: Row) -> Stop:
     rates = [point.ops_s for point in row.used]
-    # Where one repeat has too few samples, there is no median, and those of the others alone would be of another set.
-    latencies = [p90_ms for point in row.used if row.value("p90") is not None and (p90_ms := point.value("p90")) is not None]
+    # Where one repeat has too few samples, there is no median, and those of the others alone would
+    # be of another set.
+    latencies = [
+        p90_ms
+        for point in row.used
+        if row.value("p90") is not None and (p90_ms := point.value("p90")) is not None
+    ]
     within = row.within("p90")
     return Stop(
         workers=row.workers,
@@ -105,7 +127,9 @@ def _stop(row: Row) -> Stop:
 
 
 def stretches(stops: Sequence[Stop]) -> list[list[Stop]]:
-    """The parts of a path that can be joined: neighbours that both count, without a gap between them."""
+    """The parts of a path that can be joined: neighbours that both count, without a gap between
+    them.
+    """
     return [list(part) for joined, part in groupby(stops, key=lambda stop: stop.joined) if joined]
 
 
@@ -120,8 +144,9 @@ class Most(Record):
 def most_within(points: Sequence[tuple[float, float | None]], bound_ms: float) -> Most | None:
     """The largest throughput of a path whose p90 is within the bound; None where none is.
 
-    `points` are (op/s, p90 in ms) in the order of workers; one without a p90 breaks the path. It may be more where the path ends
-    within the bound, or where it breaks there and is beyond it when it goes on: where it was crossed is not known then.
+    `points` are (op/s, p90 in ms) in the order of workers; one without a p90 breaks the path. It
+    may be more where the path ends within the bound, or where it breaks there and is beyond it when
+    it goes on: where it was crossed is not known then.
     """
     found: list[tuple[float, float]] = []
     more = False
@@ -136,25 +161,38 @@ def most_within(points: Sequence[tuple[float, float | None]], bound_ms: float) -
             more = True
         if later and later[0] is not None and (latency <= bound_ms) != (later[0] <= bound_ms):
             next_rate = points[place + 1][0]
-            found.append((rate + (bound_ms - latency) / (later[0] - latency) * (next_rate - rate), bound_ms))
+            found.append(
+                (rate + (bound_ms - latency) / (later[0] - latency) * (next_rate - rate), bound_ms)
+            )
     rate, latency = max(found, default=(0.0, 0.0))
     return Most(ops_s=rate, at_ms=latency, more=more) if rate > 0 else None
 
 
 def may_rank(row: Row, metric: str) -> bool:
-    """Whether a metric of a row may be ranked: nothing puts the row, or that metric of it, in grave doubt."""
+    """Whether a metric of a row may be ranked: nothing puts the row, or that metric of it, in grave
+    doubt.
+    """
     return row.ranked and not graves(touching(row.doubts, metric))
 
 
 def served(layout: str, cells: Sequence[Row], bound_ms: float) -> Served:
     """What a layout serves within the bound, by its rows of one kind of requests."""
     rows = sorted(cells, key=lambda row: row.workers)
-    medians = [(row.value("throughput") or 0.0, row.value("p90") if may_rank(row, "p90") else None) for row in rows]
+    medians = [
+        (row.value("throughput") or 0.0, row.value("p90") if may_rank(row, "p90") else None)
+        for row in rows
+    ]
     whole = most_within(medians, bound_ms)
     if whole is None:
-        return Served(layout=layout, ops_s=None, known=any(latency is not None for _, latency in medians))
+        return Served(
+            layout=layout, ops_s=None, known=any(latency is not None for _, latency in medians)
+        )
     repeats = sorted({point.repeat for row in rows for point in row.used})
-    own = [one.ops_s for repeat in repeats if (one := most_within(_path_of(rows, repeat), bound_ms)) is not None]
+    own = [
+        one.ops_s
+        for repeat in repeats
+        if (one := most_within(_path_of(rows, repeat), bound_ms)) is not None
+    ]
     spread = len(own) == len(repeats) > 1
     return Served(
         layout=layout,
@@ -170,17 +208,24 @@ def _path_of(rows: Sequence[Row], repeat: int) -> list[tuple[float, float | None
     """The path of one repeat; a step of it that does not count breaks it."""
     points = [(row, next((one for one in row.used if one.repeat == repeat), None)) for row in rows]
     return [
-        (0.0, None) if point is None else (point.ops_s, point.value("p90") if may_rank(row, "p90") else None)
+        (0.0, None)
+        if point is None
+        else (point.ops_s, point.value("p90") if may_rank(row, "p90") else None)
         for row, point in points
     ]
 
 
 def telling_bound_ms(paths: Sequence[Sequence[Stop]]) -> float | None:
-    """A bound that tells layouts apart, where nobody asked for one: the round figure that the most paths cross.
+    """A bound that tells layouts apart, where nobody asked for one: the round figure that the most
+    paths cross.
 
-    Of several, the one nearest to the middle of all p90s by their logarithm. None where there are not two p90s to lie between.
+    Of several, the one nearest to the middle of all p90s by their logarithm. None where there are
+    not two p90s to lie between.
     """
-    known = [[stop.p90_ms for stop in stops if stop.ranked and stop.p90_ms is not None] for stops in paths]
+    known = [
+        [stop.p90_ms for stop in stops if stop.ranked and stop.p90_ms is not None]
+        for stops in paths
+    ]
     flat = sorted(latency for latencies in known for latency in latencies)
     if len(flat) < 2 or flat[0] == flat[-1]:
         return None
@@ -191,4 +236,8 @@ def telling_bound_ms(paths: Sequence[Sequence[Stop]]) -> float | None:
     def crossed(figure: float) -> int:
         return sum(min(latencies) <= figure < max(latencies) for latencies in known if latencies)
 
-    return max(between, key=lambda figure: (crossed(figure), -max(figure / middle, middle / figure)), default=None)
+    return max(
+        between,
+        key=lambda figure: (crossed(figure), -max(figure / middle, middle / figure)),
+        default=None,
+    )

@@ -10,13 +10,14 @@ from weighbridge.results.metric_figure import MetricFigure, geometric_mean
 from weighbridge.results.metrics import METRICS, MetricKey
 
 ALIKE: Final = 1.25
-"""An interval of a geometric mean runs from its figure divided by a factor to it times that factor. Up to this factor the two sides
-are within a tenth of each other, and `±` says both."""
+"""An interval of a geometric mean runs from its figure divided by a factor to it times that factor.
+Up to this factor the two sides are within a tenth of each other, and `±` says both."""
 
 
 def shown(row: Row, key: MetricKey, *, spread: bool = True) -> str:
-    """A metric of a row as people read it: its bin where the driver counts in bins; `≥ 2,000` where it is a lower bound; else with
-    the spread of its repeats, or of one repeat with few samples the interval of its order statistics: `87 [61-140]`.
+    """A metric of a row as people read it: its bin where the driver counts in bins; `≥ 2,000` where
+    it is a lower bound; else with the spread of its repeats, or of one repeat with few samples the
+    interval of its order statistics: `87 [61-140]`.
 
     `spread`: whether there is room for that.
     """
@@ -28,7 +29,8 @@ def shown(row: Row, key: MetricKey, *, spread: bool = True) -> str:
     if metric.whole:
         return f"{figure.value:,.0f}"
     least = "≥ " * figure.at_least
-    # An interval is about a geometric mean: where a row shows another figure, such as the highest maximum, it has none.
+    # An interval is about a geometric mean: where a row shows another figure, such as the highest
+    # maximum, it has none.
     if metric.merge is not geometric_mean or not spread:
         return f"{least}{show_figure(figure.value, metric.digits)}"
     if figure.low is not None and row.repeats == 1:
@@ -38,7 +40,8 @@ def shown(row: Row, key: MetricKey, *, spread: bool = True) -> str:
 
 
 def show_spread(figure: MetricFigure, digits: int = 3) -> str:
-    """`594 ±3 %`: half the width of the 95 % interval over repeats; its ends in brackets where it is too lopsided.
+    """`594 ±3 %`: half the width of the 95 % interval over repeats; its ends in brackets where it
+    is too lopsided.
 
     The figure alone where no interval is known, as of one repeat.
     """

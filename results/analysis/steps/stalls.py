@@ -1,15 +1,20 @@
-"""Stalls: seconds of a window in which nothing or nearly nothing completed, and dips that come back like a clock.
+"""Stalls: seconds of a window in which nothing or nearly nothing completed, and dips that come back
+like a clock.
 
-A stall is a run of whole seconds with at most QUIET of what the mean second has, where chance cannot explain it: with the mean rate
-of the window (which the stall itself makes smaller) the Poisson probability of so few completions is at most CHANCE over the square
-of the window's seconds, so that over all places and lengths at most one window in 1,000 has one by chance. Requests may end in
-bursts, as many at once as there are workers: in a closed loop each worker would have ended two meanwhile.
+A stall is a run of whole seconds with at most QUIET of what the mean second has, where chance
+cannot explain it: with the mean rate of the window (which the stall itself makes smaller) the
+Poisson probability of so few completions is at most CHANCE over the square of the window's seconds,
+so that over all places and lengths at most one window in 1,000 has one by chance. Requests may end
+in bursts, as many at once as there are workers: in a closed loop each worker would have ended two
+meanwhile.
 
-Dips come back where the seconds look like themselves a period later: their autocorrelation at the period is beyond SIGMAS of its
-standard errors (M. S. Bartlett, J. R. Statist. Soc. Suppl. 8, 1946, with the first lags for what neighbours have in common), and
-the part that comes back moves throughput by more than SWING. A pulse has its energy in many harmonics, of which a test of the
-largest line of the periodogram (R. A. Fisher, Proc. R. Soc. A 125, 1929) sees one; the autocorrelation sees all. False alarms and
-what is found: benchmarks/steadiness_rules.py, table in docs/statistics.md.
+Dips come back where the seconds look like themselves a period later: their autocorrelation at the
+period is beyond SIGMAS of its standard errors (M. S. Bartlett, J. R. Statist. Soc. Suppl. 8, 1946,
+with the first lags for what neighbours have in common), and the part that comes back moves
+throughput by more than SWING. A pulse has its energy in many harmonics, of which a test of the
+largest line of the periodogram (R. A. Fisher, Proc. R. Soc. A 125, 1929) sees one; the
+autocorrelation sees all. False alarms and what is found: benchmarks/steadiness_rules.py, table in
+docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -29,24 +34,32 @@ CHANCE: Final = 0.001
 SHARE: Final = 0.02
 """Stalls that take less of a window than this are said, and do not make it unsteady."""
 BESIDE: Final = 0.4
-"""Share of a second beside a stall that must be missing to count as part of it: less is noise where a second has 30 requests."""
+"""Share of a second beside a stall that must be missing to count as part of it: less is noise where
+a second has 30 requests.
+"""
 SIGMAS: Final = 4.3
 """Beyond so many standard errors one in 1,000 windows has one of its lags by chance."""
 SWING: Final = 0.05
-"""Standard deviation of the part that comes back, as a share of the mean: that of a dip by 17 % for a tenth of the time."""
+"""Standard deviation of the part that comes back, as a share of the mean: that of a dip by 17 % for
+a tenth of the time.
+"""
 SHORTEST: Final = 4
 """Seconds of the shortest period, and how often it must fit into the window."""
 
 
 class Stall(Record):
-    """Nothing or nearly nothing completed for about `length_s` from this second of the window on."""
+    """Nothing or nearly nothing completed for about `length_s` from this second of the window
+    on.
+    """
 
     second: NonNegativeInt
     length_s: PositiveFloat
 
 
 def stalls(counts: Sequence[float], workers: int) -> tuple[Stall, ...]:
-    """The stalls of a window of whole seconds, by what completed in each, with so many requests outstanding."""
+    """The stalls of a window of whole seconds, by what completed in each, with so many requests
+    outstanding.
+    """
     length = len(counts)
     mean = math.fsum(counts) / length if length else 0.0
     found, start = [], 0
@@ -55,14 +68,18 @@ def stalls(counts: Sequence[float], workers: int) -> tuple[Stall, ...]:
         while end < length and counts[end] <= QUIET * mean:
             end += 1
         expected = mean * (end - start)
-        if expected >= 2 * workers and _poisson(math.fsum(counts[start:end]), expected) <= CHANCE / length**2:
+        if (
+            expected >= 2 * workers
+            and _poisson(math.fsum(counts[start:end]), expected) <= CHANCE / length**2
+        ):
             found.append(Stall(second=start, length_s=_length(counts, start, end)))
         start = max(end, start + 1)
     return tuple(found)
 
 
 def stall_words(found: Sequence[Stall]) -> str:
-    """`stalls of 3 s every 30 s`, `a stall of 3 s after 4 s`, `2 stalls of 1 to 3 s after 4 and 17 s`.
+    """`stalls of 3 s every 30 s`, `a stall of 3 s after 4 s`, `2 stalls of 1 to 3 s after 4 and 17
+    s`.
 
     Raises ValueError of none.
     """
@@ -77,12 +94,18 @@ def stall_words(found: Sequence[Stall]) -> str:
     if len(found) > 2 and all(abs(one - period) <= max(1.5, 0.1 * period) for one in apart):
         return f"stalls of {much} every {period:.0f} s"
     starts = [str(one.second) for one in found[:4]]
-    listed = f"{', '.join(starts)} ..." if len(found) > 4 else f"{', '.join(starts[:-1])} and {starts[-1]}"
+    listed = (
+        f"{', '.join(starts)} ..."
+        if len(found) > 4
+        else f"{', '.join(starts[:-1])} and {starts[-1]}"
+    )
     return f"{len(found)} stalls of {much} after {listed} s"
 
 
 def period_s(counts: Sequence[float]) -> int | None:
-    """The seconds after which dips come back; None where none do: of a window of fewer than 16 seconds nothing can be told."""
+    """The seconds after which dips come back; None where none do: of a window of fewer than 16
+    seconds nothing can be told.
+    """
     length = len(counts)
     mean = math.fsum(counts) / length if length else 0.0
     rest = _about_line(counts)
@@ -98,29 +121,45 @@ def period_s(counts: Sequence[float]) -> int | None:
     told = max(SIGMAS * math.sqrt(common / length), SWING**2 * length * mean**2 / whole)
     # What neighbours have in common is no period: it must have fallen in between.
     peaks = [
-        lag for lag in range(SHORTEST, len(lags) + 1) if lags[lag] >= told and min(lags[one] for one in range(1, lag)) < told / 2
+        lag
+        for lag in range(SHORTEST, len(lags) + 1)
+        if lags[lag] >= told and min(lags[one] for one in range(1, lag)) < told / 2
     ]
     return max(peaks, key=lags.__getitem__) if peaks else None
 
 
 def _length(counts: Sequence[float], start: int, end: int) -> float:
-    """How long a stall was, by what is missing of the median of the seconds that are none; beside it only where much is missing."""
+    """How long a stall was, by what is missing of the median of the seconds that are none; beside
+    it only where much is missing.
+    """
     mean = math.fsum(counts) / len(counts)
     level = median(count for count in counts if count > QUIET * mean)
     beside = [1 - counts[place] / level for place in (start - 1, end) if 0 <= place < len(counts)]
-    return math.fsum([*(1 - count / level for count in counts[start:end]), *(one for one in beside if one > BESIDE)])
+    return math.fsum(
+        [
+            *(1 - count / level for count in counts[start:end]),
+            *(one for one in beside if one > BESIDE),
+        ]
+    )
 
 
 def _about_line(values: Sequence[float]) -> list[float]:
-    """What is left of values when the line of least squares is taken off: a drift is none of what comes back."""
+    """What is left of values when the line of least squares is taken off: a drift is none of what
+    comes back.
+    """
     length = len(values)
     if length < 2:
         return [0.0] * length
     middle, mean = (length - 1) / 2, math.fsum(values) / length
-    slope = math.fsum((place - middle) * value for place, value in enumerate(values)) / (length * (length**2 - 1) / 12)
+    slope = math.fsum((place - middle) * value for place, value in enumerate(values)) / (
+        length * (length**2 - 1) / 12
+    )
     return [value - mean - slope * (place - middle) for place, value in enumerate(values)]
 
 
 def _poisson(count: float, expected: float) -> float:
     """The probability of so few or fewer where so many are expected."""
-    return math.fsum(math.exp(one * math.log(expected) - expected - math.lgamma(one + 1)) for one in range(math.floor(count) + 1))
+    return math.fsum(
+        math.exp(one * math.log(expected) - expected - math.lgamma(one + 1))
+        for one in range(math.floor(count) + 1)
+    )

@@ -1,9 +1,11 @@
-"""The recap of a study: a map of per cent change from one level of a factor to another, all else being the same.
+"""The recap of a study: a map of per cent change from one level of a factor to another, all else
+being the same.
 
-As the study of 2012 had it (M. Nelson, Argonaut vs Bobtail Performance Preview): a cell for each kind of requests, object size
-and number of operations under way. A cell makes a claim only with enough repeats on both sides that nothing puts in doubt, an
-interval that lies beyond the practical threshold, and a test that still shows it after Benjamini and Hochberg's correction over
-all cells of its map.
+As the study of 2012 had it (M. Nelson, Argonaut vs Bobtail Performance Preview): a cell for each
+kind of requests, object size and number of operations under way. A cell makes a claim only with
+enough repeats on both sides that nothing puts in doubt, an interval that lies beyond the practical
+threshold, and a test that still shows it after Benjamini and Hochberg's correction over all cells
+of its map.
 """
 
 from __future__ import annotations
@@ -20,7 +22,14 @@ from weighbridge.results.analysis.comparison import Share
 from weighbridge.results.analysis.findings import NEAR
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import doubt_words, touching
-from weighbridge.results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, Ratio, corrected, ratio, welch
+from weighbridge.results.statistics import (
+    LEVEL,
+    REPEATS_FOR_A_CLAIM,
+    Ratio,
+    corrected,
+    ratio,
+    welch,
+)
 from weighbridge.suites import Workload
 from weighbridge.suites.studies import FactorComparison, Study, Variant
 
@@ -30,11 +39,17 @@ SAME: Final = "~"
 _PICKS: Final = {"sequential": "sequential", "uniform": "random"}
 
 Verdict = Literal["changed", "same", "provisional", "missing"]
-"""What may be said of a cell. `provisional`: fewer repeats than a claim needs, or a doubt, whatever was measured."""
+"""What may be said of a cell.
+
+`provisional`: fewer repeats than a claim needs, or a doubt, whatever was measured.
+"""
 
 
 class RecapCell(Record):
-    """How the throughput of one kind of requests changed. `ratio` is None where a side was not measured or is not valid."""
+    """How the throughput of one kind of requests changed.
+
+    `ratio` is None where a side was not measured or is not valid.
+    """
 
     down: str
     across: str
@@ -69,7 +84,10 @@ class RecapCell(Record):
 
 
 class Recap(Record):
-    """The map of one level against the baseline of its factor. Cells are in the order in which they are drawn."""
+    """The map of one level against the baseline of its factor.
+
+    Cells are in the order in which they are drawn.
+    """
 
     title: str
     factor: str
@@ -85,16 +103,25 @@ class Recap(Record):
 
 
 def recaps(study: Study, rows: Sequence[Row], workloads: Sequence[Workload]) -> tuple[Recap, ...]:
-    """The maps that a study compares, of all variants that the rows are of; those without any cell are left out."""
+    """The maps that a study compares, of all variants that the rows are of; those without any cell
+    are left out.
+    """
     here = {row.layout for row in rows}
     variants = [variant for variant in study.variants if variant.name in here]
     picks = {workload.name: _PICKS.get(str(workload.pick), "") for workload in workloads}
-    made = [_recap(study, one, level, variants, rows, picks) for one in study.compares for level in one.against]
+    made = [
+        _recap(study, one, level, variants, rows, picks)
+        for one in study.compares
+        for level in one.against
+    ]
     return tuple(one for one in made if one.cells)
 
 
 def change(after: Sequence[float], before: Sequence[float]) -> tuple[Ratio, Verdict]:
-    """The ratio of two sets of repeats, all above 0, and what may be said of it. Raises ValueError where `ratio` does."""
+    """The ratio of two sets of repeats, all above 0, and what may be said of it.
+
+    Raises ValueError where `ratio` does.
+    """
     found = ratio(after, before)
     if found.repeats < REPEATS_FOR_A_CLAIM:
         return found, "provisional"
@@ -104,28 +131,63 @@ def change(after: Sequence[float], before: Sequence[float]) -> tuple[Ratio, Verd
 
 
 def corrected_cells(cells: Sequence[RecapCell]) -> tuple[RecapCell, ...]:
-    """The cells of one map, with p-values corrected for their number: what is not shown any more has not changed."""
+    """The cells of one map, with p-values corrected for their number: what is not shown any more
+    has not changed.
+    """
     tested = [number for number, cell in enumerate(cells) if cell.p is not None]
     made = list(cells)
-    for number, q in zip(tested, corrected([p for cell in cells if (p := cell.p) is not None]), strict=True):
-        still = cells[number].verdict if q <= LEVEL or cells[number].verdict != "changed" else "same"
+    for number, q in zip(
+        tested, corrected([p for cell in cells if (p := cell.p) is not None]), strict=True
+    ):
+        still = (
+            cells[number].verdict if q <= LEVEL or cells[number].verdict != "changed" else "same"
+        )
         made[number] = cells[number].model_copy(update={"q": q, "verdict": still})
     return tuple(made)
 
 
 def _recap(
-    study: Study, one: FactorComparison, level: str, variants: Sequence[Variant], rows: Sequence[Row], picks: dict[str, str]
+    study: Study,
+    one: FactorComparison,
+    level: str,
+    variants: Sequence[Variant],
+    rows: Sequence[Row],
+    picks: dict[str, str],
 ) -> Recap:
-    pairs = [(a, b) for a in variants for b in variants if _differ(a, b, one.factor, one.baseline, level)]
-    varying = [factor for factor in study.factors if factor != one.factor and len({a.factors.get(factor) for a, _ in pairs}) > 1]
+    pairs = [
+        (a, b) for a in variants for b in variants if _differ(a, b, one.factor, one.baseline, level)
+    ]
+    varying = [
+        factor
+        for factor in study.factors
+        if factor != one.factor and len({a.factors.get(factor) for a, _ in pairs}) > 1
+    ]
     of = {(row.layout, _kind(row)): row for row in rows}
-    matched = [(a, row, of[key]) for a, b in pairs for row in rows if row.layout == a.name and (key := (b.name, _kind(row))) in of]
+    matched = [
+        (a, row, of[key])
+        for a, b in pairs
+        for row in rows
+        if row.layout == a.name and (key := (b.name, _kind(row))) in of
+    ]
     words = _operation_words([before for _, before, _ in matched], picks)
-    named = [" · ".join([*(study.label(a.factors[name]) for name in varying), words[_kind(before)]]) for a, before, _ in matched]
+    named = [
+        " · ".join([*(study.label(a.factors[name]) for name in varying), words[_kind(before)]])
+        for a, before, _ in matched
+    ]
     places = [(name, *_across(before)) for name, (_, before, _) in zip(named, matched, strict=True)]
-    if len(set(places)) < len(places):  # two workloads of one operation and size: their names tell them apart
-        named = [f"{name} · {before.workload}" for name, (_, before, _) in zip(named, matched, strict=True)]
-    cells = corrected_cells([_cell(name, before, after) for name, (_, before, after) in zip(named, matched, strict=True)])
+    if len(set(places)) < len(
+        places
+    ):  # two workloads of one operation and size: their names tell them apart
+        named = [
+            f"{name} · {before.workload}"
+            for name, (_, before, _) in zip(named, matched, strict=True)
+        ]
+    cells = corrected_cells(
+        [
+            _cell(name, before, after)
+            for name, (_, before, after) in zip(named, matched, strict=True)
+        ]
+    )
     across = {_column(before): _across(before) for _, before, _ in matched}
     return Recap(
         title=f"{one.factor}: {study.label(one.baseline)} → {study.label(level)}",
@@ -140,7 +202,9 @@ def _recap(
 
 def _differ(a: Variant, b: Variant, factor: str, baseline: str, level: str) -> bool:
     """Whether two variants differ in a factor, as is asked for, and in nothing else."""
-    rest_a, rest_b = ({name: value for name, value in one.factors.items() if name != factor} for one in (a, b))
+    rest_a, rest_b = (
+        {name: value for name, value in one.factors.items() if name != factor} for one in (a, b)
+    )
     return a.factors.get(factor) == baseline and b.factors.get(factor) == level and rest_a == rest_b
 
 
@@ -159,12 +223,19 @@ def _column(row: Row) -> str:
 
 
 def _operation_words(rows: Sequence[Row], picks: dict[str, str]) -> dict[tuple[object, ...], str]:
-    """What the requests of each kind are called: `write`; `read, random` beside sequential ones; the API where several."""
+    """What the requests of each kind are called:
+
+    `write`; `read, random` beside sequential ones; the API where several.
+    """
     apis = {(row.api, row.layer) for row in rows}
     words = {}
     for row in rows:
         others = {picks.get(one.workload, "") for one in rows if one.operation == row.operation}
-        text = f"{row.operation}, {picks[row.workload]}" if len(others) > 1 and picks.get(row.workload) else str(row.operation)
+        text = (
+            f"{row.operation}, {picks[row.workload]}"
+            if len(others) > 1 and picks.get(row.workload)
+            else str(row.operation)
+        )
         words[_kind(row)] = f"{text} ({row.layer or row.api})" if len(apis) > 1 else text
     return words
 
@@ -184,7 +255,12 @@ def _cell(down: str, before: Row, after: Row) -> RecapCell:
             return RecapCell(**head, ratio=None, verdict="missing", why=f"{row.layout}: {why}")
     a, b = (_throughputs(row) for row in (after, before))
     if not a or not b or min(*a, *b) <= 0:
-        return RecapCell(**head, ratio=None, verdict="missing", why="nothing was done in a repeat: there is no ratio")
+        return RecapCell(
+            **head,
+            ratio=None,
+            verdict="missing",
+            why="nothing was done in a repeat: there is no ratio",
+        )
     found, verdict = change(a, b)
     p = welch(a, b).p if found.repeats >= 2 else None
     doubts = touching([*before.doubts, *after.doubts], "throughput")
@@ -199,13 +275,29 @@ def _throughputs(row: Row) -> list[float]:
 
 def _signed(value: float) -> str:
     """A change as a reader takes it in: whole per cent, and above threefold as a multiple."""
-    return f"{value:.1f}×" if value >= 3 else f"{(value - 1) * 100:+.0f} %".replace("-", "\N{MINUS SIGN}")
+    return (
+        f"{value:.1f}×"
+        if value >= 3
+        else f"{(value - 1) * 100:+.0f} %".replace("-", "\N{MINUS SIGN}")
+    )
 
 
 def recap_csv(maps: Iterable[Recap]) -> str:
-    """All cells of all maps, a line each: change with its interval, repeats of the side that has fewer, and what may be said."""
+    """All cells of all maps, a line each: change with its interval, repeats of the side that has
+    fewer, and what may be said.
+    """
     head = (
-        *("factor", "baseline", "level", "kind", "column", "baseline_layout", "layout", "workload", "workers"),
+        *(
+            "factor",
+            "baseline",
+            "level",
+            "kind",
+            "column",
+            "baseline_layout",
+            "layout",
+            "workload",
+            "workers",
+        ),
         *("change_percent", "low_percent", "high_percent", "repeats", "p", "q", "verdict", "why"),
     )
     lines = []
@@ -214,8 +306,20 @@ def recap_csv(maps: Iterable[Recap]) -> str:
             told: list[float | None] = [None, None, None, None]
             if cell.ratio is not None:
                 ends = (cell.ratio.value, cell.ratio.low, cell.ratio.high)
-                told = [*(None if end is None else (end - 1) * 100 for end in ends), cell.ratio.repeats]
-            place = (cell.down, cell.across, cell.baseline, cell.layout, cell.workload, cell.workers)
+                told = [
+                    *(None if end is None else (end - 1) * 100 for end in ends),
+                    cell.ratio.repeats,
+                ]
+            place = (
+                cell.down,
+                cell.across,
+                cell.baseline,
+                cell.layout,
+                cell.workload,
+                cell.workers,
+            )
             tests = ("" if value is None else f"{value:.3g}" for value in (cell.p, cell.q))
-            lines.append((one.factor, one.baseline, one.level, *place, *told, *tests, cell.verdict, cell.why))
+            lines.append(
+                (one.factor, one.baseline, one.level, *place, *told, *tests, cell.verdict, cell.why)
+            )
     return csv_lines(head, lines)

@@ -1,4 +1,6 @@
-"""What a replayed study came to: its own tables with our figures, its recap, and its published figures beside ours."""
+"""What a replayed study came to: its own tables with our figures, its recap, and its published
+figures beside ours.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,14 @@ from weighbridge.results.doubt import PairDoubt
 from weighbridge.results.figures import UNKNOWN, show_figure
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.record import ResolvedPlan, read_whole
-from weighbridge.suites.studies import Published, PublishedColumn, ScaleName, Study, StudyScale, TableShape
+from weighbridge.suites.studies import (
+    Published,
+    PublishedColumn,
+    ScaleName,
+    Study,
+    StudyScale,
+    TableShape,
+)
 
 FILE: Final = "study.json"
 """Name of the file of a run folder that says which study it replays."""
@@ -49,7 +58,9 @@ class StudyRun(Record):
 
 
 class StudyTable(Record):
-    """A table of words and figures; the first `labels` cells of each line say what the others are of."""
+    """A table of words and figures; the first `labels` cells of each line say what the others are
+    of.
+    """
 
     title: str
     note: str = ""
@@ -98,7 +109,10 @@ def show(value: Value) -> str:
 
 
 def study_of(run_folder: Path) -> StudyRun | None:
-    """The study that a run replays; None where it replays none. Raises UsageError when its file cannot be read."""
+    """The study that a run replays; None where it replays none.
+
+    Raises UsageError when its file cannot be read.
+    """
     path = run_folder / FILE
     try:
         return StudyRun.model_validate_json(read_whole(path))
@@ -110,9 +124,11 @@ def study_of(run_folder: Path) -> StudyRun | None:
         raise UsageError(f"{path}: cannot be read: {error}") from error
 
 
-def outcome(run: StudyRun, plan: ResolvedPlan, rows: Sequence[Row], between: Sequence[PairDoubt] = ()) -> StudyOutcome:
-    """What a study came to. `rows` are those of the table and those of the layers beneath, `between` what there is to doubt of
-    layouts beside each other. Raises UsageError.
+def outcome(
+    run: StudyRun, plan: ResolvedPlan, rows: Sequence[Row], between: Sequence[PairDoubt] = ()
+) -> StudyOutcome:
+    """What a study came to. `rows` are those of the table and those of the layers beneath,
+    `between` what there is to doubt of layouts beside each other. Raises UsageError.
     """
     workloads = plan.suite.workloads
     table = _Levels(run, [workload.name for workload in workloads])
@@ -126,7 +142,9 @@ def outcome(run: StudyRun, plan: ResolvedPlan, rows: Sequence[Row], between: Seq
 
 
 class _Levels:
-    """What a row is, dimension by dimension, and in which order and by which name levels are shown."""
+    """What a row is, dimension by dimension, and in which order and by which name levels are
+    shown.
+    """
 
     def __init__(self, run: StudyRun, workloads: Sequence[str]) -> None:
         self.run = run
@@ -145,7 +163,9 @@ class _Levels:
             "variant": lambda: row.layout,
             "workload": lambda: row.workload,
             "operation": lambda: row.operation,
-            "size": lambda: "" if row.object_size_bytes is None else show_bytes(row.object_size_bytes),
+            "size": lambda: (
+                "" if row.object_size_bytes is None else show_bytes(row.object_size_bytes)
+            ),
             "workers": lambda: str(row.workers),
         }
         return own[dimension]()
@@ -169,23 +189,43 @@ class _Levels:
 
 
 def _table(shape: TableShape, levels: _Levels, rows: Sequence[Row]) -> StudyTable:
-    mine = [row for row in rows if all(levels.level(row, name) in wanted for name, wanted in shape.where.items())]
+    mine = [
+        row
+        for row in rows
+        if all(levels.level(row, name) in wanted for name, wanted in shape.where.items())
+    ]
     down = _keys(shape.down, levels, mine)
     across = _keys(shape.across, levels, mine) if shape.across else {(): ()}
     cells: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Row]] = {}
     for row in mine:
-        place = tuple(levels.level(row, name) for name in shape.down), tuple(levels.level(row, name) for name in shape.across)
+        place = (
+            tuple(levels.level(row, name) for name in shape.down),
+            tuple(levels.level(row, name) for name in shape.across),
+        )
         cells.setdefault(place, []).append(row)
     head = [name.capitalize() for name in shape.down]
-    head += [" ".join([*names, title]) for names in across.values() for title in shape.cells.values()]
+    head += [
+        " ".join([*names, title]) for names in across.values() for title in shape.cells.values()
+    ]
     lines = [
-        (*names, *(_figure(cells.get((key, column), []), figure) for column in across for figure in shape.cells))
+        (
+            *names,
+            *(
+                _figure(cells.get((key, column), []), figure)
+                for column in across
+                for figure in shape.cells
+            ),
+        )
         for key, names in down.items()
     ]
-    return StudyTable(title=shape.title, head=tuple(head), labels=len(shape.down), lines=tuple(lines))
+    return StudyTable(
+        title=shape.title, head=tuple(head), labels=len(shape.down), lines=tuple(lines)
+    )
 
 
-def _keys(dimensions: Sequence[str], levels: _Levels, rows: Sequence[Row]) -> dict[tuple[str, ...], tuple[str, ...]]:
+def _keys(
+    dimensions: Sequence[str], levels: _Levels, rows: Sequence[Row]
+) -> dict[tuple[str, ...], tuple[str, ...]]:
     """The combinations of levels that there are, in order, with their names."""
     ordered = sorted(rows, key=lambda row: [levels.place(row, name) for name in dimensions])
     keys = [tuple(levels.level(row, name) for name in dimensions) for row in ordered]
@@ -210,7 +250,10 @@ def _figure(rows: Sequence[Row], figure: str) -> Value:
 
 
 def published_lines(file: str) -> tuple[dict[str, str], ...]:
-    """The lines of a file of published figures. Raises UsageError when there is none of that name."""
+    """The lines of a file of published figures.
+
+    Raises UsageError when there is none of that name.
+    """
     path = resources.files("weighbridge.results").joinpath("published", f"{file}.csv")
     if not path.is_file():
         raise UsageError(f"no published figures {file!r} in results/published")
@@ -229,12 +272,20 @@ def _published(one: Published, run: StudyRun, rows: Sequence[Row]) -> StudyTable
         beside, found = _beside(one, run, rows, line)
         figures = [value for figure in one.figures for value in _both(figure, line, found)]
         body.append((*(line[column] or None for column in own), *figures, beside))
-    note = f"{run.study.source}. Other hardware and other releases: not comparable. {one.note}".strip()
-    return StudyTable(title=one.title, note=note, head=(*head, "beside"), labels=len(own), lines=tuple(body))
+    note = (
+        f"{run.study.source}. Other hardware and other releases: not comparable. {one.note}".strip()
+    )
+    return StudyTable(
+        title=one.title, note=note, head=(*head, "beside"), labels=len(own), lines=tuple(body)
+    )
 
 
-def _beside(one: Published, run: StudyRun, rows: Sequence[Row], line: dict[str, str]) -> tuple[str, list[Row]]:
-    """What of the replay stands beside a published line, in words, and its row if it was to be measured in this run."""
+def _beside(
+    one: Published, run: StudyRun, rows: Sequence[Row], line: dict[str, str]
+) -> tuple[str, list[Row]]:
+    """What of the replay stands beside a published line, in words, and its row if it was to be
+    measured in this run.
+    """
     place = one.beside(line)
     if place.variant is None or place.workload is None or place.workers is None:
         return NOT_REPLAYED, []
@@ -246,7 +297,11 @@ def _beside(one: Published, run: StudyRun, rows: Sequence[Row], line: dict[str, 
 
 
 def _titles(figure: PublishedColumn) -> tuple[str, ...]:
-    return (f"{figure.title}: published",) if figure.ours is None else (f"{figure.title}: published", "here")
+    return (
+        (f"{figure.title}: published",)
+        if figure.ours is None
+        else (f"{figure.title}: published", "here")
+    )
 
 
 def _both(figure: PublishedColumn, line: dict[str, str], found: Sequence[Row]) -> tuple[Value, ...]:

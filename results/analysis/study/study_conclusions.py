@@ -1,10 +1,12 @@
-"""What a study concluded, held against what its replay measured: supported, contradicted, or not to be told, and why.
+"""What a study concluded, held against what its replay measured: supported, contradicted, or not to
+be told, and why.
 
-A conclusion is made of checks, each of them of cells that are set against other cells (suites.studies.conclusion). It is supported
-where every cell agrees, contradicted where one says the opposite, and otherwise it cannot be told. Cells are judged by the very
-function that compares layouts (`results.analysis.comparing.compare`), all that the study's conclusions are about at once, so that
-p-values are corrected for no fewer than there are. A verdict that is not a claim (no difference found, provisional, not comparable)
-agrees with nothing and contradicts nothing.
+A conclusion is made of checks, each of them of cells that are set against other cells
+(suites.studies.conclusion). It is supported where every cell agrees, contradicted where one says
+the opposite, and otherwise it cannot be told. Cells are judged by the very function that compares
+layouts (`results.analysis.comparing.compare`), all that the study's conclusions are about at once,
+so that p-values are corrected for no fewer than there are. A verdict that is not a claim (no
+difference found, provisional, not comparable) agrees with nothing and contradicts nothing.
 """
 
 from __future__ import annotations
@@ -28,13 +30,21 @@ Verdict = Literal["supports", "contradicts", "cannot tell"]
 """What a replay says to a conclusion."""
 
 _NOT_SHOWN: Final = "no difference found, which is not the same as there being none"
-_FIGURES: Final = {"throughput": "throughput", "bandwidth": "bandwidth", "p90": "p90", "max": "longest request"}
+_FIGURES: Final = {
+    "throughput": "throughput",
+    "bandwidth": "bandwidth",
+    "p90": "p90",
+    "max": "longest request",
+}
 _OF: Final = "of"
 _THAN: Final = "than"
 
 
 class ConclusionCell(Record):
-    """A cell that a conclusion is about. `agrees` is None where it cannot be told; `text` says what was seen, or why not."""
+    """A cell that a conclusion is about.
+
+    `agrees` is None where it cannot be told; `text` says what was seen, or why not.
+    """
 
     agrees: bool | None
     text: str
@@ -68,13 +78,22 @@ class _Pair(NamedTuple):
 
 
 def conclusions(
-    study: Study, scale: StudyScale, rows: Sequence[Row], bounds: Bounds, between: Sequence[PairDoubt] = ()
+    study: Study,
+    scale: StudyScale,
+    rows: Sequence[Row],
+    bounds: Bounds,
+    between: Sequence[PairDoubt] = (),
 ) -> tuple[Held, ...]:
-    """What a replay says to each of a study's conclusions. `rows` are those of gateways and of layers; `bounds` the suite's;
-    `between` what there is to doubt of layouts beside each other.
+    """What a replay says to each of a study's conclusions. `rows` are those of gateways and of
+    layers; `bounds` the suite's; `between` what there is to doubt of layouts beside each other.
     """
     cells = _Cells(study, scale, rows, between)
-    asked = {pair: None for one in study.conclusions for check in one.checks for pair in cells.pairs(check)}
+    asked = {
+        pair: None
+        for one in study.conclusions
+        for check in one.checks
+        for pair in cells.pairs(check)
+    }
     effects = _judged(cells, list(asked), bounds)
     return tuple(_held(one, cells, effects) for one in study.conclusions)
 
@@ -82,7 +101,9 @@ def conclusions(
 class _Cells:
     """The cells of a replay by their places."""
 
-    def __init__(self, study: Study, scale: StudyScale, rows: Sequence[Row], between: Sequence[PairDoubt]) -> None:
+    def __init__(
+        self, study: Study, scale: StudyScale, rows: Sequence[Row], between: Sequence[PairDoubt]
+    ) -> None:
         self._study = study
         self._between = between
         self._scale = scale
@@ -92,7 +113,9 @@ class _Cells:
 
     def pairs(self, check: ConclusionCheck) -> Iterator[_Pair]:
         """Every two cells that a check sets against each other."""
-        for variant, workload, workers in product(check.of.variants, check.of.workloads, check.of.workers):
+        for variant, workload, workers in product(
+            check.of.variants, check.of.workloads, check.of.workers
+        ):
             than = Cells(
                 variants=check.than.variants or (variant,),
                 workloads=check.than.workloads or (workload,),
@@ -115,13 +138,30 @@ class _Cells:
         for place in (pair.of, pair.than):
             row = self.row(place)
             if row is None:
-                return "several figures to choose from" if self._rows.get(place) else "not measured in this run"
+                return (
+                    "several figures to choose from"
+                    if self._rows.get(place)
+                    else "not measured in this run"
+                )
             if not row.ranked:
                 doubted = ", ".join(one.what for one in row.condemned)
-                return f"{self._study.label(place.variant)}: {doubted or (row.notes or ('not ranked',))[0].splitlines()[0]}"
-            if pair.bandwidth and (row.value("bandwidth") is None or any(point.value("bandwidth") is None for point in row.points)):
+                return (
+                    f"{self._study.label(place.variant)}: "
+                    f"{doubted or (row.notes or ('not ranked',))[0].splitlines()[0]}"
+                )
+            if pair.bandwidth and (
+                row.value("bandwidth") is None
+                or any(point.value("bandwidth") is None for point in row.points)
+            ):
                 return "no bandwidth is known"
-        return next((one.doubt.what for one in self._between if one.about(pair.of.variant, pair.than.variant)), "")
+        return next(
+            (
+                one.doubt.what
+                for one in self._between
+                if one.about(pair.of.variant, pair.than.variant)
+            ),
+            "",
+        )
 
     def words(self, pair: _Pair) -> tuple[str, str]:
         """What the two cells are called: the first whole, the second by what it differs in."""
@@ -138,26 +178,42 @@ class _Cells:
         return count if theirs == place.workers else f"{count} (study: {theirs})"
 
 
-def _judged(cells: _Cells, pairs: Sequence[_Pair], bounds: Bounds) -> dict[tuple[_Pair, str], Effect]:
-    """Every pair's effects by metric, of one comparison of all of them: each pair is made a kind of requests of its own."""
+def _judged(
+    cells: _Cells, pairs: Sequence[_Pair], bounds: Bounds
+) -> dict[tuple[_Pair, str], Effect]:
+    """Every pair's effects by metric, of one comparison of all of them: each pair is made a kind of
+    requests of its own.
+    """
     rows = []
-    number_of = {f"cell-{number}": pair for number, pair in enumerate(pairs) if not cells.lacks(pair)}
+    number_of = {
+        f"cell-{number}": pair for number, pair in enumerate(pairs) if not cells.lacks(pair)
+    }
     for name, pair in number_of.items():
         of, than = cells.row(pair.of), cells.row(pair.than)
         if of is None or than is None:
             continue
-        kind = {"workload": name, "workers": of.workers, "api": of.api, "driver": of.driver, "operation": of.operation}
+        kind = {
+            "workload": name,
+            "workers": of.workers,
+            "api": of.api,
+            "driver": of.driver,
+            "operation": of.operation,
+        }
         for side, row in ((_THAN, than), (_OF, of)):
             own = _by_bandwidth(row) if pair.bandwidth else row
             rows.append(own.model_copy(update={**kind, "layout": side, "object_size_bytes": None}))
     if not rows:
         return {}
     found = compare(sorted(rows, key=lambda row: row.layout != _THAN), bounds=bounds).effects
-    return {(number_of[one.workload], str(one.metric)): one for one in found if one.workers is not None}
+    return {
+        (number_of[one.workload], str(one.metric)): one for one in found if one.workers is not None
+    }
 
 
 def _by_bandwidth(row: Row) -> Row:
-    """The row with its MB/s where its operations a second are, so that requests of different sizes can be compared."""
+    """The row with its MB/s where its operations a second are, so that requests of different sizes
+    can be compared.
+    """
     points = tuple(point.model_copy(update=_swapped(point)) for point in row.points)
     return row.model_copy(update={**_swapped(row), "points": points})
 
@@ -167,7 +223,9 @@ def _swapped(one: Figures) -> dict[str, object]:
 
 
 def _held(one: Conclusion, cells: _Cells, effects: Mapping[tuple[_Pair, str], Effect]) -> Held:
-    seen = tuple(_seen(check, pair, cells, effects) for check in one.checks for pair in cells.pairs(check))
+    seen = tuple(
+        _seen(check, pair, cells, effects) for check in one.checks for pair in cells.pairs(check)
+    )
     agree = [cell for cell in seen if cell.agrees is True]
     against = [cell for cell in seen if cell.agrees is False]
     untold = Counter(cell.why for cell in seen if cell.agrees is None)
@@ -175,12 +233,21 @@ def _held(one: Conclusion, cells: _Cells, effects: Mapping[tuple[_Pair, str], Ef
     if against:
         why = f"{_share(len(against), len(seen))} the opposite: {against[0].text}"
     elif untold:
-        reasons = "; ".join(f"{reason} ({count})" if len(untold) > 1 else reason for reason, count in untold.most_common())
+        reasons = "; ".join(
+            f"{reason} ({count})" if len(untold) > 1 else reason
+            for reason, count in untold.most_common()
+        )
         why = f"{_share(sum(untold.values()), len(seen))} nothing: {reasons}"
         why += f"; {len(agree)} would support it" if agree else ""
     else:
         why = f"{_share(len(agree), len(seen))} so: {agree[0].text}"
-    return Held(id=one.id, says=one.says, verdict=verdict, why=" ".join(filter(None, (f"{why}.", one.note))), cells=seen)
+    return Held(
+        id=one.id,
+        says=one.says,
+        verdict=verdict,
+        why=" ".join(filter(None, (f"{why}.", one.note))),
+        cells=seen,
+    )
 
 
 def _share(count: int, all_of: int) -> str:
@@ -192,7 +259,9 @@ def _share(count: int, all_of: int) -> str:
     return f"{count} of {all_of} cells say{'s' * (count == 1)}"
 
 
-def _seen(check: ConclusionCheck, pair: _Pair, cells: _Cells, effects: Mapping[tuple[_Pair, str], Effect]) -> ConclusionCell:
+def _seen(
+    check: ConclusionCheck, pair: _Pair, cells: _Cells, effects: Mapping[tuple[_Pair, str], Effect]
+) -> ConclusionCell:
     of, than = cells.words(pair)
     lack = cells.lacks(pair)
     metric = "throughput" if check.metric == "bandwidth" else check.metric
@@ -201,7 +270,10 @@ def _seen(check: ConclusionCheck, pair: _Pair, cells: _Cells, effects: Mapping[t
         return _untold(f"{of} and {than}", lack or f"no {_FIGURES[check.metric]} to compare")
     if not effect.claimed or effect.ratio is None:
         doubted = ", ".join(dict.fromkeys(doubt.what for doubt in effect.doubts))
-        return _untold(f"{of} and {than}", doubted or (_NOT_SHOWN if effect.verdict == "not shown" else effect.verdict))
+        return _untold(
+            f"{of} and {than}",
+            doubted or (_NOT_SHOWN if effect.verdict == "not shown" else effect.verdict),
+        )
     text = f"{of} has {show_ratio(effect.ratio.value)} the {_FIGURES[check.metric]} of {than}"
     agrees = _agrees(check, effect)
     if agrees is None:
@@ -214,10 +286,14 @@ def _untold(text: str, why: str) -> ConclusionCell:
 
 
 def _agrees(check: ConclusionCheck, effect: Effect) -> bool | None:
-    """Whether a claim is what a check expects; None where the interval of the ratio leaves that open."""
+    """Whether a claim is what a check expects; None where the interval of the ratio leaves that
+    open.
+    """
     if check.expect == "better":
         return effect.verdict == "better"
-    if effect.verdict == "too small to matter" or (check.expect == "not-better" and effect.verdict == "worse"):
+    if effect.verdict == "too small to matter" or (
+        check.expect == "not-better" and effect.verdict == "worse"
+    ):
         return True
     if effect.ratio is None or effect.ratio.low is None or effect.ratio.high is None:
         return None

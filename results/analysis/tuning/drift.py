@@ -1,4 +1,6 @@
-"""How the baseline of a tuning moved over the run: its line, its scatter and its range, for each objective."""
+"""How the baseline of a tuning moved over the run: its line, its scatter and its range, for each
+objective.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class Drift(Record):
     objective: NonNegativeInt
     trials: NonNegativeInt
     per_hour: float | None = None
-    """By which factor it changed in an hour, by the line through the logarithms of its trials; None where it cannot be told."""
+    """By which factor it changed in an hour, by the line through the logarithms of its trials; None
+    where it cannot be told.
+    """
     p: float | None = None
     """How often chance alone would make such a line, if trials scattered each by itself."""
     spread: NonNegativeFloat | None = None
@@ -44,12 +48,18 @@ class Drift(Record):
 def drifts(run: TuningRun, trials: Sequence[Trial], found: Sequence[Reading]) -> tuple[Drift, ...]:
     """The baseline's drift for each objective of a run, from all readings of it.
 
-    The line is of least squares, with one slope and, for each deployment, a height of its own; its p is of Student's t. The spread
-    is that of neighbours, which a slow drift leaves alone (J. von Neumann and others, Annals of Mathematical Statistics 12, 1941).
+    The line is of least squares, with one slope and, for each deployment, a height of its own; its
+    p is of Student's t. The spread is that of neighbours, which a slow drift leaves alone (J. von
+    Neumann and others, Annals of Mathematical Statistics 12, 1941).
     """
     own = {trial.number: trial for trial in trials if trial.arm.is_baseline}
     return tuple(
-        _drift(number, objective_words(run, objective), own, [one for one in found if one.objective == number and one.trial in own])
+        _drift(
+            number,
+            objective_words(run, objective),
+            own,
+            [one for one in found if one.objective == number and one.trial in own],
+        )
         for number, objective in enumerate(run.objectives)
     )
 
@@ -57,11 +67,17 @@ def drifts(run: TuningRun, trials: Sequence[Trial], found: Sequence[Reading]) ->
 def _drift(number: int, what: str, trials: Mapping[int, Trial], found: Sequence[Reading]) -> Drift:
     known = [(trials[one.trial], math.log(one.value)) for one in found if one.value]
     if not known:
-        return Drift(objective=number, trials=0, words=f"{what}: the baseline has no trial that counts")
+        return Drift(
+            objective=number, trials=0, words=f"{what}: the baseline has no trial that counts"
+        )
     by_deployment: dict[int, list[tuple[float, float]]] = {}
     for trial, log in known:
         by_deployment.setdefault(trial.deployment, []).append((trial.started_s, log))
-    steps = [after - before for each in by_deployment.values() for (_, before), (_, after) in pairwise(each)]
+    steps = [
+        after - before
+        for each in by_deployment.values()
+        for (_, before), (_, after) in pairwise(each)
+    ]
     spread = math.sqrt(math.fsum(step**2 for step in steps) / len(steps) / 2) if steps else None
     logs = [log for _, log in known]
     far = math.exp(min(max(logs) - min(logs), _FARTHEST))
@@ -69,7 +85,9 @@ def _drift(number: int, what: str, trials: Mapping[int, Trial], found: Sequence[
     drift = Drift(
         objective=number,
         trials=len(known),
-        per_hour=None if slope is None else math.exp(max(-_FARTHEST, min(slope * HOUR_S, _FARTHEST))),
+        per_hour=None
+        if slope is None
+        else math.exp(max(-_FARTHEST, min(slope * HOUR_S, _FARTHEST))),
         p=p,
         spread=spread,
         range=far,
@@ -79,7 +97,9 @@ def _drift(number: int, what: str, trials: Mapping[int, Trial], found: Sequence[
 
 
 def _line(sets: Sequence[Sequence[tuple[float, float]]]) -> tuple[float | None, float | None]:
-    """Slope a second of one line through sets of (seconds, logarithm), each with its own height, and its p; None: not told."""
+    """Slope a second of one line through sets of (seconds, logarithm), each with its own height,
+    and its p; None: not told.
+    """
     from scipy.special import stdtr  # noqa: PLC0415 - takes longer to import than all else that a command imports
 
     freedom = sum(map(len, sets)) - len(sets) - 1
@@ -91,7 +111,9 @@ def _line(sets: Sequence[Sequence[tuple[float, float]]]) -> tuple[float | None, 
         centred += [(at_s - middle_s, log - middle) for at_s, log in each]
     across = math.fsum(at_s**2 for at_s, _ in centred)
     slope = math.fsum(at_s * log for at_s, log in centred) / across
-    error = math.sqrt(math.fsum((log - slope * at_s) ** 2 for at_s, log in centred) / freedom / across)
+    error = math.sqrt(
+        math.fsum((log - slope * at_s) ** 2 for at_s, log in centred) / freedom / across
+    )
     if error == 0:
         return slope, float(slope == 0)
     return slope, min(1.0, 2 * float(stdtr(freedom, -abs(slope) / error)))
@@ -102,12 +124,20 @@ def _words(what: str, drift: Drift) -> str:
     trials = f"{drift.trials} trial{'s' * (drift.trials > 1)}"
     if drift.trials == 1 or drift.range is None:
         return f"{head}the baseline has {trials}, which tells no drift"
-    far = f"{show_percent(drift.range, signed=False)} from its lowest to its highest of {trials}; {_BESIDE}"
+    far = (
+        f"{show_percent(drift.range, signed=False)} from its lowest to its highest of {trials}; "
+        f"{_BESIDE}"
+    )
     if drift.per_hour is None or drift.p is None:
-        return f"{head}too few trials of the baseline, or in too short a time, to tell a drift; {far}"
+        return (
+            f"{head}too few trials of the baseline, or in too short a time, to tell a drift; {far}"
+        )
     if drift.p > LEVEL:
         return f"{head}no drift of the baseline shown (p = {show_p(drift.p)}); {far}"
     way = "rose" if drift.per_hour > 1 else "fell"
     by = show_percent(drift.per_hour, signed=False).lstrip("\N{MINUS SIGN}")
     p = show_p(drift.p)
-    return f"{head}the baseline {way} by {by} an hour (p {p if p.startswith('<') else f'= {p}'}), {far}"
+    return (
+        f"{head}the baseline {way} by {by} an hour (p {p if p.startswith('<') else f'= {p}'}), "
+        f"{far}"
+    )

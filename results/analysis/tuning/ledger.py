@@ -1,7 +1,8 @@
-"""The ledger of a tuning: each setting that was tried, how it differs from the baseline, and whether that is real.
+"""The ledger of a tuning: each setting that was tried, how it differs from the baseline, and
+whether that is real.
 
-Beside its effects stand what it costs, as times the baseline's CPU, and whether it keeps to what the tuning demands of every step,
-whatever it gains: failures, and a longest p90.
+Beside its effects stand what it costs, as times the baseline's CPU, and whether it keeps to what
+the tuning demands of every step, whatever it gains: failures, and a longest p90.
 """
 
 from __future__ import annotations
@@ -19,8 +20,20 @@ from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Effect, Verdict
 from weighbridge.results.analysis.steps.visit import JudgedStep, Point
 from weighbridge.results.analysis.tuning.drift import Drift, drifts
-from weighbridge.results.analysis.tuning.readings import Reading, readings, references, step_of, steps
-from weighbridge.results.analysis.tuning.setting_effects import Pairs, effects, gains, is_clear, pairs
+from weighbridge.results.analysis.tuning.readings import (
+    Reading,
+    readings,
+    references,
+    step_of,
+    steps,
+)
+from weighbridge.results.analysis.tuning.setting_effects import (
+    Pairs,
+    effects,
+    gains,
+    is_clear,
+    pairs,
+)
 from weighbridge.results.analysis.tuning.setting_words import arm_words
 from weighbridge.results.figures import counted
 from weighbridge.results.record import Arm, EntryVerdict, StepKey, Trial, TuningRun
@@ -33,7 +46,10 @@ _NUMBER: Final = re.compile(r"\d+(\.\d+)?")
 
 
 class LedgerEntry(Record):
-    """One arm: what it sets, its trials, and what they came to. `effects` are in the order of the objectives."""
+    """One arm: what it sets, its trials, and what they came to.
+
+    `effects` are in the order of the objectives.
+    """
 
     arm: Arm
     name: str
@@ -43,15 +59,23 @@ class LedgerEntry(Record):
     effects: tuple[Effect, ...]
     verdict: EntryVerdict
     clear: bool
-    """Whether each objective's interval is clear of its threshold: beyond it, or within it to both sides. No more is learnt."""
+    """Whether each objective's interval is clear of its threshold: beyond it, or within it to both
+    sides. No more is learnt.
+    """
     gain: float | None
-    """Geometric mean over the objectives of how much better it is than the baseline: 1.1 is 10 % better. None: not known."""
+    """Geometric mean over the objectives of how much better it is than the baseline: 1.1 is 10 %
+    better. None: not known.
+    """
     gain_low: float | None = None
     gain_high: float | None = None
-    """Its running 95 % interval as of one look, for pruning proposals; None with fewer than 2 trials."""
+    """Its running 95 % interval as of one look, for pruning proposals; None with fewer than 2
+    trials.
+    """
     gateway_cpu: Ratio | None = None
     storage_cpu: Ratio | None = None
-    """CPU seconds for 1000 operations as times the baseline's, over the objectives' steps; None where not recorded."""
+    """CPU seconds for 1000 operations as times the baseline's, over the objectives' steps; None
+    where not recorded.
+    """
     notes: tuple[str, ...] = ()
     """Why it is not allowed or failed, and what else must be known."""
 
@@ -72,7 +96,9 @@ class Ledger(Record):
     @property
     def without_effect(self) -> tuple[LedgerEntry, ...]:
         """Settings that were tried often enough and show no effect that matters."""
-        return tuple(one for one in self.entries if one.verdict in ("no effect shown", "too small to matter"))
+        return tuple(
+            one for one in self.entries if one.verdict in ("no effect shown", "too small to matter")
+        )
 
     def entry(self, arm: Arm) -> LedgerEntry | None:
         """The entry of an arm; None where it has no trial."""
@@ -80,7 +106,8 @@ class Ledger(Record):
 
 
 def ledger(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep]) -> Ledger:
-    """The ledger of the trials so far. `visits` are what is kept of their steps. A pure function: also called after each round.
+    """The ledger of the trials so far. `visits` are what is kept of their steps. A pure function:
+    also called after each round.
 
     Settings whose gain is not known come last, in the order in which they were first tried.
     """
@@ -94,15 +121,26 @@ def ledger(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, Jud
     gateway, storage = costs(run, trials, visits, "gateway"), costs(run, trials, visits, "storage")
     entries = []
     for name, own in by_arm.items():
-        entry = _entry(run, own, paired[name], tuple(next(judged) for _ in paired[name]), breaches(run, own, visits))
+        entry = _entry(
+            run,
+            own,
+            paired[name],
+            tuple(next(judged) for _ in paired[name]),
+            breaches(run, own, visits),
+        )
         arm = entry.arm
         entries.append(
             entry.model_copy(
-                update={"gateway_cpu": cost_ratio(arm, own, gateway), "storage_cpu": cost_ratio(arm, own, storage)},
+                update={
+                    "gateway_cpu": cost_ratio(arm, own, gateway),
+                    "storage_cpu": cost_ratio(arm, own, storage),
+                },
             )
         )
     return Ledger(
-        baseline=next((trial.arm for trial in trials if trial.arm.is_baseline), Arm(name=run.baseline)),
+        baseline=next(
+            (trial.arm for trial in trials if trial.arm.is_baseline), Arm(name=run.baseline)
+        ),
         objectives=run.objectives,
         entries=tuple(sorted(entries, key=_rank, reverse=True)),
         readings=found,
@@ -113,7 +151,11 @@ def ledger(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, Jud
 
 
 def _entry(
-    run: TuningRun, trials: Sequence[Trial], paired: Sequence[Pairs], own: tuple[Effect, ...], broken: tuple[str, ...]
+    run: TuningRun,
+    trials: Sequence[Trial],
+    paired: Sequence[Pairs],
+    own: tuple[Effect, ...],
+    broken: tuple[str, ...],
 ) -> LedgerEntry:
     arm = trials[0].arm
     counted = [trial for trial in trials if not trial.failed]
@@ -122,11 +164,19 @@ def _entry(
     failures = [trial.failed for trial in trials if trial.failed]
     notes = [*broken]
     if failures:
-        notes.append(f"{len(failures)} of {len(trials)} trials could not be made: {Counter(failures).most_common(1)[0][0]}")
+        notes.append(
+            f"{len(failures)} of {len(trials)} trials could not be made: "
+            f"{Counter(failures).most_common(1)[0][0]}"
+        )
     for one in paired:
-        notes += [f"{count} of {len(counted)} trials have no figure: {why}" for why, count in _grouped(one.lacking).items()]
+        notes += [
+            f"{count} of {len(counted)} trials have no figure: {why}"
+            for why, count in _grouped(one.lacking).items()
+        ]
     unknown = [effect for effect in own if effect.verdict in ("not comparable", "provisional")]
-    verdict = _verdict([effect.verdict for effect in own], counted=bool(counted), allowed=not broken)
+    verdict = _verdict(
+        [effect.verdict for effect in own], counted=bool(counted), allowed=not broken
+    )
     if verdict == "not comparable" and len(unknown) < len(own):
         notes.append("an objective cannot be judged, so nothing is claimed by the others")
     return LedgerEntry(
@@ -170,14 +220,20 @@ def _verdict(found: Sequence[Verdict], *, counted: bool, allowed: bool) -> Entry
 
 
 def _rank(one: LedgerEntry) -> tuple[bool, float]:
-    """What may be chosen first, then the largest gain: one objective's loss may be hidden in another's gain."""
+    """What may be chosen first, then the largest gain: one objective's loss may be hidden in
+    another's gain.
+    """
     return one.verdict == "better", -math.inf if one.gain is None else one.gain
 
 
-def breaches(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep]) -> tuple[str, ...]:
-    """What an arm breaks by its trials, in words, step by step; empty where it keeps to all. Steps that are not valid count too.
+def breaches(
+    run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep]
+) -> tuple[str, ...]:
+    """What an arm breaks by its trials, in words, step by step; empty where it keeps to all. Steps
+    that are not valid count too.
 
-    Of failures the share is that of all operations of a step over all trials; of p90 it is the median over the trials.
+    Of failures the share is that of all operations of a step over all trials; of p90 it is the
+    median over the trials.
     """
     found: list[str] = []
     share = run.tuning.constraints.error_share
@@ -190,7 +246,11 @@ def breaches(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, J
         found += _failures(at, [point for each in points for point in each.values()], bound)
         if p90_s is not None:
             for operation in dict.fromkeys(name for each in points for name in each):
-                found += _slow(f"{operation} of {at}", [each[operation] for each in points if operation in each], p90_s * 1000)
+                found += _slow(
+                    f"{operation} of {at}",
+                    [each[operation] for each in points if operation in each],
+                    p90_s * 1000,
+                )
     return tuple(found)
 
 
@@ -198,21 +258,34 @@ def _failures(at: str, points: Sequence[Point], bound: float) -> list[str]:
     failed, done = (sum(point.count(one) or 0 for point in points) for one in ("errors", "samples"))
     if not failed or failed / (failed + done) <= bound:
         return []
-    return [f"{at}: {failed / (failed + done):.2%} of operations failed, beyond the bound of {bound:.2%}"]
+    return [
+        (
+            f"{at}: {failed / (failed + done):.2%} of operations failed, beyond the bound of "
+            f"{bound:.2%}"
+        )
+    ]
 
 
 def _slow(what: str, points: Sequence[Point], bound_ms: float) -> list[str]:
     known = [p90_ms for point in points if (p90_ms := point.value("p90")) is not None]
     if not known or median(known) <= bound_ms:
         return []
-    return [f"p90 of {what}: {median(known):.3g} ms (median of its trials), beyond the bound of {bound_ms:g} ms"]
+    return [
+        (
+            f"p90 of {what}: {median(known):.3g} ms (median of its trials), beyond the bound of "
+            f"{bound_ms:g} ms"
+        )
+    ]
 
 
 Tier = Literal["gateway", "storage"]
 
 
-def costs(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep], tier: Tier) -> dict[int, float]:
-    """Logarithm of how many times the baseline's CPU each trial took, by its number: the mean over the objectives' steps.
+def costs(
+    run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep], tier: Tier
+) -> dict[int, float]:
+    """Logarithm of how many times the baseline's CPU each trial took, by its number: the mean over
+    the objectives' steps.
 
     Only trials that have it of every step, and a baseline beside each.
     """
@@ -222,17 +295,26 @@ def costs(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, Judg
         figures = {
             trial.number: figure
             for trial in trials
-            if not trial.failed and (figure := _figure(visits.get(step_of(run, trial, workload, workers)), tier))
+            if not trial.failed
+            and (figure := _figure(visits.get(step_of(run, trial, workload, workers)), tier))
         }
         for number, reference in references(trials, figures).items():
             if number in figures:
                 logs.setdefault(number, []).append(math.log(figures[number] / reference))
-    return {number: math.fsum(each) / len(each) for number, each in logs.items() if len(each) == len(wanted)}
+    return {
+        number: math.fsum(each) / len(each)
+        for number, each in logs.items()
+        if len(each) == len(wanted)
+    }
 
 
 def cost_ratio(arm: Arm, trials: Sequence[Trial], found: Mapping[int, float]) -> Ratio | None:
     """What an arm takes, with the 95 % interval of one look; None where nothing is known."""
-    logs = [found[trial.number] for trial in trials if trial.arm.name == arm.name and trial.number in found]
+    logs = [
+        found[trial.number]
+        for trial in trials
+        if trial.arm.name == arm.name and trial.number in found
+    ]
     if len(logs) < 2:
         return Ratio(value=math.exp(logs[0]), repeats=1) if logs else None
     return one_sample(logs).ratio

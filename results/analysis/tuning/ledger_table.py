@@ -1,4 +1,6 @@
-"""The ledger as words: a line for each setting that was tried, whatever shows it (page, terminal, slide)."""
+"""The ledger as words: a line for each setting that was tried, whatever shows it (page, terminal,
+slide).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,11 @@ from weighbridge.common.record import Record
 from weighbridge.common.scope import Scope
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.tuning.ledger import LedgerEntry
-from weighbridge.results.analysis.tuning.tuning_result import TuningResult, interval_words, value_words
+from weighbridge.results.analysis.tuning.tuning_result import (
+    TuningResult,
+    interval_words,
+    value_words,
+)
 from weighbridge.results.figures import UNKNOWN
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.percent import show_percent
@@ -45,7 +51,10 @@ _BEFORE: Final = re.compile(r"(?<![^ (])(?:[A-Za-z_][\w:-]*\.)+(?=[A-Za-z_])")
 
 
 class ObjectiveChange(Record):
-    """What a setting does to one objective. `tone` is what may be said of it; `value` is what to sort by, the larger the better."""
+    """What a setting does to one objective.
+
+    `tone` is what may be said of it; `value` is what to sort by, the larger the better.
+    """
 
     change: str
     interval: str
@@ -84,18 +93,29 @@ def ledger_lines(result: TuningResult) -> tuple[LedgerLine, ...]:
 
 
 def short_names(names: Sequence[str]) -> dict[str, str]:
-    """Settings without what their keys begin with, `threads 512 → 64`; as they are where two would be called the same."""
+    """Settings without what their keys begin with, `threads 512 → 64`; as they are where two would
+    be called the same.
+    """
     short = {name: _BEFORE.sub("", name) for name in names}
     called = list(short.values())
     return {name: brief if called.count(brief) == 1 else name for name, brief in short.items()}
 
 
 def change_figure(effect: Effect) -> str:
-    """The change as far as it may be claimed: `+12 %`; `+2 % ~` where none is shown, in brackets without a claim."""
+    """The change as far as it may be claimed:
+
+    `+12 %`; `+2 % ~` where none is shown, in brackets without a claim.
+    """
     if effect.ratio is None:
         return UNKNOWN
     change = show_percent(effect.ratio.value)
-    return f"({change})" if effect.verdict == "provisional" else f"{change} ~" if effect.verdict == "not shown" else change
+    return (
+        f"({change})"
+        if effect.verdict == "provisional"
+        else f"{change} ~"
+        if effect.verdict == "not shown"
+        else change
+    )
 
 
 def _line(result: TuningResult, entry: LedgerEntry) -> LedgerLine:
@@ -130,7 +150,9 @@ def _change(effect: Effect) -> ObjectiveChange:
 
 
 def _cpu(ratio: Ratio | None) -> str:
-    """CPU for an operation against the baseline's; with a mark where its interval does not leave it as it was out."""
+    """CPU for an operation against the baseline's; with a mark where its interval does not leave it
+    as it was out.
+    """
     if ratio is None:
         return UNKNOWN
     unclear = ratio.low is not None and ratio.high is not None and not ratio.shown

@@ -1,8 +1,10 @@
-"""What each trial of a tuning read of each objective, and what the baseline would have read at that moment.
+"""What each trial of a tuning read of each objective, and what the baseline would have read at that
+moment.
 
-A rig drifts: caches fill, disks age, a host's neighbours come and go. So no trial is set against the mean of all of the
-baseline's trials, but against those that stand next to it in its own round: the one before it and the one after it, interpolated
-in time on logarithms. A drift that is a line within a round is taken out whole, any other for the most part.
+A rig drifts: caches fill, disks age, a host's neighbours come and go. So no trial is set against
+the mean of all of the baseline's trials, but against those that stand next to it in its own round:
+the one before it and the one after it, interpolated in time on logarithms. A drift that is a line
+within a round is taken out whole, any other for the most part.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from weighbridge.suites.tuning import Objective
 
 NO_BASELINE: Final = "the baseline has no trial that counts beside it"
 _DIGITS: Final = 12
-"""Beyond these a logarithm tells of its own rounding: figures that are equal must have a ratio of 1, and no spread."""
+"""Beyond these a logarithm tells of its own rounding: figures that are equal must have a ratio of
+1, and no spread.
+"""
 
 
 class Reading(Record):
@@ -36,7 +40,9 @@ class Reading(Record):
     why: str = ""
     """Why there is no value; or why there is no reference."""
     reference: PositiveFloat | None = None
-    """The baseline's figure at that moment, between its trials on both sides; None of the baseline's own, and where it has none."""
+    """The baseline's figure at that moment, between its trials on both sides; None of the
+    baseline's own, and where it has none.
+    """
 
     @property
     def log_ratio(self) -> float | None:
@@ -46,29 +52,52 @@ class Reading(Record):
         return round(math.log(self.value / self.reference), _DIGITS)
 
 
-def readings(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep]) -> tuple[Reading, ...]:
-    """All readings, by objective and then by trial. A trial that failed has none; `visits` are those of the trials."""
-    return tuple(one for number in range(len(run.objectives)) for one in _of(number, run, trials, visits))
+def readings(
+    run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep]
+) -> tuple[Reading, ...]:
+    """All readings, by objective and then by trial.
+
+    A trial that failed has none; `visits` are those of the trials.
+    """
+    return tuple(
+        one for number in range(len(run.objectives)) for one in _of(number, run, trials, visits)
+    )
 
 
 def step_of(run: TuningRun, trial: Trial, workload: str, workers: int) -> StepKey:
     """Which step of the run a trial's step is."""
-    return StepKey(layout=trial.arm.name, api=run.suite.api[0], workload=workload, workers=workers, repeat=trial.repeat)
+    return StepKey(
+        layout=trial.arm.name,
+        api=run.suite.api[0],
+        workload=workload,
+        workers=workers,
+        repeat=trial.repeat,
+    )
 
 
-def steps(run: TuningRun, objectives: Iterable[Objective] | None = None) -> tuple[tuple[str, int], ...]:
-    """Workload and worker count of each step that these objectives are about (None: all of the run's), each once."""
+def steps(
+    run: TuningRun, objectives: Iterable[Objective] | None = None
+) -> tuple[tuple[str, int], ...]:
+    """Workload and worker count of each step that these objectives are about (None: all of the
+    run's), each once.
+    """
     wanted = run.objectives if objectives is None else objectives
     by_name = {workload.name: workload for workload in run.suite.workloads}
-    return tuple(dict.fromkeys((one.workload, count) for one in wanted for count in one.counts(by_name[one.workload])))
+    return tuple(
+        dict.fromkeys(
+            (one.workload, count) for one in wanted for count in one.counts(by_name[one.workload])
+        )
+    )
 
 
 def references(trials: Sequence[Trial], figures: Mapping[int, float]) -> dict[int, float]:
-    """What the baseline's figure was at each trial of another arm, by the trial's number, where there is one beside it.
+    """What the baseline's figure was at each trial of another arm, by the trial's number, where
+    there is one beside it.
 
-    `figures` are all above 0, by the numbers of the trials that have one. The nearest before and the nearest after, of the same
-    round and deployment, are interpolated by the times at which trials began; of one side alone that one is taken. A setting that
-    wants a cluster of its own can have no baseline on the same one: the nearest of its round are taken, whatever they stood on.
+    `figures` are all above 0, by the numbers of the trials that have one. The nearest before and
+    the nearest after, of the same round and deployment, are interpolated by the times at which
+    trials began; of one side alone that one is taken. A setting that wants a cluster of its own can
+    have no baseline on the same one: the nearest of its round are taken, whatever they stood on.
     """
     own: dict[tuple[int, int], list[Trial]] = {}
     for trial in trials:
@@ -80,9 +109,19 @@ def references(trials: Sequence[Trial], figures: Mapping[int, float]) -> dict[in
             continue
         beside = own.get((trial.deployment, trial.round), [])
         if not beside and trial.scope == "cluster":
-            beside = [one for (_, number), some in own.items() if number == trial.round for one in some]
-        before = max((one for one in beside if one.number < trial.number), key=lambda one: one.number, default=None)
-        after = min((one for one in beside if one.number > trial.number), key=lambda one: one.number, default=None)
+            beside = [
+                one for (_, number), some in own.items() if number == trial.round for one in some
+            ]
+        before = max(
+            (one for one in beside if one.number < trial.number),
+            key=lambda one: one.number,
+            default=None,
+        )
+        after = min(
+            (one for one in beside if one.number > trial.number),
+            key=lambda one: one.number,
+            default=None,
+        )
         known = [one for one in (before, after) if one is not None]
         if known:
             found[trial.number] = _between(trial, known, figures)
@@ -98,18 +137,27 @@ def _between(trial: Trial, beside: Sequence[Trial], figures: Mapping[int, float]
     share = (trial.started_s - before.started_s) / whole if whole > 0 else -1.0
     if not 0 <= share <= 1:
         share = (trial.number - before.number) / (after.number - before.number)
-    return math.exp((1 - share) * math.log(figures[before.number]) + share * math.log(figures[after.number]))
+    return math.exp(
+        (1 - share) * math.log(figures[before.number]) + share * math.log(figures[after.number])
+    )
 
 
-def _of(number: int, run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep]) -> list[Reading]:
+def _of(
+    number: int, run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep]
+) -> list[Reading]:
     objective = run.objectives[number]
     counts = [workers for _, workers in steps(run, [objective])]
     read = {
-        trial.number: _figure(objective, {count: visits.get(step_of(run, trial, objective.workload, count)) for count in counts})
+        trial.number: _figure(
+            objective,
+            {count: visits.get(step_of(run, trial, objective.workload, count)) for count in counts},
+        )
         for trial in trials
         if not trial.failed
     }
-    beside = references(trials, {trial: value for trial, (value, _) in read.items() if value is not None})
+    beside = references(
+        trials, {trial: value for trial, (value, _) in read.items() if value is not None}
+    )
     made = []
     for trial in trials:
         if trial.failed:
@@ -118,11 +166,15 @@ def _of(number: int, run: TuningRun, trials: Sequence[Trial], visits: Mapping[St
         reference = beside.get(trial.number)
         if value is not None and reference is None and not trial.arm.is_baseline:
             why = NO_BASELINE
-        made.append(Reading(trial=trial.number, objective=number, value=value, why=why, reference=reference))
+        made.append(
+            Reading(trial=trial.number, objective=number, value=value, why=why, reference=reference)
+        )
     return made
 
 
-def _figure(objective: Objective, visits: Mapping[int, JudgedStep | None]) -> tuple[float | None, str]:
+def _figure(
+    objective: Objective, visits: Mapping[int, JudgedStep | None]
+) -> tuple[float | None, str]:
     """The figure of one trial from its steps by worker count, and why there is none."""
     if objective.p90_within is not None:
         return _within(objective, objective.p90_within * 1000, visits)
@@ -131,11 +183,18 @@ def _figure(objective: Objective, visits: Mapping[int, JudgedStep | None]) -> tu
     if point is None or why:
         return None, why
     value, name = point.value(objective.of), METRICS.get_or_refuse(objective.of).name
-    return (value, "") if value else (None, f"{_at(objective, workers)}: too few samples for a {name}")
+    return (
+        (value, "") if value else (None, f"{_at(objective, workers)}: too few samples for a {name}")
+    )
 
 
-def _within(objective: Objective, bound_ms: float, visits: Mapping[int, JudgedStep | None]) -> tuple[float | None, str]:
-    """The largest throughput with p90 within a bound. A step that is not ranked and might have been the one leaves it unknown."""
+def _within(
+    objective: Objective, bound_ms: float, visits: Mapping[int, JudgedStep | None]
+) -> tuple[float | None, str]:
+    """The largest throughput with p90 within a bound.
+
+    A step that is not ranked and might have been the one leaves it unknown.
+    """
     found: list[float] = []
     for workers, visit in visits.items():
         point, why = _point(objective, workers, visit)
@@ -147,10 +206,18 @@ def _within(objective: Objective, bound_ms: float, visits: Mapping[int, JudgedSt
             found.append(point.ops_s)
     if found:
         return max(found), ""
-    return None, f"{objective.workload}: p90 is known to be within {bound_ms:g} ms at none of its worker counts"
+    return (
+        None,
+        (
+            f"{objective.workload}: p90 is known to be within {bound_ms:g} ms at none of its worker "
+            "counts"
+        ),
+    )
 
 
-def _point(objective: Objective, workers: int, visit: JudgedStep | None) -> tuple[Point | None, str]:
+def _point(
+    objective: Objective, workers: int, visit: JudgedStep | None
+) -> tuple[Point | None, str]:
     """An operation's point, and why nothing may be concluded from it."""
     at = _at(objective, workers)
     if visit is None:

@@ -1,10 +1,13 @@
-"""What each setting of a tuning does to each objective, with its tests and the verdict that they allow.
+"""What each setting of a tuning does to each objective, with its tests and the verdict that they
+allow.
 
-An effect is the mean of the logarithms of a setting's trials to the baseline beside each. It is judged after each round from
-`Trials.least` trials on, so its p-value is multiplied by how often it may be judged, and its interval is that much wider
-(Bonferroni's inequality); then all effects of the ledger are corrected together. Of a setting that is not shown to differ, an
-interval that is wholly within the practical threshold shows that it makes no difference that matters: the same as two one-sided
-tests at half the level (D. J. Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987).
+An effect is the mean of the logarithms of a setting's trials to the baseline beside each. It is
+judged after each round from `Trials.least` trials on, so its p-value is multiplied by how often it
+may be judged, and its interval is that much wider (Bonferroni's inequality); then all effects of
+the ledger are corrected together. Of a setting that is not shown to differ, an interval that is
+wholly within the practical threshold shows that it makes no difference that matters: the same as
+two one-sided tests at half the level (D. J. Schuirmann, Journal of Pharmacokinetics and
+Biopharmaceutics 15, 1987).
 """
 
 from __future__ import annotations
@@ -67,11 +70,17 @@ class Pairs:
         tested = self.tested
         if tested is not None:
             return tested.ratio_at(1 - LEVEL / self.looks)
-        return Ratio(value=self.found[0].value / self.found[0].reference, repeats=1) if self.found else None  # type: ignore[operator]
+        return (
+            Ratio(value=self.found[0].value / self.found[0].reference, repeats=1)
+            if self.found
+            else None
+        )  # type: ignore[operator]
 
 
 def pairs(run: TuningRun, trials: Sequence[Trial], found: Sequence[Reading]) -> tuple[Pairs, ...]:
-    """An arm's pairs for each objective; `trials` are the arm's, one at least, and `found` all readings."""
+    """An arm's pairs for each objective; `trials` are the arm's, one at least, and `found` all
+    readings.
+    """
     numbers = {trial.number for trial in trials}
     made = []
     for objective in range(len(run.objectives)):
@@ -90,17 +99,31 @@ def pairs(run: TuningRun, trials: Sequence[Trial], found: Sequence[Reading]) -> 
 
 
 def effects(run: TuningRun, found: Sequence[Pairs]) -> tuple[Effect, ...]:
-    """Their effects, in order, corrected together. One of too few trials for a claim counts as a test, but helps no other."""
+    """Their effects, in order, corrected together.
+
+    One of too few trials for a claim counts as a test, but helps no other.
+    """
     tested = [number for number, one in enumerate(found) if one.p is not None]
-    q_of: dict[int, float] = dict(zip(tested, corrected([_entered(found[number]) for number in tested]), strict=True))
+    q_of: dict[int, float] = dict(
+        zip(tested, corrected([_entered(found[number]) for number in tested]), strict=True)
+    )
     shown = sum(q <= LEVEL for q in q_of.values())
-    return tuple(_effect(run, one, q_of.get(number), shown, len(tested)) for number, one in enumerate(found))
+    return tuple(
+        _effect(run, one, q_of.get(number), shown, len(tested)) for number, one in enumerate(found)
+    )
 
 
 def is_clear(effect: Effect, bounds: Bounds) -> bool:
-    """Whether no more is learnt by another trial: it is shown and wholly beyond the threshold, or wholly within it."""
+    """Whether no more is learnt by another trial: it is shown and wholly beyond the threshold, or
+    wholly within it.
+    """
     ratio = effect.ratio
-    if ratio is None or ratio.low is None or ratio.high is None or ratio.repeats < REPEATS_FOR_A_CLAIM:
+    if (
+        ratio is None
+        or ratio.low is None
+        or ratio.high is None
+        or ratio.repeats < REPEATS_FOR_A_CLAIM
+    ):
         return False
     bound = _bound(effect.metric, bounds)
     beyond = ratio.low > bound or ratio.high < 1 / bound
@@ -116,7 +139,12 @@ def _bound(metric: str, bounds: Bounds) -> float:
 
 
 def _within(ratio: Ratio, bound: float) -> bool:
-    return ratio.low is not None and ratio.high is not None and 1 / bound <= ratio.low and ratio.high <= bound
+    return (
+        ratio.low is not None
+        and ratio.high is not None
+        and 1 / bound <= ratio.low
+        and ratio.high <= bound
+    )
 
 
 def _effect(run: TuningRun, one: Pairs, q: float | None, shown: int, tests: int) -> Effect:
@@ -127,7 +155,8 @@ def _effect(run: TuningRun, one: Pairs, q: float | None, shown: int, tests: int)
     verdict = _verdict(ratio, q, bound, METRICS[objective.of])
     smallest = None
     if tested is not None:
-        # What it takes to be shown beside those that are: Benjamini and Hochberg's level of the next rank.
+        # What it takes to be shown beside those that are: Benjamini and Hochberg's level of the
+        # next rank.
         rank = shown if q is not None and q <= LEVEL else min(shown + 1, tests)
         smallest = tested.smallest_seen(LEVEL * rank / tests / one.looks)
     q = q if enough else None
@@ -183,7 +212,9 @@ def _most(reasons: Sequence[str]) -> str:
 
 
 def gains(run: TuningRun, found: Mapping[int, Sequence[Reading]]) -> list[float]:
-    """Logarithms of how many times better than the baseline each trial was, over all objectives; `found` by objective."""
+    """Logarithms of how many times better than the baseline each trial was, over all objectives;
+    `found` by objective.
+    """
     signs = [1 if METRICS[one.of].better == "more" else -1 for one in run.objectives]
     by_trial: dict[int, list[float]] = {}
     for number, each in found.items():

@@ -1,4 +1,6 @@
-"""Words about settings that were tried: what an arm sets, and what an effect of it came to, in one sentence."""
+"""Words about settings that were tried: what an arm sets, and what an effect of it came to, in one
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +23,30 @@ _MANY: Final = 1000.0
 
 
 def arm_words(run: TuningRun, arm: Arm) -> str:
-    """`radosgw.threads 512 → 64`; several joined by commas, and in brackets what only goes with them."""
+    """`radosgw.threads 512 → 64`; several joined by commas, and in brackets what only goes with
+    them.
+    """
     if not arm.settings:
         return "baseline"
-    own = {key: value for key, value in arm.settings.items() if run.tuning.parameter(key) is not None}
+    own = {
+        key: value for key, value in arm.settings.items() if run.tuning.parameter(key) is not None
+    }
     beside = {key: value for key, value in arm.settings.items() if key not in own}
     if not own:
         own, beside = beside, {}
     text = ", ".join(_set(run, key, value) for key, value in own.items())
-    return f"{text} (with {', '.join(_set(run, key, value) for key, value in beside.items())})" if beside else text
+    return (
+        f"{text} (with {', '.join(_set(run, key, value) for key, value in beside.items())})"
+        if beside
+        else text
+    )
 
 
 def about(run: TuningRun, objective: Objective) -> str:
-    """What an objective's requests are called: `64 kB reads`; with their workload where two would be called the same."""
+    """What an objective's requests are called:
+
+    `64 kB reads`; with their workload where two would be called the same.
+    """
     called = {(one.workload, one.operation): _requests(run, one) for one in run.objectives}
     name = called[objective.workload, objective.operation]
     return f"{name} of {objective.workload}" if list(called.values()).count(name) > 1 else name
@@ -45,16 +58,24 @@ def objective_words(run: TuningRun, objective: Objective) -> str:
 
 
 def effect_words(name: str, objective: Objective, one: Effect) -> str:
-    """`radosgw.threads 512 → 64: 12 % more 64 kB reads at 16 workers (8 % to 16 % more), n = 6`; `name` is the setting's."""
+    """`radosgw.threads 512 → 64: 12 % more 64 kB reads at 16 workers (8 % to 16 % more), n = 6`;
+    `name` is the setting's.
+    """
     where, metric = _where(objective), METRICS[objective.of]
     of = "" if metric.better == "more" else f"{metric.name} of "
     if one.ratio is None:
-        return f"{name}: {of}{one.about} {where} cannot be compared{f' ({one.reasons})' if one.reasons else ''}"
+        return (
+            f"{name}: {of}{one.about} {where} cannot be "
+            f"compared{f' ({one.reasons})' if one.reasons else ''}"
+        )
     ends = _ends(metric, one.ratio)
     repeats = f"n = {one.ratio.repeats}"
     if one.verdict == "not shown":
         kind = f"the {of}{one.about}" if of else one.about
-        return f"{name}: no effect on {kind} {where} shown{_why(one)}{f': {ends}' if ends else ''}, {repeats}"
+        return (
+            f"{name}: no effect on {kind} {where} "
+            f"shown{_why(one)}{f': {ends}' if ends else ''}, {repeats}"
+        )
     change = _change(metric, one.ratio.value)
     text = f"{of}{one.about} {where} {change}" if of else f"{change} {one.about} {where}"
     text = f"{name}: {text}{f' ({ends})' if ends else ''}"
@@ -71,13 +92,25 @@ def _set(run: TuningRun, key: str, value: Setting) -> str:
 
 
 def _shown(run: TuningRun, key: str, value: Setting | None) -> str:
-    """A number with a unit of size only where its range is written with units: 4096 may be a count."""
+    """A number with a unit of size only where its range is written with units: 4096 may be a
+    count.
+    """
     if value is None or isinstance(value, (bool, str)):
         return show_setting(value)
     parameter = run.tuning.parameter(key)
-    of_sizes = parameter is not None and parameter.range is not None and isinstance(parameter.range.low, str)
+    of_sizes = (
+        parameter is not None
+        and parameter.range is not None
+        and isinstance(parameter.range.low, str)
+    )
     # As files have it, since the baseline's is shown as it is written.
-    return show_bytes(value).replace(" ", "") if of_sizes else f"{value:g}" if isinstance(value, float) else str(value)
+    return (
+        show_bytes(value).replace(" ", "")
+        if of_sizes
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+    )
 
 
 def _requests(run: TuningRun, objective: Objective) -> str:
@@ -91,7 +124,11 @@ def _requests(run: TuningRun, objective: Objective) -> str:
 def _where(objective: Objective) -> str:
     if objective.p90_within is not None:
         return f"with p90 within {objective.p90_within * 1000:g} ms"
-    return f"at {counted(objective.workers, 'worker')}" if objective.workers is not None else "at its worker counts"
+    return (
+        f"at {counted(objective.workers, 'worker')}"
+        if objective.workers is not None
+        else "at its worker counts"
+    )
 
 
 def _why(one: Effect) -> str:
@@ -99,7 +136,11 @@ def _why(one: Effect) -> str:
         return f" after correction for {one.tests} tests"
     if one.smallest is None:
         return ""
-    least = f"{_digits((one.smallest - 1) * 100)} %" if one.smallest < TIMES else show_ratio(min(one.smallest, _MANY))
+    least = (
+        f"{_digits((one.smallest - 1) * 100)} %"
+        if one.smallest < TIMES
+        else show_ratio(min(one.smallest, _MANY))
+    )
     return f" (one of {least} would be, 8 times in 10)"
 
 
@@ -115,11 +156,22 @@ def _ends(metric: Metric, ratio: Ratio) -> str:
     """`8 % to 16 % more`, `3 % fewer to 8 % more`; nothing where there is no interval."""
     if ratio.low is None or ratio.high is None:
         return ""
-    ends = [_change(metric, end) for end in sorted((ratio.low, ratio.high), key=lambda end: abs(end - 1) if ratio.shown else end)]
-    first, second = (end.partition(" times ") if " times " in end else end.partition(" % ") for end in ends)
+    ends = [
+        _change(metric, end)
+        for end in sorted(
+            (ratio.low, ratio.high), key=lambda end: abs(end - 1) if ratio.shown else end
+        )
+    ]
+    first, second = (
+        end.partition(" times ") if " times " in end else end.partition(" % ") for end in ends
+    )
     if first[1:] != second[1:]:
         return " to ".join(ends)
-    return f"{first[0]} to {second[0]} times {first[2]}" if first[1] == " times " else f"{first[0]} % to {second[0]} % {first[2]}"
+    return (
+        f"{first[0]} to {second[0]} times {first[2]}"
+        if first[1] == " times "
+        else f"{first[0]} % to {second[0]} % {first[2]}"
+    )
 
 
 def _digits(percent: float) -> str:

@@ -1,4 +1,6 @@
-"""What a tuning came to in four figures: what helps most, whether that held, what does nothing, and what to stay away from."""
+"""What a tuning came to in four figures: what helps most, whether that held, what does nothing, and
+what to stay away from.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,11 @@ def _best(result: TuningResult) -> Iterator[FigureCard]:
     best = next(iter(result.better), None)
     if best is None:
         return
-    found = [(number, one, one.ratio) for number, one in enumerate(best.effects) if one.verdict == "better"]
+    found = [
+        (number, one, one.ratio)
+        for number, one in enumerate(best.effects)
+        if one.verdict == "better"
+    ]
     for number, effect, ratio in found[:1]:
         if ratio is not None:
             yield FigureCard(
@@ -43,13 +49,17 @@ def _confirmed(result: TuningResult) -> Iterator[FigureCard]:
     chosen = names[0] if len(names) == 1 else f"{len(names)} settings together"
     if found is None or not found.known:
         why = "no run on fresh deployments" if found is None else f"its run is {found.state}"
-        yield FigureCard(figure=UNKNOWN, about="Not confirmed yet", text=chosen, detail=why, colour=GREY)
+        yield FigureCard(
+            figure=UNKNOWN, about="Not confirmed yet", text=chosen, detail=why, colour=GREY
+        )
         return
     first = next((one for one in found.known if one.verdict == "better"), found.known[0])
     ends = interval_words(first)
     yield FigureCard(
         figure=UNKNOWN if first.ratio is None else show_percent(first.ratio.value),
-        about="Confirmed on fresh deployments" if found.confirmed else "Not confirmed on fresh deployments",
+        about="Confirmed on fresh deployments"
+        if found.confirmed
+        else "Not confirmed on fresh deployments",
         text=f"{first.metric}: {chosen}",
         detail=f"{f'{ends}, ' if ends else ''}n = {found.repeats}",
         colour=BLUE if found.confirmed else ORANGE,
@@ -70,7 +80,9 @@ def _without(result: TuningResult) -> Iterator[FigureCard]:
 
 def _harmful(result: TuningResult) -> Iterator[FigureCard]:
     verdicts = [one.verdict for one in result.ledger.entries]
-    counts = {kind: verdicts.count(kind) for kind in ("worse", "trade-off", "not allowed", "failed")}
+    counts = {
+        kind: verdicts.count(kind) for kind in ("worse", "trade-off", "not allowed", "failed")
+    }
     if any(counts.values()):
         yield FigureCard(
             figure=str(sum(counts.values())),

@@ -1,4 +1,6 @@
-"""What a tuning came to, and the sentences that tell it: the page, the terminal and the slides all take them from here."""
+"""What a tuning came to, and the sentences that tell it: the page, the terminal and the slides all
+take them from here.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from weighbridge.suites.tuning import Parameter, show_setting
 
 
 class TuningResult(Record):
-    """A tuning with its trials, its ledger, what it chose, and what came of that on fresh deployments."""
+    """A tuning with its trials, its ledger, what it chose, and what came of that on fresh
+    deployments.
+    """
 
     run: TuningRun
     trials: tuple[Trial, ...]
@@ -62,7 +66,11 @@ class TuningResult(Record):
     def named(self, arm: Arm) -> tuple[str, ...]:
         """Each parameter of an arm in words: `radosgw.threads 512 → 64`."""
         keys = [one.key for one in self.parameters(arm)] or list(arm.settings)
-        return tuple(f"{key} {show_setting(self.run.layout_settings.get(key))} → {show_setting(arm.settings[key])}" for key in keys)
+        return tuple(
+            f"{key} {show_setting(self.run.layout_settings.get(key))} → "
+            f"{show_setting(arm.settings[key])}"
+            for key in keys
+        )
 
     def called(self, number: int) -> str:
         """What an objective is called, by its place: `throughput of 64 kB reads at 16 workers`."""
@@ -77,19 +85,36 @@ class TuningResult(Record):
         settings = counted(len(entries), "setting")
         if not entries:
             return "No setting has been tried yet"
-        if self.winner is not None and self.confirmation is not None and self.confirmation.confirmed:
-            return f"{self._who} {self._gives(self.confirmation.known)}, confirmed on fresh deployments"
+        if (
+            self.winner is not None
+            and self.confirmation is not None
+            and self.confirmation.confirmed
+        ):
+            return (
+                f"{self._who} {self._gives(self.confirmation.known)}, confirmed on fresh "
+                "deployments"
+            )
         if self.better:
             best = self.better[0]
             if self._refuted:
-                return f"{best.name} helped most in its own trials ({self._shown(best)}), but the winner was not confirmed"
+                return (
+                    f"{best.name} helped most in its own trials ({self._shown(best)}), but the "
+                    "winner was not confirmed"
+                )
             more = f"; {len(self.better)} of {settings} help" if len(self.better) > 1 else ""
             return f"{best.name} helps most: {self._shown(best)}{more}"
         worse = sum(one.verdict == "worse" for one in entries)
         if worse:
-            return f"None of {settings} is better than what was there; {worse} {'is' if worse == 1 else 'are'} worse"
+            return (
+                f"None of {settings} is better than what was there; {worse} "
+                f"{'is' if worse == 1 else 'are'} worse"
+            )
         few = [one for one in entries if one.verdict == "provisional"]
-        why = f": fewer than {REPEATS_FOR_A_CLAIM} trials" if few and len(few) + len(self.refused) == len(entries) else ""
+        why = (
+            f": fewer than {REPEATS_FOR_A_CLAIM} trials"
+            if few and len(few) + len(self.refused) == len(entries)
+            else ""
+        )
         return f"None of {settings} has an effect that can be claimed{why}"
 
     @property
@@ -100,7 +125,10 @@ class TuningResult(Record):
                 return "No setting has been chosen yet."
             if self.better:
                 return "No setting was chosen."
-            return "No setting was chosen: none is shown to be better in one objective and worse in none."
+            return (
+                "No setting was chosen: none is shown to be better in one objective and worse "
+                "in none."
+            )
         reason = self.winner.reason.rstrip(".")
         names = self.named(self.winner.arm)
         if names and all(name in reason for name in names):
@@ -116,16 +144,27 @@ class TuningResult(Record):
         if found is None:
             return "Not confirmed: it was not weighed against the baseline on fresh deployments."
         if not found.known:
-            return f"Not confirmed: the run that was to do it ({found.state}) has nothing that can be compared."
-        told = "; ".join(self._against(number, one) for number, one in enumerate(found.effects) if one is not None)
-        counted = f"n = {found.repeats}{'' if found.repeats >= REPEATS_FOR_A_CLAIM else ': no claim'}"
+            return (
+                f"Not confirmed: the run that was to do it ({found.state}) has nothing that "
+                "can be compared."
+            )
+        told = "; ".join(
+            self._against(number, one)
+            for number, one in enumerate(found.effects)
+            if one is not None
+        )
+        counted = (
+            f"n = {found.repeats}{'' if found.repeats >= REPEATS_FOR_A_CLAIM else ': no claim'}"
+        )
         if found.confirmed:
             return f"Confirmed on fresh deployments: {told}; {counted}."
         unfinished = "" if found.state == "done" else f" (its run is {found.state})"
         return f"Not confirmed{unfinished}: {told}; {counted}."
 
     def _against(self, number: int, effect: Effect) -> str:
-        """`throughput of 64 kB reads at 16 workers +19 % (+14 % to +24 %), 1,730 against 1,470 op/s`."""
+        """`throughput of 64 kB reads at 16 workers +19 % (+14 % to +24 %), 1,730 against 1,470
+        op/s`.
+        """
         if effect.ratio is None:
             return effect.text.rstrip(".")
         interval, values = interval_words(effect), value_words(effect)
@@ -138,9 +177,16 @@ class TuningResult(Record):
         """How many settings show no effect that matters."""
         none = self.ledger.without_effect
         if not none:
-            return "Every setting that was tried often enough has an effect." if self.ledger.entries else ""
+            return (
+                "Every setting that was tried often enough has an effect."
+                if self.ledger.entries
+                else ""
+            )
         verb = "shows" if len(none) == 1 else "show"
-        return f"{len(none)} of {counted(len(self.ledger.entries), 'setting')} {verb} no effect that matters."
+        return (
+            f"{len(none)} of {counted(len(self.ledger.entries), 'setting')} {verb} no effect "
+            "that matters."
+        )
 
     @property
     def _refuted(self) -> bool:
@@ -156,7 +202,9 @@ class TuningResult(Record):
         return names[0] if len(names) == 1 else f"{counted(len(names), 'setting')} together"
 
     def _gives(self, effects: Sequence[Effect]) -> str:
-        verb = "gives" if self.winner is not None and len(self.named(self.winner.arm)) == 1 else "give"
+        verb = (
+            "gives" if self.winner is not None and len(self.named(self.winner.arm)) == 1 else "give"
+        )
         return f"{verb} {gain_words(effects)}"
 
     def _shown(self, entry: LedgerEntry) -> str:
@@ -164,7 +212,10 @@ class TuningResult(Record):
 
 
 def gain_words(effects: Sequence[Effect]) -> str:
-    """What is better of these effects, or all of them where none is: `22 % more throughput and 18 % shorter p90`."""
+    """What is better of these effects, or all of them where none is:
+
+    `22 % more throughput and 18 % shorter p90`.
+    """
     shown = [one for one in effects if one.verdict == "better"] or list(effects)
     return listed([change_words(one) for one in shown])
 
@@ -181,7 +232,10 @@ def change_words(effect: Effect) -> str:
 
 
 def could_be_shown(effect: Effect) -> str:
-    """The smallest effect that so many trials would have shown: `6 %`; empty where it is not known."""
+    """The smallest effect that so many trials would have shown:
+
+    `6 %`; empty where it is not known.
+    """
     return "" if effect.smallest is None else show_percent(effect.smallest, signed=False)
 
 
@@ -197,4 +251,7 @@ def value_words(effect: Effect) -> str:
     """`412 against 338 op/s`; empty where a figure is not known."""
     if effect.baseline_value is None or effect.subject_value is None:
         return ""
-    return f"{show_figure(effect.subject_value)} against {show_figure(effect.baseline_value)} {METRICS[effect.metric].unit}"
+    return (
+        f"{show_figure(effect.subject_value)} against {show_figure(effect.baseline_value)} "
+        f"{METRICS[effect.metric].unit}"
+    )

@@ -1,4 +1,6 @@
-"""A driver of COSBench, its recorded controller and a target, all on loopback and ended with the test that started them."""
+"""A driver of COSBench, its recorded controller and a target, all on loopback and ended with the
+test that started them.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,10 @@ class Store:
             return [
                 name
                 for container in found
-                for name in [f"{container}/", *(f"{container}/{one['name']}" for one in swift.get_container(container)[1])]
+                for name in [
+                    f"{container}/",
+                    *(f"{container}/{one['name']}" for one in swift.get_container(container)[1]),
+                ]
             ]
 
     def empty(self) -> None:
@@ -90,7 +95,9 @@ class Store:
 def standing() -> Iterator[Store]:
     argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "weigh:er"]
     environment = {**os.environ, "WEIGHBRIDGE_NULL_KEY": KEY}
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT) as process:
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT
+    ) as process:
         try:
             assert process.stdout is not None
             yield Store(int(json.loads(process.stdout.readline())["listening"].rsplit(":", 1)[1]))
@@ -116,7 +123,9 @@ def driver(tmp_path: Path) -> Iterator[DriverProcess]:
     log = tmp_path / "driver.log"
     argv = [sys.executable, "-m", "weighbridge.drivers.cosbench"]
     with log.open("wb") as stderr:
-        process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, cwd=ROOT)
+        process = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, cwd=ROOT
+        )
     with DriverProcess(process, log, silence_s=40.0) as running:
         yield running
 
@@ -126,9 +135,16 @@ def setup(store: Store, controller: Any) -> Callable[..., CosbenchSetup]:
     """Makes the setup of a driver for the store by the recorded controller."""
 
     def make(**more: Any) -> CosbenchSetup:
-        target = more.pop("target", Endpoint(api="swift", url=f"{store.url}/auth/v1.0", user="weigh:er", key=SecretStr(KEY)))
+        target = more.pop(
+            "target",
+            Endpoint(
+                api="swift", url=f"{store.url}/auth/v1.0", user="weigh:er", key=SecretStr(KEY)
+            ),
+        )
         site = CosbenchSite(controller=controller.url, archive=str(controller.archive), **more)
-        return CosbenchSetup(target=target, bucket_prefix="wb-test", seed=1, request_timeout_s=10.0, site=site)
+        return CosbenchSetup(
+            target=target, bucket_prefix="wb-test", seed=1, request_timeout_s=10.0, site=site
+        )
 
     return make
 

@@ -1,6 +1,8 @@
-"""COSBench's controller as it was recorded: takes workloads by HTTP, ends them at once, and archives what a recording has.
+"""COSBench's controller as it was recorded: takes workloads by HTTP, ends them at once, and
+archives what a recording has.
 
-A recording is cut to the stages that were handed in: their figures are those of the recorded stages, under their names.
+A recording is cut to the stages that were handed in: their figures are those of the recorded
+stages, under their names.
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ SHIPPED: Mapping[str, str] = {}
 
 @dataclass(frozen=True)
 class Take:
-    """Which recording a workload gives. `stages` are the recorded ones in the order of those handed in."""
+    """Which recording a workload gives.
+
+    `stages` are the recorded ones in the order of those handed in.
+    """
 
     folder: str
     stages: Sequence[str]
@@ -43,7 +48,11 @@ UNKNOWN_STORAGE = Take("jdk8/w39-unknown-storage", ["s1-m", "s2-m2"], "TERMINATE
 
 def text_of(path: Path) -> str:
     """A recorded file, packed or not; "" when there is none."""
-    for packed, opened in ((path, Path.open), (Path(f"{path}.xz"), lzma.open), (Path(f"{path}.gz"), gzip.open)):
+    for packed, opened in (
+        (path, Path.open),
+        (Path(f"{path}.xz"), lzma.open),
+        (Path(f"{path}.gz"), gzip.open),
+    ):
         if packed.exists():
             with opened(packed, "rb") as file:
                 return bytes(file.read()).decode()
@@ -104,12 +113,18 @@ class Recorded:
     def submit(self, text: str) -> str:
         number = f"w{self.first_id + len(self.workloads)}"
         root = ET.fromstring(text)
-        stages = [f"s{index}-{stage.get('name')}" for index, stage in enumerate(root.iter("workstage"), 1)]
+        stages = [
+            f"s{index}-{stage.get('name')}" for index, stage in enumerate(root.iter("workstage"), 1)
+        ]
         preparing = any(work.get("type") == "init" for work in root.iter("work"))
-        named = [take for word, take in self.by_workload.items() if f"-{word}-" in root.get("name", "")]
+        named = [
+            take for word, take in self.by_workload.items() if f"-{word}-" in root.get("name", "")
+        ]
         take = self.prepare if preparing else [*named, self.step][0]
         now = datetime.now(UTC).replace(microsecond=0, tzinfo=None)
-        self.workloads[number] = Workload(number, root.get("name", ""), text, stages, take, now, take.looks)
+        self.workloads[number] = Workload(
+            number, root.get("name", ""), text, stages, take, now, take.looks
+        )
         return f"Accepted with ID: {number}"
 
     def index(self) -> str:
@@ -124,7 +139,9 @@ class Recorded:
                 active.append(f"{one.line}\t{one.stages[-1]}\n")
         count = self.drivers.count("\n")
         drivers = f"Drivers:\n{self.drivers}Total: {count} drivers\n\n"
-        return f"{drivers}Active Workloads:\n{''.join(active)}Total: {len(active)} active workloads\n"
+        return (
+            f"{drivers}Active Workloads:\n{''.join(active)}Total: {len(active)} active workloads\n"
+        )
 
     def end(self, one: Workload, state: str) -> None:
         one.state = state
@@ -132,7 +149,13 @@ class Recorded:
         self.writers.append(writer)
         writer.start()
 
-    def answer(self, action: str, query: Mapping[str, list[str]], form: Mapping[str, list[str]], script: str | None) -> str:
+    def answer(
+        self,
+        action: str,
+        query: Mapping[str, list[str]],
+        form: Mapping[str, list[str]],
+        script: str | None,
+    ) -> str:
         user = {**query, **({} if action == "submit" else form)}
         if self.users:
             if "username" not in user:
@@ -152,35 +175,52 @@ class Recorded:
         return f"{one.line}\n"
 
     def _archive(self, one: Workload) -> None:
-        """In COSBench's order: history, summary, histogram, stages, log, and last of all scripts.log."""
+        """In COSBench's order: history, summary, histogram, stages, log, and last of all
+        scripts.log.
+        """
         time.sleep(self.archives_after_s)
         self.archive.mkdir(parents=True, exist_ok=True)
         with (self.archive / "run-history.csv").open("a") as history:
-            history.write(f"{one.id},{one.name},{one.submitted:%Y-%m-%d %H:%M:%S},,,read,{one.state.lower()},queuing @ then\n")
+            history.write(
+                f"{one.id},{one.name},{one.submitted:%Y-%m-%d %H:%M:%S},,,read,{one.state.lower()},queuing @ then\n"
+            )
         folder = self.archive / f"{one.id}-{one.name}"
         folder.mkdir()
         name = f"{one.id}-{one.name}"
         renamed = dict(zip(one.take.stages, one.stages, strict=False))
         (folder / f"{name}.csv").write_text(_summary(recorded(one.take.folder), renamed))
-        (folder / f"{name}-rt-histogram.csv").write_text(_histogram(recorded(one.take.folder, "-rt-histogram"), renamed))
+        (folder / f"{name}-rt-histogram.csv").write_text(
+            _histogram(recorded(one.take.folder, "-rt-histogram"), renamed)
+        )
         (folder / "workload-config.xml").write_text(one.text)
         (folder / "workload.log").write_text(_log(recorded(one.take.folder, "log"), renamed))
         self._log(one)
         (folder / "scripts.log").write_text("")
 
     def _log(self, one: Workload) -> None:
-        """The part of the recorded system.log that is about the recorded workload, under the id of this one."""
+        """The part of the recorded system.log that is about the recorded workload, under the id of
+        this one.
+        """
         recorded_id = Path(one.take.folder).name.partition("-")[0]
         whole = text_of(DATA / Path(one.take.folder).parent / "system.log")
         _, began, rest = whole.rpartition(f"begin to process workload {recorded_id}\n")
-        part = re.sub(rf"\b{recorded_id}\b", one.id, began + re.split(r".* - begin to process workload ", rest)[0])
+        part = re.sub(
+            rf"\b{recorded_id}\b",
+            one.id,
+            began + re.split(r".* - begin to process workload ", rest)[0],
+        )
         (self.root / "log").mkdir(exist_ok=True)
         with (self.root / "log" / "system.log").open("a") as log:
-            log.write(f"2026-11-21 00:00:00,000 [INFO] [WorkloadProcessor] - {part}" if part else "")
+            log.write(
+                f"2026-11-21 00:00:00,000 [INFO] [WorkloadProcessor] - {part}" if part else ""
+            )
 
 
 def _summary(text: str, renamed: Mapping[str, str]) -> str:
-    """Rows of the stages that were handed in. A stage without figures is told without its number."""
+    """Rows of the stages that were handed in.
+
+    A stage without figures is told without its number.
+    """
     bare = {old.partition("-")[2]: new.partition("-")[2] for old, new in renamed.items()}
     head, *lines = text.splitlines()
     kept = [head]
@@ -199,7 +239,10 @@ def _histogram(text: str, renamed: Mapping[str, str]) -> str:
             if name.startswith(f"{old}-w1-"):
                 columns += [number, number + 1]
                 head += [f"{new}-w1-main-{name.rsplit('-', 1)[1]}", "(%)"]
-    return "".join(f"{','.join(row)}\n" for row in [head, *([row[number] for number in columns] for row in rows[1:])])
+    return "".join(
+        f"{','.join(row)}\n"
+        for row in [head, *([row[number] for number in columns] for row in rows[1:])]
+    )
 
 
 def _log(text: str, renamed: Mapping[str, str]) -> str:
@@ -230,7 +273,9 @@ class Handler(BaseHTTPRequestHandler):
         kind = self.headers.get("Content-Type", "")
         script, form = None, {}
         if kind.startswith("multipart/form-data"):
-            parts = message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + body).get_payload()
+            parts = message_from_bytes(
+                f"Content-Type: {kind}\r\n\r\n".encode() + body
+            ).get_payload()
             assert isinstance(parts, list)
             for part in parts:
                 if getattr(part, "get_param")("name", header="content-disposition") == "config":  # noqa: B009 - of any message
@@ -238,7 +283,12 @@ class Handler(BaseHTTPRequestHandler):
                     script = payload.decode()
         else:
             form = parse_qs(body.decode(), keep_blank_values=True)
-        self._send(200, self.controller.answer(action[1], parse_qs(place.query, keep_blank_values=True), form, script).encode())
+        self._send(
+            200,
+            self.controller.answer(
+                action[1], parse_qs(place.query, keep_blank_values=True), form, script
+            ).encode(),
+        )
 
     def _send(self, status: int, body: bytes) -> None:
         self.send_response(status)

@@ -1,4 +1,6 @@
-"""The driver as a process: a target of this machine, and COSBench's controller as it was recorded."""
+"""The driver as a process: a target of this machine, and COSBench's controller as it was
+recorded.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,11 @@ KEY = "a-planted-secret"
 
 
 def text(kept: KeptFile) -> str:
-    return kept.text if kept.packed is None else gzip.decompress(base64.b64decode(kept.packed)).decode()
+    return (
+        kept.text
+        if kept.packed is None
+        else gzip.decompress(base64.b64decode(kept.packed)).decode()
+    )
 
 
 def change(workload: Workload, **more: Any) -> Workload:
@@ -38,7 +44,11 @@ def change(workload: Workload, **more: Any) -> Workload:
 
 
 def test_a_step_is_prepared_measured_kept_and_cleaned_away(
-    driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, store: Any, mixed: Workload
+    driver: DriverProcess,
+    setup: Callable[..., CosbenchSetup],
+    controller: Recorded,
+    store: Any,
+    mixed: Workload,
 ) -> None:
     said: list[Progress] = []
     ready = driver.setup(setup())
@@ -47,12 +57,28 @@ def test_a_step_is_prepared_measured_kept_and_cleaned_away(
     assert (prepared.objects, prepared.bytes) == (100, 6_400_000)
     done = driver.step(Step(workload=mixed, workers=2), said.append)
     measurement = done.measurement
-    assert (measurement.driver, measurement.api, measurement.workers, measurement.window_s) == ("cosbench", "swift", 2, 12.0)
+    assert (measurement.driver, measurement.api, measurement.workers, measurement.window_s) == (
+        "cosbench",
+        "swift",
+        2,
+        12.0,
+    )
     read, write = measurement.tallies
-    assert (read.operation, read.count, read.bytes, write.operation, write.count) == ("read", 1694, 1_694_000, "write", 424)
+    assert (read.operation, read.count, read.bytes, write.operation, write.count) == (
+        "read",
+        1694,
+        1_694_000,
+        "write",
+        424,
+    )
     assert read.bins is not None
     assert (read.bins.width_us, read.bins.count, read.bins.counts[0]) == (10_000, 1694, (1, 1642))
-    assert (read.latency, read.min_us, read.max_us, read.sum_us) == (None, None, None, round(10.95 * 1694 * 1000))
+    assert (read.latency, read.min_us, read.max_us, read.sum_us) == (
+        None,
+        None,
+        None,
+        round(10.95 * 1694 * 1000),
+    )
     assert measurement.load is None
     assert any("date -s" in note for note in measurement.notes)
     assert judge(measurement, Bounds()).valid
@@ -60,17 +86,29 @@ def test_a_step_is_prepared_measured_kept_and_cleaned_away(
     store.put("wb-test-mixed-1", "object-1", "written-1")
     store.put("wb-test-mixed-2", "object-1")
     assert driver.cleanup(Cleanup(workload=mixed, what="written")).deleted == 1
-    assert store.names() == ["wb-test-mixed-1/", "wb-test-mixed-1/object-1", "wb-test-mixed-2/", "wb-test-mixed-2/object-1"]
+    assert store.names() == [
+        "wb-test-mixed-1/",
+        "wb-test-mixed-1/object-1",
+        "wb-test-mixed-2/",
+        "wb-test-mixed-2/object-1",
+    ]
     assert driver.cleanup(Cleanup(workload=mixed, what="all")).deleted == 2
     assert store.names() == []
     driver.quit()
 
 
 def test_what_is_kept_and_logged_holds_no_secret(
-    driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, mixed: Workload, tmp_path: Path
+    driver: DriverProcess,
+    setup: Callable[..., CosbenchSetup],
+    controller: Recorded,
+    mixed: Workload,
+    tmp_path: Path,
 ) -> None:
     driver.setup(setup(user="bench", password=SecretStr("console-secret")))
-    kept = [*driver.prepare(Prepare(workload=mixed)).kept, *driver.step(Step(workload=mixed, workers=2)).kept]
+    kept = [
+        *driver.prepare(Prepare(workload=mixed)).kept,
+        *driver.step(Step(workload=mixed, workers=2)).kept,
+    ]
     submitted = list(controller.workloads.values())[-1].text
     storage = ET.fromstring(submitted).find("storage")
     assert storage is not None
@@ -86,14 +124,19 @@ def test_what_is_kept_and_logged_holds_no_secret(
 
 
 def test_writes_have_names_of_their_own_in_each_step_and_every_workload_a_new_token(
-    driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, mixed: Workload
+    driver: DriverProcess,
+    setup: Callable[..., CosbenchSetup],
+    controller: Recorded,
+    mixed: Workload,
 ) -> None:
     driver.setup(setup())
     driver.prepare(Prepare(workload=mixed))
     for _ in range(2):
         driver.step(Step(workload=mixed, workers=2))
     _, *steps = [ET.fromstring(one.text) for one in controller.workloads.values()]
-    configs = [operation.get("config", "") for root in steps for operation in root.iter("operation")]
+    configs = [
+        operation.get("config", "") for root in steps for operation in root.iter("operation")
+    ]
     prefixes = [config.partition("oprefix=")[2].partition(";")[0] for config in configs]
     assert prefixes[0] == prefixes[2] == "object-"
     assert len(set(prefixes)) == 3
@@ -101,7 +144,10 @@ def test_writes_have_names_of_their_own_in_each_step_and_every_workload_a_new_to
 
 
 def test_objects_that_stand_are_not_prepared_again_until_a_step_deletes_some(
-    driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, mixed: Workload
+    driver: DriverProcess,
+    setup: Callable[..., CosbenchSetup],
+    controller: Recorded,
+    mixed: Workload,
 ) -> None:
     driver.setup(setup())
     assert driver.prepare(Prepare(workload=mixed)).kept
@@ -110,7 +156,10 @@ def test_objects_that_stand_are_not_prepared_again_until_a_step_deletes_some(
 
 
 def test_a_workload_that_fails_and_has_figures_is_a_measurement_with_errors(
-    driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, mixed: Workload
+    driver: DriverProcess,
+    setup: Callable[..., CosbenchSetup],
+    controller: Recorded,
+    mixed: Workload,
 ) -> None:
     controller.step = Take("jdk8/w33-mock-errors", ["s4-main-strict"], "FAILED")
     driver.setup(setup())
@@ -127,11 +176,19 @@ def test_a_workload_that_fails_and_has_figures_is_a_measurement_with_errors(
     ("take", "said"),
     [
         (UNKNOWN_STORAGE, "ended as TERMINATED: HTTP 400 - unrecognized storage type: nosuch"),
-        (Take("jdk17/w2-s3-moto", ["s3-main"], "FINISHED"), "see that its drivers' JVM has all that its storage needs"),
+        (
+            Take("jdk17/w2-s3-moto", ["s3-main"], "FINISHED"),
+            "see that its drivers' JVM has all that its storage needs",
+        ),
     ],
 )
 def test_a_workload_without_figures_to_be_believed_is_given_up_with_its_reason_and_its_files(
-    take: Take, said: str, driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, mixed: Workload
+    take: Take,
+    said: str,
+    driver: DriverProcess,
+    setup: Callable[..., CosbenchSetup],
+    controller: Recorded,
+    mixed: Workload,
 ) -> None:
     controller.step = take
     driver.setup(setup())
@@ -147,12 +204,20 @@ def test_a_workload_without_figures_to_be_believed_is_given_up_with_its_reason_a
 @pytest.mark.parametrize(
     ("take", "said"),
     [
-        (Take("jdk8/w33-mock-errors", ["s1-init", "s2-prepare"], "FAILED"), "COSBench wrote 97 of 100 objects of mixed"),
+        (
+            Take("jdk8/w33-mock-errors", ["s1-init", "s2-prepare"], "FAILED"),
+            "COSBench wrote 97 of 100 objects of mixed",
+        ),
         (Take("jdk8/w38-allfail", ["s1-init", "s2-m"], "TERMINATED"), "HTTP 200 - launch failed; "),
     ],
 )
 def test_objects_that_are_not_all_there_fail_the_preparation(
-    take: Take, said: str, driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, mixed: Workload
+    take: Take,
+    said: str,
+    driver: DriverProcess,
+    setup: Callable[..., CosbenchSetup],
+    controller: Recorded,
+    mixed: Workload,
 ) -> None:
     controller.prepare = take
     driver.setup(setup())
@@ -164,7 +229,11 @@ def test_objects_that_are_not_all_there_fail_the_preparation(
 
 @pytest.mark.parametrize("end", ["stdin", "SIGTERM"])
 def test_a_driver_that_is_ended_in_a_step_cancels_its_workload_first(
-    end: str, driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, mixed: Workload
+    end: str,
+    driver: DriverProcess,
+    setup: Callable[..., CosbenchSetup],
+    controller: Recorded,
+    mixed: Workload,
 ) -> None:
     driver.setup(setup())
     driver.prepare(Prepare(workload=mixed))
@@ -182,7 +251,10 @@ def test_a_driver_that_is_ended_in_a_step_cancels_its_workload_first(
 
 
 def test_a_controller_that_forgets_its_workloads_has_been_restarted(
-    driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, mixed: Workload
+    driver: DriverProcess,
+    setup: Callable[..., CosbenchSetup],
+    controller: Recorded,
+    mixed: Workload,
 ) -> None:
     driver.setup(setup())
     driver.prepare(Prepare(workload=mixed))
@@ -192,7 +264,11 @@ def test_a_controller_that_forgets_its_workloads_has_been_restarted(
 
 
 def test_deletes_are_believed_only_as_far_as_the_objects_are_gone(
-    driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, store: Any, mixed: Workload
+    driver: DriverProcess,
+    setup: Callable[..., CosbenchSetup],
+    controller: Recorded,
+    store: Any,
+    mixed: Workload,
 ) -> None:
     controller.step = Take("jdk8/w33-mock-errors", ["s3-main-ok"], "FINISHED")  # has 176 deletes
     controller.prepare = Take("real/w9-prep-r64k", ["s1-init", "s2-prepare"], "FINISHED")
@@ -211,7 +287,10 @@ def test_deletes_are_believed_only_as_far_as_the_objects_are_gone(
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        ({"refusal": "op ratio should sum to 100"}, "COSBench refused the workload: op ratio should sum to 100"),
+        (
+            {"refusal": "op ratio should sum to 100"},
+            "COSBench refused the workload: op ratio should sum to 100",
+        ),
         ({"users": {"bench": "s3cret"}}, "COSBench does not let user 'anonymous' in"),
         ({"drivers": ""}, "COSBench's controller has no driver"),
     ],
@@ -243,18 +322,27 @@ def test_a_controller_that_does_not_want_it_says_why(
     ],
 )
 def test_a_controller_that_is_not_there_or_is_something_else_is_named_with_what_to_do(
-    url: str, said: str, driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, store: Any
+    url: str,
+    said: str,
+    driver: DriverProcess,
+    setup: Callable[..., CosbenchSetup],
+    controller: Recorded,
+    store: Any,
 ) -> None:
     site = CosbenchSite(controller=url.format(store=store.url), archive=str(controller.archive))
     with pytest.raises(DriverError, match=said) as error:
         driver.setup(setup().model_copy(update={"site": site}))
-    assert "http://HOST:19088/controller" in str(error.value) or "can be reached from the client host" in str(error.value)
+    assert "http://HOST:19088/controller" in str(
+        error.value
+    ) or "can be reached from the client host" in str(error.value)
 
 
 def test_a_gateway_that_lets_nobody_in_fails_before_cosbench_is_asked(
     driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, store: Any
 ) -> None:
-    target = Endpoint(api="swift", url=f"{store.url}/auth/v1.0", user="weigh:er", key=SecretStr("wrong"))
+    target = Endpoint(
+        api="swift", url=f"{store.url}/auth/v1.0", user="weigh:er", key=SecretStr("wrong")
+    )
     with pytest.raises(DriverError, match="no token for user"):
         driver.setup(setup(target=target))
     assert not controller.workloads
@@ -270,7 +358,9 @@ def test_a_line_that_is_no_order_is_answered_and_ends_the_driver(driver: DriverP
     assert driver.process.wait(10) == 3
 
 
-def test_a_store_is_not_aged_by_cosbench(driver: DriverProcess, setup: Callable[..., CosbenchSetup]) -> None:
+def test_a_store_is_not_aged_by_cosbench(
+    driver: DriverProcess, setup: Callable[..., CosbenchSetup]
+) -> None:
     driver.setup(setup())
     with pytest.raises(DriverError, match="COSBench ages no store"):
         driver.age(AgeBuckets.model_validate({"objects": 5, "age": {"fill": 0.1, "size": 4096}}))

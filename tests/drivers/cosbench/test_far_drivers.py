@@ -24,7 +24,10 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Fake
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     net = f"127.{os.getpid() >> 8 & 0x7F}.{os.getpid() & 0xFF}"
-    made = [FakeHost(f"client-{number}", f"{net}.{20 + number}", tmp_path / f"client-{number}") for number in (2, 3)]
+    made = [
+        FakeHost(f"client-{number}", f"{net}.{20 + number}", tmp_path / f"client-{number}")
+        for number in (2, 3)
+    ]
     yield made
     for host in made:
         host.close()
@@ -32,7 +35,10 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Fake
 
 def jvms(folder: Path) -> list[int]:
     """Numbers of the made-up JVMs of further drivers, as they wrote them down themselves."""
-    return [int(path.read_text()) for path in (folder / "tmp").glob("weighbridge-cosbench-*/cosbench/driver.pid")]
+    return [
+        int(path.read_text())
+        for path in (folder / "tmp").glob("weighbridge-cosbench-*/cosbench/driver.pid")
+    ]
 
 
 def until_it_is_seen(drivers: FarDrivers) -> None:
@@ -64,14 +70,21 @@ def test_a_driver_that_does_not_come_up_is_told_with_its_client(
     monkeypatch.setenv("FAKE_DIES", "driver")
     with (
         FarDrivers(hosts, tmp_path / "driver.log") as drivers,
-        pytest.raises(DriverError, match=r"client-[23]: COSBench's driver ended with exit status 3\n(.*\n)*.*made up"),
+        pytest.raises(
+            DriverError,
+            match=r"client-[23]: COSBench's driver ended with exit status 3\n(.*\n)*.*made up",
+        ),
     ):
         drivers.start(str(home))
 
 
-def test_a_driver_that_dies_later_is_noticed(home: Path, hosts: list[FakeHost], tmp_path: Path) -> None:
+def test_a_driver_that_dies_later_is_noticed(
+    home: Path, hosts: list[FakeHost], tmp_path: Path
+) -> None:
     with FarDrivers(hosts, tmp_path / "driver.log") as drivers:
         drivers.start(str(home))
         os.kill(jvms(tmp_path)[0], signal.SIGKILL)
-        with pytest.raises(DriverError, match=r"client-[23]: COSBench's driver ended with exit status 3"):
+        with pytest.raises(
+            DriverError, match=r"client-[23]: COSBench's driver ended with exit status 3"
+        ):
             until_it_is_seen(drivers)

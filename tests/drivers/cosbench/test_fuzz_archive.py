@@ -39,18 +39,34 @@ com.intel.cosbench.api.storage.StorageException: error injection
 	at com.intel.cosbench.driver.agent.AbstractAgent.call(AbstractAgent.java:44)
 2026-11-21 00:36:15,100 [WARN] [ErrorStatistics] - error code: 503 occurred 12 times, fail: read
 """
-HISTORY: Final = "Id,Name,Submitted-At,Started-At\nw33,mock,2026-11-21 00:35:10,2026-11-21 00:36:02,read,failed\n"
+HISTORY: Final = (
+    "Id,Name,Submitted-At,Started-At\nw33,mock,2026-11-21 00:35:10,2026-11-21 "
+    "00:36:02,read,failed\n"
+)
 SYSTEM: Final = (
-    "INFO begin to process workload w33\n[ERROR] - driver report error: no such container\nbegin to process workload w34\n"
+    "INFO begin to process workload w33\n[ERROR] - driver report error: no such "
+    "container\nbegin to process workload w34\n"
 )
 STEP: Final = Step(
     workload=Workload(
-        name="small", objects=Objects(size=65536), operations={"read": 50, "write": 50}, workers=(2,), runtime=2.0, warmup=1.0
+        name="small",
+        objects=Objects(size=65536),
+        operations={"read": 50, "write": 50},
+        workers=(2,),
+        runtime=2.0,
+        warmup=1.0,
     ),
     workers=2,
 )
-AROUND: Final = Circumstances(api="swift", started_at="2026-11-21T00:40:00Z", load=None, started_by_us=False, drivers=2)
-FILES: Final = {"w33-mock.csv": HEAD + SUMMARY, "w33-mock-rt-histogram.csv": HISTOGRAM, "workload.log": LOG, "scripts.log": ""}
+AROUND: Final = Circumstances(
+    api="swift", started_at="2026-11-21T00:40:00Z", load=None, started_by_us=False, drivers=2
+)
+FILES: Final = {
+    "w33-mock.csv": HEAD + SUMMARY,
+    "w33-mock-rt-histogram.csv": HISTOGRAM,
+    "workload.log": LOG,
+    "scripts.log": "",
+}
 
 
 class Kept:
@@ -59,15 +75,21 @@ class Kept:
     def __init__(self, dice: Dice) -> None:
         self.files = {f"w33-mock/{name}": text.encode() for name, text in FILES.items()}
         self.files |= {"run-history.csv": HISTORY.encode(), "../log/system.log": SYSTEM.encode()}
-        name = dice.choice((*self.files, "w33-mock/w33-mock.csv", "w33-mock/w33-mock-rt-histogram.csv"))
+        name = dice.choice(
+            (*self.files, "w33-mock/w33-mock.csv", "w33-mock/w33-mock-rt-histogram.csv")
+        )
         text = self.files[name].decode()
         if name.endswith("mock.csv") and dice.random() < 0.7:
             self.files[name] = (HEAD + _cells(dice, SUMMARY)).encode(errors="surrogatepass")
         else:
-            self.files[name] = (_cells if dice.random() < 0.4 else wrong_text)(dice, text).encode(errors="surrogatepass")
+            self.files[name] = (_cells if dice.random() < 0.4 else wrong_text)(dice, text).encode(
+                errors="surrogatepass"
+            )
 
     def names(self, path: str) -> tuple[str, ...]:
-        return tuple(name.removeprefix(f"{path}/") for name in self.files if name.startswith(f"{path}/"))
+        return tuple(
+            name.removeprefix(f"{path}/") for name in self.files if name.startswith(f"{path}/")
+        )
 
     def read(self, path: str, *, last_bytes: int | None = None) -> bytes | None:
         return self.files.get(path)
@@ -77,7 +99,11 @@ class Kept:
 
 def _cells(dice: Dice, text: str) -> str:
     """Text with commas for blanks while a word of it is changed."""
-    return wrong_lines(dice, text.replace(" ", "\1").replace(",", " ")).replace(" ", ",").replace("\1", " ")
+    return (
+        wrong_lines(dice, text.replace(" ", "\1").replace(",", " "))
+        .replace(" ", ",")
+        .replace("\1", " ")
+    )
 
 
 @cases
@@ -86,7 +112,14 @@ def test_whatever_an_archive_holds_is_a_measurement_or_an_error_of_the_driver(di
     state = dice.choice(("FINISHED", "FINISHED", "FINISHED", "FAILED", "CANCELLED", "TERMINATED"))
 
     def read() -> Measurement:
-        kept = collect(folder, "w33", "mock", datetime(2026, 11, 21, 0, 35, 10), state, lambda _: None)  # noqa: DTZ001 - as its files
+        kept = collect(
+            folder,
+            "w33",
+            "mock",
+            datetime(2026, 11, 21, 0, 35, 10),  # noqa: DTZ001 - as its files
+            state,
+            lambda _: None,
+        )
         return measured(kept, "s3-main", STEP, AROUND)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -110,10 +143,14 @@ WORKLOAD: Final = "w33\tSat Nov 21 00:36:02 UTC 2026\tFINISHED\ts3-main\n"
 
 @cases
 def test_whatever_a_controller_answers_is_understood_or_an_error_of_the_driver(dice: Dice) -> None:
-    controller = Controller("http://127.0.0.1:19088/controller", "anonymous", SecretStr("cosbench").get_secret_value())
+    controller = Controller(
+        "http://127.0.0.1:19088/controller", "anonymous", SecretStr("cosbench").get_secret_value()
+    )
     asked = dice.choice(("index", "workload", "submit"))
     text = (
-        wrong_text(dice, {"index": INDEX, "workload": WORKLOAD, "submit": "Accepted with ID: w33\n"}[asked])
+        wrong_text(
+            dice, {"index": INDEX, "workload": WORKLOAD, "submit": "Accepted with ID: w33\n"}[asked]
+        )
         .encode(errors="replace")
         .decode()
     )
@@ -131,7 +168,9 @@ def test_bins_out_of_order_or_of_negative_counts_are_an_error_of_the_driver() ->
     for wrong in ("10~20,2,100%,1,100%\n0~10,3,60%,3,75%\n", "0~10,-3,60%,3,75%\n"):
         with pytest.raises(DriverError, match="histogram cannot be that of read of s3-main"):
             bins(
-                f"ResTime,s3-main-w1-main-read,(%),s3-main-w1-main-write,(%)\n{wrong}500000~+INF,0,100%,0,100%\n", "s3-main", "read"
+                f"ResTime,s3-main-w1-main-read,(%),s3-main-w1-main-write,(%)\n{wrong}500000~+INF,0,100%,0,100%\n",
+                "s3-main",
+                "read",
             )
 
 
@@ -139,7 +178,12 @@ def test_bins_out_of_order_or_of_negative_counts_are_an_error_of_the_driver() ->
 def test_a_summary_with_figures_that_cannot_be_is_an_error_of_the_driver(cell: str) -> None:
     for column in ("6.4,6.4", "2.5"):
         with pytest.raises(DriverError, match="row that cannot be read"):
-            rows(HEAD + SUMMARY.replace(f",{column},", f",{cell},{cell}," if "," in column else f",{cell},"))
+            rows(
+                HEAD
+                + SUMMARY.replace(
+                    f",{column},", f",{cell},{cell}," if "," in column else f",{cell},"
+                )
+            )
 
 
 def test_a_date_of_a_year_without_end_is_an_error_of_the_driver() -> None:

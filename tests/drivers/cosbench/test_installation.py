@@ -63,7 +63,9 @@ http.server.HTTPServer((address, int(port)), Handler).serve_forever()
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with all the parts of COSBench that are looked at, and a java that stands for Java."""
+    """A folder with all the parts of COSBench that are looked at, and a java that stands for
+    Java.
+    """
     home = tmp_path / "cosbench"
     for part in ("main", "osgi/libs", "conf/.driver/org.eclipse.osgi", "conf/.controller"):
         (home / part).mkdir(parents=True)
@@ -113,7 +115,9 @@ def wait_until_gone(pids: list[int]) -> None:
         time.sleep(0.02)
 
 
-def test_controller_and_driver_answer_at_the_address_alone(running: Installation, address: str) -> None:
+def test_controller_and_driver_answer_at_the_address_alone(
+    running: Installation, address: str
+) -> None:
     for url, name in ((running.controller, b"controller"), (running.driver, b"driver")):
         assert url.startswith(f"http://{address}:")
         assert urllib.request.urlopen(url).read() == name
@@ -121,17 +125,23 @@ def test_controller_and_driver_answer_at_the_address_alone(running: Installation
         urllib.request.urlopen(running.driver.replace(address, "127.0.0.1"))
 
 
-def test_neither_has_an_osgi_console_where_whoever_comes_may_stop_or_add_programs(running: Installation) -> None:
+def test_neither_has_an_osgi_console_where_whoever_comes_may_stop_or_add_programs(
+    running: Installation,
+) -> None:
     assert not any("-console" in argv for argv in told(running.folder, "argv"))
 
 
-def test_the_driver_asked_by_the_controller_is_the_one_that_was_started(running: Installation) -> None:
+def test_the_driver_asked_by_the_controller_is_the_one_that_was_started(
+    running: Installation,
+) -> None:
     conf = (running.folder / "conf" / "controller.conf").read_text()
     assert f"url = {running.driver}\n" in conf
     assert "drivers = 1\n" in conf
 
 
-def test_the_controller_is_told_of_drivers_that_run_elsewhere_too(home: Path, tmp_path: Path, address: str) -> None:
+def test_the_controller_is_told_of_drivers_that_run_elsewhere_too(
+    home: Path, tmp_path: Path, address: str
+) -> None:
     other = "http://10.0.0.7:18088/driver"
     with Installation(home, address, tmp_path / "run", print, others=[other]) as running:
         conf = (running.folder / "conf" / "controller.conf").read_text()
@@ -140,17 +150,24 @@ def test_the_controller_is_told_of_drivers_that_run_elsewhere_too(home: Path, tm
         assert f"[driver2]\nname = driver2\nurl = {other}\n" in conf
 
 
-def test_a_driver_alone_has_no_controller_beside_it(home: Path, tmp_path: Path, address: str) -> None:
+def test_a_driver_alone_has_no_controller_beside_it(
+    home: Path, tmp_path: Path, address: str
+) -> None:
     with Installation(home, address, tmp_path / "run", print, parts=("driver",)) as running:
         with urllib.request.urlopen(f"{running.driver}/index.html", timeout=10) as answer:
             assert answer.read() == b"driver"
         assert not (running.folder / "controller.pid").exists()
 
 
-def test_nothing_is_written_into_the_installation_nor_taken_from_a_former_start(home: Path, tmp_path: Path, address: str) -> None:
+def test_nothing_is_written_into_the_installation_nor_taken_from_a_former_start(
+    home: Path, tmp_path: Path, address: str
+) -> None:
     def seen() -> dict[str, tuple[int, bytes]]:
         paths = sorted(home.rglob("*"))
-        return {str(path): (path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else b"") for path in paths}
+        return {
+            str(path): (path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else b"")
+            for path in paths
+        }
 
     before = seen()
     with Installation(home, address, tmp_path / "run", print) as one:
@@ -159,14 +176,25 @@ def test_nothing_is_written_into_the_installation_nor_taken_from_a_former_start(
     assert seen() == before
 
 
-def test_neither_may_set_the_clock_and_the_date_they_find_does_nothing(running: Installation) -> None:
+def test_neither_may_set_the_clock_and_the_date_they_find_does_nothing(
+    running: Installation,
+) -> None:
     for status in told(running.folder, "status"):
-        rights = {line.split(":")[0]: line.split()[1] for line in status.splitlines() if line.startswith("Cap")}
+        rights = {
+            line.split(":")[0]: line.split()[1]
+            for line in status.splitlines()
+            if line.startswith("Cap")
+        }
         assert not int(rights["CapPrm"], 16) >> 25 & 1
         assert not int(rights["CapAmb"], 16)
     for date in told(running.folder, "date"):
         assert date == str(running.folder / "shim" / "date")
-        assert subprocess.run([date, "-s", "2001-01-01 00:00:00"], capture_output=True, check=True).stdout == b""
+        assert (
+            subprocess.run(
+                [date, "-s", "2001-01-01 00:00:00"], capture_output=True, check=True
+            ).stdout
+            == b""
+        )
     assert time.gmtime().tm_year > 2001
 
 
@@ -180,7 +208,9 @@ def test_leaving_ends_both_and_all_that_they_started(
     wait_until_gone(pids)
 
 
-def test_both_end_when_what_started_them_is_killed(home: Path, tmp_path: Path, address: str) -> None:
+def test_both_end_when_what_started_them_is_killed(
+    home: Path, tmp_path: Path, address: str
+) -> None:
     program = (
         "import sys, pathlib\n"
         "from weighbridge.drivers.cosbench.installation import Installation\n"
@@ -190,7 +220,9 @@ def test_both_end_when_what_started_them_is_killed(home: Path, tmp_path: Path, a
         "    sys.stdin.read()\n"
     )
     argv = [sys.executable, "-c", program, str(home), str(tmp_path / "run"), address]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as starter:
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as starter:
         assert starter.stdout is not None
         assert starter.stdout.readline() == "up\n"
         pids = [int(pid) for pid in told(tmp_path / "run", "pid")]
@@ -203,7 +235,10 @@ def test_a_jvm_that_dies_before_it_answers_is_told_with_its_last_lines(
 ) -> None:
     monkeypatch.setenv("FAKE_DIES", "controller")
     one = Installation(home, address, tmp_path / "run", print)
-    with pytest.raises(DriverError, match=r"(?s)controller ended with exit status 13\n.*\| java\.lang\.NoClassDefFoundError"):
+    with pytest.raises(
+        DriverError,
+        match=r"(?s)controller ended with exit status 13\n.*\| java\.lang\.NoClassDefFoundError",
+    ):
         one.__enter__()
     wait_until_gone([int(pid) for pid in told(one.folder, "pid")])
 
@@ -219,8 +254,13 @@ def test_a_jvm_that_dies_later_is_noticed(running: Installation) -> None:
         running.cpu_s()
 
 
-def test_one_that_does_not_answer_in_time_is_told_and_ended(home: Path, tmp_path: Path, address: str) -> None:
-    with pytest.raises(DriverError, match=rf"driver does not answer at http://{address}:\d+/driver/index.html after 0 s"):
+def test_one_that_does_not_answer_in_time_is_told_and_ended(
+    home: Path, tmp_path: Path, address: str
+) -> None:
+    with pytest.raises(
+        DriverError,
+        match=rf"driver does not answer at http://{address}:\d+/driver/index.html after 0 s",
+    ):
         Installation(home, address, tmp_path / "run", print, start_s=0).__enter__()
 
 
@@ -238,8 +278,13 @@ def test_the_cpu_time_of_both_jvms_is_told(running: Installation) -> None:
     assert running.cpu_s() > 0
 
 
-def test_another_port_is_taken_where_cosbenchs_own_is_not_free(home: Path, tmp_path: Path, address: str) -> None:
-    with Installation(home, address, tmp_path / "one", print) as one, Installation(home, address, tmp_path / "two", print) as two:
+def test_another_port_is_taken_where_cosbenchs_own_is_not_free(
+    home: Path, tmp_path: Path, address: str
+) -> None:
+    with (
+        Installation(home, address, tmp_path / "one", print) as one,
+        Installation(home, address, tmp_path / "two", print) as two,
+    ):
         assert one.ports == installation.PORTS
         assert not set(one.ports.values()) & set(two.ports.values())
         assert urllib.request.urlopen(two.controller).read() == b"controller"
@@ -261,7 +306,9 @@ def test_a_part_that_an_installation_lacks_is_named(home: Path, part: str, words
         installation.check(home)
 
 
-def test_a_folder_that_holds_something_already_is_left_alone(home: Path, tmp_path: Path, address: str) -> None:
+def test_a_folder_that_holds_something_already_is_left_alone(
+    home: Path, tmp_path: Path, address: str
+) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "mine").write_text("precious")
     with pytest.raises(UsageError, match="has something in it"):
@@ -269,8 +316,12 @@ def test_a_folder_that_holds_something_already_is_left_alone(home: Path, tmp_pat
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["mine"]
 
 
-def test_web_servers_that_listen_at_several_places_are_refused(home: Path, tmp_path: Path, address: str) -> None:
-    (home / "conf" / "driver-tomcat-server.xml").write_text(CONNECTOR.replace("</Service>", '<Connector port="2"/></Service>'))
+def test_web_servers_that_listen_at_several_places_are_refused(
+    home: Path, tmp_path: Path, address: str
+) -> None:
+    (home / "conf" / "driver-tomcat-server.xml").write_text(
+        CONNECTOR.replace("</Service>", '<Connector port="2"/></Service>')
+    )
     with pytest.raises(UsageError, match="has 2 <Connector>, not one"):
         Installation(home, address, tmp_path / "run", print).__enter__()
 
@@ -280,7 +331,9 @@ def test_an_address_of_another_machine_is_refused(home: Path, tmp_path: Path) ->
         Installation(home, "192.0.2.1", tmp_path / "run", print).__enter__()
 
 
-def test_java_8_needs_no_flags_and_a_newer_one_needs_those_that_open_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_8_needs_no_flags_and_a_newer_one_needs_those_that_open_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     profile = home / "a profile"
     monkeypatch.setenv("FAKE_RELEASE", "1.8.0_402")
     assert installation_java.find().release == 8
@@ -294,7 +347,9 @@ def test_java_8_needs_no_flags_and_a_newer_one_needs_those_that_open_it(home: Pa
     assert f"-Xbootclasspath/a:{home}/osgi/libs/com.springsource.javax.xml.bind-2.2.0.jar" in flags
 
 
-def test_a_machine_without_java_is_told_where_it_was_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_java_is_told_where_it_was_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(MissingMeans, match=r"no java below JAVA_HOME"):
         installation_java.find()
@@ -304,7 +359,9 @@ def test_a_machine_without_java_is_told_where_it_was_looked_for(tmp_path: Path, 
         installation_java.find()
 
 
-def test_a_java_that_does_not_tell_its_release_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_that_does_not_tell_its_release_is_refused(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("FAKE_RELEASE", "unknown")
     with pytest.raises(MissingMeans, match="does not tell its release"):
         installation_java.find()

@@ -37,8 +37,16 @@ from weighbridge.suites.workload import SizeBar, SizeHistogram, Uniform
 sys.path.insert(0, str(Path(__file__).parent))
 from recorded_controller import DATA, Recorded, Take, recorded, text_of
 
-REACH = StorageAccess("none", "", "swift", "token=AUTH_tk1;storage_url=http://10.0.0.2:8080/v1/AUTH_a;logging=false", ("AUTH_tk1",))
-AROUND = Circumstances(api="swift", started_at="2026-11-21T00:40:00Z", load=None, started_by_us=True, drivers=1)
+REACH = StorageAccess(
+    "none",
+    "",
+    "swift",
+    "token=AUTH_tk1;storage_url=http://10.0.0.2:8080/v1/AUTH_a;logging=false",
+    ("AUTH_tk1",),
+)
+AROUND = Circumstances(
+    api="swift", started_at="2026-11-21T00:40:00Z", load=None, started_by_us=True, drivers=1
+)
 
 
 def change(workload: Workload, **more: Any) -> Workload:
@@ -53,15 +61,23 @@ def archived(folder: str, state: str) -> Archived:
         f"{number}-{name}-rt-histogram.csv": recorded(folder, "-rt-histogram") or "ResTime\n",
         "workload.log": recorded(folder, "log"),
     }
-    _, _, log = text_of(DATA / Path(folder).parent / "system.log").rpartition(f"begin to process workload {number}\n")
+    _, _, log = text_of(DATA / Path(folder).parent / "system.log").rpartition(
+        f"begin to process workload {number}\n"
+    )
     return Archived(
-        number, name, state, {name: text.encode() for name, text in texts.items()}, log.partition("begin to process")[0]
+        number,
+        name,
+        state,
+        {name: text.encode() for name, text in texts.items()},
+        log.partition("begin to process")[0],
     )
 
 
 def operations(script: Script) -> dict[str, dict[str, str]]:
     return {
-        operation.get("type", ""): dict(part.split("=", 1) for part in operation.get("config", "").split(";"))
+        operation.get("type", ""): dict(
+            part.split("=", 1) for part in operation.get("config", "").split(";")
+        )
         for operation in ET.fromstring(script.text).iter("operation")
     }
 
@@ -74,7 +90,11 @@ def operations(script: Script) -> dict[str, dict[str, str]]:
     [
         ({"operations": {"head": 1}}, "swift", "COSBench has no head"),
         ({"operations": {"list": 1}}, "s3", "list does nothing over s3"),
-        ({"operations": {"read": 2, "write": 1}}, "swift", "whole per cent, and these are read 66.67 %, write 33.33 %"),
+        (
+            {"operations": {"read": 2, "write": 1}},
+            "swift",
+            "whole per cent, and these are read 66.67 %, write 33.33 %",
+        ),
         ({"operations": {"read": 1, "delete": 1}}, "swift", "reads beside deletes"),
         ({"operations": {"delete": 1}}, "swift", "choose counts without a common divisor"),
         ({"pick": "sequential"}, "swift", "choose counts without a common divisor"),
@@ -88,7 +108,9 @@ def operations(script: Script) -> dict[str, dict[str, str]]:
         ({"objects": {"size": {"uniform": (0, 5)}}}, "swift", "from 1 byte"),
     ],
 )
-def test_what_cosbench_cannot_express_is_said_in_words(change_it: dict[str, Any], api: Api, said: str, mixed: Workload) -> None:
+def test_what_cosbench_cannot_express_is_said_in_words(
+    change_it: dict[str, Any], api: Api, said: str, mixed: Workload
+) -> None:
     assert unfit(mixed, api) == unfit(mixed, "s3") == ()
     assert any(said in one for one in unfit(change(mixed, **change_it), api))
 
@@ -109,15 +131,25 @@ def test_sequential_reads_deletes_and_lists_are_done_where_cosbench_can(mixed: W
 
 @pytest.mark.parametrize(
     ("size", "selector"),
-    [(65536, "c(65536)B"), (64000, "c(64000)B"), (5 * 10**9, "c(5000000)KB"), (Uniform(uniform=(1, 2000)), "u(1,2000)B")],
+    [
+        (65536, "c(65536)B"),
+        (64000, "c(64000)B"),
+        (5 * 10**9, "c(5000000)KB"),
+        (Uniform(uniform=(1, 2000)), "u(1,2000)B"),
+    ],
 )
 def test_sizes_are_in_bytes_wherever_they_can_be(size: Any, selector: str) -> None:
     assert sizes(size) == selector
 
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=8))
-def test_bars_of_a_histogram_come_to_their_shares_although_cosbench_is_one_off(weights: list[int]) -> None:
-    bars = tuple(SizeBar(size=(1000 * number, 1000 * number + 9), weight=weight) for number, weight in enumerate(weights, 1))
+def test_bars_of_a_histogram_come_to_their_shares_although_cosbench_is_one_off(
+    weights: list[int],
+) -> None:
+    bars = tuple(
+        SizeBar(size=(1000 * number, 1000 * number + 9), weight=weight)
+        for number, weight in enumerate(weights, 1)
+    )
     text = sizes(SizeHistogram(histogram=bars)).removeprefix("h(").removesuffix(")B")
     given_weights = [int(bar.split("|")[2]) for bar in text.split(",")]
     for weight, said in zip(weights, given_weights, strict=True):
@@ -134,7 +166,12 @@ def test_a_step_is_one_stage_whose_writes_overwrite_nothing_that_is_read(mixed: 
     }  # fmt: skip
     assert [operation.get("ratio") for operation in root.iter("operation")] == ["80", "20"]
     found = operations(script)
-    assert found["read"] == {"cprefix": "wb-mixed-", "containers": "u(1,2)", "oprefix": "object-", "objects": "u(1,50)"}
+    assert found["read"] == {
+        "cprefix": "wb-mixed-",
+        "containers": "u(1,2)",
+        "oprefix": "object-",
+        "objects": "u(1,50)",
+    }
     assert (found["write"]["oprefix"], found["write"]["objects"][:4], found["write"]["sizes"]) == (
         "written-1-",
         "s(1,",
@@ -142,7 +179,9 @@ def test_a_step_is_one_stage_whose_writes_overwrite_nothing_that_is_read(mixed: 
     )
 
 
-def test_lists_take_containers_in_turn_since_workers_would_die_of_sharing_too_few_out(mixed: Workload) -> None:
+def test_lists_take_containers_in_turn_since_workers_would_die_of_sharing_too_few_out(
+    mixed: Workload,
+) -> None:
     script = step_script("n", change(mixed, operations={"list": 1}), "wb-", REACH, 64, "w")
     assert operations(script)["list"] == {"cprefix": "wb-", "containers": "s(1,2)"}
 
@@ -151,7 +190,9 @@ def test_preparing_makes_containers_and_only_what_is_needed_of_objects(mixed: Wo
     reads = prepare_script("n", mixed, "wb-", REACH, 500)
     assert reads.stages == ("s1-init", "s2-prepare")
     assert [work.get("workers") for work in ET.fromstring(reads.text).iter("work")] == ["1", "100"]
-    assert prepare_script("n", change(mixed, operations={"write": 1}), "wb-", REACH, 8).stages == ("s1-init",)
+    assert prepare_script("n", change(mixed, operations={"write": 1}), "wb-", REACH, 8).stages == (
+        "s1-init",
+    )
 
 
 def test_a_secret_is_escaped_for_xml_and_redacted_however_it_is_written(mixed: Workload) -> None:
@@ -173,22 +214,36 @@ def test_a_secret_is_escaped_for_xml_and_redacted_however_it_is_written(mixed: W
 
 
 def test_swauth_is_given_user_and_auth_url_and_asks_for_its_token_itself() -> None:
-    target = Endpoint(api="swift", url="http://10.0.0.2:8080/auth/v1.0", user="test:tester", key=SecretStr("k"))
+    target = Endpoint(
+        api="swift", url="http://10.0.0.2:8080/auth/v1.0", user="test:tester", key=SecretStr("k")
+    )
     reach = access(target, Account(target, 5.0), "swauth", 5.0)
     assert (reach.auth, reach.storage) == ("swauth", "swift")
-    assert "username=test:tester;password=k;auth_url=http://10.0.0.2:8080/auth/v1.0" in reach.auth_config
+    assert (
+        "username=test:tester;password=k;auth_url=http://10.0.0.2:8080/auth/v1.0"
+        in reach.auth_config
+    )
     assert "logging=false" in reach.storage_config
     with pytest.raises(DriverError, match="not to a storage URL of one's own"):
-        access(target.model_copy(update={"storage_url": "http://a/v1/x"}), Account(target, 5.0), "swauth", 5.0)
+        access(
+            target.model_copy(update={"storage_url": "http://a/v1/x"}),
+            Account(target, 5.0),
+            "swauth",
+            5.0,
+        )
 
 
 def test_what_cosbench_cannot_carry_to_a_target_is_refused() -> None:
     with pytest.raises(DriverError, match="secretkey: its value has a semicolon"):
         config({"secretkey": "a;b"})
-    target = Endpoint(api="s3", url="http://10.0.0.2", user="AK", key=SecretStr("k"), token=SecretStr("t"))
+    target = Endpoint(
+        api="s3", url="http://10.0.0.2", user="AK", key=SecretStr("k"), token=SecretStr("t")
+    )
     with pytest.raises(DriverError, match="no session token"):
         access(target, Account(target, 5.0), "token", 5.0)
-    target = Endpoint(api="s3", url="https://10.0.0.2", user="AK", key=SecretStr("k"), ca_file="/ca.pem")
+    target = Endpoint(
+        api="s3", url="https://10.0.0.2", user="AK", key=SecretStr("k"), ca_file="/ca.pem"
+    )
     with pytest.raises(DriverError, match="trusts the authorities of its Java"):
         access(target, cast("Account", None), "token", 5.0)
 
@@ -200,7 +255,11 @@ def test_only_an_accepted_id_is_a_submission(controller: Recorded) -> None:
     asked = Controller(controller.url, "anonymous", "cosbench")
     assert asked.submit("<workload name='n'><workflow/></workload>") == "w1"
     answers = (DATA / "http" / "submit-errors.txt").read_text().split("\n\n")
-    refusals = [answer.strip().splitlines()[0] for answer in answers if answer.startswith(("cannot parse", "Internal Error"))]
+    refusals = [
+        answer.strip().splitlines()[0]
+        for answer in answers
+        if answer.startswith(("cannot parse", "Internal Error"))
+    ]
     assert len(refusals) >= 3
     for refusal in [*refusals, "Bad Request", "Accepted", "op ratio should sum to 100"]:
         controller.refusal = refusal
@@ -208,7 +267,9 @@ def test_only_an_accepted_id_is_a_submission(controller: Recorded) -> None:
             asked.submit("<workload/>")
 
 
-def test_credentials_are_in_the_query_and_their_refusals_are_told_apart(controller: Recorded) -> None:
+def test_credentials_are_in_the_query_and_their_refusals_are_told_apart(
+    controller: Recorded,
+) -> None:
     controller.users = {"bench": "s3 cret&"}
     asked = Controller(controller.url, "bench", "s3 cret&")
     assert asked.index().drivers == {"driver1": "http://127.0.0.1:18088/driver"}
@@ -246,21 +307,31 @@ def test_a_workload_that_never_ends_is_cancelled_at_its_deadline_with_its_driver
     controller.step = Take("jdk8/w36-cancel-me", ["s2-main-b"], "FINISHED", looks=-1)
     monkeypatch.setattr("weighbridge.drivers.cosbench.submission.STAGE_S", 0.0)
     monkeypatch.setattr("weighbridge.drivers.cosbench.submission.MARGIN_S", 0.1)
-    errand = Submission(Controller(controller.url, "u", "p"), LocalFolder(str(controller.archive)), EndRequest())
-    script = Script("n", "<workload name='n'><workflow><workstage name='main'/></workflow></workload>", ("s1-main",))
+    errand = Submission(
+        Controller(controller.url, "u", "p"), LocalFolder(str(controller.archive)), EndRequest()
+    )
+    script = Script(
+        "n",
+        "<workload name='n'><workflow><workstage name='main'/></workflow></workload>",
+        ("s1-main",),
+    )
     with pytest.raises(DriverError, match="has not ended w1-n within 0 s") as error:
         errand.run(script, 0.0, lambda _stage: None)
     assert "driver1 at http://127.0.0.1:18088/driver" in error.value.advice
     assert controller.cancelled == ["w1"]
 
 
-def test_a_controller_that_is_silent_for_long_is_given_up(controller: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_controller_that_is_silent_for_long_is_given_up(
+    controller: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = Controller(controller.url, "u", "p")
     monkeypatch.setattr("weighbridge.drivers.cosbench.submission.SILENCE_S", 0.1)
     monkeypatch.setattr(Controller, "index", _unanswered)
     script = Script("n", "<workload name='n'><workflow/></workload>", ())
     with pytest.raises(Unanswered, match="gone"):
-        Submission(asked, LocalFolder(str(controller.archive)), EndRequest()).run(script, 0.0, lambda _stage: None)
+        Submission(asked, LocalFolder(str(controller.archive)), EndRequest()).run(
+            script, 0.0, lambda _stage: None
+        )
     assert controller.cancelled == ["w1"]
 
 
@@ -298,14 +369,18 @@ def test_only_regular_files_of_an_archive_are_read_and_no_more_than_a_bound_of_e
     monkeypatch.setattr(weighbridge.drivers.cosbench.archive, "LARGEST_FILE_BYTES", 60)
     folder = LocalFolder(str(archive))
     when = datetime.fromisoformat("2026-11-21 00:00:00")
-    assert collect(folder, "w1", "n", when, "FINISHED", _nothing).files == {"scripts.log": b"x" * 60}
+    assert collect(folder, "w1", "n", when, "FINISHED", _nothing).files == {
+        "scripts.log": b"x" * 60
+    }
     for number in range(100):
         (archive / "w1-n" / f"more-{number}").touch()
     with pytest.raises(DriverError, match="has 104 files"):
         collect(folder, "w1", "n", when, "FINISHED", _nothing)
 
 
-def test_the_folder_of_a_workload_is_not_read_through_a_link_nor_by_an_id_that_leads_elsewhere(tmp_path: Path) -> None:
+def test_the_folder_of_a_workload_is_not_read_through_a_link_nor_by_an_id_that_leads_elsewhere(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "home" / "folder").mkdir(parents=True)
     (tmp_path / "home" / "folder" / "scripts.log").write_text("what only this user may read")
     archive = tmp_path / "archive"
@@ -325,13 +400,18 @@ def test_the_logs_of_a_controller_are_read_where_who_set_it_up_has_them(tmp_path
     (tmp_path / "logs" / "system.log").write_text("begin to process workload w1\nends\n")
     (tmp_path / "cosbench" / "archive").mkdir(parents=True)
     (tmp_path / "cosbench" / "log").symlink_to(tmp_path / "logs")
-    assert LocalFolder(str(tmp_path / "cosbench" / "archive")).read("../log/system.log", last_bytes=5) == b"ends\n"
+    assert (
+        LocalFolder(str(tmp_path / "cosbench" / "archive")).read("../log/system.log", last_bytes=5)
+        == b"ends\n"
+    )
 
 
 def test_an_archive_is_known_by_id_name_and_submission_and_taken_when_its_last_file_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """w18 was handed out twice: cancelled while it waited, and again after the controller was started anew."""
+    """w18 was handed out twice: cancelled while it waited, and again after the controller was
+    started anew.
+    """
     history = (DATA / "jdk8" / "run-history.csv").read_text()
     assert len([line for line in history.splitlines() if line.startswith("w18,")]) == 2
     (tmp_path / "run-history.csv").write_text(history)
@@ -360,7 +440,9 @@ def test_an_archive_that_is_not_there_is_refused_at_once(tmp_path: Path) -> None
         folder_at(str(tmp_path / "none"))
 
 
-@pytest.mark.parametrize("folder", sorted(path.relative_to(DATA).as_posix() for path in DATA.glob("*/w*")))
+@pytest.mark.parametrize(
+    "folder", sorted(path.relative_to(DATA).as_posix() for path in DATA.glob("*/w*"))
+)
 def test_every_recorded_summary_is_read_whole(folder: str) -> None:
     found = rows(recorded(folder))
     assert found
@@ -372,7 +454,12 @@ def test_every_recorded_summary_is_read_whole(folder: str) -> None:
 def test_what_is_not_applicable_is_nothing_and_never_nought() -> None:
     init, prepare, *_ = rows(recorded("jdk8/w35-mock-stepped"))
     assert (init.count, init.mean_ms, init.success) == (0, None, None)
-    assert (prepare.operation, prepare.count, prepare.mean_ms, prepare.success) == ("prepare-write", 100, 10.23, 1.0)
+    assert (prepare.operation, prepare.count, prepare.mean_ms, prepare.success) == (
+        "prepare-write",
+        100,
+        10.23,
+        1.0,
+    )
     (hung,) = rows(recorded("jdk8/w42-hang-long"))
     assert (hung.count, hung.throughput_per_s) == (None, None)
 
@@ -394,7 +481,11 @@ def test_bins_hold_as_many_as_the_summary_counts_in_every_recorded_stage() -> No
             found = bins(histogram, row.stage, row.operation or "")
             if row.operation in ("read", "write", "delete"):
                 assert found is not None
-                assert (found.count, found.width_us, found.beyond_us) == (row.count, 10_000, 500_000_000)
+                assert (found.count, found.width_us, found.beyond_us) == (
+                    row.count,
+                    10_000,
+                    500_000_000,
+                )
             else:
                 assert found is None
 
@@ -411,18 +502,27 @@ def test_codes_are_of_their_stage_and_reasons_are_of_their_workload() -> None:
     assert codes(log_of_stage(log, "s3-main-ok")) == {"N/A": 103}
     assert codes(log_of_stage(log, "s1-init")) == {}
     unknown = archived("jdk8/w39-unknown-storage", "TERMINATED")
-    assert reasons(unknown.system_log, unknown.log) == ("HTTP 400 - unrecognized storage type: nosuch",)
+    assert reasons(unknown.system_log, unknown.log) == (
+        "HTTP 400 - unrecognized storage type: nosuch",
+    )
     assert "refused" in " ".join(reasons("", recorded("jdk8/w38-allfail", "log")))
 
 
 # ---- its measurement
 
 
-def test_failures_are_counted_from_the_share_and_never_more_exactly_than_it_tells(mixed: Workload) -> None:
+def test_failures_are_counted_from_the_share_and_never_more_exactly_than_it_tells(
+    mixed: Workload,
+) -> None:
     step = Step(workload=change(mixed, runtime=6.0), workers=2)
     measurement = measured(archived("jdk8/w33-mock-errors", "FAILED"), "s3-main-ok", step, AROUND)
     read, write = measurement.tallies
-    assert (read.count, read.errors, write.count, write.errors) == (1010, {"untold": 57}, 546, {"untold": 29})
+    assert (read.count, read.errors, write.count, write.errors) == (
+        1010,
+        {"untold": 57},
+        546,
+        {"untold": 29},
+    )
     assert not any(" between " in note for note in measurement.notes)
     many = recorded("jdk8/w33-mock-errors").replace("1010,64640000", "101000,64640000")
     whole = archived("jdk8/w33-mock-errors", "FAILED")
@@ -435,14 +535,21 @@ def test_failures_are_counted_from_the_share_and_never_more_exactly_than_it_tell
         "w33-mock-errors.csv": many.encode(),
         "w33-mock-errors-rt-histogram.csv": "\n".join((head, ",".join(fields), rest)).encode(),
     }
-    notes = measured(Archived(whole.id, whole.name, whole.state, files, ""), "s3-main-ok", step, AROUND).notes
+    notes = measured(
+        Archived(whole.id, whole.name, whole.state, files, ""), "s3-main-ok", step, AROUND
+    ).notes
     assert any("read: between 5692 and 5703 failed" in note for note in notes)
 
 
 @pytest.mark.parametrize(
     ("folder", "stage", "state", "said"),
     [
-        ("jdk8/w36-cancel-me", "s2-main-b", "CANCELLED", "ended as CANCELLED: somebody cancelled it"),
+        (
+            "jdk8/w36-cancel-me",
+            "s2-main-b",
+            "CANCELLED",
+            "ended as CANCELLED: somebody cancelled it",
+        ),
         ("jdk8/w37-allfail-main", "s1-m", "FAILED", "Connection to http://127.0.0.1:7999 refused"),
         ("jdk8/w40-swift-token", "s2-main", "TERMINATED", "ended as TERMINATED"),
         ("jdk8/w42-hang-long", "s1-m", "FINISHED", "read of stage s1-m has no figures"),
@@ -462,7 +569,9 @@ def test_figures_of_a_workload_that_did_not_end_well_are_not_used(
 def test_a_histogram_of_another_count_than_the_summary_is_not_used(mixed: Workload) -> None:
     whole = archived("jdk8/w35-mock-stepped", "FINISHED")
     summary = whole.summary.replace("1694,1694000", "1695,1694000").encode()
-    torn = Archived(whole.id, whole.name, whole.state, {**whole.files, "w35-mock-stepped.csv": summary}, "")
+    torn = Archived(
+        whole.id, whole.name, whole.state, {**whole.files, "w35-mock-stepped.csv": summary}, ""
+    )
     with pytest.raises(DriverError, match="the histogram has 1694 of 1695 response times"):
         measured(torn, "s4-main-w2", Step(workload=mixed, workers=2), AROUND)
 
@@ -470,14 +579,18 @@ def test_a_histogram_of_another_count_than_the_summary_is_not_used(mixed: Worklo
 def test_what_cosbench_does_in_its_own_way_is_told_beside_the_figures(mixed: Workload) -> None:
     whole = archived("jdk8/w35-mock-stepped", "FINISHED")
     load = Load(cpu_s=1.0, cpu_limit=2.0, window_s=12.0)
-    around = Circumstances(api="swift", started_at="2026-11-21T00:40:00Z", load=load, started_by_us=True, drivers=2)
+    around = Circumstances(
+        api="swift", started_at="2026-11-21T00:40:00Z", load=load, started_by_us=True, drivers=2
+    )
     ours = measured(whole, "s4-main-w2", Step(workload=mixed, workers=2), around)
     assert ours.load == load
     assert not any("date -s" in note for note in ours.notes)
     assert any("about 1 ms for COSBench's own check" in note for note in ours.notes)
     assert any("2 COSBench drivers number what they write alike" in note for note in ours.notes)
     assert not any("by the time its workers were at work" in note for note in ours.notes)
-    longer = measured(whole, "s4-main-w2", Step(workload=change(mixed, runtime=20.0), workers=2), AROUND)
+    longer = measured(
+        whole, "s4-main-w2", Step(workload=change(mixed, runtime=20.0), workers=2), AROUND
+    )
     assert any("COSBench itself says 141.27 op/s" in note for note in longer.notes)
 
 
@@ -487,7 +600,9 @@ def test_an_archive_on_another_host_needs_a_place_that_says_where() -> None:
         make("ssh://host")
 
 
-def test_words_of_a_library_about_the_request_do_not_show_the_password_that_cosbench_wants_in_it() -> None:
+def test_words_of_a_library_about_the_request_do_not_show_the_password_that_cosbench_wants_in_it() -> (
+    None
+):
     controller = Controller("http://127.0.0.1:9/controller\x7f", "bench", "planted password/&")
     with pytest.raises(Unanswered, match="can't contain control characters") as error:
         controller.index()

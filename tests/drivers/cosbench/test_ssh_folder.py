@@ -30,15 +30,25 @@ class AnyUser(asyncssh.SSHServer):
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], str]]:
-    """Serves `tmp_path` by SFTP, to a user of a home of its own who knows the server; the place of a path in it."""
-    host_key, user_key = asyncssh.generate_private_key("ssh-ed25519"), asyncssh.generate_private_key("ssh-ed25519")
+    """Serves `tmp_path` by SFTP, to a user of a home of its own who knows the server; the place of
+    a path in it.
+    """
+    host_key, user_key = (
+        asyncssh.generate_private_key("ssh-ed25519"),
+        asyncssh.generate_private_key("ssh-ed25519"),
+    )
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
 
     async def serve() -> asyncssh.SSHAcceptor:
         return await asyncssh.create_server(
-            lambda: AnyUser(user_key), "127.0.0.1", 0, server_host_keys=[host_key], sftp_factory=True, allow_scp=False
+            lambda: AnyUser(user_key),
+            "127.0.0.1",
+            0,
+            server_host_keys=[host_key],
+            sftp_factory=True,
+            allow_scp=False,
         )
 
     async def end(server: asyncssh.SSHAcceptor) -> None:
@@ -67,7 +77,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         loop.close()
 
 
-def test_an_archive_is_read_from_another_host_like_one_of_this_host(tmp_path: Path, place: Callable[[str], str]) -> None:
+def test_an_archive_is_read_from_another_host_like_one_of_this_host(
+    tmp_path: Path, place: Callable[[str], str]
+) -> None:
     folder = tmp_path / "cosbench" / "archive" / "w1-n"
     folder.mkdir(parents=True)
     (folder.parent / "run-history.csv").write_text("Id,Name\nw1,n,2026-11-21 00:00:00,then\n")
@@ -78,7 +90,14 @@ def test_an_archive_is_read_from_another_host_like_one_of_this_host(tmp_path: Pa
     (tmp_path / "cosbench" / "log" / "system.log").write_text(log)
     reached = folder_at(place("cosbench/archive"))
     try:
-        found = collect(reached, "w1", "n", datetime.fromisoformat("2026-11-21 00:00:00"), "FINISHED", lambda _seconds: None)
+        found = collect(
+            reached,
+            "w1",
+            "n",
+            datetime.fromisoformat("2026-11-21 00:00:00"),
+            "FINISHED",
+            lambda _seconds: None,
+        )
         assert found.summary == "figures"
         assert found.system_log == "[ERROR] - why\n"
         assert reached.names("w2-none") == ()
@@ -87,14 +106,18 @@ def test_an_archive_is_read_from_another_host_like_one_of_this_host(tmp_path: Pa
         reached.close()
 
 
-def test_a_host_that_is_not_known_is_not_trusted(tmp_path: Path, place: Callable[[str], str]) -> None:
+def test_a_host_that_is_not_known_is_not_trusted(
+    tmp_path: Path, place: Callable[[str], str]
+) -> None:
     (tmp_path / "home" / ".ssh" / "known_hosts").write_text("")
     with pytest.raises(DriverError, match="its key is not one that this user knows") as error:
         folder_at(place(""))
     assert "ssh-keyscan" in error.value.advice
 
 
-def test_a_user_without_a_key_and_a_folder_that_is_not_there_are_told(tmp_path: Path, place: Callable[[str], str]) -> None:
+def test_a_user_without_a_key_and_a_folder_that_is_not_there_are_told(
+    tmp_path: Path, place: Callable[[str], str]
+) -> None:
     with pytest.raises(DriverError, match="there is no such folder on that host"):
         folder_at(place("none"))
     (tmp_path / "home" / ".ssh" / "id_ed25519").unlink()

@@ -29,14 +29,18 @@ def test_what_fio_tells_of_rbd_is_carried_exactly_but_for_its_bins() -> None:
     kept = Histogram.decode(tally.latency)
     assert kept.count == tally.count
     for percent in (50, 90, 99):
-        assert kept.percentile_us(percent) == pytest.approx(told["percentile"][f"{percent:.6f}"] / 1000, rel=0.02)
+        assert kept.percentile_us(percent) == pytest.approx(
+            told["percentile"][f"{percent:.6f}"] / 1000, rel=0.02
+        )
 
 
 def test_jobs_that_are_reported_as_a_group_are_one_tally_that_keeps_littles_law() -> None:
     text, _ = recorded("fio-cephfs-3.33")
     tally, window_s = tally_of(text, "write", 65536)
     assert tally.sum_us is not None
-    assert tally.sum_us / 1e6 / window_s == pytest.approx(8, rel=0.02)  # recorded with eight workers
+    assert tally.sum_us / 1e6 / window_s == pytest.approx(
+        8, rel=0.02
+    )  # recorded with eight workers
 
 
 def test_what_was_not_done_has_no_latency() -> None:
@@ -47,7 +51,9 @@ def test_what_was_not_done_has_no_latency() -> None:
 
 def test_warnings_before_the_answer_are_passed_over() -> None:
     text, _ = recorded("fio-rbd-3.33")
-    assert tally_of("note: both iodepth >= 1 and synchronous I/O engine\n" + text, "read", 65536) == tally_of(text, "read", 65536)
+    assert tally_of(
+        "note: both iodepth >= 1 and synchronous I/O engine\n" + text, "read", 65536
+    ) == tally_of(text, "read", 65536)
 
 
 def test_an_error_of_a_job_fails_whatever_was_counted() -> None:
@@ -63,7 +69,9 @@ def test_bins_that_count_other_than_their_total_are_an_error() -> None:
         tally_of(text.replace(f'"N" : {count}', f'"N" : {count + 1}'), "read", 65536)
 
 
-@pytest.mark.parametrize("text", ["", "fio: pid=1, got signal=9", "[]", '{"jobs": []}', '{"jobs": [{"error": 0}]}'])
+@pytest.mark.parametrize(
+    "text", ["", "fio: pid=1, got signal=9", "[]", '{"jobs": []}', '{"jobs": [{"error": 0}]}']
+)
 def test_an_answer_that_is_not_whole_is_an_error(text: str) -> None:
     with pytest.raises(DriverError, match="fio"):
         tally_of(text, "read", 65536)

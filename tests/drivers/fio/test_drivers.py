@@ -11,8 +11,12 @@ from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
 from weighbridge.drivers.rados import RadosCluster
 from weighbridge.suites import Workload
 
-ACTIVE = {"filesystems": [{"mdsmap": {"fs_name": "wb-1-fs", "info": {"gid_1": {"state": "up:active"}}}}]}
-CREATING = {"filesystems": [{"mdsmap": {"fs_name": "wb-1-fs", "info": {"gid_1": {"state": "up:creating"}}}}]}
+ACTIVE = {
+    "filesystems": [{"mdsmap": {"fs_name": "wb-1-fs", "info": {"gid_1": {"state": "up:active"}}}}]
+}
+CREATING = {
+    "filesystems": [{"mdsmap": {"fs_name": "wb-1-fs", "info": {"gid_1": {"state": "up:creating"}}}}]
+}
 FIO = f"""
 case "$*" in
 *filename_format*) cat {DATA}/fio-cephfs-3.33.json ;;
@@ -47,7 +51,9 @@ def cephfs(machine: StubMachine, cluster: RadosCluster, tmp_path: Path) -> FioCe
     return FioCephFs(cluster, machine, prefix="wb-1", log=tmp_path / "log", pg_num=16)
 
 
-def test_rbd_is_read_with_a_request_in_hand_for_each_worker(machine: StubMachine, cluster: RadosCluster, tmp_path: Path) -> None:
+def test_rbd_is_read_with_a_request_in_hand_for_each_worker(
+    machine: StubMachine, cluster: RadosCluster, tmp_path: Path
+) -> None:
     with FioRbd(cluster, prefix="wb-1", log=tmp_path / "log", pg_num=16, cpus=1.0) as driver:
         driver.prepare(Prepare(workload=workload()))
         assert machine.pools == {"wb-1-fio": 16}
@@ -56,14 +62,23 @@ def test_rbd_is_read_with_a_request_in_hand_for_each_worker(machine: StubMachine
     assert machine.pools == {}
     (call,) = (call for call in machine.calls if call.startswith("fio"))
     words = call.split()
-    assert {"--rw=randread", "--bs=65536", "--ramp_time=1500ms", "--runtime=3000ms", "--ioengine=rbd", "--iodepth=8"} < set(words)
+    assert {
+        "--rw=randread",
+        "--bs=65536",
+        "--ramp_time=1500ms",
+        "--runtime=3000ms",
+        "--ioengine=rbd",
+        "--iodepth=8",
+    } < set(words)
     assert {"--pool=wb-1-fio", "--rbdname=some"} < set(words)
     assert (made.api, made.driver, made.warmup_s) == ("rbd", "fio-rbd", 1.5)
     assert made.tallies[0].count > 0
     assert made.load is not None
 
 
-def test_cephfs_stands_for_as_long_as_it_is_measured_and_leaves_nothing(cephfs: FioCephFs, machine: StubMachine) -> None:
+def test_cephfs_stands_for_as_long_as_it_is_measured_and_leaves_nothing(
+    cephfs: FioCephFs, machine: StubMachine
+) -> None:
     with cephfs as driver:
         driver.prepare(Prepare(workload=workload("write")))
         assert machine.pools == {"wb-1-fs-metadata": 8, "wb-1-fs-data": 16}
@@ -87,28 +102,49 @@ def test_cephfs_stands_for_as_long_as_it_is_measured_and_leaves_nothing(cephfs: 
     assert "4 of 8 files were used: each worker has one of its own" in made.notes
 
 
-def test_the_warm_up_that_fio_leaves_out_is_told_apart_from_the_window(cephfs: FioCephFs, machine: StubMachine) -> None:
+def test_the_warm_up_that_fio_leaves_out_is_told_apart_from_the_window(
+    cephfs: FioCephFs, machine: StubMachine
+) -> None:
     machine.script("fio", f"sleep 2.5; cat {DATA}/fio-cephfs-3.33.json")
     heard: list[Progress] = []
     with cephfs as driver:
         driver.prepare(Prepare(workload=workload("write")))
         driver.step(Step(workload=workload("write"), workers=4), heard.append)
     phases = [one.phase for one in heard]
-    assert phases == sorted(phases, reverse=True)  # "warm-up" comes before "measure", and does not come back
+    assert phases == sorted(
+        phases, reverse=True
+    )  # "warm-up" comes before "measure", and does not come back
     assert set(phases) == {"warm-up", "measure"}
 
 
-def test_files_of_cephfs_are_one_for_each_worker_past_the_caches(cephfs: FioCephFs, machine: StubMachine) -> None:
+def test_files_of_cephfs_are_one_for_each_worker_past_the_caches(
+    cephfs: FioCephFs, machine: StubMachine
+) -> None:
     with cephfs as driver:
         driver.prepare(Prepare(workload=workload("write", "sequential")))
         driver.step(Step(workload=workload("write", "sequential"), workers=8))
     fill, step = (call.split() for call in machine.calls if call.startswith("fio"))
     # 20 objects over 8 workers: three whole ones each.
-    assert {"--size=196608", "--numjobs=8", "--rw=write", "--filename_format=$jobnum", "--direct=1"} < set(fill)
-    assert {"--size=196608", "--numjobs=8", "--rw=write", "--filename_format=$jobnum", "--direct=1", "--thread"} < set(step)
+    assert {
+        "--size=196608",
+        "--numjobs=8",
+        "--rw=write",
+        "--filename_format=$jobnum",
+        "--direct=1",
+    } < set(fill)
+    assert {
+        "--size=196608",
+        "--numjobs=8",
+        "--rw=write",
+        "--filename_format=$jobnum",
+        "--direct=1",
+        "--thread",
+    } < set(step)
 
 
-def test_a_metadata_server_that_does_not_come_up_is_told_and_nothing_is_left(cephfs: FioCephFs, machine: StubMachine) -> None:
+def test_a_metadata_server_that_does_not_come_up_is_told_and_nothing_is_left(
+    cephfs: FioCephFs, machine: StubMachine
+) -> None:
     machine.broken = ("ceph-mds",)
     machine.answers["fs dump"] = CREATING
     with cephfs as driver, pytest.raises(GaveUp, match="gateway-1: ceph-mds has ended with 1"):

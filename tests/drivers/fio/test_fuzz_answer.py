@@ -13,9 +13,18 @@ from weighbridge.drivers.fio.answer import tally_of
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Tally
 
-LATENCIES = {"min": 130000, "max": 6725945, "mean": 152200.716094, "N": 9, "bins": {"130560": 4, "152576": 4, "6717440": 1}}
+LATENCIES = {
+    "min": 130000,
+    "max": 6725945,
+    "mean": 152200.716094,
+    "N": 9,
+    "bins": {"130560": 4, "152576": 4, "6717440": 1},
+}
 SIDE = {"io_bytes": 589824, "iops": 2682.21, "runtime": 3002, "total_ios": 9, "lat_ns": LATENCIES}
-FIO = {"fio version": "fio-3.33", "jobs": [{"jobname": "weighbridge", "error": 0, "read": SIDE, "elapsed": 4}]}
+FIO = {
+    "fio version": "fio-3.33",
+    "jobs": [{"jobname": "weighbridge", "error": 0, "read": SIDE, "elapsed": 4}],
+}
 
 
 @cases
@@ -40,11 +49,19 @@ def test_whatever_fio_prints_is_a_tally_or_an_error_of_ours(dice: Dice) -> None:
         {"N": 1, "min": 10**16, "max": 10**16, "mean": 1, "bins": {"1000": 1}},
     ],
 )
-def test_bins_and_latencies_that_cannot_be_are_errors_and_not_counted(latencies: dict[str, object]) -> None:
+def test_bins_and_latencies_that_cannot_be_are_errors_and_not_counted(
+    latencies: dict[str, object],
+) -> None:
     with pytest.raises(DriverError, match="fio: "):
-        tally_of(json.dumps({"jobs": [{"error": 0, "read": {"runtime": 3002, "lat_ns": latencies}}]}), "read", 65536)
+        tally_of(
+            json.dumps({"jobs": [{"error": 0, "read": {"runtime": 3002, "lat_ns": latencies}}]}),
+            "read",
+            65536,
+        )
 
 
 def test_a_window_of_no_time_is_an_error() -> None:
     with pytest.raises(DriverError, match=r"9 requests in a window of 0\.0 s"):
-        tally_of(json.dumps({"jobs": [{"error": 0, "read": {**SIDE, "runtime": 0}}]}), "read", 65536)
+        tally_of(
+            json.dumps({"jobs": [{"error": 0, "read": {**SIDE, "runtime": 0}}]}), "read", 65536
+        )

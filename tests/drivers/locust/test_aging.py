@@ -19,10 +19,14 @@ from weighbridge.drivers.order import AgeBuckets, Aged, Progress
 
 __all__ = ["null"]
 
-AGE = suites.Age.model_validate({"fill": "1MB", "size": {"uniform": [100, 9000]}, "containers": 3, "churn": 2, "share": "25%"})
+AGE = suites.Age.model_validate(
+    {"fill": "1MB", "size": {"uniform": [100, 9000]}, "containers": 3, "churn": 2, "share": "25%"}
+)
 
 
-def aged(target: Null, folder: Path, age: suites.Age = AGE, objects: int = 40) -> tuple[Aged, list[Progress]]:
+def aged(
+    target: Null, folder: Path, age: suites.Age = AGE, objects: int = 40
+) -> tuple[Aged, list[Progress]]:
     heard: list[Progress] = []
     with driver(folder) as running:
         running.setup(setup_for(target.target("s3")))
@@ -31,15 +35,21 @@ def aged(target: Null, folder: Path, age: suites.Age = AGE, objects: int = 40) -
     return answer, heard
 
 
-def test_a_store_is_filled_and_churned_and_holds_what_is_told(null: Callable[..., Null], tmp_path: Path) -> None:
+def test_a_store_is_filled_and_churned_and_holds_what_is_told(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
     target = null()
     answer, heard = aged(target, tmp_path)
     names = target.names("s3")
     assert answer.objects == len(names) == 40
     assert [(one.deleted, one.written) for one in answer.rounds] == [(10, 10), (10, 10)]
     assert {name.split("/")[0] for name in names} == {f"wb-test-age-{index}" for index in range(3)}
-    # Numbers count on: of 60 that were ever written, the last ten are all there, and of the first 40 some are not.
-    numbers = sorted(int(name.rsplit("-", 1)[1]) * 3 + int(name.split("/")[0].rsplit("-", 1)[1]) for name in names)
+    # Numbers count on: of 60 that were ever written, the last ten are all there, and of the first
+    # 40 some are not.
+    numbers = sorted(
+        int(name.rsplit("-", 1)[1]) * 3 + int(name.split("/")[0].rsplit("-", 1)[1])
+        for name in names
+    )
     assert numbers[-10:] == list(range(50, 60))
     assert 20 <= len([number for number in numbers if number < 40]) <= 30
     sizes = object_sizes(AGE.workload(40).model_dump_json(), 11, 0, 60)
@@ -49,7 +59,9 @@ def test_a_store_is_filled_and_churned_and_holds_what_is_told(null: Callable[...
     assert {progress.phase for progress in heard} == {"prepare", "cleanup"}
 
 
-def test_the_same_seed_gives_the_same_names_and_sizes_and_another_does_not(null: Callable[..., Null], tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_names_and_sizes_and_another_does_not(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
     one, two, three = null(), null(), null()
     first, second = aged(one, tmp_path)[0], aged(two, tmp_path)[0]
     assert first.model_copy(update={"seconds": 0.0}) == second.model_copy(update={"seconds": 0.0})
@@ -68,7 +80,9 @@ def test_a_store_without_churn_is_only_filled(null: Callable[..., Null], tmp_pat
 
 
 def test_what_cannot_be_written_fails_the_aging(null: Callable[..., Null], tmp_path: Path) -> None:
-    with pytest.raises(DriverError, match="of 40 objects of age could be written; errors: http-503"):
+    with pytest.raises(
+        DriverError, match="of 40 objects of age could be written; errors: http-503"
+    ):
         aged(null(fail_share=1.0), tmp_path)
 
 

@@ -31,7 +31,10 @@ from weighbridge.suites import Objects, Operation, Workload
 
 ROOT = Path(__file__).parents[3]
 KEY = "a-secret-key"
-NULL_TARGET = "import sys; from weighbridge.drivers.engine._native import null_target; null_target(sys.argv[1])"
+NULL_TARGET = (
+    "import sys; from weighbridge.drivers.engine._native import null_target; "
+    "null_target(sys.argv[1])"
+)
 Api = Literal["s3", "swift"]
 
 
@@ -50,10 +53,14 @@ class Null:
         """`bucket/object` of all there is, as an independent client of that API sees it."""
         found: list[str] = []
         if api == "swift":
-            swift: Any = Connection(authurl=f"{self.url}/auth/v1.0", user="weigh", key=KEY, retries=0)
+            swift: Any = Connection(
+                authurl=f"{self.url}/auth/v1.0", user="weigh", key=KEY, retries=0
+            )
             for container in swift.get_account(full_listing=True)[1]:
                 objects = swift.get_container(container["name"], full_listing=True)[1]
-                found += [f"{container['name']}/{one['name']}" for one in objects] or [f"{container['name']}/"]
+                found += [f"{container['name']}/{one['name']}" for one in objects] or [
+                    f"{container['name']}/"
+                ]
             swift.close()
             return found
         no_proxy = Config(proxies={}, s3={"addressing_style": "path"})
@@ -92,7 +99,11 @@ def null() -> Iterator[Callable[..., Null]]:
                 "key": KEY,
                 **config,
             }
-            process = subprocess.Popen([sys.executable, "-c", NULL_TARGET, json.dumps(whole)], stdout=subprocess.PIPE, cwd=ROOT)
+            process = subprocess.Popen(
+                [sys.executable, "-c", NULL_TARGET, json.dumps(whole)],
+                stdout=subprocess.PIPE,
+                cwd=ROOT,
+            )
 
             def end() -> None:
                 process.terminate()
@@ -126,7 +137,13 @@ def driver(tmp_path: Path) -> Iterator[DriverProcess]:
 
 
 def setup_for(target: Endpoint, **more: Any) -> Setup:
-    return Setup(target=target, bucket_prefix="wb-test", seed=11, request_timeout_s=more.pop("request_timeout_s", 10.0), **more)
+    return Setup(
+        target=target,
+        bucket_prefix="wb-test",
+        seed=11,
+        request_timeout_s=more.pop("request_timeout_s", 10.0),
+        **more,
+    )
 
 
 def workload(operations: dict[Operation, float], **more: Any) -> Workload:
@@ -197,8 +214,12 @@ def test_a_mix_of_all_operations_is_prepared_measured_and_cleaned_away(
     assert any(progress.operations_per_s > 0 for progress in heard if progress.phase == "measure")
 
 
-def test_both_kinds_of_user_make_the_same_objects(null: Callable[..., Null], tmp_path: Path) -> None:
-    writes = workload({"write": 1}, runtime=0.4, warmup=0.0, objects=Objects(size=1000, containers=3))
+def test_both_kinds_of_user_make_the_same_objects(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
+    writes = workload(
+        {"write": 1}, runtime=0.4, warmup=0.0, objects=Objects(size=1000, containers=3)
+    )
     seen: dict[str, list[str]] = {}
     for users in ("engine", "sdk"):
         target = null(delay_ms=20.0)
@@ -209,13 +230,21 @@ def test_both_kinds_of_user_make_the_same_objects(null: Callable[..., Null], tmp
         seen[users] = target.names("s3")
     both = min(len(names) for names in seen.values()) // 2
     common = set(seen["engine"]) & set(seen["sdk"])
-    # One of them gets a few requests further than the other in the time given; as far as both got they agree.
+    # One of them gets a few requests further than the other in the time given; as far as both got
+    # they agree.
     assert len(common) >= both > 0
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_every_object_is_deleted_once_and_counted_once(processes: int, null: Callable[..., Null], tmp_path: Path) -> None:
-    deletes = workload({"delete": 1}, runtime=20.0, warmup=0.0, objects=Objects(size=10, containers=3, per_container=111))
+def test_every_object_is_deleted_once_and_counted_once(
+    processes: int, null: Callable[..., Null], tmp_path: Path
+) -> None:
+    deletes = workload(
+        {"delete": 1},
+        runtime=20.0,
+        warmup=0.0,
+        objects=Objects(size=10, containers=3, per_container=111),
+    )
     target = null(delay_ms=2.0)
     with driver(tmp_path) as running:
         running.setup(setup_for(target.target("s3"), processes=processes))
@@ -233,7 +262,9 @@ def test_every_object_is_deleted_once_and_counted_once(processes: int, null: Cal
         assert any("written again" in note for note in again.notes)
 
 
-def test_two_processes_share_the_workers_and_write_what_one_would(null: Callable[..., Null], tmp_path: Path) -> None:
+def test_two_processes_share_the_workers_and_write_what_one_would(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
     writes = workload({"write": 1}, runtime=1.0, warmup=0.2)
     target = null(delay_ms=5.0)
     with driver(tmp_path) as running:
@@ -252,7 +283,9 @@ def test_two_processes_share_the_workers_and_write_what_one_would(null: Callable
         assert by_operation(more)["write"].count > 0
 
 
-def test_a_worker_process_that_dies_fails_the_step_and_says_which(null: Callable[..., Null], tmp_path: Path) -> None:
+def test_a_worker_process_that_dies_fails_the_step_and_says_which(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
     reads = workload({"read": 1}, runtime=30.0)
     target = null(delay_ms=5.0)
     started = time.monotonic()
@@ -270,10 +303,14 @@ def test_a_worker_process_that_dies_fails_the_step_and_says_which(null: Callable
             running.step(Step(workload=reads, workers=4), kill_one)
         assert running.process.wait(10) == 3
     assert time.monotonic() - started < 30
-    assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+    assert not [
+        child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE
+    ]
 
 
-def test_worker_processes_that_are_held_up_for_seconds_are_waited_for(null: Callable[..., Null], tmp_path: Path) -> None:
+def test_worker_processes_that_are_held_up_for_seconds_are_waited_for(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
     reads = workload({"read": 1}, runtime=8.0)
     held: list[threading.Timer] = []
     with driver(tmp_path) as running:
@@ -298,7 +335,9 @@ def test_worker_processes_that_are_held_up_for_seconds_are_waited_for(null: Call
     assert max(second.second for second in measurement.seconds if second.count) >= 7
 
 
-def test_worker_processes_do_not_outlive_a_driver_that_is_killed(null: Callable[..., Null], tmp_path: Path) -> None:
+def test_worker_processes_do_not_outlive_a_driver_that_is_killed(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
     with driver(tmp_path) as running:
         running.setup(setup_for(null().target("s3"), processes=2))
         children = psutil.Process(running.process.pid).children()
@@ -352,7 +391,9 @@ def test_failures_are_counted_by_class_and_never_as_successes(
 
 
 @pytest.mark.parametrize("users", ["engine", "sdk"])
-def test_a_known_delay_is_seen_in_every_latency(users: Literal["engine", "sdk"], null: Callable[..., Null], tmp_path: Path) -> None:
+def test_a_known_delay_is_seen_in_every_latency(
+    users: Literal["engine", "sdk"], null: Callable[..., Null], tmp_path: Path
+) -> None:
     reads = workload({"read": 1}, runtime=1.0)
     with driver(tmp_path) as running:
         running.setup(setup_for(null(delay_ms=30.0).target("swift"), users=users))
@@ -367,8 +408,13 @@ def test_a_known_delay_is_seen_in_every_latency(users: Literal["engine", "sdk"],
 def test_a_target_that_is_not_there_fails_fast_and_is_named(tmp_path: Path) -> None:
     for api, path in (("s3", ""), ("swift", "/auth/v1.0")):
         started = time.monotonic()
-        target = Endpoint.model_validate({"api": api, "url": f"http://127.0.0.1:9{path}", "user": "weigh", "key": KEY})
-        with driver(tmp_path) as running, pytest.raises(DriverError, match=r"127\.0\.0\.1:9.*Connection refused"):
+        target = Endpoint.model_validate(
+            {"api": api, "url": f"http://127.0.0.1:9{path}", "user": "weigh", "key": KEY}
+        )
+        with (
+            driver(tmp_path) as running,
+            pytest.raises(DriverError, match=r"127\.0\.0\.1:9.*Connection refused"),
+        ):
             running.setup(setup_for(target))
         assert running.process.returncode == 3
         assert time.monotonic() - started < 20
@@ -376,7 +422,10 @@ def test_a_target_that_is_not_there_fails_fast_and_is_named(tmp_path: Path) -> N
 
 def test_a_wrong_key_fails_and_is_not_told(null: Callable[..., Null], tmp_path: Path) -> None:
     target = null().target("swift", "not-the-right-key")
-    with driver(tmp_path) as running, pytest.raises(DriverError, match=r"no token for user .weigh.: HTTP 40") as caught:
+    with (
+        driver(tmp_path) as running,
+        pytest.raises(DriverError, match=r"no token for user .weigh.: HTTP 40") as caught,
+    ):
         running.setup(setup_for(target))
     assert "not-the-right-key" not in str(caught.value)
     assert "not-the-right-key" not in (tmp_path / "driver.log").read_text()
@@ -386,7 +435,9 @@ def test_a_swift_token_that_was_given_is_used_and_one_that_is_not_good_fails_wit
     null: Callable[..., Null], tmp_path: Path
 ) -> None:
     served = null()
-    url, token = Connection(authurl=f"{served.url}/auth/v1.0", user="weigh", key=KEY, retries=0).get_auth()
+    url, token = Connection(
+        authurl=f"{served.url}/auth/v1.0", user="weigh", key=KEY, retries=0
+    ).get_auth()
     given = Endpoint(api="swift", url=url, user="", key=SecretStr(""), token=SecretStr(token))
     tried = workload({"read": 1, "write": 1})
     with driver(tmp_path) as running:
@@ -399,7 +450,10 @@ def test_a_swift_token_that_was_given_is_used_and_one_that_is_not_good_fails_wit
     assert not any(tally.errors for tally in measurement.tallies)
     assert served.names("swift") == []
     old = given.model_copy(update={"token": SecretStr("old")})
-    with driver(tmp_path) as running, pytest.raises(DriverError, match=r"HTTP 401(.|\n)*cannot be got anew: give a new one"):
+    with (
+        driver(tmp_path) as running,
+        pytest.raises(DriverError, match=r"HTTP 401(.|\n)*cannot be got anew: give a new one"),
+    ):
         running.setup(setup_for(old))
 
 
@@ -430,7 +484,8 @@ def test_requests_that_never_end_are_counted_as_errors(
     users: Literal["engine", "sdk"], null: Callable[..., Null], tmp_path: Path
 ) -> None:
     reads = workload({"read": 1}, runtime=1.0, objects=Objects(size=100, per_container=5))
-    # All answers stop in the step, and do not come back in its time: every worker is left with one request in hand.
+    # All answers stop in the step, and do not come back in its time: every worker is left with one
+    # request in hand.
     target = null(delay_ms=1.0)
     with driver(tmp_path) as running:
         running.setup(setup_for(target.target("s3"), users=users, request_timeout_s=1.5))
@@ -450,7 +505,9 @@ def test_requests_that_never_end_are_counted_as_errors(
     assert any("in hand at the end of the window" in note for note in measurement.notes)
 
 
-def test_a_step_of_a_workload_that_was_not_prepared_fails(null: Callable[..., Null], tmp_path: Path) -> None:
+def test_a_step_of_a_workload_that_was_not_prepared_fails(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
     with driver(tmp_path) as running:
         running.setup(setup_for(null().target("s3")))
         with pytest.raises(DriverError, match="'tried' was not prepared"):
@@ -458,8 +515,15 @@ def test_a_step_of_a_workload_that_was_not_prepared_fails(null: Callable[..., Nu
 
 
 @pytest.mark.parametrize("api", ["s3", "swift"])
-def test_objects_too_large_for_memory_are_written_as_files_by_the_sdks(api: Api, null: Callable[..., Null], tmp_path: Path) -> None:
-    both = workload({"write": 1, "read": 1}, objects=Objects(size=9_000_000, per_container=2), verify=True, runtime=1.5)
+def test_objects_too_large_for_memory_are_written_as_files_by_the_sdks(
+    api: Api, null: Callable[..., Null], tmp_path: Path
+) -> None:
+    both = workload(
+        {"write": 1, "read": 1},
+        objects=Objects(size=9_000_000, per_container=2),
+        verify=True,
+        runtime=1.5,
+    )
     target = null()
     with driver(tmp_path) as running:
         running.setup(setup_for(target.target(api), users="sdk"))
@@ -469,7 +533,9 @@ def test_objects_too_large_for_memory_are_written_as_files_by_the_sdks(api: Api,
     assert tallies["write"].bytes == tallies["write"].count * 9_000_000
 
 
-def test_objects_that_cannot_be_written_fail_the_preparation_with_their_classes(null: Callable[..., Null], tmp_path: Path) -> None:
+def test_objects_that_cannot_be_written_fail_the_preparation_with_their_classes(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
     reads = workload({"read": 1})
     with driver(tmp_path) as running:
         running.setup(setup_for(null(fail_share=1.0, fail_status=507).target("swift")))
@@ -488,16 +554,22 @@ def test_what_was_read_is_checked_when_asked_for(null: Callable[..., Null], tmp_
             good = by_operation(running.step(Step(workload=reads, workers=2)).measurement)["read"]
             assert good.count > 0
             assert good.errors == {}
-            swift: Any = Connection(authurl=f"{target.url}/auth/v1.0", user="weigh", key=KEY, retries=0)
+            swift: Any = Connection(
+                authurl=f"{target.url}/auth/v1.0", user="weigh", key=KEY, retries=0
+            )
             name = target.names("swift")[0]
             swift.put_object(*name.split("/", 1), b"x" * 200_000)
             swift.close()
-            bad = by_operation(running.step(Step(workload=reads, workers=2, repeat=1)).measurement)["read"]
+            bad = by_operation(running.step(Step(workload=reads, workers=2, repeat=1)).measurement)[
+                "read"
+            ]
             assert bad.errors.get("wrong-content", 0) > 0
             assert set(bad.errors) == {"wrong-content"}
 
 
-def test_objects_already_there_are_not_written_again(null: Callable[..., Null], tmp_path: Path) -> None:
+def test_objects_already_there_are_not_written_again(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
     reads = workload({"read": 1}, objects=Objects(size=10, per_container=100))
     target = null(delay_ms=5.0)
     with driver(tmp_path) as running:
@@ -510,7 +582,9 @@ def test_objects_already_there_are_not_written_again(null: Callable[..., Null], 
     assert second.seconds < first.seconds / 2
 
 
-def test_a_constant_rate_is_kept_by_both_kinds_of_user(null: Callable[..., Null], tmp_path: Path) -> None:
+def test_a_constant_rate_is_kept_by_both_kinds_of_user(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
     reads = workload({"read": 1}, runtime=2.0, warmup=0.5, rate_per_s=50.0)
     for users in ("engine", "sdk"):
         with driver(tmp_path) as running:
@@ -531,7 +605,8 @@ def test_a_line_that_is_no_order_is_answered_and_ends_the_driver(tmp_path: Path)
             check=False,
             timeout=600,
         )
-    # It may see the end of stdin first, which means Quit; the answer is there all the same when it does not.
+    # It may see the end of stdin first, which means Quit; the answer is there all the same when it
+    # does not.
     assert done.returncode in (0, 3)
     assert KEY.encode() not in done.stdout
 
@@ -543,7 +618,9 @@ def test_nothing_but_events_comes_out_of_stdout_and_locust_writes_its_table_to_t
     with driver(tmp_path) as running:
         running.setup(setup_for(null().target("s3"), processes=2))
         running.prepare(Prepare(workload=reads))
-        count = by_operation(running.step(Step(workload=reads, workers=2)).measurement)["read"].count
+        count = by_operation(running.step(Step(workload=reads, workers=2)).measurement)[
+            "read"
+        ].count
         running.quit()
     log = (tmp_path / "driver.log").read_text()
     assert f" {count} " in log

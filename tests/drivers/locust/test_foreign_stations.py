@@ -1,4 +1,6 @@
-"""Locust's master among strangers: whatever they send to its port, steps are what the driver's own stations make of them."""
+"""Locust's master among strangers: whatever they send to its port, steps are what the driver's own
+stations make of them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,15 @@ import zmq
 from locust import __version__
 from locust.rpc import Message
 
-from tests.drivers.locust.test_driver import Null, by_operation, check_whole, driver, null, setup_for, workload
+from tests.drivers.locust.test_driver import (
+    Null,
+    by_operation,
+    check_whole,
+    driver,
+    null,
+    setup_for,
+    workload,
+)
 from weighbridge.drivers.order import Prepare, Step
 from weighbridge.drivers.process import DriverProcess
 
@@ -21,7 +31,9 @@ __all__ = ["null"]
 
 READY = Message("client_ready", __version__, "stranger_1").serialize()
 HERE = Message("weighbridge-here", {"number": 1}, "stranger_1").serialize()
-ANSWER = Message("weighbridge-answer", {"id": 1, "answer": "{}", "error": "it was me"}, "stranger_1").serialize()
+ANSWER = Message(
+    "weighbridge-answer", {"id": 1, "answer": "{}", "error": "it was me"}, "stranger_1"
+).serialize()
 TORN = (READY[:-3], b"\xc1", b"", b"\x00" * 1000, Message("client_ready", {"a": 1}, 7).serialize())
 
 
@@ -33,7 +45,9 @@ def port_of(running: DriverProcess) -> int:
 
 @contextmanager
 def stranger(port: int, messages: tuple[bytes, ...], *, guesses: bool) -> Iterator[None]:
-    """One that connects as Locust's workers do, or with a key that it has guessed, and says all this."""
+    """One that connects as Locust's workers do, or with a key that it has guessed, and says all
+    this.
+    """
     context = zmq.Context()
     connection: Any = context.socket(zmq.DEALER)
     connection.setsockopt(zmq.IDENTITY, b"stranger_1")
@@ -50,7 +64,9 @@ def stranger(port: int, messages: tuple[bytes, ...], *, guesses: bool) -> Iterat
         context.term()
 
 
-def test_what_strangers_say_to_the_master_costs_no_step_anything(null: Callable[..., Null], tmp_path: Path) -> None:
+def test_what_strangers_say_to_the_master_costs_no_step_anything(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
     reads = workload({"read": 1}, runtime=1.0, warmup=0.2)
     with driver(tmp_path) as running:
         running.setup(setup_for(null(delay_ms=5.0).target("s3"), processes=2))
@@ -67,11 +83,16 @@ def test_what_strangers_say_to_the_master_costs_no_step_anything(null: Callable[
                 assert not measurement.notes
 
 
-def test_no_key_of_the_master_is_on_a_command_line_or_in_an_environment(null: Callable[..., Null], tmp_path: Path) -> None:
+def test_no_key_of_the_master_is_on_a_command_line_or_in_an_environment(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
     with driver(tmp_path) as running:
         running.setup(setup_for(null().target("s3"), processes=2))
         stations = psutil.Process(running.process.pid).children()
         words = [word for one in stations for word in (*one.cmdline(), *one.environ().values())]
     assert len(stations) == 2
-    # A key of CurveZMQ is forty letters of Z85, among which there is no longer run of them here that is not a path.
-    assert not [word for word in words if len(word) == 40 and "/" not in word and not word.isalnum()]
+    # A key of CurveZMQ is forty letters of Z85, among which there is no longer run of them here
+    # that is not a path.
+    assert not [
+        word for word in words if len(word) == 40 and "/" not in word and not word.isalnum()
+    ]

@@ -14,7 +14,9 @@ from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.account import Account, LoginAnswer
 
 S3: Final = Endpoint(api="s3", url="http://10.0.0.1:8080", user="me", key=SecretStr("planted"))
-SWIFT: Final = Endpoint(api="swift", url="http://10.0.0.1:8080/v1/AUTH_a", token=SecretStr("planted"))
+SWIFT: Final = Endpoint(
+    api="swift", url="http://10.0.0.1:8080/v1/AUTH_a", token=SecretStr("planted")
+)
 XML: Final = """<?xml version="1.0" encoding="UTF-8"?>
 <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
 <Name>wb-a-0</Name>
@@ -24,25 +26,39 @@ XML: Final = """<?xml version="1.0" encoding="UTF-8"?>
 <Contents><Key>o-2&amp;x</Key><Size>4096</Size></Contents>
 </ListBucketResult>
 """
-JSON: Final = [{"name": "o-1", "bytes": 4096, "hash": "x", "content_type": "a/b"}, {"name": "o-2", "bytes": 4096}]
+JSON: Final = [
+    {"name": "o-1", "bytes": 4096, "hash": "x", "content_type": "a/b"},
+    {"name": "o-2", "bytes": 4096},
+]
 MOST_PAGES: Final = 3
 
 
-def test_a_name_that_is_half_a_character_is_an_error_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_is_half_a_character_is_an_error_of_the_driver(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     account = Account(SWIFT, 1.0)
     body = b'[{"name": "\\ud800"}]'
-    monkeypatch.setattr(account, "_request", lambda *_, **__: LoginAnswer(200, http.client.HTTPMessage(), body))
+    monkeypatch.setattr(
+        account, "_request", lambda *_, **__: LoginAnswer(200, http.client.HTTPMessage(), body)
+    )
     with pytest.raises(DriverError, match="the list of bucket wb-a-0 cannot be read"):
         list(account.objects("wb-a-0"))
 
 
-@pytest.mark.parametrize(("target", "body"), [(SWIFT, b'[{"name": ""}]'), (S3, XML.replace("o-1", "").encode())])
+@pytest.mark.parametrize(
+    ("target", "body"), [(SWIFT, b'[{"name": ""}]'), (S3, XML.replace("o-1", "").encode())]
+)
 def test_an_object_without_a_name_is_an_error_since_its_deletion_were_that_of_the_bucket(
     monkeypatch: pytest.MonkeyPatch, target: Endpoint, body: bytes
 ) -> None:
     account = Account(target, 1.0)
-    monkeypatch.setattr(account, "_request", lambda *_, **__: LoginAnswer(200, http.client.HTTPMessage(), body))
-    with pytest.raises(DriverError, match="the list of bucket wb-a-0 cannot be read: it has an object without a name"):
+    monkeypatch.setattr(
+        account, "_request", lambda *_, **__: LoginAnswer(200, http.client.HTTPMessage(), body)
+    )
+    with pytest.raises(
+        DriverError,
+        match="the list of bucket wb-a-0 cannot be read: it has an object without a name",
+    ):
         list(account.objects("wb-a-0"))
 
 
@@ -52,11 +68,21 @@ def test_whatever_a_bucket_s_list_is_it_is_names_or_an_error_of_the_driver(dice:
     if target is SWIFT:
         body = wrong_json(dice, JSON)
     else:
-        body = wrong_bytes(dice, XML.encode()) if dice.random() < 0.5 else wrong_text(dice, XML).encode(errors="replace")
+        body = (
+            wrong_bytes(dice, XML.encode())
+            if dice.random() < 0.5
+            else wrong_text(dice, XML).encode(errors="replace")
+        )
     account = Account(target, 1.0)
-    pages = [LoginAnswer(200, http.client.HTTPMessage(), body), LoginAnswer(404, http.client.HTTPMessage(), b"")]
+    pages = [
+        LoginAnswer(200, http.client.HTTPMessage(), body),
+        LoginAnswer(404, http.client.HTTPMessage(), b""),
+    ]
     with pytest.MonkeyPatch.context() as patch:
-        # What follows a page that says that there is more is asked for by the last name of it: that can be sent, too.
+        # What follows a page that says that there is more is asked for by the last name of it: that
+        # can be sent, too.
         patch.setattr(account, "_request", lambda *_, **__: pages.pop(0))
-        found = tried(lambda: list(account.objects("wb-a-0")), DriverError, saying="bucket wb-a-0 cannot be")
+        found = tried(
+            lambda: list(account.objects("wb-a-0")), DriverError, saying="bucket wb-a-0 cannot be"
+        )
     assert all(isinstance(cast("object", name), str) and name.encode() for name in found or ())

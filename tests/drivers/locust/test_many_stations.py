@@ -1,4 +1,6 @@
-"""What is made of several stations: one measurement of all their samples, and workers shared out as Locust shares out users."""
+"""What is made of several stations: one measurement of all their samples, and workers shared out as
+Locust shares out users.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from weighbridge.suites import Objects, Operation, Workload
 
 WINDOW_S = 3.0
 OPERATIONS: tuple[Operation, ...] = ("read", "write", "delete")
-READS = Workload(name="reads", objects=Objects(size=100), operations={"read": 1}, workers=(1,), runtime=1.0)
+READS = Workload(
+    name="reads", objects=Objects(size=100), operations={"read": 1}, workers=(1,), runtime=1.0
+)
 
 
 @dataclass(frozen=True)
@@ -65,17 +69,29 @@ def inside(histogram: str | None) -> tuple[int, object] | None:
 
 def exact(tally: Tally) -> tuple[object, ...]:
     figures = tally.model_dump(exclude={"latency", "first_byte", "in_flight"})
-    return (*sorted(figures.items()), inside(tally.latency), inside(tally.first_byte), inside(tally.in_flight))
+    return (
+        *sorted(figures.items()),
+        inside(tally.latency),
+        inside(tally.first_byte),
+        inside(tally.in_flight),
+    )
 
 
 @settings(deadline=None, max_examples=200)
 @given(st.lists(requests, max_size=80))
-def test_the_windows_of_stations_merge_into_the_window_of_one_that_made_all_their_requests(made: list[Request]) -> None:
+def test_the_windows_of_stations_merge_into_the_window_of_one_that_made_all_their_requests(
+    made: list[Request],
+) -> None:
     whole, stations = Recorder(), [Recorder() for _ in range(4)]
     for request in made:
         request.record(whole)
         request.record(stations[request.station])
-    found = merged([Window(tallies=one.tallies(), seconds=one.seconds(), window_s=WINDOW_S, cpu_s=0.25) for one in stations])
+    found = merged(
+        [
+            Window(tallies=one.tallies(), seconds=one.seconds(), window_s=WINDOW_S, cpu_s=0.25)
+            for one in stations
+        ]
+    )
     assert list(map(exact, found.tallies)) == list(map(exact, whole.tallies()))
     assert {(one.second, one.operation): one for one in found.seconds} == {
         (one.second, one.operation): one for one in whole.seconds()
@@ -98,7 +114,9 @@ nodes = st.lists(st.tuples(hosts, st.uuids()), min_size=1, max_size=8, unique=Tr
 
 @settings(deadline=None, max_examples=200)
 @given(nodes, st.integers(1, 40))
-def test_ranks_follow_the_order_in_which_locust_deals_users_out(names: list[str], count: int) -> None:
+def test_ranks_follow_the_order_in_which_locust_deals_users_out(
+    names: list[str], count: int
+) -> None:
     dispatcher = UsersDispatcher([WorkerNode(name) for name in names], [Worker])
     dispatcher.new_dispatch(target_user_count=count, spawn_rate=count)
     *_, last = dispatcher

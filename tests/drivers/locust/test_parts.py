@@ -1,4 +1,6 @@
-"""Parts of the Locust driver on their own: recording, merging, Locust's tables, signing, quotas, classes of errors."""
+"""Parts of the Locust driver on their own: recording, merging, Locust's tables, signing, quotas,
+classes of errors.
+"""
 
 from __future__ import annotations
 
@@ -36,18 +38,34 @@ from weighbridge.suites import Objects, Workload
 def window_of(latencies_us: list[int], failures: int, window_s: float = 2.0) -> Window:
     recorder = Recorder()
     for number, latency_us in enumerate(latencies_us):
-        recorder.success("read", number * window_s / len(latencies_us), latency_us, 1000, latency_us // 2)
+        recorder.success(
+            "read", number * window_s / len(latencies_us), latency_us, 1000, latency_us // 2
+        )
     for _ in range(failures):
         recorder.failure("read", 0.5, "http-503", 700_000)
-    return Window(tallies=recorder.tallies(), seconds=recorder.seconds(), window_s=window_s, cpu_s=0.5)
+    return Window(
+        tallies=recorder.tallies(), seconds=recorder.seconds(), window_s=window_s, cpu_s=0.5
+    )
 
 
 def test_a_recorder_keeps_exact_extremes_and_sums_beside_the_histogram() -> None:
     (tally,) = window_of([1, 123_457, 3], 2).tallies
-    assert (tally.count, tally.min_us, tally.max_us, tally.sum_us, tally.bytes) == (3, 1, 123_457, 123_461, 3000)
+    assert (tally.count, tally.min_us, tally.max_us, tally.sum_us, tally.bytes) == (
+        3,
+        1,
+        123_457,
+        123_461,
+        3000,
+    )
     assert tally.errors == {"http-503": 2}
-    # Of each failure 0.2 s lie before the opening; of the latencies, all but the first end later than they are long.
-    assert (tally.failed_us, tally.before_us, tally.outstanding_us, tally.in_flight) == (1_400_000, 400_001, 0, None)
+    # Of each failure 0.2 s lie before the opening; of the latencies, all but the first end later
+    # than they are long.
+    assert (tally.failed_us, tally.before_us, tally.outstanding_us, tally.in_flight) == (
+        1_400_000,
+        400_001,
+        0,
+        None,
+    )
 
 
 def test_what_is_outstanding_waiting_or_given_up_is_kept_by_its_age() -> None:
@@ -59,7 +77,11 @@ def test_what_is_outstanding_waiting_or_given_up_is_kept_by_its_age() -> None:
     recorder.failure("read", 9.0, "reset", 20_000)
     recorder.rested("read", 10_000)
     (tally,) = recorder.tallies()
-    assert (tally.outstanding_us, tally.failed_us, tally.before_us) == (12_500_000, 3_030_000, 2_000_000)
+    assert (tally.outstanding_us, tally.failed_us, tally.before_us) == (
+        12_500_000,
+        3_030_000,
+        2_000_000,
+    )
     assert tally.busy_us == 12_500_000 + 3_030_000 - 2_000_000
     assert tally.in_flight_max_us == 12_000_000
     assert tally.in_flight is not None
@@ -78,7 +100,12 @@ def test_latencies_outside_of_the_histogram_are_counted_at_its_bounds() -> None:
 
 def test_a_recorder_of_failures_alone_has_no_latency() -> None:
     (tally,) = window_of([], 3).tallies
-    assert (tally.count, tally.latency, tally.min_us, tally.errors) == (0, None, None, {"http-503": 3})
+    assert (tally.count, tally.latency, tally.min_us, tally.errors) == (
+        0,
+        None,
+        None,
+        {"http-503": 3},
+    )
 
 
 def test_merged_windows_are_the_window_of_all_their_requests() -> None:
@@ -89,7 +116,9 @@ def test_merged_windows_are_the_window_of_all_their_requests() -> None:
     tally = both.tallies[0]
     assert (tally.in_flight, tally.failed_us) == (None, 2_100_000)
     encoded_or_by_place = {"latency", "first_byte", "before_us"}
-    assert tally.model_dump(exclude=encoded_or_by_place) == whole.model_dump(exclude=encoded_or_by_place)
+    assert tally.model_dump(exclude=encoded_or_by_place) == whole.model_dump(
+        exclude=encoded_or_by_place
+    )
     assert tally.latency is not None
     assert whole.latency is not None
     ours, theirs = HdrHistogram.decode(tally.latency), HdrHistogram.decode(whole.latency)
@@ -107,20 +136,41 @@ def test_a_window_of_failures_alone_can_be_merged() -> None:
 
 def test_what_one_process_does_not_know_of_the_time_of_its_requests_is_not_known_of_all() -> None:
     known, window = window_of([7], 1), window_of([8], 0)
-    old = window.model_copy(update={"tallies": (window.tallies[0].model_copy(update={"failed_us": None, "before_us": None}),)})
+    old = window.model_copy(
+        update={
+            "tallies": (
+                window.tallies[0].model_copy(update={"failed_us": None, "before_us": None}),
+            )
+        }
+    )
     (tally,) = merged([known, old]).tallies
     assert (tally.sum_us, tally.failed_us, tally.before_us, tally.busy_us) == (15, None, None, None)
 
 
 def test_at_a_rate_what_processes_began_is_added_up_and_the_latest_is_kept() -> None:
-    windows = [window_of([7], 0).model_copy(update={"begun": begun, "behind_us": late}) for begun, late in ((3, 40), (5, 20))]
+    windows = [
+        window_of([7], 0).model_copy(update={"begun": begun, "behind_us": late})
+        for begun, late in ((3, 40), (5, 20))
+    ]
     assert (merged(windows).begun, merged(windows).behind_us) == (8, 40)
-    assert (merged([*windows, window_of([7], 0)]).begun, merged([window_of([7], 0)] * 2).behind_us) == (None, None)
+    assert (
+        merged([*windows, window_of([7], 0)]).begun,
+        merged([window_of([7], 0)] * 2).behind_us,
+    ) == (None, None)
 
 
 def test_merged_pulses_add_up_and_keep_a_last_error() -> None:
-    one = WorkerProgress(started=1, running=2, done=3, failed=1, bytes=5, errors={"reset": 1}, last_error="it broke")
-    both = merged_pulses([one, WorkerProgress(started=2, running=1, done=1, failed=2, bytes=1, errors={"reset": 1, "connect": 1})])
+    one = WorkerProgress(
+        started=1, running=2, done=3, failed=1, bytes=5, errors={"reset": 1}, last_error="it broke"
+    )
+    both = merged_pulses(
+        [
+            one,
+            WorkerProgress(
+                started=2, running=1, done=1, failed=2, bytes=1, errors={"reset": 1, "connect": 1}
+            ),
+        ]
+    )
     assert (both.started, both.running, both.done, both.failed, both.bytes) == (3, 3, 4, 3, 6)
     assert both.errors == {"reset": 2, "connect": 1}
     assert both.last_error == "it broke"
@@ -144,7 +194,9 @@ def test_locusts_own_statistics_agree_with_the_window() -> None:
 @pytest.mark.parametrize("query", ["", "list-type=2&max-keys=1000&start-after=a%2Fb"])
 def test_s3_requests_are_signed_as_botocore_signs_them(query: str, token: str | None) -> None:
     secrets = {"key": SecretStr("wJalrXUtnFEMI"), "token": SecretStr(token) if token else None}
-    target = Endpoint(api="s3", url="http://10.1.2.3:7480", user="AKIDEXAMPLE", region="eu-west-1", **secrets)
+    target = Endpoint(
+        api="s3", url="http://10.1.2.3:7480", user="AKIDEXAMPLE", region="eu-west-1", **secrets
+    )
     now = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
     ours = signature(target, "10.1.2.3:7480", "GET", "/wb-1-x-0", query, int(now.timestamp()))
     request = AWSRequest("GET", "http://10.1.2.3:7480/wb-1-x-0" + (f"?{query}" if query else ""))
@@ -162,7 +214,10 @@ def test_s3_requests_are_signed_as_botocore_signs_them(query: str, token: str | 
 @pytest.mark.parametrize(
     ("url", "place"),
     [
-        ("http://10.0.0.1:8080/auth/v1.0", UrlParts("10.0.0.1", 8080, tls=False, path="/auth/v1.0")),
+        (
+            "http://10.0.0.1:8080/auth/v1.0",
+            UrlParts("10.0.0.1", 8080, tls=False, path="/auth/v1.0"),
+        ),
         ("https://store.example/", UrlParts("store.example", 443, tls=True, path="")),
         ("http://[::1]:80", UrlParts("::1", 80, tls=False, path="")),
     ],
@@ -178,8 +233,13 @@ def test_urls_that_are_none_are_refused(url: str) -> None:
 
 
 def test_ranks_share_the_workers_evenly_and_wholly() -> None:
-    workload = Workload(name="w", objects=Objects(size=1), operations={"read": 1}, workers=(5,), runtime=1.0)
-    shares = [Begin(workload=workload, workers=5, repeat=0, rank=rank, stations=3).share for rank in range(3)]
+    workload = Workload(
+        name="w", objects=Objects(size=1), operations={"read": 1}, workers=(5,), runtime=1.0
+    )
+    shares = [
+        Begin(workload=workload, workers=5, repeat=0, rank=rank, stations=3).share
+        for rank in range(3)
+    ]
     assert shares == [2, 2, 1]
 
 
@@ -200,7 +260,9 @@ def test_a_quota_of_cgroup_v2_is_found_at_any_level(tmp_path: Path) -> None:
     assert (found.cpus, found.note) == (0.5, "")
 
 
-def test_a_quota_of_cgroup_v1_is_found_also_where_a_container_sees_a_part_of_the_tree(tmp_path: Path) -> None:
+def test_a_quota_of_cgroup_v1_is_found_also_where_a_container_sees_a_part_of_the_tree(
+    tmp_path: Path,
+) -> None:
     inner = tmp_path / "cpu" / "service"
     inner.mkdir(parents=True)
     (inner / "cpu.cfs_quota_us").write_text("25000\n")
@@ -215,7 +277,9 @@ def test_a_quota_of_cgroup_v1_is_found_also_where_a_container_sees_a_part_of_the
 
 
 def test_a_quota_that_cannot_be_seen_is_said_to_be_unknown(tmp_path: Path) -> None:
-    found = allowance(proc(tmp_path, "3:cpu,cpuacct:/somewhere\n", "30 20 0:26 / / rw - ext4 /dev/sda rw\n"))
+    found = allowance(
+        proc(tmp_path, "3:cpu,cpuacct:/somewhere\n", "30 20 0:26 / / rw - ext4 /dev/sda rw\n")
+    )
     assert found.cpus >= 1
     assert "not known" in found.note
 
@@ -236,7 +300,9 @@ def chained(*errors: BaseException) -> BaseException:
         (ValueError("of no known cause"), "protocol"),
     ],
 )
-def test_errors_on_the_way_are_classed_by_the_cause_they_wrap(error: BaseException, error_class: str) -> None:
+def test_errors_on_the_way_are_classed_by_the_cause_they_wrap(
+    error: BaseException, error_class: str
+) -> None:
     assert way_class(error) == error_class
 
 
@@ -251,9 +317,13 @@ def test_a_body_read_as_a_file_is_the_content_of_its_object() -> None:
 
 
 @pytest.mark.parametrize("api", ["swift", "s3"])
-def test_a_key_that_http_cannot_carry_is_not_shown_by_what_asks_with_it(api: Literal["swift", "s3"]) -> None:
+def test_a_key_that_http_cannot_carry_is_not_shown_by_what_asks_with_it(
+    api: Literal["swift", "s3"],
+) -> None:
     hostile = SecretStr("planted-one\nplanted-two")
-    account = Account(Endpoint(api=api, url="http://127.0.0.1:9", user="u", key=hostile, token=hostile), 1.0)
+    account = Account(
+        Endpoint(api=api, url="http://127.0.0.1:9", user="u", key=hostile, token=hostile), 1.0
+    )
     with pytest.raises(DriverError, match=r"127\.0\.0\.1:9: PUT was not asked: ") as error:
         account.make_bucket("b")
     assert "planted" not in str(error.value)
@@ -262,5 +332,7 @@ def test_a_key_that_http_cannot_carry_is_not_shown_by_what_asks_with_it(api: Lit
 
 def test_what_is_no_order_shows_no_key_in_its_error() -> None:
     with pytest.raises(ValidationError) as error:
-        Endpoint.model_validate({"api": "swift", "url": "http://h", "user": "u", "key": {"planted": "planted"}})
+        Endpoint.model_validate(
+            {"api": "swift", "url": "http://h", "user": "u", "key": {"planted": "planted"}}
+        )
     assert "planted" not in str(error.value)

@@ -1,4 +1,6 @@
-"""The SDKs, and the account beside them, speak over TLS to whom the authority that is given vouches for, and to nobody else."""
+"""The SDKs, and the account beside them, speak over TLS to whom the authority that is given vouches
+for, and to nobody else.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +27,23 @@ from tls_proxy import authority, terminated
 @pytest.fixture(scope="module")
 def null() -> Iterator[tuple[str, int]]:
     argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "weigh:er"]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env={**os.environ, "WEIGHBRIDGE_NULL_KEY": "k"}) as process:
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, text=True, env={**os.environ, "WEIGHBRIDGE_NULL_KEY": "k"}
+    ) as process:
         assert process.stdout is not None
         try:
-            yield "127.0.0.1", int(json.loads(process.stdout.readline())["listening"].rsplit(":", 1)[1])
+            yield (
+                "127.0.0.1",
+                int(json.loads(process.stdout.readline())["listening"].rsplit(":", 1)[1]),
+            )
         finally:
             process.terminate()
 
 
 @pytest.fixture(scope="module")
-def served(null: tuple[str, int], tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path]]:
+def served(
+    null: tuple[str, int], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[int, Path]]:
     """A port with TLS, whose certificate is for 127.0.0.1, and the authority that signed it."""
     ca, certificate = authority(tmp_path_factory.mktemp("tls"), ["127.0.0.1"])
     with terminated(certificate, null) as port:
@@ -45,9 +54,17 @@ def opened(api: str, url: str, ca: Path | None) -> tuple[Account, Setup]:
     """What gets at the null target over TLS, trusting an authority or those of this machine."""
     path = "/auth/v1.0" if api == "swift" else ""
     storage = f"{url}/v1/AUTH_test" if api == "swift" else None
-    words = {"api": api, "url": f"{url}{path}", "user": "weigh:er", "key": SecretStr("k"), "storage_url": storage}
+    words = {
+        "api": api,
+        "url": f"{url}{path}",
+        "user": "weigh:er",
+        "key": SecretStr("k"),
+        "storage_url": storage,
+    }
     target = Endpoint.model_validate({**words, "ca_file": None if ca is None else str(ca)})
-    return Account(target, 10), Setup(target=target, bucket_prefix="wb-tls", seed=1, request_timeout_s=10)
+    return Account(target, 10), Setup(
+        target=target, bucket_prefix="wb-tls", seed=1, request_timeout_s=10
+    )
 
 
 def client(api: str, setup: Setup, account: Account) -> Client:
@@ -65,9 +82,15 @@ def test_with_its_authority_a_target_is_spoken_to(served: tuple[int, Path], api:
 
 @pytest.mark.parametrize("api", ["s3", "swift"])
 @pytest.mark.parametrize("why", ["nobody vouches for it", "it has another name"])
-def test_a_target_that_nobody_vouches_for_or_of_another_name_is_told_nothing(served: tuple[int, Path], api: str, why: str) -> None:
+def test_a_target_that_nobody_vouches_for_or_of_another_name_is_told_nothing(
+    served: tuple[int, Path], api: str, why: str
+) -> None:
     port, ca = served
-    url, given = (f"https://127.0.0.1:{port}", None) if why == "nobody vouches for it" else (f"https://localhost:{port}", ca)
+    url, given = (
+        (f"https://127.0.0.1:{port}", None)
+        if why == "nobody vouches for it"
+        else (f"https://localhost:{port}", ca)
+    )
     account, setup = opened(api, url, given)
     with pytest.raises(DriverError, match="certificate"):
         account.make_bucket("b")

@@ -21,7 +21,11 @@ from weighbridge.suites import Objects, Workload
 
 SIZE, SEED = 1000, 11
 BODY = content(SEED, SIZE, 0, SIZE)
-SETUP = Setup(target=Endpoint(api="s3", url="http://127.0.0.1:9", user="u", key=SecretStr("k")), bucket_prefix="wb-test", seed=SEED)
+SETUP = Setup(
+    target=Endpoint(api="s3", url="http://127.0.0.1:9", user="u", key=SecretStr("k")),
+    bucket_prefix="wb-test",
+    seed=SEED,
+)
 
 
 class Made:
@@ -108,7 +112,9 @@ def start(crew: SdkCrew, workers: int) -> None:
     until(lambda: crew.pulse().started == workers)
 
 
-def test_what_is_in_flight_when_the_window_closes_is_recorded_by_its_age(crew: Crew, client: Made) -> None:
+def test_what_is_in_flight_when_the_window_closes_is_recorded_by_its_age(
+    crew: Crew, client: Made
+) -> None:
     reads = crew("read")
     start(reads, 3)
     reads.open_window()
@@ -128,7 +134,9 @@ def test_what_is_in_flight_when_the_window_closes_is_recorded_by_its_age(crew: C
     assert reads.snapshot() == closed
 
 
-def test_failures_and_the_rest_after_them_are_time_of_their_workers(crew: Crew, client: Made) -> None:
+def test_failures_and_the_rest_after_them_are_time_of_their_workers(
+    crew: Crew, client: Made
+) -> None:
     client.fault = OSError("no")
     reads = crew("read")
     start(reads, 2)

@@ -30,14 +30,21 @@ SETUP = Setup(
     request_timeout_s=0.1,
 )
 READS = Workload(
-    name="reads", objects=Objects(size=100), operations={"read": 1, "write": 1}, workers=(2,), runtime=0.1, warmup=0.02
+    name="reads",
+    objects=Objects(size=100),
+    operations={"read": 1, "write": 1},
+    workers=(2,),
+    runtime=0.1,
+    warmup=0.02,
 )
 
 
 class Pretended(Floor):
     """Two stations that pulse as they are told and record one read each."""
 
-    def __init__(self, pulse: Callable[[int], WorkerProgress], *, cut: int = 0, cpu_s: float = 0.01) -> None:
+    def __init__(
+        self, pulse: Callable[[int], WorkerProgress], *, cut: int = 0, cpu_s: float = 0.01
+    ) -> None:
         self.environment = Environment()
         self.asked: list[str] = []
         self.clients = ("", "")
@@ -53,7 +60,13 @@ class Pretended(Floor):
         if question is CLOSE:
             recorder = Recorder()
             recorder.success("read", 0.01, 250, 100, 200)
-            window = Window(tallies=recorder.tallies(), seconds=recorder.seconds(), window_s=0.1, cpu_s=self._cpu_s, cpu_limit=1.0)
+            window = Window(
+                tallies=recorder.tallies(),
+                seconds=recorder.seconds(),
+                window_s=0.1,
+                cpu_s=self._cpu_s,
+                cpu_limit=1.0,
+            )
             return [window, window.model_copy(update={"window_s": 0.2})]
         return [Cut(requests=self._cut) if question is END else Nothing()] * 2
 
@@ -70,9 +83,13 @@ class Pretended(Floor):
         self.asked.append("close floor")
 
 
-def measure(floor: Floor, workload: Workload = READS, heard: list[Progress] | None = None) -> Measurement:
+def measure(
+    floor: Floor, workload: Workload = READS, heard: list[Progress] | None = None
+) -> Measurement:
     say = (heard if heard is not None else []).append
-    return StepRun(SETUP, floor, CpuAllowance(cpus=1.0), Step(workload=workload, workers=2), say).run()[0]
+    return StepRun(
+        SETUP, floor, CpuAllowance(cpus=1.0), Step(workload=workload, workers=2), say
+    ).run()[0]
 
 
 def working(_turn: int) -> WorkerProgress:
@@ -83,7 +100,14 @@ def test_a_step_goes_from_warm_up_to_window_to_drain_and_merges_what_the_station
     floor = Pretended(working)
     heard: list[Progress] = []
     measurement = measure(floor, heard=heard)
-    assert [verb for verb in floor.asked if verb != "pulse"] == ["begin", "start 2", "open", "close", "stop", "end"]
+    assert [verb for verb in floor.asked if verb != "pulse"] == [
+        "begin",
+        "start 2",
+        "open",
+        "close",
+        "stop",
+        "end",
+    ]
     assert measurement.tallies[0].count == 2
     assert measurement.seconds[0].count == 2
     assert measurement.window_s == pytest.approx(0.15)
@@ -99,9 +123,13 @@ def test_the_window_opens_only_when_every_worker_has_finished_a_request() -> Non
     assert floor.asked[: floor.asked.index("open")].count("pulse") == 5
 
 
-def test_a_worker_that_never_finishes_a_request_fails_the_step_with_the_last_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_never_finishes_a_request_fails_the_step_with_the_last_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(weighbridge.drivers.locust.step, "GRACE_S", 0.1)
-    floor = Pretended(lambda _: WorkerProgress(started=0, running=1, last_error="read of 127.0.0.1:1: no answer"))
+    floor = Pretended(
+        lambda _: WorkerProgress(started=0, running=1, last_error="read of 127.0.0.1:1: no answer")
+    )
     with pytest.raises(DriverError, match=r"2 of 2 workers had not finished a request .*no answer"):
         measure(floor)
     assert floor.asked[-2:] == ["stop", "end"]
@@ -109,9 +137,15 @@ def test_a_worker_that_never_finishes_a_request_fails_the_step_with_the_last_err
 
 
 def test_the_window_ends_when_nobody_has_anything_left_to_delete() -> None:
-    deletes = READS.model_copy(update={"operations": {"delete": 1.0}, "runtime": 30.0, "warmup": 0.0})
+    deletes = READS.model_copy(
+        update={"operations": {"delete": 1.0}, "runtime": 30.0, "warmup": 0.0}
+    )
     floor = Pretended(
-        lambda turn: WorkerProgress(started=1, running=0, exhausted=1 if turn > 1 else 0) if turn > 1 else working(turn)
+        lambda turn: (
+            WorkerProgress(started=1, running=0, exhausted=1 if turn > 1 else 0)
+            if turn > 1
+            else working(turn)
+        )
     )
     measurement = measure(floor, deletes)
     assert any("ran out after" in note for note in measurement.notes)
@@ -120,7 +154,9 @@ def test_the_window_ends_when_nobody_has_anything_left_to_delete() -> None:
 
 
 def test_workers_that_all_end_by_themselves_fail_the_step() -> None:
-    floor = Pretended(lambda turn: WorkerProgress(started=1, running=0 if turn > 2 else 1, last_error="gone"))
+    floor = Pretended(
+        lambda turn: WorkerProgress(started=1, running=0 if turn > 2 else 1, last_error="gone")
+    )
     with pytest.raises(DriverError, match="all workers ended by themselves; last error: gone"):
         measure(floor, READS.model_copy(update={"runtime": 5.0}))
 
@@ -137,7 +173,10 @@ def test_what_each_client_used_is_told_apart_and_the_masters_own_is_the_firsts()
     floor.own_cpu_s = iter((1.0, 1.03)).__next__  # type: ignore[method-assign]
     measurement = measure(floor)
     assert measurement.load is not None
-    assert [(one.client, one.cpu_limit) for one in measurement.load.clients] == [("near", 1.0), ("far", 1.0)]
+    assert [(one.client, one.cpu_limit) for one in measurement.load.clients] == [
+        ("near", 1.0),
+        ("far", 1.0),
+    ]
     assert [one.cpu_s for one in measurement.load.clients] == pytest.approx([0.13, 0.1])
     assert measurement.load.cpu_limit == 2.0
     assert any("the driver on near used 87% of the 1 CPUs" in note for note in measurement.notes)

@@ -18,7 +18,9 @@ DATA = Path(__file__).parents[2] / "data"
 
 
 class StubMachine:
-    """Pools are what `ceph` was asked to make; every other program is a script in `bin`, which writes its words to `calls`."""
+    """Pools are what `ceph` was asked to make; every other program is a script in `bin`, which
+    writes its words to `calls`.
+    """
 
     name = "gateway-1"
     address = "127.0.0.1"
@@ -47,26 +49,39 @@ class StubMachine:
         path = self.folder / "calls"
         return path.read_text().splitlines() if path.exists() else []
 
-    def put(self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root") -> None:
+    def put(
+        self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root"
+    ) -> None:
         assert isinstance(content, str)
         (self.folder / Path(path).name).write_text(content)
 
     def run(
-        self, argv: Sequence[str], *, stdin: str | bytes = b"", env: Mapping[str, str] | None = None, timeout_s: float = 60
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: str | bytes = b"",
+        env: Mapping[str, str] | None = None,
+        timeout_s: float = 60,
     ) -> Completed:
         self.asked.append(" ".join(argv))
         return Completed(self._ceph(list(argv[1:])) if argv[0] == "ceph" else "", "")
 
-    def spawn(self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    def spawn(
+        self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
         if argv[0] == "sh":  # a daemon, which stays until it is ended
             self.asked.append("start " + " ".join(argv[4:]))
             how = "exit 1" if argv[4] in self.broken else "exec sleep 600"
-            self.daemons.append(subprocess.Popen(["sh", "-c", how], stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+            self.daemons.append(
+                subprocess.Popen(["sh", "-c", how], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            )
             return self.daemons[-1]
         here = [sys.executable, *argv[1:-1], str(self.folder / Path(argv[-1]).name)]
         variables = {**os.environ, **(env or {}), "PATH": f"{self.bin}:{os.environ['PATH']}"}
         with stderr.open("ab") as file:
-            return subprocess.Popen(here, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, env=variables)
+            return subprocess.Popen(
+                here, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, env=variables
+            )
 
     def tool(self, name: str) -> tuple[str, ...]:
         return (name,)
@@ -77,16 +92,28 @@ class StubMachine:
                 return "ceph version 16.2.15 (6184) pacific (stable)\n"
             case ["osd", "pool", "create", name, groups, _]:
                 self.pools[name] = int(groups)
-            case ["osd", "pool", "rm", name, again, "--yes-i-really-really-mean-it"] if name == again:
+            case ["osd", "pool", "rm", name, again, "--yes-i-really-really-mean-it"] if (
+                name == again
+            ):
                 del self.pools[name]
             case ["osd", "pool", "ls", "detail", *_]:
-                found = [{"pool_name": name, "size": self.size, "pg_num": groups} for name, groups in self.pools.items()]
+                found = [
+                    {"pool_name": name, "size": self.size, "pg_num": groups}
+                    for name, groups in self.pools.items()
+                ]
                 return "\n" + json.dumps(found)
             case ["status", *_]:
                 total = sum(self.pools.values())
                 self.unclean -= 1
                 state = "active+clean" if self.unclean < 0 else "creating+peering"
-                return "\n" + json.dumps({"pgmap": {"num_pgs": total, "pgs_by_state": [{"state_name": state, "count": total}]}})
+                return "\n" + json.dumps(
+                    {
+                        "pgmap": {
+                            "num_pgs": total,
+                            "pgs_by_state": [{"state_name": state, "count": total}],
+                        }
+                    }
+                )
             case _:
                 key = " ".join(words)
                 for asked, answer in self.answers.items():

@@ -39,8 +39,12 @@ def test_a_write_of_so_many_objects_has_garbage_beside_what_is_read() -> None:
 
 
 def test_several_at_once_add_up_and_share_the_longest_window() -> None:
-    first = RadosBenchResult(seconds=3.0, count=100, object_bytes=10, mean_s=0.010, min_s=0.002, max_s=0.02)
-    second = RadosBenchResult(seconds=4.0, count=300, object_bytes=10, mean_s=0.020, min_s=0.001, max_s=0.03)
+    first = RadosBenchResult(
+        seconds=3.0, count=100, object_bytes=10, mean_s=0.010, min_s=0.002, max_s=0.02
+    )
+    second = RadosBenchResult(
+        seconds=4.0, count=300, object_bytes=10, mean_s=0.020, min_s=0.001, max_s=0.03
+    )
     nothing = RadosBenchResult(seconds=3.5, count=0, object_bytes=10)
     tally, window_s = together([first, second, nothing], "read")
     assert (tally.count, tally.bytes, window_s) == (400, 4000, 4.0)
@@ -48,12 +52,16 @@ def test_several_at_once_add_up_and_share_the_longest_window() -> None:
 
 
 def test_of_nothing_done_no_latency_is_told() -> None:
-    text = told("ceph-16", "rand").replace('"total_reads_made":"', '"total_reads_made":"0","other":"')
+    text = told("ceph-16", "rand").replace(
+        '"total_reads_made":"', '"total_reads_made":"0","other":"'
+    )
     tally, _ = together([RadosBenchResult.of("rand", text)], "read")
     assert (tally.count, tally.min_us, tally.max_us) == (0, None, None)
 
 
-@pytest.mark.parametrize("text", ["hints = 1\n", "", '["a"]', '{"total_time_run": "1"}', told("ceph-16", "write")[:600]])
+@pytest.mark.parametrize(
+    "text", ["hints = 1\n", "", '["a"]', '{"total_time_run": "1"}', told("ceph-16", "write")[:600]]
+)
 def test_an_answer_that_is_not_whole_is_an_error(text: str) -> None:
     with pytest.raises(DriverError, match="rados bench"):
         RadosBenchResult.of("write", text)
@@ -61,7 +69,9 @@ def test_an_answer_that_is_not_whole_is_an_error(text: str) -> None:
 
 @pytest.mark.parametrize(("mode", "keeps"), [("write", True), ("seq", False), ("rand", False)])
 def test_only_writes_are_told_sizes_and_to_leave_their_objects(mode: Mode, keeps: bool) -> None:
-    argv = RadosBenchCommand(pool="p", mode=mode, seconds=3, workers=4, object_bytes=4096, run="r").argv()
+    argv = RadosBenchCommand(
+        pool="p", mode=mode, seconds=3, workers=4, object_bytes=4096, run="r"
+    ).argv()
     assert argv[:6] == ("rados", "--pool", "p", "bench", "3", mode)
     assert ("--no-cleanup" in argv, "-O" in argv, "--max-objects" in argv) == (keeps, keeps, False)
 
@@ -71,6 +81,11 @@ def test_workers_and_objects_are_shared_out_to_the_last_one() -> None:
     assert shared_out(2, 4) == [1, 1, 0, 0]
 
 
-@pytest.mark.parametrize(("total", "parts", "each"), [(32, 1, 32), (32, 2, 16), (32, 3, 8), (8, 8, 1), (1, 8, 1), (1024, 8, 128)])
-def test_placement_groups_of_each_pool_are_a_power_of_two(total: int, parts: int, each: Literal[1]) -> None:
+@pytest.mark.parametrize(
+    ("total", "parts", "each"),
+    [(32, 1, 32), (32, 2, 16), (32, 3, 8), (8, 8, 1), (1, 8, 1), (1024, 8, 128)],
+)
+def test_placement_groups_of_each_pool_are_a_power_of_two(
+    total: int, parts: int, each: Literal[1]
+) -> None:
     assert groups_each(total, parts) == each

@@ -45,7 +45,9 @@ def driver(machine: StubMachine, cluster: RadosCluster, tmp_path: Path) -> RbdBe
 
 
 @pytest.mark.parametrize("release", ["ceph-14", "ceph-16", "ceph-18"])
-def test_operations_are_read_from_the_lines_that_each_release_prints_every_second(release: str) -> None:
+def test_operations_are_read_from_the_lines_that_each_release_prints_every_second(
+    release: str,
+) -> None:
     lines = (DATA / "rados" / release / "rbd-write.txt").read_text().splitlines()
     found = marks(CommandOutput((), [(float(number), line) for number, line in enumerate(lines)]))
     assert len(found) >= 4
@@ -70,7 +72,9 @@ def test_an_image_is_whole_objects_and_holds_all_of_the_workload() -> None:
     assert image_of(workload(), "pool").size_bytes == 2 * 16 * 2**20
 
 
-def test_a_step_counts_between_two_lines_and_tells_no_latency(driver: RbdBench, machine: StubMachine) -> None:
+def test_a_step_counts_between_two_lines_and_tells_no_latency(
+    driver: RbdBench, machine: StubMachine
+) -> None:
     heard: list[Progress] = []
     with driver:
         driver.prepare(Prepare(workload=workload()))
@@ -88,11 +92,14 @@ def test_a_step_counts_between_two_lines_and_tells_no_latency(driver: RbdBench, 
     assert (tally.latency, tally.min_us, tally.max_us, tally.sum_us) == (None, None, None, None)
     assert heard
     assert any(
-        call.startswith("rbd bench --io-type read --io-pattern rand --io-size 64000 --io-threads 8") for call in machine.calls
+        call.startswith("rbd bench --io-type read --io-pattern rand --io-size 64000 --io-threads 8")
+        for call in machine.calls
     )
 
 
-def test_a_bench_that_ends_by_itself_is_no_measurement(driver: RbdBench, machine: StubMachine) -> None:
+def test_a_bench_that_ends_by_itself_is_no_measurement(
+    driver: RbdBench, machine: StubMachine
+) -> None:
     with driver:
         driver.prepare(Prepare(workload=workload()))
         machine.script("rbd", "echo 'elapsed: 0   ops: 7'")

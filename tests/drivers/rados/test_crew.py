@@ -31,12 +31,22 @@ def gone(path: Path) -> bool:
     return False
 
 
-def test_commands_run_at_once_and_all_that_they_print_is_told_with_their_cpu(crew: HostCommands, tmp_path: Path) -> None:
+def test_commands_run_at_once_and_all_that_they_print_is_told_with_their_cpu(
+    crew: HostCommands, tmp_path: Path
+) -> None:
     # Each waits for the other: one after the other they would never end.
     pair = [tmp_path / "a", tmp_path / "b"]
-    text = 'mkfifo "$1" 2>/dev/null; while ! [ -p "$2" ]; do sleep 0.01; done; echo one; echo two; echo aside >&2'
+    text = (
+        'mkfifo "$1" 2>/dev/null; while ! [ -p "$2" ]; do sleep 0.01; done; echo one; echo '
+        "two; echo aside >&2"
+    )
     ran = crew.run(
-        [["sh", "-c", text, "sh", *order] for order in (list(map(str, pair)), list(map(str, pair[::-1])))], never, within_s=30
+        [
+            ["sh", "-c", text, "sh", *order]
+            for order in (list(map(str, pair)), list(map(str, pair[::-1])))
+        ],
+        never,
+        within_s=30,
     )
     assert [one.text for one in ran] == ["one\ntwo"] * 2
     assert [one.errors for one in ran] == ["aside\n"] * 2
@@ -44,10 +54,16 @@ def test_commands_run_at_once_and_all_that_they_print_is_told_with_their_cpu(cre
     assert [kept.name for kept in kept_of(ran)] == ["sh-0.txt", "sh-1.txt"]
 
 
-def test_one_that_fails_ends_the_others_and_is_named_with_what_it_printed(crew: HostCommands, tmp_path: Path) -> None:
+def test_one_that_fails_ends_the_others_and_is_named_with_what_it_printed(
+    crew: HostCommands, tmp_path: Path
+) -> None:
     pid = tmp_path / "pid"
     long = ["sh", "-c", f"echo $$ >{pid}; exec sleep 600"]
-    fails = ["sh", "-c", f"while ! [ -s {pid} ]; do sleep 0.01; done; echo so far; echo no space >&2; exit 5"]
+    fails = [
+        "sh",
+        "-c",
+        f"while ! [ -s {pid} ]; do sleep 0.01; done; echo so far; echo no space >&2; exit 5",
+    ]
     with pytest.raises(GaveUp, match=r"gateway-1: 2 of 2 sh ended with 5") as caught:
         crew.run([long, fails], never, within_s=60)
     assert "| no space" in caught.value.message
@@ -69,16 +85,26 @@ def test_one_that_was_told_to_stop_is_no_failure(crew: HostCommands) -> None:
     assert (ran.code, ran.text) == (-2, "1\n2")
 
 
-def test_one_is_stopped_also_where_the_one_who_started_all_ignores_interrupts(crew: HostCommands) -> None:
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell does for what it starts with `&`
+def test_one_is_stopped_also_where_the_one_who_started_all_ignores_interrupts(
+    crew: HostCommands,
+) -> None:
+    before = signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # as a shell does for what it starts with `&`
     try:
-        (ran,) = crew.run([["sh", "-c", "echo 1; exec sleep 600"]], lambda seconds, ran: bool(ran[0].lines), within_s=60)
+        (ran,) = crew.run(
+            [["sh", "-c", "echo 1; exec sleep 600"]],
+            lambda seconds, ran: bool(ran[0].lines),
+            within_s=60,
+        )
     finally:
         signal.signal(signal.SIGINT, before)
     assert ran.code == -signal.SIGINT
 
 
-def test_what_does_not_end_in_time_is_given_up_and_ended(crew: HostCommands, tmp_path: Path) -> None:
+def test_what_does_not_end_in_time_is_given_up_and_ended(
+    crew: HostCommands, tmp_path: Path
+) -> None:
     pid = tmp_path / "pid"
     with pytest.raises(GaveUp, match="had not ended after 1 s"):
         crew.run([["sh", "-c", f"echo $$ >{pid}; exec sleep 600"]], never, within_s=1)

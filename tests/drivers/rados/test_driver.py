@@ -26,7 +26,9 @@ esac
 """
 
 
-def workload(operation: str = "read", pick: str = "uniform", count: int = 7, warmup: str = "0s") -> Workload:
+def workload(
+    operation: str = "read", pick: str = "uniform", count: int = 7, warmup: str = "0s"
+) -> Workload:
     return Workload.model_validate(
         {
             "name": "some",
@@ -43,10 +45,18 @@ def workload(operation: str = "read", pick: str = "uniform", count: int = 7, war
 @pytest.fixture
 def driver(machine: StubMachine, cluster: RadosCluster, tmp_path: Path) -> RadosBench:
     machine.script("rados", RADOS)
-    return RadosBench(cluster, prefix="wb-1", log=tmp_path / "log", settings=Settings(instances=2, pg_num=16), cpus=2.0)
+    return RadosBench(
+        cluster,
+        prefix="wb-1",
+        log=tmp_path / "log",
+        settings=Settings(instances=2, pg_num=16),
+        cpus=2.0,
+    )
 
 
-def test_reads_are_of_objects_written_before_each_instance_with_its_own_pool(driver: RadosBench, machine: StubMachine) -> None:
+def test_reads_are_of_objects_written_before_each_instance_with_its_own_pool(
+    driver: RadosBench, machine: StubMachine
+) -> None:
     machine.unclean = 2
     heard: list[Progress] = []
     with driver:
@@ -87,7 +97,9 @@ def test_writes_are_new_objects_each_time_and_are_deleted_by_the_names_of_their_
     assert machine.pools == {}
 
 
-def test_reads_in_order_that_ran_out_of_objects_say_so_and_count_by_their_real_time(driver: RadosBench) -> None:
+def test_reads_in_order_that_ran_out_of_objects_say_so_and_count_by_their_real_time(
+    driver: RadosBench,
+) -> None:
     in_order = workload(pick="sequential")
     with driver:
         driver.prepare(Prepare(workload=in_order))
@@ -96,7 +108,9 @@ def test_reads_in_order_that_ran_out_of_objects_say_so_and_count_by_their_real_t
     assert any("ran out after" in note for note in made.notes)
 
 
-def test_with_fewer_workers_than_instances_fewer_run_and_it_is_said(driver: RadosBench, machine: StubMachine) -> None:
+def test_with_fewer_workers_than_instances_fewer_run_and_it_is_said(
+    driver: RadosBench, machine: StubMachine
+) -> None:
     with driver:
         driver.prepare(Prepare(workload=workload()))
         made = driver.step(Step(workload=workload(), workers=1)).measurement
@@ -109,20 +123,29 @@ def test_an_instance_that_fails_fails_the_step_with_what_it_printed_and_leaves_n
 ) -> None:
     with driver:
         driver.prepare(Prepare(workload=workload()))
-        machine.script("rados", "echo 'error during benchmark: (28) No space left on device' >&2; exit 1")
+        machine.script(
+            "rados", "echo 'error during benchmark: (28) No space left on device' >&2; exit 1"
+        )
         with pytest.raises(GaveUp, match="No space left") as caught:
             driver.step(Step(workload=workload(), workers=8))
         assert len(caught.value.kept) == 2
     assert machine.pools == {}
 
 
-def test_fewer_objects_than_asked_for_are_no_preparation(driver: RadosBench, machine: StubMachine) -> None:
+def test_fewer_objects_than_asked_for_are_no_preparation(
+    driver: RadosBench, machine: StubMachine
+) -> None:
     machine.script("rados", f"cat {ANSWERS}/write-40-objects.json")
-    with driver, pytest.raises(GaveUp, match="wrote 40 objects into wb-1-rados-0 where 4 were asked for"):
+    with (
+        driver,
+        pytest.raises(GaveUp, match="wrote 40 objects into wb-1-rados-0 where 4 were asked for"),
+    ):
         driver.prepare(Prepare(workload=workload()))
 
 
-def test_pools_of_other_replicas_than_the_layout_says_are_not_measured(driver: RadosBench, machine: StubMachine) -> None:
+def test_pools_of_other_replicas_than_the_layout_says_are_not_measured(
+    driver: RadosBench, machine: StubMachine
+) -> None:
     machine.size = 2
     with driver, pytest.raises(GaveUp, match="keeps 2 replicas where the layout says 3"):
         driver.prepare(Prepare(workload=workload()))
@@ -134,7 +157,9 @@ def test_reads_of_what_was_not_prepared_are_refused(driver: RadosBench) -> None:
         driver.step(Step(workload=workload(), workers=8))
 
 
-def test_a_bench_beside_the_gateway_that_used_up_the_cpu_is_noted_and_valid(driver: RadosBench) -> None:
+def test_a_bench_beside_the_gateway_that_used_up_the_cpu_is_noted_and_valid(
+    driver: RadosBench,
+) -> None:
     with driver:
         driver.prepare(Prepare(workload=workload()))
         made = driver.step(Step(workload=workload(), workers=8)).measurement
@@ -142,4 +167,7 @@ def test_a_bench_beside_the_gateway_that_used_up_the_cpu_is_noted_and_valid(driv
     used = made.load.model_copy(update={"cpu_s": made.load.cpu_limit * made.load.window_s})
     verdict = judge(made.model_copy(update={"load": used}), Bounds())
     assert verdict.valid
-    assert any("rados-bench used 100% of the CPU it may use, which is the gateway host's" in note for note in verdict.notes)
+    assert any(
+        "rados-bench used 100% of the CPU it may use, which is the gateway host's" in note
+        for note in verdict.notes
+    )

@@ -1,4 +1,6 @@
-"""What `rados bench`, `rbd bench`, OSDs and the program that starts them print, made wrong on purpose."""
+"""What `rados bench`, `rbd bench`, OSDs and the program that starts them print, made wrong on
+purpose.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,10 @@ RBD = """bench  type write io_size 65536 io_threads 4 bytes 1073741824 pattern s
     3      3808   1269.55    79 MiB/s
     4      5072    1.2e+3    79 MiB/s
 """
-EVENTS = [["line", 0, 0.51, "    1      1248      1251    78 MiB/s"], ["end", 0, 3.1, 0, 1.25, "what it said besides"]]
+EVENTS = [
+    ["line", 0, 0.51, "    1      1248      1251    78 MiB/s"],
+    ["end", 0, 3.1, 0, 1.25, "what it said besides"],
+]
 
 
 @cases
@@ -43,7 +48,11 @@ def test_whatever_rados_bench_prints_is_an_answer_or_an_error_of_ours(dice: Dice
     answer = tried(lambda: RadosBenchResult.of(mode, told), DriverError, saying="rados bench")
     if answer is None:
         return
-    made = tried(lambda: together([answer, answer], "write" if mode == "write" else "read"), DriverError, saying="rados bench")
+    made = tried(
+        lambda: together([answer, answer], "write" if mode == "write" else "read"),
+        DriverError,
+        saying="rados bench",
+    )
     if made is None:
         return
     tally, window_s = made
@@ -55,7 +64,9 @@ def test_whatever_rados_bench_prints_is_an_answer_or_an_error_of_ours(dice: Dice
 @cases
 def test_whatever_rbd_bench_prints_is_marks_that_rise(dice: Dice) -> None:
     lines = wrong_text(dice, RBD).splitlines()
-    ran = CommandOutput(("rbd", "bench"), [(number + 0.5, line) for number, line in enumerate(lines)])
+    ran = CommandOutput(
+        ("rbd", "bench"), [(number + 0.5, line) for number, line in enumerate(lines)]
+    )
     ends = tried(lambda: window(marks(ran), 1.0, 2.0), DriverError, saying="rbd bench")
     if ends is not None:
         assert ends[1].seconds - ends[0].seconds >= 2.0
@@ -64,7 +75,11 @@ def test_whatever_rbd_bench_prints_is_marks_that_rise(dice: Dice) -> None:
 
 def test_an_rbd_bench_that_counts_backwards_is_an_error_and_no_measurement() -> None:
     ran = CommandOutput(
-        ("rbd", "bench"), [(1.0, "    1      2560      1251    78 MiB/s"), (3.0, "    3      1248      1251    78 MiB/s")]
+        ("rbd", "bench"),
+        [
+            (1.0, "    1      2560      1251    78 MiB/s"),
+            (3.0, "    3      1248      1251    78 MiB/s"),
+        ],
     )
     with pytest.raises(DriverError, match="had done 2560 operations, and 1248 later"):
         window(marks(ran), 1.0, 2.0)
@@ -77,27 +92,45 @@ class Told:
         self.answers = answers
 
     def run(self, argv: list[str], *, timeout_s: float = 60) -> Any:
-        return type("Done", (), {"stdout": self.answers[argv[4] if argv[3] == "config" else argv[3]]})
+        return type(
+            "Done", (), {"stdout": self.answers[argv[4] if argv[3] == "config" else argv[3]]}
+        )
 
     name = "store-1"
 
 
 @cases
 def test_whatever_an_osd_answers_is_a_figure_or_an_error_of_ours(dice: Dice) -> None:
-    limits = {"osd_bench_duration": "30", "osd_bench_small_size_max_iops": "100", "osd_bench_max_block_size": "67108864"}
+    limits = {
+        "osd_bench_duration": "30",
+        "osd_bench_small_size_max_iops": "100",
+        "osd_bench_max_block_size": "67108864",
+    }
     limits["osd_bench_large_size_max_throughput"] = "104857600"
-    told = {"config get": limits, "bench": {"bytes_written": 1, "blocksize": 4096, "elapsed_sec": 0.1, "bytes_per_sec": 53214.7}}
+    told = {
+        "config get": limits,
+        "bench": {
+            "bytes_written": 1,
+            "blocksize": 4096,
+            "elapsed_sec": 0.1,
+            "bytes_per_sec": 53214.7,
+        },
+    }
     which = dice.choice(tuple(told))
     answer = wrong_json(dice, told[which]).decode(errors="replace")
     answers = {name: json.dumps(one) for name, one in told.items()} | {which: answer}
     machine = Told({"get": answers["config get"], "bench": answers["bench"]})
     cluster = RadosCluster(cast("Any", machine), replicas=1)
-    found = tried(lambda: osd_figures(cluster, {0: "store-1"}, (4096, 2**22)), TargetError, saying="osd.0")
+    found = tried(
+        lambda: osd_figures(cluster, {0: "store-1"}, (4096, 2**22)), TargetError, saying="osd.0"
+    )
     assert all(math.isfinite(one.bytes_per_s) and one.bytes_per_s > 0 for one in found or ())
 
 
 @cases
-def test_whatever_the_program_that_starts_benches_prints_is_heard_or_an_error_of_ours(dice: Dice) -> None:
+def test_whatever_the_program_that_starts_benches_prints_is_heard_or_an_error_of_ours(
+    dice: Dice,
+) -> None:
     ran = [CommandOutput(("rbd", "bench"))]
     line = wrong_json(dice, dice.choice(EVENTS))
     tried(lambda: _hear(ran, line), DriverError, saying="at_once.py")
@@ -113,12 +146,16 @@ def test_answers_nested_without_end_and_figures_without_bound_are_errors() -> No
 
 
 def test_an_osd_that_takes_no_bytes_at_once_is_an_error_that_names_its_option() -> None:
-    cluster = RadosCluster(cast("Any", Told({"get": '{"osd_bench_duration": 0}', "bench": "{}"})), replicas=1)
+    cluster = RadosCluster(
+        cast("Any", Told({"get": '{"osd_bench_duration": 0}', "bench": "{}"})), replicas=1
+    )
     with pytest.raises(TargetError, match="osd_bench_duration is 0"):
         osd_figures(cluster, {0: "store-1"}, (4096,))
 
 
-@pytest.mark.parametrize("line", [b"[]", b'["end", 0]', b'["line", 7, 0.1, "of nobody"]', b"42", b"[" * 100_000])
+@pytest.mark.parametrize(
+    "line", [b"[]", b'["end", 0]', b'["line", 7, 0.1, "of nobody"]', b"42", b"[" * 100_000]
+)
 def test_what_is_no_line_of_at_once_is_an_error_that_shows_it(line: bytes) -> None:
     with pytest.raises(DriverError, match=r"at_once\.py"):
         _hear([CommandOutput(("rbd", "bench"))], line)

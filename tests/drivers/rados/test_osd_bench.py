@@ -18,12 +18,19 @@ LIMITS = {
 @pytest.fixture
 def asked(machine: StubMachine) -> StubMachine:
     for name in ("osd.0", "osd.1"):
-        machine.answers |= {f"tell {name} config get {option}": {option: value} for option, value in LIMITS.items()}
-        machine.answers[f"tell {name} bench"] = {"bytes_written": 1, "bytes_per_sec": 1e6 if name == "osd.0" else 2e6}
+        machine.answers |= {
+            f"tell {name} config get {option}": {option: value} for option, value in LIMITS.items()
+        }
+        machine.answers[f"tell {name} bench"] = {
+            "bytes_written": 1,
+            "bytes_per_sec": 1e6 if name == "osd.0" else 2e6,
+        }
     return machine
 
 
-def test_every_osd_is_asked_at_every_size_within_what_it_takes(asked: StubMachine, cluster: RadosCluster) -> None:
+def test_every_osd_is_asked_at_every_size_within_what_it_takes(
+    asked: StubMachine, cluster: RadosCluster
+) -> None:
     figures = osd_figures(cluster, {0: "store-1", 1: "store-2"}, [4096, 2**20, 2**30])
     assert figures[0] == OsdFigure(host="store-1", number=0, request_bytes=4096, bytes_per_s=1e6)
     assert [one.request_bytes for one in figures] == [4096, 2**20, 2**26] * 2
@@ -31,16 +38,28 @@ def test_every_osd_is_asked_at_every_size_within_what_it_takes(asked: StubMachin
     assert "ceph tell osd.1 bench 12288000 4096 --format json" in asked.asked
 
 
-def test_a_limit_that_is_told_without_its_name_is_one_too(asked: StubMachine, cluster: RadosCluster) -> None:
-    asked.answers |= {f"tell osd.0 config get {option}": int(value) for option, value in LIMITS.items()}
+def test_a_limit_that_is_told_without_its_name_is_one_too(
+    asked: StubMachine, cluster: RadosCluster
+) -> None:
+    asked.answers |= {
+        f"tell osd.0 config get {option}": int(value) for option, value in LIMITS.items()
+    }
     assert osd_figures(cluster, {0: "store-1"}, [4096])[0].bytes_per_s == 1e6
 
 
 @pytest.mark.parametrize(
     ("size", "total"),
-    [(4096, 3000 * 4096), (64_000, 3000 * 64_000), (3 * 2**19, 170 * 3 * 2**19), (4 * 2**20, 256 * 2**20), (2**26, 256 * 2**20)],
+    [
+        (4096, 3000 * 4096),
+        (64_000, 3000 * 64_000),
+        (3 * 2**19, 170 * 3 * 2**19),
+        (4 * 2**20, 256 * 2**20),
+        (2**26, 256 * 2**20),
+    ],
 )
-def test_an_osd_is_asked_for_whole_requests_within_its_limits_and_ours(size: int, total: int) -> None:
+def test_an_osd_is_asked_for_whole_requests_within_its_limits_and_ours(
+    size: int, total: int
+) -> None:
     assert total_bytes(size, {name: int(value) for name, value in LIMITS.items()}) == total
 
 

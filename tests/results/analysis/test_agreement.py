@@ -21,7 +21,8 @@ Given = Mapping[str, object]
 
 def row(driver: str, rates: list[float], **more: object) -> Row:
     points = tuple(
-        made_point(repeat=number, valid=True, throughput_ops_s=rate, samples=1, errors=0) for number, rate in enumerate(rates)
+        made_point(repeat=number, valid=True, throughput_ops_s=rate, samples=1, errors=0)
+        for number, rate in enumerate(rates)
     )
     given: Given = {
         "layout": "swift",
@@ -41,10 +42,23 @@ def row(driver: str, rates: list[float], **more: object) -> Row:
     return made_row(**{**given, **more})
 
 
-def both(locust_ops_s: float, cosbench_ops_s: float, locust: Given | None = None, cosbench: Given | None = None) -> Agreement:
+def both(
+    locust_ops_s: float,
+    cosbench_ops_s: float,
+    locust: Given | None = None,
+    cosbench: Given | None = None,
+) -> Agreement:
     """One step of which Locust's p90 is 14 ms and COSBench's lies between 10 and 20 ms."""
-    a = row("locust", [locust_ops_s], **{"p90_ms": 14.0, "max_ms": 44.0, "mean_ms": 10.0, **(locust or {})})
-    bins = {"p90_in": Interval(low_ms=10, high_ms=20), "max_in": Interval(low_ms=40, high_ms=50), "mean_ms": 9.6}
+    a = row(
+        "locust",
+        [locust_ops_s],
+        **{"p90_ms": 14.0, "max_ms": 44.0, "mean_ms": 10.0, **(locust or {})},
+    )
+    bins = {
+        "p90_in": Interval(low_ms=10, high_ms=20),
+        "max_in": Interval(low_ms=40, high_ms=50),
+        "mean_ms": 9.6,
+    }
     b = row("cosbench", [cosbench_ops_s], **{**bins, **(cosbench or {})})
     (found,) = agreements([a, b])
     return found
@@ -71,7 +85,9 @@ def test_a_step_agrees_when_its_throughputs_are_near_and_the_p90_lies_in_the_bin
         (860.0, None, "COSBench 14 % lower, p90 not known"),
     ],
 )
-def test_a_verdict_tells_throughput_first_and_then_where_the_p90_lies(rate: float, p90_ms: float | None, verdict: str) -> None:
+def test_a_verdict_tells_throughput_first_and_then_where_the_p90_lies(
+    rate: float, p90_ms: float | None, verdict: str
+) -> None:
     found = both(1000.0, rate, {"p90_ms": p90_ms})
     assert found.verdict == verdict
     assert not found.agrees
@@ -83,7 +99,9 @@ def test_a_p90_beyond_the_last_bin_is_told_as_that() -> None:
     assert found.p90_off is None
 
 
-def test_what_the_mean_latencies_foretell_is_bounded_by_the_millisecond_that_was_cut_and_the_request_that_was_left_out() -> None:
+def test_what_the_mean_latencies_foretell_is_bounded_by_the_millisecond_that_was_cut_and_the_request_that_was_left_out() -> (
+    None
+):
     # 2000 samples of 10 workers are 200 a worker, and one more may have been left out.
     found = both(1000.0, 900.0, {"mean_ms": 9.0}, {"mean_ms": 9.5})
     assert found.foretold == pytest.approx((9.0 / 10.5 * 200 / 201, 9.0 / 9.5))
@@ -119,7 +137,14 @@ def test_where_requests_failed_or_no_mean_is_known_latencies_explain_nothing(sid
 
 
 def test_a_step_that_one_driver_could_not_do_is_not_compared_and_says_whose() -> None:
-    found = both(1000.0, 970.0, cosbench={"valid": False, "notes": ("not valid", "12.00% of operations failed (http-503: 9)")})
+    found = both(
+        1000.0,
+        970.0,
+        cosbench={
+            "valid": False,
+            "notes": ("not valid", "12.00% of operations failed (http-503: 9)"),
+        },
+    )
     assert found.ratio is None
     assert found.verdict == "not comparable (COSBench: 12.00% of operations failed (http-503: 9))"
     assert both(1000.0, 0.0).verdict == "not comparable (COSBench: nothing succeeded)"
@@ -127,7 +152,9 @@ def test_a_step_that_one_driver_could_not_do_is_not_compared_and_says_whose() ->
 
 def test_enough_repeats_that_show_no_difference_are_the_same_rate() -> None:
     noisy = [100.0, 300.0, 80.0, 250.0, 90.0]
-    (few,) = agreements([row("locust", noisy[:4]), row("cosbench", [2 * rate for rate in noisy[:4]])])
+    (few,) = agreements(
+        [row("locust", noisy[:4]), row("cosbench", [2 * rate for rate in noisy[:4]])]
+    )
     (enough,) = agreements([row("locust", noisy), row("cosbench", [1.2 * rate for rate in noisy])])
     assert not few.same_rate
     assert enough.same_rate
@@ -153,8 +180,10 @@ def test_one_sentence_counts_all_steps_and_says_what_could_not_be_compared() -> 
     ]
     (text,) = sentences(found, ())
     assert text == (
-        "Locust and COSBench agree within the bins at 1 of 3 steps; COSBench serves 70 to 97 % of Locust’s op/s, "
-        "and Locust’s p90 lies in COSBench’s bin at 2 of 3, one bin off at 1. Where throughputs differ the mean latencies "
+        "Locust and COSBench agree within the bins at 1 of 3 steps; COSBench serves 70 to 97 % of "
+        "Locust’s op/s, "
+        "and Locust’s p90 lies in COSBench’s bin at 2 of 3, one bin off at 1. Where throughputs "
+        "differ the mean latencies "
         "account for it at 1 of 2. 1 of 4 steps could not be compared"
     )
     assert sentences(found[3:], ()) == ("Locust and COSBench cannot be compared at any step",)
@@ -169,7 +198,10 @@ def test_it_is_told_in_how_many_kinds_of_requests_both_drivers_rank_alike() -> N
         ]
 
     mixed = [*rows("one", 180.0), *rows("two", 50.0)]
-    assert sentences(agreements(mixed), find(mixed))[1] == "Both rank the layouts alike in 1 of 2 kinds of requests"
+    assert (
+        sentences(agreements(mixed), find(mixed))[1]
+        == "Both rank the layouts alike in 1 of 2 kinds of requests"
+    )
 
 
 def test_a_known_cause_is_told_only_where_it_applies() -> None:
@@ -177,15 +209,32 @@ def test_a_known_cause_is_told_only_where_it_applies() -> None:
     slow = {"swift": {"rgw: rgw_frontends": "beast endpoint=10.0.0.2:8000 tcp_nodelay=0"}}
     quick = {"swift": {"rgw: rgw_frontends": "beast endpoint=10.0.0.2:8000 tcp_nodelay=1"}}
     other = {"rgw-b": {"rgw: rgw_frontends": "beast port=8000"}, "swift": {"tcp_nodelay": "on"}}
-    assert [any("asks its connection" in text for text in causes([one], {})) for one in (swift, s3)] == [True, False]
-    assert [any("tcp_nodelay" in text for text in causes([swift], facts)) for facts in (slow, quick, other)] == [True, False, False]
+    assert [
+        any("asks its connection" in text for text in causes([one], {})) for one in (swift, s3)
+    ] == [True, False]
+    assert [
+        any("tcp_nodelay" in text for text in causes([swift], facts))
+        for facts in (slow, quick, other)
+    ] == [True, False, False]
 
 
 def test_the_csv_has_every_step_and_empty_cells_for_what_is_unknown() -> None:
-    lines = list(csv.DictReader(io.StringIO(agreement_csv([both(1000.0, 970.0), both(1000.0, 0.0, {"p90_ms": None})]))))
+    lines = list(
+        csv.DictReader(
+            io.StringIO(agreement_csv([both(1000.0, 970.0), both(1000.0, 0.0, {"p90_ms": None})]))
+        )
+    )
     assert tuple(lines[0]) == csv_head("locust", "cosbench")
-    assert (lines[0]["cosbench_over_locust"], lines[0]["p90_bins_off"], lines[0]["cosbench_p90_high_ms"]) == ("0.970", "0", "20")
-    assert (lines[1]["cosbench_over_locust"], lines[1]["p90_bins_off"], lines[1]["explained"]) == ("", "", "")
+    assert (
+        lines[0]["cosbench_over_locust"],
+        lines[0]["p90_bins_off"],
+        lines[0]["cosbench_p90_high_ms"],
+    ) == ("0.970", "0", "20")
+    assert (lines[1]["cosbench_over_locust"], lines[1]["p90_bins_off"], lines[1]["explained"]) == (
+        "",
+        "",
+        "",
+    )
 
 
 def test_the_table_has_a_cell_for_every_column_and_marks_what_could_not_be_compared() -> None:
@@ -193,11 +242,17 @@ def test_the_table_has_a_cell_for_every_column_and_marks_what_could_not_be_compa
     assert {len(line.cells) for line in shown.lines} == {len(shown.head)}
     assert [line.known for line in shown.lines] == [True, False]
     cells = dict(zip((column.title for column in shown.head), shown.lines[0].cells, strict=True))
-    assert (cells["Difference"], cells["p90 of both"], cells["Max of both"]) == ("−14 %", "14.0 · (10, 20]", "44.0 · (40, 50]")
+    assert (cells["Difference"], cells["p90 of both"], cells["Max of both"]) == (
+        "−14 %",
+        "14.0 · (10, 20]",
+        "44.0 · (40, 50]",
+    )
     assert cells["Means"] == "−0.40"
 
 
-def test_a_run_with_both_drivers_says_how_far_they_agree_on_page_in_file_and_in_sentences(tmp_path: Path) -> None:
+def test_a_run_with_both_drivers_says_how_far_they_agree_on_page_in_file_and_in_sentences(
+    tmp_path: Path,
+) -> None:
     small = WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 2.0})
     run = fake_run(tmp_path, workloads=[small], repeats=1, driver="both")
     derived = derive(run.folder, pictures=False)

@@ -4,7 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.results.analysis.sameness import between, compare, lines, sameness, show, summary, verdict, warnings
+from weighbridge.results.analysis.sameness import (
+    between,
+    compare,
+    lines,
+    sameness,
+    show,
+    summary,
+    verdict,
+    warnings,
+)
 from weighbridge.results.record.attestation import Attested, Kind, Unit
 from weighbridge.results.record.store import RunStore
 
@@ -20,7 +29,16 @@ def figure(
     promised: float | None = 1.0,
     repeat: int = 0,
 ) -> Attested:
-    return Attested(layout=layout, repeat=repeat, host=host, kind=kind, what=what, value=value, unit=unit, promised=promised)
+    return Attested(
+        layout=layout,
+        repeat=repeat,
+        host=host,
+        kind=kind,
+        what=what,
+        value=value,
+        unit=unit,
+        promised=promised,
+    )
 
 
 APART = (figure("rgw-beast", 197e6), figure("swift", 142e6))
@@ -49,7 +67,10 @@ def test_a_network_is_told_from_where_to_where() -> None:
 def test_a_difference_within_the_bound_is_not_told() -> None:
     close = (figure("rgw-beast", 200e6), figure("swift", 182e6))
     assert warnings(close) == ()
-    assert verdict(close) == "The hosts were the same within the bounds in all 2 deployments, by 1 figures"
+    assert (
+        verdict(close)
+        == "The hosts were the same within the bounds in all 2 deployments, by 1 figures"
+    )
     assert len(warnings((figure("rgw-beast", 200e6), figure("swift", 178e6)))) == 1
 
 
@@ -57,36 +78,55 @@ def test_a_layout_that_was_not_attested_is_not_said_to_have_had_the_same_hosts()
     of = [figure("rgw-beast", 200e6, repeat=repeat) for repeat in range(5)]
     unknown = "swift was not attested: whether its hosts were the same is not known"
     assert verdict(of, ("rgw-beast", "swift")) == (
-        f"The hosts were the same within the bounds in the 5 deployments that were attested, by 1 figures; {unknown}"
+        "The hosts were the same within the bounds in the 5 deployments that were attested, by 1 "
+        f"figures; {unknown}"
     )
     assert verdict(of, ("rgw-beast", "a", "b")).endswith(
         "; a and b were not attested: whether their hosts were the same is not known"
     )
     assert summary(of, ("rgw-beast", "swift"))[0].endswith(unknown)
-    assert sameness(of, ("rgw-beast", "again"), twins={"again": "rgw-beast"}).verdict.endswith("in all 5 deployments, by 1 figures")
+    assert sameness(of, ("rgw-beast", "again"), twins={"again": "rgw-beast"}).verdict.endswith(
+        "in all 5 deployments, by 1 figures"
+    )
     (one,) = between(of, ("rgw-beast", "swift"))
-    assert (one.layouts, one.doubt.what, one.doubt.grade) == (("rgw-beast", "swift"), "hosts not attested", "mild")
+    assert (one.layouts, one.doubt.what, one.doubt.grade) == (
+        ("rgw-beast", "swift"),
+        "hosts not attested",
+        "mild",
+    )
     assert one.doubt.words == unknown
-    # Where none of the two was attested nobody said that they were the same, and where both were there is a figure.
+    # Where none of the two was attested nobody said that they were the same, and where both were
+    # there is a figure.
     assert between(of, ("a", "b")) == ()
     assert between((*of, figure("swift", 200e6)), ("rgw-beast", "swift")) == ()
 
 
 def test_what_no_limit_holds_has_a_wider_bound() -> None:
     def pair(value: float) -> list[Attested]:
-        return [figure(layout, one, what="disk wb0 random read", promised=None) for layout, one in (("a", 100.0), ("b", value))]
+        return [
+            figure(layout, one, what="disk wb0 random read", promised=None)
+            for layout, one in (("a", 100.0), ("b", value))
+        ]
 
     assert warnings(pair(66.0)) == ()
     assert len(warnings(pair(64.0))) == 1
     assert lines(pair(66.0), ("a", "b"))[0].promised == "–"
 
 
-@pytest.mark.parametrize(("kind", "unit"), [("cpu", "events/s"), ("disk", "B/s"), ("network", "bit/s")])
+@pytest.mark.parametrize(
+    ("kind", "unit"), [("cpu", "events/s"), ("disk", "B/s"), ("network", "bit/s")]
+)
 def test_each_kind_has_a_bound_of_its_own(kind: Kind, unit: Unit) -> None:
-    (compared,) = compare([figure("a", 100, kind=kind, unit=unit), figure("b", 100, kind=kind, unit=unit)])
+    (compared,) = compare(
+        [figure("a", 100, kind=kind, unit=unit), figure("b", 100, kind=kind, unit=unit)]
+    )
     beyond = 100 * (1 - compared.bound) - 1
-    assert warnings([figure("a", 100, kind=kind, unit=unit), figure("b", beyond, kind=kind, unit=unit)])
-    assert not warnings([figure("a", 100, kind=kind, unit=unit), figure("b", beyond + 2, kind=kind, unit=unit)])
+    assert warnings(
+        [figure("a", 100, kind=kind, unit=unit), figure("b", beyond, kind=kind, unit=unit)]
+    )
+    assert not warnings(
+        [figure("a", 100, kind=kind, unit=unit), figure("b", beyond + 2, kind=kind, unit=unit)]
+    )
 
 
 def test_the_largest_difference_of_all_repeats_of_all_layouts_counts() -> None:
@@ -101,9 +141,13 @@ def test_the_largest_difference_of_all_repeats_of_all_layouts_counts() -> None:
 
 
 def test_a_limit_that_is_not_reached_is_told_even_where_all_deployments_are_alike() -> None:
-    told = warnings([figure("rgw-beast", 140e6, promised=200e6), figure("swift", 141e6, promised=200e6)])
+    told = warnings(
+        [figure("rgw-beast", 140e6, promised=200e6), figure("swift", 141e6, promised=200e6)]
+    )
     assert len(told) == 1
-    assert told[0].startswith("disk wb0 write of store-2 promises 200 MB/s and gave 140 MB/s under rgw-beast (30 % less")
+    assert told[0].startswith(
+        "disk wb0 write of store-2 promises 200 MB/s and gave 140 MB/s under rgw-beast (30 % less"
+    )
 
 
 def test_each_figure_is_held_against_the_promise_of_its_own_deployment() -> None:
@@ -111,7 +155,12 @@ def test_each_figure_is_held_against_the_promise_of_its_own_deployment() -> None
         figure("a", 90.0, what="CPU", kind="cpu", unit="events/s", promised=95.0),
         figure("b", 95.0, what="CPU", kind="cpu", unit="events/s", promised=190.0),
     ]
-    assert warnings(of) == ("CPU of store-2 promises 190 events/s and gave 95.0 events/s under b (50 % less, bound 30 %)",)
+    assert warnings(of) == (
+        (
+            "CPU of store-2 promises 190 events/s and gave 95.0 events/s under b (50 % less, bound 30 "
+            "%)"
+        ),
+    )
     assert lines(of, ("a", "b"))[0].promised == "95.0 to 190 events/s"
 
 
@@ -123,7 +172,11 @@ def test_more_than_was_promised_is_no_shortfall() -> None:
 
 
 def test_figures_of_other_hosts_and_about_other_things_are_not_compared_with_each_other() -> None:
-    of = [figure("a", 100), figure("b", 900, host="store-3"), figure("b", 900, what="disk wb0 read")]
+    of = [
+        figure("a", 100),
+        figure("b", 900, host="store-3"),
+        figure("b", 900, what="disk wb0 read"),
+    ]
     assert warnings(of) == ()
     assert len(compare(of)) == 3
 
@@ -145,13 +198,26 @@ def test_a_run_without_attestation_says_so() -> None:
 
 
 def test_one_deployment_has_nothing_to_be_compared_with() -> None:
-    assert verdict([figure("swift", 100)]) == "One deployment was attested, by 1 figures: there is nothing to compare it with"
+    assert (
+        verdict([figure("swift", 100)])
+        == "One deployment was attested, by 1 figures: there is nothing to compare it with"
+    )
 
 
 def test_the_table_has_a_cell_for_each_layout_with_the_range_over_its_repeats() -> None:
-    of = [*APART, figure("swift", 198e6, repeat=1), figure("swift", 5e9, what="network to client-1", kind="network", unit="bit/s")]
+    of = [
+        *APART,
+        figure("swift", 198e6, repeat=1),
+        figure("swift", 5e9, what="network to client-1", kind="network", unit="bit/s"),
+    ]
     disk, network = lines(of, ("rgw-beast", "swift"))
-    assert (disk.host, disk.what, disk.promised, disk.apart, disk.beyond) == ("store-2", "disk wb0 write", "1.00 B/s", "28 %", True)
+    assert (disk.host, disk.what, disk.promised, disk.apart, disk.beyond) == (
+        "store-2",
+        "disk wb0 write",
+        "1.00 B/s",
+        "28 %",
+        True,
+    )
     assert disk.cells == ("197 MB/s", "142 to 198 MB/s")
     assert network.cells == ("–", "5.00 Gbit/s")
     assert not network.beyond
@@ -187,9 +253,20 @@ def test_what_is_kept_in_a_run_folder_comes_back_as_it_was(run: RunStore, tmp_pa
 def test_hosts_beyond_their_bound_are_a_grave_doubt_about_those_two_layouts() -> None:
     figures = [
         Attested(
-            layout=layout, repeat=repeat, host="gateway-1", kind="cpu", what="CPU", value=value, unit="events/s", promised=1400
+            layout=layout,
+            repeat=repeat,
+            host="gateway-1",
+            kind="cpu",
+            what="CPU",
+            value=value,
+            unit="events/s",
+            promised=1400,
         )
-        for layout, values in {"swift": (245, 250, 1390), "rgw-beast": (1395, 1380), "rgw-civetweb": (1360,)}.items()
+        for layout, values in {
+            "swift": (245, 250, 1390),
+            "rgw-beast": (1395, 1380),
+            "rgw-civetweb": (1360,),
+        }.items()
         for repeat, value in enumerate(values)
     ]
     found = {frozenset(one.layouts): one.doubt for one in between(figures)}
@@ -197,5 +274,7 @@ def test_hosts_beyond_their_bound_are_a_grave_doubt_about_those_two_layouts() ->
     doubt = found[frozenset(("swift", "rgw-beast"))]
     assert (doubt.what, doubt.grade) == ("hosts differ", "grave")
     assert (
-        doubt.words == "CPU of gateway-1 gave 250 events/s under swift and 1,388 events/s under rgw-beast (82 % apart, bound 30 %)"
+        doubt.words
+        == "CPU of gateway-1 gave 250 events/s under swift and 1,388 events/s under rgw-beast (82 "
+        "% apart, bound 30 %)"
     )

@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 
 from weighbridge.common.errors import InvalidMeasurement
-from weighbridge.results.analysis.baseline import Baseline, HostFigure, baseline_csv, oddities, read_baseline
+from weighbridge.results.analysis.baseline import (
+    Baseline,
+    HostFigure,
+    baseline_csv,
+    oddities,
+    read_baseline,
+)
 from weighbridge.results.charts.baseline_chart import MOST_BARS, baseline_chart
 from weighbridge.results.charts.pictures import write_charts
 
@@ -19,29 +25,67 @@ MB = 1e6
 
 def disk(host: str, value: float, **changes: Any) -> HostFigure:
     job = "random read of 64 kB"
-    fixed = {"kind": "disk", "group": "disk", "what": f"disk wb0 {job}", "job": job, "like": "20 GiB", "unit": "B/s"}
+    fixed = {
+        "kind": "disk",
+        "group": "disk",
+        "what": f"disk wb0 {job}",
+        "job": job,
+        "like": "20 GiB",
+        "unit": "B/s",
+    }
     size = {"operation": "read", "pick": "random", "request_bytes": 64_000}
     return HostFigure(host=host, value=value, **{**fixed, **size, **changes})
 
 
 def link(sender: str, receiver: str, value: float, promised: float | None = 1e9) -> HostFigure:
-    ends = {"sender": sender, "receiver": receiver, "host": receiver, "what": f"network from {sender}"}
-    return HostFigure(kind="network", group="network", job="network", unit="bit/s", value=value, promised=promised, **ends)
+    ends = {
+        "sender": sender,
+        "receiver": receiver,
+        "host": receiver,
+        "what": f"network from {sender}",
+    }
+    return HostFigure(
+        kind="network",
+        group="network",
+        job="network",
+        unit="bit/s",
+        value=value,
+        promised=promised,
+        **ends,
+    )
 
 
 def sent(host: str, value: float, promised: float | None = 1e9) -> HostFigure:
-    fixed = {"kind": "network", "group": "fabric", "job": "sent", "what": "sent while all hosts send to 2", "unit": "bit/s"}
+    fixed = {
+        "kind": "network",
+        "group": "fabric",
+        "job": "sent",
+        "what": "sent while all hosts send to 2",
+        "unit": "bit/s",
+    }
     return HostFigure(host=host, value=value, promised=promised, **fixed)
 
 
 def made(*figures: HostFigure) -> Baseline:
-    facts = {"hardware": "three", "about": "", "measured_at": "2026-01-01T00:00:00+00:00", "took_s": 1.0, "tools": {}}
+    facts = {
+        "hardware": "three",
+        "about": "",
+        "measured_at": "2026-01-01T00:00:00+00:00",
+        "took_s": 1.0,
+        "tools": {},
+    }
     return Baseline(**facts, machine={}, figures=figures)
 
 
 def test_a_disk_that_differs_from_the_others_like_it_is_told_of_with_both_figures() -> None:
-    (told,) = oddities([disk("store-1", 200 * MB), disk("store-2", 190 * MB), disk("store-3", 80 * MB)])
-    assert told == "disk wb0 random read of 64 kB on store-3 gave 80.0 MB/s, 58 % less than the median of the 3 (190 MB/s)"
+    (told,) = oddities(
+        [disk("store-1", 200 * MB), disk("store-2", 190 * MB), disk("store-3", 80 * MB)]
+    )
+    assert (
+        told
+        == "disk wb0 random read of 64 kB on store-3 gave 80.0 MB/s, 58 % less than the median of "
+        "the 3 (190 MB/s)"
+    )
 
 
 def test_disks_that_the_hardware_file_tells_apart_are_not_compared() -> None:
@@ -53,26 +97,46 @@ def test_disks_that_the_hardware_file_tells_apart_are_not_compared() -> None:
 def test_a_promise_that_is_not_kept_is_told_of_beyond_the_bound_only() -> None:
     assert oddities([disk("store-1", 91 * MB, promised=100 * MB)]) == ()
     (told,) = oddities([disk("store-1", 85 * MB, promised=100 * MB)])
-    assert told == "disk wb0 random read of 64 kB on store-1 gave 85.0 MB/s, 15 % less than the 100 MB/s that are promised"
+    assert (
+        told
+        == "disk wb0 random read of 64 kB on store-1 gave 85.0 MB/s, 15 % less than the 100 MB/s "
+        "that are promised"
+    )
 
 
 def test_a_link_that_is_slower_one_way_is_told_of_once() -> None:
     told = oddities(
-        [link("a", "b", 500e6, None), link("b", "a", 950e6, None), link("a", "c", 950e6, None), link("c", "a", 900e6, None)]
+        [
+            link("a", "b", 500e6, None),
+            link("b", "a", 950e6, None),
+            link("a", "c", 950e6, None),
+            link("c", "a", 900e6, None),
+        ]
     )
     assert told == ("a sends 500 Mbit/s to b, 47 % less than the 950 Mbit/s the other way",)
 
 
 def test_a_network_that_cannot_carry_all_hosts_at_once_is_told_of_in_one_sentence() -> None:
     (told,) = oddities([sent("a", 400e6), sent("b", 500e6)])
-    assert told == "when all 2 hosts send at once, 900 Mbit/s pass of the 2.00 Gbit/s that their NICs would let through (45 %)"
+    assert (
+        told == "when all 2 hosts send at once, 900 Mbit/s pass of the 2.00 Gbit/s that their NICs "
+        "would let through (45 %)"
+    )
     assert oddities([sent("a", 950e6), sent("b", 950e6)]) == ()
     assert oddities([sent("a", 400e6), sent("b", 500e6, None)]) == ()
 
 
 def test_the_csv_has_a_line_for_each_figure_and_nothing_where_nothing_is_known() -> None:
-    lines = list(csv.DictReader(io.StringIO(baseline_csv([disk("store-1", 50 * MB, promised=100 * MB), sent("a", 1e8, None)]))))
-    assert [(one["host"], one["value"], one["share_of_promised"], one["request_bytes"]) for one in lines] == [
+    lines = list(
+        csv.DictReader(
+            io.StringIO(
+                baseline_csv([disk("store-1", 50 * MB, promised=100 * MB), sent("a", 1e8, None)])
+            )
+        )
+    )
+    assert [
+        (one["host"], one["value"], one["share_of_promised"], one["request_bytes"]) for one in lines
+    ] == [
         ("store-1", "5e+07", "0.5000", "64000"),
         ("a", "1e+08", "", ""),
     ]
@@ -88,18 +152,33 @@ def test_a_baseline_is_read_as_it_was_written_and_anything_else_is_refused(tmp_p
         read_baseline(path)
 
 
-def test_the_chart_is_titled_by_what_is_odd_and_shows_every_figure_with_its_promise(tmp_path: Path) -> None:
-    chart = baseline_chart(made(disk("store-1", 50 * MB, promised=100 * MB), link("a", "b", 1e9), sent("a", 1e9)))
+def test_the_chart_is_titled_by_what_is_odd_and_shows_every_figure_with_its_promise(
+    tmp_path: Path,
+) -> None:
+    chart = baseline_chart(
+        made(disk("store-1", 50 * MB, promised=100 * MB), link("a", "b", 1e9), sent("a", 1e9))
+    )
     assert chart.finding.startswith("Disk wb0 random read of 64 kB on store-1 gave 50.0 MB/s")
     write_charts([chart], tmp_path)
     drawn = (tmp_path / "baseline.svg").read_text()
-    for words in ("store-1: disk wb0 random read of 64 kB", "50.0 MB/s, 50 %", "a to b", "1.00 Gbit/s, 100 %"):
+    for words in (
+        "store-1: disk wb0 random read of 64 kB",
+        "50.0 MB/s, 50 %",
+        "a to b",
+        "1.00 Gbit/s, 100 %",
+    ):
         assert words in drawn
-    assert baseline_chart(made(sent("a", 1e9))).finding == "The hosts of three do what is promised, and are alike"
+    assert (
+        baseline_chart(made(sent("a", 1e9))).finding
+        == "The hosts of three do what is promised, and are alike"
+    )
 
 
 def test_of_very_many_figures_the_chart_shows_the_lowest_and_says_so(tmp_path: Path) -> None:
-    write_charts([baseline_chart(made(*(sent(f"host-{n:03}", 1e9 + n) for n in range(MOST_BARS + 5))))], tmp_path)
+    write_charts(
+        [baseline_chart(made(*(sent(f"host-{n:03}", 1e9 + n) for n in range(MOST_BARS + 5))))],
+        tmp_path,
+    )
     drawn = (tmp_path / "baseline.svg").read_text()
     assert f"the lowest {MOST_BARS} of {MOST_BARS + 5}" in drawn
     assert "host-000" in drawn

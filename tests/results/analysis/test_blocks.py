@@ -1,4 +1,6 @@
-"""Comparing block by block, and when to: against SciPy's paired test, and by simulation with fixed seeds."""
+"""Comparing block by block, and when to: against SciPy's paired test, and by simulation with fixed
+seeds.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +21,31 @@ def test_blocks_compared_by_themselves_are_students_paired_test() -> None:
     tested = paired(one, other)
     assert (tested.p, tested.freedom, tested.repeats) == (pytest.approx(theirs.pvalue), 4.0, 5)
     low, high = theirs.confidence_interval(0.95)
-    assert (tested.ratio.low, tested.ratio.high) == (pytest.approx(math.exp(low)), pytest.approx(math.exp(high)))
+    assert (tested.ratio.low, tested.ratio.high) == (
+        pytest.approx(math.exp(low)),
+        pytest.approx(math.exp(high)),
+    )
 
 
 def test_how_far_sides_go_together_is_a_correlation_within_blocks_over_all_cells() -> None:
     assert together([([1.0, 2.0, 4.0], [10.0, 20.0, 40.0])]) == pytest.approx(1.0)
     assert together([([1.0, 2.0, 4.0], [4.0, 2.0, 1.0])]) == pytest.approx(-1.0)
-    # A second cell that goes the other way by as much takes it to nothing; how high either lies says nothing.
+    # A second cell that goes the other way by as much takes it to nothing; how high either lies
+    # says nothing.
     assert together([([1.0, 2.0], [1.0, 2.0]), ([70.0, 140.0], [2.0, 1.0])]) == pytest.approx(0.0)
     logs = np.random.default_rng(3).normal(size=(2, 9))
-    assert together([(list(np.exp(logs[0])), list(np.exp(logs[1])))]) == pytest.approx(np.corrcoef(logs)[0, 1])
+    assert together([(list(np.exp(logs[0])), list(np.exp(logs[1])))]) == pytest.approx(
+        np.corrcoef(logs)[0, 1]
+    )
     assert together([]) == together([([5.0, 5.0], [7.0, 9.0])]) == together([([5.0], [7.0])]) == 0.0
 
 
 def test_sides_that_are_not_of_the_same_blocks_are_refused() -> None:
-    for wrong in (lambda: paired([1.0, 2.0], [1.0]), lambda: together([([1.0, 2.0], [1.0])]), lambda: paired([1.0], [1.0])):
+    for wrong in (
+        lambda: paired([1.0, 2.0], [1.0]),
+        lambda: together([([1.0, 2.0], [1.0])]),
+        lambda: paired([1.0], [1.0]),
+    ):
         with pytest.raises(ValueError, match=r"shorter|one value"):
             wrong()
 
@@ -44,13 +56,20 @@ def by_rule(cells: list[tuple[list[float], list[float]]]) -> list[TTest]:
 
 
 def cells(draw: np.random.Generator, blocks: float) -> list[tuple[list[float], list[float]]]:
-    """Twelve cells of a layout against itself, whose blocks differ by a share beside 5 % of each step's own."""
+    """Twelve cells of a layout against itself, whose blocks differ by a share beside 5 % of each
+    step's own.
+    """
     common = blocks * draw.normal(size=5)
-    return [(list(np.exp(a + common)), list(np.exp(b + common))) for a, b in 0.05 * draw.normal(size=(12, 2, 5))]
+    return [
+        (list(np.exp(a + common)), list(np.exp(b + common)))
+        for a, b in 0.05 * draw.normal(size=(12, 2, 5))
+    ]
 
 
 @pytest.mark.parametrize("blocks", [0.0, 0.05, 0.1])
-def test_intervals_chosen_by_the_rule_hold_the_truth_in_95_of_100_whatever_the_blocks_do(blocks: float) -> None:
+def test_intervals_chosen_by_the_rule_hold_the_truth_in_95_of_100_whatever_the_blocks_do(
+    blocks: float,
+) -> None:
     held = []
     for run in range(150):
         for one in by_rule(cells(np.random.default_rng([4, run]), blocks)):
@@ -61,7 +80,10 @@ def test_intervals_chosen_by_the_rule_hold_the_truth_in_95_of_100_whatever_the_b
 
 def test_the_rule_pairs_where_the_machine_drifts_and_does_not_where_it_is_quiet() -> None:
     def share(of: Callable[[np.random.Generator], list[tuple[list[float], list[float]]]]) -> float:
-        return sum(together(of(np.random.default_rng([5, run]))) >= TOGETHER for run in range(150)) / 150
+        return (
+            sum(together(of(np.random.default_rng([5, run]))) >= TOGETHER for run in range(150))
+            / 150
+        )
 
     assert share(lambda draw: cells(draw, 0.0)) <= 0.01
     assert share(lambda draw: cells(draw, 0.1)) >= 0.85

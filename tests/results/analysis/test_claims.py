@@ -1,4 +1,6 @@
-"""What whole runs claim, by fewer runs of the same program that makes the tables of docs/statistics.md."""
+"""What whole runs claim, by fewer runs of the same program that makes the tables of
+docs/statistics.md.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ RUNS = 120
 
 
 @pytest.mark.parametrize("number", [0, 2, 6])
-def test_runs_of_a_layout_against_itself_claim_little_and_what_they_say_of_themselves_is_true(number: int) -> None:
+def test_runs_of_a_layout_against_itself_claim_little_and_what_they_say_of_themselves_is_true(
+    number: int,
+) -> None:
     regime, tally = REGIMES[number], Tally()
     for run in range(RUNS):
         add(tally, regime, np.random.default_rng([7, number, run]))

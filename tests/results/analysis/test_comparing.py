@@ -1,4 +1,6 @@
-"""Verdicts and their sentences, by cases that can be computed on paper, and how often they are wrong by simulation."""
+"""Verdicts and their sentences, by cases that can be computed on paper, and how often they are
+wrong by simulation.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,18 @@ WIDE = (0.7, 1.4, 0.9, 1.2, 0.8)
 
 
 def row(
-    layout: str, workers: int = 8, rates: Sequence[float] = FIVE, p90s: Sequence[float | None] | None = None, **more: Any
+    layout: str,
+    workers: int = 8,
+    rates: Sequence[float] = FIVE,
+    p90s: Sequence[float | None] | None = None,
+    **more: Any,
 ) -> Row:
     """A row of these repeats; latencies follow from the rates where none are given."""
     latencies = [1000 / rate for rate in rates] if p90s is None else list(p90s)
     points = tuple(
-        made_point(repeat=number, valid=True, throughput_ops_s=rate, p90_ms=p90, samples=1, errors=0)
+        made_point(
+            repeat=number, valid=True, throughput_ops_s=rate, p90_ms=p90, samples=1, errors=0
+        )
         for number, (rate, p90) in enumerate(zip(rates, latencies, strict=True))
     )
     given = {
@@ -43,7 +51,9 @@ def row(
         "workers": workers,
         "repeats": len(points),
         "throughput_ops_s": sorted(rates)[len(rates) // 2] if points else None,
-        "p90_ms": None if not points or None in latencies else sorted(value for value in latencies if value)[len(latencies) // 2],
+        "p90_ms": None
+        if not points or None in latencies
+        else sorted(value for value in latencies if value)[len(latencies) // 2],
         "valid": bool(points),
         "points": points,
     }
@@ -55,7 +65,9 @@ def times(factor: float, values: Sequence[float] = FIVE) -> list[float]:
 
 
 def cell(comparison: Comparison, metric: str = "throughput", workers: int | None = 8) -> Effect:
-    (found,) = [one for one in comparison.effects if one.metric == metric and one.workers == workers]
+    (found,) = [
+        one for one in comparison.effects if one.metric == metric and one.workers == workers
+    ]
     return found
 
 
@@ -76,10 +88,15 @@ def cell(comparison: Comparison, metric: str = "throughput", workers: int | None
         (row("b", rates=times(2.0), p90s=[None] * 5), "better", "not comparable"),
     ],
 )
-def test_every_verdict_is_reached_and_only_by_what_it_says(subject: Row, verdict: Verdict, of_p90: Verdict) -> None:
+def test_every_verdict_is_reached_and_only_by_what_it_says(
+    subject: Row, verdict: Verdict, of_p90: Verdict
+) -> None:
     found = compare([row("a"), subject])
     assert (cell(found).verdict, cell(found, "p90").verdict) == (verdict, of_p90)
-    assert (cell(found, workers=None).verdict, cell(found, "p90", None).verdict) == (verdict, of_p90)
+    assert (cell(found, workers=None).verdict, cell(found, "p90", None).verdict) == (
+        verdict,
+        of_p90,
+    )
     assert (cell(found).ratio is None) == (verdict == "not comparable")
 
 
@@ -92,29 +109,49 @@ def test_practical_thresholds_are_the_suites() -> None:
 
 
 def test_a_claim_is_one_sentence_with_interval_latencies_and_repeats() -> None:
-    rows = [row("swift", rates=times(100), p90s=times(34)), row("rgw-beast", rates=times(180), p90s=times(20))]
+    rows = [
+        row("swift", rates=times(100), p90s=times(34)),
+        row("rgw-beast", rates=times(180), p90s=times(20)),
+    ]
     found = compare(rows)
-    assert cell(found).text == "rgw-beast serves 1.8× (1.8–1.8) swift’s 1 MB reads at 8 workers, p90 20 against 34 ms; n = 5."
     assert (
-        cell(found, "p90").text == "swift’s p90 of 1 MB reads at 8 workers is 1.7× (1.7–1.7) rgw-beast’s: 34 against 20 ms; n = 5."
+        cell(found).text
+        == "rgw-beast serves 1.8× (1.8–1.8) swift’s 1 MB reads at 8 workers, p90 20 against 34 "
+        "ms; n = 5."
+    )
+    assert (
+        cell(found, "p90").text
+        == "swift’s p90 of 1 MB reads at 8 workers is 1.7× (1.7–1.7) rgw-beast’s: 34 against 20 "
+        "ms; n = 5."
     )
 
 
 def test_latencies_that_read_the_same_get_a_digit_more() -> None:
-    rows = [row("a", rates=times(100), p90s=times(20.4)), row("b", rates=times(200), p90s=times(20.1))]
+    rows = [
+        row("a", rates=times(100), p90s=times(20.4)),
+        row("b", rates=times(200), p90s=times(20.1)),
+    ]
     assert "p90 20.1 against 20.4 ms" in cell(compare(rows)).text
 
 
 def test_what_is_not_shown_says_what_could_have_been() -> None:
-    found = cell(compare([row("a", rates=times(100, WIDE)), row("b", rates=times(110, WIDE[::-1]))]))
+    found = cell(
+        compare([row("a", rates=times(100, WIDE)), row("b", rates=times(110, WIDE[::-1]))])
+    )
     assert found.smallest is not None
     assert 1.5 < found.smallest < 2.5
-    assert found.text.endswith(f"n = 5: no difference shown (one of {found.smallest:.1f}× would be, 8 times in 10).")
+    assert found.text.endswith(
+        f"n = 5: no difference shown (one of {found.smallest:.1f}× would be, 8 times in 10)."
+    )
 
 
 def test_a_difference_that_one_test_shows_and_many_do_not_is_not_claimed() -> None:
     draw = random.Random(5)
-    rows = [row(name, workers, [math.exp(draw.gauss(0, 0.05)) for _ in FIVE]) for workers in range(1, 25) for name in "ab"]
+    rows = [
+        row(name, workers, [math.exp(draw.gauss(0, 0.05)) for _ in FIVE])
+        for workers in range(1, 25)
+        for name in "ab"
+    ]
     rows[0], rows[1] = row("a", 1, FIVE), row("b", 1, times(1.12, (0.97, 1.02, 1.0, 0.98, 1.04)))
     found = cell(compare(rows), workers=1)
     assert found.p is not None
@@ -136,7 +173,13 @@ def test_rank_statistics_stand_beside_and_decide_nothing() -> None:
 def test_a_single_repeat_has_a_ratio_and_nothing_else() -> None:
     found = cell(compare([row("a", rates=[100.0]), row("b", rates=[180.0])]))
     assert found.ratio is not None
-    assert (found.ratio.low, found.p, found.q, found.smallest, found.verdict) == (None, None, None, None, "provisional")
+    assert (found.ratio.low, found.p, found.q, found.smallest, found.verdict) == (
+        None,
+        None,
+        None,
+        None,
+        "provisional",
+    )
 
 
 # ---- latencies in bins
@@ -144,26 +187,53 @@ def test_a_single_repeat_has_a_ratio_and_nothing_else() -> None:
 
 def binned(layout: str, *bins: tuple[float, float | None]) -> Row:
     points = tuple(
-        made_point(repeat=number, valid=True, throughput_ops_s=100.0 + number, p90_in={"low_ms": low, "high_ms": high})
+        made_point(
+            repeat=number,
+            valid=True,
+            throughput_ops_s=100.0 + number,
+            p90_in={"low_ms": low, "high_ms": high},
+        )
         for number, (low, high) in enumerate(bins)
     )
     middle = {"low_ms": bins[len(bins) // 2][0], "high_ms": bins[len(bins) // 2][1]}
-    return row(layout, driver="cosbench", points=points, repeats=len(points), p90_ms=None, p90_in=middle)
+    return row(
+        layout, driver="cosbench", points=points, repeats=len(points), p90_ms=None, p90_in=middle
+    )
 
 
 @pytest.mark.parametrize(
     ("other", "verdict", "told"),
     [
-        ([(30, 40)] * 5, "worse", "p90 of 1 MB reads at 8 workers, a and b: in (10, 20] against (30, 40] ms; n = 5."),
-        ([(20, 30)] * 5, "not shown", "not told apart: in (10, 20] and (20, 30] ms; n = 5: no difference shown."),
-        ([(10, 20)] * 5, "not shown", "not told apart: both in (10, 20] ms; n = 5: no difference shown."),
-        ([(30, 40)] * 4, "provisional", "n = 4: provisional, a claim needs 5 repeats of each side."),
+        (
+            [(30, 40)] * 5,
+            "worse",
+            "p90 of 1 MB reads at 8 workers, a and b: in (10, 20] against (30, 40] ms; n = 5.",
+        ),
+        (
+            [(20, 30)] * 5,
+            "not shown",
+            "not told apart: in (10, 20] and (20, 30] ms; n = 5: no difference shown.",
+        ),
+        (
+            [(10, 20)] * 5,
+            "not shown",
+            "not told apart: both in (10, 20] ms; n = 5: no difference shown.",
+        ),
+        (
+            [(30, 40)] * 4,
+            "provisional",
+            "n = 4: provisional, a claim needs 5 repeats of each side.",
+        ),
         (
             [(20, 30), (20, 30), (30, 40), (30, 40), (30, 40)],
             "not shown",
             "in (10, 20] against (30, 40] ms; n = 5: no difference shown.",
         ),
-        ([(30, None)] * 5, "not comparable", "cannot be compared at 8 workers (beyond the last bin)."),
+        (
+            [(30, None)] * 5,
+            "not comparable",
+            "cannot be compared at 8 workers (beyond the last bin).",
+        ),
     ],
 )
 def test_latencies_in_bins_are_ranked_only_where_the_bins_do_not_touch(
@@ -178,8 +248,11 @@ def test_latencies_in_bins_are_ranked_only_where_the_bins_do_not_touch(
 def test_the_test_of_bins_is_the_worst_that_latencies_within_them_allow() -> None:
     apart = cell(compare([binned("a", *[(10, 20)] * 5), binned("b", *[(30, 40)] * 5)]), "p90")
     assert apart.p == pytest.approx(2 / 252)
-    # One of five touches all of a: of 25 pairs 20 are told apart, 5 may be lost. P(U <= 5) = 19/252 by counting, two-sided.
-    near = cell(compare([binned("a", *[(10, 20)] * 5), binned("b", (20, 30), *[(30, 40)] * 4)]), "p90")
+    # One of five touches all of a: of 25 pairs 20 are told apart, 5 may be lost. P(U <= 5) = 19/252
+    # by counting, two-sided.
+    near = cell(
+        compare([binned("a", *[(10, 20)] * 5), binned("b", (20, 30), *[(30, 40)] * 4)]), "p90"
+    )
     assert near.p == pytest.approx(2 * 19 / 252)
     assert near.delta == pytest.approx(0.8)
 
@@ -213,41 +286,62 @@ def test_a_twin_tells_the_noise_floor_and_is_never_compared_with_others() -> Non
     assert found.subjects == ("b",)
     assert {one.subject for one in found.effects} == {"b"}
     throughput, p90 = found.noise
-    assert (throughput.metric, throughput.layout, throughput.twin, throughput.cells, throughput.repeats) == (
+    assert (
+        throughput.metric,
+        throughput.layout,
+        throughput.twin,
+        throughput.cells,
+        throughput.repeats,
+    ) == (
         "throughput",
         "a",
         "t",
         2,
         5,
     )
-    # All pairs of a cell are alike: the error of a mean is the root mean square of the two cells' means, times t(0.975, 10).
-    assert throughput.ratio == pytest.approx(math.exp(2.2281 * math.sqrt((math.log(1.1) ** 2 + math.log(0.95) ** 2) / 2)), rel=1e-4)
+    # All pairs of a cell are alike: the error of a mean is the root mean square of the two cells'
+    # means, times t(0.975, 10).
+    assert throughput.ratio == pytest.approx(
+        math.exp(2.2281 * math.sqrt((math.log(1.1) ** 2 + math.log(0.95) ** 2) / 2)), rel=1e-4
+    )
     assert throughput.low < throughput.ratio < throughput.high
     assert (throughput.pairs, throughput.shown) == (10, 2)
     assert p90.ratio == pytest.approx(throughput.ratio)
     assert cell(found).noise == cell(found, workers=None).noise == throughput.ratio
-    assert cell(found).text.endswith("; n = 5: no difference shown beyond the rig’s noise floor; the rig’s noise floor is 1.2×.")
+    assert cell(found).text.endswith(
+        "; n = 5: no difference shown beyond the rig’s noise floor; the rig’s noise floor is 1.2×."
+    )
 
 
 def test_a_difference_within_the_noise_floor_is_said_to_be_so_and_is_no_claim() -> None:
-    found = cell(compare([row("a"), row("b", rates=times(1.2)), row("t", rates=times(1.3))], {"t": "a"}))
-    assert found.verdict == "not shown"
-    assert "no difference shown beyond the rig’s noise floor; the rig’s noise floor is 2.0×" in found.text
-    assert headline(find([row("a"), row("b", rates=times(1.2)), row("t", rates=times(1.3))], {"t": "a"})).startswith(
-        "No layout leads"
+    found = cell(
+        compare([row("a"), row("b", rates=times(1.2)), row("t", rates=times(1.3))], {"t": "a"})
     )
+    assert found.verdict == "not shown"
+    assert (
+        "no difference shown beyond the rig’s noise floor; the rig’s noise floor is 2.0×"
+        in found.text
+    )
+    assert headline(
+        find([row("a"), row("b", rates=times(1.2)), row("t", rates=times(1.3))], {"t": "a"})
+    ).startswith("No layout leads")
 
 
 def test_the_noise_floor_is_an_estimate_over_all_pairs_and_does_not_grow_with_every_cell() -> None:
     draw = random.Random(7)
     few, many = (
         compare(
-            [row(name, cell, [math.exp(draw.gauss(0, 0.05)) for _ in FIVE]) for cell in range(1, cells + 1) for name in "at"],
+            [
+                row(name, cell, [math.exp(draw.gauss(0, 0.05)) for _ in FIVE])
+                for cell in range(1, cells + 1)
+                for name in "at"
+            ],
             {"t": "a"},
         ).noise[0]
         for cells in (2, 40)
     )
-    # Two sides that scatter by 5 % differ by 7 %; means of five stay within 1.96 times a root of five of that.
+    # Two sides that scatter by 5 % differ by 7 %; means of five stay within 1.96 times a root of
+    # five of that.
     assert many.ratio == pytest.approx(math.exp(1.96 * 0.05 * math.sqrt(2 / 5)), rel=0.015)
     assert many.high / many.low < few.high / few.low
     assert few.low < many.ratio < few.high
@@ -276,19 +370,32 @@ def test_without_rows_there_is_nothing_to_compare() -> None:
 # ---- findings over several layouts
 
 
-def test_between_two_layouts_that_were_both_compared_with_a_third_a_lead_needs_their_own_test() -> None:
-    rows = [row("a", rates=times(100)), row("b", rates=times(150, WIDE)), row("c", rates=times(165, WIDE[::-1]))]
+def test_between_two_layouts_that_were_both_compared_with_a_third_a_lead_needs_their_own_test() -> (
+    None
+):
+    rows = [
+        row("a", rates=times(100)),
+        row("b", rates=times(150, WIDE)),
+        row("c", rates=times(165, WIDE[::-1])),
+    ]
     assert headline(find(rows)) == "No layout leads: 1 too close to call"
     rows = [row("a", rates=times(100)), row("b", rates=times(150)), row("c", rates=times(165))]
     assert headline(find(rows)) == "c leads in the requests replayed, by 1.1×"
 
 
 def test_effects_are_written_with_an_empty_cell_where_nothing_is_known() -> None:
-    lines = effects_csv(compare([row("a"), row("b", rates=times(2.0)), row("c", rates=())])).splitlines()
+    lines = effects_csv(
+        compare([row("a"), row("b", rates=times(2.0)), row("c", rates=())])
+    ).splitlines()
     assert len(lines) == 1 + 2 * 2 * 2
     head = lines[0].split(",")
     better, lost = (dict(zip(head, lines[number].split(","), strict=False)) for number in (2, 6))
-    assert (better["workers"], better["ratio"], better["repeats"], better["verdict"]) == ("8", "2", "5", "better")
+    assert (better["workers"], better["ratio"], better["repeats"], better["verdict"]) == (
+        "8",
+        "2",
+        "5",
+        "better",
+    )
     assert float(better["p"]) < 1e-6
     assert (lost["ratio"], lost["p"], lost["verdict"]) == ("", "", "not comparable")
 
@@ -296,12 +403,16 @@ def test_effects_are_written_with_an_empty_cell_where_nothing_is_known() -> None
 # ---- doubts
 
 
-MILD = Doubt(what="machine busy", grade="mild", words="other programs used 14 % of this machine’s CPUs")
+MILD = Doubt(
+    what="machine busy", grade="mild", words="other programs used 14 % of this machine’s CPUs"
+)
 GRAVE = MILD.model_copy(update={"grade": "grave"})
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_a_mild_doubt_makes_a_cell_provisional_and_a_grave_one_not_comparable_whichever_side_it_touches(side: int) -> None:
+def test_a_mild_doubt_makes_a_cell_provisional_and_a_grave_one_not_comparable_whichever_side_it_touches(
+    side: int,
+) -> None:
     def rows(doubt: Doubt) -> list[Row]:
         return [
             row(name, rates=times(rate), doubts=(doubt,) * (place == side))
@@ -309,28 +420,53 @@ def test_a_mild_doubt_makes_a_cell_provisional_and_a_grave_one_not_comparable_wh
         ]
 
     mild, grave = compare(rows(MILD)), compare(rows(GRAVE))
-    assert (cell(mild).verdict, cell(mild, workers=None).verdict, cell(mild, "p90").verdict) == ("provisional",) * 3
+    assert (cell(mild).verdict, cell(mild, workers=None).verdict, cell(mild, "p90").verdict) == (
+        "provisional",
+    ) * 3
     assert cell(mild).doubts == (MILD,)
-    assert cell(mild).text.endswith("n = 5: provisional, other programs used 14 % of this machine’s CPUs.")
-    assert (cell(grave).verdict, cell(grave, workers=None).verdict, cell(grave).ratio) == ("not comparable", "not comparable", None)
-    assert headline(find(rows(MILD))) == (
-        "Provisional: b does more in the requests replayed, by 2.0× (other programs used 14 % of this machine’s CPUs)"
+    assert cell(mild).text.endswith(
+        "n = 5: provisional, other programs used 14 % of this machine’s CPUs."
     )
-    assert headline(find(rows(GRAVE))) == f"Nothing may be ranked, since machine busy: {GRAVE.words}"
+    assert (cell(grave).verdict, cell(grave, workers=None).verdict, cell(grave).ratio) == (
+        "not comparable",
+        "not comparable",
+        None,
+    )
+    assert headline(find(rows(MILD))) == (
+        "Provisional: b does more in the requests replayed, by 2.0× (other programs used 14 % of "
+        "this machine’s CPUs)"
+    )
+    assert (
+        headline(find(rows(GRAVE))) == f"Nothing may be ranked, since machine busy: {GRAVE.words}"
+    )
 
 
 def test_a_doubt_about_one_metric_leaves_the_others_alone() -> None:
-    doubt = Doubt(what="set by the CPU limit", grade="grave", words="throttled for 50 ms each time", metrics=("p90", "max"))
+    doubt = Doubt(
+        what="set by the CPU limit",
+        grade="grave",
+        words="throttled for 50 ms each time",
+        metrics=("p90", "max"),
+    )
     found = compare([row("a"), row("b", rates=times(2.0), doubts=(doubt,))])
     assert (cell(found).verdict, cell(found, "p90").verdict) == ("better", "not comparable")
     assert "b: throttled for 50 ms each time" in cell(found, "p90").text
 
 
-def test_hosts_that_differ_between_two_layouts_make_those_two_not_comparable_and_no_others() -> None:
-    differ = Doubt(what="hosts differ", grade="grave", words="CPU of gateway-1 gave 245 events/s under b and 1,395 under a")
+def test_hosts_that_differ_between_two_layouts_make_those_two_not_comparable_and_no_others() -> (
+    None
+):
+    differ = Doubt(
+        what="hosts differ",
+        grade="grave",
+        words="CPU of gateway-1 gave 245 events/s under b and 1,395 under a",
+    )
     rows = [row("a"), row("b", rates=times(2.0)), row("c", rates=times(3.0))]
     found = compare(rows, between=[PairDoubt(layouts=("b", "a"), doubt=differ)])
-    assert {(one.subject, one.verdict) for one in found.effects} == {("b", "not comparable"), ("c", "better")}
+    assert {(one.subject, one.verdict) for one in found.effects} == {
+        ("b", "not comparable"),
+        ("c", "better"),
+    }
     lone = find(rows[:2], between=[PairDoubt(layouts=("a", "b"), doubt=differ)])
     assert headline(lone) == f"Nothing may be ranked, since hosts differ: {differ.words}"
 
@@ -349,7 +485,14 @@ def test_every_metric_that_is_known_is_compared_by_the_repeats_own_figures() -> 
             )
             for number, value in enumerate(FIVE)
         )
-        return row(layout, points=points, p90_ms=10.0, p99_ms=20.0 * factor, max_ms=91.0 * factor, first_byte_ms=4.0)
+        return row(
+            layout,
+            points=points,
+            p90_ms=10.0,
+            p99_ms=20.0 * factor,
+            max_ms=91.0 * factor,
+            first_byte_ms=4.0,
+        )
 
     found = compare([timed("a", 1.0), timed("b", 1.5)])
     verdicts = {one.metric: one.verdict for one in found.effects if one.workers == 8}
@@ -360,33 +503,61 @@ def test_every_metric_that_is_known_is_compared_by_the_repeats_own_figures() -> 
         "max": "worse",
         "first-byte": "too small to matter",
     }
-    assert cell(found, "max").text == "b’s max of 1 MB reads at 8 workers is 1.5× (1.5–1.5) a’s: 135 against 90 ms; n = 5."
+    assert (
+        cell(found, "max").text
+        == "b’s max of 1 MB reads at 8 workers is 1.5× (1.5–1.5) a’s: 135 against 90 ms; n = 5."
+    )
     assert cell(found, "max").subject_value == pytest.approx(135, rel=1e-3)
 
 
 def test_a_lead_over_a_runner_up_that_is_not_the_baseline_is_shown_by_those_two() -> None:
-    differ = Doubt(what="hosts differ", grade="grave", words="CPU of gateway-1 gave 780 events/s under b and 1,250 under c")
+    differ = Doubt(
+        what="hosts differ",
+        grade="grave",
+        words="CPU of gateway-1 gave 780 events/s under b and 1,250 under c",
+    )
     rows = [row("a"), row("b", rates=times(1.5)), row("c", rates=times(2.1))]
     assert headline(find(rows)) == "c leads in the requests replayed, by 1.4×"
     apart = find(rows, between=[PairDoubt(layouts=("b", "c"), doubt=differ)])
     assert headline(apart) == "No layout leads: 1 too close to call"
     # What is within the noise of the control is no lead, between whichever two.
-    near = [row("a"), row("b", rates=times(2.0)), row("c", rates=times(2.2)), row("t", rates=times(1.1))]
+    near = [
+        row("a"),
+        row("b", rates=times(2.0)),
+        row("c", rates=times(2.2)),
+        row("t", rates=times(1.1)),
+    ]
     assert headline(find(near, {"t": "a"})) == "No layout leads: 1 too close to call"
 
 
-def test_a_layout_that_could_not_be_compared_is_named_and_does_not_make_others_provisional() -> None:
+def test_a_layout_that_could_not_be_compared_is_named_and_does_not_make_others_provisional() -> (
+    None
+):
     gone = [row("a"), row("b", rates=times(5.0), valid=False), row("c", rates=times(2.0))]
-    assert headline(find(gone)) == "c leads in the requests replayed, by 2.0×, b could not be compared"
+    assert (
+        headline(find(gone)) == "c leads in the requests replayed, by 2.0×, b could not be compared"
+    )
     doubted = [row("a"), row("b", doubts=(MILD,)), row("c", rates=times(2.0))]
     assert headline(find(doubted)) == "c leads in the requests replayed, by 2.0×"
 
 
 def test_what_is_comparable_at_some_worker_counts_alone_is_provisional_over_all_of_them() -> None:
-    rows = [row("a", 1), row("b", 1, times(2.0)), row("a", 8), row("b", 8, times(2.0), doubts=(GRAVE,))]
+    rows = [
+        row("a", 1),
+        row("b", 1, times(2.0)),
+        row("a", 8),
+        row("b", 8, times(2.0), doubts=(GRAVE,)),
+    ]
     found = compare(rows)
-    assert (cell(found, workers=1).verdict, cell(found, workers=None).verdict) == ("better", "provisional")
-    assert headline(find(rows)) == "Provisional: b does more in the requests replayed, by 2.0× (not comparable at 8 workers)"
+    assert (cell(found, workers=1).verdict, cell(found, workers=None).verdict) == (
+        "better",
+        "provisional",
+    )
+    assert (
+        headline(find(rows))
+        == "Provisional: b does more in the requests replayed, by 2.0× (not comparable at 8 "
+        "workers)"
+    )
 
 
 def test_over_worker_counts_too_few_common_repeats_make_no_claim() -> None:
@@ -402,11 +573,15 @@ def test_over_worker_counts_too_few_common_repeats_make_no_claim() -> None:
 
 
 def test_a_drift_that_is_left_open_widens_what_a_claim_has_to_clear() -> None:
-    # Windows that move by half of their mean, one up and one down, may put a ratio off by 1.25 / 0.75.
+    # Windows that move by half of their mean, one up and one down, may put a ratio off by 1.25 /
+    # 0.75.
     rows = [row("a", drift=0.5), row("b", rates=times(1.7), drift=0.5)]
     open_one = cell(compare(rows))
     assert open_one.verdict == "not shown"
-    assert "no difference shown (drifts within the windows that are not ruled out could make 1.7× of it)" in open_one.text
+    assert (
+        "no difference shown (drifts within the windows that are not ruled out could make 1.7× of "
+        "it)" in open_one.text
+    )
     assert cell(compare([rows[0], row("b", rates=times(1.8), drift=0.5)])).verdict == "better"
 
 
@@ -414,13 +589,19 @@ def test_a_drift_that_is_left_open_widens_what_a_claim_has_to_clear() -> None:
 
 
 @pytest.mark.parametrize("repeats", [5, 6])
-def test_at_most_6_in_100_runs_of_a_layout_against_itself_make_any_claim(repeats: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_most_6_in_100_runs_of_a_layout_against_itself_make_any_claim(
+    repeats: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The rank test decides nothing, and takes most of the time.
     monkeypatch.setattr("weighbridge.results.analysis.contrast.rank_p", lambda _a, _b: 1.0)
     draw, claims = random.Random(2014), 0
     for _ in range(1000):
-        # Throughput and p90 by noise of their own: together they claim more often than by one that both share.
-        pairs = [(arm("a", workers, repeats, draw), arm("b", workers, repeats, draw)) for workers in (1, 8)]
+        # Throughput and p90 by noise of their own: together they claim more often than by one that
+        # both share.
+        pairs = [
+            (arm("a", workers, repeats, draw), arm("b", workers, repeats, draw))
+            for workers in (1, 8)
+        ]
         found: list[Effect] = []
         for metric in (METRICS["throughput"], METRICS["p90"]):
             each = [at_workers(metric, *pair) for pair in pairs]

@@ -12,10 +12,17 @@ from weighbridge.results.record.store import RunStore
 
 
 def row(
-    layout: str, workers: int, rates: Sequence[float], *, valid: bool = True, p90_ms: float | None = 20.0, **more: object
+    layout: str,
+    workers: int,
+    rates: Sequence[float],
+    *,
+    valid: bool = True,
+    p90_ms: float | None = 20.0,
+    **more: object,
 ) -> Row:
     points = tuple(
-        made_point(repeat=number, valid=valid, throughput_ops_s=rate, samples=1, errors=0) for number, rate in enumerate(rates)
+        made_point(repeat=number, valid=valid, throughput_ops_s=rate, samples=1, errors=0)
+        for number, rate in enumerate(rates)
     )
     given: dict[str, object] = {
         "layout": layout,
@@ -43,7 +50,8 @@ def wholes(found: Sequence[Finding]) -> list[Finding]:
 def test_one_repeat_gives_a_ratio_and_says_that_it_makes_no_claim() -> None:
     _, cell = find([row("rgw-beast", 8, [180.0], p90_ms=20), row("swift", 8, [100.0], p90_ms=34)])
     assert cell.text == (
-        "rgw-beast serves 1.8× swift’s 1 MB reads at 8 workers, p90 20 against 34 ms; n = 1: provisional, "
+        "rgw-beast serves 1.8× swift’s 1 MB reads at 8 workers, p90 20 against 34 ms; n = 1: "
+        "provisional, "
         "a claim needs 5 repeats of each side."
     )
 
@@ -69,21 +77,34 @@ def test_five_repeats_give_an_interval_and_say_whether_a_difference_was_shown() 
     assert "n = 5: equivalent, less than the 5 % apart that matter" in same.text
 
 
-def test_a_p90_that_a_cpu_limit_made_is_not_set_against_another_and_a_lower_bound_has_its_sign() -> None:
+def test_a_p90_that_a_cpu_limit_made_is_not_set_against_another_and_a_lower_bound_has_its_sign() -> (
+    None
+):
     held = Doubt(what="set by the CPU limit", grade="grave", words="held", metrics=("p90",))
-    _, limited = find([row("a", 8, [180.0], p90_ms=11), row("b", 8, [100.0], p90_ms=17, doubts=(held,))])
+    _, limited = find(
+        [row("a", 8, [180.0], p90_ms=11), row("b", 8, [100.0], p90_ms=17, doubts=(held,))]
+    )
     assert limited.text.startswith("a serves 1.8× b’s 1 MB reads at 8 workers;")
-    _, stalled = find([row("a", 8, [180.0], p90_ms=11), row("b", 8, [100.0], p90_ms=5000, at_least=("p90",))])
+    _, stalled = find(
+        [row("a", 8, [180.0], p90_ms=11), row("b", 8, [100.0], p90_ms=5000, at_least=("p90",))]
+    )
     assert "p90 11 against ≥ 5,000 ms" in stalled.text
 
 
 def test_a_cell_that_is_not_valid_is_no_ratio_and_says_why() -> None:
     whole, cell = find(
-        [row("a", 8, [100.0]), row("b", 8, [50.0], valid=False, notes=("not valid", "the driver used 95% of the CPU"))]
+        [
+            row("a", 8, [100.0]),
+            row("b", 8, [50.0], valid=False, notes=("not valid", "the driver used 95% of the CPU")),
+        ]
     )
     assert whole.ratio is None
     assert cell.ratio is None
-    assert cell.text == "1 MB reads: a and b cannot be compared at 8 workers (b: the driver used 95% of the CPU)."
+    assert (
+        cell.text
+        == "1 MB reads: a and b cannot be compared at 8 workers (b: the driver used 95% of the "
+        "CPU)."
+    )
     assert headline([whole]) == "Nothing could be compared"
 
 
@@ -110,7 +131,9 @@ def test_over_worker_counts_the_ratio_is_the_geometric_mean_of_the_comparable_on
 
 
 def test_it_is_said_where_the_slower_one_leads() -> None:
-    whole = find([row("a", 1, [100.0]), row("b", 1, [200.0]), row("a", 4, [900.0]), row("b", 4, [100.0])])[0]
+    whole = find(
+        [row("a", 1, [100.0]), row("b", 1, [200.0]), row("a", 4, [900.0]), row("b", 4, [100.0])]
+    )[0]
     assert whole.faster == "a"
     assert "but b does more at 1" in whole.text
 
@@ -123,15 +146,28 @@ def test_every_layout_is_compared_with_the_first() -> None:
 
 
 def test_the_headline_counts_kinds_of_requests_and_hides_none() -> None:
-    kinds = {"one": (200.0, 100.0), "two": (100.0, 300.0), "three": (100.0, 101.0), "four": (100.0, 0.0)}
-    rows = [row(name, 1, [rate], workload=kind) for kind, pair in kinds.items() for name, rate in zip("ab", pair, strict=True)]
+    kinds = {
+        "one": (200.0, 100.0),
+        "two": (100.0, 300.0),
+        "three": (100.0, 101.0),
+        "four": (100.0, 0.0),
+    }
+    rows = [
+        row(name, 1, [rate], workload=kind)
+        for kind, pair in kinds.items()
+        for name, rate in zip("ab", pair, strict=True)
+    ]
     assert headline(find(rows)) == (
-        f"Provisional: a does more in 1 of 4 kinds of requests, b in 1, 1 too close to call, 1 could not be compared{FEW}"
+        "Provisional: a does more in 1 of 4 kinds of requests, b in 1, 1 too close to call, 1 "
+        f"could not be compared{FEW}"
     )
 
 
 def test_a_lead_that_enough_repeats_do_not_show_is_too_close_to_call() -> None:
-    noisy = [row("a", 1, [100.0, 300.0, 80.0, 250.0, 90.0]), row("b", 1, [100.0, 90.0, 110.0, 200.0, 95.0])]
+    noisy = [
+        row("a", 1, [100.0, 300.0, 80.0, 250.0, 90.0]),
+        row("b", 1, [100.0, 90.0, 110.0, 200.0, 95.0]),
+    ]
     assert headline(find(noisy)) == "No layout leads: 1 too close to call"
 
 
@@ -156,7 +192,11 @@ def test_a_run_with_missing_steps_gives_findings_for_the_rest(run: RunStore) -> 
 
 
 def test_two_workloads_of_the_same_requests_are_told_apart_by_name() -> None:
-    rows = [row(name, 1, [100.0], workload=workload) for workload in ("hot", "cold") for name in ("a", "b")]
+    rows = [
+        row(name, 1, [100.0], workload=workload)
+        for workload in ("hot", "cold")
+        for name in ("a", "b")
+    ]
     assert ["1 MB reads of hot" in one.text for one in wholes(find(rows))] == [True, False]
 
 
@@ -207,13 +247,21 @@ def test_a_kind_that_two_drivers_made_counts_once_and_only_for_what_both_say() -
         for name, rate in zip("ab", rates, strict=True)
     ]
     assert headline(find(rows)) == (
-        "Provisional: a does more in 1 of 5 kinds of requests, 1 too close to call, in 2 the drivers do not agree, 1 could not be "
+        "Provisional: a does more in 1 of 5 kinds of requests, 1 too close to call, in 2 the "
+        "drivers do not agree, 1 could not be "
         f"compared{FEW}"
     )
-    assert headline(find(rows[:4])) == f"Provisional: a does more in the requests replayed, by 2.0× to 3.0×{FEW}"
+    assert (
+        headline(find(rows[:4]))
+        == f"Provisional: a does more in the requests replayed, by 2.0× to 3.0×{FEW}"
+    )
     assert headline(find(rows[4:8])) == "No layout leads: in 1 the drivers do not agree"
 
 
 def test_of_an_error_the_reason_is_its_first_line() -> None:
-    _, cell = find([row("a", 8, [100.0]), row("b", 8, [], notes=("no COSBench there\nName its folder.",))])
-    assert cell.text == "1 MB reads: a and b cannot be compared at 8 workers (b: no COSBench there)."
+    _, cell = find(
+        [row("a", 8, [100.0]), row("b", 8, [], notes=("no COSBench there\nName its folder.",))]
+    )
+    assert (
+        cell.text == "1 MB reads: a and b cannot be compared at 8 workers (b: no COSBench there)."
+    )

@@ -9,7 +9,14 @@ from weighbridge.results.doubt import Doubt
 NONE = Comparison(baseline="a", subjects=("b",), effects=(), tests=0)
 
 
-def row(layout: str, workers: int, *doubts: Doubt, workload: str = "small", valid: bool = True, notes: tuple[str, ...] = ()) -> Row:
+def row(
+    layout: str,
+    workers: int,
+    *doubts: Doubt,
+    workload: str = "small",
+    valid: bool = True,
+    notes: tuple[str, ...] = (),
+) -> Row:
     return made_row(
         layout=layout, api="s3", workload=workload, operation="read", object_size_bytes=64_000, workers=workers, repeats=5,
         throughput_ops_s=100.0, valid=valid, steady=True, doubts=doubts, notes=notes,
@@ -17,35 +24,62 @@ def row(layout: str, workers: int, *doubts: Doubt, workload: str = "small", vali
 
 
 def busy(share: int) -> Doubt:
-    return Doubt(what="machine busy", grade="mild", words=f"other programs used {share} % of this machine’s CPUs")
+    return Doubt(
+        what="machine busy",
+        grade="mild",
+        words=f"other programs used {share} % of this machine’s CPUs",
+    )
 
 
 def test_texts_that_differ_in_their_numbers_alone_are_one_reason_with_their_range() -> None:
-    found = reasons([row("a", 1, busy(18)), row("a", 4, busy(12)), row("b", 1, busy(15)), row("b", 4)], NONE)
+    found = reasons(
+        [row("a", 1, busy(18)), row("a", 4, busy(12)), row("b", 1, busy(15)), row("b", 4)], NONE
+    )
     assert [one.text for one in found] == [
-        "provisional: machine busy: other programs used 12 to 18 % of this machine’s CPUs (all of a; b: 64 kB reads at 1 worker)"
+        (
+            "provisional: machine busy: other programs used 12 to 18 % of this machine’s CPUs (all of "
+            "a; b: 64 kB reads at 1 worker)"
+        )
     ]
 
 
 def test_digits_of_a_name_are_no_number() -> None:
-    differ = [Doubt(what="not whole", grade="mild", words=f"{host} was lost") for host in ("client-1", "client-2")]
+    differ = [
+        Doubt(what="not whole", grade="mild", words=f"{host} was lost")
+        for host in ("client-1", "client-2")
+    ]
     assert len(reasons([row("a", 1, differ[0]), row("a", 4, differ[1])], NONE)) == 2
 
 
 def test_the_gravest_reason_has_the_first_letter_and_a_row_has_the_letters_of_its_own() -> None:
-    grave = Doubt(what="machine busy", grade="grave", words="other programs used 52 % of this machine’s CPUs")
+    grave = Doubt(
+        what="machine busy", grade="grave", words="other programs used 52 % of this machine’s CPUs"
+    )
     rows = [row("a", 1, busy(12)), row("b", 1, busy(12), grave), row("b", 4)]
     found = reasons(rows, NONE)
-    assert [(one.mark, one.standing) for one in found] == [("a", "not comparable"), ("b", "provisional")]
+    assert [(one.mark, one.standing) for one in found] == [
+        ("a", "not comparable"),
+        ("b", "provisional"),
+    ]
     assert [marks(one, found) for one in rows] == ["b", "a b", ""]
 
 
 def test_a_doubt_of_one_metric_names_it() -> None:
-    limited = Doubt(what="set by the CPU limit", grade="grave", words="the quota ran out", metrics=("p90", "max"))
+    limited = Doubt(
+        what="set by the CPU limit",
+        grade="grave",
+        words="the quota ran out",
+        metrics=("p90", "max"),
+    )
     (found,) = reasons([row("a", 1, limited)], NONE)
-    assert found.text == "p90, max not comparable: set by the CPU limit: the quota ran out (all figures)"
+    assert (
+        found.text
+        == "p90, max not comparable: set by the CPU limit: the quota ran out (all figures)"
+    )
 
 
 def test_a_row_that_is_not_valid_says_why_as_a_reason() -> None:
-    (found,) = reasons([row("a", 1, valid=False, notes=("not valid", "3 % failed")), row("b", 1)], NONE)
+    (found,) = reasons(
+        [row("a", 1, valid=False, notes=("not valid", "3 % failed")), row("b", 1)], NONE
+    )
     assert (found.standing, found.words, found.where) == ("not valid", "3 % failed", "all of a")

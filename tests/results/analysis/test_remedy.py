@@ -18,10 +18,14 @@ ARGV = ("weighbridge", "compare", "--layouts", "a,b", "--repeats", "2", "--budge
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> ResolvedPlan:
     workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
-    return fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=2, telemetry=False).plan()
+    return fake_run(
+        tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=2, telemetry=False
+    ).plan()
 
 
-def comparison(verdict: Verdict, *whats: What, ratio: Ratio | None = None, smallest: float | None = None) -> Comparison:
+def comparison(
+    verdict: Verdict, *whats: What, ratio: Ratio | None = None, smallest: float | None = None
+) -> Comparison:
     doubts = tuple(Doubt(what=one, grade="mild", words="so") for one in whats)
     effect = Effect(
         workload="small",
@@ -48,7 +52,10 @@ def test_what_is_all_claimed_needs_nothing(plan: ResolvedPlan) -> None:
 def test_few_repeats_want_the_same_command_with_five_of_them(plan: ResolvedPlan) -> None:
     found = remedy(comparison("provisional", "few repeats"), plan, ARGV)
     assert found is not None
-    assert found.says.endswith("1 of 1 comparisons of throughput and p90 claim nothing (1 provisional). What would: 5 repeats")
+    assert found.says.endswith(
+        "1 of 1 comparisons of throughput and p90 claim nothing (1 provisional). What would: 5 "
+        "repeats"
+    )
     assert found.command == "weighbridge compare --layouts a,b --repeats 5"
 
 
@@ -60,20 +67,31 @@ def test_a_busy_machine_wants_the_same_command_on_a_quiet_one(plan: ResolvedPlan
 
 
 def test_unknown_steadiness_wants_longer_windows(plan: ResolvedPlan) -> None:
-    found = remedy(comparison("provisional", "steadiness not known"), plan, ("weighbridge", "compare", "--suite=quick"))
+    found = remedy(
+        comparison("provisional", "steadiness not known"),
+        plan,
+        ("weighbridge", "compare", "--suite=quick"),
+    )
     assert found is not None
     assert found.command == "weighbridge compare --suite gateways-lab"
 
 
-def test_a_difference_that_is_not_shown_wants_as_many_repeats_as_its_spread_asks_for(plan: ResolvedPlan) -> None:
-    # The ratio is half as far beyond the threshold of 5 % as what 5 repeats show: four times as many would.
+def test_a_difference_that_is_not_shown_wants_as_many_repeats_as_its_spread_asks_for(
+    plan: ResolvedPlan,
+) -> None:
+    # The ratio is half as far beyond the threshold of 5 % as what 5 repeats show: four times as
+    # many would.
     ratio = Ratio(value=1.05 * math.exp(0.05), low=0.99, high=1.24, repeats=5)
-    found = remedy(comparison("not shown", ratio=ratio, smallest=1.05 * math.exp(0.1)), plan, ARGV[:4])
+    found = remedy(
+        comparison("not shown", ratio=ratio, smallest=1.05 * math.exp(0.1)), plan, ARGV[:4]
+    )
     assert found is not None
     assert found.command == "weighbridge compare --layouts a,b --repeats 20"
 
 
-def test_a_difference_that_no_sensible_number_of_repeats_would_show_is_not_chased(plan: ResolvedPlan) -> None:
+def test_a_difference_that_no_sensible_number_of_repeats_would_show_is_not_chased(
+    plan: ResolvedPlan,
+) -> None:
     ratio = Ratio(value=1.0501, low=0.9, high=1.2, repeats=5)
     found = remedy(comparison("not shown", ratio=ratio, smallest=1.3), plan, ARGV[:4])
     assert found is not None
@@ -87,7 +105,15 @@ def test_what_has_no_interval_is_not_said_to_want_repeats(plan: ResolvedPlan) ->
     assert "neither more repeats nor a quieter machine" in found.says
 
 
-def test_a_run_that_was_resumed_is_asked_for_again_by_its_plan(plan: ResolvedPlan, tmp_path: Path) -> None:
-    found = remedy(comparison("provisional", "few repeats"), plan, ("weighbridge", "resume", str(tmp_path)))
+def test_a_run_that_was_resumed_is_asked_for_again_by_its_plan(
+    plan: ResolvedPlan, tmp_path: Path
+) -> None:
+    found = remedy(
+        comparison("provisional", "few repeats"), plan, ("weighbridge", "resume", str(tmp_path))
+    )
     assert found is not None
-    assert found.command == "weighbridge compare --suite made-up --layouts rgw-beast,swift --hardware lab-made-up --repeats 5"
+    assert (
+        found.command
+        == "weighbridge compare --suite made-up --layouts rgw-beast,swift --hardware lab-made-up "
+        "--repeats 5"
+    )

@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-from weighbridge.results.charts.by_workers import APART_PX, LEAST_PX, bin_ends, bin_marks, height_of, told_in_bins
+from weighbridge.results.charts.by_workers import (
+    APART_PX,
+    LEAST_PX,
+    bin_ends,
+    bin_marks,
+    height_of,
+    told_in_bins,
+)
 from weighbridge.results.charts.panels import Spot
 from weighbridge.results.charts.worker_data import WorkerPanel, WorkerPoint
 from weighbridge.results.interval import Interval
@@ -13,12 +20,22 @@ from weighbridge.results.interval import Interval
 
 def mark(layout: str, low_ms: float, high_ms: float | None, **more: Any) -> WorkerPoint:
     within = Interval(low_ms=low_ms, high_ms=high_ms)
-    given = {"layout": layout, "workers": 4, "value": None, "valid": True, "stretch": None, "note": "", "within": within}
+    given = {
+        "layout": layout,
+        "workers": 4,
+        "value": None,
+        "valid": True,
+        "stretch": None,
+        "note": "",
+        "within": within,
+    }
     return WorkerPoint.model_validate({**given, **more})
 
 
 def panel_of(*marks: WorkerPoint) -> WorkerPanel:
-    return WorkerPanel(key="k", title="t", finding="", sentences=(), workers=(1, 4, 16), marks=marks)
+    return WorkerPanel(
+        key="k", title="t", finding="", sentences=(), workers=(1, 4, 16), marks=marks
+    )
 
 
 def drawn(panel: WorkerPanel, ends: tuple[float, float]) -> list[tuple[Spot, ...]]:
@@ -31,11 +48,18 @@ def test_a_bar_goes_from_end_to_end_of_its_bin() -> None:
     assert (bar.y, bar.y2, bar.tip) == (10, 20, "a, 4 workers: p90 in (10, 20] ms")
 
 
-def test_a_bar_of_the_first_bin_begins_where_the_scale_does_and_that_of_the_last_ends_there() -> None:
+def test_a_bar_of_the_first_bin_begins_where_the_scale_does_and_that_of_the_last_ends_there() -> (
+    None
+):
     ((first, last),) = drawn(panel_of(mark("a", 0, 10), mark("b", 500_000, None)), (5, 1_000_000))
     assert (first.y, first.y2) == (5, 10)
     assert (last.y, last.y2) == (500_000, 1_000_000)
-    assert bin_ends(panel_of(mark("a", 0, 10), mark("b", 500_000, None))) == [5, 10, 500_000, 500_000]
+    assert bin_ends(panel_of(mark("a", 0, 10), mark("b", 500_000, None))) == [
+        5,
+        10,
+        500_000,
+        500_000,
+    ]
 
 
 def test_bars_of_different_layouts_stand_beside_each_other() -> None:
@@ -56,7 +80,9 @@ def test_a_bin_that_is_narrow_on_the_scale_is_still_seen() -> None:
 
 def test_a_bar_that_is_not_valid_is_not_drawn_and_a_max_is_a_layer_of_its_own() -> None:
     longest = Interval(low_ms=90, high_ms=100)
-    filled, hollow = drawn(panel_of(mark("a", 10, 20, top_within=longest), mark("b", 10, 20, valid=False)), (1, 100))
+    filled, hollow = drawn(
+        panel_of(mark("a", 10, 20, top_within=longest), mark("b", 10, 20, valid=False)), (1, 100)
+    )
     assert [bar.layout for bar in filled] == ["a"]
     assert hollow[0].tip.endswith("max in (90, 100] ms")
 

@@ -8,13 +8,20 @@ from weighbridge.common.layers import Level
 from weighbridge.results.analysis.layers.staircase import LayerStep, Staircase
 from weighbridge.results.charts.by_workers import throughput_by_workers, throughput_panel
 from weighbridge.results.charts.pictures import write_charts
-from weighbridge.results.charts.worker_data import CeilingLine, ceiling_lines, stretched, throughput_panels
+from weighbridge.results.charts.worker_data import (
+    CeilingLine,
+    ceiling_lines,
+    stretched,
+    throughput_panels,
+)
 from weighbridge.results.record.store import RunStore
 
 
 def stair(layout: str, top: Level = "gateway", **rates: float) -> Staircase:
     steps = [
-        LayerStep.model_validate({"level": level.replace("_", "-"), "name": level, "throughput_ops_s": rate})
+        LayerStep.model_validate(
+            {"level": level.replace("_", "-"), "name": level, "throughput_ops_s": rate}
+        )
         for level, rate in rates.items()
     ]
     about = {
@@ -26,7 +33,11 @@ def stair(layout: str, top: Level = "gateway", **rates: float) -> Staircase:
         "object_size_bytes": 1e6,
     }
     return Staircase.model_validate(
-        {**about, "layout": layout, "steps": [*steps, LayerStep(level=top, name="top", throughput_ops_s=1)]}
+        {
+            **about,
+            "layout": layout,
+            "steps": [*steps, LayerStep(level=top, name="top", throughput_ops_s=1)],
+        }
     )
 
 
@@ -36,7 +47,11 @@ def line(value: float, layer: str = "disks") -> CeilingLine:
 
 def test_layouts_with_the_same_ceiling_have_one_line_and_others_have_their_own() -> None:
     lines = ceiling_lines(
-        [stair("a", disk=100, rados=50), stair("b", disk=105, rados=30), stair("swift", disk=104, object_server=20)]
+        [
+            stair("a", disk=100, rados=50),
+            stair("b", disk=105, rados=30),
+            stair("swift", disk=104, object_server=20),
+        ]
     )
     assert [(one.label, one.layouts, one.value) for one in lines["w-read-swift-locust"]] == [
         ("disks", ("a", "swift", "b"), 104),
@@ -48,7 +63,9 @@ def test_layouts_with_the_same_ceiling_have_one_line_and_others_have_their_own()
 
 def test_gaps_and_what_is_on_top_have_no_line() -> None:
     gap = LayerStep(level="disk", name="disks", note="not measured")
-    bare = stair("a", top="rados").model_copy(update={"steps": (gap, LayerStep(level="rados", name="RADOS", throughput_ops_s=9))})
+    bare = stair("a", top="rados").model_copy(
+        update={"steps": (gap, LayerStep(level="rados", name="RADOS", throughput_ops_s=9))}
+    )
     assert ceiling_lines([bare]) == {"w-read-swift-locust": ()}
 
 
@@ -57,14 +74,25 @@ def test_a_near_ceiling_stretches_the_scale_and_one_far_above_does_not() -> None
     assert stretched(100, [line(60)]) == 100
 
 
-def test_near_ceilings_are_lines_with_labels_and_far_ones_are_words_above_the_panel(run: RunStore, tmp_path: Path) -> None:
+def test_near_ceilings_are_lines_with_labels_and_far_ones_are_words_above_the_panel(
+    run: RunStore, tmp_path: Path
+) -> None:
     source = charted(run)
-    largest = max(row.value("throughput") or 0 for row in source.rows if row.workload == "small-read")
-    near, far = line(round(largest * 1.2)), [line(largest * 20, "network"), line(largest * 40, "network")]
-    panel = throughput_panels(source.rows, source.findings, {"small-read-read-swift-locust": (near, *far)})[0]
+    largest = max(
+        row.value("throughput") or 0 for row in source.rows if row.workload == "small-read"
+    )
+    near, far = (
+        line(round(largest * 1.2)),
+        [line(largest * 20, "network"), line(largest * 40, "network")],
+    )
+    panel = throughput_panels(
+        source.rows, source.findings, {"small-read-read-swift-locust": (near, *far)}
+    )[0]
     (chart,) = throughput_by_workers(source)
     write_charts([chart.model_copy(update={"panels": (throughput_panel(panel),)})], tmp_path)
-    words = re.findall(r"<text[^>]*>([^<]*)</text>", (tmp_path / "throughput-by-workers.svg").read_text())
+    words = re.findall(
+        r"<text[^>]*>([^<]*)</text>", (tmp_path / "throughput-by-workers.svg").read_text()
+    )
     assert f"disks {near.value:,.0f}" in words
     assert f"↑ network {far[0].value:,.0f} to {far[1].value:,.0f}" in words
     words_of_ceilings = "Dashed: what disks, network and store can do"

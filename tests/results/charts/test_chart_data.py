@@ -16,7 +16,13 @@ from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.charts.by_workers import latency_headline
 from weighbridge.results.charts.chart_theme import styles
 from weighbridge.results.charts.placing import log_ticks, nice_top, spread
-from weighbridge.results.charts.worker_data import interval_of, latency_csv, latency_panels, throughput_csv, throughput_panels
+from weighbridge.results.charts.worker_data import (
+    interval_of,
+    latency_csv,
+    latency_panels,
+    throughput_csv,
+    throughput_panels,
+)
 from weighbridge.results.doubt import Doubt
 from weighbridge.results.record.resolved import PlannedLayout
 from weighbridge.results.record.store import RunStore
@@ -55,7 +61,9 @@ def test_a_log_scale_holds_both_ends_with_few_ticks(low: float, factor: float) -
     assert 1 <= len(ticks) <= 9
 
 
-def test_the_sentence_of_a_latency_panel_leaves_out_what_may_not_be_compared_and_marks_lower_bounds(run: RunStore) -> None:
+def test_the_sentence_of_a_latency_panel_leaves_out_what_may_not_be_compared_and_marks_lower_bounds(
+    run: RunStore,
+) -> None:
     held = Doubt(what="set by the CPU limit", grade="grave", words="throttled", metrics=("p90",))
     rows = [row for row in summarize(run.plan(), run.steps()) if row.workload == "small-read"]
     most = max(row.workers for row in rows)
@@ -79,7 +87,9 @@ def test_the_sentence_of_a_latency_panel_leaves_out_what_may_not_be_compared_and
 def test_a_line_is_broken_where_a_step_is_missing_or_not_valid(run: RunStore) -> None:
     rows = summarize(run.plan(), run.steps())
     rows = tuple(
-        row.model_copy(update={"valid": False}) if (row.layout, row.workload, row.workers) == ("swift", "small-read", 4) else row
+        row.model_copy(update={"valid": False})
+        if (row.layout, row.workload, row.workers) == ("swift", "small-read", 4)
+        else row
         for row in rows
     )
     panel = throughput_panels(rows, find(rows))[0]
@@ -90,13 +100,25 @@ def test_a_line_is_broken_where_a_step_is_missing_or_not_valid(run: RunStore) ->
     assert beast == {0}
 
 
-def test_a_line_of_p90_leaves_out_one_that_may_not_be_compared_and_says_why_while_throughput_keeps_it(run: RunStore) -> None:
-    held = Doubt(what="set by the CPU limit", grade="grave", words="throttled in all periods", metrics=("p90",))
+def test_a_line_of_p90_leaves_out_one_that_may_not_be_compared_and_says_why_while_throughput_keeps_it(
+    run: RunStore,
+) -> None:
+    held = Doubt(
+        what="set by the CPU limit",
+        grade="grave",
+        words="throttled in all periods",
+        metrics=("p90",),
+    )
     rows = tuple(
-        row.model_copy(update={"doubts": (held,)}) if (row.layout, row.workload, row.workers) == ("swift", "small-read", 4) else row
+        row.model_copy(update={"doubts": (held,)})
+        if (row.layout, row.workload, row.workers) == ("swift", "small-read", 4)
+        else row
         for row in summarize(run.plan(), run.steps())
     )
-    latency, throughput = latency_panels(rows, find(rows))[0], throughput_panels(rows, find(rows))[0]
+    latency, throughput = (
+        latency_panels(rows, find(rows))[0],
+        throughput_panels(rows, find(rows))[0],
+    )
     (mark,) = (one for one in latency.marks if (one.layout, one.workers) == ("swift", 4))
     assert (mark.stretch, mark.valid) == (None, False)
     assert mark.note.startswith("throttled in all periods")
@@ -112,7 +134,8 @@ def test_every_repeat_is_a_dot_also_those_left_out(run: RunStore) -> None:
 
 
 def test_the_interval_of_repeats_is_that_of_student_on_their_logarithms() -> None:
-    # exp(mean +- 2.776 * sd / sqrt(5)) of the logarithms, t of 4 degrees of freedom from a printed table
+    # exp(mean +- 2.776 * sd / sqrt(5)) of the logarithms, t of 4 degrees of freedom from a printed
+    # table
     low, high = interval_of([90.0, 95.0, 100.0, 105.0, 110.0])
     assert (low, high) == (pytest.approx(90.40, abs=0.02), pytest.approx(110.09, abs=0.02))
 
@@ -125,22 +148,35 @@ def test_an_interval_is_of_the_repeats_that_count_and_of_throughput_alone(run: R
     rows = summarize(run.plan(), run.steps())
     for panel in throughput_panels(rows, find(rows)):
         for mark in panel.marks:
-            good = [dot.value for dot in panel.dots if (dot.layout, dot.workers) == (mark.layout, mark.workers) and dot.valid]
+            good = [
+                dot.value
+                for dot in panel.dots
+                if (dot.layout, dot.workers) == (mark.layout, mark.workers) and dot.valid
+            ]
             assert (mark.low, mark.high) == (interval_of(good) if mark.valid else (None, None))
-    assert {mark.low for panel in latency_panels(rows, find(rows)) for mark in panel.marks} == {None}
+    assert {mark.low for panel in latency_panels(rows, find(rows)) for mark in panel.marks} == {
+        None
+    }
 
 
 def test_p90_of_each_repeat_is_a_dot(run: RunStore) -> None:
     rows = summarize(run.plan(), run.steps())
     panel = latency_panels(rows, find(rows))[0]
     ours = [row for row in rows if (row.workload, row.layout) == ("small-read", "swift")]
-    told = [(row.workers, point.repeat + 1, point.value("p90")) for row in ours for point in row.points]
-    assert [(dot.workers, dot.repeat, dot.value) for dot in panel.dots if dot.layout == "swift"] == told
+    told = [
+        (row.workers, point.repeat + 1, point.value("p90")) for row in ours for point in row.points
+    ]
+    assert [
+        (dot.workers, dot.repeat, dot.value) for dot in panel.dots if dot.layout == "swift"
+    ] == told
 
 
 def test_a_p90_of_too_few_samples_has_no_mark_but_its_max_has(run: RunStore) -> None:
     known = summarize(run.plan(), run.steps())
-    rows = [changed(row, p90_ms=None) if (row.workload, row.workers) == ("large-read", 1) else row for row in known]
+    rows = [
+        changed(row, p90_ms=None) if (row.workload, row.workers) == ("large-read", 1) else row
+        for row in known
+    ]
     panel = latency_panels(rows, find(rows))[2]
     alone = next(mark for mark in panel.marks if mark.workers == 1)
     assert (alone.value, alone.stretch) == (None, None)
@@ -164,7 +200,14 @@ def test_a_layout_keeps_its_colour_in_every_company() -> None:
 
 
 def test_six_layouts_are_told_apart_by_colour_and_by_shape() -> None:
-    names = [("rgw-beast", "rgw"), ("a", "rgw"), ("b", "rgw"), ("swift", "swift"), ("c", "swift"), ("d", "other")]
+    names = [
+        ("rgw-beast", "rgw"),
+        ("a", "rgw"),
+        ("b", "rgw"),
+        ("swift", "swift"),
+        ("c", "swift"),
+        ("d", "other"),
+    ]
     look = styles([PlannedLayout(name=name, gateway=gateway) for name, gateway in names])
     assert len({style.colour for style in look}) == len({style.shape for style in look}) == 6
 
@@ -178,4 +221,6 @@ def test_a_latency_told_in_a_bin_is_a_bar_that_no_line_joins(runs: Path) -> None
     assert all(mark.within is not None and mark.top_within is not None for mark in panel.marks)
     assert panel.finding.startswith("p90 at 32 workers in (")
     lines = list(csv.DictReader(io.StringIO(latency_csv(rows))))
-    assert [(line["p90_ms"], float(line["p90_high_ms"]) - float(line["p90_low_ms"])) for line in lines] == [("", 10.0)] * len(rows)
+    assert [
+        (line["p90_ms"], float(line["p90_high_ms"]) - float(line["p90_low_ms"])) for line in lines
+    ] == [("", 10.0)] * len(rows)

@@ -5,7 +5,16 @@ from itertools import combinations
 
 import pytest
 
-from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, colour_at, contrast, diverging, ink_on, styles
+from weighbridge.results.charts.chart_theme import (
+    DARK,
+    LIGHT,
+    Look,
+    colour_at,
+    contrast,
+    diverging,
+    ink_on,
+    styles,
+)
 from weighbridge.results.record.resolved import PlannedLayout
 
 SHIPPED = (
@@ -14,12 +23,25 @@ SHIPPED = (
 )
 LOOKS = pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
 
-# G. M. Machado, M. M. Oliveira and L. A. F. Fernandes 2009, full severity: linear RGB to linear RGB.
+# G. M. Machado, M. M. Oliveira and L. A. F. Fernandes 2009, full severity: linear RGB to linear
+# RGB.
 VISIONS = {
     "usual": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
-    "no red": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
-    "no green": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
-    "no blue": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+    "no red": (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    "no green": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+    "no blue": (
+        (1.255528, -0.076749, -0.178779),
+        (-0.078411, 0.930809, 0.147602),
+        (0.004733, 0.691367, 0.303900),
+    ),
 }
 # B. Ottosson 2020: linear sRGB to cone responses, and their cube roots to Oklab.
 CONES = (
@@ -42,7 +64,9 @@ def times(matrix: tuple[Vector, ...], vector: Vector) -> Vector:
 
 def seen(colour: str, vision: str) -> Vector:
     channels = [channel / 255 for channel in bytes.fromhex(colour.removeprefix("#"))]
-    linear = tuple(one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in channels)
+    linear = tuple(
+        one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in channels
+    )
     light = tuple(min(1.0, max(0.0, one)) for one in times(VISIONS[vision], linear))
     return times(OKLAB, tuple(math.cbrt(one) for one in times(CONES, light)))
 
@@ -53,18 +77,29 @@ def layouts(names: tuple[str, ...]) -> list[PlannedLayout]:
 
 @LOOKS
 def test_every_colour_stands_out_from_its_background(look: Look) -> None:
-    many = (*SHIPPED, *(f"rgw-tuned-{n}" for n in range(8)), *(f"swift-tuned-{n}" for n in range(8)), "other-a", "other-b")
+    many = (
+        *SHIPPED,
+        *(f"rgw-tuned-{n}" for n in range(8)),
+        *(f"swift-tuned-{n}" for n in range(8)),
+        "other-a",
+        "other-b",
+    )
     chosen = {style.colour for style in styles(layouts(many), look)}
     assert len(chosen) > 12
     assert min(contrast(colour, look.background) for colour in chosen) >= 3
-    assert min(contrast(colour, look.background) for colour in (look.ink, look.muted, look.bad)) >= 4.5
+    assert (
+        min(contrast(colour, look.background) for colour in (look.ink, look.muted, look.bad)) >= 4.5
+    )
 
 
 @LOOKS
 @pytest.mark.parametrize("vision", VISIONS)
 def test_layouts_that_ship_are_told_apart_with_any_colour_vision(look: Look, vision: str) -> None:
     colours = [style.colour for style in styles(layouts(SHIPPED), look)]
-    assert min(math.dist(seen(a, vision), seen(b, vision)) for a, b in combinations(colours, 2)) >= 0.07
+    assert (
+        min(math.dist(seen(a, vision), seen(b, vision)) for a, b in combinations(colours, 2))
+        >= 0.07
+    )
 
 
 @LOOKS

@@ -13,7 +13,12 @@ from chart_sources import charted
 from fake_run import WORKLOADS, fake_run
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.analysis.steps.use import step_use
-from weighbridge.results.charts.by_workers import latency_by_workers, latency_panel, throughput_by_workers, throughput_panel
+from weighbridge.results.charts.by_workers import (
+    latency_by_workers,
+    latency_panel,
+    throughput_by_workers,
+    throughput_panel,
+)
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look
 from weighbridge.results.charts.composer import compose, compose_panel
 from weighbridge.results.charts.panels import Figure
@@ -57,7 +62,9 @@ def test_the_png_is_large_enough_for_a_screen(drawn: Path) -> None:
 
 def test_the_title_is_the_finding_and_lines_are_labelled_directly(drawn: Path) -> None:
     words = texts((drawn / "throughput-by-workers.svg").read_text())
-    assert any(word.startswith("Provisional: rgw-beast does more in all 3 kinds of") for word in words)
+    assert any(
+        word.startswith("Provisional: rgw-beast does more in all 3 kinds of") for word in words
+    )
     assert words.count("rgw-beast") == words.count("swift") == 3
     assert {"1 MB reads", "1 MB writes", "64 MB reads", "op/s", "workers"} <= set(words)
 
@@ -71,7 +78,13 @@ def test_a_layout_that_was_never_measured_is_labelled_as_such(runs: Path) -> Non
     workload = WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 1.0})
     run = fake_run(runs, workloads=[workload], repeats=1)
     path = run.folder / "steps.jsonl"
-    path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if '"layout":"swift"' not in line))
+    path.write_text(
+        "".join(
+            line
+            for line in path.read_text().splitlines(keepends=True)
+            if '"layout":"swift"' not in line
+        )
+    )
     write_charts(charts_of(run), runs)
     words = texts((runs / "throughput-by-workers.svg").read_text())
     assert "swift (none)" in words
@@ -79,21 +92,33 @@ def test_a_layout_that_was_never_measured_is_labelled_as_such(runs: Path) -> Non
 
 
 def test_a_run_without_any_step_still_has_charts(runs: Path) -> None:
-    run = fake_run(runs, workloads=[WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 1.0})], repeats=1)
+    run = fake_run(
+        runs,
+        workloads=[WORKLOADS[0].model_copy(update={"workers": (1, 4), "runtime": 1.0})],
+        repeats=1,
+    )
     (run.folder / "steps.jsonl").unlink()
     assert len(write_charts(charts_of(run), runs)) == 10
 
 
 def test_one_layout_at_one_worker_count_has_charts(runs: Path) -> None:
     workload = WORKLOADS[0].model_copy(update={"workers": (512,), "runtime": 1.0})
-    run = fake_run(runs, layouts=("a-layout-with-a-name-of-forty-characters",), workloads=[workload], repeats=1)
+    run = fake_run(
+        runs, layouts=("a-layout-with-a-name-of-forty-characters",), workloads=[workload], repeats=1
+    )
     write_charts(charts_of(run), runs)
     words = texts((runs / "latency-by-workers.svg").read_text())
     assert {"512", "a-layout-with-a-name-of-forty-characters"} <= set(words)
 
 
-def test_resources_have_a_picture_with_a_row_for_each_kind_of_requests_and_a_legend(run: RunStore, tmp_path: Path) -> None:
-    uses = {key: step_use(found, 3.0) for key in run.latest() if (found := run.telemetry(key)) is not None}
+def test_resources_have_a_picture_with_a_row_for_each_kind_of_requests_and_a_legend(
+    run: RunStore, tmp_path: Path
+) -> None:
+    uses = {
+        key: step_use(found, 3.0)
+        for key in run.latest()
+        if (found := run.telemetry(key)) is not None
+    }
     rows = summarize(run.plan(), run.steps(), uses)
     write_charts(resources_by_workers(charted(run, rows)), tmp_path)
     words = texts((tmp_path / "resources-by-workers.svg").read_text())
@@ -112,7 +137,11 @@ def test_resources_have_a_picture_with_a_row_for_each_kind_of_requests_and_a_leg
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
 def test_a_look_colours_all_of_a_chart(run: RunStore, look: Look) -> None:
     other = LIGHT if look is DARK else DARK
-    uses = {key: step_use(found, 3.0) for key in run.latest() if (found := run.telemetry(key)) is not None}
+    uses = {
+        key: step_use(found, 3.0)
+        for key in run.latest()
+        if (found := run.telemetry(key)) is not None
+    }
     resources = resources_by_workers(charted(run, summarize(run.plan(), run.steps(), uses)))
     for chart in (*charts_of(run), *resources):
         text = json.dumps(compose(chart, look)).lower()
@@ -125,11 +154,20 @@ def test_a_look_colours_all_of_a_chart(run: RunStore, look: Look) -> None:
 def test_a_step_that_is_in_doubt_is_hollow_on_its_line(run: RunStore) -> None:
     source = charted(run)
     (panel, *_) = throughput_panels(source.rows, source.findings)
-    doubted = panel.model_copy(update={"marks": tuple(mark.model_copy(update={"provisional": True}) for mark in panel.marks)})
-    panel = panel.model_copy(update={"marks": tuple(mark.model_copy(update={"provisional": False}) for mark in panel.marks)})
+    doubted = panel.model_copy(
+        update={
+            "marks": tuple(mark.model_copy(update={"provisional": True}) for mark in panel.marks)
+        }
+    )
+    panel = panel.model_copy(
+        update={
+            "marks": tuple(mark.model_copy(update={"provisional": False}) for mark in panel.marks)
+        }
+    )
     (chart,) = throughput_by_workers(source)
     filled, hollow = (
-        vlc.vegalite_to_svg(compose_panel(chart, throughput_panel(one))).count('fill="#ffffff"') for one in (panel, doubted)
+        vlc.vegalite_to_svg(compose_panel(chart, throughput_panel(one))).count('fill="#ffffff"')
+        for one in (panel, doubted)
     )
     assert hollow - filled == sum(mark.stretch is not None for mark in panel.marks)
 
@@ -160,5 +198,15 @@ def test_a_band_goes_on_where_the_first_of_its_points_has_no_interval(run: RunSt
     (panel, *_) = throughput_panels(source.rows, source.findings)
     first = panel.marks[0].model_copy(update={"low": None, "high": None})
     bare = throughput_panel(panel.model_copy(update={"marks": (first, *panel.marks[1:])}))
-    (band,) = (trace for mark in bare.marks if mark.kind == "band" for trace in mark.traces if trace.layout == first.layout)
-    assert band.x == tuple(one.workers for one in panel.marks[1:] if one.layout == first.layout and one.high is not None)
+    (band,) = (
+        trace
+        for mark in bare.marks
+        if mark.kind == "band"
+        for trace in mark.traces
+        if trace.layout == first.layout
+    )
+    assert band.x == tuple(
+        one.workers
+        for one in panel.marks[1:]
+        if one.layout == first.layout and one.high is not None
+    )

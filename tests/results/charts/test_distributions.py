@@ -24,7 +24,9 @@ from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Second
 from weighbridge.results.record.store import RunStore
 
-SHORT = tuple(workload.model_copy(update={"runtime": 3.0, "workers": (1, 8)}) for workload in WORKLOADS[:2])
+SHORT = tuple(
+    workload.model_copy(update={"runtime": 3.0, "workers": (1, 8)}) for workload in WORKLOADS[:2]
+)
 CHARTS = (hockey_stick, percentile_chart, share_chart, latency_over_time)
 
 
@@ -36,7 +38,9 @@ def all_of(source: ChartSource) -> tuple[Figure, ...]:
 def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     """Two repeats; the first of swift's writes at 8 workers failed."""
     spoilt = Spoilt(failed=(("swift", "small-write", 8),))
-    return fake_run(tmp_path_factory.mktemp("runs"), workloads=SHORT, repeats=2, telemetry=False, spoilt=spoilt)
+    return fake_run(
+        tmp_path_factory.mktemp("runs"), workloads=SHORT, repeats=2, telemetry=False, spoilt=spoilt
+    )
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +52,13 @@ def words(figure: Figure) -> list[str]:
     return re.findall(r"<text[^>]*>([^<]*)</text>", vlc.vegalite_to_svg(compose(figure)))
 
 
-def repeat_of(values_us: list[int], seconds: tuple[Second, ...] = (), window_s: float = 0.0) -> RepeatLatencies:
+def repeat_of(
+    values_us: list[int], seconds: tuple[Second, ...] = (), window_s: float = 0.0
+) -> RepeatLatencies:
     buckets = Histogram.of(values_us).buckets()
-    reached = tuple(sum(count for _, count in buckets[: place + 1]) for place in range(len(buckets)))
+    reached = tuple(
+        sum(count for _, count in buckets[: place + 1]) for place in range(len(buckets))
+    )
     return RepeatLatencies(
         repeat=0,
         ranked=True,
@@ -64,24 +72,51 @@ def repeat_of(values_us: list[int], seconds: tuple[Second, ...] = (), window_s: 
 
 def kind_with(*repeats: RepeatLatencies) -> KindLatencies:
     layout = LayoutLatencies(layout="swift", repeats=repeats)
-    return KindLatencies(kind=("reads", "read", "swift", "locust"), key="reads", about="64 kB reads", workers=32, layouts=(layout,))
+    return KindLatencies(
+        kind=("reads", "read", "swift", "locust"),
+        key="reads",
+        about="64 kB reads",
+        workers=32,
+        layouts=(layout,),
+    )
 
 
 def second(number: int, count: int, *, errors: int = 0, band: int = 40) -> Second:
     bands = ((band, count),) if count else ()
-    return Second(second=number, operation="read", count=count, bytes=0, errors=errors, max_us=900 * count, sum_us=0, bands=bands)
+    return Second(
+        second=number,
+        operation="read",
+        count=count,
+        bytes=0,
+        errors=errors,
+        max_us=900 * count,
+        sum_us=0,
+        bands=bands,
+    )
 
 
-def test_a_run_has_all_figures_and_a_map_for_each_kind_of_requests(figures: dict[str, Figure]) -> None:
+def test_a_run_has_all_figures_and_a_map_for_each_kind_of_requests(
+    figures: dict[str, Figure],
+) -> None:
     maps = ["latency-over-time-small-read", "latency-over-time-small-write"]
     assert list(figures) == ["hockey-stick", "percentiles", "latency-shares", *maps]
-    assert all(figure.finding and not figure.finding.endswith(".") and figure.caption.endswith(".") for figure in figures.values())
+    assert all(
+        figure.finding and not figure.finding.endswith(".") and figure.caption.endswith(".")
+        for figure in figures.values()
+    )
 
 
-@pytest.mark.parametrize("name", ["hockey-stick", "percentiles", "latency-shares", "latency-over-time-small-write"])
-def test_every_figure_has_the_names_of_all_layouts_in_it(figures: dict[str, Figure], name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["hockey-stick", "percentiles", "latency-shares", "latency-over-time-small-write"]
+)
+def test_every_figure_has_the_names_of_all_layouts_in_it(
+    figures: dict[str, Figure], name: str
+) -> None:
     assert {"rgw-beast", "swift"} <= set(words(figures[name]))
-    assert {cell["layout"] for cell in csv.DictReader(io.StringIO(figures[name].csv))} == {"rgw-beast", "swift"}
+    assert {cell["layout"] for cell in csv.DictReader(io.StringIO(figures[name].csv))} == {
+        "rgw-beast",
+        "swift",
+    }
 
 
 @pytest.mark.parametrize("name", ["percentiles", "latency-shares", "latency-over-time-small-write"])
@@ -130,13 +165,17 @@ def test_one_repeat_is_shaded_by_what_chance_explains_and_several_are_not() -> N
 
 
 def test_two_groups_of_requests_are_told_from_a_wide_spread() -> None:
-    grouped = LayoutLatencies(layout="swift", repeats=(repeat_of([*range(1000, 1600), *range(40_000, 40_400)]),))
+    grouped = LayoutLatencies(
+        layout="swift", repeats=(repeat_of([*range(1000, 1600), *range(40_000, 40_400)]),)
+    )
     found = gap(grouped)
     assert found is not None
     assert 56 <= found.percent <= 60
     assert found.low_us < 1700
     assert found.high_us >= 40_000
-    spread = LayoutLatencies(layout="swift", repeats=(repeat_of([round(1000 * 1.01**power) for power in range(800)]),))
+    spread = LayoutLatencies(
+        layout="swift", repeats=(repeat_of([round(1000 * 1.01**power) for power in range(800)]),)
+    )
     assert gap(spread) is None
 
 
@@ -151,7 +190,10 @@ def test_the_shares_say_so_where_requests_are_of_two_kinds() -> None:
 def test_a_stall_is_found_and_shown() -> None:
     seconds = (second(0, 5), second(1, 5), second(4, 5), second(5, 1))
     (figure,) = heat_maps([kind_with(repeat_of([1000] * 16, seconds, 5.2))])
-    assert figure.finding == "None of swift’s 64 kB reads ended for 2 s, from 2 s into the window on, at 32 workers"
+    assert (
+        figure.finding
+        == "None of swift’s 64 kB reads ended for 2 s, from 2 s into the window on, at 32 workers"
+    )
     assert "no request ended" in figure.caption
     assert [line[2] for line in figure.panels[0].lines] == ["5", "5", "0", "0", "5"]
 
@@ -176,7 +218,9 @@ def test_a_last_second_that_is_not_whole_is_left_out() -> None:
 
 
 def test_what_is_not_ranked_is_shown_with_why() -> None:
-    unsteady = repeat_of([1000] * 10, (second(0, 5), second(1, 5)), 2.0).model_copy(update={"ranked": False, "note": "it drifted"})
+    unsteady = repeat_of([1000] * 10, (second(0, 5), second(1, 5)), 2.0).model_copy(
+        update={"ranked": False, "note": "it drifted"}
+    )
     (figure,) = heat_maps([kind_with(unsteady)])
     (plot,) = figure.panels
     assert plot.title == "swift (not ranked)"
@@ -185,7 +229,9 @@ def test_what_is_not_ranked_is_shown_with_why() -> None:
 
 def test_a_repeat_that_counts_is_shown_before_one_that_does_not() -> None:
     seconds = (second(0, 5), second(1, 5))
-    bad = repeat_of([1000] * 10, seconds, 2.0).model_copy(update={"ranked": False, "note": "it drifted"})
+    bad = repeat_of([1000] * 10, seconds, 2.0).model_copy(
+        update={"ranked": False, "note": "it drifted"}
+    )
     good = repeat_of([1000] * 10, seconds, 2.0).model_copy(update={"repeat": 1})
     assert latency_map(kind_with(bad, good).layouts[0]).repeat == 1
 
@@ -222,11 +268,23 @@ def test_histograms_that_cannot_be_read_leave_marked_gaps(store: RunStore, tmp_p
     for step in store.steps():
         assert step.measurement is not None or step.key.layout == "swift"
         if step.measurement is not None and step.key.layout == "swift":
-            tallies = tuple(tally.model_copy(update={"latency": "torn"}) for tally in step.measurement.tallies)
-            steps.append(step.model_copy(update={"measurement": step.measurement.model_copy(update={"tallies": tallies})}))
+            tallies = tuple(
+                tally.model_copy(update={"latency": "torn"}) for tally in step.measurement.tallies
+            )
+            steps.append(
+                step.model_copy(
+                    update={"measurement": step.measurement.model_copy(update={"tallies": tallies})}
+                )
+            )
         else:
             steps.append(step)
-    figures = {one.name: one for one in all_of(charted(store, summarize(store.plan(), steps), steps=tuple(steps)))}
-    assert "Not known: no latencies of 1 MB reads at 8 workers in repeats 1, 2 on swift" in figures["percentiles"].caption
+    figures = {
+        one.name: one
+        for one in all_of(charted(store, summarize(store.plan(), steps), steps=tuple(steps)))
+    }
+    assert (
+        "Not known: no latencies of 1 MB reads at 8 workers in repeats 1, 2 on swift"
+        in figures["percentiles"].caption
+    )
     assert any(line[0] == "swift (not known)" for line in figures["percentiles"].panels[0].lines)
     assert "swift" in words(figures["percentiles"])

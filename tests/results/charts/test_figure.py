@@ -11,7 +11,16 @@ import vl_convert as vlc
 
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look
 from weighbridge.results.charts.composer import SCHEMA, compose, compose_panel
-from weighbridge.results.charts.panels import AxisScale, Figure, Label, Mark, MarkKind, Panel, Spot, Trace
+from weighbridge.results.charts.panels import (
+    AxisScale,
+    Figure,
+    Label,
+    Mark,
+    MarkKind,
+    Panel,
+    Spot,
+    Trace,
+)
 from weighbridge.results.record.resolved import PlannedLayout
 
 TEN = AxisScale.from_zero(10, "x", grid=False)
@@ -19,12 +28,20 @@ OF_TRACES = ("line", "thin line", "faint line", "dotted line", "dashed line", "b
 
 
 def plot(key: str, text: str) -> Panel:
-    return Panel(key=key, title=key, x=TEN, y=TEN, marks=(Mark(kind="text", spots=(Spot(x=5.0, y=5.0, text=text),)),))
+    return Panel(
+        key=key,
+        title=key,
+        x=TEN,
+        y=TEN,
+        marks=(Mark(kind="text", spots=(Spot(x=5.0, y=5.0, text=text),)),),
+    )
 
 
 def figure_of(*panels: Panel) -> Figure:
     layouts = (PlannedLayout(name="swift", gateway="swift"),)
-    return Figure(name="one", title="One", finding="It is", caption="So.", panels=panels, layouts=layouts)
+    return Figure(
+        name="one", title="One", finding="It is", caption="So.", panels=panels, layouts=layouts
+    )
 
 
 def test_every_panel_of_a_figure_shows_its_own_data() -> None:
@@ -35,7 +52,9 @@ def test_every_panel_of_a_figure_shows_its_own_data() -> None:
 
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("kind", get_args(MarkKind))
-def test_every_kind_of_mark_is_a_spec_that_vega_lite_knows_and_draws(kind: MarkKind, look: Look) -> None:
+def test_every_kind_of_mark_is_a_spec_that_vega_lite_knows_and_draws(
+    kind: MarkKind, look: Look
+) -> None:
     spot = Spot(x=2.0, x2=4.0, y=3.0, y2=5.0, layout="swift", text="here", tip="told")
     trace = Trace(x=(1.0, 2.0), y=(3.0, 4.0), y2=(5.0, 6.0), layout="swift")
     mark = Mark(kind=kind, traces=(trace,)) if kind in OF_TRACES else Mark(kind=kind, spots=(spot,))
@@ -50,7 +69,9 @@ def test_names_at_the_right_do_not_lie_on_one_another_and_none_goes_missing() ->
     labels = tuple(Label(layout=name, x=10.0, y=5.0, note="1 op/s") for name in ("a", "b", "c"))
     panel = Panel(key="a", title="A", x=TEN, y=TEN, marks=(), labels=labels)
     layers = compose_panel(figure_of(panel), panel)["layer"]
-    names = next(layer["data"]["values"] for layer in layers if layer["mark"].get("fontWeight") == 600)
+    names = next(
+        layer["data"]["values"] for layer in layers if layer["mark"].get("fontWeight") == 600
+    )
     heights = sorted(TEN.share(row["y"]) * panel.height for row in names)
     assert [row["text"] for row in names] == ["a", "b", "c"]
     assert all(above - below >= 30 for below, above in pairwise(heights))
@@ -65,8 +86,13 @@ def test_a_line_keeps_the_order_of_its_points() -> None:
 
 
 def test_data_of_a_chart_that_gives_none_of_its_own_are_the_tables_of_its_panels() -> None:
-    lines = list(csv.DictReader(io.StringIO(figure_of(plot("a", "apples"), plot("b", "pears")).csv)))
-    assert [(line["panel"], line["x"], line["Notes"]) for line in lines] == [("a", "5.00", "apples"), ("b", "5.00", "pears")]
+    lines = list(
+        csv.DictReader(io.StringIO(figure_of(plot("a", "apples"), plot("b", "pears")).csv))
+    )
+    assert [(line["panel"], line["x"], line["Notes"]) for line in lines] == [
+        ("a", "5.00", "apples"),
+        ("b", "5.00", "pears"),
+    ]
 
 
 def test_specs_are_of_the_version_of_vega_lite_that_draws_them() -> None:

@@ -31,7 +31,9 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Puts a package on the path, with a registry that has not looked for entry points yet."""
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.delitem(sys.modules, "toy_chart", raising=False)
-    monkeypatch.setattr(gallery_module, "CHARTS", Registry(CHARTS.group, CHARTS.what, own=OWN, kind=ChartKind))
+    monkeypatch.setattr(
+        gallery_module, "CHARTS", Registry(CHARTS.group, CHARTS.what, own=OWN, kind=ChartKind)
+    )
 
 
 def with_code(tmp_path: Path, code: str) -> Path:
@@ -51,18 +53,34 @@ def test_a_chart_of_another_package_is_in_the_report_and_is_drawn_with_its_data(
     assert set(drawn) == {".png", ".svg", ".pdf", ".csv", ".txt"}
     assert "swift" in drawn[".svg"].read_text()
     lines = list(csv.DictReader(drawn[".csv"].read_text().splitlines()))
-    assert {(line["panel"], line["Layout"], line["workers"]) for line in lines} >= {("1 MB reads", "swift", "4.00")}
+    assert {(line["panel"], line["Layout"], line["workers"]) for line in lines} >= {
+        ("1 MB reads", "swift", "4.00")
+    }
     page = derived.report.read_text()
     assert 'id="errors-by-workers"' in page
     assert 'href="#errors-by-workers"' in page
     assert "made the most errors" in page
 
 
-def test_the_command_lists_and_draws_it_by_its_name(small: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_lists_and_draws_it_by_its_name(
+    small: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     install(TOY, monkeypatch)
-    done = CliRunner().invoke(weighbridge, ["charts", str(small.folder), "--list"], catch_exceptions=False, standalone_mode=False)
+    done = CliRunner().invoke(
+        weighbridge,
+        ["charts", str(small.folder), "--list"],
+        catch_exceptions=False,
+        standalone_mode=False,
+    )
     assert "errors-by-workers: " in done.output
-    words = ["charts", str(small.folder), "--only", "errors-by-workers", "--out", str(tmp_path / "drawn")]
+    words = [
+        "charts",
+        str(small.folder),
+        "--only",
+        "errors-by-workers",
+        "--out",
+        str(tmp_path / "drawn"),
+    ]
     CliRunner().invoke(weighbridge, words, catch_exceptions=False, standalone_mode=False)
     assert (tmp_path / "drawn" / "errors-by-workers.png").stat().st_size > 1000
 
@@ -73,11 +91,17 @@ def test_the_command_lists_and_draws_it_by_its_name(small: RunStore, tmp_path: P
         ("raise ImportError('no such library')", "ImportError: no such library"),
         ("CHART = 'no chart'", "it is a str, not a ChartKind"),
         (
-            "from weighbridge.results.charts.gallery import ChartKind\nCHART = ChartKind(draw=lambda source: 1 / 0)",
+            (
+                "from weighbridge.results.charts.gallery import ChartKind\nCHART = "
+                "ChartKind(draw=lambda source: 1 / 0)"
+            ),
             "ZeroDivisionError",
         ),
         (
-            "from weighbridge.results.charts.gallery import ChartKind\nCHART = ChartKind(draw=lambda source: 'oh')",
+            (
+                "from weighbridge.results.charts.gallery import ChartKind\nCHART = "
+                "ChartKind(draw=lambda source: 'oh')"
+            ),
             "a tuple of figures",
         ),
     ],
@@ -94,7 +118,12 @@ def test_one_that_is_broken_is_named_and_costs_no_other(
     assert said.startswith("the chart errors-by-workers is left out: ")
     assert why in said
     assert said.split(": ")[0] in derive(small.folder, pictures=False).report.read_text()
-    done = CliRunner().invoke(weighbridge, ["charts", str(small.folder), "--list"], catch_exceptions=False, standalone_mode=False)
+    done = CliRunner().invoke(
+        weighbridge,
+        ["charts", str(small.folder), "--list"],
+        catch_exceptions=False,
+        standalone_mode=False,
+    )
     assert "is left out: " in done.output
 
 
@@ -102,7 +131,9 @@ def test_a_name_that_two_packages_have_leaves_this_package_s_chart(
     small: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = with_code(tmp_path, "CHART = None")
-    (folder / "toy_chart-1.0.dist-info" / "entry_points.txt").write_text("[weighbridge.charts]\npercentiles = toy_chart:CHART\n")
+    (folder / "toy_chart-1.0.dist-info" / "entry_points.txt").write_text(
+        "[weighbridge.charts]\npercentiles = toy_chart:CHART\n"
+    )
     install(folder, monkeypatch)
     found = gallery_of(small.folder)
     assert found.named("percentiles") is not None

@@ -45,14 +45,18 @@ def test_the_same_pictures_are_there_for_a_dark_room(hung: Gallery) -> None:
     for drawing in hung.figures:
         spec = compose(drawing, DARK)
         assert spec["config"]["background"] == DARK.background
-        drawn = json.dumps({part: content for part, content in spec.items() if part != "config"}).lower()
+        drawn = json.dumps(
+            {part: content for part, content in spec.items() if part != "config"}
+        ).lower()
         for colour in (LIGHT.background, LIGHT.ink, LIGHT.muted, LIGHT.grid):
             assert f'"{colour}"' not in drawn or colour == LIGHT.background, drawing.name
 
 
 def test_a_twin_is_in_no_picture(runs: Path) -> None:
     small = WORKLOADS[0].model_copy(update={"runtime": 2.0, "workers": (1, 4)})
-    run = fake_run(runs, workloads=[small], layouts=("rgw-beast", "swift", "rgw-beast-again"), repeats=2)
+    run = fake_run(
+        runs, workloads=[small], layouts=("rgw-beast", "swift", "rgw-beast-again"), repeats=2
+    )
     path = run.folder / "plan.resolved.json"
     plan = json.loads(path.read_text())
     path.write_text(json.dumps({**plan, "twins": {"rgw-beast-again": "rgw-beast"}}))
@@ -63,8 +67,16 @@ def test_a_twin_is_in_no_picture(runs: Path) -> None:
 
 
 def test_a_run_of_which_nothing_was_measured_has_charts_and_claims_nothing(runs: Path) -> None:
-    run = fake_run(runs, workloads=[WORKLOADS[0].model_copy(update={"runtime": 1.0, "workers": (1,)})], repeats=1, telemetry=False)
+    run = fake_run(
+        runs,
+        workloads=[WORKLOADS[0].model_copy(update={"runtime": 1.0, "workers": (1,)})],
+        repeats=1,
+        telemetry=False,
+    )
     (run.folder / "steps.jsonl").unlink()
     found = gallery_of(run.folder)
-    assert [drawing.name for drawing in found.figures] == ["throughput-by-workers", "latency-by-workers"]
+    assert [drawing.name for drawing in found.figures] == [
+        "throughput-by-workers",
+        "latency-by-workers",
+    ]
     assert found.figures[0].finding == "Nothing could be compared"

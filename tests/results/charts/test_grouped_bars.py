@@ -22,8 +22,11 @@ def rows(run: RunStore) -> tuple[Row, ...]:
     return summarize(run.plan(), run.steps())
 
 
-def test_each_kind_of_requests_is_drawn_where_most_layouts_can_be_ranked(rows: tuple[Row, ...]) -> None:
-    # swift was not measured at 8 workers of large reads, rgw-beast erred in one of two repeats of small writes
+def test_each_kind_of_requests_is_drawn_where_most_layouts_can_be_ranked(
+    rows: tuple[Row, ...],
+) -> None:
+    # swift was not measured at 8 workers of large reads, rgw-beast erred in one of two repeats of
+    # small writes
     assert [(group.about, group.workers) for group in bar_groups(rows)] == [
         ("1 MB reads", 32),
         ("1 MB writes", 32),
@@ -31,19 +34,27 @@ def test_each_kind_of_requests_is_drawn_where_most_layouts_can_be_ranked(rows: t
     ]
 
 
-def test_a_worker_count_that_is_asked_for_is_taken_where_there_is_one(rows: tuple[Row, ...]) -> None:
+def test_a_worker_count_that_is_asked_for_is_taken_where_there_is_one(
+    rows: tuple[Row, ...],
+) -> None:
     assert [group.workers for group in bar_groups(rows, 16)] == [16, 16, 4]
 
 
-def test_what_is_not_to_be_ranked_has_no_bar_but_its_reason(rows: tuple[Row, ...], run: RunStore) -> None:
+def test_what_is_not_to_be_ranked_has_no_bar_but_its_reason(
+    rows: tuple[Row, ...], run: RunStore
+) -> None:
     (figure,) = grouped_bars(charted(run, rows, workers=8))
     bars = {bar.layout: bar for bar in bar_groups(rows, 8)[2].bars}
     assert (bars["swift"].value, bars["swift"].why) == (None, "not measured")
-    assert "× not measured" in re.findall(r"<text[^>]*>([^<]*)</text>", vlc.vegalite_to_svg(compose(figure)))
+    assert "× not measured" in re.findall(
+        r"<text[^>]*>([^<]*)</text>", vlc.vegalite_to_svg(compose(figure))
+    )
 
 
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
-def test_bars_begin_at_nought_and_have_the_colours_of_their_layouts(rows: tuple[Row, ...], run: RunStore, look: Look) -> None:
+def test_bars_begin_at_nought_and_have_the_colours_of_their_layouts(
+    rows: tuple[Row, ...], run: RunStore, look: Look
+) -> None:
     shown = styles(run.plan().layouts, look)
     (figure,) = grouped_bars(charted(run, rows))
     drawn = vlc.vegalite_to_svg(compose(figure, look))
@@ -60,11 +71,19 @@ def test_the_csv_has_a_line_for_each_bar(rows: tuple[Row, ...], run: RunStore) -
     lines = list(csv.DictReader(io.StringIO(figure.csv)))
     assert len(lines) == 6
     assert {line["layout"] for line in lines} == {"rgw-beast", "swift"}
-    assert all(float(line["low_ops_s"]) < float(line["throughput_ops_s"]) < float(line["high_ops_s"]) for line in lines[:2])
+    assert all(
+        float(line["low_ops_s"]) < float(line["throughput_ops_s"]) < float(line["high_ops_s"])
+        for line in lines[:2]
+    )
 
 
 def test_one_repeat_has_no_whiskers_and_makes_no_claim(runs: Path) -> None:
-    run = fake_run(runs, workloads=[WORKLOADS[0].model_copy(update={"runtime": 2.0})], repeats=1, telemetry=False)
+    run = fake_run(
+        runs,
+        workloads=[WORKLOADS[0].model_copy(update={"runtime": 2.0})],
+        repeats=1,
+        telemetry=False,
+    )
     rows = summarize(run.plan(), run.steps())
     (figure,) = grouped_bars(charted(run, rows))
     assert "whiskers" not in figure.caption

@@ -23,8 +23,16 @@ SPOILT = Spoilt(erring=(("swift", "small-read", 32),))
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
-    """One repeat of two layouts; swift has too many errors at 32 workers, and there are too few large reads for a p90."""
-    return fake_run(tmp_path_factory.mktemp("sticks"), workloads=[READS, FEW], repeats=1, telemetry=False, spoilt=SPOILT)
+    """One repeat of two layouts; swift has too many errors at 32 workers, and there are too few
+    large reads for a p90.
+    """
+    return fake_run(
+        tmp_path_factory.mktemp("sticks"),
+        workloads=[READS, FEW],
+        repeats=1,
+        telemetry=False,
+        spoilt=SPOILT,
+    )
 
 
 def drawn(store: RunStore, **options: object) -> Figure | None:
@@ -74,14 +82,23 @@ def test_a_point_that_is_not_valid_is_crossed_and_not_joined(store: RunStore) ->
     (line,) = [line for line in figure.panels[0].lines if line[:2] == ("swift", "32")]
     assert line[-1] == "no"
     cells = list(csv.DictReader(io.StringIO(figure.csv)))
-    assert [cell["counts"] for cell in cells if cell["layout"] == "swift" and cell["workers"] == "32"] == ["no"]
+    assert [
+        cell["counts"] for cell in cells if cell["layout"] == "swift" and cell["workers"] == "32"
+    ] == ["no"]
 
 
 def test_every_layout_has_a_line_of_what_it_serves_in_the_data(store: RunStore) -> None:
     figure = drawn(store, slo_ms=15.0)
     assert figure is not None
-    cells = [cell for cell in csv.DictReader(io.StringIO(figure.csv)) if not cell["workers"] and cell["workload"] == "small-read"]
-    assert [(cell["layout"], cell["bound_ms"]) for cell in cells] == [("rgw-beast", "15"), ("swift", "15")]
+    cells = [
+        cell
+        for cell in csv.DictReader(io.StringIO(figure.csv))
+        if not cell["workers"] and cell["workload"] == "small-read"
+    ]
+    assert [(cell["layout"], cell["bound_ms"]) for cell in cells] == [
+        ("rgw-beast", "15"),
+        ("swift", "15"),
+    ]
 
 
 def test_a_dark_figure_is_drawn_on_the_dark(store: RunStore) -> None:
@@ -91,7 +108,9 @@ def test_a_dark_figure_is_drawn_on_the_dark(store: RunStore) -> None:
 
 
 def test_bins_are_bars_that_no_figure_is_made_of(tmp_path: Path) -> None:
-    figure = drawn(fake_run(tmp_path, workloads=[READS], repeats=1, telemetry=False, driver="cosbench"))
+    figure = drawn(
+        fake_run(tmp_path, workloads=[READS], repeats=1, telemetry=False, driver="cosbench")
+    )
     assert figure is not None
     assert "the bin in which p90 lies" in figure.caption
     assert figure.finding == "How p90 rises with throughput"

@@ -8,12 +8,19 @@ import pytest
 from fake_run import WORKLOADS, Spoilt, fake_run
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.analysis.steps.summary import summarize
-from weighbridge.results.charts.latencies import KindLatencies, LayoutLatencies, RepeatLatencies, read_latencies
+from weighbridge.results.charts.latencies import (
+    KindLatencies,
+    LayoutLatencies,
+    RepeatLatencies,
+    read_latencies,
+)
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
 
-SHORT = tuple(workload.model_copy(update={"runtime": 3.0, "workers": (1, 8)}) for workload in WORKLOADS[:1])
+SHORT = tuple(
+    workload.model_copy(update={"runtime": 3.0, "workers": (1, 8)}) for workload in WORKLOADS[:1]
+)
 
 
 def counted(values_us: list[int], repeat: int = 0, *, ranked: bool = True) -> RepeatLatencies:
@@ -23,7 +30,9 @@ def counted(values_us: list[int], repeat: int = 0, *, ranked: bool = True) -> Re
         total += count
         reached.append(total)
     tops = tuple(top for top, _ in buckets)
-    return RepeatLatencies(repeat=repeat, ranked=ranked, tops_us=tops, reached=tuple(reached), max_us=max(values_us))
+    return RepeatLatencies(
+        repeat=repeat, ranked=ranked, tops_us=tops, reached=tuple(reached), max_us=max(values_us)
+    )
 
 
 def read(store: RunStore, workers: int | None = None) -> tuple[KindLatencies, ...]:
@@ -33,8 +42,12 @@ def read(store: RunStore, workers: int | None = None) -> tuple[KindLatencies, ..
 
 def with_latency(step: StepResult, latency: str) -> StepResult:
     assert step.measurement is not None
-    tallies = tuple(tally.model_copy(update={"latency": latency}) for tally in step.measurement.tallies)
-    return step.model_copy(update={"measurement": step.measurement.model_copy(update={"tallies": tallies})})
+    tallies = tuple(
+        tally.model_copy(update={"latency": latency}) for tally in step.measurement.tallies
+    )
+    return step.model_copy(
+        update={"measurement": step.measurement.model_copy(update={"tallies": tallies})}
+    )
 
 
 def test_percentiles_are_those_of_the_histogram_and_never_above_the_max() -> None:
@@ -50,7 +63,9 @@ def test_a_percentile_of_no_samples_is_refused() -> None:
         RepeatLatencies(repeat=0, ranked=True).percentile_us(50)
 
 
-def test_over_repeats_the_geometric_mean_of_percentiles_is_taken_and_not_one_of_all_samples() -> None:
+def test_over_repeats_the_geometric_mean_of_percentiles_is_taken_and_not_one_of_all_samples() -> (
+    None
+):
     repeats = (counted([1000] * 99 + [9000]), counted([2000] * 100, 1), counted([3000] * 100, 2))
     one = LayoutLatencies(layout="swift", repeats=repeats)
     assert one.middle_us(50) == pytest.approx((1000 * 2000 * 3000) ** (1 / 3), rel=2e-3)
@@ -59,14 +74,18 @@ def test_over_repeats_the_geometric_mean_of_percentiles_is_taken_and_not_one_of_
 
 
 def test_repeats_that_are_not_ranked_go_into_no_figure() -> None:
-    one = LayoutLatencies(layout="swift", repeats=(counted([1000] * 50), counted([70_000] * 50, 1, ranked=False)))
+    one = LayoutLatencies(
+        layout="swift", repeats=(counted([1000] * 50), counted([70_000] * 50, 1, ranked=False))
+    )
     assert one.middle_us(50) < 1100
     assert one.largest_us == 1000
     assert len(one.known) == 2
 
 
 def test_a_percentile_is_reached_where_every_repeat_has_samples_beyond() -> None:
-    one = LayoutLatencies(layout="swift", repeats=(counted([1000] * 2000), counted([1000] * 199, 1)))
+    one = LayoutLatencies(
+        layout="swift", repeats=(counted([1000] * 2000), counted([1000] * 199, 1))
+    )
     assert one.reaches(50)
     assert not one.reaches(90)
     assert LayoutLatencies(layout="swift", repeats=(counted([1000] * 200),)).reaches(90)
@@ -77,7 +96,13 @@ def test_the_interval_of_a_percentile_holds_the_true_one_about_95_times_in_100()
     held = 0
     for _ in range(1000):
         values = sorted(draw.randrange(1_000_000, 2_000_000) for _ in range(300))
-        one = RepeatLatencies(repeat=0, ranked=True, tops_us=tuple(values), reached=tuple(range(1, 301)), max_us=values[-1])
+        one = RepeatLatencies(
+            repeat=0,
+            ranked=True,
+            tops_us=tuple(values),
+            reached=tuple(range(1, 301)),
+            max_us=values[-1],
+        )
         interval = one.interval_us(90)
         assert interval is not None
         held += interval[0] <= 1_900_000 <= interval[1]
@@ -91,7 +116,11 @@ def test_no_interval_is_given_beyond_the_samples() -> None:
 def test_the_largest_worker_count_at_which_most_layouts_count_is_read(tmp_path: Path) -> None:
     whole = fake_run(tmp_path / "whole", workloads=SHORT, repeats=1, telemetry=False)
     lacking = fake_run(
-        tmp_path / "lacking", workloads=SHORT, repeats=1, telemetry=False, spoilt=Spoilt(absent=(("swift", "small-read", 8),))
+        tmp_path / "lacking",
+        workloads=SHORT,
+        repeats=1,
+        telemetry=False,
+        spoilt=Spoilt(absent=(("swift", "small-read", 8),)),
     )
     assert [kind.workers for kind in read(whole)] == [8]
     assert [kind.workers for kind in read(lacking)] == [1]
@@ -101,7 +130,9 @@ def test_the_largest_worker_count_at_which_most_layouts_count_is_read(tmp_path: 
 def test_a_histogram_that_cannot_be_decoded_is_a_gap_that_says_why(tmp_path: Path) -> None:
     store = fake_run(tmp_path, workloads=SHORT, repeats=2, telemetry=False)
     steps = [
-        with_latency(step, "HISTnot") if (step.key.layout, step.key.workers, step.key.repeat) == ("swift", 8, 0) else step
+        with_latency(step, "HISTnot")
+        if (step.key.layout, step.key.workers, step.key.repeat) == ("swift", 8, 0)
+        else step
         for step in store.steps()
     ]
     (kind,) = read_latencies(store.plan(), summarize(store.plan(), steps), steps, workers=8)
@@ -127,13 +158,21 @@ def test_a_step_without_a_measurement_is_a_gap_with_its_notes(tmp_path: Path) ->
 
 
 def test_latencies_in_bins_are_a_gap_that_names_them(tmp_path: Path) -> None:
-    (kind,) = read(fake_run(tmp_path, workloads=SHORT, repeats=1, telemetry=False, driver="cosbench"))
+    (kind,) = read(
+        fake_run(tmp_path, workloads=SHORT, repeats=1, telemetry=False, driver="cosbench")
+    )
     assert all("the driver tells latencies in bins" in gap for gap in kind.gaps)
     assert not any(one.known for one in kind.layouts)
 
 
 def test_a_twin_is_never_among_the_layouts(tmp_path: Path) -> None:
-    store = fake_run(tmp_path, workloads=SHORT, repeats=1, telemetry=False, layouts=("rgw-beast", "rgw-beast-again"))
+    store = fake_run(
+        tmp_path,
+        workloads=SHORT,
+        repeats=1,
+        telemetry=False,
+        layouts=("rgw-beast", "rgw-beast-again"),
+    )
     plan = store.plan().model_copy(update={"twins": {"rgw-beast-again": "rgw-beast"}})
     (kind,) = read_latencies(plan, summarize(plan, store.steps()), store.steps())
     assert [one.layout for one in kind.layouts] == ["rgw-beast"]

@@ -25,7 +25,11 @@ def effect(
     about: str = "64 kB reads",
     repeats: int = 5,
 ) -> Effect:
-    known = None if ratio is None else Ratio(value=ratio, low=ratio * 0.9, high=ratio * 1.1, repeats=repeats)
+    known = (
+        None
+        if ratio is None
+        else Ratio(value=ratio, low=ratio * 0.9, high=ratio * 1.1, repeats=repeats)
+    )
     return Effect(
         workload=about.replace(" ", "-"),
         operation="read",
@@ -45,7 +49,9 @@ def effect(
 
 def comparison(*effects: Effect, noise: tuple[NoiseFloor, ...] = ()) -> Comparison:
     subjects = tuple(dict.fromkeys(one.subject for one in effects))
-    return Comparison(baseline="rgw-beast", subjects=subjects, effects=effects, noise=noise, tests=len(effects))
+    return Comparison(
+        baseline="rgw-beast", subjects=subjects, effects=effects, noise=noise, tests=len(effects)
+    )
 
 
 def cells(found: Comparison, look: Look = LIGHT) -> dict[str, dict[str, str]]:
@@ -68,7 +74,11 @@ def texts(spec: dict[str, object]) -> list[str]:
 def test_better_has_one_colour_whatever_is_measured(look: Look, metric: str, good: float) -> None:
     bad = 2 - good
     found = cells(
-        comparison(effect(good, "better", metric=metric, workers=1), effect(bad, "worse", metric=metric, workers=2)), look
+        comparison(
+            effect(good, "better", metric=metric, workers=1),
+            effect(bad, "worse", metric=metric, workers=2),
+        ),
+        look,
     )
     assert (found["1"]["colour"], found["2"]["colour"]) == (diverging(look)[-1], diverging(look)[0])
 
@@ -83,23 +93,42 @@ def test_only_what_may_be_claimed_has_a_colour() -> None:
         )
     )
     grey = neutral(LIGHT)
-    assert [found[workers]["colour"] == grey for workers in ("1", "2", "4", "8")] == [False, True, True, True]
-    assert [found[workers]["text"] for workers in ("1", "2", "4", "8")] == ["+40 %", "~", "+3 %", "(+40 %)"]
+    assert [found[workers]["colour"] == grey for workers in ("1", "2", "4", "8")] == [
+        False,
+        True,
+        True,
+        True,
+    ]
+    assert [found[workers]["text"] for workers in ("1", "2", "4", "8")] == [
+        "+40 %",
+        "~",
+        "+3 %",
+        "(+40 %)",
+    ]
 
 
 def test_what_cannot_be_compared_is_an_empty_frame_and_not_a_nought() -> None:
-    (figure,) = change_maps(comparison(effect(None, "not comparable", workers=1), effect(1.4, "better", workers=2)))
+    (figure,) = change_maps(
+        comparison(effect(None, "not comparable", workers=1), effect(1.4, "better", workers=2))
+    )
     assert cell_text(effect(None, "not comparable")) == "×"
     assert "stroke-dasharray" in vlc.vegalite_to_svg(compose(figure))
     assert next(csv.DictReader(io.StringIO(figure.csv)))["change_percent"] == ""
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "words"), [(1.25, 4.0, "(≥ +25 %)"), (0.2, 0.8, "(≤ −20 %)"), (0.5, 2.0, "(~)"), (1.0, 3.0, "(~)")]
+    ("low", "high", "words"),
+    [(1.25, 4.0, "(≥ +25 %)"), (0.2, 0.8, "(≤ −20 %)"), (0.5, 2.0, "(~)"), (1.0, 3.0, "(~)")],
 )
-def test_of_latencies_in_bins_only_what_the_bins_allow_is_told(low: float, high: float, words: str) -> None:
+def test_of_latencies_in_bins_only_what_the_bins_allow_is_told(
+    low: float, high: float, words: str
+) -> None:
     told = effect(1.7, "provisional", metric="p90").model_copy(
-        update={"ratio": Ratio(value=1.7, low=low, high=high, repeats=1), "baseline_value": None, "subject_value": None}
+        update={
+            "ratio": Ratio(value=1.7, low=low, high=high, repeats=1),
+            "baseline_value": None,
+            "subject_value": None,
+        }
     )
     assert cell_text(told) == words
     (figure,) = change_maps(comparison(told))
@@ -108,7 +137,9 @@ def test_of_latencies_in_bins_only_what_the_bins_allow_is_told(low: float, high:
 
 
 def test_a_change_over_all_worker_counts_is_told_although_it_is_of_no_two_figures() -> None:
-    told = effect(1.7, "better", workers=None).model_copy(update={"baseline_value": None, "subject_value": None})
+    told = effect(1.7, "better", workers=None).model_copy(
+        update={"baseline_value": None, "subject_value": None}
+    )
     assert cell_text(told) == "+70 %"
 
 
@@ -117,17 +148,28 @@ def test_worker_counts_go_from_few_to_many_and_end_in_all_of_them() -> None:
         comparison(*(effect(1.2, "better", workers=count) for count in (None, 32, 4, 128))),
     )
     words = texts(compose(figure))
-    assert [word for word in words if word in {"4", "32", "128", "all"}] == ["4", "32", "128", "all"]
+    assert [word for word in words if word in {"4", "32", "128", "all"}] == [
+        "4",
+        "32",
+        "128",
+        "all",
+    ]
 
 
 def test_one_worker_count_has_no_column_of_all() -> None:
-    assert set(cells(comparison(effect(1.2, "better", workers=None), effect(1.2, "better", workers=4)))) == {"4"}
+    assert set(
+        cells(comparison(effect(1.2, "better", workers=None), effect(1.2, "better", workers=4)))
+    ) == {"4"}
 
 
 def test_of_several_layouts_each_kind_of_requests_is_named_once() -> None:
     (figure,) = change_maps(
         comparison(
-            *(effect(1.2, "better", subject=name, about=about) for about in ("reads", "writes") for name in ("a", "b", "c")),
+            *(
+                effect(1.2, "better", subject=name, about=about)
+                for about in ("reads", "writes")
+                for name in ("a", "b", "c")
+            ),
         )
     )
     words = texts(compose(figure))
@@ -141,14 +183,27 @@ def test_the_title_counts_cells_and_never_claims_what_was_not_shown() -> None:
     def title(*effects: Effect) -> str:
         return change_maps(comparison(*effects))[0].finding
 
-    many = (effect(1.5, "better", workers=1), effect(0.5, "worse", workers=2), effect(1.5, "not shown", workers=4))
-    assert title(*many) == "Against rgw-beast, swift is faster in 1 of 3 cells and slower in 1 of 3 cells"
+    many = (
+        effect(1.5, "better", workers=1),
+        effect(0.5, "worse", workers=2),
+        effect(1.5, "not shown", workers=4),
+    )
+    assert (
+        title(*many)
+        == "Against rgw-beast, swift is faster in 1 of 3 cells and slower in 1 of 3 cells"
+    )
     assert (
         title(effect(1.5, "not shown"))
-        == "No difference of throughput from rgw-beast can be claimed in the one cell that could be compared"
+        == "No difference of throughput from rgw-beast can be claimed in the one cell that could "
+        "be compared"
     )
-    assert title(effect(1.5, "provisional", repeats=2)).startswith("Throughput is provisional in the one cell")
-    assert title(effect(0.5, "better", metric="p90")) == "Against rgw-beast, swift has a shorter p90 in 1 of 1 cell"
+    assert title(effect(1.5, "provisional", repeats=2)).startswith(
+        "Throughput is provisional in the one cell"
+    )
+    assert (
+        title(effect(0.5, "better", metric="p90"))
+        == "Against rgw-beast, swift has a shorter p90 in 1 of 1 cell"
+    )
 
 
 def test_of_two_runs_the_run_is_what_is_compared_with_and_what_is_unlike_is_said() -> None:
@@ -156,7 +211,13 @@ def test_of_two_runs_the_run_is_what_is_compared_with_and_what_is_unlike_is_said
         effect(1.5, "better", subject=f"{name} (B)").model_copy(update={"baseline": f"{name} (A)"})
         for name in ("rgw-beast", "swift")
     )
-    two = Comparison(baseline="A", subjects=("rgw-beast (B)", "swift (B)"), effects=effects, tests=2, unlike=("kernel", "cores"))
+    two = Comparison(
+        baseline="A",
+        subjects=("rgw-beast (B)", "swift (B)"),
+        effects=effects,
+        tests=2,
+        unlike=("kernel", "cores"),
+    )
     (figure,) = change_maps(two)
     assert figure.finding == "Against run A, layouts of the other run are faster in 2 of 2 cells"
     assert figure.caption.endswith("The runs are not alike: 2 guard facts differ.")
@@ -168,14 +229,30 @@ def test_without_anything_to_compare_there_is_no_map() -> None:
 
 def test_the_noise_floor_of_the_rig_stands_below_the_title() -> None:
     floor = NoiseFloor(
-        metric="throughput", layout="a", twin="a-again", ratio=1.043, low=1.03, high=1.06, pairs=40, cells=8, repeats=5
+        metric="throughput",
+        layout="a",
+        twin="a-again",
+        ratio=1.043,
+        low=1.03,
+        high=1.06,
+        pairs=40,
+        cells=8,
+        repeats=5,
     )
     (figure,) = change_maps(comparison(effect(1.5, "better"), noise=(floor,)))
     assert "noise floor is 4 %" in figure.caption
 
 
 @pytest.mark.parametrize(
-    ("ratio", "words"), [(1.344, "+34 %"), (0.95, "−5 %"), (1.004, "+0.4 %"), (1.0, "0 %"), (3.2, "3.2×"), (120.4, "120×")]
+    ("ratio", "words"),
+    [
+        (1.344, "+34 %"),
+        (0.95, "−5 %"),
+        (1.004, "+0.4 %"),
+        (1.0, "0 %"),
+        (3.2, "3.2×"),
+        (120.4, "120×"),
+    ],
 )
 def test_a_change_is_told_in_per_cent_or_as_how_many_times(ratio: float, words: str) -> None:
     assert show_percent(ratio) == words

@@ -25,7 +25,11 @@ def spec(values: int) -> dict[str, Any]:
 
 
 def children() -> list[psutil.Process]:
-    return [one for one in psutil.Process(os.getpid()).children() if "drawing_process" in " ".join(one.cmdline())]
+    return [
+        one
+        for one in psutil.Process(os.getpid()).children()
+        if "drawing_process" in " ".join(one.cmdline())
+    ]
 
 
 def test_pictures_come_in_the_order_of_their_specs_and_are_what_the_library_draws() -> None:
@@ -39,18 +43,28 @@ def test_pictures_come_in_the_order_of_their_specs_and_are_what_the_library_draw
 
 def test_a_chart_that_cannot_be_drawn_is_said_and_no_process_is_left() -> None:
     with pytest.raises(RenderingError, match="cannot be drawn"):
-        draw([{"mark": "no such mark", "data": {"url": "nowhere://"}, "encoding": 3}], font_folder(), at_most=1)
+        draw(
+            [{"mark": "no such mark", "data": {"url": "nowhere://"}, "encoding": 3}],
+            font_folder(),
+            at_most=1,
+        )
     assert not children()
 
 
-def test_a_process_that_ends_by_itself_is_said_with_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rendering, "_CODE", "import sys; sys.stderr.write('no engine here'); sys.exit(3)")
+def test_a_process_that_ends_by_itself_is_said_with_its_last_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        rendering, "_CODE", "import sys; sys.stderr.write('no engine here'); sys.exit(3)"
+    )
     with pytest.raises(RenderingError, match="ended by itself: no engine here"):
         draw([spec(2)], font_folder(), at_most=2)
     assert not children()
 
 
-def test_a_machine_without_room_for_the_processes_is_said_and_no_process_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_room_for_the_processes_is_said_and_no_process_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     real, started = subprocess.Popen, []
 
     def none_left(*arguments: Any, **options: Any) -> subprocess.Popen[str]:
@@ -60,7 +74,10 @@ def test_a_machine_without_room_for_the_processes_is_said_and_no_process_is_left
         return started[0]
 
     monkeypatch.setattr(subprocess, "Popen", none_left)
-    with pytest.raises(RenderingError, match=r"no process that draws charts can be started: .*Cannot allocate memory"):
+    with pytest.raises(
+        RenderingError,
+        match=r"no process that draws charts can be started: .*Cannot allocate memory",
+    ):
         draw([spec(2)], font_folder(), at_most=2)
     assert not children()
 

@@ -13,13 +13,24 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, diverging
 from weighbridge.results.charts.composer import compose
 from weighbridge.results.charts.panels import Figure
-from weighbridge.results.charts.tornado import MOST, ROOM, WIDEST, Tuned, settings_of, tornado, tornados, tuned
+from weighbridge.results.charts.tornado import (
+    MOST,
+    ROOM,
+    WIDEST,
+    Tuned,
+    settings_of,
+    tornado,
+    tornados,
+    tuned,
+)
 from weighbridge.results.record.resolved import PlannedLayout
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.statistics import Ratio
 
 
-def effect(subject: str, ratio: float | None, verdict: Verdict, *, workers: int | None = None) -> Effect:
+def effect(
+    subject: str, ratio: float | None, verdict: Verdict, *, workers: int | None = None
+) -> Effect:
     return Effect(
         workload="small-read",
         operation="read",
@@ -29,14 +40,23 @@ def effect(subject: str, ratio: float | None, verdict: Verdict, *, workers: int 
         metric="throughput",
         baseline="rgw-beast",
         subject=subject,
-        ratio=None if ratio is None else Ratio(value=ratio, low=ratio * 0.95, high=ratio * 1.05, repeats=5),
+        ratio=None
+        if ratio is None
+        else Ratio(value=ratio, low=ratio * 0.95, high=ratio * 1.05, repeats=5),
         verdict=verdict,
         text=f"{subject}: {verdict}.",
     )
 
 
-def layout(name: str, gateway: str = "rgw", place: dict[str, Any] | None = None, **radosgw: object) -> PlannedLayout:
-    return PlannedLayout(name=name, gateway=gateway, place=place or {}, settings={"radosgw": radosgw} if radosgw else {})
+def layout(
+    name: str, gateway: str = "rgw", place: dict[str, Any] | None = None, **radosgw: object
+) -> PlannedLayout:
+    return PlannedLayout(
+        name=name,
+        gateway=gateway,
+        place=place or {},
+        settings={"radosgw": radosgw} if radosgw else {},
+    )
 
 
 MANY = (
@@ -50,13 +70,20 @@ MANY = (
 def bars_of(figure: Figure | None, look: Look = LIGHT) -> list[dict[str, Any]]:
     assert figure is not None
     layers = compose(figure, look)["concat"][0]["layer"]
-    return [row for layer in layers if layer["mark"]["type"] == "bar" for row in layer["data"]["values"]]
+    return [
+        row for layer in layers if layer["mark"]["type"] == "bar" for row in layer["data"]["values"]
+    ]
 
 
 def test_the_largest_change_is_on_top_whichever_way_it_goes() -> None:
     figure = tornado(MANY)
     assert figure is not None
-    assert [line[0] for line in figure.panels[0].lines] == [MANY[2].setting, MANY[0].setting, MANY[1].setting, MANY[3].setting]
+    assert [line[0] for line in figure.panels[0].lines] == [
+        MANY[2].setting,
+        MANY[0].setting,
+        MANY[1].setting,
+        MANY[3].setting,
+    ]
     assert figure.finding == "shards 11 → 32 changes throughput most: +90 % in 64 kB reads"
 
 
@@ -71,12 +98,18 @@ def test_half_as_much_is_as_far_from_none_as_twice_as_much() -> None:
 def test_what_has_no_effect_that_can_be_claimed_is_grey_and_listed(look: Look) -> None:
     figure = tornado(MANY)
     assert figure is not None
-    assert {one["y"] for one in bars_of(figure, look) if one["c"].lower() == look.axis.lower()} == {"chunk 4MiB → 1MiB"}
+    assert {one["y"] for one in bars_of(figure, look) if one["c"].lower() == look.axis.lower()} == {
+        "chunk 4MiB → 1MiB"
+    }
     assert "no effect that can be claimed: chunk 4MiB → 1MiB." in figure.caption
 
 
 def test_what_cannot_be_compared_has_no_bar_and_no_figure() -> None:
-    words = re.findall(r"<text[^>]*>([^<]*)</text>", vlc.vegalite_to_svg(compose(figure))) if (figure := tornado(MANY)) else []
+    words = (
+        re.findall(r"<text[^>]*>([^<]*)</text>", vlc.vegalite_to_svg(compose(figure)))
+        if (figure := tornado(MANY))
+        else []
+    )
     assert "× not comparable" in words
     assert "0 %" not in words
     lines = list(csv.DictReader(io.StringIO(figure.csv if figure else "")))
@@ -85,7 +118,9 @@ def test_what_cannot_be_compared_has_no_bar_and_no_figure() -> None:
 
 
 def test_an_interval_without_an_end_does_not_press_the_bars_together() -> None:
-    wide = effect("w", 1.1, "provisional").model_copy(update={"ratio": Ratio(value=1.1, low=1e-6, high=1e6, repeats=2)})
+    wide = effect("w", 1.1, "provisional").model_copy(
+        update={"ratio": Ratio(value=1.1, low=1e-6, high=1e6, repeats=2)}
+    )
     figure = tornado([MANY[0], Tuned(setting="wide", effect=wide)])
     assert figure is not None
     assert figure.panels[0].x.high <= 38 * WIDEST * ROOM + 1
@@ -113,13 +148,22 @@ def test_without_settings_in_the_plan_the_name_of_the_layout_stands_for_them() -
 
 @pytest.mark.parametrize(
     "other",
-    [layout("swift", "swift"), layout("rgw-haproxy", place={"haproxy": "balancer-1"}, threads=512), layout("rgw-civetweb")],
+    [
+        layout("swift", "swift"),
+        layout("rgw-haproxy", place={"haproxy": "balancer-1"}, threads=512),
+        layout("rgw-civetweb"),
+    ],
     ids=["another gateway", "other hosts", "nothing known"],
 )
 def test_layouts_that_differ_in_more_than_settings_are_no_tuning(other: PlannedLayout) -> None:
     layouts = [layout("rgw-beast", threads=512) if other.settings else layout("rgw-beast"), other]
     assert settings_of(layouts, "rgw-beast") is None
-    found = Comparison(baseline="rgw-beast", subjects=(other.name,), effects=(effect(other.name, 2.0, "better"),), tests=1)
+    found = Comparison(
+        baseline="rgw-beast",
+        subjects=(other.name,),
+        effects=(effect(other.name, 2.0, "better"),),
+        tests=1,
+    )
     assert tuned(found, layouts) == ()
 
 
@@ -143,7 +187,9 @@ def test_a_tuning_is_told_over_all_worker_counts_or_at_the_only_one() -> None:
 
 
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
-def test_a_tuning_has_a_figure_for_each_objective_whose_colours_say_what_is_better(tuned_run: RunStore, look: Look) -> None:
+def test_a_tuning_has_a_figure_for_each_objective_whose_colours_say_what_is_better(
+    tuned_run: RunStore, look: Look
+) -> None:
     result = RunData(tuned_run.folder).tuned
     assert result is not None
     throughput, p90 = tornados(result)
@@ -158,24 +204,41 @@ def test_a_tuning_has_a_figure_for_each_objective_whose_colours_say_what_is_bett
     assert "widened for 4 looks" in throughput.caption
 
 
-def test_of_many_settings_a_figure_has_the_largest_and_its_data_has_all(tuned_run: RunStore) -> None:
+def test_of_many_settings_a_figure_has_the_largest_and_its_data_has_all(
+    tuned_run: RunStore,
+) -> None:
     result = RunData(tuned_run.folder).tuned
     assert result is not None
     entries = [one for one in result.ledger.entries if one.effects[0].ratio is not None]
-    many = [entry.model_copy(update={"name": f"{entry.name} {turn}"}) for turn in range(3) for entry in entries]
-    figure = tornados(result.model_copy(update={"ledger": result.ledger.model_copy(update={"entries": tuple(many)})}))[0]
+    many = [
+        entry.model_copy(update={"name": f"{entry.name} {turn}"})
+        for turn in range(3)
+        for entry in entries
+    ]
+    figure = tornados(
+        result.model_copy(
+            update={"ledger": result.ledger.model_copy(update={"entries": tuple(many)})}
+        )
+    )[0]
     assert len({bar["y"] for bar in bars_of(figure)}) == MOST
     assert f"{len(many) - MOST} that move it less are in the table alone" in figure.caption
     assert len(figure.panels[0].lines) == len(many)
 
 
-def test_combinations_with_long_names_are_told_without_what_their_keys_begin_with(tuned_run: RunStore) -> None:
+def test_combinations_with_long_names_are_told_without_what_their_keys_begin_with(
+    tuned_run: RunStore,
+) -> None:
     result = RunData(tuned_run.folder).tuned
     assert result is not None
     first = result.ledger.entries[0].model_copy(
-        update={"name": "options.client.rgw_max_concurrent_requests 1024 → 64, options.client.objecter_inflight_ops unset → 4096"}
+        update={
+            "name": "options.client.rgw_max_concurrent_requests 1024 → 64, "
+            "options.client.objecter_inflight_ops unset → 4096"
+        }
     )
-    figure = tornados(result.model_copy(update={"ledger": result.ledger.model_copy(update={"entries": (first,)})}))[0]
+    figure = tornados(
+        result.model_copy(update={"ledger": result.ledger.model_copy(update={"entries": (first,)})})
+    )[0]
     (bar,) = bars_of(figure)
     assert bar["y"] == "rgw_max_concurrent_requests 1024 → 64, objecter_inflight_ops unset → 4096"
     assert figure.panels[0].lines[0][0] == first.name

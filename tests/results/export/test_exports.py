@@ -62,17 +62,25 @@ def hostile() -> DataTable:
     return TableSchema("hostile", "Whatever can stand in a cell.", columns).fill(range(len(lines)))
 
 
-def read_parquet(content: bytes, folder: Path) -> tuple[list[str], list[str], list[tuple[object, ...]]]:
+def read_parquet(
+    content: bytes, folder: Path
+) -> tuple[list[str], list[str], list[tuple[object, ...]]]:
     path = folder / "back.parquet"
     path.write_bytes(content)
     with opened() as connection:
         found = connection.execute(f"SELECT * FROM '{path}'")
-        names, kinds = [one[0] for one in found.description], [str(one[1]) for one in found.description]
+        names, kinds = (
+            [one[0] for one in found.description],
+            [str(one[1]) for one in found.description],
+        )
         return names, kinds, found.fetchall()
 
 
 def as_lines(table: DataTable) -> list[tuple[object, ...]]:
-    return [tuple(list(cell) if isinstance(cell, tuple) else cell for cell in line) for line in table.lines]
+    return [
+        tuple(list(cell) if isinstance(cell, tuple) else cell for cell in line)
+        for line in table.lines
+    ]
 
 
 @pytest.mark.parametrize("name", list(TABLES))
@@ -95,7 +103,9 @@ def test_nothing_that_stands_in_a_cell_is_taken_for_anything_else(tmp_path: Path
 
 
 def test_csv_keeps_every_digit_and_leaves_what_is_unknown_empty() -> None:
-    head, first, second, third = csv.reader(io.StringIO(csv_file(hostile()).content.decode(), newline=""))
+    head, first, second, third = csv.reader(
+        io.StringIO(csv_file(hostile()).content.decode(), newline="")
+    )
     assert head[1] == 'quo"ted'
     assert first[0] == HOSTILE
     assert float(first[2]) == 0.1 + 0.2
@@ -105,9 +115,13 @@ def test_csv_keeps_every_digit_and_leaves_what_is_unknown_empty() -> None:
     assert third[1:4] == ["-1", "-1e-300", "false"]
 
 
-def test_the_summary_has_the_rows_of_the_report_unrounded(data: RunData, tables: dict[str, DataTable]) -> None:
+def test_the_summary_has_the_rows_of_the_report_unrounded(
+    data: RunData, tables: dict[str, DataTable]
+) -> None:
     summary = tables["summary"]
-    assert summary.column("throughput_ops_s") == tuple(row.value("throughput") for row in (*data.rows, *data.layers))
+    assert summary.column("throughput_ops_s") == tuple(
+        row.value("throughput") for row in (*data.rows, *data.layers)
+    )
     assert summary.column("ranked") == tuple(row.ranked for row in (*data.rows, *data.layers))
     report = list(csv.DictReader(io.StringIO(csv_of(data.rows))))
     shown = [f"{value:.3f}" if value is not None else "" for value in summary.column("p90_ms")]
@@ -117,15 +131,24 @@ def test_the_summary_has_the_rows_of_the_report_unrounded(data: RunData, tables:
     assert list(report[0]) == [field.name for field in summary.fields]
 
 
-def test_steps_have_a_line_for_every_repeat_also_for_those_that_gave_nothing(data: RunData, tables: dict[str, DataTable]) -> None:
+def test_steps_have_a_line_for_every_repeat_also_for_those_that_gave_nothing(
+    data: RunData, tables: dict[str, DataTable]
+) -> None:
     steps = tables["steps"]
     assert len(steps.lines) == len(data.steps) == 2 * 2 * 11 - 2
-    failed = [line for line, measured in zip(steps.lines, steps.column("measured"), strict=True) if not measured]
+    failed = [
+        line
+        for line, measured in zip(steps.lines, steps.column("measured"), strict=True)
+        if not measured
+    ]
     names = [field.name for field in steps.fields]
     (line,) = (dict(zip(names, one, strict=True)) for one in failed)
     assert (line["layout"], line["operation"], line["repeat"]) == ("swift", "read", 1)
     assert line["notes"] == ("the gateway did not answer for 60 s",)
-    assert {line[name] for name in ("throughput_ops_s", "samples", "errors", "p90_ms", "window_s", "started_at")} == {None}
+    assert {
+        line[name]
+        for name in ("throughput_ops_s", "samples", "errors", "p90_ms", "window_s", "started_at")
+    } == {None}
     assert (line["valid"], line["ranked"]) == (False, False)
     erring = [cell for cell in steps.column("error_classes") if cell]
     assert erring == [("http-503: 40", "timeout: 3")]
@@ -134,7 +157,9 @@ def test_steps_have_a_line_for_every_repeat_also_for_those_that_gave_nothing(dat
 
 def test_seconds_add_up_to_their_steps(tables: dict[str, DataTable]) -> None:
     counted = sum(int(str(count)) for count in tables["seconds"].column("operations"))
-    assert counted == sum(int(str(count)) for count in tables["steps"].column("samples") if count is not None)
+    assert counted == sum(
+        int(str(count)) for count in tables["steps"].column("samples") if count is not None
+    )
 
 
 def test_a_second_in_which_nothing_succeeded_has_no_latency(data: RunData) -> None:
@@ -146,7 +171,9 @@ def test_a_second_in_which_nothing_succeeded_has_no_latency(data: RunData) -> No
 
 def test_effects_are_those_of_the_comparison(data: RunData, tables: dict[str, DataTable]) -> None:
     assert data.comparison is not None
-    assert tables["effects"].column("text") == tuple(effect.text for effect in data.comparison.effects)
+    assert tables["effects"].column("text") == tuple(
+        effect.text for effect in data.comparison.effects
+    )
     assert tables["effects"].column("ratio") == tuple(
         effect.ratio.value if effect.ratio else None for effect in data.comparison.effects
     )
@@ -167,7 +194,9 @@ def test_a_json_document_keeps_to_the_schema_that_is_printed(data: RunData) -> N
     }
 
 
-def test_a_json_document_with_a_field_that_is_not_documented_breaks_its_schema(data: RunData) -> None:
+def test_a_json_document_with_a_field_that_is_not_documented_breaks_its_schema(
+    data: RunData,
+) -> None:
     document = json.loads(produce(data.store.folder, "json", ["summary"])[1].files[0].content)
     document["tables"]["summary"][0]["colour"] = "blue"
     with pytest.raises(jsonschema.ValidationError, match="colour"):
@@ -184,7 +213,9 @@ def test_every_field_says_what_it_is_and_no_two_of_a_table_have_one_name() -> No
                 assert field.unit == "ms"
 
 
-def test_an_export_goes_into_the_run_unless_told_otherwise_and_replaces_nothing_unasked(small: Path, tmp_path: Path) -> None:
+def test_an_export_goes_into_the_run_unless_told_otherwise_and_replaces_nothing_unasked(
+    small: Path, tmp_path: Path
+) -> None:
     (path,) = export(small, "csv").paths
     assert path == small / "derived" / "exports" / "summary.csv"
     path.write_text("mine")
@@ -194,7 +225,9 @@ def test_an_export_goes_into_the_run_unless_told_otherwise_and_replaces_nothing_
     assert not (path.parent / "steps.csv").exists()
     export(small, "csv", force=True)
     assert path.read_text().startswith("run,layout")
-    assert export(small, "json", out=tmp_path / "new" / "one.json").paths == (tmp_path / "new" / "one.json",)
+    assert export(small, "json", out=tmp_path / "new" / "one.json").paths == (
+        tmp_path / "new" / "one.json",
+    )
     assert export(small, "csv", out=tmp_path).paths == (tmp_path / "summary.csv",)
     assert export(small, "csv", ["steps", "seconds"], out=tmp_path / "two").paths == (
         tmp_path / "two" / "steps.csv",
@@ -202,7 +235,9 @@ def test_an_export_goes_into_the_run_unless_told_otherwise_and_replaces_nothing_
     )
 
 
-def test_a_format_or_a_table_that_there_is_not_is_answered_with_the_closest_one(small: Path) -> None:
+def test_a_format_or_a_table_that_there_is_not_is_answered_with_the_closest_one(
+    small: Path,
+) -> None:
     with pytest.raises(UsageError, match="did you mean 'parquet'"):
         export(small, "parqet")
     with pytest.raises(UsageError, match="did you mean 'seconds'"):
@@ -216,13 +251,17 @@ def test_a_format_or_a_table_that_there_is_not_is_answered_with_the_closest_one(
 @pytest.mark.parametrize("name", [name for name in FORMATS if name != "pptx"])
 def test_every_format_makes_something_of_a_run_of_one_layout(tmp_path: Path, name: str) -> None:
     workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
-    alone = fake_run(tmp_path / "runs", layouts=("swift",), workloads=[workload], repeats=1, telemetry=False)
+    alone = fake_run(
+        tmp_path / "runs", layouts=("swift",), workloads=[workload], repeats=1, telemetry=False
+    )
     done = export(alone.folder, name)
     assert all(path.stat().st_size for path in done.paths)
     assert done.remarks == ()
 
 
-def test_a_run_of_bins_has_intervals_for_figures_and_nothing_to_export_as_hgrm(tmp_path: Path) -> None:
+def test_a_run_of_bins_has_intervals_for_figures_and_nothing_to_export_as_hgrm(
+    tmp_path: Path,
+) -> None:
     workload = WORKLOADS[0].model_copy(update={"workers": (4,), "runtime": 3.0})
     binned = fake_run(tmp_path / "runs", workloads=[workload], repeats=1, driver="cosbench")
     (summary,) = produce(binned.folder, "csv")[1].files
@@ -234,7 +273,9 @@ def test_a_run_of_bins_has_intervals_for_figures_and_nothing_to_export_as_hgrm(t
 
 
 def test_times_are_kept_in_utc_and_what_is_none_is_refused() -> None:
-    assert utc("2014-11-04T13:00:00+01:00") == utc("2014-11-04T12:00:00Z") == datetime(2014, 11, 4, 12)  # noqa: DTZ001 - in UTC
+    assert (
+        utc("2014-11-04T13:00:00+01:00") == utc("2014-11-04T12:00:00Z") == datetime(2014, 11, 4, 12)  # noqa: DTZ001 - in UTC
+    )
     assert utc(None) is None
     with pytest.raises(InvalidMeasurement, match="not a time"):
         utc("yesterday")

@@ -18,7 +18,9 @@ LINE = re.compile(r"^ *([0-9.]+) ([01]\.[0-9]{12}) +([0-9]+)(?: +([0-9.]+))?$")
 
 
 def parsed(text: str) -> list[tuple[float, float, int]]:
-    """(value in ms, percentile of 1, count at or below) of each line, as HdrHistogram's plotter takes them."""
+    """(value in ms, percentile of 1, count at or below) of each line, as HdrHistogram's plotter
+    takes them.
+    """
     head, empty, *lines = text.splitlines()
     assert (head.split(), empty) == (["Value", "Percentile", "TotalCount", "1/(1-Percentile)"], "")
     found = [LINE.match(line) for line in lines if not line.startswith("#")]
@@ -27,13 +29,18 @@ def parsed(text: str) -> list[tuple[float, float, int]]:
 
 
 def test_a_log_of_ours_gives_what_the_java_tool_printed_of_it_digit_by_digit() -> None:
-    # step.hlog was read by HistogramLogProcessor of HdrHistogram 2.2.2: -tag read -outputValueUnitRatio 1000.
-    logged = {tag: histogram for tag, _, _, histogram in read_log((RECORDED / "step.hlog").read_text())}
+    # step.hlog was read by HistogramLogProcessor of HdrHistogram 2.2.2: -tag read
+    # -outputValueUnitRatio 1000.
+    logged = {
+        tag: histogram for tag, _, _, histogram in read_log((RECORDED / "step.hlog").read_text())
+    }
     assert distribution(logged["read"]) == (RECORDED / "java-2.2.2.hgrm").read_text()
 
 
 @given(st.lists(st.integers(1, 3_600_000_000), min_size=1, max_size=300))
-def test_every_value_is_that_at_rank_ceil_n_p_and_the_last_is_the_exact_maximum(values: list[int]) -> None:
+def test_every_value_is_that_at_rank_ceil_n_p_and_the_last_is_the_exact_maximum(
+    values: list[int],
+) -> None:
     lines = parsed(distribution(Histogram.of(values), max(values), sum(values)))
     ordered = sorted(values)
     for value_ms, share, count in lines:
@@ -51,19 +58,26 @@ def test_of_six_samples_the_90th_percentile_is_the_highest() -> None:
     assert [value for value, share, _ in lines if share > 0.84] == [0.06, 0.06]
 
 
-def test_each_step_and_operation_has_a_file_and_a_step_without_a_histogram_is_named(run: RunStore, tmp_path: Path) -> None:
+def test_each_step_and_operation_has_a_file_and_a_step_without_a_histogram_is_named(
+    run: RunStore, tmp_path: Path
+) -> None:
     data = RunData(run.folder)
     done = export(run.folder, "hgrm", out=tmp_path)
-    measured = {key: step.measurement for key, step in data.steps.items() if step.measurement is not None}
-    assert {path.name for path in done.paths} == {f"{key.file_name}.read.hgrm" for key in measured if "read" in key.workload} | {
-        f"{key.file_name}.write.hgrm" for key in measured if "write" in key.workload
+    measured = {
+        key: step.measurement for key, step in data.steps.items() if step.measurement is not None
     }
+    assert {path.name for path in done.paths} == {
+        f"{key.file_name}.read.hgrm" for key in measured if "read" in key.workload
+    } | {f"{key.file_name}.write.hgrm" for key in measured if "write" in key.workload}
     for key, measurement in measured.items():
         (tally,) = measurement.tallies
         assert tally.max_us is not None
         lines = parsed((tmp_path / f"{key.file_name}.{tally.operation}.hgrm").read_text())
         assert lines[-1] == (tally.max_us / 1000, 1.0, tally.count)
-    assert any("1 of 42 steps have no histogram: swift, swift, small-read, 16 workers, repeat 1" in one for one in done.remarks)
+    assert any(
+        "1 of 42 steps have no histogram: swift, swift, small-read, 16 workers, repeat 1" in one
+        for one in done.remarks
+    )
 
 
 def test_a_histogram_that_cannot_be_read_is_left_out_and_named(tmp_path: Path) -> None:

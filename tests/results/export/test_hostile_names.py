@@ -1,4 +1,6 @@
-"""Texts that come from servers, logs and files, such as an error's reason, are inert in whatever shows them."""
+"""Texts that come from servers, logs and files, such as an error's reason, are inert in whatever
+shows them.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,24 @@ from weighbridge.results.record.store import RunStore, write_whole
 from weighbridge.screen.terminal import InertConsole
 
 REASON = (
-    "=cmd|' /C calc'!A0 </script></style><script>document.title='owned'</script><img src=x onerror=alert(1)>"
-    "<a href=javascript:alert(1)>x</a> {{ 7*7 }} {% raw %} \x1b[2J\x1b]0;owned\x07 [red]bold[/red] \x00\x0b\ufffe\u202e\u2028 "
-    "| **b** ``` \n---\n# h \\input{/etc/passwd} $x^2$ & % # _ ~ \\end{document} --> ]]> <!-- \ud7ff"
+    "=cmd|' /C calc'!A0 </script></style><script>document.title='owned'</script><img src=x "
+    "onerror=alert(1)>"
+    "<a href=javascript:alert(1)>x</a> {{ 7*7 }} {% raw %} \x1b[2J\x1b]0;owned\x07 "
+    "[red]bold[/red] \x00\x0b\ufffe\u202e\u2028 "
+    "| **b** ``` \n---\n# h \\input{/etc/passwd} $x^2$ & % # _ ~ \\end{document} --> ]]> <!-- "
+    "\ud7ff"
 )
-FORMULAS = ("=1+1", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''@x", '=HYPERLINK("http://x","y")')
+FORMULAS = (
+    "=1+1",
+    "+1+1",
+    "-2+3",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "'=1",
+    "''@x",
+    '=HYPERLINK("http://x","y")',
+)
 FORMULAS += (
     "\n=1",
     "\nx",
@@ -47,8 +62,29 @@ FORMULAS += (
     "'\n=1",
     "\x00=1",
 )
-PLAIN = ("", " ", " a", "\u3000a", "a", "a\n=1", "'", "'a", "1", "-1", "+1.5", "-1e-9", "3e+9", "–", "a=b", "1-2", "*", "yes")
-OBEYED = set("\x00\x07\x0b\x1b\x9b\u202a\u202b\u202d\u202e\u2066\u2067\u2068\u200e\u200f\u2028\u2029")
+PLAIN = (
+    "",
+    " ",
+    " a",
+    "\u3000a",
+    "a",
+    "a\n=1",
+    "'",
+    "'a",
+    "1",
+    "-1",
+    "+1.5",
+    "-1e-9",
+    "3e+9",
+    "–",
+    "a=b",
+    "1-2",
+    "*",
+    "yes",
+)
+OBEYED = set(
+    "\x00\x07\x0b\x1b\x9b\u202a\u202b\u202d\u202e\u2066\u2067\u2068\u200e\u200f\u2028\u2029"
+)
 
 
 @pytest.fixture(scope="module")
@@ -58,17 +94,25 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     made = fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=2, about=REASON)
     steps = made.steps()
     spoilt = [
-        step.model_copy(update={"valid": False, "notes": (REASON,)}) if not number else step for number, step in enumerate(steps)
+        step.model_copy(update={"valid": False, "notes": (REASON,)}) if not number else step
+        for number, step in enumerate(steps)
     ]
-    write_whole(made.folder / "steps.jsonl", "".join(f"{one.model_dump_json()}\n" for one in spoilt))
+    write_whole(
+        made.folder / "steps.jsonl", "".join(f"{one.model_dump_json()}\n" for one in spoilt)
+    )
     made.add_facts(
-        [Sheet(title=REASON, facts={REASON: REASON}), Sheet(title=REASON, layout="swift", facts={REASON: REASON})],
+        [
+            Sheet(title=REASON, facts={REASON: REASON}),
+            Sheet(title=REASON, layout="swift", facts={REASON: REASON}),
+        ],
         [ConfigFile(layout="swift", host="gateway-1", path=f"/etc/{REASON}", text=REASON)],
     )
     made.event("telemetry", REASON, layout="swift")
     made.event("resumed", REASON)
     made.set_state("failed", error=REASON)
-    made.write_manifest(made.manifest.model_copy(update={"command": ("weighbridge", "compare", REASON)}))
+    made.write_manifest(
+        made.manifest.model_copy(update={"command": ("weighbridge", "compare", REASON)})
+    )
     return RunStore.open(made.folder)
 
 
@@ -91,15 +135,32 @@ class Elements(HTMLParser):
 def test_a_report_makes_nothing_of_them_but_text(run: RunStore) -> None:
     text = derive(run.folder, pictures=False).report.read_text()
     page = Elements(text)
-    assert not OBEYED & set(text), "neither what a terminal obeys nor what turns the order of letters"
+    assert not OBEYED & set(text), (
+        "neither what a terminal obeys nor what turns the order of letters"
+    )
     assert "\\u202e" in "".join(page.words), "it is told by its number"
-    assert [tag for tag, _ in page.found].count("script") == 3, "the data, the library, and the program of the page"
+    assert [tag for tag, _ in page.found].count("script") == 3, (
+        "the data, the library, and the program of the page"
+    )
     assert not [attrs for _, attrs in page.found for name in attrs if name.startswith("on")]
-    assert not [attrs for tag, attrs in page.found if tag in ("img", "iframe", "object", "base", "link", "form")]
-    assert not [value for _, attrs in page.found for value in attrs.values() if value and value.strip().startswith("javascript:")]
+    assert not [
+        attrs
+        for tag, attrs in page.found
+        if tag in ("img", "iframe", "object", "base", "link", "form")
+    ]
+    assert not [
+        value
+        for _, attrs in page.found
+        for value in attrs.values()
+        if value and value.strip().startswith("javascript:")
+    ]
     assert "document.title='owned'" in "".join(page.words), "it is told, as text"
     assert "{{ 7*7 }}" in text
-    policy = next(attrs["content"] for tag, attrs in page.found if attrs.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        attrs["content"]
+        for tag, attrs in page.found
+        if attrs.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy is not None
     assert "'unsafe-inline'" not in policy.split("script-src")[1].split(";")[0]
     assert "unsafe-eval" not in policy
@@ -114,7 +175,9 @@ def test_formulas_are_texts_in_csv_and_the_way_back_leads_to_what_they_were() ->
         assert plain(csv_text.inert(text)) == text
 
 
-def test_no_cell_of_any_csv_is_a_formula_and_numbers_are_numbers_to_programs(run: RunStore, tmp_path: Path) -> None:
+def test_no_cell_of_any_csv_is_a_formula_and_numbers_are_numbers_to_programs(
+    run: RunStore, tmp_path: Path
+) -> None:
     derive(run.folder, pictures=False)
     for table in ("summary", "steps", "seconds", "effects"):
         export(run.folder, "csv", (table,), out=tmp_path / f"{table}.csv")
@@ -123,7 +186,9 @@ def test_no_cell_of_any_csv_is_a_formula_and_numbers_are_numbers_to_programs(run
     for path in files:
         for line in csv.reader(io.StringIO(path.read_text(), newline="")):
             for cell in line:
-                assert cell[:1] not in {"=", "+", "-", "@", "\t", "\r"} or re.fullmatch(r"[+-]?[\d.]+(e[+-]?\d+)?", cell), path
+                assert cell[:1] not in {"=", "+", "-", "@", "\t", "\r"} or re.fullmatch(
+                    r"[+-]?[\d.]+(e[+-]?\d+)?", cell
+                ), path
     with duckdb.connect() as asked:
         found = asked.execute("SELECT * FROM read_csv(?)", [str(next(tmp_path.rglob("steps.csv")))])
         kinds = {name: str(kind) for name, kind, *_ in found.description or ()}

@@ -33,7 +33,16 @@ def data(run: RunStore) -> RunData:
 def test_the_table_has_units_in_its_heads_and_a_line_for_each_row(data: RunData) -> None:
     text = markdown_file(summary_paper(data)).content.decode()
     lines = [line for line in text.splitlines() if line.startswith("|")]
-    figures = ("Throughput (op/s)", "Bandwidth (MB/s)", "p50 (ms)", "p90 (ms)", "p99 (ms)", "Max (ms)", "Errors", "Repeats")
+    figures = (
+        "Throughput (op/s)",
+        "Bandwidth (MB/s)",
+        "p50 (ms)",
+        "p90 (ms)",
+        "p99 (ms)",
+        "Max (ms)",
+        "Errors",
+        "Repeats",
+    )
     assert lines[0] == f"| {' | '.join(('Requests', 'Workers', 'Layout', *figures))} |"
     assert len(lines) == 2 + len(data.rows)
     assert data.manifest.run_id in text
@@ -42,14 +51,21 @@ def test_the_table_has_units_in_its_heads_and_a_line_for_each_row(data: RunData)
 def test_a_percentile_of_too_few_samples_says_how_many_it_needs(data: RunData) -> None:
     scarce = RunData(data.store.folder)
     scarce.rows = tuple(
-        changed(row, p90_ms=None, points=tuple(changed(one, samples=3, p90_ms=None) for one in row.points)) for row in data.rows
+        changed(
+            row,
+            p90_ms=None,
+            points=tuple(changed(one, samples=3, p90_ms=None) for one in row.points),
+        )
+        for row in data.rows
     )
     table = summary_paper(scarce)
     heads = [column.title for column in table.columns]
     cells = [line for group in table.groups for line in group]
     few = [line for line in cells if line[0] == "64 MB reads" and line[1] == "1"]
     assert {line[heads.index("p90")] for line in few} == {f"n<{least_samples(90)}"}
-    assert any(f"n<{least_samples(90)}" in note and "fewer operations" in note for note in table.notes)
+    assert any(
+        f"n<{least_samples(90)}" in note and "fewer operations" in note for note in table.notes
+    )
 
 
 def test_what_is_not_to_be_ranked_is_marked_and_a_note_says_why(tmp_path: Path) -> None:
@@ -63,38 +79,62 @@ def test_what_is_not_to_be_ranked_is_marked_and_a_note_says_why(tmp_path: Path) 
     ((beast, swift),) = table.groups
     assert (beast[2], swift[2]) == ("rgw-beast †", "swift °")
     assert "†: not valid, not to be ranked." in table.notes
-    assert any(note.startswith("Not valid: it broke") and note.endswith("(all of rgw-beast).") for note in table.notes)
+    assert any(
+        note.startswith("Not valid: it broke") and note.endswith("(all of rgw-beast).")
+        for note in table.notes
+    )
     assert any(note.startswith("Provisional: steadiness not known: ") for note in table.notes)
     assert r"rgw-beast $\dagger$" in latex_file(table).content.decode()
 
 
 def test_a_twin_is_no_line_of_the_table_and_a_note_says_so(tmp_path: Path) -> None:
     workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
-    store = fake_run(tmp_path / "runs", layouts=("swift", "rgw-beast", "swift-again"), workloads=[workload], repeats=2)
+    store = fake_run(
+        tmp_path / "runs",
+        layouts=("swift", "rgw-beast", "swift-again"),
+        workloads=[workload],
+        repeats=2,
+    )
     plan = store.folder / "plan.resolved.json"
     plan.write_text(re.sub(r'"twins": \{\}', '"twins": {"swift-again": "swift"}', plan.read_text()))
     data = RunData(store.folder)
     assert [line[2] for line in summary_paper(data).groups[0]] == ["swift °", "rgw-beast °"]
-    assert "swift-again is swift once more, to know this machine's noise, and is left out." in summary_paper(data).notes
+    assert (
+        "swift-again is swift once more, to know this machine's noise, and is left out."
+        in summary_paper(data).notes
+    )
     assert data.comparison is not None
     effects = effects_paper(data, data.comparison)
     assert {line[3] for group in effects.groups for line in group} == {"rgw-beast"}
-    assert any(note.startswith("Noise floor of throughput: swift beside itself") for note in effects.notes)
+    assert any(
+        note.startswith("Noise floor of throughput: swift beside itself") for note in effects.notes
+    )
 
 
 def test_effects_are_grouped_by_requests_and_metric_with_their_intervals(data: RunData) -> None:
     assert data.comparison is not None
     table = effects_paper(data, data.comparison)
-    assert [(group[0][0], group[0][1]) for group in table.groups][:2] == [("1 MB reads", "throughput"), ("1 MB reads", "p90")]
+    assert [(group[0][0], group[0][1]) for group in table.groups][:2] == [
+        ("1 MB reads", "throughput"),
+        ("1 MB reads", "p90"),
+    ]
     assert table.groups[0][0][2] == "all"
     assert re.fullmatch(r"[0-9.]+ to [0-9.]+", table.groups[0][1][5])
     assert latex_file(table).content.count(rb"\midrule") == len(table.groups)
 
 
 def test_a_reader_of_markdown_finds_the_texts_of_the_table_and_nothing_else() -> None:
-    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(markdown_file(TABLE).content.decode())
+    tokens = (
+        MarkdownIt("commonmark", {"html": True})
+        .enable("table")
+        .parse(markdown_file(TABLE).content.decode())
+    )
     inline = [token.children or [] for token in tokens if token.type == "inline"]
-    assert {child.type for children in inline for child in children} == {"text", "strong_open", "strong_close"}
+    assert {child.type for children in inline for child in children} == {
+        "text",
+        "strong_open",
+        "strong_close",
+    }
     told = ["".join(child.content for child in children) for children in inline]
     hostile = HOSTILE.replace("\n", " ")
     assert told == [hostile, "Layout", "p90 (ms)", "[x]", "n<200", hostile, "1", "*", "–", hostile]
@@ -116,10 +156,19 @@ def test_nothing_in_a_table_is_taken_for_a_command_of_latex() -> None:
         "footnotesize",
         "raggedright",
     }
-    assert commands == own | {"textbackslash", "textasciitilde", "textasciicircum", "textless", "textgreater", "textbar"}
+    assert commands == own | {
+        "textbackslash",
+        "textasciitilde",
+        "textasciicircum",
+        "textless",
+        "textgreater",
+        "textbar",
+    }
     assert text.count(r"\end{") == 2
     body = text[text.index(r"\toprule") : text.index(r"\bottomrule")]
-    assert [len(re.findall(r"(?<!\\)&", line)) for line in body.splitlines() if line.endswith(r"\\")] == [1, 1, 1, 1]
+    assert [
+        len(re.findall(r"(?<!\\)&", line)) for line in body.splitlines() if line.endswith(r"\\")
+    ] == [1, 1, 1, 1]
     assert not re.search(r"(?<!\\)[%#_]", body)
     # After a line break LaTeX takes [ and * for arguments of it.
     assert "{[x]} & n" in body

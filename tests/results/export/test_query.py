@@ -23,7 +23,19 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunData, ...]:
     first = fake_run(runs, workloads=[SMALL], repeats=2)
     second = fake_run(runs, workloads=[SMALL], repeats=1, seed=7)
     first.event("caches", "dropped", layout="swift")
-    first.attest([Attested(layout="swift", repeat=0, host="store-1", kind="cpu", what="CPU", value=100, unit="events/s")])
+    first.attest(
+        [
+            Attested(
+                layout="swift",
+                repeat=0,
+                host="store-1",
+                kind="cpu",
+                what="CPU",
+                value=100,
+                unit="events/s",
+            )
+        ]
+    )
     second.add_facts([Sheet(title="gateway", layout="swift", facts={HOSTILE: HOSTILE})])
     found, left_out = read_runs([first.folder, second.folder])
     assert left_out == ()
@@ -36,8 +48,12 @@ def one(sql: str, runs: tuple[RunData, ...]) -> object:
 
 
 @pytest.mark.parametrize("name", list(VIEWS))
-def test_every_view_has_the_columns_that_are_described(two: tuple[RunData, ...], tuned_run: RunStore, name: str) -> None:
-    answer = ask(f"select * from {name}", (*two, RunData(tuned_run.folder)) if name in OF_TUNINGS else two)
+def test_every_view_has_the_columns_that_are_described(
+    two: tuple[RunData, ...], tuned_run: RunStore, name: str
+) -> None:
+    answer = ask(
+        f"select * from {name}", (*two, RunData(tuned_run.folder)) if name in OF_TUNINGS else two
+    )
     assert answer.columns == tuple(field.name for field in VIEWS[name].shape.fields)
     assert answer.lines
     described = schema_words()
@@ -50,8 +66,13 @@ def test_a_question_goes_over_all_runs(two: tuple[RunData, ...]) -> None:
     counts = ask("select run, count(*) from steps group by run order by count(*)", two).lines
     assert counts == ((two[1].manifest.run_id, 4), (two[0].manifest.run_id, 8))
     mean = "exp(avg(ln(throughput_ops_s)))"
-    means = ask(f"select layout, {mean} from steps where workers = 4 group by layout order by layout", (two[0],))
-    assert dict(means.lines) == pytest.approx({row.layout: row.value("throughput") for row in two[0].rows if row.workers == 4})
+    means = ask(
+        f"select layout, {mean} from steps where workers = 4 group by layout order by layout",
+        (two[0],),
+    )
+    assert dict(means.lines) == pytest.approx(
+        {row.layout: row.value("throughput") for row in two[0].rows if row.workers == 4}
+    )
 
 
 def test_what_is_unknown_is_null_and_counts_in_no_mean(two: tuple[RunData, ...]) -> None:
@@ -80,7 +101,9 @@ def test_a_view_whose_name_is_put_together_is_filled_too(two: tuple[RunData, ...
         "select * from secret",
     ],
 )
-def test_sql_reaches_no_file_and_nothing_of_python(two: tuple[RunData, ...], tmp_path: Path, sql: str) -> None:
+def test_sql_reaches_no_file_and_nothing_of_python(
+    two: tuple[RunData, ...], tmp_path: Path, sql: str
+) -> None:
     secret = tmp_path / "secret.csv"
     secret.write_text("a\nbetrayed\n")
     with pytest.raises(UsageError) as caught:
@@ -117,20 +140,31 @@ def test_sql_changes_nothing(two: tuple[RunData, ...], tmp_path: Path, sql: str)
         ("", "one question is wanted, not 0"),
     ],
 )
-def test_what_is_no_question_is_told_with_the_views_that_there_are(two: tuple[RunData, ...], sql: str, words: str) -> None:
+def test_what_is_no_question_is_told_with_the_views_that_there_are(
+    two: tuple[RunData, ...], sql: str, words: str
+) -> None:
     with pytest.raises(UsageError, match=words) as caught:
         ask(sql, two)
     assert "pg_" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    "sql", ["describe steps", "summarize rows", "from runs", "with a as (from rows) from a", "explain from rows"]
+    "sql",
+    [
+        "describe steps",
+        "summarize rows",
+        "from runs",
+        "with a as (from rows) from a",
+        "explain from rows",
+    ],
 )
 def test_whatever_only_reads_may_be_asked(two: tuple[RunData, ...], sql: str) -> None:
     assert ask(sql, two).lines
 
 
-def test_folders_that_are_no_runs_are_named_and_a_run_that_is_there_twice_is_read_once(run: RunStore, tmp_path: Path) -> None:
+def test_folders_that_are_no_runs_are_named_and_a_run_that_is_there_twice_is_read_once(
+    run: RunStore, tmp_path: Path
+) -> None:
     copy = tmp_path / "copy"
     copy.mkdir()
     for name in ("manifest.json", "plan.resolved.json", "steps.jsonl"):

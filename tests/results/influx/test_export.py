@@ -38,15 +38,22 @@ def server(influx: FakeInflux) -> InfluxServer:
     return InfluxServer(url=influx.url)
 
 
-def test_every_point_is_sent_once_and_steps_without_a_measurement_are_told(store: RunStore, lines: list[str]) -> None:
+def test_every_point_is_sent_once_and_steps_without_a_measurement_are_told(
+    store: RunStore, lines: list[str]
+) -> None:
     with FakeInflux() as influx:
         sent = send_run(store, server(influx))
     assert influx.taken == lines
     assert (sent.points, sent.steps, sent.unplaced) == (len(lines), 1, 1)
-    assert sent.words == f"{len(lines)} points of 1 steps sent; 1 steps gave no measurement and have no point"
+    assert (
+        sent.words
+        == f"{len(lines)} points of 1 steps sent; 1 steps gave no measurement and have no point"
+    )
 
 
-def test_a_run_goes_out_in_batches(store: RunStore, lines: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_goes_out_in_batches(
+    store: RunStore, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(influx_export, "BATCH", 7)
     with FakeInflux() as influx:
         send_run(store, server(influx))
@@ -54,7 +61,9 @@ def test_a_run_goes_out_in_batches(store: RunStore, lines: list[str], monkeypatc
     assert {len(write.lines) for write in influx.writes[:-1]} == {7}
 
 
-def test_a_server_that_is_away_is_asked_again_later_each_time_or_when_it_says(store: RunStore, lines: list[str]) -> None:
+def test_a_server_that_is_away_is_asked_again_later_each_time_or_when_it_says(
+    store: RunStore, lines: list[str]
+) -> None:
     waits = Waits()
     answers = [
         Answer(503),
@@ -68,11 +77,16 @@ def test_a_server_that_is_away_is_asked_again_later_each_time_or_when_it_says(st
     assert influx.taken == lines
 
 
-def test_a_server_that_stays_away_is_an_error_that_says_how_far_it_came(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_stays_away_is_an_error_that_says_how_far_it_came(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(influx_export, "BATCH", 7)
     Cursor(server="http://other").keep(store.folder)
     waits = Waits()
-    with FakeInflux(Answer(), otherwise=Answer(503)) as influx, pytest.raises(TargetError, match="\n7 points were sent") as at:
+    with (
+        FakeInflux(Answer(), otherwise=Answer(503)) as influx,
+        pytest.raises(TargetError, match="\n7 points were sent") as at,
+    ):
         send_run(store, server(influx), wait=waits)
     assert isinstance(at.value.__cause__, Away)
     assert waits == [1.0, 2.0, 4.0, 8.0]
@@ -95,13 +109,18 @@ def test_lines_that_are_refused_do_not_keep_others_back_and_are_no_success(
 ) -> None:
     monkeypatch.setattr(influx_export, "BATCH", 7)
     conflict = Answer(400, '{"error":"partial write: field type conflict"}')
-    with FakeInflux(Answer(), conflict) as influx, pytest.raises(TargetError, match="partial write") as at:
+    with (
+        FakeInflux(Answer(), conflict) as influx,
+        pytest.raises(TargetError, match="partial write") as at,
+    ):
         send_run(store, server(influx))
     assert influx.taken == [*lines[:7], *lines[14:]]
     assert f"{len(lines) - 7} points were sent; of 7 others" in at.value.message
 
 
-def test_what_a_live_run_left_is_sent_no_more_when_the_server_has_everything(store: RunStore) -> None:
+def test_what_a_live_run_left_is_sent_no_more_when_the_server_has_everything(
+    store: RunStore,
+) -> None:
     (store.folder / REFUSED).write_text("# no\nkept 1\n")
     with FakeInflux() as influx:
         Cursor(server=server(influx).option, run=True).keep(store.folder)
@@ -119,7 +138,9 @@ def test_an_export_to_another_server_leaves_it_noted_what_the_first_has(store: R
     assert Cursor.of(store.folder, "http://first") == kept
 
 
-def test_a_run_that_was_not_sent_while_it_was_measured_gets_no_file_by_an_export(store: RunStore) -> None:
+def test_a_run_that_was_not_sent_while_it_was_measured_gets_no_file_by_an_export(
+    store: RunStore,
+) -> None:
     with FakeInflux() as influx:
         send_run(store, server(influx))
     assert not (store.folder / CURSOR).exists()

@@ -45,7 +45,9 @@ def test_a_query_never_draws_two_series_as_one(query: str) -> None:
 
 
 @pytest.mark.parametrize(("title", "target"), TARGETS)
-def test_a_legend_names_only_tags_that_its_query_groups_by(title: str, target: dict[str, Any]) -> None:
+def test_a_legend_names_only_tags_that_its_query_groups_by(
+    title: str, target: dict[str, Any]
+) -> None:
     grouped = set(re.findall(r'"(\w+)"', target["query"].partition(" GROUP BY ")[2]))
     named = set(re.findall(r"\$tag_([a-z]+)", target["alias"]))
     assert {"layout", "workload", "workers", "repeat"} <= named <= grouped
@@ -63,7 +65,10 @@ def test_variables_are_of_tags_that_are_written_and_all_that_are_used_are_there(
 def test_a_twin_is_not_drawn_among_the_layouts() -> None:
     layout = VARIABLES["layout"]
     shown = re.compile(layout["regex"].strip("/"))
-    assert [name for name in ("rgw-beast", f"rgw-beast{AGAIN}", "swift") if shown.search(name)] == ["rgw-beast", "swift"]
+    assert [name for name in ("rgw-beast", f"rgw-beast{AGAIN}", "swift") if shown.search(name)] == [
+        "rgw-beast",
+        "swift",
+    ]
     assert "allValue" not in layout  # all of them are then those that are listed
 
 

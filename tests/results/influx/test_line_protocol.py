@@ -11,16 +11,27 @@ from weighbridge.results.influx.line_protocol import InfluxPoint
 
 def point(**changed: object) -> InfluxPoint:
     return InfluxPoint.model_validate(
-        {"measurement": "m", "tags": {"run": "r"}, "fields": {"ops": 3}, "at_ms": 1415102400000, **changed}
+        {
+            "measurement": "m",
+            "tags": {"run": "r"},
+            "fields": {"ops": 3},
+            "at_ms": 1415102400000,
+            **changed,
+        }
     )
 
 
 def test_counts_are_integers_and_measures_are_floats() -> None:
-    assert point(fields={"ops": 3, "mean_ms": 2.0}).line == "m,run=r ops=3i,mean_ms=2.0 1415102400000"
+    assert (
+        point(fields={"ops": 3, "mean_ms": 2.0}).line == "m,run=r ops=3i,mean_ms=2.0 1415102400000"
+    )
 
 
 def test_what_is_not_known_is_left_out_and_never_a_zero() -> None:
-    assert point(tags={"run": "r", "layer": None}, fields={"ops": 0, "p90_ms": None}).line == "m,run=r ops=0i 1415102400000"
+    assert (
+        point(tags={"run": "r", "layer": None}, fields={"ops": 0, "p90_ms": None}).line
+        == "m,run=r ops=0i 1415102400000"
+    )
 
 
 def test_a_point_without_any_known_field_is_no_line() -> None:
@@ -44,7 +55,9 @@ def test_a_field_that_is_no_number_is_refused(value: float) -> None:
 
 
 @given(
-    st.text(st.characters(min_codepoint=0x20, exclude_characters="\x7f"), min_size=1).filter(lambda text: not text.endswith("\\"))
+    st.text(st.characters(min_codepoint=0x20, exclude_characters="\x7f"), min_size=1).filter(
+        lambda text: not text.endswith("\\")
+    )
 )
 def test_every_tag_is_read_back_as_it_was(text: str) -> None:
     line = point(tags={"tag": text}).line

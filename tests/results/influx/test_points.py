@@ -35,7 +35,12 @@ def split(line: str) -> tuple[str, dict[str, str], dict[str, str], int]:
     """A line without escapes, taken apart."""
     head, fields, at = line.split(" ")
     name, *tags = head.split(",")
-    return name, dict(one.split("=") for one in tags), dict(one.split("=") for one in fields.split(",")), int(at)
+    return (
+        name,
+        dict(one.split("=") for one in tags),
+        dict(one.split("=") for one in fields.split(",")),
+        int(at),
+    )
 
 
 def lines(store: RunStore) -> list[str]:
@@ -43,7 +48,9 @@ def lines(store: RunStore) -> list[str]:
     return [*points.run(), *(line for step in store.steps() for line in points.step(step))]
 
 
-def test_a_run_makes_nothing_but_the_measurements_tags_and_fields_that_are_named(store: RunStore) -> None:
+def test_a_run_makes_nothing_but_the_measurements_tags_and_fields_that_are_named(
+    store: RunStore,
+) -> None:
     seen: dict[str, tuple[set[str], set[str]]] = {}
     for name, tags, fields, _ in map(split, lines(store)):
         seen.setdefault(name, (set(), set()))[0].update(tags)
@@ -51,25 +58,48 @@ def test_a_run_makes_nothing_but_the_measurements_tags_and_fields_that_are_named
     assert {name: tags for name, (tags, _) in seen.items()} == {
         name: set(TAGS[name]) for name in TAGS if name != "weighbridge_live"
     }
-    # No made-up driver tells when first bytes came, or has samples enough for a p99.9 in bins, and no made-up machine what else it
-    # ran.
-    first_bytes = {"first_byte_ms", "first_byte_at_least", "first_byte_p50_ms", "first_byte_p50_at_least"}
+    # No made-up driver tells when first bytes came, or has samples enough for a p99.9 in bins, and
+    # no made-up machine what else it ran.
+    first_bytes = {
+        "first_byte_ms",
+        "first_byte_at_least",
+        "first_byte_p50_ms",
+        "first_byte_p50_at_least",
+    }
     untold = {*first_bytes, "p99_9_low_ms", "p99_9_high_ms", "others_share"}
-    assert {name: fields for name, (_, fields) in seen.items()} == {name: {*FIELDS[name]} - untold for name in seen}
+    assert {name: fields for name, (_, fields) in seen.items()} == {
+        name: {*FIELDS[name]} - untold for name in seen
+    }
 
 
 def test_a_lower_bound_says_that_it_is_one_and_a_step_what_others_used_beside_it(
     store: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    step = next(step for step in store.steps() if step.measurement is not None and step.key.driver == "locust")
+    step = next(
+        step
+        for step in store.steps()
+        if step.measurement is not None and step.key.driver == "locust"
+    )
     assert step.measurement is not None
     (tally,) = step.measurement.tallies
-    stalled = {"in_flight": Histogram.of([9_000_000] * (tally.count // 4)).encode(), "in_flight_max_us": 9_000_000}
-    measurement = step.measurement.model_copy(update={"tallies": (tally.model_copy(update=stalled),)})
-    monkeypatch.setattr("weighbridge.results.influx.points.step_use", lambda *_: StepUse(others=0.42))
+    stalled = {
+        "in_flight": Histogram.of([9_000_000] * (tally.count // 4)).encode(),
+        "in_flight_max_us": 9_000_000,
+    }
+    measurement = step.measurement.model_copy(
+        update={"tallies": (tally.model_copy(update=stalled),)}
+    )
+    monkeypatch.setattr(
+        "weighbridge.results.influx.points.step_use", lambda *_: StepUse(others=0.42)
+    )
     told = RunPoints(store).step(step.model_copy(update={"measurement": measurement}))
     (fields,) = (fields for name, _, fields, _ in map(split, told) if name == "weighbridge_step")
-    assert [fields[f"{name}_at_least"] for name in ("p50", "p90", "p99", "max")] == ["0i", "1i", "1i", "1i"]
+    assert [fields[f"{name}_at_least"] for name in ("p50", "p90", "p99", "max")] == [
+        "0i",
+        "1i",
+        "1i",
+        "1i",
+    ]
     assert float(fields["others_share"]) == 0.42
 
 
@@ -84,7 +114,9 @@ def test_the_points_of_a_step_are_the_figures_of_the_table(store: RunStore) -> N
     for row, one in rows:
         fields = points[row.driver, row.workload, str(row.workers), one.repeat]
         assert float(fields["throughput_ops_s"]) == one.value("throughput")
-        assert [fields.get(f"p{p}_ms") for p in (50, 90, 99)] == [v and repr(v) for v in map(one.value, ("p50", "p90", "p99"))]
+        assert [fields.get(f"p{p}_ms") for p in (50, 90, 99)] == [
+            v and repr(v) for v in map(one.value, ("p50", "p90", "p99"))
+        ]
         assert fields["samples"] == f"{one.count('samples')}i"
         assert fields["valid"] == f"{int(one.valid)}i"
         assert fields.get("steady") == (None if one.steady is None else f"{int(one.steady)}i")
@@ -97,16 +129,26 @@ def test_a_percentile_of_too_few_samples_is_left_out(store: RunStore) -> None:
     step = next(step for step in store.steps() if step.measurement is not None)
     assert step.measurement is not None
     (tally,) = step.measurement.tallies
-    few = fake_measurement(workload=step.key.workload, workers=step.key.workers, window_s=50 * 0.01 / step.key.workers)
+    few = fake_measurement(
+        workload=step.key.workload, workers=step.key.workers, window_s=50 * 0.01 / step.key.workers
+    )
     assert 10 <= few.tallies[0].count < 100 <= tally.count
     step = step.model_copy(update={"measurement": few})
-    (fields,) = (fields for name, _, fields, _ in map(split, RunPoints(store).step(step)) if name == "weighbridge_step")
+    (fields,) = (
+        fields
+        for name, _, fields, _ in map(split, RunPoints(store).step(step))
+        if name == "weighbridge_step"
+    )
     assert "p90_ms" in fields
     assert "p99_ms" not in fields
 
 
 def test_points_lie_where_the_window_and_its_seconds_were(store: RunStore) -> None:
-    step = next(step for step in store.steps() if step.measurement is not None and step.key.driver == "locust")
+    step = next(
+        step
+        for step in store.steps()
+        if step.measurement is not None and step.key.driver == "locust"
+    )
     began = 1415102400000
     times: dict[str, set[int]] = {}
     for name, _, _, at in map(split, RunPoints(store).step(step)):
@@ -116,7 +158,9 @@ def test_points_lie_where_the_window_and_its_seconds_were(store: RunStore) -> No
     assert times["weighbridge_host"] == {-1000, 0, 1000, 2000, 3000}
 
 
-def test_points_are_the_same_however_often_they_are_made_and_no_two_take_the_place_of_each_other(store: RunStore) -> None:
+def test_points_are_the_same_however_often_they_are_made_and_no_two_take_the_place_of_each_other(
+    store: RunStore,
+) -> None:
     once = lines(store)
     assert once == lines(store)
     places = Counter((line.split(" ")[0], line.split(" ")[2]) for line in once)
@@ -133,21 +177,41 @@ def test_a_host_without_a_limit_of_cpus_has_cpus_used_and_no_share(store: RunSto
     telemetry = store.telemetry(step.key)
     assert telemetry is not None
     hosts = tuple(one.model_copy(update={"cpus": None}) for one in telemetry.head.hosts)
-    copy = fake_run(store.folder.parent.parent / "unlimited", layouts=("rgw-beast",), workloads=SMALL, repeats=1, telemetry=False)
+    copy = fake_run(
+        store.folder.parent.parent / "unlimited",
+        layouts=("rgw-beast",),
+        workloads=SMALL,
+        repeats=1,
+        telemetry=False,
+    )
     with copy.record_telemetry(telemetry.head.model_copy(update={"hosts": hosts})) as file:
         file.write(telemetry.hosts)
-    found = [fields for name, _, fields, _ in map(split, RunPoints(copy).step(step)) if name == "weighbridge_host"]
+    found = [
+        fields
+        for name, _, fields, _ in map(split, RunPoints(copy).step(step))
+        if name == "weighbridge_host"
+    ]
     assert found
     assert all("cpus_used" in fields and "cpu_share" not in fields for fields in found)
 
 
 def test_a_second_in_which_nothing_succeeded_has_counts_and_no_latency(store: RunStore) -> None:
-    step = next(step for step in store.steps() if step.measurement is not None and step.measurement.seconds)
+    step = next(
+        step for step in store.steps() if step.measurement is not None and step.measurement.seconds
+    )
     assert step.measurement is not None
     first, *others = step.measurement.seconds
-    barren = first.model_copy(update={"count": 0, "bytes": 0, "errors": 9, "max_us": 0, "sum_us": 0, "bands": ()})
-    odd = step.model_copy(update={"measurement": step.measurement.model_copy(update={"seconds": (barren, *others)})})
-    fields = next(fields for name, _, fields, _ in map(split, RunPoints(store).step(odd)) if name == "weighbridge_second")
+    barren = first.model_copy(
+        update={"count": 0, "bytes": 0, "errors": 9, "max_us": 0, "sum_us": 0, "bands": ()}
+    )
+    odd = step.model_copy(
+        update={"measurement": step.measurement.model_copy(update={"seconds": (barren, *others)})}
+    )
+    fields = next(
+        fields
+        for name, _, fields, _ in map(split, RunPoints(store).step(odd))
+        if name == "weighbridge_second"
+    )
     assert fields == {"ops": "0i", "bytes": "0i", "errors": "9i"}
 
 
@@ -158,7 +222,10 @@ def test_samples_of_a_window_that_never_opened_have_no_place_and_no_point(tmp_pa
     assert telemetry is not None
     with copy.record_telemetry(telemetry.head) as file:
         file.write(one.model_copy(update={"phase": "unplaced"}) for one in telemetry.hosts)
-    assert {split(line)[0] for line in RunPoints(copy).step(step)} == {"weighbridge_second", "weighbridge_step"}
+    assert {split(line)[0] for line in RunPoints(copy).step(step)} == {
+        "weighbridge_second",
+        "weighbridge_step",
+    }
 
 
 def test_live_rates_carry_the_tags_of_their_step(store: RunStore) -> None:
@@ -172,24 +239,39 @@ def test_live_rates_carry_the_tags_of_their_step(store: RunStore) -> None:
 def test_a_time_that_is_none_is_an_error(store: RunStore) -> None:
     step = next(step for step in store.steps() if step.measurement is not None)
     assert step.measurement is not None
-    odd = step.model_copy(update={"measurement": step.measurement.model_copy(update={"started_at": "yesterday"})})
+    odd = step.model_copy(
+        update={"measurement": step.measurement.model_copy(update={"started_at": "yesterday"})}
+    )
     with pytest.raises(InvalidMeasurement, match="'yesterday' is no time"):
         list(RunPoints(store).step(odd))
 
 
 def test_a_run_without_telemetry_has_no_points_of_hosts(tmp_path: Path) -> None:
     bare = fake_run(tmp_path, layouts=("swift",), workloads=SMALL, repeats=1, telemetry=False)
-    assert {split(line)[0] for line in lines(bare)} == {"weighbridge_run", "weighbridge_second", "weighbridge_step"}
+    assert {split(line)[0] for line in lines(bare)} == {
+        "weighbridge_run",
+        "weighbridge_second",
+        "weighbridge_step",
+    }
 
 
 def test_every_measurement_tag_and_field_is_documented_and_nothing_else() -> None:
     text = (Path(__file__).parents[3] / "docs" / "influxdb.md").read_text()
-    of_all = set(re.findall(r"`(\w+)`", text[text.index("Tags of all but the first are") : text.index("| measurement")]))
+    of_all = set(
+        re.findall(
+            r"`(\w+)`",
+            text[text.index("Tags of all but the first are") : text.index("| measurement")],
+        )
+    )
     rows = {
-        cells[1].strip(" `"): cells for line in text.splitlines() if (cells := line.split("|"))[1:2] and "`weighbridge_" in cells[1]
+        cells[1].strip(" `"): cells
+        for line in text.splitlines()
+        if (cells := line.split("|"))[1:2] and "`weighbridge_" in cells[1]
     }
     assert set(rows) == set(TAGS) == set(FIELDS)
     for name, cells in rows.items():
         further = set(re.findall(r"`(\w+)`", cells[3]))
-        assert (further | of_all if name != "weighbridge_run" else {"run", "suite"}) == set(TAGS[name])
+        assert (further | of_all if name != "weighbridge_run" else {"run", "suite"}) == set(
+            TAGS[name]
+        )
         assert set(re.findall(r"`(\w+)`", cells[4])) == set(FIELDS[name])

@@ -31,14 +31,21 @@ def test_a_write_is_one_request_in_milliseconds_with_bucket_organization_and_tok
 
 
 def test_of_an_empty_token_no_field_is_sent() -> None:
-    with FakeInflux() as influx, InfluxServer.parse(influx.url, {"WEIGHBRIDGE_INFLUX_TOKEN": ""}).connect() as connection:
+    with (
+        FakeInflux() as influx,
+        InfluxServer.parse(influx.url, {"WEIGHBRIDGE_INFLUX_TOKEN": ""}).connect() as connection,
+    ):
         connection.write(LINES)
     assert influx.writes[0].token is None
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 429, 408])
-def test_a_server_that_cannot_write_now_is_away_and_is_left_alone_for_as_long_as_it_asks(status: int) -> None:
-    answer = Answer(status, '{"code":"unavailable","message":"busy\\nnow"}', (("Retry-After", "7"),))
+def test_a_server_that_cannot_write_now_is_away_and_is_left_alone_for_as_long_as_it_asks(
+    status: int,
+) -> None:
+    answer = Answer(
+        status, '{"code":"unavailable","message":"busy\\nnow"}', (("Retry-After", "7"),)
+    )
     with (
         FakeInflux(answer) as influx,
         connect(influx.url) as connection,
@@ -67,11 +74,16 @@ def test_a_date_to_come_back_at_is_as_if_the_server_had_not_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "advice"), [(401, "WEIGHBRIDGE_INFLUX_TOKEN"), (403, "right to write"), (404, r"\?bucket=NAME")]
+    ("status", "advice"),
+    [(401, "WEIGHBRIDGE_INFLUX_TOKEN"), (403, "right to write"), (404, r"\?bucket=NAME")],
 )
 def test_a_server_that_will_not_write_refuses_and_says_what_to_do(status: int, advice: str) -> None:
     answer = Answer(status, '{"error":"no"}')
-    with FakeInflux(answer) as influx, connect(influx.url) as connection, pytest.raises(WriteRefused, match=advice) as at:
+    with (
+        FakeInflux(answer) as influx,
+        connect(influx.url) as connection,
+        pytest.raises(WriteRefused, match=advice) as at,
+    ):
         connection.write(LINES)
     assert f"answered {status}: no" in at.value.message
     assert not at.value.batch
@@ -79,8 +91,14 @@ def test_a_server_that_will_not_write_refuses_and_says_what_to_do(status: int, a
 
 @pytest.mark.parametrize("status", [400, 413, 422])
 def test_lines_that_a_server_will_not_have_are_refused_with_its_reason(status: int) -> None:
-    answer = Answer(status, '{"error":"partial write: field type conflict: input field \\"ops\\" dropped=1"}')
-    with FakeInflux(answer) as influx, connect(influx.url) as connection, pytest.raises(WriteRefused, match="partial write") as at:
+    answer = Answer(
+        status, '{"error":"partial write: field type conflict: input field \\"ops\\" dropped=1"}'
+    )
+    with (
+        FakeInflux(answer) as influx,
+        connect(influx.url) as connection,
+        pytest.raises(WriteRefused, match="partial write") as at,
+    ):
         connection.write(LINES)
     assert at.value.batch
 
@@ -88,17 +106,29 @@ def test_lines_that_a_server_will_not_have_are_refused_with_its_reason(status: i
 @pytest.mark.parametrize("status", [200, 301])
 def test_an_answer_that_is_no_answer_to_a_write_is_no_success(status: int) -> None:
     page = Answer(status, "<html>welcome</html>", (("Location", "http://127.0.0.1:1/"),))
-    with FakeInflux(page) as influx, connect(influx.url) as connection, pytest.raises(WriteRefused, match=f"answered {status}"):
+    with (
+        FakeInflux(page) as influx,
+        connect(influx.url) as connection,
+        pytest.raises(WriteRefused, match=f"answered {status}"),
+    ):
         connection.write(LINES)
 
 
 def test_a_server_that_does_not_answer_is_away_after_the_deadline() -> None:
-    with FakeInflux(Answer(how="hang")) as influx, connect(influx.url, 0.2) as connection, pytest.raises(Away, match="timed out"):
+    with (
+        FakeInflux(Answer(how="hang")) as influx,
+        connect(influx.url, 0.2) as connection,
+        pytest.raises(Away, match="timed out"),
+    ):
         connection.write(LINES)
 
 
 def test_an_answer_that_breaks_off_is_no_success() -> None:
-    with FakeInflux(Answer(how="torn")) as influx, connect(influx.url) as connection, pytest.raises(Away):
+    with (
+        FakeInflux(Answer(how="torn")) as influx,
+        connect(influx.url) as connection,
+        pytest.raises(Away),
+    ):
         connection.write(LINES)
 
 
@@ -117,13 +147,29 @@ def test_a_server_whose_certificate_nobody_vouches_for_is_sent_nothing_until_som
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     certificate, key = tmp_path / "c.pem", tmp_path / "k.pem"
-    made = ("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
+    made = (
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "2",
+    )
     named = ("-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1")
-    subprocess.run([*made, *named, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    subprocess.run(
+        [*made, *named, "-keyout", key, "-out", certificate], check=True, capture_output=True
+    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     with FakeInflux(tls=context) as influx:
-        with connect(influx.url) as connection, pytest.raises(WriteRefused, match="CERTIFICATE_VERIFY_FAILED") as at:
+        with (
+            connect(influx.url) as connection,
+            pytest.raises(WriteRefused, match="CERTIFICATE_VERIFY_FAILED") as at,
+        ):
             connection.write(LINES)
         assert "SSL_CERT_FILE" in at.value.advice
         assert not influx.writes
@@ -133,12 +179,23 @@ def test_a_server_whose_certificate_nobody_vouches_for_is_sent_nothing_until_som
         assert influx.taken == LINES
 
 
-def test_a_token_is_in_no_error_no_text_and_no_log(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_token_is_in_no_error_no_text_and_no_log(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
     caplog.set_level(logging.DEBUG)
     said: list[str] = []
-    answers = [Answer(401, f"no such user: {TOKEN}"), Answer(503, f'{{"message":"{TOKEN}"}}'), Answer(how="torn"), Answer()]
+    answers = [
+        Answer(401, f"no such user: {TOKEN}"),
+        Answer(503, f'{{"message":"{TOKEN}"}}'),
+        Answer(how="torn"),
+        Answer(),
+    ]
     with FakeInflux(*answers) as influx, connect(influx.url) as connection:
-        said += [str(connection), repr(vars(connection)["_server"]), repr(InfluxServer.parse(influx.url, ENVIRONMENT))]
+        said += [
+            str(connection),
+            repr(vars(connection)["_server"]),
+            repr(InfluxServer.parse(influx.url, ENVIRONMENT)),
+        ]
         for _ in answers[:-1]:
             with pytest.raises((Away, WriteRefused)) as at:
                 connection.write(LINES)
@@ -168,14 +225,21 @@ def test_a_token_is_in_no_error_no_text_and_no_log(caplog: pytest.LogCaptureFixt
         ("http://planted-secret\u2100@h", "its host or its port is none"),
     ],
 )
-def test_a_url_that_is_none_or_holds_a_secret_is_refused_without_repeating_it(url: str, words: str) -> None:
+def test_a_url_that_is_none_or_holds_a_secret_is_refused_without_repeating_it(
+    url: str, words: str
+) -> None:
     with pytest.raises(UsageError, match=words) as at:
         InfluxServer.parse(url, ENVIRONMENT)
     assert "planted-secret" not in str(at.value)
 
 
 def test_a_server_is_told_again_as_it_was_asked_for() -> None:
-    for url in ("http://h:8086", "https://h/influx", "http://h:8086?bucket=b&org=o", "http://h?bucket=a+b"):
+    for url in (
+        "http://h:8086",
+        "https://h/influx",
+        "http://h:8086?bucket=b&org=o",
+        "http://h?bucket=a+b",
+    ):
         server = InfluxServer.parse(url, ENVIRONMENT)
         assert server.option == url
         assert InfluxServer.parse(server.option, ENVIRONMENT) == server
@@ -184,7 +248,9 @@ def test_a_server_is_told_again_as_it_was_asked_for() -> None:
 def test_a_missing_token_is_a_fault_and_an_empty_one_is_none() -> None:
     with pytest.raises(UsageError, match=r"\$WEIGHBRIDGE_INFLUX_TOKEN is not set"):
         InfluxServer.parse("http://h", {})
-    assert not InfluxServer.parse("http://h", {"WEIGHBRIDGE_INFLUX_TOKEN": ""}).token.get_secret_value()
+    assert not InfluxServer.parse(
+        "http://h", {"WEIGHBRIDGE_INFLUX_TOKEN": ""}
+    ).token.get_secret_value()
     assert InfluxServer.parse("http://h", {"INFLUX_TOKEN": "t"}).token.get_secret_value() == "t"
 
 

@@ -6,7 +6,8 @@ from weighbridge.results.record.bands import BANDS, band_of, low_us
 
 
 @pytest.mark.parametrize(
-    ("latency_us", "band"), [(0, 0), (1, 0), (2, 4), (3, 6), (4, 8), (5, 9), (7, 11), (8, 12), (1000, 39), (1024, 40)]
+    ("latency_us", "band"),
+    [(0, 0), (1, 0), (2, 4), (3, 6), (4, 8), (5, 9), (7, 11), (8, 12), (1000, 39), (1024, 40)],
 )
 def test_a_latency_is_in_the_band_that_the_engine_counts_it_in(latency_us: int, band: int) -> None:
     assert band_of(latency_us) == band

@@ -30,19 +30,29 @@ def repacked(dice: Dice, text: str) -> str:
 
 @cases
 def test_whatever_stands_for_a_histogram_is_one_or_an_error_of_ours(dice: Dice) -> None:
-    text = repacked(dice, ENCODED) if dice.random() < 0.5 else wrong_bytes(dice, ENCODED.encode()).decode(errors="replace")
+    text = (
+        repacked(dice, ENCODED)
+        if dice.random() < 0.5
+        else wrong_bytes(dice, ENCODED.encode()).decode(errors="replace")
+    )
     found = tried(lambda: Histogram.decode(text), InvalidMeasurement, saying="a histogram")
     if found is None:
         return
     assert found.count == sum(count for _, count in found.buckets())
     assert Histogram.decode(found.encode()).buckets() == found.buckets()
-    assert not found.count or found.percentile_us(1) <= found.percentile_us(50) <= found.percentile_us(100)
+    assert not found.count or found.percentile_us(1) <= found.percentile_us(
+        50
+    ) <= found.percentile_us(100)
 
 
 @cases
-def test_whatever_stands_in_an_interval_log_is_intervals_or_an_error_with_its_line(dice: Dice) -> None:
+def test_whatever_stands_in_an_interval_log_is_intervals_or_an_error_with_its_line(
+    dice: Dice,
+) -> None:
     text = wrong_text(dice, LOG)
-    for tag, start_s, length_s, histogram in tried(lambda: read_log(text), InvalidMeasurement, saying="line ") or ():
+    for tag, start_s, length_s, histogram in (
+        tried(lambda: read_log(text), InvalidMeasurement, saying="line ") or ()
+    ):
         assert "," not in tag
         assert start_s >= 0
         assert length_s >= 0

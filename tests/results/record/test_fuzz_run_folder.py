@@ -1,4 +1,6 @@
-"""Every file of a run folder, made wrong on purpose: a record that can be written again comes of it, or an error of ours."""
+"""Every file of a run folder, made wrong on purpose: a record that can be written again comes of
+it, or an error of ours.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,13 @@ from weighbridge.suites import Objects, Workload
 from weighbridge.suites.studies import loader as studies
 
 WORKLOADS: Final = (
-    Workload(name="small-read", objects=Objects(size=4096), operations={"read": 60, "delete": 40}, workers=(2,), runtime=1.0),
+    Workload(
+        name="small-read",
+        objects=Objects(size=4096),
+        operations={"read": 60, "delete": 40},
+        workers=(2,),
+        runtime=1.0,
+    ),
 )
 Folders = dict[str, Path]
 
@@ -45,7 +53,11 @@ Folders = dict[str, Path]
 @cache
 def folders_in(runs: Path) -> Folders:
     """Run folders of one step a layout, by what they are, and an empty one."""
-    return {"run": fake_run(runs, workloads=WORKLOADS, repeats=1).folder, "tuning": fake_tuning(runs).folder, "empty": runs}
+    return {
+        "run": fake_run(runs, workloads=WORKLOADS, repeats=1).folder,
+        "tuning": fake_tuning(runs).folder,
+        "empty": runs,
+    }
 
 
 @pytest.fixture(scope="session")
@@ -61,14 +73,22 @@ def folders(runs_once: Path) -> Folders:
 
 
 def cut(document: Any, most: int = 2) -> Any:
-    """A document whose lists have no more than a few entries: every key is in it, and it is quick to read."""
+    """A document whose lists have no more than a few entries: every key is in it, and it is quick
+    to read.
+    """
     if isinstance(document, dict):
         return {key: cut(value, most) for key, value in document.items()}
-    return [cut(value, most) for value in document[:most]] if isinstance(document, list) else document
+    return (
+        [cut(value, most) for value in document[:most]] if isinstance(document, list) else document
+    )
 
 
 def of_file(folder: Path, name: str) -> Any:
-    return json.loads((folder / name).read_bytes().splitlines()[0] if name.endswith("l") else (folder / name).read_bytes())
+    return json.loads(
+        (folder / name).read_bytes().splitlines()[0]
+        if name.endswith("l")
+        else (folder / name).read_bytes()
+    )
 
 
 def study(folder: Path) -> dict[str, Any]:
@@ -77,14 +97,19 @@ def study(folder: Path) -> dict[str, Any]:
     document: dict[str, Any] = StudyRun(study=found, scale="lab").model_dump(mode="json")
     kept = {"factors", "variants", "compares"}
     whole = document["study"]
-    document["study"] = {key: value if key in kept else cut(value, 1) for key, value in whole.items()}
+    document["study"] = {
+        key: value if key in kept else cut(value, 1) for key, value in whole.items()
+    }
     del document["study"]["scales"]["full"]
     return document
 
 
 RECORDS: Final[dict[str, tuple[type[BaseModel], Callable[[Folders], Any]]]] = {
     "manifest.json": (Manifest, lambda folders: cut(of_file(folders["tuning"], "manifest.json"))),
-    "plan.resolved.json": (ResolvedPlan, lambda folders: cut(of_file(folders["run"], "plan.resolved.json"))),
+    "plan.resolved.json": (
+        ResolvedPlan,
+        lambda folders: cut(of_file(folders["run"], "plan.resolved.json")),
+    ),
     "tuning.json": (TuningRun, lambda folders: cut(of_file(folders["tuning"], "tuning.json"), 1)),
     "winner.json": (Winner, lambda folders: of_file(folders["tuning"], "winner.json")),
     "study.json": (StudyRun, lambda folders: study(folders["empty"])),
@@ -113,21 +138,29 @@ def test_what_the_cases_are_made_of_is_read(runs_once: Path) -> None:
 
 
 @cases
-def test_whatever_a_record_s_file_holds_is_a_record_or_an_error_of_ours(dice: Dice, runs_once: Path) -> None:
+def test_whatever_a_record_s_file_holds_is_a_record_or_an_error_of_ours(
+    dice: Dice, runs_once: Path
+) -> None:
     for name, (model, _) in RECORDS.items():
         path = runs_once / name
         path.write_bytes(wrong_json(dice, documents(runs_once)[name][0]))
         read: Callable[[], BaseModel | None] = partial(read_record, path, model)
-        found = tried(partial(study_of, runs_once) if model is StudyRun else read, UsageError, saying=name)
+        found = tried(
+            partial(study_of, runs_once) if model is StudyRun else read, UsageError, saying=name
+        )
         assert found is None or same(found)
 
 
-EVENT: Final = RunEvent(at="2026-11-22T04:42:26Z", kind="step", text="swift, small-read", layout="swift").model_dump(mode="json")
+EVENT: Final = RunEvent(
+    at="2026-11-22T04:42:26Z", kind="step", text="swift, small-read", layout="swift"
+).model_dump(mode="json")
 ATTESTED: Final = Attested(
     layout="swift", repeat=0, host="store-1", kind="disk", what="disk wb0 read", value=1.5, unit="B/s", promised=2.5,
     operation="read", pick="random", request_bytes=4096, sender="a", receiver="b",
 ).model_dump(mode="json")  # fmt: skip
-SECOND: Final = Second(second=0, operation="read", count=2, bytes=2, errors=0, max_us=9, sum_us=12, bands=((1, 2),))
+SECOND: Final = Second(
+    second=0, operation="read", count=2, bytes=2, errors=0, max_us=9, sum_us=12, bands=((1, 2),)
+)
 BINS: Final = Bins(width_us=10_000, counts=((0, 3), (2, 1)), beyond_us=500_000_000, beyond=1)
 TALLY: Final = {
     "operation": "read",
@@ -145,14 +178,20 @@ def steps(folders: Folders) -> list[Any]:
     found["measurement"]["seconds"] = [SECOND.model_dump(mode="json")]
     other = json.loads(json.dumps(found))
     other["measurement"]["tallies"] = [TALLY]
-    return [found, other, {**found, "measurement": None, "valid": False, "notes": ["the gateway did not answer"]}]
+    return [
+        found,
+        other,
+        {**found, "measurement": None, "valid": False, "notes": ["the gateway did not answer"]},
+    ]
 
 
 def telemetry(folders: Folders) -> list[Any]:
     """A line of each kind."""
     path = next((folders["run"] / "telemetry").iterdir())
     lines = [json.loads(line) for line in path.read_bytes().splitlines()]
-    probe = ProbeSecond(second=0, at_s=0.5, phase="measure", host="a", probe="radosgw", values={"qlen": 1.0})
+    probe = ProbeSecond(
+        second=0, at_s=0.5, phase="measure", host="a", probe="radosgw", values={"qlen": 1.0}
+    )
     return [lines[0], lines[1], lines[-1], probe.model_dump(mode="json")]
 
 
@@ -160,37 +199,64 @@ LINES: Final[dict[str, tuple[TypeAdapter[Any], Callable[[Folders], list[Any]]]]]
     "steps.jsonl": (TypeAdapter(StepResult), steps),
     "events.jsonl": (TypeAdapter(RunEvent), lambda folders: [EVENT]),
     "attestation.jsonl": (TypeAdapter(Attested), lambda folders: [ATTESTED]),
-    "trials.jsonl": (TypeAdapter(Trial), lambda folders: [of_file(folders["tuning"], "trials.jsonl")]),
+    "trials.jsonl": (
+        TypeAdapter(Trial),
+        lambda folders: [of_file(folders["tuning"], "trials.jsonl")],
+    ),
     "telemetry.jsonl": (LINE, telemetry),
     "series.jsonl": (TypeAdapter(Second), lambda folders: [SECOND.model_dump(mode="json")]),
 }
 
 
 @cases
-def test_whatever_a_file_of_lines_holds_is_records_or_an_error_with_its_line(dice: Dice, runs_once: Path) -> None:
+def test_whatever_a_file_of_lines_holds_is_records_or_an_error_with_its_line(
+    dice: Dice, runs_once: Path
+) -> None:
     for name, (adapter, _) in LINES.items():
         path = runs_once / name
         data = wrong_json(dice, dice.choice(documents(runs_once)[name]))
         path.write_bytes(data + dice.choice((b"\n", b"\n", b"\n", b"", b"\r\n", b"\n\n")))
-        found = tried(lambda: list(read_lines(path, adapter.validate_json)), InvalidMeasurement, saying=f"{name}:")  # noqa: B023
+        found = tried(
+            lambda: list(read_lines(path, adapter.validate_json)),  # noqa: B023
+            InvalidMeasurement,
+            saying=f"{name}:",
+        )
         assert all(same(one) for one in found or ())
 
 
 @cases
-def test_whoever_wrote_down_that_they_hold_a_run_is_read_or_passed_over(dice: Dice, folders: Folders) -> None:
+def test_whoever_wrote_down_that_they_hold_a_run_is_read_or_passed_over(
+    dice: Dice, folders: Folders
+) -> None:
     path = folders["empty"] / "holders.jsonl"
-    path.write_bytes(b"\n".join([wrong_json(dice, {"pid": 17, "since": "2026-11-22T04:42:26Z"}), b'{"pid":1,"since":""}']))
+    path.write_bytes(
+        b"\n".join(
+            [
+                wrong_json(dice, {"pid": 17, "since": "2026-11-22T04:42:26Z"}),
+                b'{"pid":1,"since":""}',
+            ]
+        )
+    )
     assert tried(lambda: _told(path), UsageError) is not None
 
 
 @cases
-def test_whatever_a_cursor_was_left_as_points_to_where_a_step_begins_or_to_the_beginning(dice: Dice, folders: Folders) -> None:
+def test_whatever_a_cursor_was_left_as_points_to_where_a_step_begins_or_to_the_beginning(
+    dice: Dice, folders: Folders
+) -> None:
     store = RunStore.open(folders["run"])
     ends = [0, *(end for _, end in store.steps_from(0))]
-    kept = {"server": "http://host", "run": True, "at_bytes": dice.choice([*ends, ends[1] + 1, 10**9]), "lines": 2}
+    kept = {
+        "server": "http://host",
+        "run": True,
+        "at_bytes": dice.choice([*ends, ends[1] + 1, 10**9]),
+        "lines": 2,
+    }
     (folders["run"] / CURSOR).write_bytes(wrong_json(dice, kept))
     found = Cursor.of(folders["run"], "http://host")
-    assert found == Cursor(server="http://host") or (found.run in (True, False) and found.at_bytes in ends)
+    assert found == Cursor(server="http://host") or (
+        found.run in (True, False) and found.at_bytes in ends
+    )
     first = next(parts(store, RunPoints(store), found), None)
     assert first is None or first.after != found
     (folders["run"] / CURSOR).unlink()
@@ -199,7 +265,17 @@ def test_whatever_a_cursor_was_left_as_points_to_where_a_step_begins_or_to_the_b
 def all_of(folder: Path) -> RunData:
     """A run of which everything has been read and judged."""
     data = RunData(folder)
-    for part in ("plan", "rows", "layers", "comparison", "attested", "events", "gaps", "tuned", "stairs"):
+    for part in (
+        "plan",
+        "rows",
+        "layers",
+        "comparison",
+        "attested",
+        "events",
+        "gaps",
+        "tuned",
+        "stairs",
+    ):
         getattr(data, part)
     for _ in data.telemetry():
         pass
@@ -212,7 +288,11 @@ class Changing:
     def __init__(self, pristine: Path, folder: Path) -> None:
         shutil.copytree(pristine, folder)
         self.folder = folder
-        paths = [path for path in folder.rglob("*") if path.is_file() and not {"derived", "confirmation"} & set(path.parts)]
+        paths = [
+            path
+            for path in folder.rglob("*")
+            if path.is_file() and not {"derived", "confirmation"} & set(path.parts)
+        ]
         self.files = {path: path.read_bytes() for path in sorted(paths)}
 
     @contextmanager
@@ -242,7 +322,9 @@ class Changing:
 
 @pytest.fixture(scope="session")
 def changing(folders: Folders, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Changing]:
-    """Folders to make wrong, of which a report has been made once: what a report keeps in memory takes its time the first time."""
+    """Folders to make wrong, of which a report has been made once: what a report keeps in memory
+    takes its time the first time.
+    """
     copies = tmp_path_factory.mktemp("changed")
     made = {name: Changing(folders[name], copies / name) for name in ("run", "tuning")}
     for one in made.values():
@@ -260,21 +342,29 @@ def test_a_run_folder_with_anything_in_it_is_judged_or_refused_by_an_error_of_ou
 
 @settings(CASES, max_examples=max(1, CASES.max_examples // 500))
 @given(dice=DICE)
-def test_a_report_of_a_folder_with_anything_in_it_is_made_or_refused_by_an_error(dice: Dice, changing: dict[str, Changing]) -> None:
+def test_a_report_of_a_folder_with_anything_in_it_is_made_or_refused_by_an_error(
+    dice: Dice, changing: dict[str, Changing]
+) -> None:
     with changing[dice.choice(("run", "run", "run", "tuning"))].wrong(dice) as folder:
         tried(lambda: derive(folder, pictures=False))
 
 
-def test_a_plan_whose_passes_replay_what_its_suite_has_not_is_refused_in_words(folders: Folders, tmp_path: Path) -> None:
+def test_a_plan_whose_passes_replay_what_its_suite_has_not_is_refused_in_words(
+    folders: Folders, tmp_path: Path
+) -> None:
     plan = of_file(folders["run"], "plan.resolved.json")
     (layout, passes) = next(iter(plan["passes"].items()))
     passes[0]["workloads"][0]["name"] = "another"
     (tmp_path / "plan.resolved.json").write_text(json.dumps(plan))
-    with pytest.raises(UsageError, match=rf"on {layout} 'another' is replayed, which is no workload of the suite"):
+    with pytest.raises(
+        UsageError, match=rf"on {layout} 'another' is replayed, which is no workload of the suite"
+    ):
         read_record(tmp_path / "plan.resolved.json", ResolvedPlan)
 
 
-def test_a_plan_whose_layout_is_named_as_a_path_is_refused(folders: Folders, tmp_path: Path) -> None:
+def test_a_plan_whose_layout_is_named_as_a_path_is_refused(
+    folders: Folders, tmp_path: Path
+) -> None:
     plan = of_file(folders["run"], "plan.resolved.json")
     plan["layouts"][0]["name"] = "../../etc/passwd"
     (tmp_path / "plan.resolved.json").write_text(json.dumps(plan))
@@ -282,8 +372,12 @@ def test_a_plan_whose_layout_is_named_as_a_path_is_refused(folders: Folders, tmp
         read_record(tmp_path / "plan.resolved.json", ResolvedPlan)
 
 
-def test_a_counter_beyond_64_bits_is_refused_with_its_line_and_never_divided(folders: Folders, tmp_path: Path) -> None:
-    (tmp_path / "telemetry.jsonl").write_text(json.dumps({**telemetry(folders)[1], "sent_bytes": 10**400}) + "\n")
+def test_a_counter_beyond_64_bits_is_refused_with_its_line_and_never_divided(
+    folders: Folders, tmp_path: Path
+) -> None:
+    (tmp_path / "telemetry.jsonl").write_text(
+        json.dumps({**telemetry(folders)[1], "sent_bytes": 10**400}) + "\n"
+    )
     with pytest.raises(InvalidMeasurement, match=r"telemetry.jsonl:1: .*sent_bytes"):
         list(read_lines(tmp_path / "telemetry.jsonl", LINE.validate_json))
 
@@ -299,11 +393,15 @@ def test_a_window_that_nobody_measured_is_refused_with_its_line_and_never_divide
         held = held[name]
     held[where[-1]] = value
     (tmp_path / "steps.jsonl").write_text(json.dumps(line) + "\n")
-    with pytest.raises(InvalidMeasurement, match=rf"steps\.jsonl:1: measurement\.{'.'.join(where)}"):
+    with pytest.raises(
+        InvalidMeasurement, match=rf"steps\.jsonl:1: measurement\.{'.'.join(where)}"
+    ):
         list(read_lines(tmp_path / "steps.jsonl", StepResult.model_validate_json))
 
 
-@pytest.mark.parametrize(("name", "value"), [("cpus", 1e-310), ("nic_bits_s", 1e-310), ("cpu_s", 1e308)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("cpus", 1e-310), ("nic_bits_s", 1e-310), ("cpu_s", 1e308)]
+)
 def test_telemetry_that_no_host_can_have_is_refused_with_its_line(
     folders: Folders, tmp_path: Path, name: str, value: float
 ) -> None:

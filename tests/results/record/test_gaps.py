@@ -64,10 +64,22 @@ def test_files_that_are_missing_are_counted_with_what_that_means(store: RunStore
     tear(min((store.folder / "telemetry").iterdir()))
     name = "rgw-beast.swift.small-read.w1.r0"
     assert gaps(store) == (
-        f"latency: 1 of 4 files is missing (the first: latency/{name}.hlog): their histograms are in steps.jsonl too",
-        f"series: 1 of 4 files is missing (the first: series/{name}.jsonl): their seconds are in steps.jsonl too",
-        f"telemetry: 1 of 4 files is missing (the first: telemetry/{name}.jsonl): what the hosts used in these steps is not known",
-        f"telemetry: 1 of 4 files is torn (the first: telemetry/{name[:-1]}1.jsonl): their last lines were left out",
+        (
+            f"latency: 1 of 4 files is missing (the first: latency/{name}.hlog): their histograms are "
+            "in steps.jsonl too"
+        ),
+        (
+            f"series: 1 of 4 files is missing (the first: series/{name}.jsonl): their seconds are in "
+            "steps.jsonl too"
+        ),
+        (
+            f"telemetry: 1 of 4 files is missing (the first: telemetry/{name}.jsonl): what the hosts "
+            "used in these steps is not known"
+        ),
+        (
+            f"telemetry: 1 of 4 files is torn (the first: telemetry/{name[:-1]}1.jsonl): their last "
+            "lines were left out"
+        ),
     )
 
 
@@ -76,7 +88,9 @@ def test_a_run_that_recorded_no_telemetry_lacks_none(runs: Path) -> None:
     assert gaps(fake_run(runs, workloads=[workload], repeats=1, telemetry=False)) == ()
 
 
-def test_a_step_without_telemetry_has_no_cpu_seconds_in_the_table_rather_than_none_used(store: RunStore) -> None:
+def test_a_step_without_telemetry_has_no_cpu_seconds_in_the_table_rather_than_none_used(
+    store: RunStore,
+) -> None:
     (store.folder / "telemetry" / "swift.swift.small-read.w1.r0.jsonl").unlink()
     beast, swift = RunData(store.folder).rows
     assert beast.value("gateway-cpu") is not None

@@ -12,7 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weighbridge.common.errors import InvalidMeasurement
-from weighbridge.results.record.histogram import HIGHEST_US, Histogram, log_header, log_line, read_log
+from weighbridge.results.record.histogram import (
+    HIGHEST_US,
+    Histogram,
+    log_header,
+    log_line,
+    read_log,
+)
 
 latencies = st.lists(st.integers(1, 10_000_000), min_size=1, max_size=60)
 
@@ -98,7 +104,9 @@ def test_a_tag_that_the_log_format_cannot_hold_is_refused(tag: str) -> None:
 
 
 def test_a_histogram_that_unfolds_without_end_is_refused_before_it_does() -> None:
-    bomb = base64.b64encode(struct.pack(">ii", 0x1C849304 | 0x10, 100_000) + zlib.compress(bytes(100_000_000))).decode()
+    bomb = base64.b64encode(
+        struct.pack(">ii", 0x1C849304 | 0x10, 100_000) + zlib.compress(bytes(100_000_000))
+    ).decode()
     assert len(bomb) < 200_000
     tracemalloc.start()
     try:
@@ -110,6 +118,8 @@ def test_a_histogram_that_unfolds_without_end_is_refused_before_it_does() -> Non
 
 
 def test_the_largest_histogram_there_can_be_is_read() -> None:
-    full = Histogram.counted((min(HIGHEST_US, int(1.0005**n) + 1), 2**40 + n) for n in range(40_000))
+    full = Histogram.counted(
+        (min(HIGHEST_US, int(1.0005**n) + 1), 2**40 + n) for n in range(40_000)
+    )
     assert len(full.encode()) > 20_000
     assert Histogram.decode(full.encode()).count == full.count

@@ -24,12 +24,21 @@ def test_no_other_user_can_open_what_holds_a_run(tmp_path: Path) -> None:
         assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
 
 
-def test_a_second_process_is_refused_by_the_first_ones_number_until_that_is_killed(tmp_path: Path) -> None:
+def test_a_second_process_is_refused_by_the_first_ones_number_until_that_is_killed(
+    tmp_path: Path,
+) -> None:
     command = [sys.executable, "-c", HOLDER, str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as first:
         assert first.stdout is not None
         assert first.stdout.readline() == "holds\n"
-        with pytest.raises(UsageError, match=f"process {first.pid}, since .* is writing to this run"), holding(tmp_path):
+        with (
+            pytest.raises(
+                UsageError, match=f"process {first.pid}, since .* is writing to this run"
+            ),
+            holding(tmp_path),
+        ):
             pass
         first.kill()
         first.wait()
@@ -43,7 +52,9 @@ def test_whoever_held_a_folder_before_is_told_and_nobody_where_nobody_did(tmp_pa
             assert [one.pid for one in before] == [os.getpid()] * times
 
 
-def test_a_line_that_a_holder_could_not_finish_names_nobody_and_hides_nobody(tmp_path: Path) -> None:
+def test_a_line_that_a_holder_could_not_finish_names_nobody_and_hides_nobody(
+    tmp_path: Path,
+) -> None:
     with holding(tmp_path):
         pass
     path = tmp_path / FILE

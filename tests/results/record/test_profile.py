@@ -1,4 +1,6 @@
-"""Stacks and block events as perf 6.1 really printed them for Ceph 16.2, and what is made of them."""
+"""Stacks and block events as perf 6.1 really printed them for Ceph 16.2, and what is made of
+them.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,25 @@ from weighbridge.suites import Suite
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "perf"
 OSD = ProfiledProgram(kind="storage", host="store-1", name="ceph-osd")
-PROGRAMS = {9455: ProfiledProgram(kind="gateway", host="gateway-1", name="radosgw"), 7502: OSD, 7503: OSD, 7504: OSD}
+PROGRAMS = {
+    9455: ProfiledProgram(kind="gateway", host="gateway-1", name="radosgw"),
+    7502: OSD,
+    7503: OSD,
+    7504: OSD,
+}
 PROXY = {5: ProfiledProgram(kind="gateway", host="gateway-1", name="swift-proxy-ser")}
 SUITE = Suite.model_validate(
     {
         "name": "two",
         "about": "",
         "workloads": [
-            {"name": "small-read", "objects": {"size": 1}, "operations": {"read": 1}, "workers": [1, 16], "runtime": "1s"},
+            {
+                "name": "small-read",
+                "objects": {"size": 1},
+                "operations": {"read": 1},
+                "workers": [1, 16],
+                "runtime": "1s",
+            },
         ],
     }
 )
@@ -49,7 +62,14 @@ def test_each_sample_of_a_program_is_in_one_stack_from_its_root_to_its_leaf() ->
     stacks = recorded()
     assert sum(stack.samples for stack in stacks) == 30
     deepest = max(stacks, key=lambda stack: len(stack.frames)).frames
-    assert deepest[:6] == ("storage", "ceph-osd", "bstore_kv_sync", "clone3", "start_thread", "BlueStore::KVSyncThread::entry")
+    assert deepest[:6] == (
+        "storage",
+        "ceph-osd",
+        "bstore_kv_sync",
+        "clone3",
+        "start_thread",
+        "BlueStore::KVSyncThread::entry",
+    )
     assert "sync_file_range" in deepest
     assert deepest[-1] == "_raw_spin_unlock_irqrestore_[k]"
 
@@ -84,7 +104,10 @@ def test_frames_of_pythons_interpreter_are_one() -> None:
 
 
 def test_parameters_are_dropped_and_what_has_no_name_is_called_by_its_file() -> None:
-    told = "a b 5/6 1.0: \n\t1 [unknown] (/usr/lib/x/libssl.so.3)\n\t2 f(std::vector<int>&)+0x51 (/usr/bin/x)\n"
+    told = (
+        "a b 5/6 1.0: \n\t1 [unknown] (/usr/lib/x/libssl.so.3)\n\t2 f(std::vector<int>&)+0x51 "
+        "(/usr/bin/x)\n"
+    )
     (stack,) = fold(told, PROXY)
     assert stack.frames[-2:] == ("f", "[libssl.so.3]")
     assert unresolved([stack]) == 1
@@ -95,7 +118,10 @@ def test_folded_stacks_are_read_as_they_were_written() -> None:
 
 
 def test_a_flame_graph_is_as_wide_as_its_samples_and_colours_by_whose_code_it_is() -> None:
-    stacks = [Stack(frames=("gateway", "radosgw", "send_[k]"), samples=3), Stack(frames=("storage", "a<b>&c"), samples=1)]
+    stacks = [
+        Stack(frames=("gateway", "radosgw", "send_[k]"), samples=3),
+        Stack(frames=("storage", "a<b>&c"), samples=1),
+    ]
     drawing = ET.fromstring(flame(stacks, title='a "b" <c>'))
     boxes = {}
     for group in drawing.iter(f"{SVG}g"):
@@ -110,7 +136,9 @@ def test_a_flame_graph_is_as_wide_as_its_samples_and_colours_by_whose_code_it_is
         "storage: 25.00 %, 1 samples",
         "a<b>&c: 25.00 %, 1 samples",
     }
-    assert boxes["gateway: 75.00 %, 3 samples"][0] == pytest.approx(3 * boxes["storage: 25.00 %, 1 samples"][0])
+    assert boxes["gateway: 75.00 %, 3 samples"][0] == pytest.approx(
+        3 * boxes["storage: 25.00 %, 1 samples"][0]
+    )
     colours = {boxes[name][1] for name in boxes if name.startswith(("radosgw", "send", "storage"))}
     assert len(colours) == 3
     assert drawing.attrib["aria-label"] == 'a "b" <c>'
@@ -145,7 +173,8 @@ def test_sizes_latencies_and_seeks_of_a_disk_are_those_worked_out_by_hand() -> N
     assert write.q2c.mean_ms == pytest.approx(5.5)
     assert write.q2c.max_ms == pytest.approx(6)
     assert write.d2c.p50_ms == pytest.approx(4)
-    # The first read goes on where the write has ended, the second begins 200 sectors later and is never seen to end.
+    # The first read goes on where the write has ended, the second begins 200 sectors later and is
+    # never seen to end.
     assert (read.requests, read.seeks, read.median_seek_bytes) == (2, 1, 200 * 512)
     assert read.d2c is not None
     assert read.d2c.max_ms == pytest.approx(10)
@@ -153,8 +182,12 @@ def test_sizes_latencies_and_seeks_of_a_disk_are_those_worked_out_by_hand() -> N
 
 
 def test_recorded_block_events_come_to_what_they_say() -> None:
-    trace = parse((DATA / "block-6.1.txt").read_text(), device="7,12", host="store-1", disk="wb0", seconds=2.0)
-    lines = [line for line in (DATA / "block-6.1.txt").read_text().splitlines() if "rq_issue" in line]
+    trace = parse(
+        (DATA / "block-6.1.txt").read_text(), device="7,12", host="store-1", disk="wb0", seconds=2.0
+    )
+    lines = [
+        line for line in (DATA / "block-6.1.txt").read_text().splitlines() if "rq_issue" in line
+    ]
     flushes = sum(" FF " in line for line in lines)
     assert trace.flushes == flushes
     assert sum(one.requests for one in trace.ways) == len(lines) - flushes
@@ -184,7 +217,14 @@ def test_what_is_no_step_of_the_suite_is_refused(text: str, why: str) -> None:
 
 
 def profile(**changes: object) -> Profile:
-    fixed = {"layout": "rgw-beast", "api": "swift", "workload": "small-read", "workers": 16, "repeat": 0, "seconds": 4.0}
+    fixed = {
+        "layout": "rgw-beast",
+        "api": "swift",
+        "workload": "small-read",
+        "workers": 16,
+        "repeat": 0,
+        "seconds": 4.0,
+    }
     return Profile.model_validate({**fixed, **changes})
 
 
@@ -211,5 +251,7 @@ def test_profiles_are_read_again_and_shown_with_what_could_not_be_had(tmp_path: 
         read_profiles(tmp_path)
     (folder / "profile.json").unlink()
     (folder / "profile.json").mkdir()
-    with pytest.raises(InvalidMeasurement, match=r"one/profile\.json: is a folder, not a regular file"):
+    with pytest.raises(
+        InvalidMeasurement, match=r"one/profile\.json: is a folder, not a regular file"
+    ):
         read_profiles(tmp_path)

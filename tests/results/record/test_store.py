@@ -24,7 +24,11 @@ from weighbridge.results.record.store import RunStore, StoreError
 def step(order: int, *, workers: int = 4, notes: tuple[str, ...] = ()) -> StepResult:
     key = StepKey(layout="swift", api="swift", workload="small-read", workers=workers, repeat=order)
     return StepResult(
-        key=key, measurement=fake_measurement(workers=workers, window_s=0.5, seed=order), valid=True, notes=notes, order=order
+        key=key,
+        measurement=fake_measurement(workers=workers, window_s=0.5, seed=order),
+        valid=True,
+        notes=notes,
+        order=order,
     )
 
 
@@ -32,7 +36,10 @@ def step(order: int, *, workers: int = 4, notes: tuple[str, ...] = ()) -> StepRe
 def store(runs: Path) -> RunStore:
     """One step, of 2 s."""
     return fake_run(
-        runs, layouts=("swift",), workloads=[WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 2.0})], repeats=1
+        runs,
+        layouts=("swift",),
+        workloads=[WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 2.0})],
+        repeats=1,
     )
 
 
@@ -50,9 +57,15 @@ def test_a_run_is_found_again_as_it_was_written(run: RunStore) -> None:
 def test_each_step_has_a_histogram_log_and_a_series_of_its_own(run: RunStore) -> None:
     measured = next(one for one in run.steps() if one.measurement is not None)
     assert measured.measurement is not None
-    ((tag, _, length, histogram),) = read_log((run.folder / "latency" / f"{measured.key.file_name}.hlog").read_text())
+    ((tag, _, length, histogram),) = read_log(
+        (run.folder / "latency" / f"{measured.key.file_name}.hlog").read_text()
+    )
     (tally,) = measured.measurement.tallies
-    assert (tag, length, histogram.count) == (tally.operation, measured.measurement.window_s, tally.count)
+    assert (tag, length, histogram.count) == (
+        tally.operation,
+        measured.measurement.window_s,
+        tally.count,
+    )
     series = (run.folder / "series" / f"{measured.key.file_name}.jsonl").read_text().splitlines()
     assert sum(json.loads(line)["count"] for line in series) == tally.count
 
@@ -62,8 +75,14 @@ def test_the_log_of_a_step_has_the_maximum_of_each_of_its_histograms(store: RunS
     assert one.measurement is not None
     (tally,) = one.measurement.tallies
     told = tally.model_copy(update={"first_byte": Histogram.of([1000, 2000]).encode()})
-    store.append(one.model_copy(update={"measurement": one.measurement.model_copy(update={"tallies": (told,)})}))
-    *_, whole, first = (store.folder / "latency" / f"{one.key.file_name}.hlog").read_text().splitlines()
+    store.append(
+        one.model_copy(
+            update={"measurement": one.measurement.model_copy(update={"tallies": (told,)})}
+        )
+    )
+    *_, whole, first = (
+        (store.folder / "latency" / f"{one.key.file_name}.hlog").read_text().splitlines()
+    )
     assert whole.startswith(f"Tag=read,0.000,0.500,{(tally.max_us or 0) / 1000:.3f},HIST")
     assert first.startswith("Tag=read-first-byte,0.000,0.500,2.000,HIST")
 
@@ -128,7 +147,12 @@ def test_a_place_that_cannot_hold_runs_is_refused(tmp_path: Path) -> None:
 
 def test_facts_of_the_same_name_are_replaced_and_others_kept(store: RunStore) -> None:
     sheets = len(store.manifest.sheets)
-    store.add_facts([Sheet(title="gateway", layout="swift", facts={"replicas": "2"}), Sheet(title="driver", facts={"a": "b"})])
+    store.add_facts(
+        [
+            Sheet(title="gateway", layout="swift", facts={"replicas": "2"}),
+            Sheet(title="driver", facts={"a": "b"}),
+        ]
+    )
     store.add_facts(configs=[ConfigFile(layout="swift", host="h", path="/p", text="t")])
     again = RunStore.open(store.folder).manifest
     assert len(again.sheets) == sheets + 1
@@ -153,7 +177,9 @@ def test_who_may_read_a_run_can_keep_nobody_from_writing_to_it(store: RunStore) 
         if path.is_file() and path.stat().st_mode & 0o004:
             with path.open("rb") as read:
                 fcntl.flock(read, fcntl.LOCK_EX)
-                writing = threading.Thread(target=store.event, args=("down", "swift is gone"), daemon=True)
+                writing = threading.Thread(
+                    target=store.event, args=("down", "swift is gone"), daemon=True
+                )
                 writing.start()
                 writing.join(5)
                 assert not writing.is_alive(), path
@@ -161,7 +187,8 @@ def test_who_may_read_a_run_can_keep_nobody_from_writing_to_it(store: RunStore) 
 
 
 def test_when_the_disk_is_full_what_was_whole_stays_readable(store: RunStore) -> None:
-    # A limit on the size of a file ends a write just where a full disk would: short, or with an error.
+    # A limit on the size of a file ends a write just where a full disk would: short, or with an
+    # error.
     program = """
         import resource, signal, sys
         from pathlib import Path
@@ -182,7 +209,14 @@ def test_when_the_disk_is_full_what_was_whole_stays_readable(store: RunStore) ->
     series_and_log = step(1)
     for room in (100, 0):
         done = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(program), store.folder, series_and_log.model_dump_json(), str(room)],
+            [
+                sys.executable,
+                "-c",
+                textwrap.dedent(program),
+                store.folder,
+                series_and_log.model_dump_json(),
+                str(room),
+            ],
             capture_output=True,
             text=True,
             check=True,
@@ -223,7 +257,13 @@ def test_names_that_could_leave_the_run_folder_are_refused(name: str) -> None:
 
 
 def test_a_histogram_that_was_merged_from_repeats_counts_all_of_them(run: RunStore) -> None:
-    tallies = [tally for one in run.steps() if one.measurement for tally in one.measurement.tallies if tally.latency]
+    tallies = [
+        tally
+        for one in run.steps()
+        if one.measurement
+        for tally in one.measurement.tallies
+        if tally.latency
+    ]
     merged = Histogram.merged(Histogram.decode(tally.latency) for tally in tallies if tally.latency)
     assert merged.count == sum(tally.count for tally in tallies)
 

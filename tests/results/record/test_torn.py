@@ -1,4 +1,6 @@
-"""Files of a run folder cut at every byte of their last line, as a kill or a machine that loses its power may leave them."""
+"""Files of a run folder cut at every byte of their last line, as a kill or a machine that loses its
+power may leave them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from weighbridge.results.record.store import RunStore
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
-    """A run of two steps, the last line of each of whose files is short enough to be cut at every byte."""
+    """A run of two steps, the last line of each of whose files is short enough to be cut at every
+    byte.
+    """
     workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
     store = fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=1)
     short = [_short(step) for step in store.steps()]
@@ -28,7 +32,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     for step in short:
         store.append(step)
     store.event("note", "Über allem")
-    figure = {"layout": "rgw-beast", "repeat": 0, "host": "g", "kind": "cpu", "what": "CPU", "value": 1, "unit": "events/s"}
+    figure = {
+        "layout": "rgw-beast",
+        "repeat": 0,
+        "host": "g",
+        "kind": "cpu",
+        "what": "CPU",
+        "value": 1,
+        "unit": "events/s",
+    }
     for _ in range(2):
         store.attest([Attested.model_validate(figure)])
     return store
@@ -36,8 +48,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 
 def _short(step: StepResult) -> StepResult:
     assert step.measurement is not None
-    tallies = tuple(one.model_copy(update={"latency": None, "first_byte": None}) for one in step.measurement.tallies[:1])
-    measurement = step.measurement.model_copy(update={"tallies": tallies, "seconds": step.measurement.seconds[:1]})
+    tallies = tuple(
+        one.model_copy(update={"latency": None, "first_byte": None})
+        for one in step.measurement.tallies[:1]
+    )
+    measurement = step.measurement.model_copy(
+        update={"tallies": tallies, "seconds": step.measurement.seconds[:1]}
+    )
     return step.model_copy(update={"measurement": measurement, "notes": ("Ü",)})
 
 
@@ -56,7 +73,9 @@ def cuts(path: Path) -> Iterator[bytes]:
         yield text[:end]
 
 
-def test_steps_are_read_without_the_torn_one_and_its_line_comes_back_as_it_was(store: RunStore) -> None:
+def test_steps_are_read_without_the_torn_one_and_its_line_comes_back_as_it_was(
+    store: RunStore,
+) -> None:
     path = store.folder / "steps.jsonl"
     text, (first, last) = path.read_bytes(), store.steps()
     tried = 0
@@ -64,7 +83,9 @@ def test_steps_are_read_without_the_torn_one_and_its_line_comes_back_as_it_was(s
         path.write_bytes(left)
         assert store.steps() == (first,)
         if tried % 100 == 0:  # all that is made of a run takes longer
-            assert "steps.jsonl: its last line is torn and was left out" in RunData(store.folder).gaps
+            assert (
+                "steps.jsonl: its last line is torn and was left out" in RunData(store.folder).gaps
+            )
         store.append(last)
         assert path.read_bytes() == text
         tried += 1
@@ -79,7 +100,10 @@ def test_steps_are_read_without_the_torn_one_and_its_line_comes_back_as_it_was(s
     ],
 )
 def test_lines_of_other_files_are_read_without_the_torn_one_and_the_next_is_whole(
-    store: RunStore, name: str, read: Callable[[RunStore], tuple[object, ...]], add: Callable[[RunStore], None]
+    store: RunStore,
+    name: str,
+    read: Callable[[RunStore], tuple[object, ...]],
+    add: Callable[[RunStore], None],
 ) -> None:
     path = store.folder / name
     before = read(store)
@@ -104,7 +128,9 @@ def test_telemetry_is_read_without_the_torn_line_of_which_the_run_tells(store: R
         told = store.telemetry(key)
         assert told is not None
         assert told == before.model_copy(update={"tail": None})
-    assert any(gap.startswith("telemetry: 1 of 2 files is torn") for gap in RunData(store.folder).gaps)
+    assert any(
+        gap.startswith("telemetry: 1 of 2 files is torn") for gap in RunData(store.folder).gaps
+    )
 
 
 @pytest.mark.parametrize("folder", ["series", "latency"])
@@ -122,7 +148,9 @@ def test_files_that_are_there_for_others_are_told_of_when_they_are_cut_and_nothi
         path.write_bytes(text[:end])
         data = RunData(store.folder)
         (gap,) = data.gaps
-        assert gap.startswith(f"{folder}: 1 of 2 files is cut short (the first: {folder}/{path.name}): their ")
+        assert gap.startswith(
+            f"{folder}: 1 of 2 files is cut short (the first: {folder}/{path.name}): their "
+        )
         assert data.rows == rows
 
 

@@ -16,7 +16,9 @@ from weighbridge.results.record.store import RunStore
 from weighbridge.results.report.study_page import study_2014
 from weighbridge.results.report.tables import table
 
-HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>\u2028{{ 7*7 }}"
+HOSTILE = (
+    "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>\u2028{{ 7*7 }}"
+)
 
 
 class Page(HTMLParser):
@@ -50,7 +52,11 @@ def page(run: RunStore) -> Page:
 
 
 def test_everything_derived_can_be_rebuilt_from_the_run_folder(runs: Path) -> None:
-    run = fake_run(runs, workloads=[WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})], repeats=1)
+    run = fake_run(
+        runs,
+        workloads=[WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})],
+        repeats=1,
+    )
     derived = derive(run.folder)
     first = derived.summary.read_text()
     for path in (derived.summary, derived.report, *derived.charts):
@@ -69,7 +75,11 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
 
 
 def test_nothing_is_fetched(page: Page) -> None:
-    policy = next(attrs["content"] for attrs in page.all("meta") if attrs.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        attrs["content"]
+        for attrs in page.all("meta")
+        if attrs.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy is not None
     assert policy.startswith("default-src 'none'")
     assert "http" not in policy
@@ -97,32 +107,59 @@ def test_hosts_that_differ_between_layouts_are_told_beside_the_results(tmp_path:
     store.attest(
         [
             Attested(
-                layout=layout, repeat=0, host="store-2", kind="disk", what="disk wb0 write", value=value, unit="B/s", promised=1e8
+                layout=layout,
+                repeat=0,
+                host="store-2",
+                kind="disk",
+                what="disk wb0 write",
+                value=value,
+                unit="B/s",
+                promised=1e8,
             )
             for layout, value in (("rgw-beast", 197e6), ("swift", 142e6))
         ]
     )
     derived = derive(store.folder, pictures=False)
-    told = "isk wb0 write of store-2 gave 142 MB/s under swift and 197 MB/s under rgw-beast (28 % apart, bound "
-    assert derived.hosts[0] == "1 of 1 figures of the hosts differ beyond their bound over 2 deployments"
+    told = (
+        "isk wb0 write of store-2 gave 142 MB/s under swift and 197 MB/s under rgw-beast (28 % "
+        "apart, bound "
+    )
+    assert (
+        derived.hosts[0]
+        == "1 of 1 figures of the hosts differ beyond their bound over 2 deployments"
+    )
     assert derived.hosts[1].startswith(f"d{told}")
     words = Page(derived.report.read_text()).words
     assert any(word.startswith(f"D{told}") for word in words)
-    assert words[words.index("disk wb0 write") :][:5] == ["disk wb0 write", "100 MB/s", "197 MB/s", "142 MB/s", "28 %"]
+    assert words[words.index("disk wb0 write") :][:5] == [
+        "disk wb0 write",
+        "100 MB/s",
+        "197 MB/s",
+        "142 MB/s",
+        "28 %",
+    ]
 
 
-def test_every_table_has_a_caption_and_every_chart_a_text_for_those_who_cannot_see_it(page: Page) -> None:
+def test_every_table_has_a_caption_and_every_chart_a_text_for_those_who_cannot_see_it(
+    page: Page,
+) -> None:
     assert len(page.all("caption")) == len(page.all("table")) >= 10
     plots = [attrs for attrs in page.all("div") if attrs.get("class") == "plot"]
     assert len(plots) == 6
-    assert all(attrs["role"] == "img" and "rgw-beast" in (attrs["aria-label"] or "") for attrs in plots)
+    assert all(
+        attrs["role"] == "img" and "rgw-beast" in (attrs["aria-label"] or "") for attrs in plots
+    )
 
 
-def test_under_each_chart_the_resources_of_its_requests_are_drawn_and_given_as_a_table(page: Page) -> None:
+def test_under_each_chart_the_resources_of_its_requests_are_drawn_and_given_as_a_table(
+    page: Page,
+) -> None:
     cells = [attrs["data-spec"] for attrs in page.all("div") if attrs.get("class") == "cell"]
     assert len(cells) == 2 * 3 * 5  # charts, kinds of requests, resources
     assert "resources-by-workers-small-read-read-swift-locust-gateway-cpu" in cells
-    strips = [attrs["aria-label"] or "" for attrs in page.all("div") if attrs.get("class") == "strip"]
+    strips = [
+        attrs["aria-label"] or "" for attrs in page.all("div") if attrs.get("class") == "strip"
+    ]
     assert len(strips) == 6
     assert "rgw-beast at 32 workers: CPU of gateway-1 (" in strips[0]
     assert "Show resources as a table, and what the daemons told" in page.words
@@ -131,7 +168,10 @@ def test_under_each_chart_the_resources_of_its_requests_are_drawn_and_given_as_a
 def test_the_saturated_resource_of_each_step_is_named(page: Page) -> None:
     start = page.words.index("What was the limit", page.words.index("Findings") + 20)
     said = " ".join(page.words[start : page.words.index("Throughput, latency and errors", start)])
-    assert "Gateway CPU ran out on rgw-beast (4 of 11 steps); storage CPU ran out on swift (4 of 10)" in said
+    assert (
+        "Gateway CPU ran out on rgw-beast (4 of 11 steps); storage CPU ran out on swift (4 of 10)"
+        in said
+    )
     assert "throttled in" in said
     assert "none above 80 %: gateway-1 CPU" in said
 
@@ -147,16 +187,30 @@ def test_a_run_without_telemetry_says_that_it_was_not_recorded(runs: Path) -> No
     assert not [attrs for attrs in page.all("div") if attrs.get("class") in ("cell", "strip")]
     assert not [path for path in derived.charts if path.name.startswith("resources")]
     (row, _) = csv.DictReader(derived.summary.read_text().splitlines())
-    assert (row["gateway_cpu_s_per_1000_ops"], row["storage_cpu_s_per_1000_ops"], row["saturated"]) == ("", "", "")
+    assert (
+        row["gateway_cpu_s_per_1000_ops"],
+        row["storage_cpu_s_per_1000_ops"],
+        row["saturated"],
+    ) == ("", "", "")
 
 
-def test_background_work_has_a_table_of_its_own_and_what_caches_were_dropped_is_counted(runs: Path) -> None:
+def test_background_work_has_a_table_of_its_own_and_what_caches_were_dropped_is_counted(
+    runs: Path,
+) -> None:
     small = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
     run = fake_run(runs, workloads=[small], repeats=1)
     run.add_facts(
         [
-            Sheet(title="deployment", layout="rgw-beast", facts={"background: scrub": "off", "replicas": "3"}),
-            Sheet(title="deployment", layout="swift", facts={"background: auditors": "do not run", "replicas": "3"}),
+            Sheet(
+                title="deployment",
+                layout="rgw-beast",
+                facts={"background: scrub": "off", "replicas": "3"},
+            ),
+            Sheet(
+                title="deployment",
+                layout="swift",
+                facts={"background: auditors": "do not run", "replicas": "3"},
+            ),
         ]
     )
     for count in (3, 1):
@@ -172,7 +226,9 @@ def test_background_work_has_a_table_of_its_own_and_what_caches_were_dropped_is_
 
 
 def test_what_was_not_measured_or_left_out_is_listed_with_its_reason(page: Page) -> None:
-    start = page.words.index("Errors, invalid and unsteady steps", page.words.index("Findings") + 20)
+    start = page.words.index(
+        "Errors, invalid and unsteady steps", page.words.index("Findings") + 20
+    )
     said = " ".join(page.words[start : start + 60])
     assert "the gateway did not answer for 60 s" in said
     assert "http-503: 40" in said
@@ -182,7 +238,9 @@ def test_what_was_not_measured_or_left_out_is_listed_with_its_reason(page: Page)
 def test_each_number_of_the_table_is_defined(page: Page, run: RunStore) -> None:
     columns = table(()).columns
     assert all(column.about for column in columns)
-    assert {f"{column.title}, {column.unit}" if column.unit else column.title for column in columns} <= set(page.words)
+    assert {
+        f"{column.title}, {column.unit}" if column.unit else column.title for column in columns
+    } <= set(page.words)
 
 
 def test_the_command_that_repeats_the_run_and_its_seed_are_there(page: Page) -> None:
@@ -194,7 +252,8 @@ def test_names_and_texts_of_users_are_inert(runs: Path) -> None:
     workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
     run = fake_run(runs, workloads=[workload], repeats=1, about=HOSTILE)
     run.add_facts(
-        [Sheet(title=HOSTILE, facts={HOSTILE: HOSTILE})], [ConfigFile(layout=HOSTILE, host=HOSTILE, path=HOSTILE, text=HOSTILE)]
+        [Sheet(title=HOSTILE, facts={HOSTILE: HOSTILE})],
+        [ConfigFile(layout=HOSTILE, host=HOSTILE, path=HOSTILE, text=HOSTILE)],
     )
     text = derive(run.folder, pictures=False).report.read_text()
     page = Page(text)
@@ -205,7 +264,11 @@ def test_names_and_texts_of_users_are_inert(runs: Path) -> None:
 
 
 def test_a_run_that_was_interrupted_says_so_before_anything_else(runs: Path) -> None:
-    run = fake_run(runs, workloads=[WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})], repeats=1)
+    run = fake_run(
+        runs,
+        workloads=[WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})],
+        repeats=1,
+    )
     run.set_state("interrupted", error="stopped by SIGINT")
     words = Page(derive(run.folder, pictures=False).report.read_text()).words
     said = next(word for word in words if "not whole" in word)
@@ -217,5 +280,10 @@ def test_the_figures_of_2014_are_carried_over_whole() -> None:
     study = study_2014()
     assert len(study) == 30
     first = study[0]
-    assert (first.gateway, first.workers, first.p90_upper_ms, first.max_ms) == ("rgw-apache-fastcgi", 32, 20, 1450)
+    assert (first.gateway, first.workers, first.p90_upper_ms, first.max_ms) == (
+        "rgw-apache-fastcgi",
+        32,
+        20,
+        1450,
+    )
     assert {one.workload for one in study} == {"small-read", "large-read"}

@@ -15,15 +15,27 @@ from weighbridge.results.derivation import Derived
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Layer
 
-LAYERS: tuple[Layer, ...] = ("disk", "network", "rados", "object-server", "gateway", "rbd", "cephfs")
-SHORT = tuple(workload.model_copy(update={"runtime": 1.0, "workers": (1, 16)}) for workload in WORKLOADS[:2])
+LAYERS: tuple[Layer, ...] = (
+    "disk",
+    "network",
+    "rados",
+    "object-server",
+    "gateway",
+    "rbd",
+    "cephfs",
+)
+SHORT = tuple(
+    workload.model_copy(update={"runtime": 1.0, "workers": (1, 16)}) for workload in WORKLOADS[:2]
+)
 
 
 @pytest.fixture(scope="module")
 def layered(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     """One repeat of two layouts with all of their layers. Not to be changed."""
     folder, layouts = tmp_path_factory.mktemp("runs"), ("rgw-haproxy", "swift")
-    return fake_run(folder, layouts=layouts, workloads=SHORT, repeats=1, layers=LAYERS, telemetry=False)
+    return fake_run(
+        folder, layouts=layouts, workloads=SHORT, repeats=1, layers=LAYERS, telemetry=False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +52,26 @@ def test_the_staircase_is_a_picture_with_its_data_and_its_sentence(derived: Deri
     drawn = {path.suffix for path in derived.charts if path.stem == "efficiency-staircase"}
     assert drawn == {".png", ".svg", ".pdf", ".csv", ".txt"}
     words = texts(folder / "efficiency-staircase.svg")
-    assert {"rgw-haproxy", "swift", "HAProxy", "Gateway", "RADOS", "Object servers", "Network", "Disks"} <= set(words)
+    assert {
+        "rgw-haproxy",
+        "swift",
+        "HAProxy",
+        "Gateway",
+        "RADOS",
+        "Object servers",
+        "Network",
+        "Disks",
+    } <= set(words)
     said = (folder / "efficiency-staircase.txt").read_text()
-    assert re.match(r"Of what RADOS can do, clients get .+ \(rgw-haproxy\); of what its object servers can do, clients get ", said)
+    assert re.match(
+        r"Of what RADOS can do, clients get .+ \(rgw-haproxy\); of what its object servers can "
+        r"do, clients get ",
+        said,
+    )
     assert any(re.fullmatch(r"\d+ % of object servers", word) for word in words)
-    assert (folder / "efficiency-staircase.csv").read_text() == (derived.folder / "staircase.csv").read_text()
+    assert (folder / "efficiency-staircase.csv").read_text() == (
+        derived.folder / "staircase.csv"
+    ).read_text()
 
 
 def test_rows_of_layers_are_in_a_table_of_their_own_with_driver_and_layer(derived: Derived) -> None:
@@ -72,7 +99,10 @@ def test_the_page_shows_the_staircase_and_what_stands_beside(derived: Derived) -
 
 def test_a_line_for_each_staircase_goes_to_the_terminal(derived: Derived) -> None:
     assert len([line for line in derived.stairs if " → " in line]) == 4
-    assert any(re.match(r"swift, 1 MB writes: disks 2,600 op/s → network 1,667 → object servers ", line) for line in derived.stairs)
+    assert any(
+        re.match(r"swift, 1 MB writes: disks 2,600 op/s → network 1,667 → object servers ", line)
+        for line in derived.stairs
+    )
 
 
 def test_a_run_without_layers_has_nothing_of_it(runs: Path) -> None:
@@ -84,7 +114,9 @@ def test_a_run_without_layers_has_nothing_of_it(runs: Path) -> None:
 
 
 def test_layers_that_were_asked_for_and_are_not_there_are_told_as_gaps(runs: Path) -> None:
-    lone = fake_run(runs, layouts=("swift",), workloads=SHORT[:1], repeats=1, telemetry=False, layers=("rados",))
+    lone = fake_run(
+        runs, layouts=("swift",), workloads=SHORT[:1], repeats=1, telemetry=False, layers=("rados",)
+    )
     told = derive(lone.folder).stairs
     assert told[0].startswith("swift, 1 MB reads: gateway ")
     assert told[1:] == (

@@ -32,7 +32,9 @@ def page_of(run: RunStore) -> str:
 def section(page: str, name: str) -> str:
     found = re.search(rf'<section id="{name}".*?</section>', page, re.DOTALL)
     assert found is not None, f"no section {name}"
-    return unescape(re.sub(r"<wbr>|<[^>]*>", " ", found[0].replace("<wbr>", ""))).replace("\N{NO-BREAK SPACE}", " ")
+    return unescape(re.sub(r"<wbr>|<[^>]*>", " ", found[0].replace("<wbr>", ""))).replace(
+        "\N{NO-BREAK SPACE}", " "
+    )
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +47,19 @@ def test_the_headline_says_what_helps_by_how_much_and_that_it_held(tuned_run: Ru
     # Of p90 the interval reaches into the 10 % that do not matter: nothing is said of it.
     gain = r"gives \d+ % more throughput, confirmed on fresh deployments"
     assert re.fullmatch(rf"radosgw\.max_concurrent_requests 1024 → 64 {gain}", result.headline)
-    assert result.confirmation_words.startswith("Confirmed on fresh deployments: throughput of 64 kB reads at 16 workers +")
+    assert result.confirmation_words.startswith(
+        "Confirmed on fresh deployments: throughput of 64 kB reads at 16 workers +"
+    )
 
 
-def test_the_headline_has_the_figures_of_the_confirmation_and_not_those_it_was_chosen_for(tmp_path: Path) -> None:
-    result = tuned(fake_tuning(tmp_path, Course(confirmed=2.0), objectives=OBJECTIVES[:1], workloads=WORKLOADS[:1]))
+def test_the_headline_has_the_figures_of_the_confirmation_and_not_those_it_was_chosen_for(
+    tmp_path: Path,
+) -> None:
+    result = tuned(
+        fake_tuning(
+            tmp_path, Course(confirmed=2.0), objectives=OBJECTIVES[:1], workloads=WORKLOADS[:1]
+        )
+    )
     assert result.confirmation is not None
     (effect,) = result.confirmation.known
     assert effect.ratio is not None
@@ -57,11 +67,15 @@ def test_the_headline_has_the_figures_of_the_confirmation_and_not_those_it_was_c
     assert f"gives {(effect.ratio.value - 1) * 100:.0f} % more throughput" in result.headline
 
 
-def test_a_winner_that_is_no_better_on_fresh_deployments_is_said_not_to_be_confirmed(tmp_path: Path) -> None:
+def test_a_winner_that_is_no_better_on_fresh_deployments_is_said_not_to_be_confirmed(
+    tmp_path: Path,
+) -> None:
     run = fake_tuning(tmp_path, Course(confirmed=1.0))
     result, page = tuned(run), page_of(run)
     assert result.headline.endswith("but the winner was not confirmed")
-    assert result.confirmation_words.startswith("Not confirmed: throughput of 64 kB reads at 16 workers")
+    assert result.confirmation_words.startswith(
+        "Not confirmed: throughput of 64 kB reads at 16 workers"
+    )
     assert "× Not confirmed" in section(page, "confirmation")
     assert "▲ Confirmed" not in section(page, "confirmation")
 
@@ -69,10 +83,14 @@ def test_a_winner_that_is_no_better_on_fresh_deployments_is_said_not_to_be_confi
 def test_a_winner_that_was_not_weighed_again_is_not_called_confirmed(tmp_path: Path) -> None:
     run = fake_tuning(tmp_path, Course(confirmed=None))
     assert "onfirmed" not in tuned(run).headline
-    assert "not weighed against the baseline on fresh deployments" in section(page_of(run), "confirmation")
+    assert "not weighed against the baseline on fresh deployments" in section(
+        page_of(run), "confirmation"
+    )
 
 
-def test_a_confirmation_of_a_bounded_objective_counts_only_worker_counts_that_keep_the_bound(tmp_path: Path) -> None:
+def test_a_confirmation_of_a_bounded_objective_counts_only_worker_counts_that_keep_the_bound(
+    tmp_path: Path,
+) -> None:
     workload = WORKLOADS[0].model_copy(update={"workers": (8, 16)})
     bounded = Objective(workload="small-read", p90_within=0.012)
     result = tuned(fake_tuning(tmp_path, objectives=(bounded,), workloads=(workload,)))
@@ -88,20 +106,34 @@ def test_a_confirmation_of_a_bounded_objective_counts_only_worker_counts_that_ke
 
 
 def test_without_a_better_setting_the_page_says_so_and_chooses_nothing(tmp_path: Path) -> None:
-    dull = [knob for knob in KNOBS if all(0.95 < factor < 1.05 for factor in knob.faster.values()) and not knob.fails]
+    dull = [
+        knob
+        for knob in KNOBS
+        if all(0.95 < factor < 1.05 for factor in knob.faster.values()) and not knob.fails
+    ]
     run = fake_tuning(tmp_path, Course(choose=False), knobs=dull)
     page = page_of(run)
-    assert tuned(run).headline == f"None of {sum(len(knob.faster) for knob in dull)} settings has an effect that can be claimed"
+    assert (
+        tuned(run).headline
+        == f"None of {sum(len(knob.faster) for knob in dull)} settings has an effect that can be "
+        "claimed"
+    )
     assert 'id="winner"' not in page
     assert not (run.derived / WINNERS).exists()
 
 
 @pytest.mark.parametrize(("rounds", "state"), [(0, "failed"), (1, "running"), (2, "interrupted")])
-def test_a_tuning_that_is_not_whole_has_a_page_that_claims_nothing(tmp_path: Path, rounds: int, state: str) -> None:
+def test_a_tuning_that_is_not_whole_has_a_page_that_claims_nothing(
+    tmp_path: Path, rounds: int, state: str
+) -> None:
     run = fake_tuning(tmp_path, Course(rounds=rounds, state=state, choose=False))  # type: ignore[arg-type]  # as they are
     page = page_of(run)
     assert f"This tuning is not whole: {state}." in page
-    assert {one.verdict for one in tuned(run).ledger.entries} <= {"provisional", "failed", "not allowed"}
+    assert {one.verdict for one in tuned(run).ledger.entries} <= {
+        "provisional",
+        "failed",
+        "not allowed",
+    }
     assert "fewer than 5 trials" in page if rounds else "No setting has been tried yet" in page
     assert f"{len(RunData(run.folder).trials)} trials are there" in section(page, "faults")
 
@@ -112,11 +144,17 @@ def test_a_trial_that_was_cut_off_is_in_no_figure(tmp_path: Path) -> None:
     lines = (run.folder / "trials.jsonl").read_text().splitlines(keepends=True)
     (run.folder / "trials.jsonl").write_text("".join(lines[:-1]))
     after = {(row.layout, row.workload): row.repeats for row in RunData(run.folder).rows}
-    last = [(row.layout, row.workload) for row in before if after[row.layout, row.workload] != row.repeats]
+    last = [
+        (row.layout, row.workload)
+        for row in before
+        if after[row.layout, row.workload] != row.repeats
+    ]
     assert last == [("rgw-beast", "small-read"), ("rgw-beast", "small-write")]
 
 
-def test_every_setting_is_in_the_ledger_with_a_sign_beside_its_colour(tuned_run: RunStore, page: str) -> None:
+def test_every_setting_is_in_the_ledger_with_a_sign_beside_its_colour(
+    tuned_run: RunStore, page: str
+) -> None:
     told = section(page, "ledger")
     for entry in tuned(tuned_run).ledger.entries:
         assert entry.name in told
@@ -124,14 +162,18 @@ def test_every_setting_is_in_the_ledger_with_a_sign_beside_its_colour(tuned_run:
         assert verdict in told
 
 
-def test_what_has_no_effect_is_told_with_what_would_have_been_shown(tuned_run: RunStore, page: str) -> None:
+def test_what_has_no_effect_is_told_with_what_would_have_been_shown(
+    tuned_run: RunStore, page: str
+) -> None:
     told = section(page, "no-effect")
     none = tuned(tuned_run).ledger.without_effect
     assert len(none) >= 5
     for entry in none:
         smallest = entry.effects[0].smallest
         assert smallest is not None
-        assert re.search(rf"{re.escape(entry.name)}.*?{(smallest - 1) * 100:.0f} %", re.sub(r"\s+", " ", told))
+        assert re.search(
+            rf"{re.escape(entry.name)}.*?{(smallest - 1) * 100:.0f} %", re.sub(r"\s+", " ", told)
+        )
 
 
 def test_what_broke_a_constraint_or_did_not_start_is_told_with_its_reason(page: str) -> None:
@@ -140,7 +182,9 @@ def test_what_broke_a_constraint_or_did_not_start_is_told_with_its_reason(page: 
     assert "operations failed, beyond the bound" in told
 
 
-def test_fragments_are_on_the_page_and_beside_it_as_they_were_chosen(tuned_run: RunStore, page: str) -> None:
+def test_fragments_are_on_the_page_and_beside_it_as_they_were_chosen(
+    tuned_run: RunStore, page: str
+) -> None:
     winner = tuned(tuned_run).winner
     assert winner is not None
     for fragment in winner.fragments:
@@ -155,7 +199,11 @@ def test_nothing_that_is_told_can_become_a_script(tmp_path: Path) -> None:
     winner, tuning = book.winner(), book.run()
     assert winner is not None
     assert tuning is not None
-    book.choose(winner.model_copy(update={"reason": HOSTILE, "fragments": (Fragment(name="ceph.conf", text=HOSTILE),)}))
+    book.choose(
+        winner.model_copy(
+            update={"reason": HOSTILE, "fragments": (Fragment(name="ceph.conf", text=HOSTILE),)}
+        )
+    )
     hostile = tuning.tuning.parameters[0].model_copy(update={"effect": HOSTILE, "trap": HOSTILE})
     parameters = (hostile, *tuning.tuning.parameters[1:])
     about = {"about": HOSTILE, "parameters": parameters}
@@ -163,7 +211,9 @@ def test_nothing_that_is_told_can_become_a_script(tmp_path: Path) -> None:
     assert "<script>alert" not in page_of(run)
 
 
-def test_the_table_and_the_effects_beside_the_page_are_those_of_the_ledger(tuned_run: RunStore, page: str) -> None:
+def test_the_table_and_the_effects_beside_the_page_are_those_of_the_ledger(
+    tuned_run: RunStore, page: str
+) -> None:
     assert page
     result = tuned(tuned_run)
     lines = list(csv.DictReader(io.StringIO((tuned_run.derived / "ledger.csv").read_text())))
@@ -174,16 +224,22 @@ def test_the_table_and_the_effects_beside_the_page_are_those_of_the_ledger(tuned
     assert float(best["ratio"]) == ratio.value
     assert (best["verdict"], best["chosen"], best["scope"]) == ("better", "true", "restart")
     effects = list(csv.DictReader(io.StringIO((tuned_run.derived / "effects.csv").read_text())))
-    assert [one["verdict"] for one in effects] == [effect.verdict for entry in result.ledger.entries for effect in entry.effects]
+    assert [one["verdict"] for one in effects] == [
+        effect.verdict for entry in result.ledger.entries for effect in entry.effects
+    ]
     trials = list(csv.DictReader(io.StringIO((tuned_run.derived / "trials.csv").read_text())))
     assert len(trials) == 2 * len(result.trials)
 
 
-def test_each_trial_stands_in_the_chart_of_drift_in_the_order_of_time(tuned_run: RunStore, page: str) -> None:
+def test_each_trial_stands_in_the_chart_of_drift_in_the_order_of_time(
+    tuned_run: RunStore, page: str
+) -> None:
     told = section(page, "drift")
     assert "the baseline fell by" in told
     counted = [one for one in tuned(tuned_run).ledger.readings if one.objective == 0]
-    assert len(re.findall(r"\n\s*\d+\s+\d+\s+(?:baseline|radosgw|options)", told)) >= len(counted) // 2
+    assert (
+        len(re.findall(r"\n\s*\d+\s+\d+\s+(?:baseline|radosgw|options)", told)) >= len(counted) // 2
+    )
 
 
 def test_an_ordinary_run_is_no_tuning(run: RunStore) -> None:

@@ -4,11 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weighbridge.results.slides.fitting import height_pt, largest, lines_pt, size_for, width_pt, wrapped
+from weighbridge.results.slides.fitting import (
+    height_pt,
+    largest,
+    lines_pt,
+    size_for,
+    width_pt,
+    wrapped,
+)
 from weighbridge.results.slides.label_sides import sided
 from weighbridge.results.slides.slide import Axis, ChartPoint, Series, SlideTable, TableCell
 
-WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=40)
+WORDS = st.text(
+    st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=40
+)
 
 
 def test_a_text_breaks_between_words_and_after_hyphens() -> None:
@@ -29,7 +38,12 @@ def test_the_largest_size_at_which_a_text_takes_its_lines_is_chosen() -> None:
     sizes = ((32, 1), (24, 1), (16, 2))
     assert largest("short", 400, sizes) == 32
     assert largest("a text that is somewhat longer", 400, sizes) == 24
-    assert largest("a text that is so long that nothing but two lines of small type hold it", 400, sizes) == 16
+    assert (
+        largest(
+            "a text that is so long that nothing but two lines of small type hold it", 400, sizes
+        )
+        == 16
+    )
     assert height_pt("short", 400, 20) == pytest.approx(24)
 
 
@@ -56,7 +70,17 @@ def test_a_table_has_as_many_cells_in_each_line_as_columns() -> None:
 
 def test_labels_stand_beside_their_lines_and_not_on_them() -> None:
     axis = Axis(title="x", low=0, high=10)
-    flat = Series(name="a", colour="#000000", shape="circle", spots=tuple(ChartPoint(x=x, y=5, label="1") for x in (1, 5, 9)))
-    steep = Series(name="b", colour="#111111", shape="circle", spots=tuple(ChartPoint(x=5, y=y, label="1") for y in (1, 5, 9)))
+    flat = Series(
+        name="a",
+        colour="#000000",
+        shape="circle",
+        spots=tuple(ChartPoint(x=x, y=5, label="1") for x in (1, 5, 9)),
+    )
+    steep = Series(
+        name="b",
+        colour="#111111",
+        shape="circle",
+        spots=tuple(ChartPoint(x=5, y=y, label="1") for y in (1, 5, 9)),
+    )
     assert {spot.side for spot in sided([flat], axis, axis)[0].spots[1:2]} <= {"above", "below"}
     assert {spot.side for spot in sided([steep], axis, axis)[0].spots[1:2]} <= {"left", "right"}

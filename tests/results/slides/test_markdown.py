@@ -13,7 +13,9 @@ from weighbridge.results.slides.markdown import markdown, write_markdown
 from weighbridge.results.slides.slide import Deck, Slide, SlideTable, TableCell
 from weighbridge.results.slides.talk import talk
 
-SHORT = tuple(workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS[:1])
+SHORT = tuple(
+    workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS[:1]
+)
 HOSTILE = "</style><script>x</script> | **bold** --> `code`\n---\n# no"
 
 
@@ -23,7 +25,15 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
 
 
 def only(slide: Slide) -> Deck:
-    return Deck(title="t", subject="s", footer="f", dated="2026-01-01", look=DARK, colours=("#000000",), slides=(slide,))
+    return Deck(
+        title="t",
+        subject="s",
+        footer="f",
+        dated="2026-01-01",
+        look=DARK,
+        colours=("#000000",),
+        slides=(slide,),
+    )
 
 
 def slides_of(text: str) -> list[str]:
@@ -31,7 +41,9 @@ def slides_of(text: str) -> list[str]:
     return re.split(r"^---$", text, flags=re.MULTILINE)[2:]
 
 
-def test_each_slide_of_the_deck_is_one_of_marps_with_its_title_and_its_notes(told: Evidence) -> None:
+def test_each_slide_of_the_deck_is_one_of_marps_with_its_title_and_its_notes(
+    told: Evidence,
+) -> None:
     deck = talk(told)
     text = markdown(deck)
     assert text.startswith("---\nmarp: true\n")
@@ -56,7 +68,17 @@ def test_charts_are_pictures_beside_the_text_that_are_there(told: Evidence, tmp_
 
 def test_what_names_hold_means_nothing_to_markdown() -> None:
     grid = SlideTable(widths=(1,), lines=((TableCell(text="head"),), (TableCell(text=HOSTILE),)))
-    deck = only(Slide(key="one", title=HOSTILE, lead=HOSTILE, grid=grid, lines=(HOSTILE,), foot=HOSTILE, notes=(HOSTILE,)))
+    deck = only(
+        Slide(
+            key="one",
+            title=HOSTILE,
+            lead=HOSTILE,
+            grid=grid,
+            lines=(HOSTILE,),
+            foot=HOSTILE,
+            notes=(HOSTILE,),
+        )
+    )
     text = markdown(deck)
     assert len(slides_of(text.split("<!--")[0])) == 1
     assert "<script" not in text.split("<!--")[0].split("\n---\n", 1)[1]
@@ -70,10 +92,16 @@ def test_a_cell_over_several_columns_points_back_to_the_first(told: Evidence) ->
         widths=(1, 1, 1),
         lines=(
             tuple(TableCell(text=text) for text in ("", "a", "b")),
-            (TableCell(text="x"), TableCell(text="same", across=2), TableCell(text="", covered=True)),
+            (
+                TableCell(text="x"),
+                TableCell(text="same", across=2),
+                TableCell(text="", covered=True),
+            ),
         ),
     )
-    assert "| x | same | ← |" in markdown(only(Slide(key="one", title="t", grid=grid, notes=("n",))))
+    assert "| x | same | ← |" in markdown(
+        only(Slide(key="one", title="t", grid=grid, notes=("n",)))
+    )
 
 
 def test_a_map_of_two_heads_has_one_in_markdown(told: Evidence) -> None:

@@ -21,13 +21,17 @@ from weighbridge.results.slides.powerpoint import powerpoint
 from weighbridge.results.slides.slide import Deck, LineChart, ScatterChart
 from weighbridge.results.slides.talk import talk
 
-SHORT = tuple(workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS)
+SHORT = tuple(
+    workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS
+)
 CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
-    spoilt = Spoilt(failed=(("swift", "small-read", 16),), erring=(("rgw-beast", "small-write", 16),))
+    spoilt = Spoilt(
+        failed=(("swift", "small-read", 16),), erring=(("rgw-beast", "small-write", 16),)
+    )
     return fake_run(tmp_path_factory.mktemp("runs"), workloads=SHORT[:2], repeats=3, spoilt=spoilt)
 
 
@@ -58,15 +62,23 @@ def native(shown: Any) -> Iterator[tuple[int, Any]]:
         yield from ((number, shape.chart) for shape in slide.shapes if shape.has_chart)
 
 
-def test_each_slide_has_its_title_as_a_title_and_its_figures_as_notes(shown: Any, planned: Deck) -> None:
+def test_each_slide_has_its_title_as_a_title_and_its_figures_as_notes(
+    shown: Any, planned: Deck
+) -> None:
     assert (shown.slide_width, shown.slide_height) == (Pt(960), Pt(540))
-    assert [slide.shapes.title.text for slide in shown.slides] == [bound(one.title) for one in planned.slides]
+    assert [slide.shapes.title.text for slide in shown.slides] == [
+        bound(one.title) for one in planned.slides
+    ]
     for slide, one in zip(shown.slides, planned.slides, strict=True):
         assert slide.notes_slide.notes_text_frame.text == "\n".join(one.notes)
 
 
-def test_charts_are_native_and_their_workbooks_have_the_figures_of_the_deck(shown: Any, planned: Deck) -> None:
-    charts = [(number, one.chart) for number, one in enumerate(planned.slides) if one.chart is not None]
+def test_charts_are_native_and_their_workbooks_have_the_figures_of_the_deck(
+    shown: Any, planned: Deck
+) -> None:
+    charts = [
+        (number, one.chart) for number, one in enumerate(planned.slides) if one.chart is not None
+    ]
     drawn = dict(native(shown))
     assert list(drawn) == [number for number, _ in charts]
     for number, told in charts:
@@ -80,7 +92,9 @@ def test_charts_are_native_and_their_workbooks_have_the_figures_of_the_deck(show
         assert {float(f"{spot.y:.9g}") for one in told.series for spot in one.spots} <= cells
 
 
-def test_whiskers_reach_to_the_lowest_and_the_highest_repeat_inside_the_axis(shown: Any, planned: Deck) -> None:
+def test_whiskers_reach_to_the_lowest_and_the_highest_repeat_inside_the_axis(
+    shown: Any, planned: Deck
+) -> None:
     for number, chart in native(shown):
         told = planned.slides[number].chart
         assert isinstance(told, (LineChart, ScatterChart))
@@ -91,9 +105,12 @@ def test_whiskers_reach_to_the_lowest_and_the_highest_repeat_inside_the_axis(sho
                 if (way := bar.find(f"{CHART}errDir")) is None or way.get("val") == "y"
             ]
             for bar in bars:
-                known = [spot for spot in one.spots if spot.high is not None and spot.low is not None]
+                known = [
+                    spot for spot in one.spots if spot.high is not None and spot.low is not None
+                ]
                 plus, minus = (
-                    [float(value.text) for value in bar.find(f"{CHART}{name}").iter(f"{CHART}v")] for name in ("plus", "minus")
+                    [float(value.text) for value in bar.find(f"{CHART}{name}").iter(f"{CHART}v")]
+                    for name in ("plus", "minus")
                 )
                 assert plus == pytest.approx([spot.high - spot.y for spot in known], rel=1e-4)
                 assert minus == pytest.approx([spot.y - spot.low for spot in known], rel=1e-4)
@@ -105,10 +122,14 @@ def test_every_chart_has_a_text_for_those_who_cannot_see_it(shown: Any) -> None:
     for slide in shown.slides:
         for shape in slide.shapes:
             if shape.has_chart:
-                assert slide.shapes.title.text == bound(shape._element.nvGraphicFramePr.cNvPr.get("descr").split(". ")[0])
+                assert slide.shapes.title.text == bound(
+                    shape._element.nvGraphicFramePr.cNvPr.get("descr").split(". ")[0]
+                )
 
 
-def test_tables_are_native_with_the_texts_of_the_deck_and_type_that_can_be_read(shown: Any, planned: Deck) -> None:
+def test_tables_are_native_with_the_texts_of_the_deck_and_type_that_can_be_read(
+    shown: Any, planned: Deck
+) -> None:
     for slide, one in zip(shown.slides, planned.slides, strict=True):
         tables = [shape.table for shape in slide.shapes if shape.has_table]
         assert len(tables) == (one.grid is not None)
@@ -120,7 +141,11 @@ def test_tables_are_native_with_the_texts_of_the_deck_and_type_that_can_be_read(
                     assert place.is_spanned == cell.covered
                     if not cell.covered:
                         assert place.text == bound(cell.text)
-                        assert all(run.font.size >= Pt(14) for part in place.text_frame.paragraphs for run in part.runs)
+                        assert all(
+                            run.font.size >= Pt(14)
+                            for part in place.text_frame.paragraphs
+                            for run in part.runs
+                        )
 
 
 def test_nothing_reaches_beyond_the_slide_and_nothing_stands_on_anything_else(shown: Any) -> None:
@@ -131,11 +156,28 @@ def test_nothing_reaches_beyond_the_slide_and_nothing_stands_on_anything_else(sh
             assert shape.top >= 0
             assert shape.left + shape.width <= shown.slide_width
             assert shape.top + shape.height <= shown.slide_height
-            if (shape.has_text_frame and shape.text_frame.text) or shape.has_chart or shape.has_table:
-                spots.append((shape.top, shape.top + shape.height, shape.left, shape.left + shape.width, shape.name))
+            if (
+                (shape.has_text_frame and shape.text_frame.text)
+                or shape.has_chart
+                or shape.has_table
+            ):
+                spots.append(
+                    (
+                        shape.top,
+                        shape.top + shape.height,
+                        shape.left,
+                        shape.left + shape.width,
+                        shape.name,
+                    )
+                )
         for place, one in enumerate(spots):
             for other in spots[place + 1 :]:
-                apart = one[1] <= other[0] + 1 or other[1] <= one[0] + 1 or one[3] <= other[2] + 1 or other[3] <= one[2] + 1
+                apart = (
+                    one[1] <= other[0] + 1
+                    or other[1] <= one[0] + 1
+                    or one[3] <= other[2] + 1
+                    or other[3] <= one[2] + 1
+                )
                 assert apart, (slide.shapes.title.text, one, other)
 
 
@@ -161,8 +203,12 @@ def test_no_time_of_the_rendering_is_anywhere_in_the_file(planned: Deck) -> None
 def test_a_dark_deck_is_dark_by_its_master_and_its_texts_can_be_read_on_it(told: Evidence) -> None:
     for look in (LIGHT, DARK):
         master = Presentation(io.BytesIO(powerpoint(talk(told, look)))).slide_masters[0]
-        names = master._element.find("{http://schemas.openxmlformats.org/presentationml/2006/main}clrMap")
-        assert (names.get("bg1"), names.get("tx1")) == (("dk1", "lt1") if look is DARK else ("lt1", "dk1"))
+        names = master._element.find(
+            "{http://schemas.openxmlformats.org/presentationml/2006/main}clrMap"
+        )
+        assert (names.get("bg1"), names.get("tx1")) == (
+            ("dk1", "lt1") if look is DARK else ("lt1", "dk1")
+        )
 
 
 def test_names_as_long_as_they_may_be_and_five_of_them_fit(tmp_path: Path) -> None:
@@ -175,7 +221,10 @@ def test_names_as_long_as_they_may_be_and_five_of_them_fit(tmp_path: Path) -> No
         for shape in slide.shapes:
             if shape.has_table:
                 sizes = {
-                    run.font.size for cell in shape.table.iter_cells() for part in cell.text_frame.paragraphs for run in part.runs
+                    run.font.size
+                    for cell in shape.table.iter_cells()
+                    for part in cell.text_frame.paragraphs
+                    for run in part.runs
                 }
                 assert min(sizes) >= Pt(14), slide.shapes.title.text
 
@@ -184,10 +233,19 @@ def test_paths_have_whiskers_sideways_as_well(shown: Any, planned: Deck) -> None
     checked = 0
     for number, chart in native(shown):
         told = planned.slides[number].chart
-        for series, one in zip(chart.plots[0].series, told.series, strict=True) if isinstance(told, ScatterChart) else ():
+        for series, one in (
+            zip(chart.plots[0].series, told.series, strict=True)
+            if isinstance(told, ScatterChart)
+            else ()
+        ):
             for bar in series._element.iter(f"{CHART}errBars"):
                 if bar.find(f"{CHART}errDir").get("val") == "x":
-                    plus = [float(value.text) for value in bar.find(f"{CHART}plus").iter(f"{CHART}v")]
-                    assert plus == pytest.approx([spot.x_high - spot.x for spot in one.spots if spot.x_high is not None], rel=1e-4)
+                    plus = [
+                        float(value.text) for value in bar.find(f"{CHART}plus").iter(f"{CHART}v")
+                    ]
+                    assert plus == pytest.approx(
+                        [spot.x_high - spot.x for spot in one.spots if spot.x_high is not None],
+                        rel=1e-4,
+                    )
                     checked += 1
     assert checked >= 2

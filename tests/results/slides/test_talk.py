@@ -22,7 +22,9 @@ from weighbridge.results.slides.tuning import one_setting_each
 from weighbridge.results.statistics import Ratio
 from weighbridge.suites import Workload
 
-SHORT = tuple(workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS)
+SHORT = tuple(
+    workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS
+)
 SPOILT = Spoilt(failed=(("swift", "small-read", 16),), absent=(("swift", "large-read", 16),))
 FIVE = ("rgw-beast", "rgw-civetweb", "rgw-apache-fastcgi", "rgw-haproxy", "swift")
 
@@ -41,7 +43,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
 
 @pytest.fixture(scope="module")
 def five(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
-    return evidence(fake_run(tmp_path_factory.mktemp("runs"), workloads=SHORT[:2], repeats=5, layouts=FIVE))
+    return evidence(
+        fake_run(tmp_path_factory.mktemp("runs"), workloads=SHORT[:2], repeats=5, layouts=FIVE)
+    )
 
 
 def slide(deck: Deck, start: str) -> Slide:
@@ -49,17 +53,34 @@ def slide(deck: Deck, start: str) -> Slide:
 
 
 def text_of(one: Slide) -> str:
-    cards = [part for card in one.cards for part in (card.figure, card.about, card.text, card.detail)]
-    cells = [cell.text for line in (one.grid.lines if one.grid is not None else ()) for cell in line]
+    cards = [
+        part for card in one.cards for part in (card.figure, card.about, card.text, card.detail)
+    ]
+    cells = [
+        cell.text for line in (one.grid.lines if one.grid is not None else ()) for cell in line
+    ]
     return "\n".join((one.title, one.lead, *cards, *cells, *one.lines, one.code, one.foot))
 
 
 def test_a_talk_goes_from_the_answer_to_how_to_repeat_it(told: Evidence) -> None:
     keys = [one.key.split("-")[0] for one in talk(told).slides]
-    assert keys == ["answer", "set", "recap", "latency", "throughput", "latency", "throughput", "limits", "limits", "repeat"]
+    assert keys == [
+        "answer",
+        "set",
+        "recap",
+        "latency",
+        "throughput",
+        "latency",
+        "throughput",
+        "limits",
+        "limits",
+        "repeat",
+    ]
 
 
-def test_the_first_slide_answers_in_one_sentence_with_ratios_intervals_and_repeats(told: Evidence) -> None:
+def test_the_first_slide_answers_in_one_sentence_with_ratios_intervals_and_repeats(
+    told: Evidence,
+) -> None:
     first = talk(told).slides[0]
     assert first.title == headline(told.findings)
     assert "rgw-beast or swift?" in first.lead
@@ -71,10 +92,16 @@ def test_the_first_slide_answers_in_one_sentence_with_ratios_intervals_and_repea
     assert "noise floor of this machine is not known" in text_of(first)
 
 
-def test_the_order_of_blocks_is_called_balanced_only_where_the_plan_has_it_so(told: Evidence) -> None:
+def test_the_order_of_blocks_is_called_balanced_only_where_the_plan_has_it_so(
+    told: Evidence,
+) -> None:
     def ordered(*blocks: str) -> Evidence:
         names = {"r": "rgw-beast", "s": "swift"}
-        visits = tuple(PlannedVisit(layout=names[one], repeat=place) for place, block in enumerate(blocks) for one in block)
+        visits = tuple(
+            PlannedVisit(layout=names[one], repeat=place)
+            for place, block in enumerate(blocks)
+            for one in block
+        )
         return told.model_copy(update={"plan": told.plan.model_copy(update={"visits": visits})})
 
     assert "in balanced order" in text_of(talk(ordered("rs", "sr", "sr", "rs", "sr")).slides[0])
@@ -84,26 +111,43 @@ def test_the_order_of_blocks_is_called_balanced_only_where_the_plan_has_it_so(to
 
 def test_two_that_nothing_is_known_of_are_not_said_to_be_near_each_other(told: Evidence) -> None:
     def title(verdict: Verdict) -> str:
-        about: dict[str, object] = {"ratio": Ratio(value=1.01, low=0.59, high=1.7, repeats=5), "verdict": verdict}
+        about: dict[str, object] = {
+            "ratio": Ratio(value=1.01, low=0.59, high=1.7, repeats=5),
+            "verdict": verdict,
+        }
         found = tuple(one.model_copy(update=about) for one in told.findings)
-        return slide(talk(told.model_copy(update={"findings": found})), "throughput-small-read").title
+        return slide(
+            talk(told.model_copy(update={"findings": found})), "throughput-small-read"
+        ).title
 
-    said = "1 MB reads by rgw-beast and swift: no difference shown (0.59× to 1.7×) at 1 to 16 workers"
+    said = (
+        "1 MB reads by rgw-beast and swift: no difference shown (0.59× to 1.7×) at 1 to 16 workers"
+    )
     assert title("not shown") == said
     assert title("provisional") == f"Provisional: {said}"
-    assert title("too small to matter").endswith("serve 1 MB reads within 1 % of each other at 1 to 16 workers")
+    assert title("too small to matter").endswith(
+        "serve 1 MB reads within 1 % of each other at 1 to 16 workers"
+    )
 
 
-def test_a_p90_that_a_cpu_limit_made_is_shown_as_not_comparable_and_left_out_of_titles(told: Evidence) -> None:
+def test_a_p90_that_a_cpu_limit_made_is_shown_as_not_comparable_and_left_out_of_titles(
+    told: Evidence,
+) -> None:
     held = Doubt(what="set by the CPU limit", grade="grave", words="throttled", metrics=("p90",))
 
     def doubting(*layouts: str) -> Evidence:
-        rows = tuple(one.model_copy(update={"doubts": (held,)}) if one.layout in layouts else one for one in told.rows)
+        rows = tuple(
+            one.model_copy(update={"doubts": (held,)}) if one.layout in layouts else one
+            for one in told.rows
+        )
         return told.model_copy(update={"rows": rows})
 
     for layouts in (("swift",), ("rgw-beast", "swift")):
         deck = talk(doubting(*layouts))
-        assert slide(deck, "latency-small-read").title == "p90 of 1 MB reads by throughput: not comparable"
+        assert (
+            slide(deck, "latency-small-read").title
+            == "p90 of 1 MB reads by throughput: not comparable"
+        )
         notes = "\n".join(slide(deck, "throughput-small-read").notes)
         assert notes.count("ms (not comparable: throttled)") == 2 * len(layouts)
 
@@ -111,13 +155,18 @@ def test_a_p90_that_a_cpu_limit_made_is_shown_as_not_comparable_and_left_out_of_
 def test_a_title_names_no_worker_count_that_may_not_be_compared(told: Evidence) -> None:
     busy = Doubt(what="machine busy", grade="grave", words="other programs used half")
     rows = tuple(
-        row.model_copy(update={"doubts": (busy,)}) if (row.layout, row.workers) == ("swift", 16) else row for row in told.rows
+        row.model_copy(update={"doubts": (busy,)})
+        if (row.layout, row.workers) == ("swift", 16)
+        else row
+        for row in told.rows
     )
     title = slide(talk(told.model_copy(update={"rows": rows})), "throughput-small-read").title
     assert title.endswith("swift’s 1 MB reads at 1 worker")
 
 
-def test_titles_of_results_are_sentences_with_figures_and_notes_name_every_repeat(told: Evidence) -> None:
+def test_titles_of_results_are_sentences_with_figures_and_notes_name_every_repeat(
+    told: Evidence,
+) -> None:
     deck = talk(told)
     throughput = slide(deck, "throughput-small-read")
     (pair,) = told.pairs["small-read", "read", "swift", "locust"]
@@ -125,12 +174,17 @@ def test_titles_of_results_are_sentences_with_figures_and_notes_name_every_repea
     assert throughput.title.startswith(f"rgw-beast serves {show_ratio(pair.ratio.value)} (")
     assert throughput.title.endswith("swift’s 1 MB reads at 1 to 16 workers")
     assert all("n = 5" in "\n".join(one.notes) for one in deck.slides if one.chart is not None)
-    assert sum("16 workers" in note for note in throughput.notes) == 3  # the sentence, and a line for each layout
+    assert (
+        sum("16 workers" in note for note in throughput.notes) == 3
+    )  # the sentence, and a line for each layout
 
 
 def test_charts_have_the_figures_of_the_table(told: Evidence) -> None:
     deck = talk(told)
-    lines, paths = slide(deck, "throughput-small-read").chart, slide(deck, "latency-small-read").chart
+    lines, paths = (
+        slide(deck, "throughput-small-read").chart,
+        slide(deck, "latency-small-read").chart,
+    )
     assert isinstance(lines, LineChart)
     assert isinstance(paths, ScatterChart)
     assert lines.categories == ("1", "16")
@@ -143,7 +197,9 @@ def test_charts_have_the_figures_of_the_table(told: Evidence) -> None:
             (row.value("throughput"), row.value("p90"), str(row.workers)) for row in rows
         ]
         assert [(spot.low, spot.high) for spot in line.spots] == [
-            (min(rates), max(rates)) for row in rows if (rates := [point.value("throughput") for point in row.used])
+            (min(rates), max(rates))
+            for row in rows
+            if (rates := [point.value("throughput") for point in row.used])
         ]
         assert all(spot.high is not None and spot.high <= lines.up.high for spot in line.spots)
 
@@ -161,7 +217,9 @@ def test_one_repeat_makes_no_claim_on_any_slide_of_results(tmp_path: Path) -> No
 def test_what_failed_is_shown_as_such_and_joined_to_nothing(tmp_path: Path) -> None:
     told = evidence(fake_run(tmp_path, workloads=SHORT, repeats=1, spoilt=SPOILT))
     deck = talk(told)
-    ends = text_of(slide(deck, "limits-")) + text_of(next(one for one in deck.slides if one.key == "limits"))
+    ends = text_of(slide(deck, "limits-")) + text_of(
+        next(one for one in deck.slides if one.key == "limits")
+    )
     assert "Not valid: not measured (swift: 64 MB reads at 16 workers)." in ends
     assert "(swift: 1 MB reads at 16 workers)." in ends
     chart = slide(deck, "throughput-small-read").chart
@@ -184,22 +242,35 @@ def test_a_repeat_that_is_not_valid_is_a_cross_without_a_line(tmp_path: Path) ->
 
 def test_too_few_samples_for_a_p90_leave_latency_without_a_slide_and_say_so(tmp_path: Path) -> None:
     told = evidence(fake_run(tmp_path, workloads=SHORT[2:], repeats=1))
-    deck = talk(told.model_copy(update={"rows": tuple(changed(row, p90_ms=None) for row in told.rows)}))
+    deck = talk(
+        told.model_copy(update={"rows": tuple(changed(row, p90_ms=None) for row in told.rows)})
+    )
     assert not [one for one in deck.slides if one.key.startswith("latency")]
     assert "too few samples" in slide(deck, "throughput").foot
 
 
 def test_a_run_that_was_killed_says_that_it_is_not_whole(tmp_path: Path) -> None:
-    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1, spoilt=Spoilt(absent=(("swift", "small-read", 16),)))
+    store = fake_run(
+        tmp_path,
+        workloads=SHORT[:1],
+        repeats=1,
+        spoilt=Spoilt(absent=(("swift", "small-read", 16),)),
+    )
     store.set_state("interrupted", error="ended by SIGINT")
     deck = talk(evidence(store))
     assert "This run is not whole: interrupted: ended by SIGINT." in deck.slides[0].lines
-    assert next(one for one in deck.slides if one.key == "limits").title.startswith("The run is not whole (interrupted)")
+    assert next(one for one in deck.slides if one.key == "limits").title.startswith(
+        "The run is not whole (interrupted)"
+    )
 
 
 def test_a_run_of_which_nothing_was_measured_has_a_talk_that_says_so(tmp_path: Path) -> None:
-    absent = tuple((layout, "small-read", workers) for layout in ("rgw-beast", "swift") for workers in (1, 16))
-    deck = talk(evidence(fake_run(tmp_path, workloads=SHORT[:1], repeats=1, spoilt=Spoilt(absent=absent))))
+    absent = tuple(
+        (layout, "small-read", workers) for layout in ("rgw-beast", "swift") for workers in (1, 16)
+    )
+    deck = talk(
+        evidence(fake_run(tmp_path, workloads=SHORT[:1], repeats=1, spoilt=Spoilt(absent=absent)))
+    )
     assert deck.title == "Nothing valid was measured"
     assert all(one.chart is None for one in deck.slides)
     assert "nothing was measured" in text_of(deck.slides[0]).lower()
@@ -213,21 +284,33 @@ def test_a_layout_alone_is_compared_with_nothing(tmp_path: Path) -> None:
 
 
 def test_a_twin_gives_the_noise_floor_and_stands_in_no_chart_and_no_table(tmp_path: Path) -> None:
-    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=5, layouts=("rgw-beast", "swift", "rgw-haproxy"))
+    store = fake_run(
+        tmp_path, workloads=SHORT[:1], repeats=5, layouts=("rgw-beast", "swift", "rgw-haproxy")
+    )
     deck = talk(evidence(with_twin(store)))
     assert "Noise floor, rgw-beast beside itself: throughput " in text_of(deck.slides[0])
     assert "rgw-haproxy" not in "".join(text_of(one) for one in deck.slides)
     assert "Noise floor of throughput" in "\n".join(slide(deck, "recap").notes)
 
 
-def test_the_map_has_a_cell_for_each_layout_metric_and_worker_count_coloured_only_where_a_claim_is_made(five: Evidence) -> None:
+def test_the_map_has_a_cell_for_each_layout_metric_and_worker_count_coloured_only_where_a_claim_is_made(
+    five: Evidence,
+) -> None:
     grid = slide(talk(five), "recap").grid
     assert grid is not None
     assert [cell.text for cell in grid.lines[0] if not cell.covered][2:] == list(FIVE[1:])
-    shown = {(one.workers, one.subject, one.metric): one for one in five.comparison.effects if one.workload == "small-read"}
-    line = next(cells for cells in grid.lines if cells[0].text == "1 MB reads" and not cells[0].covered)
+    shown = {
+        (one.workers, one.subject, one.metric): one
+        for one in five.comparison.effects
+        if one.workload == "small-read"
+    }
+    line = next(
+        cells for cells in grid.lines if cells[0].text == "1 MB reads" and not cells[0].covered
+    )
     workers = None if line[1].text == "all" else int(line[1].text)
-    for place, (subject, metric) in enumerate((name, metric) for name in FIVE[1:] for metric in ("throughput", "p90")):
+    for place, (subject, metric) in enumerate(
+        (name, metric) for name in FIVE[1:] for metric in ("throughput", "p90")
+    ):
         effect, cell = shown[workers, subject, metric], line[2 + place]
         if effect.verdict in ("better", "worse"):
             assert cell.text.startswith(("+", "\N{MINUS SIGN}")) or cell.text.endswith("×")
@@ -235,9 +318,19 @@ def test_the_map_has_a_cell_for_each_layout_metric_and_worker_count_coloured_onl
             assert cell.text in ("~", "×") or cell.text.startswith("(")
 
 
-def test_settings_that_differ_are_shaded_and_those_that_do_not_are_told_once(tmp_path: Path) -> None:
+def test_settings_that_differ_are_shaded_and_those_that_do_not_are_told_once(
+    tmp_path: Path,
+) -> None:
     store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1)
-    store.add_facts([Sheet(title="gateway", layout="swift", facts={"replicas": "2", "acknowledgement": "majority"})])
+    store.add_facts(
+        [
+            Sheet(
+                title="gateway",
+                layout="swift",
+                facts={"replicas": "2", "acknowledgement": "majority"},
+            )
+        ]
+    )
     grid = slide(talk(evidence(store)), "set-up").grid
     assert grid is not None
     lines = {line[0].text: line for line in grid.lines}
@@ -254,12 +347,22 @@ def test_more_settings_than_a_slide_holds_are_counted_and_told_in_the_notes(tmp_
     store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1)
     for layout in ("rgw-beast", "swift"):
         store.add_facts(
-            [Sheet(title="more", layout=layout, facts={f"setting {number}": f"{layout} {number}" for number in range(40)})]
+            [
+                Sheet(
+                    title="more",
+                    layout=layout,
+                    facts={f"setting {number}": f"{layout} {number}" for number in range(40)},
+                )
+            ]
         )
     deck = talk(evidence(store))
     tables = [one for one in deck.slides if one.key.startswith("set-up")]
     shown = [
-        line[0].text for one in tables if one.grid is not None for line in one.grid.lines if line[0].text.startswith("setting ")
+        line[0].text
+        for one in tables
+        if one.grid is not None
+        for line in one.grid.lines
+        if line[0].text.startswith("setting ")
     ]
     assert 5 < len(shown) == len(set(shown)) < 40
     assert tables[-1].title == "What differs between the layouts"
@@ -273,7 +376,14 @@ def test_hosts_that_were_not_the_same_are_told_at_the_set_up_and_at_the_end(tmp_
     store.attest(
         [
             Attested(
-                layout=layout, repeat=0, host="store-2", kind="disk", what="disk wb0 write", value=value, unit="B/s", promised=1e8
+                layout=layout,
+                repeat=0,
+                host="store-2",
+                kind="disk",
+                what="disk wb0 write",
+                value=value,
+                unit="B/s",
+                promised=1e8,
             )
             for layout, value in found.items()
         ]
@@ -285,17 +395,38 @@ def test_hosts_that_were_not_the_same_are_told_at_the_set_up_and_at_the_end(tmp_
 
 
 def test_layers_are_told_as_a_table_where_a_run_has_them(tmp_path: Path) -> None:
-    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1, layers=("disk", "network", "rados", "object-server"))
+    store = fake_run(
+        tmp_path,
+        workloads=SHORT[:1],
+        repeats=1,
+        layers=("disk", "network", "rados", "object-server"),
+    )
     one = slide(talk(evidence(store)), "layers")
     assert one.grid is not None
-    assert [line[0].text for line in one.grid.lines] == ["", "Gateway", "Object servers", "RADOS", "Network", "Disks"]
+    assert [line[0].text for line in one.grid.lines] == [
+        "",
+        "Gateway",
+        "Object servers",
+        "RADOS",
+        "Network",
+        "Disks",
+    ]
     assert "% of" in one.title
 
 
 def test_layouts_of_other_gateways_are_no_tuning_and_one_setting_apart_they_are() -> None:
-    base = PlannedLayout(name="a", gateway="rgw", release="ceph-16", settings={"radosgw": {"threads": 512, "tcp_nodelay": True}})
-    less = base.model_copy(update={"name": "b", "settings": {"radosgw": {"threads": 256, "tcp_nodelay": True}}})
-    both = base.model_copy(update={"name": "c", "settings": {"radosgw": {"threads": 256, "tcp_nodelay": False}}})
+    base = PlannedLayout(
+        name="a",
+        gateway="rgw",
+        release="ceph-16",
+        settings={"radosgw": {"threads": 512, "tcp_nodelay": True}},
+    )
+    less = base.model_copy(
+        update={"name": "b", "settings": {"radosgw": {"threads": 256, "tcp_nodelay": True}}}
+    )
+    both = base.model_copy(
+        update={"name": "c", "settings": {"radosgw": {"threads": 256, "tcp_nodelay": False}}}
+    )
     assert one_setting_each((base, less)) == {"b": "radosgw threads: 512 → 256"}
     assert one_setting_each((base, less, both)) == {}
     assert one_setting_each((base, base.model_copy(update={"name": "d"}))) == {}
@@ -305,11 +436,19 @@ def test_layouts_of_other_gateways_are_no_tuning_and_one_setting_apart_they_are(
 def test_a_tuning_has_a_bar_for_each_setting_the_farthest_moving_first(tmp_path: Path) -> None:
     store = fake_run(tmp_path, workloads=SHORT[:1], repeats=5, layouts=("t512", "t256", "t128"))
     plan = store.plan()
-    tuned = tuple(layout.model_copy(update={"settings": {"radosgw": {"threads": int(layout.name[1:])}}}) for layout in plan.layouts)
-    (store.folder / "plan.resolved.json").write_text(plan.model_copy(update={"layouts": tuned}).model_dump_json())
+    tuned = tuple(
+        layout.model_copy(update={"settings": {"radosgw": {"threads": int(layout.name[1:])}}})
+        for layout in plan.layouts
+    )
+    (store.folder / "plan.resolved.json").write_text(
+        plan.model_copy(update={"layouts": tuned}).model_dump_json()
+    )
     one = slide(talk(evidence(store)), "tuning")
     assert one.chart is not None
-    assert [bar.name for bar in one.chart.bars] == ["radosgw threads: 512 → 128", "radosgw threads: 512 → 256"]  # type: ignore[union-attr]
+    assert [bar.name for bar in one.chart.bars] == [
+        "radosgw threads: 512 → 128",
+        "radosgw threads: 512 → 256",
+    ]  # type: ignore[union-attr]
     assert "radosgw threads: 512 → 128 moves the throughput of 1 MB reads most" in one.title
 
 
@@ -329,13 +468,18 @@ def test_the_command_that_repeats_the_run_is_on_the_last_slide(told: Evidence) -
 def test_more_than_six_layouts_go_on_several_slides_with_the_first_on_each(tmp_path: Path) -> None:
     workloads: tuple[Workload, ...] = (SHORT[0].model_copy(update={"workers": (1,)}),)
     names = tuple(f"layout-{number}" for number in range(9))
-    deck = talk(evidence(fake_run(tmp_path, workloads=workloads, repeats=1, layouts=names, telemetry=False)))
+    deck = talk(
+        evidence(fake_run(tmp_path, workloads=workloads, repeats=1, layouts=names, telemetry=False))
+    )
     charts = [one.chart for one in deck.slides if one.key.startswith("throughput")]
     drawn = [{bar.name for bar in chart.bars} for chart in charts if isinstance(chart, BarChart)]
     assert all("layout-0" in names_of for names_of in drawn)
     assert set().union(*drawn) == set(names)
     assert max(len(names_of) for names_of in drawn) <= 6
-    assert [one.title.rsplit("(", 1)[1] for one in deck.slides if one.key.startswith("set-up")] == ["1 of 2)", "2 of 2)"]
+    assert [one.title.rsplit("(", 1)[1] for one in deck.slides if one.key.startswith("set-up")] == [
+        "1 of 2)",
+        "2 of 2)",
+    ]
 
 
 def test_one_worker_count_alone_is_drawn_as_bars(tmp_path: Path) -> None:
@@ -343,12 +487,15 @@ def test_one_worker_count_alone_is_drawn_as_bars(tmp_path: Path) -> None:
     told = evidence(fake_run(tmp_path, workloads=workloads, repeats=2))
     one = slide(talk(told), "throughput")
     assert isinstance(one.chart, BarChart)
-    assert [(bar.name, bar.value) for bar in one.chart.bars] == [(row.layout, row.value("throughput")) for row in told.rows]
+    assert [(bar.name, bar.value) for bar in one.chart.bars] == [
+        (row.layout, row.value("throughput")) for row in told.rows
+    ]
     assert one.title.endswith("at 8 workers")
 
 
 def test_of_several_layouts_the_title_names_who_serves_most_and_who_least(tmp_path: Path) -> None:
-    # Of made-up layouts each is slower than the one before it; with the plan's order changed, the first is in the middle.
+    # Of made-up layouts each is slower than the one before it; with the plan's order changed, the
+    # first is in the middle.
     store = fake_run(tmp_path, workloads=SHORT[:1], repeats=2, layouts=FIVE[:3])
     first, second, third = store.plan().layouts
     (store.folder / "plan.resolved.json").write_text(

@@ -30,7 +30,18 @@ def slide(deck: Deck, start: str) -> Slide:
 
 def test_the_talk_of_a_tuning_goes_from_the_answer_to_how_to_repeat_it(deck: Deck) -> None:
     keys = list(dict.fromkeys(one.key.rstrip("0123456789").rstrip("-") for one in deck.slides))
-    assert keys == ["answer", "set-up", "tried", "ledger", "tornado", "no-effect", "chosen", "confirmation", "limits", "repeat"]
+    assert keys == [
+        "answer",
+        "set-up",
+        "tried",
+        "ledger",
+        "tornado",
+        "no-effect",
+        "chosen",
+        "confirmation",
+        "limits",
+        "repeat",
+    ]
 
 
 def test_every_table_of_it_fits_its_slide_in_type_that_can_be_read(deck: Deck) -> None:
@@ -47,7 +58,9 @@ def test_bars_are_the_effects_of_the_ledger(told: Evidence, deck: Deck) -> None:
     assert isinstance(chart, BarChart)
     ratios = [one.effects[0].ratio for one in told.tuned.ledger.entries]
     known = sorted((one for one in ratios if one is not None), key=lambda one: -one.either_way)
-    assert [bar.value for bar in chart.bars] == pytest.approx([(one.value - 1) * 100 for one in known[: len(chart.bars)]])
+    assert [bar.value for bar in chart.bars] == pytest.approx(
+        [(one.value - 1) * 100 for one in known[: len(chart.bars)]]
+    )
 
 
 def test_the_notes_have_the_files_to_paste_and_every_figure(told: Evidence, deck: Deck) -> None:
@@ -68,7 +81,9 @@ def test_the_same_talk_is_powerpoint_and_markdown(deck: Deck) -> None:
 
 @pytest.mark.parametrize("rounds", [0, 1])
 def test_a_tuning_that_was_cut_off_has_a_talk_that_says_so(tmp_path: Path, rounds: int) -> None:
-    deck = talk(evidence(fake_tuning(tmp_path, Course(rounds=rounds, state="interrupted", choose=False))))
+    deck = talk(
+        evidence(fake_tuning(tmp_path, Course(rounds=rounds, state="interrupted", choose=False)))
+    )
     assert any("not whole: interrupted" in line for line in slide(deck, "answer").lines)
     assert slide(deck, "limits").title.startswith("The tuning is not whole")
     assert not any(one.key.startswith(("chosen", "confirmation")) for one in deck.slides)

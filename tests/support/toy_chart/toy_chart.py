@@ -1,4 +1,7 @@
-"""A chart of another package: how many errors each layout made, by workers. ARCHITECTURE.md shows it as the recipe."""
+"""A chart of another package: how many errors each layout made, by workers.
+
+ARCHITECTURE.md shows it as the recipe.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,11 @@ def errors_by_workers(source: ChartSource) -> tuple[Figure, ...]:
         rows = list(group)
         lines = []
         for layout in dict.fromkeys(row.layout for row in rows):
-            mine = [(float(row.workers), float(row.count("errors") or 0)) for row in rows if row.layout == layout]
+            mine = [
+                (float(row.workers), float(row.count("errors") or 0))
+                for row in rows
+                if row.layout == layout
+            ]
             xs, ys = zip(*mine, strict=True)
             lines.append(Trace(layout=layout, x=xs, y=ys))
         panel = Panel(

@@ -1,6 +1,8 @@
-"""A driver of another package: it asks an S3 endpoint by HEAD, one request after the other, with an option of its own.
+"""A driver of another package: it asks an S3 endpoint by HEAD, one request after the other, with an
+option of its own.
 
-This file and an entry point of the group `weighbridge.drivers` are all that a package needs to add one.
+This file and an entry point of the group `weighbridge.drivers` are all that a package needs to add
+one.
 """
 
 from __future__ import annotations
@@ -20,7 +22,18 @@ from pydantic import Field, TypeAdapter
 from weighbridge.common.record import Record
 from weighbridge.drivers.answering import answer_orders, saying
 from weighbridge.drivers.kind import DriverKind, LoadSite, Opened
-from weighbridge.drivers.order import Cleaned, Cleanup, Event, Measured, Prepare, Prepared, Quit, Ready, Setup, Step
+from weighbridge.drivers.order import (
+    Cleaned,
+    Cleanup,
+    Event,
+    Measured,
+    Prepare,
+    Prepared,
+    Quit,
+    Ready,
+    Setup,
+    Step,
+)
 from weighbridge.results.record.driver_traits import DriverTraits
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Measurement, Tally
@@ -45,7 +58,11 @@ class ToyKind(DriverKind):
     traits = DriverTraits(name="toy", label="Toy driver")
     apis: ClassVar[tuple[Api, ...]] = ("s3",)
     packages = ("toy-driver",)
-    options = (click.Option(["--toy-pause"], type=float, default=0.0, metavar="MS", help="Rest between requests."),)
+    options = (
+        click.Option(
+            ["--toy-pause"], type=float, default=0.0, metavar="MS", help="Rest between requests."
+        ),
+    )
 
     def settings(self, given: Mapping[str, object], hidden: Collection[str]) -> ToySettings:
         """The rest between requests."""
@@ -53,14 +70,20 @@ class ToyKind(DriverKind):
 
     def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:
         """It writes nothing."""
-        return () if set(workload.operations) == {"head"} else ("the toy driver knows no operation but head",)
+        return (
+            ()
+            if set(workload.operations) == {"head"}
+            else ("the toy driver knows no operation but head",)
+        )
 
     @contextmanager
     def opened(self, site: LoadSite) -> Iterator[Opened]:
         """One process on the first of the clients."""
         settings = site.settings_as(ToySettings) or ToySettings()
         with site.process("toy_driver") as driver:
-            yield Opened(driver, driver.setup(site.setup(ToySetup, pause_ms=settings.pause_ms)).versions)
+            yield Opened(
+                driver, driver.setup(site.setup(ToySetup, pause_ms=settings.pause_ms)).versions
+            )
             driver.quit()
 
 
@@ -72,12 +95,16 @@ ORDER: Final = TypeAdapter[Setup | Prepare | Step | Cleanup | Quit](
 
 
 def measure(setup: ToySetup, step: Step) -> Measurement:
-    """Ask the target for its root, again and again, for as long as the window is; whatever it answers is an answer."""
+    """Ask the target for its root, again and again, for as long as the window is; whatever it
+    answers is an answer.
+    """
     place, took_us, started_at = urlsplit(setup.target.url), [], datetime.now(UTC).isoformat()
     began_s = time.monotonic()
     while time.monotonic() - began_s < step.workload.runtime:
         asked_s = time.monotonic()
-        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=setup.request_timeout_s)
+        connection = http.client.HTTPConnection(
+            place.hostname or "", place.port, timeout=setup.request_timeout_s
+        )
         connection.request("HEAD", "/")
         connection.getresponse().read()
         connection.close()
@@ -110,7 +137,11 @@ class Toy:
             return Ready(versions={"toy": "1.0"})
         if isinstance(order, Step):
             return Measured(measurement=measure(self.setup, order))
-        return Prepared(objects=0, bytes=0, seconds=0.0) if isinstance(order, Prepare) else Cleaned(deleted=0)
+        return (
+            Prepared(objects=0, bytes=0, seconds=0.0)
+            if isinstance(order, Prepare)
+            else Cleaned(deleted=0)
+        )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""The toy front's daemon: hands each connection on to the next backend, and says in a file how many there are.
+"""The toy front's daemon: hands each connection on to the next backend, and says in a file how many
+there are.
 
-`toy_forward.py CONFIGURATION COUNTS`; the configuration is lines `listen ADDRESS PORT` and `backend ADDRESS PORT`.
+`toy_forward.py CONFIGURATION COUNTS`; the configuration is lines `listen ADDRESS PORT` and `backend
+ADDRESS PORT`.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from pathlib import Path
 
 
 async def forward(lines: list[list[str]], counts: Path) -> None:
-    backends = itertools.cycle([(address, int(port)) for word, address, port in lines if word == "backend"])
+    backends = itertools.cycle(
+        [(address, int(port)) for word, address, port in lines if word == "backend"]
+    )
     counted = {"connections": 0, "open": 0}
 
     def count(**more: int) -> None:
@@ -47,4 +51,8 @@ async def forward(lines: list[list[str]], counts: Path) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(forward([line.split() for line in Path(sys.argv[1]).read_text().splitlines()], Path(sys.argv[2])))
+    asyncio.run(
+        forward(
+            [line.split() for line in Path(sys.argv[1]).read_text().splitlines()], Path(sys.argv[2])
+        )
+    )

@@ -1,4 +1,7 @@
-"""A toy front, as another package would add one: it hands connections on. For hosts that are processes of this machine."""
+"""A toy front, as another package would add one: it hands connections on.
+
+For hosts that are processes of this machine.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,10 @@ class ToyFront(Front):
         self.port = settings.port
 
     def files(self, address: str, backends: Sequence[Backend]) -> Mapping[str, str]:
-        lines = [f"listen {address} {self.port}", *(f"backend {one.address} {one.port}" for one in backends)]
+        lines = [
+            f"listen {address} {self.port}",
+            *(f"backend {one.address} {one.port}" for one in backends),
+        ]
         return {CONF: "\n".join(lines) + "\n"}
 
     def check(self, host: Host) -> None:

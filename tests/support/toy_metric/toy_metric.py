@@ -24,7 +24,9 @@ LINES = Format(
         files=(
             ExportFile(
                 name="p95.txt",
-                content="".join(f"{row.layout} {row.workers} {row.value('p95')}\n" for row in data.rows).encode(),
+                content="".join(
+                    f"{row.layout} {row.workers} {row.value('p95')}\n" for row in data.rows
+                ).encode(),
             ),
         )
     ),

@@ -1,4 +1,5 @@
-"""The toy store's daemon: containers and objects in memory, by as much of Swift's API as a comparison asks for.
+"""The toy store's daemon: containers and objects in memory, by as much of Swift's API as a
+comparison asks for.
 
 `toy_server.py ADDRESS PORT`, with the user's key in $TOY_KEY.
 """
@@ -25,7 +26,10 @@ class Handler(BaseHTTPRequestHandler):
         place = urlsplit(self.path)
         if place.path == "/auth/v1.0":
             known = self.headers.get("X-Auth-Key") == os.environ["TOY_KEY"]
-            storage = {"X-Storage-Url": f"http://{self.headers['Host']}{ACCOUNT}", "X-Auth-Token": "toy"}
+            storage = {
+                "X-Storage-Url": f"http://{self.headers['Host']}{ACCOUNT}",
+                "X-Auth-Token": "toy",
+            }
             self.answer(200 if known else 401, b"", **(storage if known else {}))
             return
         container, name = self.named()
@@ -36,9 +40,16 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(200, objects[name], ETag=hashlib.md5(objects[name]).hexdigest())
         else:
             query = {key: values[0] for key, values in parse_qs(place.query).items()}
-            names = [one for one in sorted(objects) if one.startswith(query.get("prefix", "")) and one > query.get("marker", "")]
+            names = [
+                one
+                for one in sorted(objects)
+                if one.startswith(query.get("prefix", "")) and one > query.get("marker", "")
+            ]
             page = names[: int(query.get("limit", 10_000))]
-            self.answer(200, json.dumps([{"name": one, "bytes": len(objects[one])} for one in page]).encode())
+            self.answer(
+                200,
+                json.dumps([{"name": one, "bytes": len(objects[one])} for one in page]).encode(),
+            )
 
     def do_HEAD(self) -> None:
         self.do_GET()
@@ -67,7 +78,9 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(204)
 
     def named(self) -> tuple[str, str]:
-        container, _, name = unquote(urlsplit(self.path).path).removeprefix(f"{ACCOUNT}/").partition("/")
+        container, _, name = (
+            unquote(urlsplit(self.path).path).removeprefix(f"{ACCOUNT}/").partition("/")
+        )
         return container, name
 
     def answer(self, status: int, body: bytes = b"", **headers: str) -> None:

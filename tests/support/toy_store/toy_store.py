@@ -1,4 +1,6 @@
-"""A toy store, as another package would add one: one server that keeps objects in memory, perhaps behind a front."""
+"""A toy store, as another package would add one: one server that keeps objects in memory, perhaps
+behind a front.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,13 @@ class ToySettings(FrontedSettings):
 class ToyStanding(Standing):
     """The server, verified, and what is before it."""
 
-    def __init__(self, daemons: list[Daemon], endpoint: Endpoint, facts: Mapping[str, str], probes: tuple[Probe, ...]) -> None:
+    def __init__(
+        self,
+        daemons: list[Daemon],
+        endpoint: Endpoint,
+        facts: Mapping[str, str],
+        probes: tuple[Probe, ...],
+    ) -> None:
         self._daemons = daemons
         self._probes = probes
         self.endpoints = (endpoint,)
@@ -72,7 +80,9 @@ class ToyStanding(Standing):
 
 class Toy(Gateway):
     kind = "toy"
-    releases: ClassVar[Mapping[str, RootImage]] = {"toy-1": RootImage(name="none", suite="none", packages=())}
+    releases: ClassVar[Mapping[str, RootImage]] = {
+        "toy-1": RootImage(name="none", suite="none", packages=())
+    }
     Placement: ClassVar[type[Record]] = ToyPlacement
     Settings: ClassVar[type[Record]] = ToySettings
 
@@ -88,7 +98,11 @@ class Toy(Gateway):
         return ("swift",)
 
     def needs(self) -> Mapping[str, HostNeed]:
-        return {name: HostNeed(roles=("toy",)) for name in (self.place.server, self.place.front) if name is not None}
+        return {
+            name: HostNeed(roles=("toy",))
+            for name in (self.place.server, self.place.front)
+            if name is not None
+        }
 
     def structure(self, disks: Mapping[str, int]) -> Structure:
         front = None if self.front is None else self.front.label
@@ -107,8 +121,12 @@ class Toy(Gateway):
         if self.front is None or self.place.front is None:
             return ()
         server = sites[self.place.server]
-        texts = self.front.files(sites[self.place.front].address, [Backend("toy", server.address, self.settings.port)])
-        return tuple(Rendered(host=self.place.front, path=path, text=text) for path, text in texts.items())
+        texts = self.front.files(
+            sites[self.place.front].address, [Backend("toy", server.address, self.settings.port)]
+        )
+        return tuple(
+            Rendered(host=self.place.front, path=path, text=text) for path, text in texts.items()
+        )
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
         if self.front is not None and self.place.front is not None:
@@ -122,7 +140,9 @@ class Toy(Gateway):
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
         key, host, port = secrets.token_hex(16), hosts[self.place.server], self.settings.port
         program = str(Path(__file__).with_name("toy_server.py"))
-        server = Service("toy", (sys.executable, program, host.address, str(port)), {"TOY_KEY": key})
+        server = Service(
+            "toy", (sys.executable, program, host.address, str(port)), {"TOY_KEY": key}
+        )
         daemons, address = [Daemon(host, server, port)], host.address
         facts: dict[str, str] = {"gateway": "toy store: objects are kept in memory"}
         probes: tuple[Probe, ...] = ()
@@ -136,6 +156,8 @@ class Toy(Gateway):
             await_ports(client, fronts, say)
             daemons, address, port = [*daemons, *fronts], at.address, self.front.port
             facts, probes = {**facts, **self.front.facts(at)}, self.front.probes(at)
-        endpoint = Endpoint(api="swift", url=f"http://{address}:{port}/auth/v1.0", user="toy", key=SecretStr(key))
+        endpoint = Endpoint(
+            api="swift", url=f"http://{address}:{port}/auth/v1.0", user="toy", key=SecretStr(key)
+        )
         facts["verified"] = f"{len(verify(client, [endpoint]))} operations over swift"
         return ToyStanding(daemons, endpoint, facts, probes)

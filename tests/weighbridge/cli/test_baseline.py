@@ -16,7 +16,12 @@ def test_sizes_are_told_as_people_write_them_each_once() -> None:
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [("4KiB,big", "'big' is not a quantity"), ("0", "'0' is no size"), ("", "names no size"), (" , ", "names no size")],
+    [
+        ("4KiB,big", "'big' is not a quantity"),
+        ("0", "'0' is no size"),
+        ("", "names no size"),
+        (" , ", "names no size"),
+    ],
 )
 def test_what_is_no_size_is_refused(text: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
@@ -32,7 +37,9 @@ def test_what_is_no_size_is_refused(text: str, why: str) -> None:
         ("lab-small", "many", "not a quantity"),
     ],
 )
-def test_bad_input_is_refused_and_makes_no_folder(tmp_path: Path, hardware: str, sizes: str, why: str) -> None:
+def test_bad_input_is_refused_and_makes_no_folder(
+    tmp_path: Path, hardware: str, sizes: str, why: str
+) -> None:
     with pytest.raises(UsageError, match=why):
         baseline(hardware, sizes, tmp_path / "out")
     assert not (tmp_path / "out").exists()

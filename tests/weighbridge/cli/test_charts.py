@@ -19,7 +19,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*arguments: str) -> str:
-    result = CliRunner().invoke(weighbridge, ["charts", *arguments], catch_exceptions=False, standalone_mode=False)
+    result = CliRunner().invoke(
+        weighbridge, ["charts", *arguments], catch_exceptions=False, standalone_mode=False
+    )
     return result.output
 
 
@@ -27,7 +29,13 @@ def test_charts_are_written_into_the_run_with_data_and_sentence(folder: Path) ->
     out = run(str(folder), "--only", "recap-map,throughput-bars")
     charts = folder / "derived" / "charts"
     assert out.splitlines() == [str(charts / "recap-map.png"), str(charts / "throughput-bars.png")]
-    assert {path.suffix for path in charts.glob("recap-map.*")} == {".png", ".svg", ".pdf", ".csv", ".txt"}
+    assert {path.suffix for path in charts.glob("recap-map.*")} == {
+        ".png",
+        ".svg",
+        ".pdf",
+        ".csv",
+        ".txt",
+    }
 
 
 def test_dark_ones_lie_beside_the_light_ones(folder: Path, tmp_path: Path) -> None:
@@ -51,15 +59,26 @@ def test_what_there_is_to_draw_is_told(folder: Path) -> None:
 def test_a_name_that_no_chart_has_is_refused_with_the_nearest(folder: Path) -> None:
     with pytest.raises(UsageError, match=r"did you mean .*hockey-stick"):
         CliRunner().invoke(
-            weighbridge, ["charts", str(folder), "--only", "hockeystick"], catch_exceptions=False, standalone_mode=False
+            weighbridge,
+            ["charts", str(folder), "--only", "hockeystick"],
+            catch_exceptions=False,
+            standalone_mode=False,
         )
 
 
 @pytest.mark.parametrize(
-    "error", [RenderingError("a process that draws charts ended by itself"), MemoryError(), OSError(12, "no memory")]
+    "error",
+    [
+        RenderingError("a process that draws charts ended by itself"),
+        MemoryError(),
+        OSError(12, "no memory"),
+    ],
 )
 def test_charts_that_fail_cost_neither_the_table_nor_the_report_nor_the_exit_code(
-    folder: Path, tell: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch, error: Exception
+    folder: Path,
+    tell: Callable[..., tuple[int, str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
 ) -> None:
     whole, *_ = tell("report", "--no-charts", folder)
     (folder / "derived" / "report.html").unlink()
@@ -76,7 +95,10 @@ def test_charts_that_fail_cost_neither_the_table_nor_the_report_nor_the_exit_cod
 
 
 def test_the_table_is_told_before_the_first_chart_is_drawn(
-    folder: Path, tell: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path,
+    tell: Callable[..., tuple[int, str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     before = []
 

@@ -39,10 +39,14 @@ def test_charts_that_cannot_be_drawn_cost_no_table_and_leave_the_exit_code(
     monkeypatch.setattr("weighbridge.run.run", lambda *_, **__: (derived, steps))
     monkeypatch.setattr("weighbridge.run.resume", lambda *_, **__: (derived, steps, True))
     monkeypatch.setattr("weighbridge.conclusion.write_charts", fails)
-    arguments = [verb, str(store.folder)] if verb == "resume" else [verb, "--out", str(tmp_path / "runs")]
+    arguments = (
+        [verb, str(store.folder)] if verb == "resume" else [verb, "--out", str(tmp_path / "runs")]
+    )
     done = CliRunner().invoke(weighbridge, arguments, standalone_mode=False)
     assert (done.exception, done.return_value) == (None, 0)
-    assert 0 < done.output.index("small-read") < done.output.index("the charts could not be drawn (")
+    assert (
+        0 < done.output.index("small-read") < done.output.index("the charts could not be drawn (")
+    )
 
 
 @pytest.mark.parametrize(("apart", "repeats", "code"), [(False, 5, 0), (False, 1, 0), (True, 5, 4)])
@@ -54,16 +58,30 @@ def test_a_comparison_of_which_nothing_is_comparable_ends_with_4_and_a_provision
     if apart:
         one = {"repeat": 0, "host": "gateway-1", "kind": "cpu", "what": "CPU", "unit": "events/s"}
         gave = {"rgw-beast": 1395.0, "swift": 245.0}
-        store.attest([Attested.model_validate({**one, "layout": name, "value": value}) for name, value in gave.items()])
+        store.attest(
+            [
+                Attested.model_validate({**one, "layout": name, "value": value})
+                for name, value in gave.items()
+            ]
+        )
 
     def run(*_: object, **__: object) -> tuple[Derived, list[StepResult]]:
         return derive(store.folder, pictures=False), list(store.steps())
 
     monkeypatch.setattr("weighbridge.run.run", run)
     monkeypatch.setattr("weighbridge.run.resume", lambda *_, **__: (*run(), False))
-    again = CliRunner().invoke(weighbridge, ["resume", "--no-charts", str(store.folder)], standalone_mode=False)
-    assert (again.exception, again.return_value) == (None, code)  # also of a run that was done already
-    done = CliRunner().invoke(weighbridge, ["compare", "--no-charts", "--out", str(tmp_path / "runs")], standalone_mode=False)
+    again = CliRunner().invoke(
+        weighbridge, ["resume", "--no-charts", str(store.folder)], standalone_mode=False
+    )
+    assert (again.exception, again.return_value) == (
+        None,
+        code,
+    )  # also of a run that was done already
+    done = CliRunner().invoke(
+        weighbridge,
+        ["compare", "--no-charts", "--out", str(tmp_path / "runs")],
+        standalone_mode=False,
+    )
     assert done.exception is None
     assert done.return_value == code
     assert ("rovisional: " in done.output) == (repeats == 1)

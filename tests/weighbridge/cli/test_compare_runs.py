@@ -31,7 +31,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def another(runs: Path, seed: int, **fields: Any) -> Path:
-    """One more run of the same thing: the same plan, but for these fields of its suite, and other draws."""
+    """One more run of the same thing: the same plan, but for these fields of its suite, and other
+    draws.
+    """
     folder = fake_run(runs, workloads=[SMALL], telemetry=False, seed=seed).folder
     plan = json.loads((folder / "plan.resolved.json").read_text())
     plan["suite"] |= {"seed": 2014, **fields}
@@ -47,7 +49,9 @@ def earlier(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
 
 
 def slowed(run: Path, to: Path, stalled: Collection[int]) -> Path:
-    """A copy of a run whose swift takes 8 times as long with 32 workers, and in these repeats serves nothing for 4 s."""
+    """A copy of a run whose swift takes 8 times as long with 32 workers, and in these repeats
+    serves nothing for 4 s.
+    """
     store = RunStore.open(shutil.copytree(run, to))
     for key, step in store.latest().items():
         if (key.layout, key.workers) == ("swift", 32):
@@ -55,17 +59,36 @@ def slowed(run: Path, to: Path, stalled: Collection[int]) -> Path:
             mean_ms = 8000 * step.measurement.window_s * 32 / step.measurement.tallies[0].count
             slow = fake_measurement(window_s=10, workers=32, mean_ms=mean_ms, seed=key.repeat)
             gap = {3, 4, 5, 6} if key.repeat in stalled else {}
-            seconds = tuple(one.model_copy(update={"count": 0}) if one.second in gap else one for one in slow.seconds)
-            store.append(step.model_copy(update={"measurement": slow.model_copy(update={"seconds": seconds})}))
+            seconds = tuple(
+                one.model_copy(update={"count": 0}) if one.second in gap else one
+                for one in slow.seconds
+            )
+            store.append(
+                step.model_copy(
+                    update={"measurement": slow.model_copy(update={"seconds": seconds})}
+                )
+            )
     return store.folder
 
 
-def attested(run: Path, to: Path, value: float, *, kind: Kind = "cpu", what: str = "CPU", unit: Unit = "events/s") -> Path:
-    """A copy of a run in which gateway-1 gave this figure under swift, and one that is always the same under rgw-beast."""
+def attested(
+    run: Path,
+    to: Path,
+    value: float,
+    *,
+    kind: Kind = "cpu",
+    what: str = "CPU",
+    unit: Unit = "events/s",
+) -> Path:
+    """A copy of a run in which gateway-1 gave this figure under swift, and one that is always the
+    same under rgw-beast.
+    """
     store = RunStore.open(shutil.copytree(run, to))
     gave = {"swift": value, "rgw-beast": 1000.0}
     store.attest(
-        Attested(layout=layout, repeat=0, host="gateway-1", kind=kind, what=what, value=of, unit=unit)
+        Attested(
+            layout=layout, repeat=0, host="gateway-1", kind=kind, what=what, value=of, unit=unit
+        )
         for layout, of in gave.items()
     )
     return store.folder
@@ -86,21 +109,38 @@ def changed(whole: Path, tmp_path: Path) -> Callable[..., Path]:
 
 def run(*arguments: object) -> Result:
     return CliRunner(env={"COLUMNS": "140"}).invoke(
-        weighbridge, ["compare-runs", *map(str, arguments)], catch_exceptions=False, standalone_mode=False
+        weighbridge,
+        ["compare-runs", *map(str, arguments)],
+        catch_exceptions=False,
+        standalone_mode=False,
     )
 
 
-def test_a_run_against_itself_shows_no_difference_and_passes(whole: Path, earlier: tuple[str, ...]) -> None:
+def test_a_run_against_itself_shows_no_difference_and_passes(
+    whole: Path, earlier: tuple[str, ...]
+) -> None:
     done = run(whole, whole, *earlier, "--fail-on", "regression")
     assert done.return_value == 0
     assert "What differs between the runs" not in done.output
     assert "A and 4 earlier runs of the same thing tell how much that is" in done.output
-    lines = [line.split() for line in done.output.splitlines() if line.strip().startswith("1 MB reads")]
-    assert [line[3:5] for line in lines] == [["rgw-beast", "1"], ["rgw-beast", "32"], ["swift", "1"], ["swift", "32"]]
-    assert re.search(r"Of \d+ cells against A: (\d+ (too small to matter|not shown|not comparable)(, )?)+\.", done.output)
+    lines = [
+        line.split() for line in done.output.splitlines() if line.strip().startswith("1 MB reads")
+    ]
+    assert [line[3:5] for line in lines] == [
+        ["rgw-beast", "1"],
+        ["rgw-beast", "32"],
+        ["swift", "1"],
+        ["swift", "32"],
+    ]
+    assert re.search(
+        r"Of \d+ cells against A: (\d+ (too small to matter|not shown|not comparable)(, )?)+\.",
+        done.output,
+    )
 
 
-def test_a_regression_ends_with_1_only_where_it_was_asked_about(whole: Path, earlier: tuple[str, ...]) -> None:
+def test_a_regression_ends_with_1_only_where_it_was_asked_about(
+    whole: Path, earlier: tuple[str, ...]
+) -> None:
     assert run(whole, whole, "--layouts", WORSE, *earlier).return_value == 0
     done = run(whole, whole, "--layouts", WORSE, *earlier, "--fail-on", "regression")
     assert done.return_value == 1
@@ -122,9 +162,12 @@ def test_without_two_earlier_runs_a_regression_is_neither_found_nor_ruled_out(
     done = run(whole, whole, "--layouts", WORSE, *earlier[: 2 * named], "--fail-on", "regression")
     assert done.return_value == 4
     assert (
-        "Whether B is worse cannot be judged: how far runs of the same thing differ, 3 of them tell, A among them." in done.output
+        "Whether B is worse cannot be judged: how far runs of the same thing differ, 3 of them "
+        "tell, A among them." in done.output
     )
-    assert f"Measure what A is {times} more: weighbridge compare --suite made-up.yaml" in done.output
+    assert (
+        f"Measure what A is {times} more: weighbridge compare --suite made-up.yaml" in done.output
+    )
     assert "B is worse than A" not in done.output
     told = run(whole, whole, "--layouts", WORSE, *earlier[: 2 * named])
     assert told.return_value == 0
@@ -132,9 +175,14 @@ def test_without_two_earlier_runs_a_regression_is_neither_found_nor_ruled_out(
     assert " worse" not in told.output
 
 
-def test_what_runs_of_the_same_thing_scatter_by_is_in_every_interval(whole: Path, earlier: tuple[str, ...], tmp_path: Path) -> None:
+def test_what_runs_of_the_same_thing_scatter_by_is_in_every_interval(
+    whole: Path, earlier: tuple[str, ...], tmp_path: Path
+) -> None:
     for name, history in (("alone", ()), ("known", earlier)):
-        assert run(whole, whole, "--layouts", WORSE, *history, "--out", tmp_path / name).return_value == 0
+        assert (
+            run(whole, whole, "--layouts", WORSE, *history, "--out", tmp_path / name).return_value
+            == 0
+        )
     alone, known = (
         {
             (one["workers"], one["metric"]): one["ratio"]
@@ -148,7 +196,9 @@ def test_what_runs_of_the_same_thing_scatter_by_is_in_every_interval(whole: Path
     assert all(known[place]["value"] == alone[place]["value"] for place in alone)
 
 
-def test_earlier_runs_of_something_else_are_refused(whole: Path, earlier: tuple[str, ...], tmp_path: Path) -> None:
+def test_earlier_runs_of_something_else_are_refused(
+    whole: Path, earlier: tuple[str, ...], tmp_path: Path
+) -> None:
     with pytest.raises(UsageError, match="is A, and earlier runs as well"):
         run(whole, earlier[1], "--history", whole)
     with pytest.raises(UsageError, match="is B, and earlier runs as well"):
@@ -161,11 +211,15 @@ def test_earlier_runs_of_something_else_are_refused(whole: Path, earlier: tuple[
     plan = json.loads((other / "plan.resolved.json").read_text())
     plan["layouts"][1]["settings"] = {"proxy": {"workers": 4}}
     (other / "plan.resolved.json").write_text(json.dumps(plan))
-    with pytest.raises(UsageError, match=r"no earlier run of the same thing as A:\n.*proxy\.workers"):
+    with pytest.raises(
+        UsageError, match=r"no earlier run of the same thing as A:\n.*proxy\.workers"
+    ):
         run(whole, whole, "--history", other)
     # B may be set to anything: that is what is tried.
     assert run(whole, other, *earlier).return_value == 0
-    lone = fake_run(tmp_path / "lone", layouts=("swift",), workloads=[SMALL], telemetry=False).folder
+    lone = fake_run(
+        tmp_path / "lone", layouts=("swift",), workloads=[SMALL], telemetry=False
+    ).folder
     with pytest.raises(UsageError, match="has no layout 'rgw-beast'"):
         run(whole, whole, "--history", lone)
 
@@ -179,11 +233,21 @@ def test_too_few_repeats_for_a_claim_do_not_pass_as_no_regression(tmp_path: Path
     assert "No comparison has 5 repeats a side and no doubt" in done.output
 
 
-def test_what_is_not_valid_any_more_does_not_pass_as_no_regression(whole: Path, earlier: tuple[str, ...], tmp_path: Path) -> None:
-    broken = fake_run(tmp_path, workloads=[SMALL], telemetry=False, spoilt=Spoilt(absent=(("swift", "small-read", 32),))).folder
+def test_what_is_not_valid_any_more_does_not_pass_as_no_regression(
+    whole: Path, earlier: tuple[str, ...], tmp_path: Path
+) -> None:
+    broken = fake_run(
+        tmp_path,
+        workloads=[SMALL],
+        telemetry=False,
+        spoilt=Spoilt(absent=(("swift", "small-read", 32),)),
+    ).folder
     done = run(whole, broken, *earlier, "--fail-on", "regression")
     assert done.return_value == 4
-    assert "comparable in A and not in B: swift (B), small-read, 32 workers: not measured" in done.output
+    assert (
+        "comparable in A and not in B: swift (B), small-read, 32 workers: not measured"
+        in done.output
+    )
     assert run(whole, broken).return_value == 0
 
 
@@ -192,11 +256,21 @@ def test_a_regression_that_is_claimed_ends_with_1_whatever_else_is_left_open(
 ) -> None:
     done = run(whole, slowed(whole, tmp_path / "b", ()), *earlier, "--fail-on", "regression")
     assert (done.return_value, "provisional" in done.output) == (1, False)
-    done = run(whole, slowed(whole, tmp_path / "c", {2}), "--layouts", WORSE, *earlier, "--fail-on", "regression")
+    done = run(
+        whole,
+        slowed(whole, tmp_path / "c", {2}),
+        "--layouts",
+        WORSE,
+        *earlier,
+        "--fail-on",
+        "regression",
+    )
     assert (done.return_value, "provisional" in done.output) == (1, True)
 
 
-def test_a_regression_with_a_repeat_that_stalls_does_not_pass(whole: Path, earlier: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_regression_with_a_repeat_that_stalls_does_not_pass(
+    whole: Path, earlier: tuple[str, ...], tmp_path: Path
+) -> None:
     slow = slowed(whole, tmp_path / "b", {2})
     done = run(whole, slow, *earlier, "--fail-on", "regression")
     assert done.return_value == 4
@@ -208,7 +282,9 @@ def test_a_regression_with_a_repeat_that_stalls_does_not_pass(whole: Path, earli
     assert run(whole, slow, *earlier).return_value == 0
 
 
-def test_a_regression_that_stalls_in_all_repeats_does_not_pass(whole: Path, earlier: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_regression_that_stalls_in_all_repeats_does_not_pass(
+    whole: Path, earlier: tuple[str, ...], tmp_path: Path
+) -> None:
     done = run(whole, slowed(whole, tmp_path / "b", range(5)), *earlier, "--fail-on", "regression")
     assert done.return_value == 4
     assert "comparable in A and not in B: swift (B), small-read, 32 workers: " in done.output
@@ -225,15 +301,23 @@ def test_what_could_not_be_compared_in_a_already_does_not_keep_b_from_passing(
     assert "not comparable" in done.output
 
 
-def test_where_nothing_can_be_compared_it_ends_with_4(whole: Path, changed: Callable[..., Path]) -> None:
+def test_where_nothing_can_be_compared_it_ends_with_4(
+    whole: Path, changed: Callable[..., Path]
+) -> None:
     suite = json.loads((whole / "plan.resolved.json").read_text())["suite"]
-    other = changed("plan.resolved.json", suite={**suite, "workloads": [{**suite["workloads"][0], "workers": [2]}]}, passes={})
+    other = changed(
+        "plan.resolved.json",
+        suite={**suite, "workloads": [{**suite["workloads"][0], "workers": [2]}]},
+        passes={},
+    )
     done = run(whole, other)
     assert done.return_value == 4
     assert "Nothing could be compared." in done.output
 
 
-def test_unlike_runs_are_refused_unless_told_and_then_say_so(whole: Path, changed: Callable[..., Path]) -> None:
+def test_unlike_runs_are_refused_unless_told_and_then_say_so(
+    whole: Path, changed: Callable[..., Path]
+) -> None:
     suite = json.loads((whole / "plan.resolved.json").read_text())["suite"]
     other = changed("plan.resolved.json", suite={**suite, "seed": 7})
     with pytest.raises(UsageError, match="seed: 2014 in A, 7 in B"):
@@ -243,8 +327,12 @@ def test_unlike_runs_are_refused_unless_told_and_then_say_so(whole: Path, change
     assert "compared although unlike: seed: 2014 in A, 7 in B" in done.output
 
 
-def test_a_run_that_is_not_whole_is_said_to_be_so(whole: Path, changed: Callable[..., Path]) -> None:
-    assert "interrupted: not whole" in run(whole, changed("manifest.json", state="interrupted")).output
+def test_a_run_that_is_not_whole_is_said_to_be_so(
+    whole: Path, changed: Callable[..., Path]
+) -> None:
+    assert (
+        "interrupted: not whole" in run(whole, changed("manifest.json", state="interrupted")).output
+    )
 
 
 def test_a_run_of_a_newer_format_is_refused(whole: Path, changed: Callable[..., Path]) -> None:
@@ -257,11 +345,16 @@ def test_a_folder_that_is_no_run_is_refused(whole: Path, tmp_path: Path) -> None
         run(whole, tmp_path)
 
 
-def test_an_aa_trial_of_either_run_gives_the_noise_floor(whole: Path, changed: Callable[..., Path]) -> None:
+def test_an_aa_trial_of_either_run_gives_the_noise_floor(
+    whole: Path, changed: Callable[..., Path]
+) -> None:
     twice = changed("plan.resolved.json", twins={"swift": "rgw-beast"})
     done = run(whole, twice)
     assert done.return_value == 0
-    assert "Noise floor of throughput: rgw-beast beside itself, 10 pairs of repeats in 2 cells: " in done.output
+    assert (
+        "Noise floor of throughput: rgw-beast beside itself, 10 pairs of repeats in 2 cells: "
+        in done.output
+    )
     assert "take every verdict with care" in done.output
     assert "swift (B)" not in done.output
 
@@ -270,7 +363,13 @@ def test_effects_comparison_and_maps_are_written_where_asked(whole: Path, tmp_pa
     out = tmp_path / "deep" / "out"
     done = run(whole, whole, "--layouts", BETTER, "--out", out)
     names = {path.name for path in out.iterdir()}
-    assert {"effects.csv", "differences.csv", "comparison.json", "recap-map.png", "recap-map-p90.svg"} <= names
+    assert {
+        "effects.csv",
+        "differences.csv",
+        "comparison.json",
+        "recap-map.png",
+        "recap-map-p90.svg",
+    } <= names
     assert json.loads((out / "comparison.json").read_text())["subjects"] == ["rgw-beast (B)"]
     assert str(out / "effects.csv") in done.output
 
@@ -281,16 +380,24 @@ def test_many_settings_that_only_one_of_two_layouts_has_are_counted_and_few_are_
     layouts = json.loads((whole / "plan.resolved.json").read_text())["layouts"]
     layouts[0]["settings"] = {"radosgw": {f"key-{number}": number for number in range(13)}}
     layouts[1]["settings"] = {"proxy": {"workers": 4}}
-    lines = [line.split() for line in run(whole, changed("plan.resolved.json", layouts=layouts)).output.splitlines()]
+    lines = [
+        line.split()
+        for line in run(whole, changed("plan.resolved.json", layouts=layouts)).output.splitlines()
+    ]
     assert ["rgw-beast", "settings", "of", "one", "alone", "0", "13"] in lines
     assert ["swift", "proxy.workers", "–", "4"] in lines
 
 
-def test_a_layout_whose_hosts_could_do_less_in_b_is_not_compared(whole: Path, earlier: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_layout_whose_hosts_could_do_less_in_b_is_not_compared(
+    whole: Path, earlier: tuple[str, ...], tmp_path: Path
+) -> None:
     fast, slow = (attested(whole, tmp_path / str(value), value) for value in (1395, 245))
     done = run(fast, slow, *earlier, "--fail-on", "regression")
     assert done.return_value == 4
-    differ = "(hosts differ: CPU of gateway-1 gave 245 events/s under swift (B) and 1,395 events/s under swift (A) (82 % apart"
+    differ = (
+        "(hosts differ: CPU of gateway-1 gave 245 events/s under swift (B) and 1,395 "
+        "events/s under swift (A) (82 % apart"
+    )
     lines = [line for line in done.output.splitlines() if line.startswith("•")]
     assert [differ in line for line in lines] == ["swift" in line for line in lines]
     assert "4 comparisons that A has figures for are provisional or not comparable" in done.output
@@ -300,17 +407,24 @@ def test_a_layout_whose_hosts_could_do_less_in_b_is_not_compared(whole: Path, ea
     assert run(fast, near, *earlier, "--fail-on", "regression").return_value == 0
 
 
-def test_an_earlier_run_whose_hosts_could_do_something_else_tells_no_scatter(whole: Path, tmp_path: Path) -> None:
+def test_an_earlier_run_whose_hosts_could_do_something_else_tells_no_scatter(
+    whole: Path, tmp_path: Path
+) -> None:
     fast, slow = (attested(whole, tmp_path / str(value), value) for value in (1395, 245))
     before = attested(another(tmp_path / "runs", 1), tmp_path / "before", 245)
-    with pytest.raises(UsageError, match="same thing as A: its hosts were not the same: CPU of gateway-1 gave "):
+    with pytest.raises(
+        UsageError, match="same thing as A: its hosts were not the same: CPU of gateway-1 gave "
+    ):
         run(fast, fast, "--history", before)
     assert run(slow, slow, "--history", before).return_value == 0
     assert run(fast, fast, "--layouts", "rgw-beast", "--history", before).return_value == 0
 
 
 def test_osds_that_do_something_else_in_b_are_what_is_compared(whole: Path, tmp_path: Path) -> None:
-    before, after = (attested(whole, tmp_path / str(v), v, kind="osd", what="osd.0 write", unit="B/s") for v in (100e6, 400e6))
+    before, after = (
+        attested(whole, tmp_path / str(v), v, kind="osd", what="osd.0 write", unit="B/s")
+        for v in (100e6, 400e6)
+    )
     done = run(before, after)
     assert (done.return_value, "hosts differ" in done.output) == (0, False)
 

@@ -31,7 +31,9 @@ def test_every_example_of_the_help_can_be_asked(folder: Path, tell: Callable[...
 
 
 def test_what_goes_to_standard_output_is_one_file(folder: Path, tell: Callable[..., Told]) -> None:
-    ended, out, _ = tell("export", folder, "--to", "parquet", "--out", "-", "--table", "steps", "--table", "summary")
+    ended, out, _ = tell(
+        "export", folder, "--to", "parquet", "--out", "-", "--table", "steps", "--table", "summary"
+    )
     assert (ended, out) == (2, "")
     ended, _, err = tell("export", folder, "--to", "influx")
     assert (ended, "--influx URL" in err) == (2, True)
@@ -39,7 +41,9 @@ def test_what_goes_to_standard_output_is_one_file(folder: Path, tell: Callable[.
     assert ended == 2
 
 
-def test_a_run_is_sent_to_an_influxdb(folder: Path, tell: Callable[..., Told], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_sent_to_an_influxdb(
+    folder: Path, tell: Callable[..., Told], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WEIGHBRIDGE_INFLUX_TOKEN", "")
     with FakeInflux() as server:
         ended, out, err = tell("export", folder, "--to", "influx", "--influx", server.url)
@@ -54,8 +58,14 @@ def test_the_slides_of_a_run_open(folder: Path, tell: Callable[..., Told], tmp_p
     assert len(Presentation(io.BytesIO((tmp_path / "talk.pptx").read_bytes())).slides) > 3
 
 
-def test_what_is_there_is_replaced_only_when_asked_and_a_format_is_looked_for(folder: Path, tell: Callable[..., Told]) -> None:
-    assert tell("export", folder, "--to", "csv") == (0, f"{folder}/derived/exports/summary.csv\n", "")
+def test_what_is_there_is_replaced_only_when_asked_and_a_format_is_looked_for(
+    folder: Path, tell: Callable[..., Told]
+) -> None:
+    assert tell("export", folder, "--to", "csv") == (
+        0,
+        f"{folder}/derived/exports/summary.csv\n",
+        "",
+    )
     ended, _, err = tell("export", folder, "--to", "csv")
     assert (ended, "there already" in err) == (2, True)
     assert tell("export", folder, "--to", "csv", "--force")[0] == 0

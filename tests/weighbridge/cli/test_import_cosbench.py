@@ -21,7 +21,9 @@ FILE = """<workload name="demo">
 
 def weighbridge(*words: str | Path) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "weighbridge", *map(str, words)]
-    return subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200"})
+    return subprocess.run(
+        argv, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200"}
+    )
 
 
 @pytest.fixture
@@ -38,7 +40,9 @@ def test_the_suite_goes_to_stdout_and_what_is_not_in_it_to_stderr(file: Path) ->
     assert f"{file}:5: interval '1' is left out" in done.stderr
 
 
-def test_a_suite_that_is_written_can_be_loaded_and_is_never_written_over(file: Path, tmp_path: Path) -> None:
+def test_a_suite_that_is_written_can_be_loaded_and_is_never_written_over(
+    file: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "demo.yaml"
     done = weighbridge("import-cosbench", file, "--out", out)
     assert (done.returncode, done.stdout) == (0, "")
@@ -48,12 +52,16 @@ def test_a_suite_that_is_written_can_be_loaded_and_is_never_written_over(file: P
     assert "is there already" in again.stderr
 
 
-def test_what_would_measure_something_else_is_refused_and_writes_nothing(file: Path, tmp_path: Path) -> None:
+def test_what_would_measure_something_else_is_refused_and_writes_nothing(
+    file: Path, tmp_path: Path
+) -> None:
     file.write_text(FILE)
     out = tmp_path / "demo.yaml"
     done = weighbridge("import-cosbench", file, "--out", out)
     assert (done.returncode, out.exists()) == (2, False)
-    assert "demo.xml:2:25: storage: policy 'POLICY' puts objects where that policy says" in done.stderr
+    assert (
+        "demo.xml:2:25: storage: policy 'POLICY' puts objects where that policy says" in done.stderr
+    )
     assert weighbridge("import-cosbench", file, "--out", out, "--partial").returncode == 0
     assert loader.load(out).name == "demo"
 
@@ -67,7 +75,9 @@ def test_what_would_measure_something_else_is_refused_and_writes_nothing(file: P
         (("--runtime", "0s"), "whole seconds are wanted"),
     ],
 )
-def test_an_option_that_cannot_be_read_is_refused(file: Path, words: tuple[str, str], message: str) -> None:
+def test_an_option_that_cannot_be_read_is_refused(
+    file: Path, words: tuple[str, str], message: str
+) -> None:
     done = weighbridge("import-cosbench", file, *words)
     assert done.returncode == 2
     assert message in done.stderr

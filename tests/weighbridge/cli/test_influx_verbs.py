@@ -56,7 +56,9 @@ def test_a_run_is_sent_as_it_goes_and_says_so(run: Run) -> None:
         store, text = weigh(run, influx)
     assert store.manifest.state == "done"
     assert [step.notes for step in store.steps() if not step.valid] == []
-    assert [line for line in influx.taken if not line.startswith("weighbridge_live")] == lines_of(store)
+    assert [line for line in influx.taken if not line.startswith("weighbridge_live")] == lines_of(
+        store
+    )
     assert f"points sent to {influx.url}" in text
 
 
@@ -68,11 +70,15 @@ def test_a_server_that_does_not_take_anything_spoils_no_run(run: Run, answer: An
     assert len(store.steps()) == 2
     assert [step.notes for step in store.steps() if not step.valid] == []
     assert "send the whole run again with weighbridge export" in text
-    assert any("nothing is lost" in event.text for event in store.events() if event.kind == "influx")
+    assert any(
+        "nothing is lost" in event.text for event in store.events() if event.kind == "influx"
+    )
 
 
 def test_no_secret_of_the_server_is_in_the_run_folder_or_on_the_screen(run: Run) -> None:
-    server = InfluxServer.parse("http://127.0.0.1:1", {"WEIGHBRIDGE_INFLUX_TOKEN": "planted-secret"})
+    server = InfluxServer.parse(
+        "http://127.0.0.1:1", {"WEIGHBRIDGE_INFLUX_TOKEN": "planted-secret"}
+    )
     text = io.StringIO()
     screen = Console(file=text, width=400)
     doing = running.Doing(run.place, screen, influx=server)
@@ -83,7 +89,9 @@ def test_no_secret_of_the_server_is_in_the_run_folder_or_on_the_screen(run: Run)
     assert "planted-secret" not in text.getvalue()
 
 
-def test_a_run_that_is_interrupted_sends_what_it_has_and_ends_as_interrupted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_is_interrupted_sends_what_it_has_and_ends_as_interrupted(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(self: PlainDisplay, result: Any) -> None:
         raise Interrupted(signal.SIGINT)
 
@@ -99,19 +107,24 @@ def test_a_run_that_is_interrupted_sends_what_it_has_and_ends_as_interrupted(run
 
 @pytest.mark.parametrize("verb", [compare.command, study.command, resume.command])
 @pytest.mark.parametrize(
-    ("url", "words"), [("nonsense", "not of the form http://"), ("http://h?token=planted-secret", "not 'token'")]
+    ("url", "words"),
+    [("nonsense", "not of the form http://"), ("http://h?token=planted-secret", "not 'token'")],
 )
 def test_a_url_that_is_none_is_refused_before_anything_is_started(
     verb: Any, url: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(verb, [*([str(tmp_path)] if verb is resume.command else []), "--influx", url])
+    done = CliRunner().invoke(
+        verb, [*([str(tmp_path)] if verb is resume.command else []), "--influx", url]
+    )
     assert isinstance(done.exception, UsageError)
     assert words in str(done.exception)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_token_that_is_not_given_is_refused_before_anything_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_that_is_not_given_is_refused_before_anything_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("WEIGHBRIDGE_INFLUX_TOKEN", "INFLUX_TOKEN", "WEIGHBRIDGE_INFLUX_TOKEN_FILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)

@@ -12,7 +12,9 @@ from weighbridge.cli.slides import command
 from weighbridge.common.errors import UsageError
 from weighbridge.results.record.store import RunStore
 
-SHORT = tuple(workload.model_copy(update={"runtime": 1.0, "workers": (1, 4)}) for workload in WORKLOADS[:1])
+SHORT = tuple(
+    workload.model_copy(update={"runtime": 1.0, "workers": (1, 4)}) for workload in WORKLOADS[:1]
+)
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +23,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 
 
 def slides(*arguments: str | Path) -> str:
-    return CliRunner().invoke(command, [str(one) for one in arguments], catch_exceptions=False).output
+    return (
+        CliRunner().invoke(command, [str(one) for one in arguments], catch_exceptions=False).output
+    )
 
 
 def test_a_talk_is_made_with_one_command_beside_the_other_derived_files(run: RunStore) -> None:
@@ -31,14 +35,20 @@ def test_a_talk_is_made_with_one_command_beside_the_other_derived_files(run: Run
     assert told == f"{path}: {count} slides\n"
 
 
-def test_the_same_talk_as_markdown_goes_into_a_folder_of_its_own(run: RunStore, tmp_path: Path) -> None:
-    told = slides(run.folder, "--out", tmp_path / "talk.pptx", "--markdown", tmp_path / "talk", "--dark")
+def test_the_same_talk_as_markdown_goes_into_a_folder_of_its_own(
+    run: RunStore, tmp_path: Path
+) -> None:
+    told = slides(
+        run.folder, "--out", tmp_path / "talk.pptx", "--markdown", tmp_path / "talk", "--dark"
+    )
     assert told.splitlines()[1] == str(tmp_path / "talk" / "slides.md")
     assert "background: #14161a" in (tmp_path / "talk" / "slides.md").read_text()
     assert (tmp_path / "talk.pptx").stat().st_size > 20_000
 
 
-def test_a_deck_that_somebody_may_have_worked_on_is_not_replaced_unasked(run: RunStore, tmp_path: Path) -> None:
+def test_a_deck_that_somebody_may_have_worked_on_is_not_replaced_unasked(
+    run: RunStore, tmp_path: Path
+) -> None:
     path = tmp_path / "talk.pptx"
     path.write_text("worked on")
     with pytest.raises(UsageError, match="is there"):
@@ -48,7 +58,9 @@ def test_a_deck_that_somebody_may_have_worked_on_is_not_replaced_unasked(run: Ru
     assert path.read_bytes().startswith(b"PK")
 
 
-def test_a_folder_that_is_not_there_is_told_before_anything_is_read(run: RunStore, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_told_before_anything_is_read(
+    run: RunStore, tmp_path: Path
+) -> None:
     with pytest.raises(UsageError, match="there is no folder"):
         slides(run.folder, "--out", tmp_path / "none" / "talk.pptx")
 

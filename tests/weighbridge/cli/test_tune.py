@@ -43,7 +43,9 @@ def test_the_tunings_that_ship_are_listed(tell: Tell) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(loader.shipped()))
-def test_a_dry_run_tells_settings_and_what_is_started_anew_and_starts_nothing(tell: Tell, name: str, tmp_path: Path) -> None:
+def test_a_dry_run_tells_settings_and_what_is_started_anew_and_starts_nothing(
+    tell: Tell, name: str, tmp_path: Path
+) -> None:
     code, said, _ = tell("tune", name, "--dry-run", "--out", tmp_path / "runs", "--budget", "24h")
     assert code == 0
     assert "objective: " in said
@@ -71,9 +73,15 @@ def test_there_is_nothing_to_go_on_with_where_nothing_was_begun(tell: Tell, tmp_
 
 
 def command(folder: Path, *words: str) -> subprocess.Popen[str]:
-    environment = {**os.environ, "WEIGHBRIDGE_HOME": str(folder / "home"), "WEIGHBRIDGE_STATE": str(folder / "state")}
+    environment = {
+        **os.environ,
+        "WEIGHBRIDGE_HOME": str(folder / "home"),
+        "WEIGHBRIDGE_STATE": str(folder / "state"),
+    }
     argv = [sys.executable, "-m", "weighbridge", "tune", *words, "--out", str(folder / "runs")]
-    return subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(
+        argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
 
 
 def trials(folder: Path) -> tuple[Trial, ...]:
@@ -81,7 +89,9 @@ def trials(folder: Path) -> tuple[Trial, ...]:
     return TrialBook(run).trials()
 
 
-def test_the_command_that_is_killed_goes_on_with_the_trial_it_was_making(tell: Tell, tmp_path: Path) -> None:
+def test_the_command_that_is_killed_goes_on_with_the_trial_it_was_making(
+    tell: Tell, tmp_path: Path
+) -> None:
     file = tmp_path / "null.yaml"
     file.write_text(NULL)
     with command(tmp_path, str(file), "--no-charts") as begun:

@@ -27,7 +27,9 @@ class Silent:
 
 
 def suite(**age: Any) -> Suite:
-    return Suite.model_validate({**SUITE, "age": {"fill": "10%", "size": 1000, "churn": 2, "share": "50%", **age}})
+    return Suite.model_validate(
+        {**SUITE, "age": {"fill": "10%", "size": 1000, "churn": 2, "share": "50%", **age}}
+    )
 
 
 def conduct(run: Run, *driver: str) -> RunStore:
@@ -41,8 +43,13 @@ def test_a_share_of_the_disks_is_filled_by_replicas() -> None:
     assert aging.order_of(suite(), ROOM).objects == 100
 
 
-@pytest.mark.parametrize(("free", "lab_free", "whose"), [(500_000, None, "of its disks"), (2_900_000, 500_000, "of this machine")])
-def test_what_does_not_fit_is_refused_with_what_is_free(free: int, lab_free: int | None, whose: str) -> None:
+@pytest.mark.parametrize(
+    ("free", "lab_free", "whose"),
+    [(500_000, None, "of its disks"), (2_900_000, 500_000, "of this machine")],
+)
+def test_what_does_not_fit_is_refused_with_what_is_free(
+    free: int, lab_free: int | None, whose: str
+) -> None:
     # 100 objects of 1 kB and twice 50 more, three times each: 600 kB.
     room = Room(bytes=ROOM.bytes, free_bytes=free, replicas=3)
     with pytest.raises(TargetError, match=f"600 kB in 3 replicas; 500 kB {whose}"):
@@ -52,14 +59,26 @@ def test_what_does_not_fit_is_refused_with_what_is_free(free: int, lab_free: int
 
 def test_more_objects_than_anybody_waits_for_are_refused_with_the_bound() -> None:
     room = Room(bytes=3 * 10**15, free_bytes=3 * 10**15, replicas=3)
-    with pytest.raises(TargetError, match="aging: these are 200,000,000,000 objects; at most 100,000,000 are written"):
+    with pytest.raises(
+        TargetError,
+        match="aging: these are 200,000,000,000 objects; at most 100,000,000 are written",
+    ):
         aging.order_of(suite(), room)
 
 
 def test_what_was_done_is_told_with_what_the_fill_came_to() -> None:
     order = aging.order_of(suite(), ROOM)
-    rounds = (AgeRound(number=0, deleted=50, deleted_bytes=50_000, written=50, written_bytes=50_000),)
-    aged = Aged(objects=100, bytes=100_000, filled_bytes=100_000, rounds=rounds, seconds=1.5, fingerprint="f00")
+    rounds = (
+        AgeRound(number=0, deleted=50, deleted_bytes=50_000, written=50, written_bytes=50_000),
+    )
+    aged = Aged(
+        objects=100,
+        bytes=100_000,
+        filled_bytes=100_000,
+        rounds=rounds,
+        seconds=1.5,
+        fingerprint="f00",
+    )
     assert aging.told(order, aged, ROOM) == [
         "filled with 100 objects, 100 kB, 10.00% of 3 MB with 3 replicas",
         "round 1 of churn: 50 objects deleted (50 kB), 50 written (50 kB)",
@@ -86,12 +105,16 @@ def test_each_deployment_is_aged_before_its_first_step_and_says_so(tmp_path: Pat
         kinds = [event.kind for event in store.events() if event.layout == layout]
         assert kinds.index("aged") < kinds.index("prepared")
     sheets = RunStore.open(store.folder).manifest.sheets
-    facts = [sheet.facts["age"] for sheet in sheets if sheet.layout is not None and "age" in sheet.facts]
+    facts = [
+        sheet.facts["age"] for sheet in sheets if sheet.layout is not None and "age" in sheet.facts
+    ]
     assert facts == ["filled with 1000 objects, 1 MB"] * 2
     assert all(step.valid for step in store.steps())
 
 
-def test_a_store_that_could_not_be_aged_is_not_measured_and_every_step_says_why(tmp_path: Path) -> None:
+def test_a_store_that_could_not_be_aged_is_not_measured_and_every_step_says_why(
+    tmp_path: Path,
+) -> None:
     steps = conduct(Run(tmp_path, age={"fill": "1MB"}), "--fail", "age").steps()
     assert len({step.key for step in steps}) == 6
     assert not any(step.valid or step.measurement for step in steps)

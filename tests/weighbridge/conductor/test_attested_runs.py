@@ -15,7 +15,9 @@ from weighbridge.topologies import deployment as deployments
 from weighbridge.topologies.attestation import Attestation, AttestOptions
 from weighbridge.topologies.ceilings import HostCeiling
 
-CEILING = HostCeiling(host="gateway-1", kind="cpu", what="cpu", value=300.0, unit="events/s", promised=330.0)
+CEILING = HostCeiling(
+    host="gateway-1", kind="cpu", what="cpu", value=300.0, unit="events/s", promised=330.0
+)
 
 
 class Unseen:
@@ -32,7 +34,9 @@ class Unseen:
 
 def conduct(run: Run, *, attest: bool) -> RunStore:
     store = run.store()
-    Conductor(run.plan(), run.planned, store, Unseen(), run.place, settings=by_fake(), attest=attest).run()
+    Conductor(
+        run.plan(), run.planned, store, Unseen(), run.place, settings=by_fake(), attest=attest
+    ).run()
     return store
 
 
@@ -46,7 +50,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[AttestOptions]:
         assert made.attestation is None  # its hosts are pretended
         asked.append(attest)
         if attest:
-            made.attestation = Attestation(ceilings=(CEILING,), tools={"fio": "fio-3.33"}, took_s=1.0)
+            made.attestation = Attestation(
+                ceilings=(CEILING,), tools={"fio": "fio-3.33"}, took_s=1.0
+            )
         return made
 
     monkeypatch.setattr(conductor, "deploy", deploy)
@@ -63,9 +69,13 @@ def test_what_hosts_could_do_is_measured_once_a_layout_and_kept_with_the_tools_t
     assert {(one.host, one.kind, one.what, one.value, one.unit, one.promised) for one in kept} == {
         ("gateway-1", "cpu", "cpu", 300.0, "events/s", 330.0)
     }
-    assert [sheet.facts for sheet in store.manifest.sheets if sheet.title == "attestation"] == [{"fio": "fio-3.33"}]
+    assert [sheet.facts for sheet in store.manifest.sheets if sheet.title == "attestation"] == [
+        {"fio": "fio-3.33"}
+    ]
 
 
-def test_a_run_that_is_not_to_be_attested_keeps_nothing(tmp_path: Path, asked: list[AttestOptions]) -> None:
+def test_a_run_that_is_not_to_be_attested_keeps_nothing(
+    tmp_path: Path, asked: list[AttestOptions]
+) -> None:
     assert conduct(Run(tmp_path), attest=False).attested() == ()
     assert set(asked) == {AttestOptions()}

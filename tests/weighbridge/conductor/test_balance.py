@@ -26,7 +26,9 @@ def test_over_each_complete_design_every_layout_stands_at_every_place_and_follow
 
 
 @given(LAYOUTS, st.integers(1, 20), st.integers(0, 2**63))
-def test_every_block_visits_every_layout_once_and_the_seed_alone_decides(names: list[str], count: int, seed: int) -> None:
+def test_every_block_visits_every_layout_once_and_the_seed_alone_decides(
+    names: list[str], count: int, seed: int
+) -> None:
     found = blocks(names, count, seed)
     assert len(found) == count
     assert all(sorted(block) == sorted(names) for block in found)
@@ -34,7 +36,9 @@ def test_every_block_visits_every_layout_once_and_the_seed_alone_decides(names: 
 
 
 @given(LAYOUTS, st.integers(0, 2**63))
-def test_after_as_many_blocks_as_layouts_each_has_stood_at_every_place_once(names: list[str], seed: int) -> None:
+def test_after_as_many_blocks_as_layouts_each_has_stood_at_every_place_once(
+    names: list[str], seed: int
+) -> None:
     found = blocks(names, len(names), seed)
     assert len({place for block in found for place in enumerate(block)}) == len(names) ** 2
 

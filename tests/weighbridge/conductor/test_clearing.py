@@ -10,7 +10,9 @@ from weighbridge.conductor.interruption import Interrupted
 
 
 class Kept:
-    """A gateway that outlives its deployment; `fails` is what its next attempts to clear end with."""
+    """A gateway that outlives its deployment; `fails` is what its next attempts to clear end
+    with.
+    """
 
     def __init__(self, *fails: BaseException) -> None:
         self.asked: list[Sequence[str]] = []
@@ -38,7 +40,9 @@ def test_buckets_are_deleted_when_all_went_well() -> None:
 
 
 @pytest.mark.parametrize("error", [Interrupted(15), DriverError("it broke"), KeyError("a defect")])
-def test_buckets_are_deleted_whatever_ended_the_run_which_stays_the_error(error: BaseException) -> None:
+def test_buckets_are_deleted_whatever_ended_the_run_which_stays_the_error(
+    error: BaseException,
+) -> None:
     kept = Kept()
     with pytest.raises(type(error)) as raised:
         kept.through(error)

@@ -57,37 +57,53 @@ def test_a_deployment_whose_storage_hosts_do_not_share_the_reads_is_written_down
     monkeypatch.setattr("stub_run.StubStanding.uneven", ("osd.0 answers all",))
     store, seen = conduct(Run(tmp_path, repeats=2))
     told = [event for event in store.events() if event.kind == "uneven"]
-    assert {(event.layout, event.repeat) for event in told} == {(step.key.layout, step.key.repeat) for step in store.steps()}
+    assert {(event.layout, event.repeat) for event in told} == {
+        (step.key.layout, step.key.repeat) for step in store.steps()
+    }
     assert {event.text for event in told} == {"osd.0 answers all"}
     assert any("osd.0 answers all: reads are provisional" in words for words in seen.said)
 
 
-def test_every_step_of_every_layout_and_repeat_is_measured_once_and_kept_in_order(tmp_path: Path) -> None:
+def test_every_step_of_every_layout_and_repeat_is_measured_once_and_kept_in_order(
+    tmp_path: Path,
+) -> None:
     run = Run(tmp_path, repeats=2)
     store, seen = conduct(run)
     steps = store.steps()
     assert len({step.key for step in steps}) == len(steps) == 12
     assert [step.order for step in steps] == list(range(12))
     assert all(step.valid for step in steps)
-    assert [(step.key.workload, step.key.workers) for step in steps[:3]] == [("small", 1), ("small", 4), ("mixed", 2)]
+    assert [(step.key.workload, step.key.workers) for step in steps[:3]] == [
+        ("small", 1),
+        ("small", 4),
+        ("mixed", 2),
+    ]
     assert seen.results == list(steps)
 
 
-def test_caches_are_dropped_before_each_step_and_deferred_work_is_settled_after_it(run: Run) -> None:
+def test_caches_are_dropped_before_each_step_and_deferred_work_is_settled_after_it(
+    run: Run,
+) -> None:
     store, _ = conduct(run)
     assert run.gateways["rgw-a"].did == ["up", *["drop", "settle"] * 3]
-    dropped = [event for event in store.events() if event.kind == "caches" and event.layout == "rgw-a"]
+    dropped = [
+        event for event in store.events() if event.kind == "caches" and event.layout == "rgw-a"
+    ]
     assert "memcached flushed" in {event.text for event in dropped}
 
 
-def test_what_is_written_goes_with_the_deployment_where_the_suite_says_so_and_all_is_prepared_first(tmp_path: Path) -> None:
+def test_what_is_written_goes_with_the_deployment_where_the_suite_says_so_and_all_is_prepared_first(
+    tmp_path: Path,
+) -> None:
     run = Run(tmp_path, cleanup="with-deployment")
     store, seen = conduct(run)
     assert [step.valid for step in store.steps()] == [True] * 6
     assert run.gateways["rgw-a"].did == ["up", *["drop"] * 3]
     kinds = [event.kind for event in store.events() if event.layout == "rgw-a"]
     assert "cleaned" not in kinds
-    assert kinds.index("caches") > max(place for place, kind in enumerate(kinds) if kind == "prepared")
+    assert kinds.index("caches") > max(
+        place for place, kind in enumerate(kinds) if kind == "prepared"
+    )
     assert kinds.count("prepared") == 2
     assert not any(text.startswith("cleaning up") for text in seen.said)
 
@@ -100,7 +116,9 @@ def test_what_is_prepared_is_prepared_without_limits_and_every_step_is_measured_
     monkeypatch.setattr(FakeHosts, "unlimit", lambda self, what=(): did.append("unlimit"))
     prepare, step = Measuring.prepare, Measuring.step
     monkeypatch.setattr(Measuring, "prepare", lambda *one: (did.append("prepare"), prepare(*one)))
-    monkeypatch.setattr(Measuring, "step", lambda *one, **named: (did.append("step"), step(*one, **named)))
+    monkeypatch.setattr(
+        Measuring, "step", lambda *one, **named: (did.append("step"), step(*one, **named))
+    )
     conduct(Run(tmp_path, cleanup="with-deployment"))
     visit = ["limit", "unlimit", "prepare", "prepare", "limit", "step", "step", "step"]
     assert did == visit * 2
@@ -136,7 +154,9 @@ def test_a_gateway_that_does_not_come_up_ends_the_run_and_leaves_nothing(run: Ru
     assert not list(run.place.deployments.iterdir())
 
 
-def test_a_step_in_which_a_daemon_died_is_not_valid_and_the_next_workload_gets_a_new_deployment(run: Run) -> None:
+def test_a_step_in_which_a_daemon_died_is_not_valid_and_the_next_workload_gets_a_new_deployment(
+    run: Run,
+) -> None:
     run.gateways["rgw-a"].dies_at = 2  # the look behind the first step
     store, seen = conduct(run)
     first, second, third = (step for step in store.steps() if step.key.layout == "rgw-a")
@@ -148,8 +168,13 @@ def test_a_step_in_which_a_daemon_died_is_not_valid_and_the_next_workload_gets_a
     assert second.notes == (f"not measured, since the gateway was not whole any more: {DIED}",)
     assert third.valid
     assert run.gateways["rgw-a"].did == ["up", "drop", "up", "drop", "settle"]
-    visits = [event.text for event in store.events() if event.kind == "visit" and event.layout == "rgw-a"]
-    assert [text.rpartition(", ")[2] for text in visits] == ["visit 1 of 2: repeat 1 of 1", "on deployment 2"]
+    visits = [
+        event.text for event in store.events() if event.kind == "visit" and event.layout == "rgw-a"
+    ]
+    assert [text.rpartition(", ")[2] for text in visits] == [
+        "visit 1 of 2: repeat 1 of 1",
+        "on deployment 2",
+    ]
     assert all(step.valid for step in store.steps() if step.key.layout == "swift-b")
     assert len(seen.results) == 6
     assert {path.name for path in store.logs.iterdir()} >= {"rgw-a-0", "rgw-a-0-again-1"}
@@ -183,12 +208,16 @@ def test_a_driver_that_fails_since_a_daemon_died_is_told_of_behind_it(run: Run) 
     assert first.notes[1].startswith("the driver could not do 'step'")
     assert any(text.startswith("gateway-1: stub: has died") for text in seen.said)
     assert "not measured, since the gateway was not whole any more" in store.steps()[1].notes[0]
-    assert any("could not do 'step'" in event.text for event in store.events() if event.kind == "failed")
+    assert any(
+        "could not do 'step'" in event.text for event in store.events() if event.kind == "failed"
+    )
 
 
 @pytest.mark.parametrize("order", ["prepare", "step"])
 @pytest.mark.parametrize("how", ["--fail", "--end"])
-def test_a_driver_that_fails_leaves_every_step_of_the_plan_written_down_with_its_reason(run: Run, how: str, order: str) -> None:
+def test_a_driver_that_fails_leaves_every_step_of_the_plan_written_down_with_its_reason(
+    run: Run, how: str, order: str
+) -> None:
     store, _ = conduct(run, how, order)
     steps = store.steps()
     assert len({step.key for step in steps}) == 6
@@ -210,7 +239,10 @@ def test_every_step_has_telemetry_that_names_its_hosts_and_what_they_are_for(run
         telemetry = store.telemetry(key)
         assert telemetry is not None
         assert telemetry.head.key == step.key
-        assert [(one.host, one.tier) for one in telemetry.head.hosts] == [("client-1", "client"), ("gateway-1", "gateway")]
+        assert [(one.host, one.tier) for one in telemetry.head.hosts] == [
+            ("client-1", "client"),
+            ("gateway-1", "gateway"),
+        ]
         assert telemetry.tail is not None
 
 
@@ -222,7 +254,9 @@ def test_a_step_whose_driver_fails_leaves_telemetry_that_can_be_read(run: Run) -
     assert {one.phase for one in telemetry.hosts} <= {"unplaced"}
 
 
-def test_an_osd_that_cannot_be_asked_is_a_gap_that_is_told_and_ends_no_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_osd_that_cannot_be_asked_is_a_gap_that_is_told_and_ends_no_run(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*words: object) -> list[Attested]:
         raise TargetError("store-1: osd.0 answers no bench")
 
@@ -230,12 +264,17 @@ def test_an_osd_that_cannot_be_asked_is_a_gap_that_is_told_and_ends_no_run(run: 
     store, seen = conduct(run)
     assert all(step.valid for step in store.steps())
     assert len(store.steps()) == 6
-    assert [event.layout for event in store.events() if "osd.0 answers no bench" in event.text] == ["rgw-a", "swift-b"]
+    assert [event.layout for event in store.events() if "osd.0 answers no bench" in event.text] == [
+        "rgw-a",
+        "swift-b",
+    ]
     assert "layer osd: store-1: osd.0 answers no bench" in seen.said
     assert store.attested() == ()
 
 
-def test_a_step_is_written_down_before_the_files_of_its_driver_are(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_is_written_down_before_the_files_of_its_driver_are(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(self: Conductor, folder: str, kept: object) -> None:
         if folder.startswith("rgw-a.swift.small"):
             raise StoreError(Path(folder), OSError(errno.ENOSPC, "No space left on device"))
@@ -248,7 +287,9 @@ def test_a_step_is_written_down_before_the_files_of_its_driver_are(run: Run, mon
 
 
 class TwoDrivers:
-    """Drivers of two kinds that are open at once; `did` is what each was asked, `fails` whose step fails, once."""
+    """Drivers of two kinds that are open at once; `did` is what each was asked, `fails` whose step
+    fails, once.
+    """
 
     def __init__(self, fails: str = "") -> None:
         self.did: list[tuple[str, str]] = []
@@ -256,12 +297,19 @@ class TwoDrivers:
         self.open = 0
 
     @contextmanager
-    def opened(self, _deployment: object, suite: Suite, one: Pass, **_named: object) -> Iterator[Opened]:
+    def opened(
+        self, _deployment: object, suite: Suite, one: Pass, **_named: object
+    ) -> Iterator[Opened]:
         self.open += 1
         self.did.append((one.driver, "opened"))
         target = Endpoint(api="swift", url="http://here", user="u", key="k")
         try:
-            yield Opened(OneOfTwo(self, one.driver, Setup(target=target, bucket_prefix="wb-test", seed=suite.seed)), {})
+            yield Opened(
+                OneOfTwo(
+                    self, one.driver, Setup(target=target, bucket_prefix="wb-test", seed=suite.seed)
+                ),
+                {},
+            )
         finally:
             self.open -= 1
 
@@ -273,7 +321,9 @@ class OneOfTwo:
         self.both, self.name, self.setup = both, name, setup
 
     def _answer(self, order: Any) -> Any:
-        text = f"{order.kind} {order.workload.name}" + (f" x{order.workers}" if isinstance(order, Step) else "")
+        text = f"{order.kind} {order.workload.name}" + (
+            f" x{order.workers}" if isinstance(order, Step) else ""
+        )
         self.both.did.append((self.name, text))
         if isinstance(order, Step):
             assert self.both.open == 2
@@ -292,7 +342,10 @@ class OneOfTwo:
         return self._answer(order)
 
 
-BOTH = [{**SUITE["workloads"][0], "workers": [1, 4, 8]}, {**SUITE["workloads"][0], "name": "more", "workers": [2]}]
+BOTH = [
+    {**SUITE["workloads"][0], "workers": [1, 4, 8]},
+    {**SUITE["workloads"][0], "name": "more", "workers": [2]},
+]
 
 
 def test_both_drivers_of_a_layout_are_open_at_once_and_take_turns_at_every_step(
@@ -302,14 +355,18 @@ def test_both_drivers_of_a_layout_are_open_at_once_and_take_turns_at_every_step(
     monkeypatch.setattr(conductor, "opened", both.opened)
     store, _ = conduct(Run(tmp_path, driver="both", workloads=BOTH))
     steps = [step.key for step in store.steps() if step.key.layout == "rgw-a"]
-    assert [(key.workload, key.workers) for key in steps] == [("small", n) for n in (1, 1, 4, 4, 8, 8)] + [("more", 2)] * 2
+    assert [(key.workload, key.workers) for key in steps] == [
+        ("small", n) for n in (1, 1, 4, 4, 8, 8)
+    ] + [("more", 2)] * 2
     firsts = [key.driver for key in steps[::2]]
     assert {*firsts} == {"locust", "cosbench"}
     assert firsts[:3] in (["locust", "cosbench", "locust"], ["cosbench", "locust", "cosbench"])
     asked = both.did[: len(both.did) // 2]
     assert [text for name, text in asked].count("opened") == 2
     small = [asked.index((name, "prepare small")) for name in ("locust", "cosbench")]
-    assert max(small) < min(place for place, (_, text) in enumerate(asked) if text.startswith("step"))
+    assert max(small) < min(
+        place for place, (_, text) in enumerate(asked) if text.startswith("step")
+    )
     assert all((name, "cleanup small") in asked for name in ("locust", "cosbench"))
 
 

@@ -1,4 +1,6 @@
-"""Blocks beyond a suite's repeats: when they follow, when they do not, and what a run leaves open."""
+"""Blocks beyond a suite's repeats: when they follow, when they do not, and what a run leaves
+open.
+"""
 
 from __future__ import annotations
 
@@ -43,13 +45,20 @@ def comparison(*effects: Effect) -> Comparison:
     return Comparison(baseline="rgw-a", subjects=("swift-b",), effects=effects, tests=len(effects))
 
 
-def test_a_run_is_clear_where_every_cell_of_throughput_and_p90_is_shown_at_the_strict_level() -> None:
+def test_a_run_is_clear_where_every_cell_of_throughput_and_p90_is_shown_at_the_strict_level() -> (
+    None
+):
     shown, almost = effect(STRICT), effect(STRICT * 1.01, metric="p90")
     assert clear(comparison(shown))
     assert not clear(comparison(shown, almost))
     assert unclear(comparison(shown, almost)) == (almost,)
-    # Neither what goes over all worker counts, nor other metrics, nor what no repeat makes comparable holds a run up.
-    beside = (effect(0.5, workers=None), effect(0.5, metric="max"), effect(None, ratio=None, verdict="not comparable"))
+    # Neither what goes over all worker counts, nor other metrics, nor what no repeat makes
+    # comparable holds a run up.
+    beside = (
+        effect(0.5, workers=None),
+        effect(0.5, metric="max"),
+        effect(None, ratio=None, verdict="not comparable"),
+    )
     assert clear(comparison(shown, *beside))
     assert not clear(comparison(*beside[:1]))
     assert not clear(comparison())
@@ -102,7 +111,10 @@ def test_blocks_follow_until_all_is_clear_and_the_plan_on_the_disk_holds_them(
     assert isinstance(store.plan(), ResolvedPlan)
     told = [event.text for event in store.events() if event.kind == FURTHER]
     assert told[0].endswith("not clear after 2 repeats: repeat 3 follows")
-    assert told[1] == "every difference of throughput and p90 that can be compared is clear after 3 repeats"
+    assert (
+        told[1]
+        == "every difference of throughput and p90 that can be compared is clear after 3 repeats"
+    )
 
 
 def test_no_more_blocks_follow_than_the_suite_allows_and_the_order_is_that_of_a_longer_run(
@@ -113,11 +125,15 @@ def test_no_more_blocks_follow_than_the_suite_allows_and_the_order_is_that_of_a_
     store, grown = conduct(run, 3600, tmp_path)
     assert len(store.steps()) == 4 * 2 * 2
     assert grown.plans[-1].suite.further is None
-    assert grown.plans[-1].visits == Run(tmp_path / "longer", repeats=4, workloads=SMALL).plan().visits
+    assert (
+        grown.plans[-1].visits == Run(tmp_path / "longer", repeats=4, workloads=SMALL).plan().visits
+    )
 
 
 def test_no_block_follows_for_which_there_is_no_time_and_the_run_says_so(tmp_path: Path) -> None:
-    store, grown = conduct(Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL), 1, tmp_path)
+    store, grown = conduct(
+        Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL), 1, tmp_path
+    )
     assert grown.plans == []
     assert len(store.steps()) == 2 * 2 * 2
     (told,) = (event.text for event in store.events() if event.kind == FURTHER)
@@ -136,8 +152,12 @@ def test_no_block_follows_where_the_suite_has_none_or_nothing_is_compared(tmp_pa
         assert not [event for event in store.events() if event.kind == FURTHER]
 
 
-def test_the_looks_are_at_the_very_comparison_that_the_report_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_looks_are_at_the_very_comparison_that_the_report_makes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[Comparison] = []
     monkeypatch.setattr(further, "clear", lambda one: seen.append(one) is None)
-    store, _ = conduct(Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL), 3600, tmp_path)
+    store, _ = conduct(
+        Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL), 3600, tmp_path
+    )
     assert seen == [RunData(store.folder).comparison]

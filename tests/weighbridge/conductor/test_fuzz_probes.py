@@ -9,18 +9,36 @@ import pytest
 from tests.mutation import Dice, cases, tried, wrong_json
 from weighbridge.conductor.probe_reader import _values
 
-LINE = {"frontend.scur": 3, "frontend.bin": 1234567890, "gateway-1.up": 1, "qtime": 0.25, "op_latency_sum_s": 12.125}
+LINE = {
+    "frontend.scur": 3,
+    "frontend.bin": 1234567890,
+    "gateway-1.up": 1,
+    "qtime": 0.25,
+    "op_latency_sum_s": 12.125,
+}
 
 
 @cases
-def test_whatever_a_probe_prints_is_finite_numbers_by_name_or_no_line_of_numbers(dice: Dice) -> None:
+def test_whatever_a_probe_prints_is_finite_numbers_by_name_or_no_line_of_numbers(
+    dice: Dice,
+) -> None:
     line = wrong_json(dice, LINE)
     found = tried(lambda: _values(line))
-    assert all(isinstance(name, str) and math.isfinite(value) for name, value in (found or {}).items())
+    assert all(
+        isinstance(name, str) and math.isfinite(value) for name, value in (found or {}).items()
+    )
 
 
 @pytest.mark.parametrize(
-    "line", [b"[" * 100_000, b'{"a":' * 100_000, b'{"a": NaN}', b'{"a": 1e999}', b'{"a": ' + b"9" * 400 + b"}", b"\xff{}"]
+    "line",
+    [
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b'{"a": NaN}',
+        b'{"a": 1e999}',
+        b'{"a": ' + b"9" * 400 + b"}",
+        b"\xff{}",
+    ],
 )
 def test_a_line_without_end_or_without_numbers_is_no_line_of_a_probe(line: bytes) -> None:
     assert _values(line) is None

@@ -45,10 +45,22 @@ def lines(store: RunStore, steps: tuple[StepResult, ...]) -> list[str]:
 class Sending:
     """A writer and what it said."""
 
-    def __init__(self, store: RunStore, influx: FakeInflux, *, deadline_s: float = 5.0, first_wait_s: float = 0.01) -> None:
+    def __init__(
+        self,
+        store: RunStore,
+        influx: FakeInflux,
+        *,
+        deadline_s: float = 5.0,
+        first_wait_s: float = 0.01,
+    ) -> None:
         self.said: list[str] = []
         self.writer = InfluxWriter(
-            store, InfluxServer(url=influx.url), self.said.append, deadline_s=deadline_s, first_wait_s=first_wait_s, close_s=20.0
+            store,
+            InfluxServer(url=influx.url),
+            self.said.append,
+            deadline_s=deadline_s,
+            first_wait_s=first_wait_s,
+            close_s=20.0,
         )
 
 
@@ -74,7 +86,9 @@ def until(true: Callable[[], bool]) -> None:
         threading.Event().wait(0.005)
 
 
-def test_what_is_sent_live_is_what_is_sent_afterwards(store: RunStore, steps: tuple[StepResult, ...]) -> None:
+def test_what_is_sent_live_is_what_is_sent_afterwards(
+    store: RunStore, steps: tuple[StepResult, ...]
+) -> None:
     with FakeInflux() as live, Sending(store, live).writer as writer:
         measured(store, writer, *steps)
     with FakeInflux() as after:
@@ -83,7 +97,9 @@ def test_what_is_sent_live_is_what_is_sent_afterwards(store: RunStore, steps: tu
     assert acknowledged(store, live) == len(live.taken)
 
 
-def test_the_server_is_asked_before_anything_is_measured(store: RunStore, steps: tuple[StepResult, ...]) -> None:
+def test_the_server_is_asked_before_anything_is_measured(
+    store: RunStore, steps: tuple[StepResult, ...]
+) -> None:
     with FakeInflux() as influx, Sending(store, influx).writer:
         assert [line.partition(",")[0] for line in influx.taken] == ["weighbridge_run"]
 
@@ -98,7 +114,11 @@ def test_the_server_is_asked_before_anything_is_measured(store: RunStore, steps:
     ],
 )
 def test_a_server_that_comes_back_gets_everything_in_order_and_once_and_each_outage_is_said_once(
-    store: RunStore, steps: tuple[StepResult, ...], lines: list[str], trouble: list[Answer], outages: int
+    store: RunStore,
+    steps: tuple[StepResult, ...],
+    lines: list[str],
+    trouble: list[Answer],
+    outages: int,
 ) -> None:
     with FakeInflux(*trouble) as influx:
         sending = Sending(store, influx)
@@ -120,7 +140,12 @@ def test_a_server_that_dies_in_mid_run_and_is_started_again_lacks_nothing(
         sending = Sending(store, influx)
         with sending.writer as writer:
             measured(store, writer, first)
-            until(lambda: first.measurement is not None and any("weighbridge_step" in line for line in influx.taken))
+            until(
+                lambda: (
+                    first.measurement is not None
+                    and any("weighbridge_step" in line for line in influx.taken)
+                )
+            )
             influx.down()
             measured(store, writer, *others)
             until(lambda: any("until it answers" in text for text in sending.said))
@@ -143,7 +168,9 @@ def test_a_server_that_stays_away_costs_nothing_but_a_sentence_with_what_sends_t
     again = f"weighbridge export {store.folder} --to influx --influx {influx.url}"
     assert sending.said[-1].endswith(f"send the whole run again with {again}")
     assert f"0 points sent to {influx.url}; those of {len(steps)} steps wait (" in sending.said[-1]
-    assert [event.text for event in store.events() if event.kind == "influx"][-1] in sending.said[-1]
+    assert [event.text for event in store.events() if event.kind == "influx"][-1] in sending.said[
+        -1
+    ]
 
 
 def test_a_wrong_token_is_said_once_and_not_tried_again_before_the_end(
@@ -156,7 +183,10 @@ def test_a_wrong_token_is_said_once_and_not_tried_again_before_the_end(
             threading.Event().wait(0.1)  # in which it would be asked again
             assert len(influx.writes) == 1
         assert len(influx.writes) == 2
-    assert sum("authorization failed\n" in text and "sent at the end" in text for text in sending.said) == 1
+    assert (
+        sum("authorization failed\n" in text and "sent at the end" in text for text in sending.said)
+        == 1
+    )
     assert acknowledged(store, influx) == 0
     with FakeInflux() as later:
         send_run(store, InfluxServer(url=later.url))
@@ -175,7 +205,10 @@ def test_a_bucket_that_is_made_in_mid_run_gets_everything_at_the_end(
 
 
 def test_lines_that_are_refused_are_kept_with_the_reason_and_others_go_on(
-    store: RunStore, steps: tuple[StepResult, ...], lines: list[str], monkeypatch: pytest.MonkeyPatch
+    store: RunStore,
+    steps: tuple[StepResult, ...],
+    lines: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(influx_writer, "BATCH", 5)
     conflict = Answer(400, '{"error":"partial write: field type conflict: input field \\"ops\\""}')
@@ -191,7 +224,9 @@ def test_lines_that_are_refused_are_kept_with_the_reason_and_others_go_on(
     assert "weighbridge export" in sending.said[-1]
 
 
-def test_a_server_that_hangs_holds_up_neither_a_step_nor_the_end(store: RunStore, steps: tuple[StepResult, ...]) -> None:
+def test_a_server_that_hangs_holds_up_neither_a_step_nor_the_end(
+    store: RunStore, steps: tuple[StepResult, ...]
+) -> None:
     with FakeInflux(otherwise=Answer(how="hang")) as influx:
         sending = Sending(store, influx, deadline_s=0.2)
         with sending.writer as writer:
@@ -216,7 +251,14 @@ def test_a_server_that_never_ends_its_answer_is_left_behind_and_the_steps_are_to
             influx.down()
 
 
-@pytest.mark.parametrize("left", ['{"server": "http://', "", '{"server": "http://127.0.0.1:1", "run": true, "at_bytes": 999999}'])
+@pytest.mark.parametrize(
+    "left",
+    [
+        '{"server": "http://',
+        "",
+        '{"server": "http://127.0.0.1:1", "run": true, "at_bytes": 999999}',
+    ],
+)
 def test_a_cursor_that_cannot_be_read_or_points_nowhere_has_everything_sent(
     store: RunStore, steps: tuple[StepResult, ...], lines: list[str], left: str
 ) -> None:
@@ -239,7 +281,10 @@ def test_another_server_than_the_one_that_was_sent_to_gets_everything(
 
 
 def test_after_a_kill_what_the_server_has_acknowledged_is_not_sent_again_and_all_else_is(
-    store: RunStore, steps: tuple[StepResult, ...], lines: list[str], monkeypatch: pytest.MonkeyPatch
+    store: RunStore,
+    steps: tuple[StepResult, ...],
+    lines: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(influx_writer, "BATCH", 5)
     with FakeInflux(Answer(), Answer(), otherwise=Answer(503)) as influx:
@@ -289,7 +334,9 @@ def test_a_run_that_is_gone_on_with_sends_what_the_server_lacks_and_what_comes_a
     assert influx.taken == lines
 
 
-def test_a_cursor_that_cannot_be_written_ends_the_sending_and_not_the_run(store: RunStore, steps: tuple[StepResult, ...]) -> None:
+def test_a_cursor_that_cannot_be_written_ends_the_sending_and_not_the_run(
+    store: RunStore, steps: tuple[StepResult, ...]
+) -> None:
     (store.folder / CURSOR).mkdir()
     with FakeInflux() as influx:
         sending = Sending(store, influx)
@@ -309,12 +356,16 @@ def test_a_step_that_makes_no_points_is_told_and_others_go_on(
         with sending.writer as writer:
             measured(store, writer, *steps)
     assert influx.taken == [lines[0], *lines[1 + own :]]
-    assert any(f"{steps[0].key} could not be made ready for sending" in text for text in sending.said)
+    assert any(
+        f"{steps[0].key} could not be made ready for sending" in text for text in sending.said
+    )
     assert "those of 1 steps could not be made" in sending.said[-1]
 
 
 def progress(phase: str = "measure") -> Progress:
-    return Progress.model_validate({"phase": phase, "done": 1.0, "total": 3.0, "operations_per_s": 120.0, "bytes_per_s": 1e6})
+    return Progress.model_validate(
+        {"phase": phase, "done": 1.0, "total": 3.0, "operations_per_s": 120.0, "bytes_per_s": 1e6}
+    )
 
 
 class Shown:
@@ -362,7 +413,10 @@ def test_rates_are_sent_while_a_step_runs_and_never_of_preparing(
 
 
 def test_rates_are_dropped_when_the_server_is_away(
-    store: RunStore, steps: tuple[StepResult, ...], lines: list[str], monkeypatch: pytest.MonkeyPatch
+    store: RunStore,
+    steps: tuple[StepResult, ...],
+    lines: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(influx_writer, "LIVE_EVERY_S", 0.0)
     monkeypatch.setattr(influx_writer, "LIVE_STEP_S", 0.0)
@@ -375,7 +429,9 @@ def test_rates_are_dropped_when_the_server_is_away(
     assert influx.taken == lines[:1]
 
 
-def test_without_a_server_a_display_is_left_as_it_is(store: RunStore, steps: tuple[StepResult, ...]) -> None:
+def test_without_a_server_a_display_is_left_as_it_is(
+    store: RunStore, steps: tuple[StepResult, ...]
+) -> None:
     shown = Shown()
     with sending(None, store, shown.say) as sent_too:
         assert sent_too(shown) is shown

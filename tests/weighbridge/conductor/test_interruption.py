@@ -8,7 +8,9 @@ from weighbridge.conductor.interruption import Interrupted, interruptible
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_becomes_one_exception_that_click_lets_through_with_its_number(number: signal.Signals) -> None:
+def test_a_signal_becomes_one_exception_that_click_lets_through_with_its_number(
+    number: signal.Signals,
+) -> None:
     @click.command()
     def verb() -> None:
         with interruptible():

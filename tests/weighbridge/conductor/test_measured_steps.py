@@ -34,7 +34,9 @@ class Quiet:
 
 
 class Asked:
-    """A driver that remembers its orders; `give` is what a step gives, by its order; None: what the fake driver makes up."""
+    """A driver that remembers its orders; `give` is what a step gives, by its order; None: what the
+    fake driver makes up.
+    """
 
     def __init__(self, give: Callable[[Step], Measurement] | None = None) -> None:
         self.orders: list[Order] = []
@@ -42,7 +44,9 @@ class Asked:
         self._setup: Setup | None = None
 
     @contextmanager
-    def opened(self, _deployment: object, suite: Suite, _one: Pass, **_named: object) -> Iterator[Opened]:
+    def opened(
+        self, _deployment: object, suite: Suite, _one: Pass, **_named: object
+    ) -> Iterator[Opened]:
         target = Endpoint(api="swift", url="http://here", user="u", key="k")
         self._setup = Setup(target=target, bucket_prefix="wb-test", seed=suite.seed)
         yield Opened(self, {})  # type: ignore[arg-type]  # what the conductor does not ask of a driver that is open
@@ -64,7 +68,9 @@ class Asked:
         return self._answer(order)
 
 
-def measured(folder: Path, patch: pytest.MonkeyPatch, driver: Asked, **suite: Any) -> tuple[StepResult, ...]:
+def measured(
+    folder: Path, patch: pytest.MonkeyPatch, driver: Asked, **suite: Any
+) -> tuple[StepResult, ...]:
     """The steps of a run of one workload on the first of two layouts, by this driver."""
     patch.setattr(conductor, "opened", driver.opened)
     run = Run(folder, **{"workloads": [WORKLOAD], **suite})
@@ -96,7 +102,11 @@ def test_what_a_step_wrote_is_deleted_behind_it_and_what_the_workload_works_on_w
 def test_failures_are_judged_by_the_bound_of_the_suite(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: float, valid: bool
 ) -> None:
-    failing = Asked(lambda order: fake_measurement(workload="small", workers=order.workers, window_s=5, errors={"http-503": 50}))
+    failing = Asked(
+        lambda order: fake_measurement(
+            workload="small", workers=order.workers, window_s=5, errors={"http-503": 50}
+        )
+    )
     steps = measured(tmp_path, monkeypatch, failing, bounds={"error_share": bound})
     assert [step.valid for step in steps] == [valid, valid]
     assert all(any("http-503: 50" in note for note in step.notes) for step in steps)
@@ -108,16 +118,25 @@ def test_at_a_rate_workers_may_be_idle_in_a_closed_loop_they_may_not_and_the_rat
 ) -> None:
     """Four workers of which two are busy: 1000 requests of 10 ms in 5 s."""
     idle = Asked(
-        lambda order: fake_measurement(workload="small", workers=2, window_s=5).model_copy(update={"workers": order.workers})
+        lambda order: fake_measurement(workload="small", workers=2, window_s=5).model_copy(
+            update={"workers": order.workers}
+        )
     )
-    steps = measured(tmp_path, monkeypatch, idle, workloads=[{**WORKLOAD, "workers": [4], "rate_per_s": rate_per_s}])
+    steps = measured(
+        tmp_path,
+        monkeypatch,
+        idle,
+        workloads=[{**WORKLOAD, "workers": [4], "rate_per_s": rate_per_s}],
+    )
     assert [step.valid for step in steps] == [valid], [step.notes for step in steps]
 
 
 def test_caches_that_are_to_be_dropped_again_and_again_are_dropped_while_a_step_runs_and_no_more_when_it_is_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The step lasts until the third drop; a drop that comes once and no more leaves it at its deadline."""
+    """The step lasts until the third drop; a drop that comes once and no more leaves it at its
+    deadline.
+    """
     run = Run(tmp_path, workloads=[{**WORKLOAD, "workers": [4]}], cache={"every": "1s"})
     gateway, never = run.gateways["rgw-a"], threading.Event()
     drops: list[int] = []

@@ -39,10 +39,16 @@ def test_a_driver_is_told_the_timeout_of_its_suite(
     monkeypatch.setattr(opening, "_target", lambda *_: (TARGET, None))
     suite = loader.load(loader.find("quick")).model_copy(update={"timeout": 90.0})
     deployment = cast(
-        "Deployment", SimpleNamespace(clients=(SimpleNamespace(name="client-1"),), layout=SimpleNamespace(name="one"))
+        "Deployment",
+        SimpleNamespace(
+            clients=(SimpleNamespace(name="client-1"),), layout=SimpleNamespace(name="one")
+        ),
     )
     one = Pass(api="s3", workloads=suite.workloads, driver=driver)
     with opening.opened(deployment, suite, one, prefix="wb-one", log=tmp_path / "log"):
         pass
     (site,) = told
-    assert site.setup(kind, **({"site": SITE} if kind is CosbenchSetup else {})).request_timeout_s == 90.0
+    assert (
+        site.setup(kind, **({"site": SITE} if kind is CosbenchSetup else {})).request_timeout_s
+        == 90.0
+    )

@@ -30,7 +30,9 @@ def do(one: Pace, clock: Clock, unit: Unit, took_s: float) -> None:
         clock.now += took_s
 
 
-def test_what_a_unit_took_tells_how_long_the_same_unit_of_the_next_repeat_takes(clock: Clock) -> None:
+def test_what_a_unit_took_tells_how_long_the_same_unit_of_the_next_repeat_takes(
+    clock: Clock,
+) -> None:
     todo = [Unit("stand", visit, guess_s=10) for visit in (FIRST, SECOND, AGAIN)]
     one = Pace(todo)
     assert one.left_s() == 30
@@ -49,13 +51,18 @@ def test_a_guess_is_corrected_by_how_far_guesses_of_its_kind_were_off(clock: Clo
 
 
 def test_only_what_a_step_takes_beyond_its_window_is_learned(clock: Clock) -> None:
-    todo = [Unit("step", FIRST, "small", 1, planned_s=10, guess_s=2), Unit("step", FIRST, "long", 1, planned_s=100, guess_s=2)]
+    todo = [
+        Unit("step", FIRST, "small", 1, planned_s=10, guess_s=2),
+        Unit("step", FIRST, "long", 1, planned_s=100, guess_s=2),
+    ]
     one = Pace(todo)
     do(one, clock, todo[0], 13)
     assert one.left_s() == 103
 
 
-def test_a_unit_that_is_being_done_counts_for_what_is_left_of_it_and_never_below_nothing(clock: Clock) -> None:
+def test_a_unit_that_is_being_done_counts_for_what_is_left_of_it_and_never_below_nothing(
+    clock: Clock,
+) -> None:
     one = Pace([Unit("step", FIRST, "small", 1, planned_s=10), Unit("down", FIRST, guess_s=3)])
     with one.doing("step", FIRST, "small", 1):
         clock.now = 4
@@ -64,7 +71,9 @@ def test_a_unit_that_is_being_done_counts_for_what_is_left_of_it_and_never_below
         assert one.left_s() == 3
 
 
-def test_what_was_passed_over_and_what_failed_is_no_longer_to_be_done_and_teaches_nothing(clock: Clock) -> None:
+def test_what_was_passed_over_and_what_failed_is_no_longer_to_be_done_and_teaches_nothing(
+    clock: Clock,
+) -> None:
     todo = [Unit("step", FIRST, "small", workers, planned_s=10) for workers in (1, 2, 3)]
     one = Pace([*todo, Unit("down", FIRST, guess_s=3)])
 
@@ -86,7 +95,9 @@ def test_a_plan_is_all_its_units_and_a_resumed_one_those_that_are_left(tmp_path:
     assert sum(unit.kind == "step" for unit in everything) == plan.steps
     assert sum(unit.planned_s for unit in everything) == plan.seconds
     assert len({unit.name for unit in everything}) == len(everything)
-    done = {key for visit in plan.visits[:2] for key in plan.keys(visit)} | {plan.keys(plan.visits[2])[0]}
+    done = {key for visit in plan.visits[:2] for key in plan.keys(visit)} | {
+        plan.keys(plan.visits[2])[0]
+    }
     left = units(plan, done)
     assert {unit.visit for unit in left} == set(plan.visits[2:])
     assert sum(unit.kind == "step" for unit in left) == plan.steps - len(done)
@@ -105,13 +116,19 @@ def test_a_workload_whose_steps_are_all_measured_is_not_prepared(tmp_path: Path)
 
 def test_hosts_that_are_attested_take_longer_to_stand_and_only_in_the_lab(tmp_path: Path) -> None:
     plan = Run(tmp_path).plan()
-    lab = Hardware.model_validate({"name": "lab", "kind": "lab", "hosts": {"client-1": {}, "gateway-1": {}}})
+    lab = Hardware.model_validate(
+        {"name": "lab", "kind": "lab", "hosts": {"client-1": {}, "gateway-1": {}}}
+    )
 
     def standing_s(one: Plan, *, attest: bool) -> float:
         return units(one.model_copy(update={"attest": attest}))[0].guess_s
 
     real = plan.model_copy(update={"hardware": lab})
-    assert standing_s(real, attest=True) > standing_s(real, attest=False) > standing_s(plan, attest=True)
+    assert (
+        standing_s(real, attest=True)
+        > standing_s(real, attest=False)
+        > standing_s(plan, attest=True)
+    )
 
 
 @pytest.mark.parametrize(("seconds", "shown"), [(7, "0:07"), (425.4, "7:05"), (4025, "1:07:05")])

@@ -9,7 +9,13 @@ from weighbridge.conductor.passes import asked_of_hosts, passes_of, wants_tools
 from weighbridge.suites import Suite
 
 WORKLOADS = [
-    {"name": name, "objects": {"size": size}, "operations": operations, "workers": [1], "runtime": 1.0}
+    {
+        "name": name,
+        "objects": {"size": size},
+        "operations": operations,
+        "workers": [1],
+        "runtime": 1.0,
+    }
     for name, size, operations in (
         ("fixed", 64_000, {"read": 1}),
         ("again", 64_000, {"write": 1}),
@@ -20,10 +26,14 @@ WORKLOADS = [
 
 
 def suite(**changes: object) -> Suite:
-    return Suite.model_validate({"name": "asking", "about": "test", "workloads": WORKLOADS, **changes})
+    return Suite.model_validate(
+        {"name": "asking", "about": "test", "workloads": WORKLOADS, **changes}
+    )
 
 
-def test_disks_are_asked_for_each_size_that_is_read_or_written_once_and_for_the_mean_of_those_drawn() -> None:
+def test_disks_are_asked_for_each_size_that_is_read_or_written_once_and_for_the_mean_of_those_drawn() -> (
+    None
+):
     asked = asked_of_hosts(suite(layers=["disk", "network"]), sameness=False)
     assert asked.sizes == (2000, 64_000)
     assert asked.all_pairs
@@ -51,6 +61,7 @@ def test_a_driver_that_loads_no_gateway_is_refused_for_one() -> None:
 def test_two_drivers_take_turns_in_the_order_in_which_the_suite_names_them() -> None:
     workloads = WORKLOADS[:2]
     named = [
-        [one.driver for one in passes_of(suite(driver=driver, workloads=workloads), ())] for driver in ("both", "cosbench,locust")
+        [one.driver for one in passes_of(suite(driver=driver, workloads=workloads), ())]
+        for driver in ("both", "cosbench,locust")
     ]
     assert named == [["locust", "cosbench"], ["cosbench", "locust"]]

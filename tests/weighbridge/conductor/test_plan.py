@@ -12,14 +12,21 @@ from weighbridge.conductor.plan import Plan, make_plan, twin_of
 from weighbridge.suites import Layer
 
 
-def test_each_repeat_visits_every_layout_once_in_a_balanced_order_drawn_by_the_seed(tmp_path: Path) -> None:
+def test_each_repeat_visits_every_layout_once_in_a_balanced_order_drawn_by_the_seed(
+    tmp_path: Path,
+) -> None:
     run = Run(tmp_path, repeats=20)
     plan = make_plan(run.suite, run.hardware, run.planned, order_seed=7)
     blocks = [tuple(visit.layout for visit in block) for block in plan.blocks()]
-    assert all(set(blocks[n : n + 2]) == {("rgw-a", "swift-b"), ("swift-b", "rgw-a")} for n in range(0, 20, 2))
+    assert all(
+        set(blocks[n : n + 2]) == {("rgw-a", "swift-b"), ("swift-b", "rgw-a")}
+        for n in range(0, 20, 2)
+    )
     assert plan.order_seed == 7
     assert make_plan(run.suite, run.hardware, run.planned, order_seed=7).visits == plan.visits
-    assert {make_plan(run.suite, run.hardware, run.planned, order_seed=seed).visits for seed in range(8)} != {plan.visits}
+    assert {
+        make_plan(run.suite, run.hardware, run.planned, order_seed=seed).visits for seed in range(8)
+    } != {plan.visits}
 
 
 def test_a_suite_that_names_the_seed_of_its_order_has_it_whatever_was_drawn(tmp_path: Path) -> None:
@@ -29,7 +36,9 @@ def test_a_suite_that_names_the_seed_of_its_order_has_it_whatever_was_drawn(tmp_
     assert plans[0].order_seed == 3
 
 
-def test_worker_counts_ascend_descend_or_are_shuffled_for_each_block_alike_on_all_layouts(tmp_path: Path) -> None:
+def test_worker_counts_ascend_descend_or_are_shuffled_for_each_block_alike_on_all_layouts(
+    tmp_path: Path,
+) -> None:
     def counts(order: str) -> list[tuple[int, ...]]:
         workload = {**SUITE["workloads"][0], "workers": [4, 1, 16, 2]}
         run = Run(tmp_path, repeats=12, order=order, workloads=[workload])
@@ -53,7 +62,12 @@ def test_two_drivers_take_turns_step_by_step_and_each_goes_first_as_often(tmp_pa
     workload = {**SUITE["workloads"][0], "workers": [1, 4]}
     plan = Run(tmp_path, repeats=2, driver="both", workloads=[workload]).plan()
     for layout in ("rgw-a", "swift-b"):
-        steps = [(key.workers, key.driver) for visit in plan.visits if visit.layout == layout for key in plan.keys(visit)]
+        steps = [
+            (key.workers, key.driver)
+            for visit in plan.visits
+            if visit.layout == layout
+            for key in plan.keys(visit)
+        ]
         assert [workers for workers, _ in steps] == [1, 1, 4, 4] * 2
         pairs = [(steps[n][1], steps[n + 1][1]) for n in range(0, len(steps), 2)]
         assert all(set(pair) == {"locust", "cosbench"} for pair in pairs)
@@ -61,7 +75,9 @@ def test_two_drivers_take_turns_step_by_step_and_each_goes_first_as_often(tmp_pa
         assert len({first for (workers, first) in steps[::2] if workers == 1}) == 2
 
 
-def test_hosts_are_measured_before_the_first_visit_of_each_layout_and_not_of_its_twin(run: Run) -> None:
+def test_hosts_are_measured_before_the_first_visit_of_each_layout_and_not_of_its_twin(
+    run: Run,
+) -> None:
     twin = twin_of(run.planned[0])
     suite = run.suite.changed(repeats=3)
     plan = make_plan(suite, run.hardware, [*run.planned, twin], twins={twin.layout.name: "rgw-a"})
@@ -73,12 +89,17 @@ def test_hosts_are_measured_before_the_first_visit_of_each_layout_and_not_of_its
 
 def test_a_run_of_one_repeat_keeps_the_order_asked_for_whatever_its_seed(tmp_path: Path) -> None:
     for seed in range(8):
-        assert [visit.layout for visit in Run(tmp_path, seed=seed).plan().visits] == ["rgw-a", "swift-b"]
+        assert [visit.layout for visit in Run(tmp_path, seed=seed).plan().visits] == [
+            "rgw-a",
+            "swift-b",
+        ]
 
 
 def test_a_twin_is_a_layout_once_more_under_a_name_of_its_own(run: Run) -> None:
     twin = twin_of(run.planned[0])
-    plan = make_plan(run.suite, run.hardware, [*run.planned, twin], twins={twin.layout.name: "rgw-a"})
+    plan = make_plan(
+        run.suite, run.hardware, [*run.planned, twin], twins={twin.layout.name: "rgw-a"}
+    )
     assert twin.layout.name == "rgw-a-again"
     assert plan.twins == {"rgw-a-again": "rgw-a"}
     assert twin.layout.model_copy(update={"name": "rgw-a"}) == run.planned[0].layout
@@ -86,17 +107,35 @@ def test_a_twin_is_a_layout_once_more_under_a_name_of_its_own(run: Run) -> None:
     assert twin_of(replace(run.planned[0], layout=long)).layout.name == "x" * 34 + "-again"
 
 
-def test_a_control_is_measured_with_the_workloads_that_the_suite_names_and_with_all_where_it_names_none(tmp_path: Path) -> None:
-    for control, wanted in ((("small",), {"small"}), (True, {"small", "mixed"}), (False, {"small", "mixed"})):
+def test_a_control_is_measured_with_the_workloads_that_the_suite_names_and_with_all_where_it_names_none(
+    tmp_path: Path,
+) -> None:
+    for control, wanted in (
+        (("small",), {"small"}),
+        (True, {"small", "mixed"}),
+        (False, {"small", "mixed"}),
+    ):
         run = Run(tmp_path, control=control)
         twin = twin_of(run.planned[0])
-        plan = make_plan(run.suite, run.hardware, [*run.planned, twin], twins={twin.layout.name: "rgw-a"})
-        measured = {visit.layout: {key.workload for key in plan.keys(visit)} for visit in plan.visits}
-        assert measured == {"rgw-a": {"small", "mixed"}, "swift-b": {"small", "mixed"}, "rgw-a-again": wanted}
+        plan = make_plan(
+            run.suite, run.hardware, [*run.planned, twin], twins={twin.layout.name: "rgw-a"}
+        )
+        measured = {
+            visit.layout: {key.workload for key in plan.keys(visit)} for visit in plan.visits
+        }
+        assert measured == {
+            "rgw-a": {"small", "mixed"},
+            "swift-b": {"small", "mixed"},
+            "rgw-a-again": wanted,
+        }
 
 
-@pytest.mark.parametrize(("control", "words"), [(["smal"], "no workload 'smal'"), ([], "say false or leave it out")])
-def test_a_control_of_workloads_that_are_none_of_the_suites_is_refused(tmp_path: Path, control: list[str], words: str) -> None:
+@pytest.mark.parametrize(
+    ("control", "words"), [(["smal"], "no workload 'smal'"), ([], "say false or leave it out")]
+)
+def test_a_control_of_workloads_that_are_none_of_the_suites_is_refused(
+    tmp_path: Path, control: list[str], words: str
+) -> None:
     with pytest.raises(ValueError, match=words):
         Run(tmp_path, control=control)
 
@@ -107,13 +146,19 @@ def test_a_plan_counts_its_steps_and_its_least_seconds(tmp_path: Path) -> None:
     assert plan.seconds == 2 * 2 * 3 * 10
 
 
-def test_a_plan_of_more_steps_than_anybody_waits_for_is_refused_with_the_bound(tmp_path: Path) -> None:
+def test_a_plan_of_more_steps_than_anybody_waits_for_is_refused_with_the_bound(
+    tmp_path: Path,
+) -> None:
     workload = {**SUITE["workloads"][0], "workers": list(range(1, 101))}
-    with pytest.raises(UsageError, match=r"the plan has 200,000 steps; at most 100,000 are planned"):
+    with pytest.raises(
+        UsageError, match=r"the plan has 200,000 steps; at most 100,000 are planned"
+    ):
         Run(tmp_path, repeats=1000, workloads=[workload]).plan()
 
 
-def test_a_layout_that_lacks_an_api_of_the_suite_is_refused_before_anything_starts(tmp_path: Path) -> None:
+def test_a_layout_that_lacks_an_api_of_the_suite_is_refused_before_anything_starts(
+    tmp_path: Path,
+) -> None:
     run = Run(tmp_path, api=["swift", "s3"])
     run.gateways["rgw-a"].answers = ("swift", "s3")
     with pytest.raises(UsageError, match="swift-b does not answer the s3 API"):
@@ -130,13 +175,17 @@ def test_a_plan_goes_through_json_and_comes_back_the_same(run: Run) -> None:
     assert Plan.model_validate_json(run.plan().model_dump_json()) == run.plan()
 
 
-def test_layers_that_a_layout_has_not_or_that_a_workload_does_not_fit_are_told_and_not_left_out_in_silence(run: Run) -> None:
+def test_layers_that_a_layout_has_not_or_that_a_workload_does_not_fit_are_told_and_not_left_out_in_silence(
+    run: Run,
+) -> None:
     suite = run.suite.changed(layers=["rados", "object-server", "disk"])
     assert left_out(suite, ["rados"]) == (
         "layer rados: mixed: rados is read or written, one of them at a time, not read and write",
         "layer object-server: this layout has none",
     )
-    assert all(len(texts) == 2 for texts in make_plan(suite, run.hardware, run.planned).left_out.values())
+    assert all(
+        len(texts) == 2 for texts in make_plan(suite, run.hardware, run.planned).left_out.values()
+    )
 
 
 def test_the_help_of_compare_names_every_layer_that_a_suite_may_have() -> None:

@@ -31,11 +31,15 @@ class Unseen:
 ALLOWED = Able(event="cpu-clock", blocks=True, remarks=())
 
 
-def test_hosts_whose_processes_cannot_be_seen_are_not_profiled_and_their_steps_are_valid(tmp_path: Path) -> None:
+def test_hosts_whose_processes_cannot_be_seen_are_not_profiled_and_their_steps_are_valid(
+    tmp_path: Path,
+) -> None:
     run = Run(tmp_path, repeats=2)
     store = run.store()
     profiler = Profiler(Chosen(workload="small", workers=4), store, ALLOWED)
-    Conductor(run.plan(), run.planned, store, Unseen(), run.place, settings=by_fake(), profiler=profiler).run()
+    Conductor(
+        run.plan(), run.planned, store, Unseen(), run.place, settings=by_fake(), profiler=profiler
+    ).run()
     assert all(step.valid for step in store.steps())
     told = [event for event in store.events() if event.kind == "profile"]
     assert sorted(event.layout or "" for event in told) == ["rgw-a", "swift-b"]
@@ -51,9 +55,13 @@ def test_without_perf_the_reason_and_the_package_are_told(monkeypatch: pytest.Mo
     assert not able().blocks
 
 
-def test_a_perf_that_may_not_record_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_perf_that_may_not_record_is_quoted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     refusing = tmp_path / "perf"
-    refusing.write_text("#!/bin/sh\necho 'Error: Access to performance monitoring is limited' >&2\nexit 255\n")
+    refusing.write_text(
+        "#!/bin/sh\necho 'Error: Access to performance monitoring is limited' >&2\nexit 255\n"
+    )
     refusing.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     found = able()

@@ -16,7 +16,11 @@ from weighbridge.conductor.quiet import OtherProgram, OthersUse, Quiet, see
 
 IDLE = OthersUse(share=0.02)
 BUSY = OthersUse(
-    share=0.53, programs=(OtherProgram(pid=4711, name="burner", cpus=0.99), OtherProgram(pid=12, name="other", cpus=0.07))
+    share=0.53,
+    programs=(
+        OtherProgram(pid=4711, name="burner", cpus=0.99),
+        OtherProgram(pid=12, name="other", cpus=0.07),
+    ),
 )
 
 
@@ -59,7 +63,8 @@ def test_a_machine_that_stays_busy_is_waited_for_a_minute_and_then_named() -> No
     assert clock.quiet().wait(said.append) == BUSY
     assert 60.0 <= clock.now_s <= 62.0
     assert said[-1] == (
-        "others use 53 % of this machine's CPUs (burner 4711: 0.99 CPU, other 12: 0.07 CPU); what is measured now is provisional"
+        "others use 53 % of this machine's CPUs (burner 4711: 0.99 CPU, other 12: 0.07 CPU); what "
+        "is measured now is provisional"
     )
 
 
@@ -83,10 +88,15 @@ def test_a_tenth_of_the_machine_is_busy_and_less_is_not() -> None:
 
 
 def test_time_that_a_hypervisor_took_is_named() -> None:
-    assert OthersUse(share=0.5, stolen=0.3).words == "others use 50 % of this machine's CPUs (taken by the hypervisor: 30 %)"
+    assert (
+        OthersUse(share=0.5, stolen=0.3).words
+        == "others use 50 % of this machine's CPUs (taken by the hypervisor: 30 %)"
+    )
 
 
-def test_a_deployment_on_a_busy_machine_is_written_down_with_share_and_names(tmp_path: Path) -> None:
+def test_a_deployment_on_a_busy_machine_is_written_down_with_share_and_names(
+    tmp_path: Path,
+) -> None:
     run = Run(tmp_path)
     store = run.store()
     said: list[str] = []
@@ -97,7 +107,9 @@ def test_a_deployment_on_a_busy_machine_is_written_down_with_share_and_names(tmp
 
     looks = iter([BUSY, BUSY, IDLE])
     waiting = Quiet(look=lambda: next(looks), clock=iter([0.0, 0.0, 61.0]).__next__)
-    Conductor(run.plan(), run.planned, store, Display(), run.place, settings=by_fake(), quiet=waiting).run()
+    Conductor(
+        run.plan(), run.planned, store, Display(), run.place, settings=by_fake(), quiet=waiting
+    ).run()
     (event,) = [one for one in store.events() if one.kind == "busy"]
     assert (event.share, event.repeat, event.layout) == (0.53, 0, store.events()[0].layout)
     assert "burner 4711" in event.text
@@ -110,7 +122,9 @@ def stat(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_stolen_time_is_read_from_the_kernels_count_and_counts_as_used(stat: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stolen_time_is_read_from_the_kernels_count_and_counts_as_used(
+    stat: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def pass_time(seconds: float) -> None:
         (stat / "stat").write_text("cpu  100 0 100 1000 0 0 0 100 0 0\n")
 
@@ -125,14 +139,18 @@ def test_stolen_time_is_read_from_the_kernels_count_and_counts_as_used(stat: Pat
 
 @pytest.fixture
 def burner() -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen([sys.executable, "-c", "print(flush=True)\nwhile True: pass"], stdout=subprocess.PIPE) as program:
+    with subprocess.Popen(
+        [sys.executable, "-c", "print(flush=True)\nwhile True: pass"], stdout=subprocess.PIPE
+    ) as program:
         assert program.stdout is not None
         program.stdout.readline()
         yield program
         program.kill()
 
 
-def test_a_program_that_burns_a_core_is_found_by_number_and_name(burner: subprocess.Popen[bytes]) -> None:
+def test_a_program_that_burns_a_core_is_found_by_number_and_name(
+    burner: subprocess.Popen[bytes],
+) -> None:
     # On a machine that is full of others it is one of many: all are asked for.
     found = see(1.0, most=10_000)
     assert burner.pid in {one.pid for one in found.programs}

@@ -1,4 +1,6 @@
-"""Load from two clients at once: pretended hosts, Locust's own driver and the null target, all of them real processes."""
+"""Load from two clients at once: pretended hosts, Locust's own driver and the null target, all of
+them real processes.
+"""
 
 from __future__ import annotations
 
@@ -40,18 +42,35 @@ CLIENTS = ("client-1", "client-2")
 
 def work(name: str, operation: str, runtime: str) -> dict[str, Any]:
     objects = {"size": "1KiB", "containers": 2, "per_container": 10}
-    return {"name": name, "objects": objects, "operations": {operation: 1}, "workers": [5], "runtime": runtime, "warmup": "0.2s"}
+    return {
+        "name": name,
+        "objects": objects,
+        "operations": {operation: 1},
+        "workers": [5],
+        "runtime": runtime,
+        "warmup": "0.2s",
+    }
 
 
 class TwoClients(Run):
-    """A run against a null target that takes 5 ms for an answer, by two clients with two stations each."""
+    """A run against a null target that takes 5 ms for an answer, by two clients with two stations
+    each.
+    """
 
     def __init__(self, folder: Path, *workloads: dict[str, Any]) -> None:
         super().__init__(folder, workloads=list(workloads), processes=2, api=["s3"])
         hosts: dict[str, Any] = {name: {} for name in (*CLIENTS, "gateway-1")}
-        self.hardware = Hardware.model_validate({"name": "two-clients", "kind": "fake", "clients": CLIENTS, "hosts": hosts})
+        self.hardware = Hardware.model_validate(
+            {"name": "two-clients", "kind": "fake", "clients": CLIENTS, "hosts": hosts}
+        )
         gateway = Null("engine", NullPlacement(target="gateway-1"), NullSettings(delay_ms=5))
-        layout = Layout(name="null", about="null", gateway="null", release="engine", place={"target": "gateway-1"})
+        layout = Layout(
+            name="null",
+            about="null",
+            gateway="null",
+            release="engine",
+            place={"target": "gateway-1"},
+        )
         self.planned = [Planned(layout, gateway, "")]
 
 
@@ -76,7 +95,9 @@ def words(process: psutil.Process) -> list[str]:
 
 
 def ended(processes: Sequence[psutil.Process]) -> bool:
-    return not [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    return not [
+        one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE
+    ]
 
 
 def names(deployment: Deployment) -> list[str]:
@@ -91,7 +112,11 @@ def names(deployment: Deployment) -> list[str]:
         config=Config(proxies={}, s3={"addressing_style": "path"}),
     )
     buckets = [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]]
-    pages = [page for name in buckets for page in s3.get_paginator("list_objects_v2").paginate(Bucket=name)]
+    pages = [
+        page
+        for name in buckets
+        for page in s3.get_paginator("list_objects_v2").paginate(Bucket=name)
+    ]
     s3.close()
     return [one["Key"] for page in pages for one in page.get("Contents", [])]
 
@@ -104,17 +129,23 @@ def test_two_clients_share_the_workers_of_a_step_and_their_clocks_do_not_matter(
     suite = run.suite.model_copy(update={"users": users})
     (writes,) = suite.workloads
     one = Pass(api="s3", workloads=(writes,))
-    with opened(deployment, suite, one, prefix=f"wb-{users}", log=tmp_path / "driver.log", settings=BY_ODD) as ready:
+    with opened(
+        deployment, suite, one, prefix=f"wb-{users}", log=tmp_path / "driver.log", settings=BY_ODD
+    ) as ready:
         assert ready.versions["load made by"] == "2 clients, 2 stations on each: client-1, client-2"
         there = stations()
         secret = deployment.endpoints[0].key.get_secret_value()
         seen = [
-            word for process in [*there, psutil.Process(pid_of(ready))] for word in (*words(process), *process.environ().values())
+            word
+            for process in [*there, psutil.Process(pid_of(ready))]
+            for word in (*words(process), *process.environ().values())
         ]
         assert len(there) == 4
         assert not [word for word in seen if secret in word]
         assert not [one for process in there for one in listening(process)]
-        assert {where for where, _ in listening(psutil.Process(pid_of(ready)))} == {deployment.client.address}
+        assert {where for where, _ in listening(psutil.Process(pid_of(ready)))} == {
+            deployment.client.address
+        }
         ready.driver.prepare(Prepare(workload=writes))
         measurement = ready.driver.step(Step(workload=writes, workers=5)).measurement
         (tally,) = measurement.tallies
@@ -122,7 +153,8 @@ def test_two_clients_share_the_workers_of_a_step_and_their_clocks_do_not_matter(
         cleaned = ready.driver.cleanup(Cleanup(workload=writes, what="written"))
         assert cleaned.deleted == written
         assert not names(deployment)
-        # Fewer workers than stations: some have none, and users are started by a clock that has gone back.
+        # Fewer workers than stations: some have none, and users are started by a clock that has
+        # gone back.
         few = ready.driver.step(Step(workload=writes, workers=2)).measurement
         assert few.tallies[0].count > 0
         ready.driver.cleanup(Cleanup(workload=writes, what="written"))
@@ -134,7 +166,9 @@ def test_two_clients_share_the_workers_of_a_step_and_their_clocks_do_not_matter(
     assert sum(second.count for second in measurement.seconds) == tally.count
     assert measurement.load is not None
     assert [client.client for client in measurement.load.clients] == list(CLIENTS)
-    assert measurement.load.cpu_s == pytest.approx(sum(client.cpu_s for client in measurement.load.clients))
+    assert measurement.load.cpu_s == pytest.approx(
+        sum(client.cpu_s for client in measurement.load.clients)
+    )
 
 
 def pid_of(ready: Opened) -> int:
@@ -148,7 +182,9 @@ def listening(process: psutil.Process) -> list[tuple[str, int]]:
 
 
 class Killing:
-    """A display that does something to the processes of the run, once in the window of the workload named."""
+    """A display that does something to the processes of the run, once in the window of the workload
+    named.
+    """
 
     def __init__(self, deeds: dict[str, Callable[[], None]]) -> None:
         self._deeds = dict(deeds)
@@ -174,9 +210,13 @@ def drivers() -> list[psutil.Process]:
     return [one for one in psutil.Process().children() if words(one)[1:] == ["-m", *ODD]]
 
 
-def test_whatever_of_a_distributed_driver_dies_costs_its_own_step_alone_and_is_named(tmp_path: Path) -> None:
+def test_whatever_of_a_distributed_driver_dies_costs_its_own_step_alone_and_is_named(
+    tmp_path: Path,
+) -> None:
     names = ("remote-killed", "local-killed", "remote-stopped", "master-killed")
-    run = TwoClients(tmp_path, *(work(name, "read", "60s") for name in names), work("calm", "read", "1s"))
+    run = TwoClients(
+        tmp_path, *(work(name, "read", "60s") for name in names), work("calm", "read", "1s")
+    )
     # The driver's own stations are its children, those of the other client are this process's.
     display = Killing(
         {
@@ -191,9 +231,14 @@ def test_whatever_of_a_distributed_driver_dies_costs_its_own_step_alone_and_is_n
     steps = {step.key.workload: step for step in store.steps()}
     assert list(steps) == [*names, "calm"]
     assert not [name for name in names if steps[name].measurement is not None or steps[name].valid]
-    assert "client-2: station 4 of 4 was ended by SIGKILL\nits log is empty: " in steps["remote-killed"].notes[0]
+    assert (
+        "client-2: station 4 of 4 was ended by SIGKILL\nits log is empty: "
+        in steps["remote-killed"].notes[0]
+    )
     assert "client-1: station 2 of 4 was ended by SIGKILL" in steps["local-killed"].notes[0]
-    in_vain = f"waited {ANSWER_S:g} s in vain for an answer to 'pulse' from client-2: station 3 of 4"
+    in_vain = (
+        f"waited {ANSWER_S:g} s in vain for an answer to 'pulse' from client-2: station 3 of 4"
+    )
     assert in_vain in steps["remote-stopped"].notes[0]
     assert "the driver was ended by SIGKILL" in steps["master-killed"].notes[0]
     calm = steps["calm"].measurement
@@ -206,25 +251,44 @@ def test_whatever_of_a_distributed_driver_dies_costs_its_own_step_alone_and_is_n
 
 def remote() -> list[psutil.Process]:
     """The stations that the conductor started, by their numbers."""
-    return sorted((one for one in psutil.Process().children() if "station" in words(one)), key=lambda one: words(one)[-1])
+    return sorted(
+        (one for one in psutil.Process().children() if "station" in words(one)),
+        key=lambda one: words(one)[-1],
+    )
 
 
-def test_a_station_that_cannot_start_fails_the_setup_with_its_own_words(two: tuple[TwoClients, Deployment], tmp_path: Path) -> None:
+def test_a_station_that_cannot_start_fails_the_setup_with_its_own_words(
+    two: tuple[TwoClients, Deployment], tmp_path: Path
+) -> None:
     run, deployment = two
     one = Pass(api="s3", workloads=run.suite.workloads)
-    refused = r"client-2: station [34] of 4 ended with exit status 1\nlast lines of .*driver-client-2-[12]\.log:\n"
+    refused = (
+        r"client-2: station [34] of 4 ended with exit status 1\nlast lines of "
+        r".*driver-client-2-[12]\.log:\n"
+    )
     there: list[psutil.Process] = []
     with pytest.raises(DriverError, match=refused):  # noqa: SIM117 - what is open is looked at when it has failed
-        with opened(deployment, run.suite, one, prefix="wb-none", log=tmp_path / "driver.log", settings=NO_STATION):
+        with opened(
+            deployment,
+            run.suite,
+            one,
+            prefix="wb-none",
+            log=tmp_path / "driver.log",
+            settings=NO_STATION,
+        ):
             there += stations()
     assert not there
     assert not stations()
 
 
-def test_what_only_prepares_runs_on_the_first_client_alone(two: tuple[TwoClients, Deployment], tmp_path: Path) -> None:
+def test_what_only_prepares_runs_on_the_first_client_alone(
+    two: tuple[TwoClients, Deployment], tmp_path: Path
+) -> None:
     run, deployment = two
     suite = run.suite.model_copy(update={"processes": 1})
     one = Pass(api="s3", workloads=run.suite.workloads)
-    with opened(deployment, suite, one, prefix="wb-alone", log=tmp_path / "driver.log", alone=True) as ready:
+    with opened(
+        deployment, suite, one, prefix="wb-alone", log=tmp_path / "driver.log", alone=True
+    ) as ready:
         assert "load made by" not in ready.versions
         assert not stations()

@@ -39,7 +39,9 @@ while not ended.is_set():
 
 
 class Meter(FakeHost):
-    """A host that has used half a CPU and 1 MB/s of network since it began, by the monotonic clock."""
+    """A host that has used half a CPU and 1 MB/s of network since it began, by the monotonic
+    clock.
+    """
 
     def __init__(self, name: str, folder: Path) -> None:
         super().__init__(name, "127.0.0.1", folder / name)
@@ -53,7 +55,12 @@ class Meter(FakeHost):
             raise TargetError(f"{self.name} is gone")
         passed_s = time.monotonic() - self.began
         disk = DiskCounters(
-            read_bytes=0, written_bytes=round(passed_s * 2e6), reads=0, writes=3, busy_s=passed_s / 4, waited_s=passed_s / 2
+            read_bytes=0,
+            written_bytes=round(passed_s * 2e6),
+            reads=0,
+            writes=3,
+            busy_s=passed_s / 4,
+            waited_s=passed_s / 2,
         )
         return Counters(
             cpu_s=passed_s / 2,
@@ -84,7 +91,10 @@ def meter(tmp_path: Path) -> Iterator[Meter]:
 
 def watching(store: RunStore, host: Host, *probes: str, name: str = "radosgw") -> Watch:
     limits = HostLimits(host=host.name, tier="gateway", cpus=0.6)
-    made = [Probe(host, f"{name}.{number}", (sys.executable, "-c", text)) for number, text in enumerate(probes)]
+    made = [
+        Probe(host, f"{name}.{number}", (sys.executable, "-c", text))
+        for number, text in enumerate(probes)
+    ]
     return Watch(store, "swift", {host.name: host}, [limits], lambda: made)
 
 
@@ -114,7 +124,9 @@ def told(store: RunStore) -> list[str]:
     return [event.text for event in store.events() if event.kind == "telemetry"]
 
 
-def test_what_a_host_used_is_told_by_second_of_the_window_and_what_came_before_is_negative(store: RunStore, meter: Meter) -> None:
+def test_what_a_host_used_is_told_by_second_of_the_window_and_what_came_before_is_negative(
+    store: RunStore, meter: Meter
+) -> None:
     with watching(store, meter) as watch, watch.step(KEY, 2.0) as recording:
         heard(recording, 0, 1, "warm-up")
         sampled(meter, 2)
@@ -129,13 +141,19 @@ def test_what_a_host_used_is_told_by_second_of_the_window_and_what_came_before_i
         assert one.disks is not None
         assert one.disks[0].written_bytes == pytest.approx(one.span_s * 2e6, rel=0.05, abs=20_000)
         assert one.disks[0].writes == 0  # counted before: nothing was added
-        assert (one.memory_held_bytes, one.memory_bytes, one.throttled_periods) == (1000, None, None)
+        assert (one.memory_held_bytes, one.memory_bytes, one.throttled_periods) == (
+            1000,
+            None,
+            None,
+        )
     within = telemetry.within(2.0)
     assert sum(one.span_s for one in within) == pytest.approx(1.9, abs=0.2)
     assert telemetry.head.key == KEY
 
 
-def test_the_earliest_of_the_drivers_messages_says_when_the_window_opened(store: RunStore, meter: Meter) -> None:
+def test_the_earliest_of_the_drivers_messages_says_when_the_window_opened(
+    store: RunStore, meter: Meter
+) -> None:
     with watching(store, meter) as watch, watch.step(KEY, 60.0) as recording:
         sampled(meter, 1)
         heard(recording, 1.0, 60.0)  # half a second late
@@ -147,7 +165,9 @@ def test_the_earliest_of_the_drivers_messages_says_when_the_window_opened(store:
     assert telemetry.hosts[-1].at_s == pytest.approx(1.5, abs=0.5)
 
 
-def test_a_window_that_never_opened_leaves_its_seconds_unplaced(store: RunStore, meter: Meter) -> None:
+def test_a_window_that_never_opened_leaves_its_seconds_unplaced(
+    store: RunStore, meter: Meter
+) -> None:
     with watching(store, meter) as watch, watch.step(KEY, 2.0):
         sampled(meter, 2)
     telemetry = read(store)
@@ -161,7 +181,9 @@ def test_lines_of_probes_are_kept_as_they_were_told(store: RunStore, meter: Mete
         sampled(meter, 3)
     lines = read(store).probes
     assert lines
-    assert {(one.probe, one.host, one.values["qlen"]) for one in lines} == {("radosgw.0", "gateway-1", 3.0)}
+    assert {(one.probe, one.host, one.values["qlen"]) for one in lines} == {
+        ("radosgw.0", "gateway-1", 3.0)
+    }
     counts = [one.values["req"] for one in lines]
     assert counts == sorted(set(counts))
     assert not [text for text in told(store) if "probe" in text]
@@ -181,8 +203,13 @@ def test_what_probes_tell_between_steps_is_let_go(store: RunStore, meter: Meter)
     assert read(store).probes
 
 
-def test_a_probe_that_dies_is_an_event_and_a_gap_and_the_hosts_are_sampled_on(store: RunStore, meter: Meter) -> None:
-    dies = 'import sys; print(\'{"qlen": 1}\', flush=True); sys.stderr.write("no socket\\n"); sys.exit(4)'
+def test_a_probe_that_dies_is_an_event_and_a_gap_and_the_hosts_are_sampled_on(
+    store: RunStore, meter: Meter
+) -> None:
+    dies = (
+        'import sys; print(\'{"qlen": 1}\', flush=True); sys.stderr.write("no socket\\n"); '
+        "sys.exit(4)"
+    )
     with watching(store, meter, dies) as watch:
         until(lambda: watch.readers[0].ended)
         with watch.step(KEY, 5.0) as recording:
@@ -214,9 +241,16 @@ def test_a_probe_that_stalls_is_an_event_and_a_gap_and_is_ended(
     assert "told nothing" in " ".join(read(store).tail.gaps)  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("line", ["no json", "[1]", '{"a": "b"}', '{"a": NaN}', '{"a": true}', '{"a": 1e999}'])
-def test_a_line_that_is_no_flat_object_of_numbers_is_an_event_and_no_number(store: RunStore, meter: Meter, line: str) -> None:
-    text = f"import sys; print({line!r}, flush=True); print('{{\"fine\": 1}}', flush=True); sys.stdin.read()"
+@pytest.mark.parametrize(
+    "line", ["no json", "[1]", '{"a": "b"}', '{"a": NaN}', '{"a": true}', '{"a": 1e999}']
+)
+def test_a_line_that_is_no_flat_object_of_numbers_is_an_event_and_no_number(
+    store: RunStore, meter: Meter, line: str
+) -> None:
+    text = (
+        f"import sys; print({line!r}, flush=True); print('{{\"fine\": 1}}', flush=True); "
+        "sys.stdin.read()"
+    )
     with watching(store, meter, text) as watch, watch.step(KEY, 5.0) as recording:
         heard(recording, 0.0, 5.0)
         until(lambda: told(store))
@@ -225,17 +259,24 @@ def test_a_line_that_is_no_flat_object_of_numbers_is_an_event_and_no_number(stor
     assert all(one.values == {"fine": 1} for one in read(store).probes)
 
 
-def test_a_probe_that_cannot_be_started_does_not_keep_the_step_from_being_measured(store: RunStore, meter: Meter) -> None:
+def test_a_probe_that_cannot_be_started_does_not_keep_the_step_from_being_measured(
+    store: RunStore, meter: Meter
+) -> None:
     probe = Probe(meter, "radosgw", ("/no/such/program",))
     limits = HostLimits(host="gateway-1", tier="gateway")
-    with Watch(store, "swift", {"gateway-1": meter}, [limits], lambda: [probe]) as watch, watch.step(KEY, 1.0) as recording:
+    with (
+        Watch(store, "swift", {"gateway-1": meter}, [limits], lambda: [probe]) as watch,
+        watch.step(KEY, 1.0) as recording,
+    ):
         heard(recording, 0.0, 1.0)
         sampled(meter, 2)
     assert read(store).hosts
     assert "radosgw" in " ".join(told(store))
 
 
-def test_a_host_that_is_gone_is_a_gap_and_not_a_number_and_the_step_goes_on(store: RunStore, meter: Meter) -> None:
+def test_a_host_that_is_gone_is_a_gap_and_not_a_number_and_the_step_goes_on(
+    store: RunStore, meter: Meter
+) -> None:
     with watching(store, meter) as watch, watch.step(KEY, 30.0) as recording:
         heard(recording, 0.0, 30.0)
         sampled(meter, 2)
@@ -248,13 +289,26 @@ def test_a_host_that_is_gone_is_a_gap_and_not_a_number_and_the_step_goes_on(stor
     assert all(one.at_s < 3 for one in telemetry.hosts)
 
 
-def test_a_host_that_can_tell_nothing_has_lines_without_numbers(store: RunStore, tmp_path: Path) -> None:
+def test_a_host_that_can_tell_nothing_has_lines_without_numbers(
+    store: RunStore, tmp_path: Path
+) -> None:
     host = FakeHost("gateway-1", "127.0.0.1", tmp_path / "blank")
     with watching(store, host) as watch, watch.step(KEY, 30.0) as recording:
         heard(recording, 0.0, 30.0)
-        until(lambda: len((store.folder / "telemetry" / f"{KEY.file_name}.jsonl").read_bytes().splitlines()) > 2)
+        until(
+            lambda: (
+                len(
+                    (store.folder / "telemetry" / f"{KEY.file_name}.jsonl")
+                    .read_bytes()
+                    .splitlines()
+                )
+                > 2
+            )
+        )
     for one in read(store).hosts:
-        assert (one.cpu_s, one.disks, one.sent_bytes, one.memory_bytes, one.throttled_s) == (None,) * 5
+        assert (one.cpu_s, one.disks, one.sent_bytes, one.memory_bytes, one.throttled_s) == (
+            None,
+        ) * 5
 
 
 def test_what_was_recorded_before_a_kill_can_be_read(store: RunStore, meter: Meter) -> None:
@@ -270,7 +324,9 @@ def test_what_was_recorded_before_a_kill_can_be_read(store: RunStore, meter: Met
     assert json.loads(kept.splitlines()[0])["kind"] == "head"
 
 
-def test_a_step_that_is_measured_again_has_telemetry_of_the_last_time_alone(store: RunStore, meter: Meter) -> None:
+def test_a_step_that_is_measured_again_has_telemetry_of_the_last_time_alone(
+    store: RunStore, meter: Meter
+) -> None:
     for _ in range(2):
         with watching(store, meter) as watch, watch.step(KEY, 30.0) as recording:
             heard(recording, 0.0, 30.0)
@@ -285,7 +341,9 @@ def test_sampling_says_what_it_costs(store: RunStore, meter: Meter) -> None:
     assert "ms of CPU a second" in told(store)[-1]
 
 
-def test_an_error_in_the_step_ends_everything_and_is_the_one_that_is_seen(store: RunStore, meter: Meter) -> None:
+def test_an_error_in_the_step_ends_everything_and_is_the_one_that_is_seen(
+    store: RunStore, meter: Meter
+) -> None:
     before = threading.active_count()
     seen = []
 
@@ -309,21 +367,32 @@ def test_hosts_are_told_apart_by_what_they_are_for_and_have_the_limits_of_the_ha
         "spare": {},
     }
     hardware = Hardware.model_validate({"name": "h", "kind": "lab", "hosts": hosts})
-    needs = {"gateway-1": HostNeed(roles=("proxy",)), "store-1": HostNeed(roles=("object",), disks=1, tier="storage")}
-    limits = {one.host: one for one in limits_of(hardware, needs, ["client-1", "gateway-1", "store-1"])}
+    needs = {
+        "gateway-1": HostNeed(roles=("proxy",)),
+        "store-1": HostNeed(roles=("object",), disks=1, tier="storage"),
+    }
+    limits = {
+        one.host: one for one in limits_of(hardware, needs, ["client-1", "gateway-1", "store-1"])
+    }
     assert [(name, one.tier) for name, one in limits.items()] == [
         ("client-1", "client"),
         ("gateway-1", "gateway"),
         ("store-1", "storage"),
     ]
-    assert (limits["client-1"].cpus, limits["gateway-1"].nic_bits_s, limits["store-1"].disks[0].iops) == (0.5, 1e9, 50)
+    assert (
+        limits["client-1"].cpus,
+        limits["gateway-1"].nic_bits_s,
+        limits["store-1"].disks[0].iops,
+    ) == (0.5, 1e9, 50)
     assert limits["gateway-1"].cpus is None
     assert (limits["client-1"].cpu_period_ms, limits["gateway-1"].cpu_period_ms) == (10.0, None)
 
 
 def test_every_client_is_watched_as_one_that_makes_the_load() -> None:
     hosts = {"client-1": {"nic": "1Gbit"}, "client-2": {"nic": "1Gbit"}, "gateway-1": {}}
-    hardware = Hardware.model_validate({"name": "h", "kind": "lab", "clients": ["client-1", "client-2"], "hosts": hosts})
+    hardware = Hardware.model_validate(
+        {"name": "h", "kind": "lab", "clients": ["client-1", "client-2"], "hosts": hosts}
+    )
     limits = limits_of(hardware, {"gateway-1": HostNeed(roles=("proxy",))}, list(hosts))
     assert [(one.host, one.tier) for one in limits if one.nic_bits_s is not None] == [
         ("client-1", "client"),
@@ -331,12 +400,17 @@ def test_every_client_is_watched_as_one_that_makes_the_load() -> None:
     ]
 
 
-def test_a_gateway_whose_probes_cannot_be_made_is_measured_all_the_same(store: RunStore, meter: Meter) -> None:
+def test_a_gateway_whose_probes_cannot_be_made_is_measured_all_the_same(
+    store: RunStore, meter: Meter
+) -> None:
     def fails() -> list[Probe]:
         raise TargetError("gateway-1: no room for the program")
 
     limits = HostLimits(host="gateway-1", tier="gateway")
-    with Watch(store, "swift", {"gateway-1": meter}, [limits], fails) as watch, watch.step(KEY, 1.0):
+    with (
+        Watch(store, "swift", {"gateway-1": meter}, [limits], fails) as watch,
+        watch.step(KEY, 1.0),
+    ):
         sampled(meter, 2)
     assert "no room for the program" in " ".join(told(store))
     assert read(store).hosts

@@ -8,7 +8,11 @@ from weighbridge.screen.answer import answer_csv, answer_json, answer_text
 
 ANSWER = QueryResult(
     columns=("name", "share", "texts"),
-    lines=(("a\x1b[31m\nb", 1234.56789, ["x", None]), (None, float("inf"), []), ("世界", -0.5, None)),
+    lines=(
+        ("a\x1b[31m\nb", 1234.56789, ["x", None]),
+        (None, float("inf"), []),
+        ("世界", -0.5, None),
+    ),
 )
 
 
@@ -18,7 +22,9 @@ def test_an_answer_for_people_lines_up_and_obeys_nothing_that_stands_in_it() -> 
     assert set(rule) == {"-", " "}
     assert first == r'a\x1b[31m\nb  1,234.57  ["x", null]'
     assert second.split() == ["–", "inf", "[]"]
-    assert third.index("-0.5") + len("-0.5") + 2 == first.index("57") + len("57")  # two letters are two columns wide each
+    assert third.index("-0.5") + len("-0.5") + 2 == first.index("57") + len(
+        "57"
+    )  # two letters are two columns wide each
     assert told == "(3 lines)"
 
 
@@ -27,7 +33,8 @@ def test_an_answer_for_programs_is_exact_and_null_where_there_is_no_number() -> 
     assert found[0] == {"name": "a\x1b[31m\nb", "share": 1234.56789, "texts": ["x", None]}
     assert found[1]["share"] is None
     assert (
-        answer_csv(QueryResult(columns=("a", "b", "c"), lines=((0.1 + 0.2, None, True),))) == "a,b,c\n0.30000000000000004,,true\n"
+        answer_csv(QueryResult(columns=("a", "b", "c"), lines=((0.1 + 0.2, None, True),)))
+        == "a,b,c\n0.30000000000000004,,true\n"
     )
 
 

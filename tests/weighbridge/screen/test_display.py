@@ -16,13 +16,19 @@ LOST = StepResult(key=KEY, measurement=None, valid=False, notes=("the driver [en
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_a_display_shows_steps_errors_and_names_with_brackets_as_they_are(run: Run, terminal: bool) -> None:
+def test_a_display_shows_steps_errors_and_names_with_brackets_as_they_are(
+    run: Run, terminal: bool
+) -> None:
     text = io.StringIO()
     console = Console(file=text, force_terminal=terminal, width=140)
     with display_for(run.plan(), console, Pace.of(run.plan())) as display:
         display.say("standing up [rgw]")
         display.begins(KEY, 1)
-        display.progress(Progress(phase="measure", done=1, total=5, operations_per_s=100, bytes_per_s=1e8, errors=2))
+        display.progress(
+            Progress(
+                phase="measure", done=1, total=5, operations_per_s=100, bytes_per_s=1e8, errors=2
+            )
+        )
         display.ended(GOOD)
         display.begins(KEY, 2)
         display.ended(LOST)
@@ -47,9 +53,16 @@ def test_plain_lines_tell_rate_bandwidth_p90_and_time_left(run: Run) -> None:
 
 def test_what_a_driver_tells_in_bins_or_not_at_all_is_shown_as_it_is_known(run: Run) -> None:
     key = KEY.model_copy(update={"driver": "cosbench"})
-    measured = fake_measurement(workload="small", mean_ms=14.5, spread=0.001, operations={"read": 1, "write": 1}, bins=True)
+    measured = fake_measurement(
+        workload="small", mean_ms=14.5, spread=0.001, operations={"read": 1, "write": 1}, bins=True
+    )
     bench = measured.model_copy(
-        update={"tallies": tuple(tally.model_copy(update={"bins": None, "max_us": 90_000}) for tally in measured.tallies)}
+        update={
+            "tallies": tuple(
+                tally.model_copy(update={"bins": None, "max_us": 90_000})
+                for tally in measured.tallies
+            )
+        }
     )
     text = io.StringIO()
     with PlainDisplay(run.plan(), Console(file=text, width=200), Pace.of(run.plan())) as display:

@@ -20,12 +20,20 @@ SMALL = WORKLOADS[0].model_copy(update={"workers": (1, 32), "runtime": 2.0})
 
 @pytest.fixture(scope="module")
 def derived(tmp_path_factory: pytest.TempPathFactory) -> Derived:
-    return derive(fake_run(tmp_path_factory.mktemp("runs"), workloads=[SMALL], repeats=1).folder, pictures=False)
+    return derive(
+        fake_run(tmp_path_factory.mktemp("runs"), workloads=[SMALL], repeats=1).folder,
+        pictures=False,
+    )
 
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Derived:
-    return derive(fake_run(tmp_path_factory.mktemp("runs"), workloads=[SMALL], repeats=1, driver="both").folder, pictures=False)
+    return derive(
+        fake_run(
+            tmp_path_factory.mktemp("runs"), workloads=[SMALL], repeats=1, driver="both"
+        ).folder,
+        pictures=False,
+    )
 
 
 def printed(derived: Derived, width: int) -> list[str]:
@@ -44,7 +52,9 @@ def test_a_wide_terminal_shows_rates_and_what_they_cost_in_one_line(derived: Der
 
 
 @pytest.mark.parametrize("width", [80, 100])
-def test_a_narrow_terminal_shows_them_in_two_tables_without_cutting_names(derived: Derived, width: int) -> None:
+def test_a_narrow_terminal_shows_them_in_two_tables_without_cutting_names(
+    derived: Derived, width: int
+) -> None:
     lines = printed(derived, width)
     mine = [line for line in lines if line.split()[:3] == ["small-read", "swift", "32"]]
     assert len(mine) == 2
@@ -53,38 +63,88 @@ def test_a_narrow_terminal_shows_them_in_two_tables_without_cutting_names(derive
 
 
 def test_a_run_without_telemetry_has_no_empty_columns_for_it(tmp_path: Path) -> None:
-    old = derive(fake_run(tmp_path, workloads=[SMALL], repeats=1, telemetry=False).folder, pictures=False)
+    old = derive(
+        fake_run(tmp_path, workloads=[SMALL], repeats=1, telemetry=False).folder, pictures=False
+    )
     assert "saturated" not in "\n".join(printed(old, 140))
 
 
 def test_the_driver_has_a_column_only_where_there_are_two(derived: Derived, both: Derived) -> None:
     assert not [line for line in printed(derived, 140) if "driver" in line.split()]
     lines = printed(both, 150)
-    assert [line.split()[:3] for line in lines if "workload" in line] == [["workload", "driver", "layout"]]
-    assert len([line for line in lines if line.split()[:4] == ["small-read", "COSBench", "swift", "32"]]) == 1
+    assert [line.split()[:3] for line in lines if "workload" in line] == [
+        ["workload", "driver", "layout"]
+    ]
+    assert (
+        len(
+            [
+                line
+                for line in lines
+                if line.split()[:4] == ["small-read", "COSBench", "swift", "32"]
+            ]
+        )
+        == 1
+    )
 
 
-def test_bins_are_shown_as_intervals_and_how_far_two_drivers_agree_in_a_sentence(both: Derived) -> None:
+def test_bins_are_shown_as_intervals_and_how_far_two_drivers_agree_in_a_sentence(
+    both: Derived,
+) -> None:
     lines = printed(both, 150)
-    (line,) = [line for line in lines if line.split()[:4] == ["small-read", "COSBench", "rgw-beast", "1"]]
+    (line,) = [
+        line for line in lines if line.split()[:4] == ["small-read", "COSBench", "rgw-beast", "1"]
+    ]
     assert "(0, 10]" in line
-    assert [line for line in lines if line.startswith("≈ Locust and COSBench agree within the bins at ")]
+    assert [
+        line for line in lines if line.startswith("≈ Locust and COSBench agree within the bins at ")
+    ]
 
 
-@pytest.mark.parametrize(("width", "before", "tables"), [(80, ["swift"], 5), (100, ["COSBench", "swift"], 2)])
-def test_two_drivers_and_intervals_fit_a_narrow_terminal(both: Derived, width: int, before: list[str], tables: int) -> None:
+@pytest.mark.parametrize(
+    ("width", "before", "tables"), [(80, ["swift"], 5), (100, ["COSBench", "swift"], 2)]
+)
+def test_two_drivers_and_intervals_fit_a_narrow_terminal(
+    both: Derived, width: int, before: list[str], tables: int
+) -> None:
     lines = printed(both, width)
-    assert len([line for line in lines if line.split()[: len(before) + 2] == ["small-read", *before, "32"]]) == tables
-    assert [line for line in lines if line.startswith("By ")] == (["By Locust:", "By COSBench:"] if width == 80 else [])
+    assert (
+        len(
+            [
+                line
+                for line in lines
+                if line.split()[: len(before) + 2] == ["small-read", *before, "32"]
+            ]
+        )
+        == tables
+    )
+    assert [line for line in lines if line.startswith("By ")] == (
+        ["By Locust:", "By COSBench:"] if width == 80 else []
+    )
     assert not [line for line in lines if "…" in line and not line.startswith("•")]
 
 
-def test_why_a_step_is_not_valid_is_told_without_what_its_driver_says_of_itself(derived: Derived) -> None:
-    notes = ("not valid", "the driver used 87% of the CPU it may use", "the driver's CPU is not known", "means are 0.5 ms low")
+def test_why_a_step_is_not_valid_is_told_without_what_its_driver_says_of_itself(
+    derived: Derived,
+) -> None:
+    notes = (
+        "not valid",
+        "the driver used 87% of the CPU it may use",
+        "the driver's CPU is not known",
+        "means are 0.5 ms low",
+    )
     first = derived.rows[0]
-    points = tuple(point.model_copy(update={"remarks": ("means are 0.5 ms low",)}) for point in first.points)
+    points = tuple(
+        point.model_copy(update={"remarks": ("means are 0.5 ms low",)}) for point in first.points
+    )
     spoilt = first.model_copy(update={"valid": False, "notes": notes, "points": points})
-    lost = first.model_copy(update={"valid": False, "notes": ("no COSBench there\nName its folder.",), "points": (), "workers": 9})
+    lost = first.model_copy(
+        update={
+            "valid": False,
+            "notes": ("no COSBench there\nName its folder.",),
+            "points": (),
+            "workers": 9,
+        }
+    )
     rows = (spoilt, lost)
     told = derived.model_copy(update={"rows": rows, "reasons": reasons(rows, derived.comparison)})
     assert [line for line in printed(told, 200) if " not valid: " in line] == [
@@ -97,22 +157,37 @@ def test_why_a_step_is_not_valid_is_told_without_what_its_driver_says_of_itself(
 
 
 def test_verdicts_are_counted_and_a_missing_noise_floor_is_said(tmp_path: Path) -> None:
-    text = "\n".join(printed(derive(fake_run(tmp_path, workloads=[SMALL], telemetry=False).folder, pictures=False), 140))
+    text = "\n".join(
+        printed(
+            derive(fake_run(tmp_path, workloads=[SMALL], telemetry=False).folder, pictures=False),
+            140,
+        )
+    )
     assert "Of 8 cells: " in text
     assert text.splitlines()[0] == "rgw-beast leads in the requests replayed, by 1.5×."
     assert "The rig’s noise floor was not measured: compare --aa." in text
 
 
-def test_a_layout_weighed_against_itself_gives_its_noise_floor_and_no_finding(tmp_path: Path) -> None:
+def test_a_layout_weighed_against_itself_gives_its_noise_floor_and_no_finding(
+    tmp_path: Path,
+) -> None:
     store = fake_run(tmp_path, layouts=["swift", "swift-again"], workloads=[SMALL], telemetry=False)
     plan = json.loads((store.folder / "plan.resolved.json").read_text())
-    (store.folder / "plan.resolved.json").write_text(json.dumps({**plan, "twins": {"swift-again": "swift"}}))
+    (store.folder / "plan.resolved.json").write_text(
+        json.dumps({**plan, "twins": {"swift-again": "swift"}})
+    )
     derived = derive(store.folder, pictures=False)
     assert derived.comparable
     text = "\n".join(printed(derived, 140))
-    assert "Noise floor of throughput: swift beside itself, 10 pairs of repeats in 2 cells: " in text
-    # The made-up twin is the slower of two layouts: an A/A trial that shows a difference says that something is wrong.
-    assert "In 2 of the cells a difference was shown where there is none: take every verdict with care." in text
+    assert (
+        "Noise floor of throughput: swift beside itself, 10 pairs of repeats in 2 cells: " in text
+    )
+    # The made-up twin is the slower of two layouts: an A/A trial that shows a difference says that
+    # something is wrong.
+    assert (
+        "In 2 of the cells a difference was shown where there is none: take every verdict with "
+        "care." in text
+    )
     assert "•" not in text
     assert "Noise floor of throughput: swift beside itself" in derived.report.read_text()
     assert "not measured: compare --aa" not in text
@@ -124,14 +199,25 @@ def test_a_control_that_failed_is_not_said_not_to_have_been_made(tmp_path: Path)
         layouts=["swift", "rgw-beast", "swift-again"],
         workloads=[SMALL],
         telemetry=False,
-        spoilt=Spoilt(absent=tuple(("swift-again", "small-read", workers) for workers in SMALL.workers)),
+        spoilt=Spoilt(
+            absent=tuple(("swift-again", "small-read", workers) for workers in SMALL.workers)
+        ),
     )
     plan = json.loads((store.folder / "plan.resolved.json").read_text())
-    (store.folder / "plan.resolved.json").write_text(json.dumps({**plan, "twins": {"swift-again": "swift"}}))
+    (store.folder / "plan.resolved.json").write_text(
+        json.dumps({**plan, "twins": {"swift-again": "swift"}})
+    )
     derived = derive(store.folder, pictures=False)
-    said = "The rig’s noise floor is not known: swift-again, the control of swift, could not be used (swift-again: not measured)"
+    said = (
+        "The rig’s noise floor is not known: swift-again, the control of swift, could not be "
+        "used (swift-again: not measured)"
+    )
     first = talk(evidence(store)).slides[0]
-    for text in ("\n".join(printed(derived, 140)), derived.report.read_text(), "\n".join(first.lines)):
+    for text in (
+        "\n".join(printed(derived, 140)),
+        derived.report.read_text(),
+        "\n".join(first.lines),
+    ):
         assert said in text
         for denied in ("compare --aa", "no layout was measured against itself"):
             assert denied not in text

@@ -43,7 +43,9 @@ def test_the_ledger_fits_a_terminal_of_100_columns(derived: Derived) -> None:
         assert entry.verdict in text
 
 
-def test_what_was_chosen_whether_it_held_and_what_does_nothing_are_sentences(derived: Derived) -> None:
+def test_what_was_chosen_whether_it_held_and_what_does_nothing_are_sentences(
+    derived: Derived,
+) -> None:
     text = printed(derived)
     assert "▲ Chosen: radosgw.max_concurrent_requests 1024 → 64." in text
     assert "▲ Confirmed on fresh deployments: " in text
@@ -82,13 +84,23 @@ def test_an_ordinary_run_has_no_ledger_to_print(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [("report", "--no-charts"), ("slides",), ("charts", "--list"), ("export", "--to", "csv", "--table", "ledger", "--out", "-")],
+    [
+        ("report", "--no-charts"),
+        ("slides",),
+        ("charts", "--list"),
+        ("export", "--to", "csv", "--table", "ledger", "--out", "-"),
+    ],
     ids=lambda words: words[0],
 )
-def test_every_verb_about_runs_takes_the_run_of_a_tuning(run: RunStore, words: tuple[str, ...]) -> None:
+def test_every_verb_about_runs_takes_the_run_of_a_tuning(
+    run: RunStore, words: tuple[str, ...]
+) -> None:
     verb, *rest = words
     done = CliRunner().invoke(weighbridge, [verb, str(run.folder), *rest])
     assert done.exit_code == 0, done.output
-    assert {"report": "ledger  ", "slides": "slides.pptx", "charts": "tornado-p90: ", "export": "run,tuning,arm"}[
-        verb
-    ] in done.output
+    assert {
+        "report": "ledger  ",
+        "slides": "slides.pptx",
+        "charts": "tornado-p90: ",
+        "export": "run,tuning,arm",
+    }[verb] in done.output

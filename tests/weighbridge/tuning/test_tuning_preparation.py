@@ -1,4 +1,6 @@
-"""What is wrong with a tuning is told before anything is started, all of it at once, where it stands in the file."""
+"""What is wrong with a tuning is told before anything is started, all of it at once, where it
+stands in the file.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,10 @@ def _kinds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def parameters(**levels: Any) -> list[dict[str, Any]]:
-    return [{"key": key, **(tried if isinstance(tried, dict) else {"values": tried})} for key, tried in levels.items()]
+    return [
+        {"key": key, **(tried if isinstance(tried, dict) else {"values": tried})}
+        for key, tried in levels.items()
+    ]
 
 
 def faults(bed: Bed) -> list[str]:
@@ -42,8 +47,14 @@ def faults(bed: Bed) -> list[str]:
 
 
 def test_each_level_is_an_arm_that_says_what_it_sets_otherwise(tmp_path: Path) -> None:
-    ready = Bed(tmp_path, {"threads": 4}, parameters=parameters(speed=[2.0, 3.0], threads=[16])).ready()
-    assert [one.arm.settings for one in ready.arms] == [{"speed": 2.0}, {"speed": 3.0}, {"threads": 16}]
+    ready = Bed(
+        tmp_path, {"threads": 4}, parameters=parameters(speed=[2.0, 3.0], threads=[16])
+    ).ready()
+    assert [one.arm.settings for one in ready.arms] == [
+        {"speed": 2.0},
+        {"speed": 3.0},
+        {"threads": 16},
+    ]
     assert [one.planned.layout.settings for one in ready.arms] == [
         {"threads": 4, "speed": 2.0},
         {"threads": 4, "speed": 3.0},
@@ -61,10 +72,14 @@ def test_a_value_that_the_layout_has_already_is_no_arm_and_is_told(tmp_path: Pat
 
 def test_a_tuning_without_any_other_value_is_refused(tmp_path: Path) -> None:
     [told] = faults(Bed(tmp_path, parameters=parameters(speed=[1.0])))
-    assert told.startswith("parameters: | every value that is to be tried is what the layout has already")
+    assert told.startswith(
+        "parameters: | every value that is to be tried is what the layout has already"
+    )
 
 
-def test_what_a_level_sets_besides_is_part_of_its_arm_unless_the_layout_has_it(tmp_path: Path) -> None:
+def test_what_a_level_sets_besides_is_part_of_its_arm_unless_the_layout_has_it(
+    tmp_path: Path,
+) -> None:
     levels = [{"value": 2.0, "also": {"threads": 16, "dummy": 0}}]
     ready = Bed(tmp_path, parameters=parameters(speed=levels)).ready()
     assert ready.arms[0].arm.settings == {"speed": 2.0, "threads": 16}
@@ -91,7 +106,9 @@ def test_a_scope_that_is_not_enough_is_refused_and_more_is_taken(tmp_path: Path)
         "scope: reload | speed: reload is not enough for it to count: restart is",
         "scope: nothing | pools: nothing is not enough for it to count: cluster is",
     ]
-    more = parameters(live={"values": [1], "scope": "buckets"}, speed={"values": [2.0], "scope": "nothing"})
+    more = parameters(
+        live={"values": [1], "scope": "buckets"}, speed={"values": [2.0], "scope": "nothing"}
+    )
     # Whether its daemons take it while they run is known to them alone.
     assert Bed(tmp_path, parameters=more).ready().scopes == {"live": "buckets", "speed": "nothing"}
 
@@ -108,15 +125,26 @@ def test_the_widest_scope_of_what_differs_is_what_a_change_needs(tmp_path: Path)
 
 
 def test_a_grid_has_every_combination_that_is_not_the_layout_itself(tmp_path: Path) -> None:
-    ready = Bed(tmp_path, strategy="grid", parameters=parameters(speed=[2.0, 3.0], threads=[16], dummy=[0, 1])).ready()
+    ready = Bed(
+        tmp_path,
+        strategy="grid",
+        parameters=parameters(speed=[2.0, 3.0], threads=[16], dummy=[0, 1]),
+    ).ready()
     assert len(ready.arms) == 3 * 2 * 2 - 1
     assert len({one.arm.name for one in ready.arms}) == len(ready.arms)
 
 
 def test_a_grid_of_too_many_combinations_is_refused_with_their_number(tmp_path: Path) -> None:
     many = {"range": {"low": 1, "high": 100, "steps": 30}}
-    with pytest.raises(UsageError, match="960 combinations, each of them tried 5 times at least: 4800 trials, 13:20:00"):
-        Bed(tmp_path, strategy="grid", parameters=parameters(threads=many, dummy={"range": {**many["range"], "low": 2}})).ready()
+    with pytest.raises(
+        UsageError,
+        match="960 combinations, each of them tried 5 times at least: 4800 trials, 13:20:00",
+    ):
+        Bed(
+            tmp_path,
+            strategy="grid",
+            parameters=parameters(threads=many, dummy={"range": {**many["range"], "low": 2}}),
+        ).ready()
 
 
 @pytest.mark.parametrize("strategy", ["screen", "grid"])
@@ -130,8 +158,14 @@ def test_what_takes_longer_than_a_second_to_check_says_how_far_it_is(
     assert said == []
     monkeypatch.setattr("weighbridge.tuning.space.SAID_EVERY_S", 0.0)
     preparation.checked(document, tuning, HARDWARE, bed.baseline, say=said.append)
-    assert said[:3] == [f"checking what is to be tried: {number} of 3 values" for number in range(3)]
-    assert said[3:] == ([] if strategy == "screen" else [f"checking what is to be tried: {n} of 3 combinations" for n in range(4)])
+    assert said[:3] == [
+        f"checking what is to be tried: {number} of 3 values" for number in range(3)
+    ]
+    assert said[3:] == (
+        []
+        if strategy == "screen"
+        else [f"checking what is to be tried: {n} of 3 combinations" for n in range(4)]
+    )
 
 
 def test_names_of_arms_that_would_be_alike_are_told_apart(tmp_path: Path) -> None:
@@ -143,7 +177,9 @@ def test_names_of_arms_that_would_be_alike_are_told_apart(tmp_path: Path) -> Non
     assert [one.arm.name for one in again.arms] == names
 
 
-def test_a_value_of_two_levels_together_is_the_parameter_s_own_and_of_numbers_the_larger(tmp_path: Path) -> None:
+def test_a_value_of_two_levels_together_is_the_parameter_s_own_and_of_numbers_the_larger(
+    tmp_path: Path,
+) -> None:
     wanted = [
         {"key": "speed", "values": [{"value": 2.0, "also": {"threads": 9, "dummy": 5}}]},
         {"key": "live", "values": [{"value": 1, "also": {"threads": 7, "dummy": 6}}]},
@@ -157,10 +193,24 @@ def test_a_value_of_two_levels_together_is_the_parameter_s_own_and_of_numbers_th
 def test_what_a_command_says_otherwise_is_what_the_run_is(tmp_path: Path) -> None:
     path = tmp_path / "t.yaml"
     path.write_text(Bed(tmp_path).text)
-    _, tuning = preparation.read(str(path), Changes(strategy="grid", budget_s=60.0, confirm=3, seed=9, hardware="loopback"))
-    assert (tuning.strategy, tuning.budget, tuning.confirm, tuning.seed, tuning.hardware) == ("grid", 60.0, 3, 9, "loopback")
+    _, tuning = preparation.read(
+        str(path), Changes(strategy="grid", budget_s=60.0, confirm=3, seed=9, hardware="loopback")
+    )
+    assert (tuning.strategy, tuning.budget, tuning.confirm, tuning.seed, tuning.hardware) == (
+        "grid",
+        60.0,
+        3,
+        9,
+        "loopback",
+    )
     _, plain = preparation.read(str(path))
-    assert (plain.strategy, plain.budget, plain.confirm, plain.seed, plain.hardware) == ("screen", None, 0, 2014, None)
+    assert (plain.strategy, plain.budget, plain.confirm, plain.seed, plain.hardware) == (
+        "screen",
+        None,
+        0,
+        2014,
+        None,
+    )
 
 
 def test_a_tuning_of_a_run_folder_has_the_same_arms_as_when_it_was_begun(tmp_path: Path) -> None:
@@ -176,8 +226,12 @@ def test_a_tuning_of_a_run_folder_has_the_same_arms_as_when_it_was_begun(tmp_pat
         preparation.again(store, other, plan)
 
 
-def test_a_gateway_that_runs_without_the_suite_is_refused_where_the_file_names_it(tmp_path: Path) -> None:
-    text = yaml.safe_dump({**yaml.safe_load(Bed(tmp_path).text), "layout": "existing", "hardware": "this-machine"})
+def test_a_gateway_that_runs_without_the_suite_is_refused_where_the_file_names_it(
+    tmp_path: Path,
+) -> None:
+    text = yaml.safe_dump(
+        {**yaml.safe_load(Bed(tmp_path).text), "layout": "existing", "hardware": "this-machine"}
+    )
     document, tuning = tuning_files.load(_written(tmp_path, text))
     with pytest.raises(DocumentError, match="existing") as told:
         preparation.ready(document, tuning)
@@ -191,18 +245,26 @@ def test_a_layout_that_is_not_there_is_told_where_the_file_names_it(tmp_path: Pa
     assert told.value.faults[0].text.strip() == "layout: rgw-beats"
 
 
-def test_an_objective_that_is_no_metric_to_compare_by_is_told_where_it_stands(tmp_path: Path) -> None:
-    text = Bed(tmp_path, objectives=[{"of": "p9", "workload": "read"}, {"of": "p50", "workload": "read"}]).text
+def test_an_objective_that_is_no_metric_to_compare_by_is_told_where_it_stands(
+    tmp_path: Path,
+) -> None:
+    text = Bed(
+        tmp_path, objectives=[{"of": "p9", "workload": "read"}, {"of": "p50", "workload": "read"}]
+    ).text
     with pytest.raises(DocumentError) as told:
         preparation.ready(Document("t.yaml", text), tuning_files.load(_written(tmp_path, text))[1])
-    assert [fault.message.partition(" (")[0] for fault in told.value.faults if "metric" in fault.message] == [
+    assert [
+        fault.message.partition(" (")[0] for fault in told.value.faults if "metric" in fault.message
+    ] == [
         "no metric 'p9' to compare by",
         "no metric 'p50' to compare by",  # it is shown, and not compared
     ]
     assert "did you mean 'p99'" in str(told.value) or "did you mean 'p90'" in str(told.value)
 
 
-def test_the_course_knows_how_many_trials_there_are_at_the_least_and_the_most(tmp_path: Path) -> None:
+def test_the_course_knows_how_many_trials_there_are_at_the_least_and_the_most(
+    tmp_path: Path,
+) -> None:
     ready = Bed(tmp_path, parameters=parameters(speed=[2.0, 3.0], threads=[16], dummy=[1])).ready()
     course = Course(ready, attest=False)
     # Four arms in two parts: three trials of the baseline a round.

@@ -33,12 +33,16 @@ def _made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "STORES", Registry("none", "gateway", own={"tunable": Tunable}))
     monkeypatch.setattr(trial_deployment, "opened", opened)
     monkeypatch.setattr(conductor, "opened", opened)
-    monkeypatch.setattr(os, "fsync", lambda _: None)  # a process that is killed leaves its pages to the kernel
+    monkeypatch.setattr(
+        os, "fsync", lambda _: None
+    )  # a process that is killed leaves its pages to the kernel
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time that passes by being asked for: trials are set against the baseline by when they began."""
+    """Time that passes by being asked for: trials are set against the baseline by when they
+    began.
+    """
     ticks = itertools.count()
     ticking = SimpleNamespace(monotonic=lambda: float(next(ticks)))
     monkeypatch.setattr(tuner, "time", ticking)
@@ -72,7 +76,9 @@ def values(**levels: list[object]) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
-def test_a_screen_finds_the_setting_that_matters_and_says_that_the_dummy_does_not(tmp_path: Path, seed: int) -> None:
+def test_a_screen_finds_the_setting_that_matters_and_says_that_the_dummy_does_not(
+    tmp_path: Path, seed: int
+) -> None:
     ledger = done(Bed(tmp_path, seed=seed))
     assert entry(ledger, "speed", 2.0).verdict == "better"
     gain = entry(ledger, "speed", 2.0).gain
@@ -87,7 +93,11 @@ def test_every_step_of_every_trial_is_on_the_disk_before_its_trial_is(tmp_path: 
     store = RunStore.open(bed.run_folder())
     latest = store.latest()
     for trial in trials(bed):
-        [step] = [step for key, step in latest.items() if (key.layout, key.repeat) == (trial.arm.name, trial.repeat)]
+        [step] = [
+            step
+            for key, step in latest.items()
+            if (key.layout, key.repeat) == (trial.arm.name, trial.repeat)
+        ]
         assert step.valid
     assert len(latest) == len(trials(bed))
     assert store.manifest.state == "done"
@@ -98,7 +108,9 @@ def test_every_step_of_every_trial_is_on_the_disk_before_its_trial_is(tmp_path: 
     }
 
 
-def test_one_deployment_stands_for_all_trials_and_only_what_a_change_needs_is_started_anew(tmp_path: Path) -> None:
+def test_one_deployment_stands_for_all_trials_and_only_what_a_change_needs_is_started_anew(
+    tmp_path: Path,
+) -> None:
     bed = Bed(tmp_path, parameters=values(speed=[2.0], live=[1], shards=[2]))
     done(bed)
     found = trials(bed)
@@ -111,21 +123,36 @@ def test_one_deployment_stands_for_all_trials_and_only_what_a_change_needs_is_st
         assert trial.scope == wanted
 
 
-def test_buckets_are_made_anew_for_a_setting_that_only_new_ones_have_and_kept_for_any_other(tmp_path: Path) -> None:
+def test_buckets_are_made_anew_for_a_setting_that_only_new_ones_have_and_kept_for_any_other(
+    tmp_path: Path,
+) -> None:
     bed = Bed(tmp_path, parameters=values(speed=[2.0], shards=[2]))
     done(bed)
-    events = [event for event in RunStore.open(bed.run_folder()).events() if event.kind in ("prepared", "trial")]
+    events = [
+        event
+        for event in RunStore.open(bed.run_folder()).events()
+        if event.kind in ("prepared", "trial")
+    ]
     anew = sum(trial.scope in ("buckets", "cluster") for trial in trials(bed))
     assert sum(event.kind == "prepared" for event in events) == anew < len(trials(bed))
 
 
 def test_a_setting_of_the_whole_cluster_is_tried_on_one_of_its_own(tmp_path: Path) -> None:
-    bed = Bed(tmp_path, parameters=values(pools=[2]), trials={"least": 2, "most": 2, "baseline_every": 3})
+    bed = Bed(
+        tmp_path, parameters=values(pools=[2]), trials={"least": 2, "most": 2, "baseline_every": 3}
+    )
     ledger = done(bed)
     found = trials(bed)
     assert entry(ledger, "pools", 2).gain == pytest.approx(1, abs=0.15)
     assert [trial.deployment for trial in found] == [0, 1, 2, 2, 3, 4]
-    assert [trial.scope for trial in found] == ["cluster", "cluster", "cluster", "nothing", "cluster", "cluster"]
+    assert [trial.scope for trial in found] == [
+        "cluster",
+        "cluster",
+        "cluster",
+        "nothing",
+        "cluster",
+        "cluster",
+    ]
 
 
 @pytest.mark.usefixtures("clock")
@@ -165,7 +192,9 @@ SEARCH: dict[str, Any] = {
 }
 
 
-def test_a_search_finds_a_good_combination_and_tries_the_best_as_often_as_a_claim_wants(tmp_path: Path) -> None:
+def test_a_search_finds_a_good_combination_and_tries_the_best_as_often_as_a_claim_wants(
+    tmp_path: Path,
+) -> None:
     bed = Bed(tmp_path, **SEARCH)
     ledger = done(bed)
     winner = TrialBook(bed.run_folder()).winner()
@@ -182,13 +211,18 @@ def test_a_search_finds_a_good_combination_and_tries_the_best_as_often_as_a_clai
 def test_a_proposal_that_is_beaten_is_given_up_before_its_last_trial(tmp_path: Path) -> None:
     bed = Bed(tmp_path, **SEARCH)
     done(bed)
-    counts = [sum(trial.arm == arm for trial in trials(bed)) for arm in {one.arm.name: one.arm for one in trials(bed)}.values()]
+    counts = [
+        sum(trial.arm == arm for trial in trials(bed))
+        for arm in {one.arm.name: one.arm for one in trials(bed)}.values()
+    ]
     assert 2 in counts
 
 
 @pytest.mark.usefixtures("clock")
 def test_a_search_is_the_same_for_the_same_seed_and_another_for_another(tmp_path: Path) -> None:
-    beds = [Bed(tmp_path / name, seed=seed, **SEARCH) for name, seed in (("a", 1), ("b", 1), ("c", 2))]
+    beds = [
+        Bed(tmp_path / name, seed=seed, **SEARCH) for name, seed in (("a", 1), ("b", 1), ("c", 2))
+    ]
     found = []
     for bed in beds:
         done(bed)
@@ -199,7 +233,9 @@ def test_a_search_is_the_same_for_the_same_seed_and_another_for_another(tmp_path
 # ---- failures
 
 
-def test_a_setting_that_the_gateway_does_not_come_up_with_is_tried_once_and_costs_no_other(tmp_path: Path) -> None:
+def test_a_setting_that_the_gateway_does_not_come_up_with_is_tried_once_and_costs_no_other(
+    tmp_path: Path,
+) -> None:
     bed = Bed(tmp_path, parameters=values(speed=[2.0], starts=[False]))
     ledger = done(bed)
     broken = entry(ledger, "starts", value=False)
@@ -208,12 +244,18 @@ def test_a_setting_that_the_gateway_does_not_come_up_with_is_tried_once_and_cost
     assert "did not come up" in trial.failed
     assert not trial.stood
     assert entry(ledger, "speed", 2.0).verdict == "better"
-    [step] = [step for key, step in RunStore.open(bed.run_folder()).latest().items() if key.layout == trial.arm.name]
+    [step] = [
+        step
+        for key, step in RunStore.open(bed.run_folder()).latest().items()
+        if key.layout == trial.arm.name
+    ]
     assert step.measurement is None
     assert "does not run with these settings" in step.notes[0]
 
 
-def test_a_setting_whose_steps_fail_is_tried_twice_and_the_baseline_is_whole_afterwards(tmp_path: Path) -> None:
+def test_a_setting_whose_steps_fail_is_tried_twice_and_the_baseline_is_whole_afterwards(
+    tmp_path: Path,
+) -> None:
     bed = Bed(tmp_path, parameters=values(speed=[2.0], answers=[False]))
     ledger = done(bed)
     assert entry(ledger, "answers", value=False).verdict == "failed"
@@ -222,7 +264,9 @@ def test_a_setting_whose_steps_fail_is_tried_twice_and_the_baseline_is_whole_aft
     assert entry(ledger, "speed", 2.0).verdict == "better"
 
 
-def test_a_baseline_that_does_not_come_back_gets_a_new_deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_baseline_that_does_not_come_back_gets_a_new_deployment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = TunableStanding.change
 
     def stuck(self: TunableStanding, gateway: Gateway, scope: Any, say: Any) -> tuple[str, ...]:
@@ -237,20 +281,28 @@ def test_a_baseline_that_does_not_come_back_gets_a_new_deployment(tmp_path: Path
     found = trials(bed)
     assert max(trial.deployment for trial in found) >= 1
     for trial in found:
-        beside = [one for one in found if (one.round, one.deployment) == (trial.round, trial.deployment)]
+        beside = [
+            one for one in found if (one.round, one.deployment) == (trial.round, trial.deployment)
+        ]
         assert trial.failed or any(one.arm.is_baseline for one in beside)
 
 
-def test_a_baseline_that_fails_ends_the_run_with_its_error_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_baseline_that_fails_ends_the_run_with_its_error_and_leaves_nothing(
+    tmp_path: Path,
+) -> None:
     bed = Bed(tmp_path, settings={"answers": False})
     with pytest.raises(Exception, match="has died"):
         bed.tune()
     assert RunStore.open(bed.run_folder()).manifest.state == "failed"
     assert not list(bed.place.deployments.iterdir())
-    assert f"weighbridge tune {bed.run_folder()} --resume" in bed.screen.getvalue().replace("\n", "")
+    assert f"weighbridge tune {bed.run_folder()} --resume" in bed.screen.getvalue().replace(
+        "\n", ""
+    )
 
 
-def test_what_running_daemons_do_not_take_is_told_of_all_arms_before_the_first_trial(tmp_path: Path) -> None:
+def test_what_running_daemons_do_not_take_is_told_of_all_arms_before_the_first_trial(
+    tmp_path: Path,
+) -> None:
     bed = Bed(tmp_path, parameters=values(live=[-1, 1, -2], speed=[1.2]))
     with pytest.raises(UsageError) as refused:
         bed.tune()
@@ -261,7 +313,9 @@ def test_what_running_daemons_do_not_take_is_told_of_all_arms_before_the_first_t
     assert RunStore.open(bed.run_folder()).manifest.state == "failed"
 
 
-def test_what_the_programs_refuse_is_told_of_all_arms_before_a_folder_is_made(tmp_path: Path) -> None:
+def test_what_the_programs_refuse_is_told_of_all_arms_before_a_folder_is_made(
+    tmp_path: Path,
+) -> None:
     bed = Bed(tmp_path, parameters=values(known=[False], speed=[2.0]))
     with pytest.raises(UsageError, match="known=False: no option 'known'"):
         bed.tune()
@@ -272,7 +326,9 @@ def test_what_the_programs_refuse_is_told_of_all_arms_before_a_folder_is_made(tm
 
 
 def killed(bed: Bed, what: str, at: int) -> None:
-    """Do a tuning in a process that is killed as it says something that begins with `what` for the `at`-th time."""
+    """Do a tuning in a process that is killed as it says something that begins with `what` for the
+    `at`-th time.
+    """
     child = os.fork()
     if not child:
         try:
@@ -299,9 +355,20 @@ def die(what: str, at: int, number: signal.Signals = signal.SIGKILL) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "at"), [("standing", 1), ("preparing", 1), ("step", 1), ("step", 2), ("changing", 3), ("step", 9), ("    ", 12)]
+    ("what", "at"),
+    [
+        ("standing", 1),
+        ("preparing", 1),
+        ("step", 1),
+        ("step", 2),
+        ("changing", 3),
+        ("step", 9),
+        ("    ", 12),
+    ],
 )
-def test_a_tuning_that_is_killed_loses_the_trial_that_was_being_made_and_no_other(tmp_path: Path, what: str, at: int) -> None:
+def test_a_tuning_that_is_killed_loses_the_trial_that_was_being_made_and_no_other(
+    tmp_path: Path, what: str, at: int
+) -> None:
     bed = Bed(tmp_path)
     killed(bed, what, at)
     before = trials(bed)
@@ -310,13 +377,17 @@ def test_a_tuning_that_is_killed_loses_the_trial_that_was_being_made_and_no_othe
     after = trials(bed)
     assert after[: len(before)] == before
     assert [trial.number for trial in after] == list(range(len(after)))
-    assert {trial.deployment for trial in after[len(before) :]} == {max((one.deployment for one in before), default=-1) + 1}
+    assert {trial.deployment for trial in after[len(before) :]} == {
+        max((one.deployment for one in before), default=-1) + 1
+    }
     assert entry(ledger, "speed", 2.0).verdict == "better"
     assert RunStore.open(bed.run_folder()).manifest.state == "done"
 
 
 @pytest.mark.parametrize("at", [4, 30])
-def test_a_search_that_is_killed_goes_on_with_the_proposals_it_would_have_made(tmp_path: Path, at: int) -> None:
+def test_a_search_that_is_killed_goes_on_with_the_proposals_it_would_have_made(
+    tmp_path: Path, at: int
+) -> None:
     # Drawn at random to the last: what is proposed after that depends on what was measured.
     drawn = {**SEARCH, "search": {**SEARCH["search"], "startup": 12, "finalists": 1}}
     whole, cut = Bed(tmp_path / "whole", **drawn), Bed(tmp_path / "cut", **drawn)
@@ -325,11 +396,15 @@ def test_a_search_that_is_killed_goes_on_with_the_proposals_it_would_have_made(t
     before = trials(cut)
     session.resume(cut.run_folder(), cut.doing())
     assert trials(cut)[: len(before)] == before
-    asked, again = (list(dict.fromkeys(one.arm.name for one in trials(bed))) for bed in (whole, cut))
+    asked, again = (
+        list(dict.fromkeys(one.arm.name for one in trials(bed))) for bed in (whole, cut)
+    )
     assert again == asked
 
 
-def test_trials_that_went_before_are_set_against_a_baseline_on_the_new_deployment_too(tmp_path: Path) -> None:
+def test_trials_that_went_before_are_set_against_a_baseline_on_the_new_deployment_too(
+    tmp_path: Path,
+) -> None:
     bed = Bed(tmp_path)
     killed(bed, "step", 3)  # with one arm of the first round tried
     session.resume(bed.run_folder(), bed.doing())
@@ -343,7 +418,9 @@ def test_trials_of_another_tuning_are_refused(tmp_path: Path) -> None:
     killed(bed, "step", 5)
     path = bed.run_folder() / "tuning.json"
     path.write_text(path.read_text().replace('"seed": 2014', '"seed": 5'))
-    with pytest.raises(UsageError, match=r"trial \d was of tunable-\S+ in round 1, and now it would be"):
+    with pytest.raises(
+        UsageError, match=r"trial \d was of tunable-\S+ in round 1, and now it would be"
+    ):
         session.resume(bed.run_folder(), bed.doing())
 
 
@@ -386,7 +463,9 @@ def test_a_budget_that_is_spent_ends_the_trials_with_the_baseline_and_more_of_it
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bed = Bed(tmp_path, budget="1000s")
-    monkeypatch.setattr(Course, "room_s", lambda _: 0.0 if bed.out.exists() and len(trials(bed)) >= 10 else 1000.0)
+    monkeypatch.setattr(
+        Course, "room_s", lambda _: 0.0 if bed.out.exists() and len(trials(bed)) >= 10 else 1000.0
+    )
     bed.tune()
     before = trials(bed)
     assert before[-1].arm.is_baseline
@@ -400,9 +479,13 @@ def test_a_budget_that_is_spent_ends_the_trials_with_the_baseline_and_more_of_it
     assert entry(ledger, "speed", 2.0).verdict == "better"
 
 
-def test_a_budget_that_holds_no_setting_is_refused_before_anything_is_started(tmp_path: Path) -> None:
+def test_a_budget_that_holds_no_setting_is_refused_before_anything_is_started(
+    tmp_path: Path,
+) -> None:
     bed = Bed(tmp_path, budget="1s", confirm=5)
-    with pytest.raises(UsageError, match="does not hold one setting between two trials of the baseline"):
+    with pytest.raises(
+        UsageError, match="does not hold one setting between two trials of the baseline"
+    ):
         bed.tune()
     assert not bed.out.exists()
 
@@ -410,7 +493,9 @@ def test_a_budget_that_holds_no_setting_is_refused_before_anything_is_started(tm
 # ---- the winner
 
 
-def test_settings_that_are_better_by_themselves_are_chosen_together_and_told_as_a_file_to_paste(tmp_path: Path) -> None:
+def test_settings_that_are_better_by_themselves_are_chosen_together_and_told_as_a_file_to_paste(
+    tmp_path: Path,
+) -> None:
     bed = Bed(tmp_path, parameters=values(speed=[1.3, 2.0], threads=[16], dummy=[1]))
     done(bed)
     winner = TrialBook(bed.run_folder()).winner()
@@ -425,9 +510,13 @@ def test_settings_that_are_better_by_themselves_are_chosen_together_and_told_as_
     assert "# speed 1 → 2: " in fragment.text.replace("\n# ", " # ")
 
 
-def test_settings_that_cannot_be_set_together_leave_the_best_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_that_cannot_be_set_together_leave_the_best_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     refused: Callable[..., dict[str, str]] = lambda planneds, *_, **__: (  # noqa: E731
-        {"tunable-tuned": "too many threads at this speed"} if planneds[0].layout.name == "tunable-tuned" else {}
+        {"tunable-tuned": "too many threads at this speed"}
+        if planneds[0].layout.name == "tunable-tuned"
+        else {}
     )
     monkeypatch.setattr(session, "preflight_all", refused)
     bed = Bed(tmp_path, parameters=values(speed=[2.0], threads=[16]))
@@ -438,7 +527,9 @@ def test_settings_that_cannot_be_set_together_leave_the_best_by_itself(tmp_path:
     assert "cannot be set together with threads" in winner.reason
 
 
-def test_without_a_better_setting_there_is_no_winner_and_nothing_is_confirmed(tmp_path: Path) -> None:
+def test_without_a_better_setting_there_is_no_winner_and_nothing_is_confirmed(
+    tmp_path: Path,
+) -> None:
     bed = Bed(tmp_path, parameters=values(speed=[0.5], dummy=[1]), confirm=2)
     done(bed)
     assert TrialBook(bed.run_folder()).winner() is None

@@ -21,7 +21,9 @@ def tuning(seed: int = 2014, **trials: int) -> Tuning:
     return Tuning.model_validate({**TUNING, "seed": seed, "trials": trials})
 
 
-def judged(clear: Sequence[str] = (), verdicts: dict[str, EntryVerdict] | None = None, *, known: int = 9) -> Judge:
+def judged(
+    clear: Sequence[str] = (), verdicts: dict[str, EntryVerdict] | None = None, *, known: int = 9
+) -> Judge:
     def judge() -> Ledger:
         entries = tuple(
             LedgerEntry(
@@ -35,13 +37,24 @@ def judged(clear: Sequence[str] = (), verdicts: dict[str, EntryVerdict] | None =
             )
             for one in arms(known)
         )
-        return Ledger(baseline=BASELINE, objectives=(), entries=entries, readings=(), drift=(), trials=0, looks=1)
+        return Ledger(
+            baseline=BASELINE,
+            objectives=(),
+            entries=entries,
+            readings=(),
+            drift=(),
+            trials=0,
+            looks=1,
+        )
 
     return judge
 
 
 def played(
-    what: Tuning, many: int, judge: Judge, outcome: Callable[[TrialTurn, int], dict[str, object]] = lambda turn, number: {}
+    what: Tuning,
+    many: int,
+    judge: Judge,
+    outcome: Callable[[TrialTurn, int], dict[str, object]] = lambda turn, number: {},
 ) -> list[TrialTurn]:
     """All turns, each of them made into a trial that `outcome` says something of."""
     turns = rounds([Tried(one) for one in arms(many)], what, BASELINE, judge)
@@ -51,7 +64,14 @@ def played(
         found.append(turn)
         more = outcome(turn, len(found))
         trial = Trial.model_validate(
-            {"number": len(found), "arm": turn.arm, "repeat": 0, "round": turn.round, "scope": "restart", **more}
+            {
+                "number": len(found),
+                "arm": turn.arm,
+                "repeat": 0,
+                "round": turn.round,
+                "scope": "restart",
+                **more,
+            }
         )
         try:
             turn = turns.send(trial)
@@ -64,7 +84,9 @@ def names(found: Sequence[TrialTurn], number: int) -> list[str]:
     return [turn.arm.name for turn in found if turn.round == number]
 
 
-@pytest.mark.parametrize(("many", "every", "between"), [(1, 5, [1]), (5, 5, [5]), (6, 5, [3, 3]), (7, 3, [2, 2, 3])])
+@pytest.mark.parametrize(
+    ("many", "every", "between"), [(1, 5, [1]), (5, 5, [5]), (6, 5, [3, 3]), (7, 3, [2, 2, 3])]
+)
 def test_a_round_begins_and_ends_with_the_baseline_and_has_no_more_arms_between_than_asked(
     many: int, every: int, between: list[int]
 ) -> None:
@@ -83,7 +105,9 @@ def test_the_order_is_drawn_anew_in_each_round_and_is_the_same_for_the_same_seed
     assert found != played(tuning(seed=1, least=2, most=3, baseline_every=50), 9, judged())
 
 
-def test_an_arm_that_is_clear_is_tried_as_often_as_a_claim_wants_and_others_until_the_most() -> None:
+def test_an_arm_that_is_clear_is_tried_as_often_as_a_claim_wants_and_others_until_the_most() -> (
+    None
+):
     found = played(tuning(least=3, most=5), 3, judged(clear=["arm-1"]))
     tried = [turn.arm.name for turn in found]
     assert [tried.count(one.name) for one in arms(3)] == [5, 3, 5]
@@ -107,7 +131,10 @@ def test_nobody_judges_before_the_least_number_of_trials() -> None:
 
 @pytest.mark.parametrize("verdict", ["not allowed", "failed"])
 def test_an_arm_that_may_not_be_chosen_drops_out(verdict: EntryVerdict) -> None:
-    tried = [turn.arm.name for turn in played(tuning(least=2, most=4), 2, judged(verdicts={"arm-0": verdict}))]
+    tried = [
+        turn.arm.name
+        for turn in played(tuning(least=2, most=4), 2, judged(verdicts={"arm-0": verdict}))
+    ]
     assert [tried.count("arm-0"), tried.count("arm-1")] == [2, 4]
 
 

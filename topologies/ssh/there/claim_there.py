@@ -1,6 +1,8 @@
-"""The claim on a host, as a program there: `take`, `read`, `write` or `release` it below a folder; stdin is the claim.
+"""The claim on a host, as a program there: `take`, `read`, `write` or `release` it below a folder;
+stdin is the claim.
 
-stdout is JSON: `{"taken": CLAIM}` where another has it, `{"claim": CLAIM}` where there is one now, else `{}`; a CLAIM is JSON text.
+stdout is JSON: `{"taken": CLAIM}` where another has it, `{"claim": CLAIM}` where there is one now,
+else `{}`; a CLAIM is JSON text.
 """
 
 from __future__ import annotations
@@ -16,7 +18,10 @@ FILE = "claim.json"
 
 
 def answer(verb: str, folder: Path, given: Any) -> dict[str, str]:
-    """Do what `verb` says. The lock is held meanwhile, which is moments: what stands is told by the file alone."""
+    """Do what `verb` says.
+
+    The lock is held meanwhile, which is moments: what stands is told by the file alone.
+    """
     if verb == "read" and not folder.is_dir():
         return {}
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -51,7 +56,9 @@ def same(there: str, given: Any) -> bool:
 
 
 def write(path: Path, given: Any) -> dict[str, str]:
-    """Write it whole or not at all, and to the disk: it has to be there after the host has lost its power."""
+    """Write it whole or not at all, and to the disk: it has to be there after the host has lost its
+    power.
+    """
     text = json.dumps(given)
     draft = path.with_suffix(".partial")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

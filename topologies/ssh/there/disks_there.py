@@ -1,7 +1,8 @@
-"""Disks of a host, as a program there: `look` at those whose names are on stdin, or `clear` those whose names and sizes are.
+"""Disks of a host, as a program there: `look` at those whose names are on stdin, or `clear` those
+whose names and sizes are.
 
-Everything is asked of the kernel by the disk's number: a name in /dev may be another disk's tomorrow, and lsblk wants udev's help,
-which is not there in every container. stdout is JSON.
+Everything is asked of the kernel by the disk's number: a name in /dev may be another disk's
+tomorrow, and lsblk wants udev's help, which is not there in every container. stdout is JSON.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 EDGE_BYTES = 2**20
-"""What is cleared at both ends of a disk, and must be empty at its beginning where it may not be wiped: labels, partition tables
-and the first superblock of every file system are there."""
+"""What is cleared at both ends of a disk, and must be empty at its beginning where it may not be
+wiped: labels, partition tables and the first superblock of every file system are there."""
 LOOK_AGAIN_S = 0.1
 BLKDISCARD, BLKRRPART = 0x1277, 0x125F
 """linux/fs.h."""
@@ -96,7 +97,9 @@ def uses(path: str, device: str) -> list[str]:
         except OSError as error:
             if error.errno != errno.EBUSY:
                 raise
-            found.append("something has it for itself: a program, or a mount that only a container sees")
+            found.append(
+                "something has it for itself: a program, or a mount that only a container sees"
+            )
     return list(dict.fromkeys(found))
 
 
@@ -126,7 +129,9 @@ def holds(path: str, size: int) -> list[str]:
     """What is on a disk, in words. Raises ValueError where it cannot be told."""
     for tool in ("blkid", "wipefs"):
         if shutil.which(tool) is None:
-            raise ValueError(f"the host has no {tool} to tell what is on it: install its package util-linux")
+            raise ValueError(
+                f"the host has no {tool} to tell what is on it: install its package util-linux"
+            )
     done = _run("blkid", "-p", "-o", "export", path)
     if done.returncode not in (0, 2, 8):
         raise ValueError(f"blkid failed: {done.stderr.strip() or done.returncode}")
@@ -136,7 +141,12 @@ def holds(path: str, size: int) -> list[str]:
     kind = told.get("TYPE")
     if kind is not None:
         called = f" with the name {told['LABEL']!r}" if "LABEL" in told else ""
-        found.append(KINDS.get(kind, f"a file system ({kind})" if told.get("USAGE") == "filesystem" else kind) + called)
+        found.append(
+            KINDS.get(
+                kind, f"a file system ({kind})" if told.get("USAGE") == "filesystem" else kind
+            )
+            + called
+        )
     if "PTTYPE" in told:
         found.append(f"a partition table ({told['PTTYPE']})")
     if not found:
@@ -169,7 +179,10 @@ def look(name: str) -> dict[str, Any]:
         folder = Path(name).parent
         there = listed(folder)
         more = f" and {len(there) - 12} more" if len(there) > 12 else ""
-        return {"fault": f"there is no such disk; in {folder} there is {', '.join(there[:12]) or 'nothing'}{more}"}
+        return {
+            "fault": f"there is no such disk; in {folder} there is "
+            f"{', '.join(there[:12]) or 'nothing'}{more}"
+        }
     except (OSError, ValueError) as error:
         return {"fault": str(error)}
     path = str(Path(name).resolve())
@@ -185,7 +198,9 @@ def look(name: str) -> dict[str, Any]:
         "path": path,
         "device": device,
         "size_bytes": size,
-        "model": " ".join(f"{text(system(device), 'device', 'vendor')} {text(system(device), 'device', 'model')}".split()),
+        "model": " ".join(
+            f"{text(system(device), 'device', 'vendor')} {text(system(device), 'device', 'model')}".split()
+        ),
         "rotational": None if not rotating else rotating == "1",
         "partition": (system(device) / "partition").exists(),
         "read_only": text(system(device), "ro") == "1",
@@ -195,14 +210,19 @@ def look(name: str) -> dict[str, Any]:
 
 
 def clear(name: str, size: int, freed_s: float) -> None:
-    """Make a disk empty, once nothing uses it. Raises ValueError or OSError, nothing then being written where it is in use."""
+    """Make a disk empty, once nothing uses it.
+
+    Raises ValueError or OSError, nothing then being written where it is in use.
+    """
     try:
         device = number(name)
     except FileNotFoundError:
         raise ValueError("it is not there any more") from None
     path = str(Path(name).resolve())
     if size_of(path) != size:
-        raise ValueError(f"{path} has not the size that it had: it is another disk, and was not touched")
+        raise ValueError(
+            f"{path} has not the size that it had: it is another disk, and was not touched"
+        )
     descriptor = _alone(path, device, freed_s)
     try:
         for label, _ in reversed(parts(device)):
@@ -233,8 +253,8 @@ def clear(name: str, size: int, freed_s: float) -> None:
 
 
 def _alone(path: str, device: str, freed_s: float) -> int:
-    """A descriptor that has the disk for itself. What used it may need a moment to be gone: the last mount of a file system ends
-    some time after the last process that saw it.
+    """A descriptor that has the disk for itself. What used it may need a moment to be gone: the
+    last mount of a file system ends some time after the last process that saw it.
     """
     limit = time.monotonic() + freed_s
     while True:

@@ -1,4 +1,7 @@
-"""Kernel settings and MTU of a host, as a program there: `look` at those named on stdin, or `set` them. stdout is JSON."""
+"""Kernel settings and MTU of a host, as a program there:
+
+`look` at those named on stdin, or `set` them. stdout is JSON.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ def text(path: str) -> str:
 
 
 def file_of(name: str) -> str:
-    """Where a setting is. As sysctl(8) has it: a dot within a part of its name, such as eth0.100, is written as a slash."""
+    """Where a setting is.
+
+    As sysctl(8) has it: a dot within a part of its name, such as eth0.100, is written as a slash.
+    """
     path = "/proc/sys/" + name.translate(str.maketrans("./", "/."))
     if os.path.normpath(path) != path:
         raise ValueError(f"{name} is not the name of a setting")
@@ -40,7 +46,9 @@ def value_of(name: str) -> str:
 
 
 def known(name: str) -> str | None:
-    """What a setting is now; None where this kernel (or this network namespace) has none of that name."""
+    """What a setting is now; None where this kernel (or this network namespace) has none of that
+    name.
+    """
     try:
         return value_of(name)
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -48,11 +56,15 @@ def known(name: str) -> str | None:
 
 
 def mtu_of(nic: str, value: int | None = None) -> int:
-    """The MTU of a NIC, set to `value` before. /sys may be another network namespace's: the kernel itself is asked."""
+    """The MTU of a NIC, set to `value` before. /sys may be another network namespace's: the kernel
+    itself is asked.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         if value is not None:
             fcntl.ioctl(asked, SIOCSIFMTU, struct.pack(REQUEST, nic.encode(), value))
-        found: int = struct.unpack(REQUEST, fcntl.ioctl(asked, SIOCGIFMTU, struct.pack(REQUEST, nic.encode(), 0)))[1]
+        found: int = struct.unpack(
+            REQUEST, fcntl.ioctl(asked, SIOCGIFMTU, struct.pack(REQUEST, nic.encode(), 0))
+        )[1]
         return found
 
 
@@ -60,7 +72,9 @@ def nic_of(address: str) -> str:
     """The device that has an address; empty where none has."""
     family, word = (socket.AF_INET6, "inet6") if ":" in address else (socket.AF_INET, "inet")
     wanted = socket.inet_pton(family, address)
-    listed = subprocess.run(["ip", "-o", "addr", "show"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    listed = subprocess.run(
+        ["ip", "-o", "addr", "show"], check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
     for line in listed.splitlines():
         words = line.split()
         if words[2] == word and socket.inet_pton(family, words[3].partition("/")[0]) == wanted:
@@ -76,8 +90,14 @@ def boot() -> str:
 def look(address: str, names: list[str]) -> dict[str, Any]:
     """See `topologies.ssh.kernel.Look`."""
     nic = nic_of(address)
-    cpus = [line.partition(":")[2].strip() for line in text("/proc/cpuinfo").splitlines() if line.startswith("model name")]
-    memory = next(line for line in text("/proc/meminfo").splitlines() if line.startswith("MemTotal:"))
+    cpus = [
+        line.partition(":")[2].strip()
+        for line in text("/proc/cpuinfo").splitlines()
+        if line.startswith("model name")
+    ]
+    memory = next(
+        line for line in text("/proc/meminfo").splitlines() if line.startswith("MemTotal:")
+    )
     speed = text(f"/sys/class/net/{nic}/speed").strip() if nic else ""
     return {
         "kernel": os.uname().release,
@@ -94,7 +114,8 @@ def look(address: str, names: list[str]) -> dict[str, Any]:
 
 
 def put(given: dict[str, Any]) -> list[str]:
-    """Set settings, and the MTU where one is given; returns what the kernel has not taken, in words.
+    """Set settings, and the MTU where one is given; returns what the kernel has not taken, in
+    words.
 
     What is of another boot is not set: the host has come up with its own since.
     """
@@ -106,14 +127,18 @@ def put(given: dict[str, Any]) -> list[str]:
             Path(file_of(name)).write_text(value, encoding="utf-8")
             now = value_of(name)
             if now.split() != value.split():
-                failed.append(f"{name} is {now} after it was set to {value}: this kernel takes no such value")
+                failed.append(
+                    f"{name} is {now} after it was set to {value}: this kernel takes no such value"
+                )
         except (OSError, ValueError) as error:
             failed.append(f"{name} could not be set to {value!r}: {error}")
     if given["mtu"] is not None:
         try:
             now_mtu = mtu_of(given["nic"], given["mtu"])
             if now_mtu != given["mtu"]:
-                failed.append(f"the MTU of {given['nic']} is {now_mtu} after it was set to {given['mtu']}")
+                failed.append(
+                    f"the MTU of {given['nic']} is {now_mtu} after it was set to {given['mtu']}"
+                )
         except OSError as error:
             failed.append(f"the MTU of {given['nic']} could not be set to {given['mtu']}: {error}")
     return failed
@@ -121,4 +146,9 @@ def put(given: dict[str, Any]) -> list[str]:
 
 if __name__ == "__main__":
     os.environ["LC_ALL"] = "C"
-    json.dump(look(sys.argv[2], json.load(sys.stdin)) if sys.argv[1] == "look" else put(json.load(sys.stdin)), sys.stdout)
+    json.dump(
+        look(sys.argv[2], json.load(sys.stdin))
+        if sys.argv[1] == "look"
+        else put(json.load(sys.stdin)),
+        sys.stdout,
+    )

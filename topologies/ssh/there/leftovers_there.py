@@ -1,4 +1,6 @@
-"""What deployments have on a host, as a program there: claim, labelled processes, folders, suites. stdout is JSON."""
+"""What deployments have on a host, as a program there: claim, labelled processes, folders, suites.
+stdout is JSON.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def look(folder: Path) -> dict[str, Any]:
     return {
         "claim": claim.read_text(encoding="utf-8") if claim.is_file() else None,
         "processes": labelled(),
-        "folders": sorted(path.name for path in deployments.iterdir()) if deployments.is_dir() else [],
+        "folders": sorted(path.name for path in deployments.iterdir())
+        if deployments.is_dir()
+        else [],
         "suites": sorted(path.name for path in folder.glob("suite-*")),
     }
 

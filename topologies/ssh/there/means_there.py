@@ -1,4 +1,6 @@
-"""What a host is like, as a program there: systemd, room and file system at a folder, overlayfs, programs. stdout is JSON."""
+"""What a host is like, as a program there: systemd, room and file system at a folder, overlayfs,
+programs. stdout is JSON.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def file_system(path: Path) -> str:
 
 
 def overlay() -> bool:
-    """Whether the running kernel has overlayfs, or a module of it that it loads when it is asked for it."""
+    """Whether the running kernel has overlayfs, or a module of it that it loads when it is asked
+    for it.
+    """
     if "overlay" in Path("/proc/filesystems").read_text(encoding="ascii").split():
         return True
     listed = Path("/lib/modules", os.uname().release, "modules.dep")

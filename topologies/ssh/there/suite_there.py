@@ -1,4 +1,7 @@
-"""Suites on a host, as a program there: `look` at its Python, `list` or `sweep` the suites below a folder. stdout is JSON."""
+"""Suites on a host, as a program there:
+
+`look` at its Python, `list` or `sweep` the suites below a folder. stdout is JSON.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,9 @@ def look(folder: Path) -> dict[str, Any]:
 
 def suites(folder: Path, *, whole: bool) -> list[str]:
     """The suites below a folder: those that were not finished, or all."""
-    return sorted(str(path) for path in folder.glob("suite-*") if whole or path.name.endswith(".partial"))
+    return sorted(
+        str(path) for path in folder.glob("suite-*") if whole or path.name.endswith(".partial")
+    )
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
-"""Tells what a real host has used, which processes are there, and what is new in its logs; runs there while it is asked.
+"""Tells what a real host has used, which processes are there, and what is new in its logs; runs
+there while it is asked.
 
-`python3 -I -c SOURCE WORDS`: WORDS is JSON, `{"group": cgroup or null, "nic": device or null, "disks": ["8:0", ...],
-"log": folder}`. Each line of its stdin is a question, JSON too; each is answered by one line. It ends when its stdin does.
-Good for Python 3.9.
+`python3 -I -c SOURCE WORDS`: WORDS is JSON, `{"group": cgroup or null, "nic": device or null,
+"disks": ["8:0", ...], "log": folder}`. Each line of its stdin is a question, JSON too; each is
+answered by one line. It ends when its stdin does. Good for Python 3.9.
 
-`{"ask": "counters"}`: numbers by the names of `common.host.Counters`; null where the kernel does not tell.
-`{"ask": "there", "processes": [[pid, started], ...]}`: a list of true and false.
-`{"ask": "log", "name": path or "", "known": {path: [inode, offset], ...}}`: what was added since,
-`{"files": {path: {"inode": number, "offset": bytes, "data": base64}}, "more": bool}`; offset 0 is of a file that was begun anew.
+`{"ask": "counters"}`: numbers by the names of `common.host.Counters`; null where the kernel does
+not tell. `{"ask": "there", "processes": [[pid, started], ...]}`: a list of true and false. `{"ask":
+"log", "name": path or "", "known": {path: [inode, offset], ...}}`: what was added since, `{"files":
+{path: {"inode": number, "offset": bytes, "data": base64}}, "more": bool}`; offset 0 is of a file
+that was begun anew.
 """
 
 from __future__ import annotations
@@ -37,7 +39,11 @@ def read(path: str) -> str:
 
 def pairs(text: str) -> dict[str, int]:
     """`name number` lines."""
-    return {line.split()[0]: int(line.split()[1]) for line in text.splitlines() if len(line.split()) == 2}
+    return {
+        line.split()[0]: int(line.split()[1])
+        for line in text.splitlines()
+        if len(line.split()) == 2
+    }
 
 
 def counters(group: str | None, nic: str | None, disks: list[str]) -> dict[str, Any]:
@@ -72,22 +78,28 @@ def of_group(group: str) -> dict[str, Any]:
     pages = pairs(read(f"{folder}/memory.stat"))
     used = int(read(f"{folder}/memory.usage_in_bytes"))
     return {
-        # systemd knows cpuacct only as it is mounted together with cpu: on its own, nothing is counted for a slice.
+        # systemd knows cpuacct only as it is mounted together with cpu: on its own, nothing is
+        # counted for a slice.
         "cpu_s": int(read(account)) / 1e9 if Path(account).exists() else of_host()["cpu_s"],
         "throttled_s": cpu["throttled_time"] / 1e9,
         "cpu_periods": cpu["nr_periods"],
         "throttled_periods": cpu["nr_throttled"],
         "memory_bytes": used,
-        "memory_held_bytes": max(0, used - pages["total_active_file"] - pages["total_inactive_file"]),
+        "memory_held_bytes": max(
+            0, used - pages["total_active_file"] - pages["total_inactive_file"]
+        ),
         "memory_peak_bytes": int(read(f"{folder}/memory.max_usage_in_bytes")),
-        # Version 1 counts them in the cgroup of the process that was ended, which goes with it: the host's own count stays.
+        # Version 1 counts them in the cgroup of the process that was ended, which goes with it: the
+        # host's own count stays.
         "oom_kills": pairs(read(f"{PROC}/vmstat")).get("oom_kill"),
     }
 
 
 def of_host() -> dict[str, Any]:
     """CPU and memory of the whole host, where nothing is counted for a deployment alone."""
-    user, nice, system, _idle, _iowait, irq, softirq = [int(word) for word in read(f"{PROC}/stat").split("\n", 1)[0].split()[1:8]]
+    user, nice, system, _idle, _iowait, irq, softirq = [
+        int(word) for word in read(f"{PROC}/stat").split("\n", 1)[0].split()[1:8]
+    ]
     memory = pairs(read(f"{PROC}/meminfo").replace(" kB", "").replace(":", ""))
     return {
         "cpu_s": (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK"),
@@ -116,9 +128,14 @@ def of_nic(table: str, nic: str | None) -> dict[str, int]:
         name, _, numbers = line.partition(":")
         if nic and name.strip() == nic:
             fields = [int(word) for word in numbers.split()]
-            # Received: bytes, packets, errs, drop, fifo, frame, compressed, multicast; sent: bytes, packets, errs, drop, ...
+            # Received: bytes, packets, errs, drop, fifo, frame, compressed, multicast; sent: bytes,
+            # packets, errs, drop, ...
             faults = fields[2] + fields[3] + fields[10] + fields[11]
-            return {"network_received_bytes": fields[0], "network_sent_bytes": fields[8], "network_faults": faults}
+            return {
+                "network_received_bytes": fields[0],
+                "network_sent_bytes": fields[8],
+                "network_faults": faults,
+            }
     return {}
 
 
@@ -145,7 +162,12 @@ def new_of(folder: str, name: str, known: dict[str, list[int]]) -> dict[str, Any
                 file.seek(offset)
                 data = file.read(room)
         except OSError as error:
-            if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENXIO):  # gone, a link, or a socket
+            if error.errno in (
+                errno.ENOENT,
+                errno.ELOOP,
+                errno.ENOTDIR,
+                errno.ENXIO,
+            ):  # gone, a link, or a socket
                 continue
             raise
         if data or path not in known or [stat.st_ino, offset] != list(known[path]):
@@ -158,7 +180,9 @@ def new_of(folder: str, name: str, known: dict[str, list[int]]) -> dict[str, Any
 
 
 def opened(folder: str, path: str) -> int:
-    """A file's descriptor, reached without following any link below the folder: daemons that write there are not root."""
+    """A file's descriptor, reached without following any link below the folder: daemons that write
+    there are not root.
+    """
     at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     for part in path.split("/"):
         try:

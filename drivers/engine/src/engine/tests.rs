@@ -13,13 +13,19 @@ fn target() -> null::Server {
     let server = null::Server::start(&config).expect("a free port");
     for container in 0..2 {
         let mut stream = TcpStream::connect(server.address()).expect("it listens");
-        write!(stream, "PUT /wb-w-{container} HTTP/1.1\r\nConnection: close\r\n\r\n").expect("sent");
+        write!(stream, "PUT /wb-w-{container} HTTP/1.1\r\nConnection: close\r\n\r\n")
+            .expect("sent");
         stream.read_to_end(&mut Vec::new()).expect("answered");
     }
     server
 }
 
-fn engine(server: &null::Server, operations: &serde_json::Value, size: u64, threads: usize) -> Engine {
+fn engine(
+    server: &null::Server,
+    operations: &serde_json::Value,
+    size: u64,
+    threads: usize,
+) -> Engine {
     let workload = json!({"name": "w", "objects": {"size": size, "containers": 2, "per_container": 5},
         "operations": operations, "pick": "uniform", "rate_per_s": null, "verify": true});
     let config = json!({"api": "s3", "host": "127.0.0.1", "port": server.address().port(), "tls": false, "ca_file": null,
@@ -37,7 +43,12 @@ fn idle(engine: &Engine) -> Progress {
 fn what_is_written_is_read_whole_and_deleted() {
     let server = target();
     for size in [0, 4096, 2_000_000] {
-        let engine = engine(&server, &json!({"read": 2.0, "write": 1.0, "delete": 1.0, "list": 1.0, "head": 1.0}), size, 2);
+        let engine = engine(
+            &server,
+            &json!({"read": 2.0, "write": 1.0, "delete": 1.0, "list": 1.0, "head": 1.0}),
+            size,
+            2,
+        );
         engine.prepare(0, 10, 1, 3).expect("ten objects");
         assert_eq!(idle(&engine).done, 10);
         engine.open_window();
@@ -79,12 +90,22 @@ fn what_completes_after_the_window_is_not_counted_and_what_was_outstanding_is() 
     engine.close_window();
     assert_eq!(serde_json::to_value(engine.snapshot()).expect("JSON"), closed);
     let tally = &closed["tallies"][0];
-    // Each of the six was in the window from its first request to the end: no more and no less than its length.
-    let busy_us = ["sum_us", "outstanding_us"].map(|key| tally[key].as_u64().expect("a count")).iter().sum::<u64>();
+    // Each of the six was in the window from its first request to the end: no more and no less than
+    // its length.
+    let busy_us = ["sum_us", "outstanding_us"]
+        .map(|key| tally[key].as_u64().expect("a count"))
+        .iter()
+        .sum::<u64>();
     let window_us = closed["window_s"].as_f64().expect("a length") * 1e6;
-    assert!((busy_us as f64) < 6.0 * window_us + 6000.0, "{busy_us} us in six windows of {window_us} us");
+    assert!(
+        (busy_us as f64) < 6.0 * window_us + 6000.0,
+        "{busy_us} us in six windows of {window_us} us"
+    );
     assert_eq!((tally["failed_us"].as_u64(), tally["before_us"].as_u64()), (Some(0), Some(0)));
-    assert!(tally["in_flight"].is_string() && tally["in_flight_max_us"].as_u64() <= tally["outstanding_us"].as_u64());
+    assert!(
+        tally["in_flight"].is_string()
+            && tally["in_flight_max_us"].as_u64() <= tally["outstanding_us"].as_u64()
+    );
     assert!(closed["begun"].is_null() && closed["behind_us"].is_null());
 }
 
@@ -109,7 +130,8 @@ fn what_ends_between_the_closing_of_a_window_and_its_census_was_outstanding() {
         let snapshot = serde_json::to_value(engine.snapshot()).expect("JSON");
         let Some(text) = snapshot["tallies"][0]["in_flight"].as_str() else { continue };
         let bytes = STANDARD.decode(text).expect("base64");
-        let ages: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).expect("a histogram");
+        let ages: Histogram<u64> =
+            Deserializer::new().deserialize(&mut bytes.as_slice()).expect("a histogram");
         outstanding += ages.len();
     }
     // Each of the eight has one in hand at any time, but for the moment between two.

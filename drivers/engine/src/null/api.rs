@@ -60,12 +60,17 @@ impl Answer {
         if is_swift(&asked.path) {
             return Self::with(status, "text/plain", format!("{code}\n"));
         }
-        let text = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>{code}</Code><Message>{code}</Message></Error>");
+        let text = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>{code}</Code><Message>{code}</Message></Error>"
+        );
         Self::with(status, "application/xml", text)
     }
 
     fn listed(mut self, etag: &str, time: &str) -> Self {
-        let _ = write!(self.headers, "ETag: \"{etag}\"\r\nLast-Modified: {time}\r\nContent-Type: application/octet-stream\r\n");
+        let _ = write!(
+            self.headers,
+            "ETag: \"{etag}\"\r\nLast-Modified: {time}\r\nContent-Type: application/octet-stream\r\n"
+        );
         self
     }
 }
@@ -113,7 +118,9 @@ impl Api {
             return Answer::error(asked, 401, "Unauthorized");
         }
         match asked.path.strip_prefix(ACCOUNT) {
-            Some(path) if path.is_empty() || path.starts_with('/') => self.swift(asked, path, size, first),
+            Some(path) if path.is_empty() || path.starts_with('/') => {
+                self.swift(asked, path, size, first)
+            }
             _ => Answer::error(asked, 403, "Forbidden"),
         }
     }
@@ -123,8 +130,10 @@ impl Api {
             return Answer::error(asked, 401, "Unauthorized");
         }
         let token = &self.token;
-        let headers =
-            format!("X-Storage-Url: http://{}{ACCOUNT}\r\nX-Auth-Token: {token}\r\nX-Storage-Token: {token}\r\n", asked.host);
+        let headers = format!(
+            "X-Storage-Url: http://{}{ACCOUNT}\r\nX-Auth-Token: {token}\r\nX-Storage-Token: {token}\r\n",
+            asked.host
+        );
         Answer { headers, ..Answer::of(200) }
     }
 
@@ -141,7 +150,9 @@ impl Api {
         if object.is_none() && method == "PUT" {
             return Answer::of(if store.make(name) { 201 } else { 202 });
         }
-        let Some(container) = store.container(name) else { return Answer::error(asked, 404, "Not Found") };
+        let Some(container) = store.container(name) else {
+            return Answer::error(asked, 404, "Not Found");
+        };
         match (method, object) {
             ("GET", None) => {
                 let objects = read(&container);
@@ -169,7 +180,9 @@ impl Api {
                 write(&container).insert(object.into(), made);
                 answer
             }
-            ("GET" | "HEAD", Some(object)) => self.object(asked, read(&container).get(object).cloned()),
+            ("GET" | "HEAD", Some(object)) => {
+                self.object(asked, read(&container).get(object).cloned())
+            }
             ("DELETE", Some(object)) => match write(&container).remove(object) {
                 Some(_) => Answer::of(204),
                 None => Answer::error(asked, 404, "Not Found"),
@@ -180,7 +193,11 @@ impl Api {
 
     fn swift_account(&self, asked: &Asked) -> Answer {
         let containers = self.store.containers();
-        let (marker, prefix, most) = (parameter(asked, "marker"), parameter(asked, "prefix"), number(asked, "limit", 10_000));
+        let (marker, prefix, most) = (
+            parameter(asked, "marker"),
+            parameter(asked, "prefix"),
+            number(asked, "limit", 10_000),
+        );
         let found = containers
             .iter()
             .filter(|(name, _)| **name > *marker && name.starts_with(&*prefix))
@@ -189,13 +206,21 @@ impl Api {
         Self::swift_listing(asked, containers.len(), found)
     }
 
-    fn swift_listing<'a>(asked: &Asked, count: usize, found: impl Iterator<Item = (&'a str, String)>) -> Answer {
+    fn swift_listing<'a>(
+        asked: &Asked,
+        count: usize,
+        found: impl Iterator<Item = (&'a str, String)>,
+    ) -> Answer {
         let json = parameter(asked, "format") == "json";
         let mut text = String::new();
         for (name, rest) in found {
             if json {
                 let name = serde_json::to_string(name).unwrap_or_default();
-                let _ = write!(text, "{}{{\"name\":{name},{rest}}}", if text.is_empty() { "[" } else { "," });
+                let _ = write!(
+                    text,
+                    "{}{{\"name\":{name},{rest}}}",
+                    if text.is_empty() { "[" } else { "," }
+                );
             } else {
                 let _ = writeln!(text, "{name}");
             }
@@ -204,16 +229,26 @@ impl Api {
             text.push_str(if text.is_empty() { "[]" } else { "]" });
         }
         let status = if text.is_empty() { 204 } else { 200 };
-        let mut answer =
-            Answer::with(status, if json { "application/json; charset=utf-8" } else { "text/plain; charset=utf-8" }, text);
+        let mut answer = Answer::with(
+            status,
+            if json { "application/json; charset=utf-8" } else { "text/plain; charset=utf-8" },
+            text,
+        );
         let _ = write!(answer.headers, "X-Container-Object-Count: {count}\r\n");
         answer
     }
 
     fn object(&self, asked: &Asked, object: Option<Object>) -> Answer {
         match object {
-            Some(object) => Answer { object: Some(object.clone()), ..Answer::of(200).listed(&object.etag, &self.http_time) },
-            None => Answer::error(asked, 404, if is_swift(&asked.path) { "Not Found" } else { "NoSuchKey" }),
+            Some(object) => Answer {
+                object: Some(object.clone()),
+                ..Answer::of(200).listed(&object.etag, &self.http_time)
+            },
+            None => Answer::error(
+                asked,
+                404,
+                if is_swift(&asked.path) { "Not Found" } else { "NoSuchKey" },
+            ),
         }
     }
 
@@ -227,14 +262,18 @@ impl Api {
                 _ => Answer::error(asked, 405, "MethodNotAllowed"),
             };
         }
-        if ["uploads", "uploadId", "delete", "acl", "tagging"].iter().any(|name| has(asked, name)) || asked.copies {
+        if ["uploads", "uploadId", "delete", "acl", "tagging"].iter().any(|name| has(asked, name))
+            || asked.copies
+        {
             return Answer::error(asked, 501, "NotImplemented");
         }
         if object.is_none() && method == "PUT" {
             store.make(name);
             return Answer { headers: format!("Location: /{name}\r\n"), ..Answer::of(200) };
         }
-        let Some(container) = store.container(name) else { return Answer::error(asked, 404, "NoSuchBucket") };
+        let Some(container) = store.container(name) else {
+            return Answer::error(asked, 404, "NoSuchBucket");
+        };
         match (method, object) {
             ("GET", None) => self.s3_bucket(asked, name, &container),
             ("HEAD", None) => Answer::of(200),
@@ -245,11 +284,14 @@ impl Api {
             },
             ("PUT", Some(object)) => {
                 let made = store.object(size, first);
-                let answer = Answer { headers: format!("ETag: \"{}\"\r\n", made.etag), ..Answer::of(200) };
+                let answer =
+                    Answer { headers: format!("ETag: \"{}\"\r\n", made.etag), ..Answer::of(200) };
                 write(&container).insert(object.into(), made);
                 answer
             }
-            ("GET" | "HEAD", Some(object)) => self.object(asked, read(&container).get(object).cloned()),
+            ("GET" | "HEAD", Some(object)) => {
+                self.object(asked, read(&container).get(object).cloned())
+            }
             ("DELETE", Some(object)) => {
                 write(&container).remove(object);
                 Answer::of(204)
@@ -262,7 +304,12 @@ impl Api {
         let mut text = xml("ListAllMyBucketsResult");
         text.push_str("<Owner><ID>null</ID></Owner><Buckets>");
         for (name, _) in self.store.containers() {
-            let _ = write!(text, "<Bucket><Name>{}</Name><CreationDate>{}</CreationDate></Bucket>", escape(&name), self.iso_time);
+            let _ = write!(
+                text,
+                "<Bucket><Name>{}</Name><CreationDate>{}</CreationDate></Bucket>",
+                escape(&name),
+                self.iso_time
+            );
         }
         text.push_str("</Buckets></ListAllMyBucketsResult>");
         Answer::with(200, "application/xml", text)
@@ -270,13 +317,22 @@ impl Api {
 
     fn s3_bucket(&self, asked: &Asked, name: &str, container: &super::store::Container) -> Answer {
         if has(asked, "location") {
-            return Answer::with(200, "application/xml", xml("LocationConstraint") + "</LocationConstraint>");
+            return Answer::with(
+                200,
+                "application/xml",
+                xml("LocationConstraint") + "</LocationConstraint>",
+            );
         }
         if has(asked, "versioning") {
-            return Answer::with(200, "application/xml", xml("VersioningConfiguration") + "</VersioningConfiguration>");
+            return Answer::with(
+                200,
+                "application/xml",
+                xml("VersioningConfiguration") + "</VersioningConfiguration>",
+            );
         }
         let objects = read(container);
-        let (prefix, most) = (parameter(asked, "prefix"), number(asked, "max-keys", 1000).min(1000));
+        let (prefix, most) =
+            (parameter(asked, "prefix"), number(asked, "max-keys", 1000).min(1000));
         let marker = ["continuation-token", "start-after", "marker"]
             .map(|name| parameter(asked, name))
             .into_iter()
@@ -327,11 +383,14 @@ fn has(asked: &Asked, name: &str) -> bool {
 }
 
 fn parameter(asked: &Asked, name: &str) -> String {
-    parameters(asked).find(|(key, _)| *key == name).map_or_else(String::new, |(_, value)| decode(&value.replace('+', " ")))
+    parameters(asked)
+        .find(|(key, _)| *key == name)
+        .map_or_else(String::new, |(_, value)| decode(&value.replace('+', " ")))
 }
 
 fn number(asked: &Asked, name: &str, otherwise: usize) -> usize {
-    decimal(parameter(asked, name).as_bytes()).map_or(otherwise, |value| value.min(1 << 20) as usize)
+    decimal(parameter(asked, name).as_bytes())
+        .map_or(otherwise, |value| value.min(1 << 20) as usize)
 }
 
 /// Percent-decoded text; what is not UTF-8 then is replaced.
@@ -366,7 +425,9 @@ fn escape(text: &str) -> String {
 }
 
 fn xml(root: &str) -> String {
-    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?><{root} xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">")
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?><{root} xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
+    )
 }
 
 #[cfg(test)]
@@ -397,7 +458,8 @@ mod tests {
 
     #[test]
     fn only_requests_on_objects_can_be_told_to_fail() {
-        let of_object = |path: &str| Api::is_of_object(&Asked { path: path.into(), ..Asked::default() });
+        let of_object =
+            |path: &str| Api::is_of_object(&Asked { path: path.into(), ..Asked::default() });
         assert!(of_object("/b/o") && of_object("/v1/AUTH_test/c/o"));
         assert!(!of_object("/b") && !of_object("/v1/AUTH_test/c") && !of_object("/auth/v1.0"));
     }

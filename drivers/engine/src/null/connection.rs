@@ -1,4 +1,5 @@
-//! One connection of the null target: reads a request, waits as long as it was told to, writes the answer.
+//! One connection of the null target: reads a request, waits as long as it was told to, writes the
+//! answer.
 
 use super::api::{Answer, Api, Asked, decode};
 use super::store::Object;
@@ -154,10 +155,12 @@ impl Connection {
                 return Step::Again;
             }
             let rest = &self.out[self.sent.min(head) as usize..];
-            let body =
-                self.object.as_ref().map_or(&[][..], |object| api.store.piece(object, self.sent.saturating_sub(head), PIECE_BYTES));
+            let body = self.object.as_ref().map_or(&[][..], |object| {
+                api.store.piece(object, self.sent.saturating_sub(head), PIECE_BYTES)
+            });
             let fd = self.socket.as_raw_fd();
-            match if rest.is_empty() { sys::send(fd, body, &[]) } else { sys::send(fd, rest, body) } {
+            match if rest.is_empty() { sys::send(fd, body, &[]) } else { sys::send(fd, rest, body) }
+            {
                 Ok(count) => self.sent += count as u64,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Step::Wait,
                 Err(_) => return Step::End,
@@ -184,21 +187,26 @@ impl Connection {
             let thrown = self.to_discard();
             let fd = self.socket.as_raw_fd();
             let wanted = if thrown > 0 { thrown as usize } else { scratch.len() };
-            let count = match if thrown > 0 { sys::discard(fd, wanted) } else { sys::recv(fd, scratch) } {
-                Ok(0) => return Step::End,
-                Ok(count) => count,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.readable = false;
-                    return Step::Wait;
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(_) => return Step::End,
-            };
+            let count =
+                match if thrown > 0 { sys::discard(fd, wanted) } else { sys::recv(fd, scratch) } {
+                    Ok(0) => return Step::End,
+                    Ok(count) => count,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                        self.readable = false;
+                        return Step::Wait;
+                    }
+                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                    Err(_) => return Step::End,
+                };
             turn += count as u64;
-            // Fewer bytes than asked for: the socket is empty, and what comes next is a new event; unless the end of the
-            // stream was part of this one.
+            // Fewer bytes than asked for: the socket is empty, and what comes next is a new event;
+            // unless the end of the stream was part of this one.
             self.readable = count == wanted || self.hung_up;
-            let whole = if thrown > 0 { Ok(self.thrown(count as u64)) } else { self.feed(&scratch[..count]) };
+            let whole = if thrown > 0 {
+                Ok(self.thrown(count as u64))
+            } else {
+                self.feed(&scratch[..count])
+            };
             match whole {
                 Ok(true) => return self.ask(),
                 Ok(false) => {}
@@ -216,19 +224,26 @@ impl Connection {
     /// How many bytes of the body nobody will look at.
     fn to_discard(&self) -> u64 {
         match &self.incoming {
-            Some(Incoming { framing: Framing::Length(left), inner: None, .. }) if self.first.len() >= WHOLE_BYTES => *left,
+            Some(Incoming { framing: Framing::Length(left), inner: None, .. })
+                if self.first.len() >= WHOLE_BYTES =>
+            {
+                *left
+            }
             _ => 0,
         }
     }
 
     fn thrown(&mut self, count: u64) -> bool {
-        let Some(Incoming { framing: Framing::Length(left), size, .. }) = &mut self.incoming else { return false };
+        let Some(Incoming { framing: Framing::Length(left), size, .. }) = &mut self.incoming else {
+            return false;
+        };
         *left -= count;
         *size += count;
         *left == 0
     }
 
-    /// Takes in bytes; whether a request is whole. What is beyond it stays in `input`. An error: not HTTP.
+    /// Takes in bytes; whether a request is whole. What is beyond it stays in `input`. An error:
+    /// not HTTP.
     fn feed(&mut self, bytes: &[u8]) -> Result<bool, ()> {
         if self.input.is_empty() {
             return self.digest(bytes);
@@ -248,8 +263,10 @@ impl Connection {
             used = length;
             self.first.clear();
             if expects && used == bytes.len() {
-                // Small enough for any socket's buffer: it goes out whole or the connection is gone.
-                sys::send(self.socket.as_raw_fd(), b"HTTP/1.1 100 Continue\r\n\r\n", &[]).map_err(|_| ())?;
+                // Small enough for any socket's buffer: it goes out whole or the connection is
+                // gone.
+                sys::send(self.socket.as_raw_fd(), b"HTTP/1.1 100 Continue\r\n\r\n", &[])
+                    .map_err(|_| ())?;
             }
             self.incoming = Some(incoming);
         }
@@ -289,7 +306,8 @@ impl Incoming {
     }
 }
 
-/// The head of a request, its length, and whether it waits for `100 Continue`; `None` when more is needed.
+/// The head of a request, its length, and whether it waits for `100 Continue`; `None` when more is
+/// needed.
 fn parse(bytes: &[u8]) -> Result<Option<(Incoming, usize, bool)>, ()> {
     let mut headers = [const { std::mem::MaybeUninit::uninit() }; 100];
     let mut request = httparse::Request::new(&mut []);
@@ -300,8 +318,12 @@ fn parse(bytes: &[u8]) -> Result<Option<(Incoming, usize, bool)>, ()> {
     };
     let target = request.path.unwrap_or("/");
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let mut asked =
-        Asked { method: request.method.unwrap_or("").into(), path: decode(path), query: query.into(), ..Asked::default() };
+    let mut asked = Asked {
+        method: request.method.unwrap_or("").into(),
+        path: decode(path),
+        query: query.into(),
+        ..Asked::default()
+    };
     let (mut body, mut chunked, mut inner, mut expects) = (0, false, false, false);
     let mut close = request.version == Some(0);
     for header in request.headers.iter() {
@@ -311,7 +333,10 @@ fn parse(bytes: &[u8]) -> Result<Option<(Incoming, usize, bool)>, ()> {
         match header.name.len() {
             4 if is("host") => asked.host = text(),
             6 if is("expect") => expects = has_word(header.value, "100-continue"),
-            10 if is("connection") => close = has_word(header.value, "close") || (close && !has_word(header.value, "keep-alive")),
+            10 if is("connection") => {
+                close = has_word(header.value, "close")
+                    || (close && !has_word(header.value, "keep-alive"))
+            }
             10 if is("x-auth-key") => asked.login.1 = text(),
             11 if is("x-auth-user") => asked.login.0 = text(),
             11 if is("x-copy-from") => asked.copies = true,
@@ -324,6 +349,11 @@ fn parse(bytes: &[u8]) -> Result<Option<(Incoming, usize, bool)>, ()> {
         }
     }
     asked.unfold_virtual_host();
-    let framing = if chunked { Framing::Chunked(Chunked::default()) } else { Framing::Length(body) };
-    Ok(Some((Incoming { asked, framing, inner: inner.then(Chunked::default), size: 0, close }, length, expects)))
+    let framing =
+        if chunked { Framing::Chunked(Chunked::default()) } else { Framing::Length(body) };
+    Ok(Some((
+        Incoming { asked, framing, inner: inner.then(Chunked::default), size: 0, close },
+        length,
+        expects,
+    )))
 }

@@ -1,5 +1,6 @@
-//! The null target: an S3 and Swift server that costs next to nothing, for calibrating drivers. It remembers names, sizes and,
-//! of bodies that are not the content of its seed, the first 64 KiB; what lies beyond is given back as the seed's content.
+//! The null target: an S3 and Swift server that costs next to nothing, for calibrating drivers. It
+//! remembers names, sizes and, of bodies that are not the content of its seed, the first 64 KiB;
+//! what lies beyond is given back as the seed's content.
 
 mod api;
 mod connection;
@@ -68,14 +69,21 @@ impl Config {
     /// # Errors
     /// What is wrong with it, in words.
     pub fn parse(json: &str) -> Result<Self, String> {
-        let config: Self = serde_json::from_str(json).map_err(|error| format!("null target config: {error}"))?;
+        let config: Self =
+            serde_json::from_str(json).map_err(|error| format!("null target config: {error}"))?;
         let seconds = |name: &str, value: f64| {
-            if (0.0..=3600.0).contains(&value) { Ok(()) } else { Err(format!("{name}: {value} is not 0 up to an hour")) }
+            if (0.0..=3600.0).contains(&value) {
+                Ok(())
+            } else {
+                Err(format!("{name}: {value} is not 0 up to an hour"))
+            }
         };
         seconds("delay_ms", config.delay_ms / 1000.0)?;
         seconds("stall_s", config.stall_s)?;
         config.stall_after_s.map_or(Ok(()), |after| seconds("stall_after_s", after))?;
-        for (name, share) in [("delay_spread", config.delay_spread), ("fail_share", config.fail_share)] {
+        for (name, share) in
+            [("delay_spread", config.delay_spread), ("fail_share", config.fail_share)]
+        {
             if !(0.0..=1.0).contains(&share) {
                 return Err(format!("{name}: {share} is not 0 to 1"));
             }
@@ -96,7 +104,8 @@ impl Config {
 /// What the system refused, in words.
 pub fn serve_until_signal(config: &Config) -> Result<(), String> {
     // Before any thread is started, so that no thread takes the signals away from the wait below.
-    let signals = crate::sys::EndingSignals::block().map_err(|error| format!("signals: {error}"))?;
+    let signals =
+        crate::sys::EndingSignals::block().map_err(|error| format!("signals: {error}"))?;
     let server = Server::start(config)?;
     let mut out = std::io::stdout().lock();
     writeln!(out, "{{\"listening\": \"http://{}\"}}", server.address())

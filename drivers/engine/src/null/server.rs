@@ -21,11 +21,13 @@ const BATCH: usize = 128;
 const SCRATCH_BYTES: usize = 64 * 1024;
 const BELL: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
-/// How long before an answer is due the thread stops sleeping: waking a core that sleeps can take so long.
+/// How long before an answer is due the thread stops sleeping: waking a core that sleeps can take
+/// so long.
 const AWAKE_NS: u64 = 100_000;
 const LISTENER: u64 = u64::MAX - 2;
 
-/// How long requests are held back: all as long, or where `spread` is not 0 evenly drawn from so much of the mean on either side.
+/// How long requests are held back: all as long, or where `spread` is not 0 evenly drawn from so
+/// much of the mean on either side.
 #[derive(Clone, Copy, Debug)]
 struct Delay {
     mean_ns: u64,
@@ -63,13 +65,17 @@ struct Common {
 impl Common {
     /// When a request that is whole now is to be answered.
     fn due_ns(&self, now: u64) -> u64 {
-        let began = match self.began_ns.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst) {
+        let began = match self.began_ns.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst)
+        {
             Ok(_) => now,
             Err(began) => began,
         };
-        let due = now + self.delay.of_turn_ns(self.seed, || self.held.fetch_add(1, Ordering::SeqCst));
+        let due =
+            now + self.delay.of_turn_ns(self.seed, || self.held.fetch_add(1, Ordering::SeqCst));
         match self.stall {
-            Some((after, length)) if (began + after..began + after + length).contains(&due) => began + after + length,
+            Some((after, length)) if (began + after..began + after + length).contains(&due) => {
+                began + after + length
+            }
             _ => due,
         }
     }
@@ -125,15 +131,21 @@ impl Server {
             asked: AtomicU64::new(0),
             held: AtomicU64::new(0),
             began_ns: AtomicU64::new(0),
-            bells: (0..config.threads).map(|_| Bell::new()).collect::<io::Result<_>>().map_err(refused)?,
+            bells: (0..config.threads)
+                .map(|_| Bell::new())
+                .collect::<io::Result<_>>()
+                .map_err(refused)?,
         });
         let mut server = Self { address, common, threads: Vec::new() };
         for number in 0..config.threads {
             let listener = listener.try_clone().map_err(refused)?;
-            let thread = Thread::new(Arc::clone(&server.common), number, listener).map_err(refused)?;
+            let thread =
+                Thread::new(Arc::clone(&server.common), number, listener).map_err(refused)?;
             let handle = std::thread::Builder::new()
                 .name(format!("null-io-{number}"))
-                .spawn(move || thread.run().expect("epoll_wait and timerfd_settime of own descriptors"))
+                .spawn(move || {
+                    thread.run().expect("epoll_wait and timerfd_settime of own descriptors")
+                })
                 .map_err(refused)?;
             server.threads.push(handle);
         }
@@ -159,7 +171,11 @@ impl Drop for Server {
 
 /// Room for the connections of a step with 512 workers that all begin at once.
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(socket2::Domain::for_address(address), socket2::Type::STREAM.nonblocking().cloexec(), None)?;
+    let socket = Socket::new(
+        socket2::Domain::for_address(address),
+        socket2::Type::STREAM.nonblocking().cloexec(),
+        None,
+    )?;
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
     socket.listen(4096)?;
@@ -204,7 +220,8 @@ impl Thread {
 
     fn run(mut self) -> io::Result<()> {
         loop {
-            let next = self.due.peek().map_or(u64::MAX, |Reverse((at, ..))| at.saturating_sub(AWAKE_NS));
+            let next =
+                self.due.peek().map_or(u64::MAX, |Reverse((at, ..))| at.saturating_sub(AWAKE_NS));
             let awake = !self.again.is_empty() || (!self.due.is_empty() && next <= now_ns());
             if !awake {
                 self.timer.arm(next)?;
@@ -235,7 +252,8 @@ impl Thread {
     }
 
     fn accept(&mut self) {
-        // Anything but a connection (none left, or out of descriptors) is tried again at the next event.
+        // Anything but a connection (none left, or out of descriptors) is tried again at the next
+        // event.
         while let Ok((stream, _)) = self.listener.accept() {
             let socket = Socket::from(stream);
             if socket.set_nonblocking(true).and_then(|()| socket.set_tcp_nodelay(true)).is_err() {
@@ -271,8 +289,14 @@ impl Thread {
         }
     }
 
-    fn drive(&mut self, slot: usize, act: impl FnOnce(&mut Connection, &Common, &mut [u8]) -> Step) {
-        let Some(mut connection) = self.connections.get_mut(slot).and_then(Option::take) else { return };
+    fn drive(
+        &mut self,
+        slot: usize,
+        act: impl FnOnce(&mut Connection, &Common, &mut [u8]) -> Step,
+    ) {
+        let Some(mut connection) = self.connections.get_mut(slot).and_then(Option::take) else {
+            return;
+        };
         let mut step = act(&mut connection, &self.common, &mut self.scratch);
         while step == Step::Ask {
             let now = now_ns();
@@ -309,7 +333,11 @@ mod tests {
 
     #[test]
     fn without_a_spread_all_wait_as_long() {
-        assert!(of_1000(Delay { mean_ns: 7_000_001, spread: 0.0 }, 3).iter().all(|&one| one == 7_000_001));
+        assert!(
+            of_1000(Delay { mean_ns: 7_000_001, spread: 0.0 }, 3)
+                .iter()
+                .all(|&one| one == 7_000_001)
+        );
     }
 
     #[test]
@@ -319,7 +347,8 @@ mod tests {
         assert!(waits.iter().all(|one| (5_000_000..=15_000_000).contains(one)));
         for quarter in 0..4u64 {
             let from = 5_000_000 + quarter * 2_500_000;
-            let count = waits.iter().filter(|&&one| (from..from + 2_500_000).contains(&one)).count();
+            let count =
+                waits.iter().filter(|&&one| (from..from + 2_500_000).contains(&one)).count();
             assert!((200..=300).contains(&count), "{quarter}: {count}"); // 250, and a deviation of 14
         }
         assert_eq!(waits, of_1000(delay, 3));

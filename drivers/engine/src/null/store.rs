@@ -1,4 +1,5 @@
-//! What the null target remembers: containers, the names in them, and of each object its size and what its body was.
+//! What the null target remembers: containers, the names in them, and of each object its size and
+//! what its body was.
 
 use crate::content::{Content, WHOLE_BYTES};
 use crate::shared::lock;
@@ -68,7 +69,8 @@ impl Store {
         new
     }
 
-    /// Removes a container: `None` when it is not there, `Some(false)` when it holds objects and stays.
+    /// Removes a container: `None` when it is not there, `Some(false)` when it holds objects and
+    /// stays.
     pub fn remove(&self, name: &str) -> Option<bool> {
         let mut containers = write(&self.containers);
         let empty = read(containers.get(name)?).is_empty();
@@ -80,7 +82,10 @@ impl Store {
 
     /// Names of the containers, in order, each with its number of objects.
     pub fn containers(&self) -> Vec<(Box<str>, usize)> {
-        read(&self.containers).iter().map(|(name, container)| (name.clone(), read(container).len())).collect()
+        read(&self.containers)
+            .iter()
+            .map(|(name, container)| (name.clone(), read(container).len()))
+            .collect()
     }
 
     /// An object of `size` whose body began with `first` (all of it, up to 64 KiB).
@@ -167,8 +172,10 @@ mod tests {
     #[test]
     fn pages_go_on_after_their_marker() {
         let store = Store::new(3);
-        let objects: BTreeMap<Box<str>, Object> =
-            ["a1", "b1", "b2", "b3", "c1"].iter().map(|name| ((*name).into(), store.object(0, b""))).collect();
+        let objects: BTreeMap<Box<str>, Object> = ["a1", "b1", "b2", "b3", "c1"]
+            .iter()
+            .map(|name| ((*name).into(), store.object(0, b"")))
+            .collect();
         let names = |marker, prefix, most| {
             let (found, more) = page(&objects, marker, prefix, most);
             (found.into_iter().map(|(name, _)| name).collect::<Vec<_>>(), more)

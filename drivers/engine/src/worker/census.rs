@@ -8,8 +8,8 @@ use crate::source::Source;
 use crate::workload::Operation;
 
 impl Worker {
-    /// The window was open from `opened_ns` to `closed_ns`: records how long what it has in hand, and at a rate what it has not
-    /// come to, had been waited for when it closed.
+    /// The window was open from `opened_ns` to `closed_ns`: records how long what it has in hand,
+    /// and at a rate what it has not come to, had been waited for when it closed.
     pub fn census(&self, recorder: &mut Recorder, opened_ns: u64, closed_ns: u64) {
         let Source::Step(step) = &self.source else { return };
         if self.leaving {
@@ -38,11 +38,20 @@ impl Worker {
         counts.then(|| bench.shared.window.moment(now)).flatten()
     }
 
-    /// A request ended outside of the window: where that was between its closing and the census, it was outstanding.
+    /// A request ended outside of the window: where that was between its closing and the census, it
+    /// was outstanding.
     pub(super) fn late(&self, bench: &mut Bench<'_>, operation: Operation) {
         let Some((opened_ns, closed_ns)) = bench.shared.window.closed() else { return };
-        if opened_ns != bench.counted_ns && self.started_ns < closed_ns && self.number().is_some() && !self.leaving {
-            bench.recorder.outstanding(operation, closed_ns - self.started_ns, opened_ns.saturating_sub(self.started_ns));
+        if opened_ns != bench.counted_ns
+            && self.started_ns < closed_ns
+            && self.number().is_some()
+            && !self.leaving
+        {
+            bench.recorder.outstanding(
+                operation,
+                closed_ns - self.started_ns,
+                opened_ns.saturating_sub(self.started_ns),
+            );
         }
     }
 }

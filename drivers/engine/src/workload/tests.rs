@@ -28,7 +28,9 @@ fn names_have_fixed_widths() {
 #[test]
 fn sizes_follow_the_histogram() {
     let bars = serde_json::json!([{"size": 10, "weight": 1.0}, {"size": [20, 29], "weight": 3.0}]);
-    let w = workload(&serde_json::json!({"objects": {"size": {"histogram": bars}, "containers": 1, "per_container": 1}}));
+    let w = workload(
+        &serde_json::json!({"objects": {"size": {"histogram": bars}, "containers": 1, "per_container": 1}}),
+    );
     let sizes: Vec<u64> = (0..10_000).map(|index| w.object_size(1, 0, index)).collect();
     let small = sizes.iter().filter(|&&size| size == 10).count();
     assert!((2300..2700).contains(&small), "{small}");
@@ -40,7 +42,9 @@ fn sizes_follow_the_histogram() {
 fn a_size_depends_on_seed_and_place_only() {
     let size = serde_json::json!({"size": {"uniform": [0, 1_000_000]}, "containers": 4, "per_container": 25});
     let a = workload(&serde_json::json!({"objects": size.clone()}));
-    let b = workload(&serde_json::json!({"objects": size, "operations": {"write": 2.0}, "pick": "sequential"}));
+    let b = workload(
+        &serde_json::json!({"objects": size, "operations": {"write": 2.0}, "pick": "sequential"}),
+    );
     assert_eq!(a.object_size(9, 3, 7), b.object_size(9, 3, 7));
     assert_ne!(a.object_size(9, 3, 7), a.object_size(9, 7, 3));
     assert_ne!(a.object_size(9, 3, 7), a.object_size(8, 3, 7));
@@ -64,7 +68,10 @@ fn what_cannot_be_drawn_from_is_refused() {
         ("operations", serde_json::json!({"copy": 1.0})),
         ("pick", serde_json::json!({"zipf": 0.0})),
         ("pick", serde_json::json!("often")),
-        ("objects", serde_json::json!({"size": {"uniform": [9, 3]}, "containers": 1, "per_container": 1})),
+        (
+            "objects",
+            serde_json::json!({"size": {"uniform": [9, 3]}, "containers": 1, "per_container": 1}),
+        ),
         ("objects", serde_json::json!({"size": 1, "containers": 0, "per_container": 1})),
         ("rate_per_s", serde_json::json!(0.0)),
     ] {

@@ -41,7 +41,8 @@ pub fn receive_now(socket: impl AsFd, into: &mut [u8]) -> io::Result<Now> {
     receive(socket, into, RecvFlags::DONTWAIT)
 }
 
-/// What is received next, waited for as long as the socket's own timeout says; `Later` when that was too short.
+/// What is received next, waited for as long as the socket's own timeout says; `Later` when that
+/// was too short.
 ///
 /// # Errors
 /// When the connection has failed.
@@ -61,7 +62,9 @@ pub fn is_silent(socket: impl AsFd) -> bool {
 /// When the connection has failed.
 pub fn send_now(socket: impl AsFd, bytes: &[u8]) -> io::Result<Now> {
     loop {
-        if let Some(now) = done(send(socket.as_fd(), bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL))? {
+        if let Some(now) =
+            done(send(socket.as_fd(), bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL))?
+        {
             return Ok(now);
         }
     }
@@ -91,7 +94,8 @@ pub struct Wanted {
     pub send: bool,
 }
 
-/// Wait until one of the sockets is ready for what is wanted of it, or has failed; false when none was within the time.
+/// Wait until one of the sockets is ready for what is wanted of it, or has failed; false when none
+/// was within the time.
 ///
 /// # Errors
 /// When waiting is refused.
@@ -106,7 +110,8 @@ pub fn wait(sockets: [(BorrowedFd<'_>, Wanted); 2], within: Duration) -> io::Res
             asked.push(PollFd::from_borrowed_fd(*socket, flags));
         }
     }
-    let within = Timespec::try_from(within).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let within =
+        Timespec::try_from(within).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     loop {
         match poll(&mut asked, Some(&within)) {
             Ok(ready) => return Ok(ready > 0),

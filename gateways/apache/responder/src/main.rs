@@ -1,4 +1,5 @@
-//! `fastcgi_responder FILE`, or `fastcgi_responder --listen PLACE --origin ADDRESS:PORT`: see USAGE.
+//! `fastcgi_responder FILE`, or `fastcgi_responder --listen PLACE --origin ADDRESS:PORT`: see
+//! USAGE.
 
 use responder::origin::Origins;
 use responder::server::{Listener, serve, tell};
@@ -30,18 +31,34 @@ struct Options {
 /// The options of a file as they would stand on the command line.
 fn read(path: &str) -> Result<Vec<String>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    Ok(lines.flat_map(|line| format!("--{line}").splitn(2, ' ').map(|word| word.trim().to_owned()).collect::<Vec<_>>()).collect())
+    let lines =
+        text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    Ok(lines
+        .flat_map(|line| {
+            format!("--{line}")
+                .splitn(2, ' ')
+                .map(|word| word.trim().to_owned())
+                .collect::<Vec<_>>()
+        })
+        .collect())
 }
 
 fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
-    let mut options = Options { listen: String::new(), origins: Vec::new(), stats: None, keep: 1024, timeout_s: 300 };
+    let mut options = Options {
+        listen: String::new(),
+        origins: Vec::new(),
+        stats: None,
+        keep: 1024,
+        timeout_s: 300,
+    };
     while let Some(name) = arguments.next() {
         let value = arguments.next().ok_or(format!("{name}: a value is missing"))?;
         let wrong = |what: &str| format!("{name} {value}: {what}");
         match name.as_str() {
             "--listen" => options.listen = value,
-            "--origin" => options.origins.push(value.parse().map_err(|_| wrong("not an address with a port"))?),
+            "--origin" => options
+                .origins
+                .push(value.parse().map_err(|_| wrong("not an address with a port"))?),
             "--stats" => options.stats = Some(value),
             "--keep" => options.keep = value.parse().map_err(|_| wrong("not a number"))?,
             "--timeout-s" => {
@@ -60,7 +77,8 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String>
 /// Every request needs two descriptors, and programs are often started with 1024.
 fn raise_descriptors() {
     let limit = getrlimit(Resource::Nofile);
-    // Refused only where the limit is kept by force; connections beyond it are refused with a message then.
+    // Refused only where the limit is kept by force; connections beyond it are refused with a
+    // message then.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 

@@ -18,7 +18,8 @@ const KEEP_FOR: Duration = Duration::from_secs(30);
 /// A connection to an origin; it ends when this is dropped.
 #[derive(Debug)]
 pub struct Link<'a> {
-    /// Its socket, which waits for an answer, and for room, as long as the responder's timeout says.
+    /// Its socket, which waits for an answer, and for room, as long as the responder's timeout
+    /// says.
     pub stream: TcpStream,
     /// Which origin it leads to.
     pub place: usize,
@@ -39,9 +40,15 @@ pub struct Origins<'a> {
 }
 
 impl<'a> Origins<'a> {
-    /// `most_kept` connections are kept for each of `places`; `timeout` is for each wait for an answer or for room.
+    /// `most_kept` connections are kept for each of `places`; `timeout` is for each wait for an
+    /// answer or for room.
     #[must_use]
-    pub fn new(places: Vec<SocketAddr>, most_kept: usize, timeout: Duration, stats: &'a Stats) -> Self {
+    pub fn new(
+        places: Vec<SocketAddr>,
+        most_kept: usize,
+        timeout: Duration,
+        stats: &'a Stats,
+    ) -> Self {
         let kept = places.iter().map(|_| Mutex::default()).collect();
         Self { places, kept, most_kept, timeout, next: AtomicUsize::new(0), stats }
     }
@@ -52,21 +59,26 @@ impl<'a> Origins<'a> {
         self.timeout
     }
 
-    /// A connection to the origin whose turn it is, kept or new; of those that cannot be reached, the next one's.
+    /// A connection to the origin whose turn it is, kept or new; of those that cannot be reached,
+    /// the next one's.
     ///
     /// # Errors
     /// When none can be reached: that of the last one, with its address.
     pub fn link(&self) -> io::Result<Link<'a>> {
         let first = self.next.fetch_add(1, Relaxed);
         let mut failure = io::Error::from(io::ErrorKind::NotFound);
-        for place in (0..self.places.len()).map(|step| first.wrapping_add(step) % self.places.len()) {
+        for place in (0..self.places.len()).map(|step| first.wrapping_add(step) % self.places.len())
+        {
             if let Some(link) = self.take(place) {
                 self.stats.origin_reused.fetch_add(1, Relaxed);
                 return Ok(link);
             }
             match self.connect(place) {
                 Ok(link) => return Ok(link),
-                Err(error) => failure = io::Error::new(error.kind(), format!("{}: {error}", self.places[place])),
+                Err(error) => {
+                    failure =
+                        io::Error::new(error.kind(), format!("{}: {error}", self.places[place]))
+                }
             }
         }
         Err(failure)
@@ -90,7 +102,9 @@ impl<'a> Origins<'a> {
         link.reused = true;
         let now = Instant::now();
         let mut kept = self.kept(link.place);
-        while kept.len() >= self.most_kept.max(1) || kept.front().is_some_and(|(_, since)| now - *since > KEEP_FOR) {
+        while kept.len() >= self.most_kept.max(1)
+            || kept.front().is_some_and(|(_, since)| now - *since > KEEP_FOR)
+        {
             kept.pop_front();
         }
         if self.most_kept > 0 {

@@ -1,6 +1,7 @@
 //! The FastCGI record layer: what a web server sends, in pieces, and what it is answered.
 //!
-//! Written after the FastCGI 1.0 specification. A connection has one request at a time, as web servers use it.
+//! Written after the FastCGI 1.0 specification. A connection has one request at a time, as web
+//! servers use it.
 
 /// Content of a record at most, as a multiple of 8: no padding is needed then.
 pub const LARGEST_CONTENT_BYTES: usize = 65528;
@@ -79,7 +80,14 @@ impl Records {
     /// With a buffer of so many bytes, which must hold the largest record that is wanted whole.
     #[must_use]
     pub fn new(size: usize) -> Self {
-        Self { buffer: vec![0; size].into_boxed_slice(), start: 0, end: 0, current: (0, 0), content: 0, padding: 0 }
+        Self {
+            buffer: vec![0; size].into_boxed_slice(),
+            start: 0,
+            end: 0,
+            current: (0, 0),
+            content: 0,
+            padding: 0,
+        }
     }
 
     /// Where what is received next goes; never empty after `next` has said that it needs more.
@@ -142,7 +150,13 @@ impl Records {
     }
 
     /// A record that is wanted whole.
-    fn whole(&mut self, kind: u8, id: u16, length: usize, padding: usize) -> Result<Option<Piece<'_>>, Malformed> {
+    fn whole(
+        &mut self,
+        kind: u8,
+        id: u16,
+        length: usize,
+        padding: usize,
+    ) -> Result<Option<Piece<'_>>, Malformed> {
         if length > LARGEST_VALUES_BYTES {
             return Err(Malformed("a management record of more than 4 KiB"));
         }
@@ -201,8 +215,9 @@ pub fn push_unknown_type(out: &mut Vec<u8>, kind: u8) {
     out.extend([kind, 0, 0, 0, 0, 0, 0, 0]);
 }
 
-/// The answer to `GET_VALUES`: of what was asked for, that requests are not multiplexed. How many connections and requests are
-/// welcome has no bound here, so those names stay unanswered, as the specification wants it of names that are not known.
+/// The answer to `GET_VALUES`: of what was asked for, that requests are not multiplexed. How many
+/// connections and requests are welcome has no bound here, so those names stay unanswered, as the
+/// specification wants it of names that are not known.
 ///
 /// # Errors
 /// When what was asked for is not a list of names and values.
@@ -216,7 +231,11 @@ pub fn push_values(out: &mut Vec<u8>, asked: &[u8]) -> Result<(), Malformed> {
             content.push(b'0');
         }
     }
-    out.extend(header(GET_VALUES_RESULT, 0, u16::try_from(content.len()).map_err(|_| Malformed("the same name again and again"))?));
+    out.extend(header(
+        GET_VALUES_RESULT,
+        0,
+        u16::try_from(content.len()).map_err(|_| Malformed("the same name again and again"))?,
+    ));
     out.extend(content);
     Ok(())
 }
@@ -317,17 +336,27 @@ mod tests {
         let marks = ["Begin { id: 1, responder: true, keep: true }", "ParamsEnd(1)", "StdinEnd(1)"];
         for (part, most) in [(1, 4096), (7, 10), (8192, 4096), (4096, 1), (9, 8)] {
             let (params, stdin, seen) = read(&bytes, part, most).unwrap();
-            assert_eq!((params.as_slice(), stdin.as_slice()), (&b"\x01\x02Abc"[..], &body[..]), "{part} {most}");
+            assert_eq!(
+                (params.as_slice(), stdin.as_slice()),
+                (&b"\x01\x02Abc"[..], &body[..]),
+                "{part} {most}"
+            );
             assert_eq!(seen, marks, "{part} {most}");
         }
     }
 
     #[test]
     fn another_version_and_a_record_too_long_to_be_meant_are_refused() {
-        assert_eq!(read(&[2, 1, 0, 1, 0, 0, 0, 0], 8, 8), Err(Malformed("a record of another version than 1")));
+        assert_eq!(
+            read(&[2, 1, 0, 1, 0, 0, 0, 0], 8, 8),
+            Err(Malformed("a record of another version than 1"))
+        );
         let long = header(GET_VALUES, 0, 5000);
         assert_eq!(read(&long, 8, 8), Err(Malformed("a management record of more than 4 KiB")));
-        assert_eq!(read(&record(BEGIN_REQUEST, b"ab", 0), 8, 8), Err(Malformed("a BEGIN_REQUEST of less than 8 bytes")));
+        assert_eq!(
+            read(&record(BEGIN_REQUEST, b"ab", 0), 8, 8),
+            Err(Malformed("a BEGIN_REQUEST of less than 8 bytes"))
+        );
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! One request on one connection to an origin: what is sent, and what comes back.
 //!
-//! While a body is being sent, both sides are looked at without waiting, so that an answer which comes early is passed on at once.
-//! When all of a request has been sent, which is at once for most, what is left is waiting for one side at a time.
+//! While a body is being sent, both sides are looked at without waiting, so that an answer which
+//! comes early is passed on at once. When all of a request has been sent, which is at once for
+//! most, what is left is waiting for one side at a time.
 
 use crate::link::{Now, Wanted, receive_now, receive_waiting, send_all, send_now, wait};
 use crate::origin::Link;
@@ -46,7 +47,13 @@ enum Received {
 
 impl<Socket: AsFd> Session<'_, Socket> {
     /// Send the request and pass the answer on, both at once where both have something.
-    pub(crate) fn relay(&mut self, id: u16, request: &Request, upload: &mut Upload, link: &Link<'_>) -> Result<Relayed, Broken> {
+    pub(crate) fn relay(
+        &mut self,
+        id: u16,
+        request: &Request,
+        upload: &mut Upload,
+        link: &Link<'_>,
+    ) -> Result<Relayed, Broken> {
         (self.received_from, self.received_to, self.out_from, self.out_to) = (0, 0, 0, 0);
         let mut download = Download { framing: None, over: false, reusable: false };
         let mut cut = false;
@@ -64,9 +71,13 @@ impl<Socket: AsFd> Session<'_, Socket> {
                     send_all(&self.socket, &self.out[self.out_from..self.out_to])?;
                     (self.out_from, self.out_to) = (0, 0);
                 }
-                match self.receive(id, request, &mut download, link, |socket, room| receive_waiting(socket, room))? {
+                match self.receive(id, request, &mut download, link, |socket, room| {
+                    receive_waiting(socket, room)
+                })? {
                     Received::Something => {}
-                    Received::Later if download.framing.is_none() => return Ok(Relayed::Failed(504, self.no_answer())),
+                    Received::Later if download.framing.is_none() => {
+                        return Ok(Relayed::Failed(504, self.no_answer()));
+                    }
                     Received::Later => return Err(Broken::Origin(self.no_answer())),
                     Received::Nothing(_) if self.received_to == 0 => return Ok(Relayed::Stale),
                     Received::Nothing(why) => return Ok(Relayed::Failed(502, why)),
@@ -74,20 +85,25 @@ impl<Socket: AsFd> Session<'_, Socket> {
                 continue;
             }
             if download.over && upload.stage == Stage::Sending {
-                // It was answered before it was sent: the rest is of no use, and the connection cannot be used again.
+                // It was answered before it was sent: the rest is of no use, and the connection
+                // cannot be used again.
                 cut = true;
                 upload.discard();
             }
             let mut moved = false;
             if !download.over && self.out_from == self.out_to {
-                match self.receive(id, request, &mut download, link, |socket, room| receive_now(socket, room))? {
+                match self.receive(id, request, &mut download, link, |socket, room| {
+                    receive_now(socket, room)
+                })? {
                     Received::Something => moved = true,
                     Received::Later => {}
                     Received::Nothing(why) => return Ok(Relayed::Failed(502, why)),
                 }
             }
             if self.out_from < self.out_to {
-                if let Now::Bytes(sent) = send_now(&self.socket, &self.out[self.out_from..self.out_to])? {
+                if let Now::Bytes(sent) =
+                    send_now(&self.socket, &self.out[self.out_from..self.out_to])?
+                {
                     self.out_from += sent;
                     moved = true;
                 }
@@ -102,12 +118,21 @@ impl<Socket: AsFd> Session<'_, Socket> {
                         receive: upload.pending().is_empty() && upload.stage != Stage::Read,
                         send: self.out_from < self.out_to,
                     },
-                    Wanted { receive: !download.over && self.out_from == self.out_to, send: !upload.pending().is_empty() },
+                    Wanted {
+                        receive: !download.over && self.out_from == self.out_to,
+                        send: !upload.pending().is_empty(),
+                    },
                 ];
                 let sockets: [BorrowedFd<'_>; 2] = [self.socket.as_fd(), link.stream.as_fd()];
-                if !wait([(sockets[0], wanted[0]), (sockets[1], wanted[1])], self.origins.timeout())? {
+                if !wait(
+                    [(sockets[0], wanted[0]), (sockets[1], wanted[1])],
+                    self.origins.timeout(),
+                )? {
                     return if download.framing.is_none() && !upload.pending().is_empty() {
-                        Ok(Relayed::Failed(504, "it took nothing of the request for too long".to_owned()))
+                        Ok(Relayed::Failed(
+                            504,
+                            "it took nothing of the request for too long".to_owned(),
+                        ))
                     } else {
                         Err(Broken::Aborted("neither side moved for too long"))
                     };
@@ -117,7 +142,13 @@ impl<Socket: AsFd> Session<'_, Socket> {
     }
 
     /// Send what is pending of the request, or take more of it; whether anything was done.
-    fn send_on(&mut self, id: u16, upload: &mut Upload, link: &Link<'_>, cut: &mut bool) -> Result<bool, Broken> {
+    fn send_on(
+        &mut self,
+        id: u16,
+        upload: &mut Upload,
+        link: &Link<'_>,
+        cut: &mut bool,
+    ) -> Result<bool, Broken> {
         if upload.pending().is_empty() {
             if upload.stage == Stage::Read {
                 return Ok(false);
@@ -149,7 +180,8 @@ impl<Socket: AsFd> Session<'_, Socket> {
         }
     }
 
-    /// Receive from the origin and make a record of it, which is empty when there was nothing to pass on.
+    /// Receive from the origin and make a record of it, which is empty when there was nothing to
+    /// pass on.
     fn receive(
         &mut self,
         id: u16,
@@ -168,8 +200,11 @@ impl<Socket: AsFd> Session<'_, Socket> {
         }
         let socket = link.stream.as_fd();
         let direct = match download.framing {
-            // All that was received before has been passed on: the body goes straight into the record.
-            Some(Framing::Length(left)) => usize::try_from(left).unwrap_or(usize::MAX).min(LARGEST_CONTENT_BYTES),
+            // All that was received before has been passed on: the body goes straight into the
+            // record.
+            Some(Framing::Length(left)) => {
+                usize::try_from(left).unwrap_or(usize::MAX).min(LARGEST_CONTENT_BYTES)
+            }
             Some(Framing::UntilClose) => LARGEST_CONTENT_BYTES,
             Some(Framing::Chunked(_)) | None => 0,
         };
@@ -222,16 +257,21 @@ impl<Socket: AsFd> Session<'_, Socket> {
         Ok(Received::Something)
     }
 
-    /// Put what was received of the body behind the first `at` bytes of the record's content; how many bytes that has then.
+    /// Put what was received of the body behind the first `at` bytes of the record's content; how
+    /// many bytes that has then.
     fn take_body(&mut self, download: &mut Download, mut at: usize) -> Result<usize, Broken> {
         let Some(framing) = &mut download.framing else { return Ok(at) };
         loop {
             let here = &self.received[self.received_from..self.received_to];
             let room = LARGEST_CONTENT_BYTES - at;
             let (before, length) = match framing {
-                Framing::Length(left) => (0, usize::try_from(*left).unwrap_or(usize::MAX).min(here.len())),
+                Framing::Length(left) => {
+                    (0, usize::try_from(*left).unwrap_or(usize::MAX).min(here.len()))
+                }
                 Framing::UntilClose => (0, here.len()),
-                Framing::Chunked(chunks) => chunks.next(here).map_err(|malformed| Broken::Origin(malformed.0.to_owned()))?,
+                Framing::Chunked(chunks) => {
+                    chunks.next(here).map_err(|malformed| Broken::Origin(malformed.0.to_owned()))?
+                }
             };
             let taken = length.min(room);
             let to = HEADER_BYTES + at;

@@ -25,7 +25,8 @@ pub enum Framing {
 /// The head of an answer.
 #[derive(Debug, Eq, PartialEq)]
 pub struct Head {
-    /// As it is passed on: `Status` and the origin's own fields, byte for byte, but those of its connection.
+    /// As it is passed on: `Status` and the origin's own fields, byte for byte, but those of its
+    /// connection.
     pub text: Vec<u8>,
     /// How the body ends.
     pub framing: Framing,
@@ -34,7 +35,8 @@ pub struct Head {
 }
 
 impl Head {
-    /// The head at the start of `bytes` and its length, interim answers before it included; `None` when more is needed.
+    /// The head at the start of `bytes` and its length, interim answers before it included; `None`
+    /// when more is needed.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -45,9 +47,15 @@ impl Head {
             let mut response = httparse::Response::new(&mut fields);
             let length = match response.parse(&bytes[skipped..]) {
                 Ok(httparse::Status::Complete(length)) => length,
-                Ok(httparse::Status::Partial) if bytes.len() < LARGEST_HEAD_BYTES => return Ok(None),
-                Ok(httparse::Status::Partial) => return Err(Malformed("a head of more than 60 KiB")),
-                Err(httparse::Error::TooManyHeaders) => return Err(Malformed("a head of more than 256 fields")),
+                Ok(httparse::Status::Partial) if bytes.len() < LARGEST_HEAD_BYTES => {
+                    return Ok(None);
+                }
+                Ok(httparse::Status::Partial) => {
+                    return Err(Malformed("a head of more than 60 KiB"));
+                }
+                Err(httparse::Error::TooManyHeaders) => {
+                    return Err(Malformed("a head of more than 256 fields"));
+                }
                 Err(_) => return Err(Malformed("not the head of an HTTP answer")),
             };
             skipped += length;
@@ -64,18 +72,21 @@ impl Head {
 fn understand(response: &httparse::Response<'_, '_>, to_head: bool) -> Result<Head, Malformed> {
     let status = response.code.unwrap_or(0);
     let mut text = Vec::with_capacity(1024);
-    write!(text, "Status: {status} {}\r\n", response.reason.unwrap_or("")).expect("writing to memory");
+    write!(text, "Status: {status} {}\r\n", response.reason.unwrap_or(""))
+        .expect("writing to memory");
     let mut close = response.version == Some(0);
     let (mut length, mut coded, mut chunked) = (None, false, false);
     for field in response.headers.iter() {
         let is = |name: &str| field.name.eq_ignore_ascii_case(name);
         if is("connection") {
-            close = has_word(field.value, "close") || (close && !has_word(field.value, "keep-alive"));
+            close =
+                has_word(field.value, "close") || (close && !has_word(field.value, "keep-alive"));
         } else if is("transfer-encoding") {
             (coded, chunked) = (true, has_word(field.value, "chunked"));
         } else if !is("keep-alive") && !is("trailer") && !is("upgrade") && !is("status") {
             if is("content-length") {
-                let value = decimal(field.value).ok_or(Malformed("a Content-Length that is no number"))?;
+                let value =
+                    decimal(field.value).ok_or(Malformed("a Content-Length that is no number"))?;
                 if length.is_some_and(|other| other != value) {
                     return Err(Malformed("two Content-Lengths"));
                 }
@@ -101,7 +112,9 @@ fn understand(response: &httparse::Response<'_, '_>, to_head: bool) -> Result<He
 }
 
 fn has_word(value: &[u8], word: &str) -> bool {
-    value.split(|&byte| byte == b',').any(|one| one.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
+    value
+        .split(|&byte| byte == b',')
+        .any(|one| one.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
 }
 
 fn decimal(value: &[u8]) -> Option<u64> {
@@ -132,8 +145,8 @@ pub enum Chunks {
 const LONGEST_LINE_BYTES: usize = 4096;
 
 impl Chunks {
-    /// The next data at the start of `bytes`: how many bytes come before it, and how many it has. Nothing of it when more is needed,
-    /// or when all has come.
+    /// The next data at the start of `bytes`: how many bytes come before it, and how many it has.
+    /// Nothing of it when more is needed, or when all has come.
     ///
     /// # Errors
     /// When these are no chunks.
@@ -143,7 +156,8 @@ impl Chunks {
             match *self {
                 Self::Done => return Ok((at, 0)),
                 Self::Data(left) => {
-                    let here = usize::try_from(left).map_or(usize::MAX, |left| left).min(bytes.len() - at);
+                    let here =
+                        usize::try_from(left).map_or(usize::MAX, |left| left).min(bytes.len() - at);
                     return Ok((at, here));
                 }
                 Self::Size | Self::DataEnd | Self::Trailer => {
@@ -157,10 +171,12 @@ impl Chunks {
                     let line = bytes[at..at + end].trim_ascii_end();
                     at += end + 1;
                     *self = match *self {
-                        Self::Size => match size(line).ok_or(Malformed("a chunk without a size"))? {
-                            0 => Self::Trailer,
-                            size => Self::Data(size),
-                        },
+                        Self::Size => {
+                            match size(line).ok_or(Malformed("a chunk without a size"))? {
+                                0 => Self::Trailer,
+                                size => Self::Data(size),
+                            }
+                        }
                         Self::DataEnd if line.is_empty() => Self::Size,
                         Self::DataEnd => return Err(Malformed("a chunk longer than its size")),
                         _ if line.is_empty() => Self::Done,
@@ -184,7 +200,9 @@ impl Chunks {
 
 fn size(line: &[u8]) -> Option<u64> {
     let digits = line.split(|&byte| byte == b';').next()?.trim_ascii();
-    let text = std::str::from_utf8(digits).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+    let text = std::str::from_utf8(digits)
+        .ok()
+        .filter(|text| text.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
     u64::from_str_radix(text, 16).ok()
 }
 
@@ -199,29 +217,40 @@ mod tests {
 
     #[test]
     fn fields_are_passed_on_as_they_are_and_those_of_the_connection_are_not() {
-        let text =
-            "HTTP/1.1 200 OK\r\nx-Amz-request-ID: tx\u{e9}\r\nx-empty:\r\nConnection: Keep-Alive\r\nContent-Length: 5\r\n\r\nhello";
+        let text = "HTTP/1.1 200 OK\r\nx-Amz-request-ID: tx\u{e9}\r\nx-empty:\r\nConnection: Keep-Alive\r\nContent-Length: 5\r\n\r\nhello";
         let (passed, framing, close, length) = head(text, false);
-        assert_eq!(passed, "Status: 200 OK\r\nx-Amz-request-ID: tx\u{e9}\r\nx-empty: \r\nContent-Length: 5\r\n\r\n");
+        assert_eq!(
+            passed,
+            "Status: 200 OK\r\nx-Amz-request-ID: tx\u{e9}\r\nx-empty: \r\nContent-Length: 5\r\n\r\n"
+        );
         assert_eq!((framing, close), (Framing::Length(5), false));
         assert_eq!(&text.as_bytes()[length..], b"hello");
     }
 
     #[test]
     fn an_answer_to_head_keeps_its_length_and_has_no_body() {
-        let (passed, framing, ..) = head("HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n", true);
+        let (passed, framing, ..) =
+            head("HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n", true);
         assert!(passed.contains("Content-Length: 1048576\r\n"));
         assert_eq!(framing, Framing::Length(0));
-        assert_eq!(head("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", false).1, Framing::Length(0));
+        assert_eq!(
+            head("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n", false).1,
+            Framing::Length(0)
+        );
     }
 
     #[test]
     fn how_a_body_ends_is_found_and_interim_answers_are_skipped() {
-        assert_eq!(head("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", false).1, Framing::Chunked(Chunks::Size));
+        assert_eq!(
+            head("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", false).1,
+            Framing::Chunked(Chunks::Size)
+        );
         let (_, framing, close, _) = head("HTTP/1.1 200 OK\r\n\r\n", false);
         assert_eq!((framing, close), (Framing::UntilClose, true));
-        let (passed, framing, close, _) =
-            head("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 403 Forbidden\r\nContent-Length: 0\r\n\r\n", false);
+        let (passed, framing, close, _) = head(
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 403 Forbidden\r\nContent-Length: 0\r\n\r\n",
+            false,
+        );
         assert!(passed.starts_with("Status: 403 Forbidden\r\n"));
         assert_eq!((framing, close), (Framing::Length(0), true));
         assert_eq!(Head::parse(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 2", false), Ok(None));

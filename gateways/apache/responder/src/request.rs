@@ -3,7 +3,8 @@
 use crate::record::{Malformed, Pairs};
 use std::io::Write as _;
 
-/// Fields that are about the client's connection, not about the request, and those that have a parameter of their own.
+/// Fields that are about the client's connection, not about the request, and those that have a
+/// parameter of their own.
 const NOT_PASSED: [&[u8]; 10] = [
     b"CONNECTION",
     b"CONTENT_LENGTH",
@@ -31,11 +32,12 @@ pub struct Request {
 }
 
 impl Request {
-    /// From the parameters of a FastCGI request. The target is `REQUEST_URI`, byte for byte; fields keep their values, and no
-    /// field is added to those that the client sent.
+    /// From the parameters of a FastCGI request. The target is `REQUEST_URI`, byte for byte; fields
+    /// keep their values, and no field is added to those that the client sent.
     ///
     /// # Errors
-    /// When they are malformed, lack what a request must have, or hold bytes that would end a line of the head.
+    /// When they are malformed, lack what a request must have, or hold bytes that would end a line
+    /// of the head.
     pub fn parse(params: &[u8]) -> Result<Self, Malformed> {
         let (mut method, mut target, mut host) = (None, None, &b""[..]);
         let (mut length, mut content_type) = (None, None);
@@ -49,7 +51,9 @@ impl Request {
                 b"CONTENT_TYPE" if !value.is_empty() => content_type = Some(value),
                 b"CONTENT_LENGTH" if !value.is_empty() => length = Some(decimal(value)?),
                 _ => {
-                    if let Some(name) = name.strip_prefix(b"HTTP_").filter(|name| !NOT_PASSED.contains(name)) {
+                    if let Some(name) =
+                        name.strip_prefix(b"HTTP_").filter(|name| !NOT_PASSED.contains(name))
+                    {
                         push_field(&mut fields, name, value)?;
                     }
                 }
@@ -58,13 +62,16 @@ impl Request {
         if let Some(value) = content_type {
             push_field(&mut fields, b"CONTENT_TYPE", value)?;
         }
-        let method = method.filter(|method| method.iter().all(u8::is_ascii_alphanumeric) && !method.is_empty());
+        let method = method
+            .filter(|method| method.iter().all(u8::is_ascii_alphanumeric) && !method.is_empty());
         let method = method.ok_or(Malformed("no REQUEST_METHOD, or not one"))?;
-        let target = target.filter(|target| !target.is_empty()).ok_or(Malformed("no REQUEST_URI"))?;
+        let target =
+            target.filter(|target| !target.is_empty()).ok_or(Malformed("no REQUEST_URI"))?;
         if target.iter().any(|&byte| byte <= b' ' || byte == 0x7f) {
             return Err(Malformed("a REQUEST_URI with a space or a control character"));
         }
-        let mut head = Vec::with_capacity(method.len() + target.len() + host.len() + fields.len() + 96);
+        let mut head =
+            Vec::with_capacity(method.len() + target.len() + host.len() + fields.len() + 96);
         head.extend(method);
         head.push(b' ');
         head.extend(target);
@@ -72,7 +79,12 @@ impl Request {
         push_field(&mut head, b"HOST", host)?;
         head.extend(&fields);
         let path = target.split(|&byte| byte == b'?').next().unwrap_or(target);
-        Ok(Self { method: method.to_vec(), path: String::from_utf8_lossy(path).into_owned(), length, head })
+        Ok(Self {
+            method: method.to_vec(),
+            path: String::from_utf8_lossy(path).into_owned(),
+            length,
+            head,
+        })
     }
 
     /// Whether the answer has no body, whatever it says about its length.
@@ -87,12 +99,15 @@ impl Request {
         matches!(self.method.as_slice(), b"GET" | b"HEAD" | b"OPTIONS")
     }
 
-    /// The head that the origin gets. Without `CONTENT_LENGTH` the body is `chunked`, or there is none.
+    /// The head that the origin gets. Without `CONTENT_LENGTH` the body is `chunked`, or there is
+    /// none.
     #[must_use]
     pub fn head(&self, chunked: bool) -> Vec<u8> {
         let mut head = self.head.clone();
         match self.length {
-            Some(length) => write!(head, "content-length: {length}\r\n").expect("writing to memory"),
+            Some(length) => {
+                write!(head, "content-length: {length}\r\n").expect("writing to memory")
+            }
             None if chunked => head.extend(b"transfer-encoding: chunked\r\n"),
             None => {}
         }
@@ -101,15 +116,20 @@ impl Request {
     }
 }
 
-/// A field under the name that its parameter was made of: which bytes were upper case, or `_`, is not to be known any more.
+/// A field under the name that its parameter was made of: which bytes were upper case, or `_`, is
+/// not to be known any more.
 fn push_field(fields: &mut Vec<u8>, name: &[u8], value: &[u8]) -> Result<(), Malformed> {
-    if !name.iter().all(|&byte| byte.is_ascii_alphanumeric() || b"_-!#$%&'*+.^`|~".contains(&byte)) || name.is_empty() {
+    if !name.iter().all(|&byte| byte.is_ascii_alphanumeric() || b"_-!#$%&'*+.^`|~".contains(&byte))
+        || name.is_empty()
+    {
         return Err(Malformed("a field whose name is none"));
     }
     if value.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
         return Err(Malformed("a field with a line break"));
     }
-    fields.extend(name.iter().map(|&byte| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() }));
+    fields.extend(
+        name.iter().map(|&byte| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() }),
+    );
     fields.extend(b": ");
     fields.extend(value);
     fields.extend(b"\r\n");
@@ -117,7 +137,9 @@ fn push_field(fields: &mut Vec<u8>, name: &[u8], value: &[u8]) -> Result<(), Mal
 }
 
 fn decimal(value: &[u8]) -> Result<u64, Malformed> {
-    let text = std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let text = std::str::from_utf8(value)
+        .ok()
+        .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
     text.and_then(|text| text.parse().ok()).ok_or(Malformed("a CONTENT_LENGTH that is no number"))
 }
 
@@ -135,7 +157,8 @@ mod tests {
         bytes
     }
 
-    const GET: [(&str, &str); 2] = [("REQUEST_METHOD", "GET"), ("REQUEST_URI", "//b/a%2Fb|[x]?q=%20+&r")];
+    const GET: [(&str, &str); 2] =
+        [("REQUEST_METHOD", "GET"), ("REQUEST_URI", "//b/a%2Fb|[x]?q=%20+&r")];
 
     #[test]
     fn the_target_is_passed_byte_for_byte_and_no_field_is_invented() {
@@ -170,7 +193,8 @@ mod tests {
     fn a_body_without_a_length_is_chunked_and_a_length_of_zero_is_said() {
         let request = Request::parse(&params(&GET)).unwrap();
         assert!(request.head(true).ends_with(b"transfer-encoding: chunked\r\n\r\n"));
-        let request = Request::parse(&params(&[&GET[..], &[("CONTENT_LENGTH", "0")]].concat())).unwrap();
+        let request =
+            Request::parse(&params(&[&GET[..], &[("CONTENT_LENGTH", "0")]].concat())).unwrap();
         assert!(request.head(false).ends_with(b"content-length: 0\r\n\r\n"));
     }
 

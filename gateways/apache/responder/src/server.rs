@@ -29,8 +29,8 @@ pub enum Listener {
 }
 
 impl Listener {
-    /// Listen at `place`: a path, or an address with a port. A socket that is left at the path is taken away; the new one is for
-    /// every user of the host, since web servers change theirs.
+    /// Listen at `place`: a path, or an address with a port. A socket that is left at the path is
+    /// taken away; the new one is for every user of the host, since web servers change theirs.
     ///
     /// # Errors
     /// When the place is taken, or is none.
@@ -76,9 +76,9 @@ pub fn serve(listener: &Listener, origins: &'static Origins<'static>, stats: &'s
                 Session::new(socket, origins, stats).serve();
             }
         };
-        let started = listener
-            .accept(origins.timeout())
-            .and_then(|socket| thread::Builder::new().stack_size(STACK_BYTES).spawn(session(socket)));
+        let started = listener.accept(origins.timeout()).and_then(|socket| {
+            thread::Builder::new().stack_size(STACK_BYTES).spawn(session(socket))
+        });
         if let Err(error) = started {
             stats.say(&format!("a connection could not be served: {error}"));
             thread::sleep(PAUSE);

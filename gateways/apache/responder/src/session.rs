@@ -3,8 +3,8 @@
 use crate::link::{Now, Wanted, receive_now, receive_waiting, send_all, wait};
 use crate::origin::Origins;
 use crate::record::{
-    END_BYTES, HEADER_BYTES, LARGEST_CONTENT_BYTES, Piece, Records, push_end, push_unknown_role, push_unknown_type, push_values,
-    stdout_header,
+    END_BYTES, HEADER_BYTES, LARGEST_CONTENT_BYTES, Piece, Records, push_end, push_unknown_role,
+    push_unknown_type, push_values, stdout_header,
 };
 use crate::relay::Relayed;
 use crate::request::Request;
@@ -92,7 +92,9 @@ impl<'a, Socket: AsFd> Session<'a, Socket> {
                         Broken::Aborted(why) => (&self.stats.aborted, why.to_owned()),
                         Broken::Origin(why) => (&self.stats.origin_failed, why),
                         Broken::Malformed(why) => (&self.stats.malformed, why.to_owned()),
-                        Broken::Failed(error) => (&self.stats.aborted, format!("connection of the web server: {error}")),
+                        Broken::Failed(error) => {
+                            (&self.stats.aborted, format!("connection of the web server: {error}"))
+                        }
                     };
                     counter.fetch_add(1, Relaxed);
                     self.stats.say(&format!("{what}: {why}"));
@@ -102,16 +104,23 @@ impl<'a, Socket: AsFd> Session<'a, Socket> {
         }
     }
 
-    /// Receive and answer one request; false when the connection is to end. An error comes with what it is about.
+    /// Receive and answer one request; false when the connection is to end. An error comes with
+    /// what it is about.
     fn one(&mut self) -> Result<bool, (Broken, String)> {
-        let started = self.receive_request().map_err(|broken| (broken, "before a request".to_owned()))?;
+        let started =
+            self.receive_request().map_err(|broken| (broken, "before a request".to_owned()))?;
         let Some((id, keep, params)) = started else { return Ok(false) };
         self.stats.requests.fetch_add(1, Relaxed);
         let _held = Held::new(&self.stats.active);
         match Request::parse(&params) {
             Ok(request) => {
                 drop(params);
-                let about = |broken| (broken, format!("{} {}", String::from_utf8_lossy(&request.method), request.path));
+                let about = |broken| {
+                    (
+                        broken,
+                        format!("{} {}", String::from_utf8_lossy(&request.method), request.path),
+                    )
+                };
                 self.answer(id, &request).map_err(about)?;
             }
             Err(malformed) => {
@@ -123,7 +132,8 @@ impl<'a, Socket: AsFd> Session<'a, Socket> {
         Ok(keep)
     }
 
-    /// The number of the next request, whether the connection stays after it, and its parameters; `None` when no more come.
+    /// The number of the next request, whether the connection stays after it, and its parameters;
+    /// `None` when no more come.
     fn receive_request(&mut self) -> Result<Option<(u16, bool, Vec<u8>)>, Broken> {
         let mut begun: Option<(u16, bool)> = None;
         let mut params = Vec::new();
@@ -131,7 +141,9 @@ impl<'a, Socket: AsFd> Session<'a, Socket> {
         loop {
             while let Some(piece) = self.records.next(BUFFER_BYTES)? {
                 match piece {
-                    Piece::Begin { .. } if begun.is_some() => return Err(Broken::Malformed("two requests at once")),
+                    Piece::Begin { .. } if begun.is_some() => {
+                        return Err(Broken::Malformed("two requests at once"));
+                    }
                     Piece::Begin { id, responder: true, keep } => begun = Some((id, keep)),
                     Piece::Begin { id, .. } => push_unknown_role(&mut reply, id),
                     Piece::GetValues(asked) => push_values(&mut reply, asked)?,
@@ -157,10 +169,13 @@ impl<'a, Socket: AsFd> Session<'a, Socket> {
                 send_all(&self.socket, &reply)?;
                 reply.clear();
             }
-            // An idle connection may be silent as long as the web server likes; a request that has begun may not.
+            // An idle connection may be silent as long as the web server likes; a request that has
+            // begun may not.
             if begun.is_some() || self.records.amid() {
                 if !self.receive_record()? {
-                    return Err(Broken::Aborted("the web server went away before all parameters had come"));
+                    return Err(Broken::Aborted(
+                        "the web server went away before all parameters had come",
+                    ));
                 }
             } else {
                 match receive_waiting(&self.socket, self.records.room()) {
@@ -200,7 +215,9 @@ impl<'a, Socket: AsFd> Session<'a, Socket> {
             }
             Piece::StdinEnd(of) if of == id && upload.stage == Stage::Sending => upload.end()?,
             Piece::StdinEnd(of) if of == id => upload.stage = Stage::Read,
-            Piece::Abort(of) if of == id => return Err(Broken::Aborted("given up by the web server")),
+            Piece::Abort(of) if of == id => {
+                return Err(Broken::Aborted("given up by the web server"));
+            }
             Piece::Begin { .. } => return Err(Broken::Malformed("two requests at once")),
             _ => {}
         }
@@ -235,7 +252,9 @@ impl<'a, Socket: AsFd> Session<'a, Socket> {
         upload.pending.splice(0..0, head.iter().copied());
         let mut link = match self.origins.link() {
             Ok(link) => link,
-            Err(error) => return self.fail(id, request, &mut upload, 502, &format!("origin {error}")),
+            Err(error) => {
+                return self.fail(id, request, &mut upload, 502, &format!("origin {error}"));
+            }
         };
         loop {
             match self.relay(id, request, &mut upload, &link)? {
@@ -245,17 +264,33 @@ impl<'a, Socket: AsFd> Session<'a, Socket> {
                     }
                     return Ok(());
                 }
-                Relayed::Stale if link.reused && upload.stage == Stage::Read && !upload.body && request.is_safe() => {
+                Relayed::Stale
+                    if link.reused
+                        && upload.stage == Stage::Read
+                        && !upload.body
+                        && request.is_safe() =>
+                {
                     self.stats.retried.fetch_add(1, Relaxed);
                     upload.pending.clone_from(&head);
                     upload.sent = 0;
                     match self.origins.connect(link.place) {
                         Ok(fresh) => link = fresh,
-                        Err(error) => return self.fail(id, request, &mut upload, 502, &format!("origin {error}")),
+                        Err(error) => {
+                            return self.fail(
+                                id,
+                                request,
+                                &mut upload,
+                                502,
+                                &format!("origin {error}"),
+                            );
+                        }
                     }
                 }
                 Relayed::Stale => {
-                    let why = format!("origin {} closed the connection without an answer", self.origins.address(link.place));
+                    let why = format!(
+                        "origin {} closed the connection without an answer",
+                        self.origins.address(link.place)
+                    );
                     drop(link);
                     return self.fail(id, request, &mut upload, 502, &why);
                 }
@@ -269,11 +304,26 @@ impl<'a, Socket: AsFd> Session<'a, Socket> {
     }
 
     /// Answer in the origin's place.
-    fn fail(&mut self, id: u16, request: &Request, upload: &mut Upload, status: u16, why: &str) -> Result<(), Broken> {
+    fn fail(
+        &mut self,
+        id: u16,
+        request: &Request,
+        upload: &mut Upload,
+        status: u16,
+        why: &str,
+    ) -> Result<(), Broken> {
         self.stats.origin_failed.fetch_add(1, Relaxed);
-        self.stats.say(&format!("{} {}: {why}", String::from_utf8_lossy(&request.method), request.path));
+        self.stats.say(&format!(
+            "{} {}: {why}",
+            String::from_utf8_lossy(&request.method),
+            request.path
+        ));
         let words = if status == 504 { "Gateway Timeout" } else { "Bad Gateway" };
-        self.close_with(id, upload, &format!("Status: {status} {words}\r\nContent-Length: 0\r\n\r\n"))
+        self.close_with(
+            id,
+            upload,
+            &format!("Status: {status} {words}\r\nContent-Length: 0\r\n\r\n"),
+        )
     }
 
     /// Answer a request that no origin can be asked.

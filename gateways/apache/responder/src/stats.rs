@@ -48,13 +48,18 @@ impl Stats {
             ("aborted", &self.aborted),
             ("malformed", &self.malformed),
         ];
-        let fields: Vec<String> = counters.iter().map(|(name, counter)| format!("\"{name}\": {}", counter.load(Relaxed))).collect();
+        let fields: Vec<String> = counters
+            .iter()
+            .map(|(name, counter)| format!("\"{name}\": {}", counter.load(Relaxed)))
+            .collect();
         format!("{{{}}}\n", fields.join(", "))
     }
 
-    /// Say on stderr what went wrong; of more than 20 lines in a second the rest is left to the counters.
+    /// Say on stderr what went wrong; of more than 20 lines in a second the rest is left to the
+    /// counters.
     pub fn say(&self, what: &str) {
-        let second = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let second =
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let (epoch, lines) = (second & 0xffff_ffff, LINES_PER_S);
         let counted = self.lines.fetch_update(Relaxed, Relaxed, |last| {
             if last >> 32 != epoch {

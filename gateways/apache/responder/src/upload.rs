@@ -68,7 +68,9 @@ impl Upload {
             self.sent = 0;
         }
         if let Some(left) = &mut self.left {
-            *left = left.checked_sub(piece.len() as u64).ok_or(Broken::Malformed("a body longer than CONTENT_LENGTH"))?;
+            *left = left
+                .checked_sub(piece.len() as u64)
+                .ok_or(Broken::Malformed("a body longer than CONTENT_LENGTH"))?;
             self.pending.extend(piece);
         } else {
             write!(self.pending, "{:x}\r\n", piece.len())?;
@@ -84,7 +86,9 @@ impl Upload {
     /// When it is shorter than its length.
     pub fn end(&mut self) -> Result<(), Broken> {
         match self.left {
-            Some(left) if left > 0 => return Err(Broken::Aborted("a body shorter than CONTENT_LENGTH")),
+            Some(left) if left > 0 => {
+                return Err(Broken::Aborted("a body shorter than CONTENT_LENGTH"));
+            }
             None if self.body => self.pending.extend(b"0\r\n\r\n"),
             _ => {}
         }

@@ -1,4 +1,5 @@
-//! Whatever comes from a web server or from radosgw: it is read the same in whatever parts it comes, or refused; nothing panics.
+//! Whatever comes from a web server or from radosgw: it is read the same in whatever parts it
+//! comes, or refused; nothing panics.
 //!
 //! Bytes are good ones that were spoilt: `tests/mutation.rs` of the suite says how.
 
@@ -68,13 +69,25 @@ fn spoilt_records_are_read_the_same_however_they_are_cut_or_refused_for_the_same
     });
 }
 
-const NAMES_AND_VALUES: [&[u8]; 10] =
-    [b"REQUEST_METHOD", b"PUT", b"REQUEST_URI", b"/b/o", b"HTTP_HOST", b"host", b"HTTP_X_A", b"ab", b"CONTENT_LENGTH", b"5"];
+const NAMES_AND_VALUES: [&[u8]; 10] = [
+    b"REQUEST_METHOD",
+    b"PUT",
+    b"REQUEST_URI",
+    b"/b/o",
+    b"HTTP_HOST",
+    b"host",
+    b"HTTP_X_A",
+    b"ab",
+    b"CONTENT_LENGTH",
+    b"5",
+];
 
 /// Names and values, one after the other, as parameters.
 fn params<T: AsRef<[u8]>>(texts: &[T]) -> Vec<u8> {
     let pairs = texts.chunks(2).map(|pair| (pair[0].as_ref(), pair[1].as_ref()));
-    pairs.flat_map(|(name, value)| [&[name.len() as u8, value.len() as u8], name, value].concat()).collect()
+    pairs
+        .flat_map(|(name, value)| [&[name.len() as u8, value.len() as u8], name, value].concat())
+        .collect()
 }
 
 #[test]
@@ -102,12 +115,20 @@ fn is_one_request(params: &[u8]) -> bool {
     let lines: Vec<&[u8]> = head[..head.len() - 4].split(|&byte| byte == b'\n').collect();
     let (last, others) = lines.split_last().expect("a head has a line");
     for line in others {
-        assert!(line.len() > 1 && line.iter().position(|&byte| byte == b'\r') == Some(line.len() - 1), "{}", head.escape_ascii());
+        assert!(
+            line.len() > 1 && line.iter().position(|&byte| byte == b'\r') == Some(line.len() - 1),
+            "{}",
+            head.escape_ascii()
+        );
     }
     assert!(!last.contains(&b'\r') && !last.is_empty(), "{}", head.escape_ascii());
     // A target is passed on byte for byte, so that httparse cannot be asked: it wants UTF-8 there.
     let words: Vec<&[u8]> = lines[0].trim_ascii_end().split(|&byte| byte == b' ').collect();
-    assert!(matches!(words[..], [method, _, b"HTTP/1.1"] if is_token(method)), "{}", head.escape_ascii());
+    assert!(
+        matches!(words[..], [method, _, b"HTTP/1.1"] if is_token(method)),
+        "{}",
+        head.escape_ascii()
+    );
     for line in &lines[1..] {
         let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
         assert!(is_token(name) && name.len() < line.len(), "{}", head.escape_ascii());
@@ -117,7 +138,10 @@ fn is_one_request(params: &[u8]) -> bool {
 
 /// Whether this can be the name of a field (RFC 9110, section 5.6.2).
 fn is_token(name: &[u8]) -> bool {
-    !name.is_empty() && name.iter().all(|&byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+    !name.is_empty()
+        && name
+            .iter()
+            .all(|&byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
 #[test]
@@ -141,7 +165,8 @@ fn spoilt_chunks_are_refused_or_the_same_however_they_are_cut() {
     });
 }
 
-/// The data of chunks and how it ended: whole, not yet, or why it is refused. What comes before a fault may be handed on.
+/// The data of chunks and how it ended: whole, not yet, or why it is refused. What comes before a
+/// fault may be handed on.
 fn decode(parts: &[&[u8]]) -> Result<(Bytes, bool), &'static str> {
     let (mut chunks, mut kept, mut data) = (Chunks::default(), Vec::new(), Vec::new());
     for part in parts {

@@ -9,7 +9,13 @@ import pytest
 
 from fake_run import WORKLOADS, fake_run
 from weighbridge.common.errors import UsageError
-from weighbridge.results.analysis.across_runs.guard import GUARD_FACTS, ComparedRun, differences_csv, guard, weighed
+from weighbridge.results.analysis.across_runs.guard import (
+    GUARD_FACTS,
+    ComparedRun,
+    differences_csv,
+    guard,
+    weighed,
+)
 from weighbridge.results.analysis.across_runs.runs_comparison import match
 from weighbridge.results.record.manifest import Sheet
 
@@ -29,20 +35,40 @@ PAIRS = (("rgw-beast", "rgw-beast"), ("swift", "swift"))
 def run(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
     small = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
     store = fake_run(tmp_path_factory.mktemp("runs"), workloads=[small], repeats=1, telemetry=False)
-    store.add_facts([Sheet(title="machine", facts=MACHINE), Sheet(title="driver", facts={"locust": "2.47"})])
+    store.add_facts(
+        [Sheet(title="machine", facts=MACHINE), Sheet(title="driver", facts={"locust": "2.47"})]
+    )
     found = weighed(store.folder)
     hosts = found.plan.hardware.hosts
     disk = {"bandwidth": 2e8}
-    told = {name: one.model_dump() | {"nic": 1e9, "disks": [disk] if "store" in name else []} for name, one in hosts.items()}
+    told = {
+        name: one.model_dump() | {"nic": 1e9, "disks": [disk] if "store" in name else []}
+        for name, one in hosts.items()
+    }
     return changed(found, hardware=found.plan.hardware.model_dump() | {"hosts": told})
 
 
-def changed(run: ComparedRun, *, sheet: Sheet | None = None, suite: dict[str, Any] | None = None, **plan: Any) -> ComparedRun:
+def changed(
+    run: ComparedRun,
+    *,
+    sheet: Sheet | None = None,
+    suite: dict[str, Any] | None = None,
+    **plan: Any,
+) -> ComparedRun:
     """The run with another sheet, suite or part of its plan."""
-    sheets = {(one.title, one.layout): one for one in run.manifest.sheets} | ({(sheet.title, sheet.layout): sheet} if sheet else {})
+    sheets = {(one.title, one.layout): one for one in run.manifest.sheets} | (
+        {(sheet.title, sheet.layout): sheet} if sheet else {}
+    )
     told = run.plan.model_dump()
-    resolved = type(run.plan).model_validate({**told, "suite": {**told["suite"], **(suite or {})}, **plan})
-    return run.model_copy(update={"manifest": run.manifest.model_copy(update={"sheets": tuple(sheets.values())}), "plan": resolved})
+    resolved = type(run.plan).model_validate(
+        {**told, "suite": {**told["suite"], **(suite or {})}, **plan}
+    )
+    return run.model_copy(
+        update={
+            "manifest": run.manifest.model_copy(update={"sheets": tuple(sheets.values())}),
+            "plan": resolved,
+        }
+    )
 
 
 PERIODS = {"short": 0.01, "long": 0.1, "untold": None}
@@ -50,7 +76,9 @@ PERIODS = {"short": 0.01, "long": 0.1, "untold": None}
 
 def machine(**facts: str | None) -> Sheet:
     told = {**MACHINE, **{name.replace("__", "."): text for name, text in facts.items()}}
-    return Sheet(title="machine", facts={name: text for name, text in told.items() if text is not None})
+    return Sheet(
+        title="machine", facts={name: text for name, text in told.items() if text is not None}
+    )
 
 
 def hosts(run: ComparedRun, name: str, **limits: Any) -> dict[str, Any]:
@@ -64,9 +92,14 @@ def workloads(run: ComparedRun, **fields: Any) -> dict[str, Any]:
     return {"suite": {"workloads": [{**one, **fields}]}}
 
 
-def test_runs_whose_quotas_have_other_periods_are_not_compared_and_neither_is_one_that_does_not_tell(run: ComparedRun) -> None:
+def test_runs_whose_quotas_have_other_periods_are_not_compared_and_neither_is_one_that_does_not_tell(
+    run: ComparedRun,
+) -> None:
     hardware = hosts(run, "gateway-1", cpus=0.6)["hardware"]
-    kept = {name: changed(run, hardware=hardware | {"cpu_period": period_s}) for name, period_s in PERIODS.items()}
+    kept = {
+        name: changed(run, hardware=hardware | {"cpu_period": period_s})
+        for name, period_s in PERIODS.items()
+    }
     assert guard(kept["short"], kept["short"], PAIRS).unlike == ()
     for other in ("long", "untold"):
         with pytest.raises(UsageError, match=r"hosts \(gateway-1\): 0.6 CPU in periods of 10 ms"):
@@ -96,14 +129,22 @@ CHANGES = {
     "driver-version": lambda run: {"sheet": Sheet(title="driver", facts={"locust": "2.48"})},
     "seed": lambda run: {"suite": {"seed": 7}},
     "replicas": lambda run: {
-        "structures": {name: one.model_dump() | {"replicas": 2} for name, one in run.plan.structures.items() if name == "swift"}
+        "structures": {
+            name: one.model_dump() | {"replicas": 2}
+            for name, one in run.plan.structures.items()
+            if name == "swift"
+        }
     },
-    "acknowledgement": lambda run: {"sheet": Sheet(title="gateway", layout="swift", facts={"acknowledgement": "one replica"})},
+    "acknowledgement": lambda run: {
+        "sheet": Sheet(title="gateway", layout="swift", facts={"acknowledgement": "one replica"})
+    },
 }
 
 
 @pytest.mark.parametrize("fact", GUARD_FACTS)
-def test_each_guard_fact_that_differs_is_refused_by_its_name_unless_told(fact: str, run: ComparedRun) -> None:
+def test_each_guard_fact_that_differs_is_refused_by_its_name_unless_told(
+    fact: str, run: ComparedRun
+) -> None:
     other = changed(run, **CHANGES[fact](run))
     with pytest.raises(UsageError, match=rf"(?m)^  {fact}[: ]") as refused:
         guard(run, other, PAIRS)
@@ -118,10 +159,15 @@ def test_all_that_differs_is_listed_at_once_with_both_values(run: ComparedRun) -
     other = changed(run, sheet=machine(cpu="another", cpus="4"), suite={"seed": 7})
     with pytest.raises(UsageError) as refused:
         guard(run, other, PAIRS, ["seed"])
-    assert refused.value.message.splitlines()[1:] == ["  cpu: made up in A, another in B", "  cpus: 2 in A, 4 in B"]
+    assert refused.value.message.splitlines()[1:] == [
+        "  cpu: made up in A, another in B",
+        "  cpus: 2 in A, 4 in B",
+    ]
 
 
-def test_a_fact_that_one_run_does_not_tell_differs_and_one_that_none_tells_is_unknown(run: ComparedRun) -> None:
+def test_a_fact_that_one_run_does_not_tell_differs_and_one_that_none_tells_is_unknown(
+    run: ComparedRun,
+) -> None:
     silent = changed(run, sheet=machine(cpu=None))
     with pytest.raises(UsageError, match="cpu: made up in A, not known in B"):
         guard(run, silent, PAIRS)
@@ -134,19 +180,32 @@ def test_memory_that_differs_by_what_a_kernel_keeps_is_the_same(run: ComparedRun
     assert guard(run, changed(run, sheet=machine(memory="24684012 kB")), PAIRS).unlike == ()
 
 
-def test_a_workload_or_a_worker_count_that_one_run_has_more_is_no_difference(run: ComparedRun) -> None:
+def test_a_workload_or_a_worker_count_that_one_run_has_more_is_no_difference(
+    run: ComparedRun,
+) -> None:
     (one,) = run.plan.suite.model_dump()["workloads"]
-    more = changed(run, suite={"workloads": [{**one, "workers": (1, 64)}, {**one, "name": "other", "runtime": 9.0}]})
+    more = changed(
+        run,
+        suite={
+            "workloads": [{**one, "workers": (1, 64)}, {**one, "name": "other", "runtime": 9.0}]
+        },
+    )
     found = guard(run, more, PAIRS)
     assert found.unlike == ()
-    assert [one.text for one in found.differs] == ["workloads: small-read at 1 in A, small-read at 1/64, other at 1 in B"]
+    assert [one.text for one in found.differs] == [
+        "workloads: small-read at 1 in A, small-read at 1/64, other at 1 in B"
+    ]
 
 
 def test_what_is_the_point_of_comparing_is_listed_and_not_refused(run: ComparedRun) -> None:
     told = [one.model_dump() for one in run.plan.layouts]
     told[1] |= {"release": "swift-2.38", "settings": {"proxy": {"workers": 4}}}
-    other = changed(run, layouts=told, sheet=machine(**{"package boto3": "1.45", "load before": "9 9 9"}))
-    other = other.model_copy(update={"manifest": other.manifest.model_copy(update={"weighbridge_version": "0.2.0"})})
+    other = changed(
+        run, layouts=told, sheet=machine(**{"package boto3": "1.45", "load before": "9 9 9"})
+    )
+    other = other.model_copy(
+        update={"manifest": other.manifest.model_copy(update={"weighbridge_version": "0.2.0"})}
+    )
     lines = {one.text for one in guard(run, other, PAIRS).differs}
     assert lines == {
         "weighbridge: 0.1.0 in A, 0.2.0 in B",
@@ -158,7 +217,9 @@ def test_what_is_the_point_of_comparing_is_listed_and_not_refused(run: ComparedR
 
 def test_differences_are_written_with_the_guard_facts_first(run: ComparedRun) -> None:
     other = changed(run, suite={"seed": 7})
-    other = other.model_copy(update={"manifest": other.manifest.model_copy(update={"weighbridge_version": ""})})
+    other = other.model_copy(
+        update={"manifest": other.manifest.model_copy(update={"weighbridge_version": ""})}
+    )
     lines = differences_csv(guard(run, other, PAIRS, ["seed"])).splitlines()
     assert lines == ["guard,fact,of,a,b", "yes,seed,,2014,7", "no,weighbridge,,0.1.0,not known"]
 
@@ -182,7 +243,9 @@ def test_layouts_are_matched_by_name_or_as_asked(run: ComparedRun) -> None:
         (["swift", "swift=swift"], "named twice"),
     ],
 )
-def test_layouts_that_are_not_there_are_refused(asked: list[str], said: str, run: ComparedRun) -> None:
+def test_layouts_that_are_not_there_are_refused(
+    asked: list[str], said: str, run: ComparedRun
+) -> None:
     with pytest.raises(UsageError) as refused:
         match(run, run, asked)
     assert said in str(refused.value)
@@ -190,7 +253,9 @@ def test_layouts_that_are_not_there_are_refused(asked: list[str], said: str, run
 
 def test_runs_without_a_layout_in_common_are_refused_with_what_each_has(run: ComparedRun) -> None:
     told = [{**one.model_dump(), "name": f"{one.name}-tuned"} for one in run.plan.layouts]
-    with pytest.raises(UsageError, match="A has rgw-beast, swift; B has rgw-beast-tuned, swift-tuned"):
+    with pytest.raises(
+        UsageError, match="A has rgw-beast, swift; B has rgw-beast-tuned, swift-tuned"
+    ):
         match(run, changed(run, layouts=told))
 
 

@@ -11,8 +11,12 @@ from weighbridge.results.analysis.across_runs.runs_comparison import RUNS, acros
 from weighbridge.results.statistics import TTest, welch
 
 
-def runs(draw: random.Random, count: int, between: float, apart: float = 0.0) -> tuple[TTest, list[float]]:
-    """B against A, and the means of A and of `count` - 1 earlier runs: five repeats each that scatter by 5 % within a run."""
+def runs(
+    draw: random.Random, count: int, between: float, apart: float = 0.0
+) -> tuple[TTest, list[float]]:
+    """B against A, and the means of A and of `count` - 1 earlier runs: five repeats each that
+    scatter by 5 % within a run.
+    """
     made = []
     for number in range(count + 1):
         level = draw.gauss(0, between) + (apart if number == count else 0.0)
@@ -22,7 +26,9 @@ def runs(draw: random.Random, count: int, between: float, apart: float = 0.0) ->
 
 @pytest.mark.parametrize("count", [3, 4, 8])
 @pytest.mark.parametrize("between", [0.0, 0.03, 0.1])
-def test_runs_of_the_same_thing_are_called_different_at_most_5_times_in_100(count: int, between: float) -> None:
+def test_runs_of_the_same_thing_are_called_different_at_most_5_times_in_100(
+    count: int, between: float
+) -> None:
     draw, called, alone = random.Random(6), 0, 0
     for _ in range(1000):
         tested, means = runs(draw, count, between)
@@ -35,13 +41,19 @@ def test_runs_of_the_same_thing_are_called_different_at_most_5_times_in_100(coun
 
 def test_a_change_beyond_what_runs_scatter_by_is_found() -> None:
     draw = random.Random(7)
-    found = sum(across_runs(*runs(draw, 6, 0.03, apart=-0.3)).p_beyond(1.05) <= 0.05 for _ in range(300))
+    found = sum(
+        across_runs(*runs(draw, 6, 0.03, apart=-0.3)).p_beyond(1.05) <= 0.05 for _ in range(300)
+    )
     assert found >= 0.9 * 300
 
 
 def test_nothing_is_more_certain_for_earlier_runs_that_happen_to_agree() -> None:
     tested = welch([9.0, 10.0, 11.0, 10.5, 9.5], [8.0, 9.0, 10.0, 9.5, 8.5])
     wide = across_runs(tested, [0.1, 0.1, 0.1])
-    assert (wide.error, wide.freedom, wide.difference) == (tested.error, RUNS - 1, tested.difference)
+    assert (wide.error, wide.freedom, wide.difference) == (
+        tested.error,
+        RUNS - 1,
+        tested.difference,
+    )
     with pytest.raises(ValueError, match="2 runs tell no scatter"):
         across_runs(tested, [0.1, 0.2])

@@ -26,18 +26,40 @@ def structure(**changes: Any) -> Structure:
 
 
 def asked(operation: str = "read", size: float = 64_000, *, in_order: bool = False) -> CeilingQuery:
-    return CeilingQuery.model_validate({"operation": operation, "size_bytes": size, "in_order": in_order, "clients": ("client-1",)})
+    return CeilingQuery.model_validate(
+        {"operation": operation, "size_bytes": size, "in_order": in_order, "clients": ("client-1",)}
+    )
 
 
 def disk(host: str, name: str, operation: str, pick: str, value_mb: float, **more: Any) -> Attested:
     size = more.pop("size", 64_000)
-    known = {"layout": "x", "repeat": 0, "kind": "disk", "unit": "B/s", "value": value_mb * MB, "promised": 1e9, "host": host}
-    asked_of = {"what": f"disk {name} {pick} {operation} of {size} B", "operation": operation, "pick": pick, "request_bytes": size}
+    known = {
+        "layout": "x",
+        "repeat": 0,
+        "kind": "disk",
+        "unit": "B/s",
+        "value": value_mb * MB,
+        "promised": 1e9,
+        "host": host,
+    }
+    asked_of = {
+        "what": f"disk {name} {pick} {operation} of {size} B",
+        "operation": operation,
+        "pick": pick,
+        "request_bytes": size,
+    }
     return Attested.model_validate({**known, **asked_of, **more})
 
 
 def link(sender: str, receiver: str, mb_s: float) -> Attested:
-    known = {"layout": "x", "repeat": 0, "host": receiver, "kind": "network", "what": f"network from {sender}", "unit": "bit/s"}
+    known = {
+        "layout": "x",
+        "repeat": 0,
+        "host": receiver,
+        "kind": "network",
+        "what": f"network from {sender}",
+        "unit": "bit/s",
+    }
     rates = {"value": mb_s * MB * 8, "promised": mb_s * MB * 8}
     return Attested.model_validate({**known, **rates, "sender": sender, "receiver": receiver})
 
@@ -74,9 +96,15 @@ def test_writes_go_to_as_many_disks_as_there_are_replicas() -> None:
 
 
 def test_where_the_store_places_data_the_better_of_sequential_and_random_requests_counts() -> None:
-    told = [disk(host, "wb0", "write", pick, value) for host in STORES for pick, value in (("sequential", 40), ("random", 70))]
+    told = [
+        disk(host, "wb0", "write", pick, value)
+        for host in STORES
+        for pick, value in (("sequential", 40), ("random", 70))
+    ]
     assert rate(ceiling("disk", told, structure(), asked("write"))) == 70
-    assert rate(ceiling("disk", told[:2] + DISKS[4:], structure(), asked("write"))) == (70 + 120) / 2
+    assert (
+        rate(ceiling("disk", told[:2] + DISKS[4:], structure(), asked("write"))) == (70 + 120) / 2
+    )
 
 
 def test_a_journal_on_the_same_disk_takes_half_of_it_for_writes_and_nothing_for_reads() -> None:
@@ -88,10 +116,32 @@ def test_a_journal_on_the_same_disk_takes_half_of_it_for_writes_and_nothing_for_
 
 
 def test_journals_on_disks_of_their_own_hold_writes_back_where_they_are_the_slower() -> None:
-    own = structure(disks={"store-1": (0,)}, journals={"store-1": (1,)}, stores=("store-1",), replicas=1)
+    own = structure(
+        disks={"store-1": (0,)}, journals={"store-1": (1,)}, stores=("store-1",), replicas=1
+    )
     data = disk("store-1", "wb0", "write", "sequential", 60)
-    assert rate(ceiling("disk", [data, disk("store-1", "wb1", "write", "sequential", 40)], own, asked("write"))) == 40
-    assert rate(ceiling("disk", [data, disk("store-1", "wb1", "write", "sequential", 90)], own, asked("write"))) == 60
+    assert (
+        rate(
+            ceiling(
+                "disk",
+                [data, disk("store-1", "wb1", "write", "sequential", 40)],
+                own,
+                asked("write"),
+            )
+        )
+        == 40
+    )
+    assert (
+        rate(
+            ceiling(
+                "disk",
+                [data, disk("store-1", "wb1", "write", "sequential", 90)],
+                own,
+                asked("write"),
+            )
+        )
+        == 60
+    )
 
 
 def test_only_the_disks_that_objects_are_kept_on_count() -> None:
@@ -103,7 +153,11 @@ def test_only_the_disks_that_objects_are_kept_on_count() -> None:
 
 def test_figures_of_the_nearest_size_by_ratio_are_taken_and_that_is_said() -> None:
     sizes = ((4096, 1), (4 * 2**20, 50))
-    told = [disk(host, "wb0", "read", "random", value, size=size) for host in STORES for size, value in sizes]
+    told = [
+        disk(host, "wb0", "read", "random", value, size=size)
+        for host in STORES
+        for size, value in sizes
+    ]
     found = ceiling("disk", told, structure(), asked("read", 64 * MB))
     assert rate(found) == 100
     assert isinstance(found, Ceiling)
@@ -112,23 +166,38 @@ def test_figures_of_the_nearest_size_by_ratio_are_taken_and_that_is_said() -> No
 
 
 def test_over_deployments_it_is_the_median() -> None:
-    again = [one.model_copy(update={"repeat": repeat, "value": one.value * by}) for repeat, by in ((1, 2), (2, 7)) for one in DISKS]
+    again = [
+        one.model_copy(update={"repeat": repeat, "value": one.value * by})
+        for repeat, by in ((1, 2), (2, 7))
+        for one in DISKS
+    ]
     assert rate(ceiling("disk", [*DISKS, *again], structure(), asked("read"))) == 60
 
 
 def test_a_disk_that_was_not_measured_makes_a_gap_and_no_smaller_sum() -> None:
-    found = ceiling("disk", [one for one in DISKS if one.host == "store-1"], structure(), asked("read"))
+    found = ceiling(
+        "disk", [one for one in DISKS if one.host == "store-1"], structure(), asked("read")
+    )
     assert found == CeilingGap(why="not measured on every disk that objects are kept on")
 
 
 def test_without_figures_at_the_sizes_of_objects_there_is_a_gap_that_says_how_to_get_them() -> None:
-    plain = [one.model_copy(update={"operation": None, "pick": None, "request_bytes": None}) for one in DISKS]
-    assert ceiling("disk", plain, structure(), asked("read")) == CeilingGap(why="not measured: --layers disk")
-    assert ceiling("disk", [], structure(), asked("read")) == CeilingGap(why="not measured: --layers disk")
+    plain = [
+        one.model_copy(update={"operation": None, "pick": None, "request_bytes": None})
+        for one in DISKS
+    ]
+    assert ceiling("disk", plain, structure(), asked("read")) == CeilingGap(
+        why="not measured: --layers disk"
+    )
+    assert ceiling("disk", [], structure(), asked("read")) == CeilingGap(
+        why="not measured: --layers disk"
+    )
 
 
 def test_what_is_kept_in_memory_has_no_ceiling_of_disks() -> None:
-    assert ceiling("disk", DISKS, structure(disks={}), asked("read")) == CeilingGap(why="objects are kept in memory, on no disk")
+    assert ceiling("disk", DISKS, structure(disks={}), asked("read")) == CeilingGap(
+        why="objects are kept in memory, on no disk"
+    )
 
 
 def test_of_a_gateway_that_nobody_here_knows_nothing_is_told() -> None:
@@ -138,7 +207,9 @@ def test_of_a_gateway_that_nobody_here_knows_nothing_is_told() -> None:
 
 def test_the_bound_is_wider_where_no_limit_holds_a_figure() -> None:
     free = [one.model_copy(update={"promised": None}) for one in DISKS]
-    limited, unlimited = (ceiling("disk", told, structure(), asked("read")) for told in (DISKS, free))
+    limited, unlimited = (
+        ceiling("disk", told, structure(), asked("read")) for told in (DISKS, free)
+    )
     assert isinstance(limited, Ceiling)
     assert isinstance(unlimited, Ceiling)
     assert (limited.bound, unlimited.bound) == (BOUNDS["disk"], FREE_BOUND)
@@ -146,11 +217,15 @@ def test_the_bound_is_wider_where_no_limit_holds_a_figure() -> None:
 
 def test_osds_that_bench_themselves_write_by_the_replicas() -> None:
     told = [
-        disk(host, f"{number}", "write", "sequential", 30).model_copy(update={"kind": "osd", "what": f"osd.{number} write"})
+        disk(host, f"{number}", "write", "sequential", 30).model_copy(
+            update={"kind": "osd", "what": f"osd.{number} write"}
+        )
         for number, host in enumerate(STORES)
     ]
     assert rate(ceiling("osd", told, structure(), asked("write"))) == (30 + 30) / 2
-    assert ceiling("osd", told[:1], structure(), asked("write")) == CeilingGap(why="not measured on every host of OSDs")
+    assert ceiling("osd", told[:1], structure(), asked("write")) == CeilingGap(
+        why="not measured on every host of OSDs"
+    )
     assert isinstance(ceiling("osd", told, structure(), asked("read")), CeilingGap)
 
 
@@ -161,14 +236,27 @@ def nics(**mb_s: float) -> dict[str, float]:
 def links(client: float, gateway: float, store: float) -> tuple[list[Attested], dict[str, float]]:
     """All pairs as they are measured where each host has a NIC of so many MB/s, and the NICs."""
     limits = {"client-1": client, "gateway-1": gateway, **dict.fromkeys(STORES, store)}
-    ends = [("client-1", name) for name in ("gateway-1", *STORES)] + [("gateway-1", name) for name in STORES]
-    told = [found for one, other in ends for found in both_ways(one, other, min(limits[one], limits[other]))]
+    ends = [("client-1", name) for name in ("gateway-1", *STORES)] + [
+        ("gateway-1", name) for name in STORES
+    ]
+    told = [
+        found
+        for one, other in ends
+        for found in both_ways(one, other, min(limits[one], limits[other]))
+    ]
     return told, {name: value * MB * 8 for name, value in limits.items()}
 
 
-def network(hosts: tuple[list[Attested], dict[str, float]], operation: str, **changes: Any) -> Ceiling | CeilingGap:
+def network(
+    hosts: tuple[list[Attested], dict[str, float]], operation: str, **changes: Any
+) -> Ceiling | CeilingGap:
     told, limits = hosts
-    return ceiling("network", told, structure(**changes), asked(operation).model_copy(update={"nics_bit_s": limits}))
+    return ceiling(
+        "network",
+        told,
+        structure(**changes),
+        asked(operation).model_copy(update={"nics_bit_s": limits}),
+    )
 
 
 def test_the_network_is_its_narrowest_crossing() -> None:
@@ -181,7 +269,9 @@ def test_the_network_is_its_narrowest_crossing() -> None:
 def test_all_clients_that_make_the_load_carry_it_together() -> None:
     told, limits = links(100, 500, 500)
     told += both_ways("client-2", "gateway-1", 60)
-    both = asked("read").model_copy(update={"clients": ("client-1", "client-2"), "nics_bit_s": {**limits, **nics(client_2=60)}})
+    both = asked("read").model_copy(
+        update={"clients": ("client-1", "client-2"), "nics_bit_s": {**limits, **nics(client_2=60)}}
+    )
     found = ceiling("network", told, structure(), both)
     assert rate(found) == 160
     assert isinstance(found, Ceiling)
@@ -196,8 +286,11 @@ def test_a_gateway_among_slower_stores_is_not_taken_for_as_slow_as_one_of_them()
     told, limits = links(1000, 60, 40)
     among_stores = [one for one in told if "client-1" not in (one.sender, one.receiver)]
     client = both_ways("client-1", "gateway-1", 1000)
-    # No store carried more than 40 to it, but its own NIC may carry 60: less than the two stores send together.
-    slow = [one.model_copy(update={"value": 30 * MB * 8, "promised": 40 * MB * 8}) for one in client]
+    # No store carried more than 40 to it, but its own NIC may carry 60: less than the two stores
+    # send together.
+    slow = [
+        one.model_copy(update={"value": 30 * MB * 8, "promised": 40 * MB * 8}) for one in client
+    ]
     assert rate(network(([*among_stores, *slow], limits), "read")) == 60
 
 
@@ -221,16 +314,23 @@ def test_a_front_on_a_host_of_its_own_is_a_crossing_more() -> None:
     assert rate(network(hosts, "read", entrances=("balancer-1",))) == 70
 
 
-def test_of_a_pair_that_was_measured_alone_and_among_others_the_better_is_what_its_link_can_do() -> None:
+def test_of_a_pair_that_was_measured_alone_and_among_others_the_better_is_what_its_link_can_do() -> (
+    None
+):
     told, limits = links(100, 500, 500)
-    crowd = [one.model_copy(update={"value": one.value / 4, "what": f"{one.what}, all at once"}) for one in told]
+    crowd = [
+        one.model_copy(update={"value": one.value / 4, "what": f"{one.what}, all at once"})
+        for one in told
+    ]
     assert rate(network(([*told, *crowd], limits), "read")) == 100
 
 
 def test_a_link_that_was_not_measured_makes_a_gap_that_names_it() -> None:
     told, limits = links(100, 500, 500)
     lacking = [one for one in told if "store-2" not in (one.sender, one.receiver)]
-    assert network((lacking, limits), "read") == CeilingGap(why="not measured: what store-2 sends (--layers network)")
+    assert network((lacking, limits), "read") == CeilingGap(
+        why="not measured: what store-2 sends (--layers network)"
+    )
 
 
 def test_links_without_limits_are_as_fast_as_they_were_seen_to_be() -> None:
@@ -243,6 +343,12 @@ def test_links_without_limits_are_as_fast_as_they_were_seen_to_be() -> None:
 
 
 def test_hosts_that_are_gateway_and_store_at_once_have_no_link_between_them() -> None:
-    one_host = structure(entrances=("all-1",), gateways=("all-1",), stores=("all-1",), disks={"all-1": (0,)}, replicas=1)
+    one_host = structure(
+        entrances=("all-1",),
+        gateways=("all-1",),
+        stores=("all-1",),
+        disks={"all-1": (0,)},
+        replicas=1,
+    )
     known = asked("write").model_copy(update={"nics_bit_s": nics(client_1=80, all_1=80)})
     assert rate(ceiling("network", both_ways("client-1", "all-1", 80), one_host, known)) == 80

@@ -7,7 +7,13 @@ import pytest
 
 from made_rows import made_row
 from weighbridge.common.structure import Structure
-from weighbridge.results.analysis.layers.staircase import Staircase, doubts, gaps, percent, staircase_csv
+from weighbridge.results.analysis.layers.staircase import (
+    Staircase,
+    doubts,
+    gaps,
+    percent,
+    staircase_csv,
+)
 from weighbridge.results.analysis.layers.staircases import beside, doubted, staircases
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import Resource
@@ -32,7 +38,13 @@ def structure(**changes: Any) -> Structure:
     return Structure.model_validate({**known, **changes})
 
 
-def plan(layout: str = "rgw-beast", *, layers: tuple[str, ...] = LAYERS, mix: bool = False, **changes: Any) -> ResolvedPlan:
+def plan(
+    layout: str = "rgw-beast",
+    *,
+    layers: tuple[str, ...] = LAYERS,
+    mix: bool = False,
+    **changes: Any,
+) -> ResolvedPlan:
     """Reads and writes of 1 MB: op/s and MB/s are the same figures."""
     mixed: dict[Any, float] = {"read": 1, "write": 1}
     about: dict[str, Any] = {"objects": Objects(size=MB), "workers": (1, 8), "runtime": 5.0}
@@ -41,7 +53,9 @@ def plan(layout: str = "rgw-beast", *, layers: tuple[str, ...] = LAYERS, mix: bo
         Workload(name="writes", operations={"write": 1}, **about),
     )
     return ResolvedPlan(
-        suite=Suite.model_validate({"name": "s", "about": "s", "workloads": workloads, "layers": layers}),
+        suite=Suite.model_validate(
+            {"name": "s", "about": "s", "workloads": workloads, "layers": layers}
+        ),
         hardware=PlannedHardware(name="h", clients=("client-1",)),
         layouts=(PlannedLayout(name=layout, gateway=layout.split("-", maxsplit=1)[0]),),
         structures={layout: structure(**changes)},
@@ -65,7 +79,10 @@ def row(ops_s: float | None, workers: int = 8, **changes: Any) -> Row:
 
 
 def below(api: str, ops_s: float | None, **changes: Any) -> Row:
-    return row(ops_s, **{"api": api, "layer": api, "driver": "rados" if api == "rados" else "locust", **changes})
+    return row(
+        ops_s,
+        **{"api": api, "layer": api, "driver": "rados" if api == "rados" else "locust", **changes},
+    )
 
 
 WRITES: dict[str, Any] = {"workload": "writes", "operation": "write"}
@@ -92,14 +109,28 @@ def hosts(disk_mb: float = 100, link_mb: float = 1000, layout: str = "rgw-beast"
         for host in STORES
         for operation, pick in (("read", "random"), ("write", "sequential"))
     ]
-    ends = [("client-1", name) for name in ("gateway-1", *STORES)] + [("gateway-1", name) for name in STORES]
+    ends = [("client-1", name) for name in ("gateway-1", *STORES)] + [
+        ("gateway-1", name) for name in STORES
+    ]
     for one, other in [pair for end in ends for pair in (end, end[::-1])]:
-        link = {"host": other, "kind": "network", "what": f"network from {one}", "value": link_mb * MB * 8, "unit": "bit/s"}
-        found.append(Attested.model_validate({**about, **link, "promised": None, "sender": one, "receiver": other}))
+        link = {
+            "host": other,
+            "kind": "network",
+            "what": f"network from {one}",
+            "value": link_mb * MB * 8,
+            "unit": "bit/s",
+        }
+        found.append(
+            Attested.model_validate(
+                {**about, **link, "promised": None, "sender": one, "receiver": other}
+            )
+        )
     return found
 
 
-def only(planned: ResolvedPlan, rows: list[Row], layers: list[Row], attested: list[Attested]) -> Staircase:
+def only(
+    planned: ResolvedPlan, rows: list[Row], layers: list[Row], attested: list[Attested]
+) -> Staircase:
     (stair,) = staircases(planned, rows, layers, attested)
     return stair
 
@@ -111,30 +142,53 @@ def levels(stair: Staircase) -> dict[str, tuple[float | None, float | None]]:
 
 def test_each_layer_is_a_share_of_the_one_below_and_of_the_disks() -> None:
     stair = only(plan(), [row(20, 1), row(60, 8)], [below("rados", 150)], hosts())
-    assert levels(stair) == {"disk": (300, None), "network": (1000, None), "rados": (150, 0.5), "gateway": (60, 0.4)}
+    assert levels(stair) == {
+        "disk": (300, None),
+        "network": (1000, None),
+        "rados": (150, 0.5),
+        "gateway": (60, 0.4),
+    }
     assert [step.of_disks for step in stair.steps] == [None, pytest.approx(10 / 3), 0.5, 0.2]
     assert stair.words == (
-        "rgw-beast, 1 MB reads: disks 300 op/s → network 1,000 → RADOS 150 (50 % of its disks) → gateway 60.0 (40 % of RADOS)"
+        "rgw-beast, 1 MB reads: disks 300 op/s → network 1,000 → RADOS 150 (50 % of its disks) → "
+        "gateway 60.0 (40 % of RADOS)"
     )
 
 
 def test_the_gateway_is_taken_at_its_best_worker_count_of_those_that_are_valid() -> None:
-    stair = only(plan(), [row(70, 1), row(60, 8), row(500, 8, valid=False, notes=("not valid",))], [], hosts())
+    stair = only(
+        plan(),
+        [row(70, 1), row(60, 8), row(500, 8, valid=False, notes=("not valid",))],
+        [],
+        hosts(),
+    )
     assert (stair.top.throughput_ops_s, stair.top.workers) == (70, 1)
 
 
 def test_writes_are_counted_after_replication() -> None:
     stair = only(plan(), [row(20, **WRITES)], [below("rados", 80, **WRITES)], hosts())
-    assert levels(stair) == {"disk": (100, None), "network": (1000, None), "rados": (80, 0.8), "gateway": (20, 0.25)}
+    assert levels(stair) == {
+        "disk": (100, None),
+        "network": (1000, None),
+        "rados": (80, 0.8),
+        "gateway": (20, 0.25),
+    }
 
 
 def test_writes_to_single_disks_of_object_servers_are_divided_by_the_replicas() -> None:
     planned = plan("swift", copied_by="gateway")
-    stair = only(planned, [row(20, **SWIFT, **WRITES)], [below("object-server", 240, **SWIFT, **WRITES)], hosts(layout="swift"))
+    stair = only(
+        planned,
+        [row(20, **SWIFT, **WRITES)],
+        [below("object-server", 240, **SWIFT, **WRITES)],
+        hosts(layout="swift"),
+    )
     assert levels(stair)["object-server"] == (80, 0.8)
     assert levels(stair)["gateway"] == (20, 0.25)
     assert levels(stair)["network"] == (pytest.approx(1000 / 3), None)
-    reads = only(planned, [row(20, **SWIFT)], [below("object-server", 240, **SWIFT)], hosts(layout="swift"))
+    reads = only(
+        planned, [row(20, **SWIFT)], [below("object-server", 240, **SWIFT)], hosts(layout="swift")
+    )
     assert levels(reads)["object-server"] == (240, 0.8)
 
 
@@ -149,7 +203,9 @@ def test_a_store_is_a_share_of_its_network_where_that_is_less_than_its_disks() -
 def test_osds_alone_are_a_step_of_ceph_only() -> None:
     asked = (*LAYERS, "osd")
     ceph = only(plan(layers=asked), [row(20, **WRITES)], [], hosts())
-    swift = only(plan("swift", layers=asked), [row(20, **SWIFT, **WRITES)], [], hosts(layout="swift"))
+    swift = only(
+        plan("swift", layers=asked), [row(20, **SWIFT, **WRITES)], [], hosts(layout="swift")
+    )
     assert "osd" in levels(ceph)
     assert "osd" not in levels(swift)
 
@@ -158,7 +214,12 @@ def test_a_front_stands_on_a_gateway_behind_it() -> None:
     planned = plan("rgw-haproxy", front="HAProxy", daemons=2)
     mine: dict[str, Any] = {"layout": "rgw-haproxy"}
     behind = row(40, layer="gateway", **mine)
-    stair = only(planned, [row(60, **mine)], [below("rados", 80, **mine), behind], hosts(layout="rgw-haproxy"))
+    stair = only(
+        planned,
+        [row(60, **mine)],
+        [below("rados", 80, **mine), behind],
+        hosts(layout="rgw-haproxy"),
+    )
     assert levels(stair) == {
         "disk": (300, None),
         "network": (1000, None),
@@ -166,15 +227,25 @@ def test_a_front_stands_on_a_gateway_behind_it() -> None:
         "gateway": (40, 0.5),
         "front": (60, 1.5),
     }
-    assert (stair.top.name, stair.top.doubt) == ("HAProxy", None)  # two daemons may do more than one
+    assert (stair.top.name, stair.top.doubt) == (
+        "HAProxy",
+        None,
+    )  # two daemons may do more than one
     lone = plan("rgw-haproxy", front="HAProxy", daemons=1)
     stair = only(lone, [row(60, **mine)], [behind], hosts(layout="rgw-haproxy"))
     assert not stair.top.believable
 
 
 def test_what_was_not_measured_is_a_gap_that_the_shares_pass_over() -> None:
-    stair = only(plan(layers=("disk",)), [row(60)], [], [one for one in hosts() if one.kind == "disk"])
-    assert levels(stair) == {"disk": (300, None), "network": (None, None), "rados": (None, None), "gateway": (60, 0.2)}
+    stair = only(
+        plan(layers=("disk",)), [row(60)], [], [one for one in hosts() if one.kind == "disk"]
+    )
+    assert levels(stair) == {
+        "disk": (300, None),
+        "network": (None, None),
+        "rados": (None, None),
+        "gateway": (60, 0.2),
+    }
     assert gaps([stair]) == (
         "Network of rgw-beast: not measured: --layers network",
         "RADOS of rgw-beast: not measured: --layers rados",
@@ -202,7 +273,10 @@ def test_reads_above_their_disks_came_from_memory_and_are_believed() -> None:
     assert rados is not None
     assert rados.doubt is not None
     assert top.doubt is not None
-    assert (rados.doubt.verdict, rados.doubt.text) == ("from memory", "3.0 times what its disks can do")
+    assert (rados.doubt.verdict, rados.doubt.text) == (
+        "from memory",
+        "3.0 times what its disks can do",
+    )
     assert top.doubt.verdict == "from memory"
     assert rados.believable
     assert top.believable
@@ -211,7 +285,9 @@ def test_reads_above_their_disks_came_from_memory_and_are_believed() -> None:
 def test_writes_above_their_disks_are_not_believable() -> None:
     stair = only(plan(), [row(120, **WRITES)], [below("rados", 150, **WRITES)], hosts())
     assert [step.level for step in stair.steps if not step.believable] == ["rados", "gateway"]
-    assert doubts([stair])[0].startswith("RADOS of rgw-beast, 1 MB writes: not believable (1.5 times what its disks can do: ack")
+    assert doubts([stair])[0].startswith(
+        "RADOS of rgw-beast, 1 MB writes: not believable (1.5 times what its disks can do: ack"
+    )
 
 
 def test_what_is_above_a_ceiling_within_what_such_figures_differ_by_is_not_doubted() -> None:
@@ -229,7 +305,9 @@ def test_a_gateway_above_its_store_or_its_network_is_not_believable() -> None:
 
 
 def cpu(host: str, tier: str, share: float = 0.99) -> Resource:
-    return Resource.model_validate({"what": "CPU", "host": host, "tier": tier, "share": share, "limit": "0.6"})
+    return Resource.model_validate(
+        {"what": "CPU", "host": host, "tier": tier, "share": share, "limit": "0.6"}
+    )
 
 
 def test_a_layer_whose_load_ran_out_of_cpu_can_do_at_least_what_it_did() -> None:
@@ -247,8 +325,13 @@ def test_a_layer_whose_load_ran_out_of_cpu_can_do_at_least_what_it_did() -> None
 
 
 def test_a_gateway_that_used_up_its_own_cpu_was_not_held_by_its_load() -> None:
-    assert only(plan(), [row(60, resources=(cpu("gateway-1", "gateway"),))], [], hosts()).top.held == ""
-    assert only(plan(), [row(60, resources=(cpu("client-1", "client"),))], [], hosts()).top.held != ""
+    assert (
+        only(plan(), [row(60, resources=(cpu("gateway-1", "gateway"),))], [], hosts()).top.held
+        == ""
+    )
+    assert (
+        only(plan(), [row(60, resources=(cpu("client-1", "client"),))], [], hosts()).top.held != ""
+    )
     store = below("object-server", 90, **SWIFT, resources=(cpu("gateway-1", "gateway"),))
     stair = only(plan("swift"), [row(60, **SWIFT)], [store], hosts(layout="swift"))
     assert all(step.held == "" for step in stair.steps)
@@ -273,10 +356,18 @@ def test_a_figure_that_is_not_believable_is_not_ranked_and_one_from_memory_is() 
 
 
 def test_a_row_that_was_not_steady_is_no_step() -> None:
-    moving = row(60, 8).model_copy(update={"steady": False, "notes": ("not steady", "throughput falls by 30 % over the window")})
+    moving = row(60, 8).model_copy(
+        update={
+            "steady": False,
+            "notes": ("not steady", "throughput falls by 30 % over the window"),
+        }
+    )
     assert only(plan(), [row(40, 1), moving], [], hosts()).top.throughput_ops_s == 40
     alone = only(plan(), [moving], [], hosts()).top
-    assert (alone.throughput_ops_s, alone.note) == (None, "throughput falls by 30 % over the window")
+    assert (alone.throughput_ops_s, alone.note) == (
+        None,
+        "throughput falls by 30 % over the window",
+    )
 
 
 def test_of_a_mix_it_is_said_that_others_shared_the_layers() -> None:
@@ -291,7 +382,11 @@ def test_a_suite_about_rados_itself_has_rados_on_top() -> None:
 
 
 def test_rbd_and_cephfs_stand_beside() -> None:
-    rows = [below("rados", 1), row(2, api="rbd", layer="rbd", driver="fio"), row(3, api="cephfs", layer="cephfs", driver="fio")]
+    rows = [
+        below("rados", 1),
+        row(2, api="rbd", layer="rbd", driver="fio"),
+        row(3, api="cephfs", layer="cephfs", driver="fio"),
+    ]
     assert [one.layer for one in beside(rows)] == ["rbd", "cephfs"]
 
 
@@ -305,6 +400,8 @@ def test_the_csv_has_a_line_for_each_step_with_gaps_left_empty() -> None:
     assert lines["rados"]["note"] == "not measured: --layers rados"
 
 
-@pytest.mark.parametrize(("share", "words"), [(0.344, "34 %"), (1.5, "150 %"), (0.0123, "1.2 %"), (None, "")])
+@pytest.mark.parametrize(
+    ("share", "words"), [(0.344, "34 %"), (1.5, "150 %"), (0.0123, "1.2 %"), (None, "")]
+)
 def test_shares_are_told_in_two_digits_or_more(share: float | None, words: str) -> None:
     assert percent(share) == words

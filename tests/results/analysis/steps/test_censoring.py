@@ -1,4 +1,6 @@
-"""Percentiles with requests that were not seen to end, and of few samples, against definitions written out and against numpy."""
+"""Percentiles with requests that were not seen to end, and of few samples, against definitions
+written out and against numpy.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weighbridge.results.analysis.steps.censoring import bounded, highest_ms, order_statistic_interval
+from weighbridge.results.analysis.steps.censoring import (
+    bounded,
+    highest_ms,
+    order_statistic_interval,
+)
 from weighbridge.results.record.histogram import Histogram
 
 SMALL_US = st.integers(1, 1000)
 """Latencies that a histogram keeps exactly."""
 
 
-def product_limit(latencies: list[int], ages: list[int], percent: float) -> tuple[float, float | None]:
-    """The estimate by its definition, in exact order: at each time the share of those that got so far and go on."""
+def product_limit(
+    latencies: list[int], ages: list[int], percent: float
+) -> tuple[float, float | None]:
+    """The estimate by its definition, in exact order: at each time the share of those that got so
+    far and go on.
+    """
     longer = 1.0
     for time in sorted(set(latencies)):
         at_risk = sum(one >= time for one in latencies) + sum(one >= time for one in ages)
@@ -28,22 +38,31 @@ def product_limit(latencies: list[int], ages: list[int], percent: float) -> tupl
 
 
 @settings(deadline=None, max_examples=300)
-@given(st.lists(SMALL_US, max_size=60), st.lists(SMALL_US, max_size=20), st.sampled_from([1, 25, 50, 90, 99, 100]))
-def test_a_percentile_is_that_of_the_product_limit(latencies: list[int], ages: list[int], percent: float) -> None:
+@given(
+    st.lists(SMALL_US, max_size=60),
+    st.lists(SMALL_US, max_size=20),
+    st.sampled_from([1, 25, 50, 90, 99, 100]),
+)
+def test_a_percentile_is_that_of_the_product_limit(
+    latencies: list[int], ages: list[int], percent: float
+) -> None:
     found = bounded(Histogram.of(latencies), Histogram.of(ages), percent)
     assert found == (product_limit(latencies, ages, percent) if latencies or ages else None)
 
 
 @settings(deadline=None)
 @given(st.lists(SMALL_US, min_size=1, max_size=200), st.sampled_from([1, 50, 90, 99, 99.9, 100]))
-def test_without_any_in_flight_it_is_the_percentile_of_all(latencies: list[int], percent: float) -> None:
+def test_without_any_in_flight_it_is_the_percentile_of_all(
+    latencies: list[int], percent: float
+) -> None:
     wanted_ms = float(np.percentile(latencies, percent, method="inverted_cdf")) / 1000
     for none in (None, Histogram()):
         assert bounded(Histogram.of(latencies), none, percent) == (wanted_ms, wanted_ms)
 
 
 def test_a_stall_before_the_end_is_seen_where_leaving_it_out_would_show_nothing() -> None:
-    # 16 workers, 10 ms a request for 9.5 s, then nothing any more: 16 are outstanding for half a second.
+    # 16 workers, 10 ms a request for 9.5 s, then nothing any more: 16 are outstanding for half a
+    # second.
     seen, stalled = Histogram.counted([(10_000, 16 * 950)]), Histogram.counted([(500_000, 16)])
     low_ms, high_ms = bounded(seen, stalled, 99.95) or (0.0, None)
     assert (low_ms, high_ms) == (pytest.approx(500, rel=1e-3), None)
@@ -70,8 +89,14 @@ def below(count: int, share: float, k: int) -> float:
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.lists(SMALL_US, min_size=1, max_size=120), st.sampled_from([50, 90, 99]), st.sampled_from([0.83, 0.95, 0.99]))
-def test_an_interval_lies_between_the_ranks_that_the_binomial_gives(values: list[int], percent: float, confidence: float) -> None:
+@given(
+    st.lists(SMALL_US, min_size=1, max_size=120),
+    st.sampled_from([50, 90, 99]),
+    st.sampled_from([0.83, 0.95, 0.99]),
+)
+def test_an_interval_lies_between_the_ranks_that_the_binomial_gives(
+    values: list[int], percent: float, confidence: float
+) -> None:
     low_ms, high_ms = order_statistic_interval(Histogram.of(values), percent, confidence)
     ordered, tail, share = sorted(values), (1 - confidence) / 2, percent / 100
     ranks = range(len(values) + 2)

@@ -14,7 +14,9 @@ KEY = StepKey(layout="rgw-beast", api="swift", workload="w", workers=4, repeat=0
 
 def telemetry(*lines: tuple[str, float, dict[str, float]]) -> Telemetry:
     made = [
-        ProbeSecond(second=int(at_s), at_s=at_s, phase="measure", host="store-1", probe=probe, values=values)
+        ProbeSecond(
+            second=int(at_s), at_s=at_s, phase="measure", host="store-1", probe=probe, values=values
+        )
         for probe, at_s, values in lines
     ]
     return Telemetry(head=Head(key=KEY, hosts=()), probes=tuple(made))
@@ -31,7 +33,10 @@ def test_counters_are_told_by_their_growth_over_all_daemons_of_a_kind() -> None:
         ("osd.0", 4.5, {"op": 1400, "op_latency_sum_s": 6.0, "op_latency_count": 1400}),
         ("osd.1", 4.6, {"op": 400, "op_latency_sum_s": 3.0, "op_latency_count": 400}),
     )
-    assert by_label(found) == {"{} op/s": pytest.approx(200), "an operation takes {} ms": pytest.approx(5.0)}
+    assert by_label(found) == {
+        "{} op/s": pytest.approx(200),
+        "an operation takes {} ms": pytest.approx(5.0),
+    }
 
 
 def test_gauges_are_means_and_shares_are_of_what_happened_in_the_window() -> None:
@@ -51,12 +56,17 @@ def test_what_is_outside_the_window_told_once_or_began_anew_is_no_figure() -> No
 
 
 def test_a_daemon_that_lacks_a_counter_makes_the_sum_of_all_unknown() -> None:
-    lines = [("osd.0", at_s, {"op": at_s * 10}) for at_s in (1.0, 2.0)] + [("osd.1", at_s, {"other": 1.0}) for at_s in (1.0, 2.0)]
+    lines = [("osd.0", at_s, {"op": at_s * 10}) for at_s in (1.0, 2.0)] + [
+        ("osd.1", at_s, {"other": 1.0}) for at_s in (1.0, 2.0)
+    ]
     assert by_label(telemetry(*lines)) == {}
 
 
 def test_over_repeats_words_have_the_medians() -> None:
-    repeats = [figures(telemetry(*[("osd.0", at_s, {"op": at_s * rate}) for at_s in (1.0, 2.0)]), 5.0) for rate in (10, 30, 20)]
+    repeats = [
+        figures(telemetry(*[("osd.0", at_s, {"op": at_s * rate}) for at_s in (1.0, 2.0)]), 5.0)
+        for rate in (10, 30, 20)
+    ]
     assert figure_words(repeats) == "osd: 20.0 op/s"
     assert figure_words([]) == ""
 

@@ -1,4 +1,6 @@
-"""What a step's figures are made of: successes alone, its own window, its own repeat; and what is judged of a constant rate."""
+"""What a step's figures are made of: successes alone, its own window, its own repeat; and what is
+judged of a constant rate.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,19 @@ from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.suites import Objects, Suite, Workload
 
-WORKLOAD = Workload(name="w", objects=Objects(size=1_000_000), operations={"read": 1}, workers=(4,), runtime=20.0)
+WORKLOAD = Workload(
+    name="w", objects=Objects(size=1_000_000), operations={"read": 1}, workers=(4,), runtime=20.0
+)
 
 
 def plan_of(workload: Workload = WORKLOAD, *, repeats: int = 1) -> ResolvedPlan:
     suite = Suite(name="s", about="a", workloads=(workload,), repeats=repeats)
     return ResolvedPlan.model_validate(
-        {"suite": suite.model_dump(), "hardware": {"name": "h"}, "layouts": [{"name": "swift", "gateway": "swift"}]}
+        {
+            "suite": suite.model_dump(),
+            "hardware": {"name": "h"},
+            "layouts": [{"name": "swift", "gateway": "swift"}],
+        }
     )
 
 
@@ -46,7 +54,9 @@ def row_of(measurement: Measurement, use: StepUse | None = None) -> Row:
 
 def used(cpu_s: float, share: float) -> StepUse:
     """What a gateway's host used in a step."""
-    cpu = Resource.model_validate({"what": "CPU", "host": "gateway-1", "tier": "gateway", "share": share, "limit": "1 CPU"})
+    cpu = Resource.model_validate(
+        {"what": "CPU", "host": "gateway-1", "tier": "gateway", "share": share, "limit": "1 CPU"}
+    )
     return StepUse(gateway_cpu_s=cpu_s, resources=(cpu,))
 
 
@@ -68,7 +78,9 @@ def test_a_request_that_failed_makes_no_other_one_cheaper_or_faster() -> None:
     clean, spoilt = row_of(failing({}), use), row_of(failing({"http-503": 8000}), use)
     assert (clean.value("gateway-cpu"), clean.value("storage-cpu")) == (2.0, 1.0)
     assert (spoilt.value("gateway-cpu"), spoilt.value("storage-cpu")) == (2.0, 1.0)
-    assert [spoilt.value(one) for one in ("mean", "p50", "p90")] == [clean.value(one) for one in ("mean", "p50", "p90")]
+    assert [spoilt.value(one) for one in ("mean", "p50", "p90")] == [
+        clean.value(one) for one in ("mean", "p50", "p90")
+    ]
 
 
 def test_rates_are_over_the_window_as_long_as_it_really_was_and_not_over_the_warm_up() -> None:
@@ -80,9 +92,16 @@ def test_rates_are_over_the_window_as_long_as_it_really_was_and_not_over_the_war
 
 
 def test_each_repeat_keeps_its_own_number_and_its_own_figures() -> None:
-    steps = [step_of(fake_measurement(workload="w", mean_ms=mean_ms), repeat=number) for number, mean_ms in enumerate((10, 20, 40))]
+    steps = [
+        step_of(fake_measurement(workload="w", mean_ms=mean_ms), repeat=number)
+        for number, mean_ms in enumerate((10, 20, 40))
+    ]
     (row,) = summarize(plan_of(repeats=3), steps)
-    assert [(point.repeat, point.value("throughput")) for point in row.points] == [(0, 400), (1, 200), (2, 100)]
+    assert [(point.repeat, point.value("throughput")) for point in row.points] == [
+        (0, 400),
+        (1, 200),
+        (2, 100),
+    ]
 
 
 def test_failures_are_those_of_the_repeat_that_had_them_also_of_one_that_is_left_out() -> None:
@@ -94,15 +113,23 @@ def test_failures_are_those_of_the_repeat_that_had_them_also_of_one_that_is_left
 
 
 def test_of_a_repeat_that_is_left_out_neither_latencies_nor_what_the_hosts_used_go_in() -> None:
-    steps = [step_of(fake_measurement(workload="w", mean_ms=mean_ms), repeat=number) for number, mean_ms in enumerate((10, 40))]
+    steps = [
+        step_of(fake_measurement(workload="w", mean_ms=mean_ms), repeat=number)
+        for number, mean_ms in enumerate((10, 40))
+    ]
     steps[1] = steps[1].model_copy(update={"valid": False})
-    uses = {step.key: used(cpu_s, share) for step, cpu_s, share in zip(steps, (8.0, 80.0), (0.3, 0.9), strict=True)}
+    uses = {
+        step.key: used(cpu_s, share)
+        for step, cpu_s, share in zip(steps, (8.0, 80.0), (0.3, 0.9), strict=True)
+    }
     (row,) = summarize(plan_of(repeats=2), steps, uses)
     (alone,) = summarize(plan_of(), steps[:1], uses)
     assert row.value("gateway-cpu") == alone.value("gateway-cpu") == 1.0
     assert row.resources == alone.resources
     assert [one.share for one in row.resources] == [0.3]
-    assert [row.value(one) for one in ("mean", "p90", "max")] == [alone.value(one) for one in ("mean", "p90", "max")]
+    assert [row.value(one) for one in ("mean", "p90", "max")] == [
+        alone.value(one) for one in ("mean", "p90", "max")
+    ]
 
 
 def test_a_percentile_of_few_digits_is_not_above_the_exact_maximum() -> None:
@@ -122,7 +149,9 @@ def test_a_percentile_of_few_digits_is_not_above_the_exact_maximum() -> None:
         )
     )
     assert Histogram.of(values).percentile_us(90) > 9_995
-    row = row_of(fake_measurement(workload="w").model_copy(update={"tallies": (tally,), "seconds": ()}))
+    row = row_of(
+        fake_measurement(workload="w").model_copy(update={"tallies": (tally,), "seconds": ()})
+    )
     assert (row.value("p50"), row.value("p90"), row.value("max")) == (9.995, 9.995, 9.995)
 
 
@@ -130,14 +159,23 @@ def test_a_percentile_of_few_digits_is_not_above_the_exact_maximum() -> None:
 def test_latencies_that_grow_at_the_same_throughput_are_looked_for_at_a_constant_rate_alone(
     tmp_path: Path, rate_per_s: float | None
 ) -> None:
-    """In a closed loop they cannot grow by themselves; at a rate they are all that shows that a gateway falls behind."""
+    """In a closed loop they cannot grow by themselves; at a rate they are all that shows that a
+    gateway falls behind.
+    """
     workload = WORKLOAD.model_copy(update={"name": "small-read", "rate_per_s": rate_per_s})
     run = fake_run(tmp_path, layouts=("swift",), workloads=(workload,), repeats=1, telemetry=False)
     key = StepKey(layout="swift", api="swift", workload="small-read", workers=4, repeat=0)
     whole = run.latest()[key].measurement
     assert whole is not None
-    growing = tuple(one.model_copy(update={"sum_us": one.sum_us * (1 if one.second < 10 else 2)}) for one in whole.seconds)
-    run.append(StepResult(key=key, measurement=whole.model_copy(update={"seconds": growing}), valid=True, order=1))
+    growing = tuple(
+        one.model_copy(update={"sum_us": one.sum_us * (1 if one.second < 10 else 2)})
+        for one in whole.seconds
+    )
+    run.append(
+        StepResult(
+            key=key, measurement=whole.model_copy(update={"seconds": growing}), valid=True, order=1
+        )
+    )
     by_folder = read_visits(run, run.plan())[key]
     (by_steps,) = summarize(run.plan(), run.steps())
     assert by_folder.steady is by_steps.steady

@@ -1,4 +1,6 @@
-"""Which repeat lies far from the others: against a published example, and by simulation with a fixed seed."""
+"""Which repeat lies far from the others: against a published example, and by simulation with a
+fixed seed.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,13 @@ from weighbridge.results.analysis.steps.validity import outlier, outlier_words
 
 
 def test_the_outlier_of_grubbs_test_is_that_of_the_handbook() -> None:
-    # NIST/SEMATECH e-Handbook 1.3.5.17.1, Tietjen and Moore's mass spectrometer: G = 2.468765 for 245.57, beyond the bound
+    # NIST/SEMATECH e-Handbook 1.3.5.17.1, Tietjen and Moore's mass spectrometer: G = 2.468765 for
+    # 245.57, beyond the bound
     values = [199.31, 199.53, 200.19, 200.82, 201.92, 201.95, 202.18, 245.57]
     logs = [math.exp(value / 100) for value in values]
     assert outlier(logs) == 7
-    # The two-sided bound at 1 % of 8 values is 2.274: an eighth that is nearer has G = 2.265, one that is farther 2.289.
+    # The two-sided bound at 1 % of 8 values is 2.274: an eighth that is nearer has G = 2.265, one
+    # that is farther 2.289.
     assert outlier([*logs[:7], math.exp(2.080)]) is None
     assert outlier([*logs[:7], math.exp(2.085)]) == 7
 
@@ -27,7 +31,9 @@ def test_of_normal_logarithms_one_set_in_a_hundred_has_an_outlier(count: int) ->
     assert 0.006 <= sum(outlier(one) is not None for one in sets) / 8000 <= 0.014
 
 
-def test_a_repeat_at_half_of_the_others_is_found_on_either_side_and_few_or_equal_ones_have_none() -> None:
+def test_a_repeat_at_half_of_the_others_is_found_on_either_side_and_few_or_equal_ones_have_none() -> (
+    None
+):
     assert outlier([100.0, 101.0, 99.0, 50.0, 102.0]) == 3
     assert outlier([100.0, 200.0, 99.0, 101.0, 102.0]) == 1
     assert outlier([1.0, 9.0]) is None

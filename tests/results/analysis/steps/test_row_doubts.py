@@ -19,7 +19,9 @@ from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.suites import Objects, Suite, Workload
 
-WORKLOAD = Workload(name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=20.0)
+WORKLOAD = Workload(
+    name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=20.0
+)
 REPEATS = 5
 HELD = Throttled(
     host="gateway-1",
@@ -40,9 +42,16 @@ def key(repeat: int) -> StepKey:
 def row(measured: Sequence[Measurement], uses: Mapping[int, StepUse] | None = None) -> Row:
     suite = Suite(name="s", about="a", workloads=(WORKLOAD,), repeats=len(measured))
     plan = ResolvedPlan.model_validate(
-        {"suite": suite.model_dump(), "hardware": {"name": "h"}, "layouts": [{"name": "swift", "gateway": "swift"}]}
+        {
+            "suite": suite.model_dump(),
+            "hardware": {"name": "h"},
+            "layouts": [{"name": "swift", "gateway": "swift"}],
+        }
     )
-    steps = [StepResult(key=key(number), measurement=one, valid=True, order=number) for number, one in enumerate(measured)]
+    steps = [
+        StepResult(key=key(number), measurement=one, valid=True, order=number)
+        for number, one in enumerate(measured)
+    ]
     (found,) = summarize(plan, steps, {key(number): use for number, use in (uses or {}).items()})
     return found
 
@@ -54,29 +63,46 @@ def steady(seed: int = 0, window_s: float = 20.0) -> Measurement:
 def falling() -> Measurement:
     """The same, with half of its throughput in the second half of its window."""
     whole = steady()
-    seconds = tuple(one.model_copy(update={"count": one.count if one.second < 10 else one.count // 2}) for one in whole.seconds)
+    seconds = tuple(
+        one.model_copy(update={"count": one.count if one.second < 10 else one.count // 2})
+        for one in whole.seconds
+    )
     return whole.model_copy(update={"seconds": seconds})
 
 
 def test_steady_repeats_beside_which_nothing_ran_are_in_no_doubt() -> None:
-    found = row([steady(seed) for seed in range(REPEATS)], {number: StepUse(others=0.03) for number in range(REPEATS)})
+    found = row(
+        [steady(seed) for seed in range(REPEATS)],
+        {number: StepUse(others=0.03) for number in range(REPEATS)},
+    )
     assert (found.doubts, found.steady, found.ranked, found.provisional) == ((), True, True, False)
 
 
 @pytest.mark.parametrize(
-    ("share", "grade"), [(BUSY_MILD - 0.01, None), (BUSY_MILD, "mild"), (BUSY_GRAVE - 0.01, "mild"), (BUSY_GRAVE, "grave")]
+    ("share", "grade"),
+    [
+        (BUSY_MILD - 0.01, None),
+        (BUSY_MILD, "mild"),
+        (BUSY_GRAVE - 0.01, "mild"),
+        (BUSY_GRAVE, "grave"),
+    ],
 )
-def test_what_others_used_of_the_machine_is_a_doubt_by_its_share(share: float, grade: str | None) -> None:
+def test_what_others_used_of_the_machine_is_a_doubt_by_its_share(
+    share: float, grade: str | None
+) -> None:
     # In one repeat nothing ran beside it: the middle one counts.
     shares = {number: StepUse(others=share if number else 0.0) for number in range(REPEATS)}
     found = row([steady(seed) for seed in range(REPEATS)], shares)
-    assert [(one.what, one.grade) for one in found.doubts] == ([("machine busy", grade)] if grade else [])
+    assert [(one.what, one.grade) for one in found.doubts] == (
+        [("machine busy", grade)] if grade else []
+    )
     assert found.ranked == (grade != "grave")
 
 
 def test_a_busy_machine_in_some_repeats_is_a_mild_doubt_however_quiet_it_was_in_most() -> None:
     found = row(
-        [steady(seed) for seed in range(REPEATS)], {number: StepUse(others=0.9 * (number < 2)) for number in range(REPEATS)}
+        [steady(seed) for seed in range(REPEATS)],
+        {number: StepUse(others=0.9 * (number < 2)) for number in range(REPEATS)},
     )
     (doubt,) = found.doubts
     assert (doubt.what, doubt.grade, found.provisional) == ("machine busy", "mild", True)
@@ -84,7 +110,9 @@ def test_a_busy_machine_in_some_repeats_is_a_mild_doubt_however_quiet_it_was_in_
 
 
 @pytest.mark.parametrize("lost", [None, StepUse(lab=True)])
-def test_a_repeat_of_which_it_is_not_known_what_others_used_is_a_mild_doubt(lost: StepUse | None) -> None:
+def test_a_repeat_of_which_it_is_not_known_what_others_used_is_a_mild_doubt(
+    lost: StepUse | None,
+) -> None:
     uses = {number: StepUse(others=0.0, lab=True) for number in range(REPEATS)}
     if lost is None:
         del uses[1]
@@ -92,11 +120,16 @@ def test_a_repeat_of_which_it_is_not_known_what_others_used_is_a_mild_doubt(lost
         uses[1] = lost
     (doubt,) = row([steady(seed) for seed in range(REPEATS)], uses).doubts
     assert (doubt.what, doubt.grade) == ("machine not known", "mild")
-    assert doubt.words == "what other programs used of this machine’s CPUs in 1 of 5 repeats was not recorded"
+    assert (
+        doubt.words
+        == "what other programs used of this machine’s CPUs in 1 of 5 repeats was not recorded"
+    )
 
 
 def test_of_hosts_that_are_no_containers_of_a_machine_nothing_is_asked_of_one() -> None:
-    assert row([steady(seed) for seed in range(REPEATS)], {0: StepUse(gateway_cpu_s=1.0)}).doubts == ()
+    assert (
+        row([steady(seed) for seed in range(REPEATS)], {0: StepUse(gateway_cpu_s=1.0)}).doubts == ()
+    )
 
 
 def test_repeats_that_were_left_out_as_not_steady_are_a_doubt_about_those_that_are_left() -> None:
@@ -122,18 +155,26 @@ def test_short_windows_that_all_do_the_same_are_judged_over_their_repeats() -> N
 
 
 def test_a_machine_that_drifts_from_repeat_to_repeat_makes_no_step_unsteady() -> None:
-    slower = [fake_measurement(workload="w", window_s=5.0, seed=seed, mean_ms=10.0 + seed) for seed in range(REPEATS)]
+    slower = [
+        fake_measurement(workload="w", window_s=5.0, seed=seed, mean_ms=10.0 + seed)
+        for seed in range(REPEATS)
+    ]
     assert row(slower).steady is not False
 
 
-def test_a_percentile_that_a_cpu_limit_may_have_made_is_in_grave_doubt_and_no_other_figure() -> None:
+def test_a_percentile_that_a_cpu_limit_may_have_made_is_in_grave_doubt_and_no_other_figure() -> (
+    None
+):
     measured = [steady(seed) for seed in range(REPEATS)]
     limited = row(measured, {number: StepUse(throttled=(HELD,)) for number in range(REPEATS)})
     assert {one.grade for one in limited.doubts} == {"grave"}
     assert {metric for one in limited.doubts for metric in one.metrics} == {"p90", "p99", "max"}
     assert limited.ranked  # its throughput may be compared
     assert "throttled in 90 % of its periods of 100 ms" in limited.doubts[0].words
-    once = row(measured, {number: StepUse(throttled=(HELD,) if number == 0 else ()) for number in range(REPEATS)})
+    once = row(
+        measured,
+        {number: StepUse(throttled=(HELD,) if number == 0 else ()) for number in range(REPEATS)},
+    )
     assert {one.grade for one in once.doubts} == {"mild"}
 
 
@@ -141,17 +182,29 @@ def test_a_cpu_limit_is_judged_by_the_repeats_that_count_alone() -> None:
     # As many repeats that count for nothing, in which nothing was throttled, do not dilute it.
     found = row(
         [*(steady(seed) for seed in range(REPEATS)), *(falling() for _ in range(REPEATS))],
-        {number: StepUse(throttled=(HELD,) if number < REPEATS else ()) for number in range(2 * REPEATS)},
+        {
+            number: StepUse(throttled=(HELD,) if number < REPEATS else ())
+            for number in range(2 * REPEATS)
+        },
     )
-    assert {(one.grade, one.metrics) for one in found.doubts if one.metrics} == {("grave", (key,)) for key in ("p90", "p99", "max")}
+    assert {(one.grade, one.metrics) for one in found.doubts if one.metrics} == {
+        ("grave", (key,)) for key in ("p90", "p99", "max")
+    }
 
 
 def test_repeats_that_were_left_out_as_not_valid_are_a_doubt_too() -> None:
     suite = Suite(name="s", about="a", workloads=(WORKLOAD,), repeats=6)
     plan = ResolvedPlan.model_validate(
-        {"suite": suite.model_dump(), "hardware": {"name": "h"}, "layouts": [{"name": "swift", "gateway": "swift"}]}
+        {
+            "suite": suite.model_dump(),
+            "hardware": {"name": "h"},
+            "layouts": [{"name": "swift", "gateway": "swift"}],
+        }
     )
-    steps = [StepResult(key=key(number), measurement=steady(number), valid=number > 0, order=number) for number in range(6)]
+    steps = [
+        StepResult(key=key(number), measurement=steady(number), valid=number > 0, order=number)
+        for number in range(6)
+    ]
     (found,) = summarize(plan, steps)
     assert (found.repeats, [one.words for one in found.doubts]) == (
         5,
@@ -178,17 +231,27 @@ def test_percentiles_in_bins_do_not_escape_the_cpu_limit() -> None:
         found = row(binned, {number: StepUse(throttled=(limit,)) for number in range(REPEATS)})
         assert found.value("p90") is None
         assert str(found.within("p90")) == "(10, 20]"
-        return {metric for one in found.doubts if one.what == "set by the CPU limit" for metric in one.metrics}
+        return {
+            metric
+            for one in found.doubts
+            if one.what == "set by the CPU limit"
+            for metric in one.metrics
+        }
 
     assert touched(HELD) == {"p90", "p99", "max"}
     assert touched(short) == set()
 
 
 @pytest.mark.parametrize(("stall_ms", "metrics"), [(54.0, {"p90", "max"}), (9.0, set())])
-def test_a_percentile_that_a_driver_tells_as_an_interval_does_not_escape_the_cpu_limit(stall_ms: float, metrics: set[str]) -> None:
+def test_a_percentile_that_a_driver_tells_as_an_interval_does_not_escape_the_cpu_limit(
+    stall_ms: float, metrics: set[str]
+) -> None:
     held = HELD.model_copy(update={"stall_ms": stall_ms})
     measured = [
-        fake_measurement(workload="w", window_s=20.0, mean_ms=14.5, spread=0.001, bins=True, seed=seed) for seed in range(REPEATS)
+        fake_measurement(
+            workload="w", window_s=20.0, mean_ms=14.5, spread=0.001, bins=True, seed=seed
+        )
+        for seed in range(REPEATS)
     ]
     found = row(measured, {number: StepUse(throttled=(held,)) for number in range(REPEATS)})
     assert str(found.within("p90")) == "(10, 20]"
@@ -200,20 +263,34 @@ def test_a_row_whose_deployments_came_up_on_a_busy_machine_is_provisional() -> N
     measured = row([steady(seed) for seed in range(REPEATS)])
 
     def event(repeat: int, layout: str = "swift") -> RunEvent:
-        return RunEvent(at="", kind="busy", text="others use 53 % of this machine’s CPUs", layout=layout, repeat=repeat, share=0.53)
+        return RunEvent(
+            at="",
+            kind="busy",
+            text="others use 53 % of this machine’s CPUs",
+            layout=layout,
+            repeat=repeat,
+            share=0.53,
+        )
 
     (busy,) = begun([measured], [event(repeat) for repeat in range(3)])
     assert [(one.what, one.grade) for one in busy.doubts] == [("machine busy", "mild")]
     assert begun([measured], [event(0), event(1)]) == (measured,)
-    assert begun([measured], [event(repeat, "rgw-beast") for repeat in range(REPEATS)]) == (measured,)
+    assert begun([measured], [event(repeat, "rgw-beast") for repeat in range(REPEATS)]) == (
+        measured,
+    )
 
 
 def test_reads_of_a_layout_whose_storage_hosts_do_not_share_them_are_provisional() -> None:
     measured = row([steady(seed) for seed in range(REPEATS)])
     text = "osd.0 answers 51 % of the reads, where 3 OSDs alike would answer 33 % each"
-    events = [RunEvent(at="", kind="uneven", text=text, layout="swift", repeat=repeat) for repeat in range(3)]
+    events = [
+        RunEvent(at="", kind="uneven", text=text, layout="swift", repeat=repeat)
+        for repeat in range(3)
+    ]
     (uneven,) = begun([measured], events)
-    assert [(one.what, one.grade, one.words) for one in uneven.doubts] == [("reads uneven", "mild", text)]
+    assert [(one.what, one.grade, one.words) for one in uneven.doubts] == [
+        ("reads uneven", "mild", text)
+    ]
     writes = measured.model_copy(update={"operation": "write"})
     assert begun([writes], events) == (writes,)
     assert begun([measured], events[:2]) == (measured,)

@@ -6,12 +6,26 @@ import pytest
 
 from fake_run import fake_run
 from made_rows import changed
-from weighbridge.results.analysis.steps.service_level import Served, Stop, most_within, path, served, stretches, telling_bound_ms
+from weighbridge.results.analysis.steps.service_level import (
+    Served,
+    Stop,
+    most_within,
+    path,
+    served,
+    stretches,
+    telling_bound_ms,
+)
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.doubt import Doubt
 from weighbridge.suites import Objects, Workload
 
-READS = Workload(name="reads", objects=Objects(size=1_000_000), operations={"read": 100}, workers=(1, 4, 16), runtime=3.0)
+READS = Workload(
+    name="reads",
+    objects=Objects(size=1_000_000),
+    operations={"read": 100},
+    workers=(1, 4, 16),
+    runtime=3.0,
+)
 
 
 def stop(workers: int, ops_s: float, p90_ms: float | None, *, ranked: bool = True) -> Stop:
@@ -71,7 +85,13 @@ def test_a_path_of_no_latencies_serves_nothing_that_is_known() -> None:
 
 
 def test_only_neighbours_that_count_are_joined() -> None:
-    stops = [stop(1, 10, 1.0), stop(2, 20, 2.0), stop(4, 30, None), stop(8, 40, 9.0), stop(16, 50, 20.0, ranked=False)]
+    stops = [
+        stop(1, 10, 1.0),
+        stop(2, 20, 2.0),
+        stop(4, 30, None),
+        stop(8, 40, 9.0),
+        stop(16, 50, 20.0, ranked=False),
+    ]
     assert [[one.workers for one in part] for part in stretches(stops)] == [[1, 2], [8]]
 
 
@@ -96,14 +116,24 @@ def test_one_repeat_has_no_range(tmp_path: Path) -> None:
 ABOVE = Doubt(what="above its ceiling", grade="grave", words="above its layer")
 
 
-def test_a_row_whose_p90_is_not_comparable_serves_nothing_within_a_bound_on_it(tmp_path: Path) -> None:
+def test_a_row_whose_p90_is_not_comparable_serves_nothing_within_a_bound_on_it(
+    tmp_path: Path,
+) -> None:
     doubt = ABOVE.model_copy(update={"what": "set by the CPU limit", "metrics": ("p90",)})
-    rows = [row.model_copy(update={"doubts": (doubt,)}) for row in rows_of(tmp_path) if row.layout == "swift"]
+    rows = [
+        row.model_copy(update={"doubts": (doubt,)})
+        for row in rows_of(tmp_path)
+        if row.layout == "swift"
+    ]
     assert served("swift", rows, 1000.0) == Served(layout="swift", ops_s=None, known=False)
 
 
 def test_a_row_that_is_not_ranked_serves_nothing(tmp_path: Path) -> None:
-    rows = [row.model_copy(update={"doubts": (ABOVE,)}) for row in rows_of(tmp_path) if row.layout == "swift"]
+    rows = [
+        row.model_copy(update={"doubts": (ABOVE,)})
+        for row in rows_of(tmp_path)
+        if row.layout == "swift"
+    ]
     assert served("swift", rows, 1000.0) == Served(layout="swift", ops_s=None, known=False)
     assert not any(one.joined for one in path(rows))
 
@@ -114,7 +144,9 @@ def test_what_was_not_measured_is_not_on_the_path(tmp_path: Path) -> None:
     assert path([gone]) == ()
 
 
-def test_where_one_repeat_has_no_p90_the_others_make_neither_a_figure_nor_a_bin(tmp_path: Path) -> None:
+def test_where_one_repeat_has_no_p90_the_others_make_neither_a_figure_nor_a_bin(
+    tmp_path: Path,
+) -> None:
     row = rows_of(tmp_path)[0]
     lacking = (changed(row.points[0], p90_ms=None), *row.points[1:])
     (one,) = path([changed(row, p90_ms=None, points=lacking)])

@@ -27,7 +27,9 @@ def test_one_repeat_has_no_spread() -> None:
     assert show_spread(MetricFigure()) == "–"
 
 
-def test_a_percentile_of_few_samples_has_what_order_statistics_allow_and_a_lower_bound_its_sign() -> None:
+def test_a_percentile_of_few_samples_has_what_order_statistics_allow_and_a_lower_bound_its_sign() -> (
+    None
+):
     row = made_row(
         layout="a", api="s3", workload="large", operation="write", object_size_bytes=8e6, workers=4, repeats=1, p90_ms=87.0,
         p50_ms=40.0, max_ms=2000.0, intervals={"p50": (35, 70), "p90": (61, 140)},

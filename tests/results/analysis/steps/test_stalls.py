@@ -8,8 +8,12 @@ import pytest
 from weighbridge.results.analysis.steps.stalls import Stall, period_s, stall_words, stalls
 
 
-def series(length: int, rate: float, noise: float, draw: np.random.Generator, *, kept: float = 0.0) -> list[float]:
-    """Counts of a Poisson process whose rate scatters, of which `kept` is carried from a second to the next."""
+def series(
+    length: int, rate: float, noise: float, draw: np.random.Generator, *, kept: float = 0.0
+) -> list[float]:
+    """Counts of a Poisson process whose rate scatters, of which `kept` is carried from a second to
+    the next.
+    """
     rest = draw.normal(size=length)
     for place in range(1, length):
         rest[place] = kept * rest[place - 1] + np.sqrt(1 - kept**2) * rest[place]
@@ -17,9 +21,12 @@ def series(length: int, rate: float, noise: float, draw: np.random.Generator, *,
 
 
 @pytest.mark.parametrize(
-    ("length", "rate", "noise", "kept"), [(10, 30, 0.2, 0), (60, 1000, 0.2, 0.5), (60, 5, 0, 0), (120, 200, 0.1, 0.8)]
+    ("length", "rate", "noise", "kept"),
+    [(10, 30, 0.2, 0), (60, 1000, 0.2, 0.5), (60, 5, 0, 0), (120, 200, 0.1, 0.8)],
 )
-def test_chance_is_seldom_taken_for_a_stall_or_for_what_comes_back(length: int, rate: float, noise: float, kept: float) -> None:
+def test_chance_is_seldom_taken_for_a_stall_or_for_what_comes_back(
+    length: int, rate: float, noise: float, kept: float
+) -> None:
     draw = np.random.default_rng([2, length])
     made = [series(length, rate, noise, draw, kept=kept) for _ in range(400)]
     assert sum(bool(stalls(one, 16)) for one in made) <= 2
@@ -33,7 +40,9 @@ def test_requests_that_end_in_bursts_of_all_workers_are_no_stall() -> None:
 
 
 def test_a_stall_is_as_long_as_what_is_missing_beside_it_says() -> None:
-    assert stalls([100, 100, 100, 50, 0, 0, 50, 100, 100, 100], 4) == (Stall(second=4, length_s=3.0),)
+    assert stalls([100, 100, 100, 50, 0, 0, 50, 100, 100, 100], 4) == (
+        Stall(second=4, length_s=3.0),
+    )
     assert stalls([0, 0, 100, 100, 100, 100], 4) == (Stall(second=0, length_s=2.0),)
     assert stalls([100, 100, 100, 100, 0], 4) == (Stall(second=4, length_s=1.0),)
     assert stalls([100, 9, 100, 100, 100], 4) == ()  # more than a tenth of the mean second
@@ -55,18 +64,29 @@ def test_stalls_are_said_with_their_length_and_their_rhythm() -> None:
     assert words(10, 40, 71, 100) == "stalls of 3 s every 30 s"
     assert words(10, 40, 90, 100, 130) == "5 stalls of 3 s after 10, 40, 90, 100 ... s"
     assert words(3, length_s=0.6) == "a stall of 1 s after 3 s"
-    assert stall_words([Stall(second=1, length_s=1.0), Stall(second=9, length_s=4.2)]) == "2 stalls of 1 to 4 s after 1 and 9 s"
+    assert (
+        stall_words([Stall(second=1, length_s=1.0), Stall(second=9, length_s=4.2)])
+        == "2 stalls of 1 to 4 s after 1 and 9 s"
+    )
     with pytest.raises(ValueError, match="no stall"):
         stall_words([])
 
 
 @pytest.mark.parametrize(
-    ("period", "width", "depth", "noise"), [(30, 3, 0.3, 0.05), (30, 15, 0.2, 0.1), (10, 2, 0.5, 0.1), (60, 6, 0.5, 0.05)]
+    ("period", "width", "depth", "noise"),
+    [(30, 3, 0.3, 0.05), (30, 15, 0.2, 0.1), (10, 2, 0.5, 0.1), (60, 6, 0.5, 0.05)],
 )
-def test_dips_that_come_back_are_found_with_their_period(period: int, width: int, depth: float, noise: float) -> None:
+def test_dips_that_come_back_are_found_with_their_period(
+    period: int, width: int, depth: float, noise: float
+) -> None:
     draw = np.random.default_rng([3, period])
     level = 1 - depth * (np.arange(300) % period < width)
-    found = [period_s([float(one) for one in draw.poisson(1000 * level * (1 + noise * draw.normal(size=300)))]) for _ in range(40)]
+    found = [
+        period_s(
+            [float(one) for one in draw.poisson(1000 * level * (1 + noise * draw.normal(size=300)))]
+        )
+        for _ in range(40)
+    ]
     assert sum(one is not None and one % period == 0 for one in found) >= 38
 
 

@@ -15,8 +15,15 @@ TRIALS = 200
 BASE = fake_measurement(mean_ms=100)
 
 
-def told(counts: Sequence[float], *, window_s: float | None = None, sums_us: Sequence[float] | None = None) -> Measurement:
-    """A step that did so many reads in each second of its window; seconds without any are left out, as drivers do."""
+def told(
+    counts: Sequence[float],
+    *,
+    window_s: float | None = None,
+    sums_us: Sequence[float] | None = None,
+) -> Measurement:
+    """A step that did so many reads in each second of its window; seconds without any are left out,
+    as drivers do.
+    """
     seconds = tuple(
         Second(
             second=second,
@@ -30,11 +37,15 @@ def told(counts: Sequence[float], *, window_s: float | None = None, sums_us: Seq
         for second, count in enumerate(counts)
         if round(count)
     )
-    return BASE.model_copy(update={"seconds": seconds, "window_s": window_s or float(len(counts)), "warmup_s": 5.0})
+    return BASE.model_copy(
+        update={"seconds": seconds, "window_s": window_s or float(len(counts)), "warmup_s": 5.0}
+    )
 
 
 def level(shape: str, length: int, draw: np.random.Generator) -> np.ndarray:
-    """What throughput is about, second by second, as a share of what it is about most of the time."""
+    """What throughput is about, second by second, as a share of what it is about most of the
+    time.
+    """
     along = np.arange(length) / (length - 1)
     match shape:
         case "ramp":
@@ -49,7 +60,9 @@ def level(shape: str, length: int, draw: np.random.Generator) -> np.ndarray:
 
 
 def verdicts(shape: str, length: int, mean: float, spread: float) -> list[bool | None]:
-    """What is said of many made-up steps: counts of a Poisson process whose rate has a scatter of its own from second to second."""
+    """What is said of many made-up steps: counts of a Poisson process whose rate has a scatter of
+    its own from second to second.
+    """
     draw = np.random.default_rng([2014, length, round(mean), round(spread * 100)])
     found = []
     for _ in range(TRIALS):
@@ -78,14 +91,19 @@ def test_of_steady_steps_with_the_scatter_of_real_ones_at_most_5_percent_are_cal
 
 
 @pytest.mark.parametrize("shape", ["ramp", "fall", "step", "warm-up"])
-@pytest.mark.parametrize(("length", "mean", "spread"), [(20, 1000, 0.03), (20, 1000, 0.06), (20, 300, 0.05), (60, 1000, 0.1)])
+@pytest.mark.parametrize(
+    ("length", "mean", "spread"),
+    [(20, 1000, 0.03), (20, 1000, 0.06), (20, 300, 0.05), (60, 1000, 0.1)],
+)
 def test_of_ramps_of_30_percent_and_steps_in_the_level_at_least_90_percent_are_caught(
     shape: str, length: int, mean: float, spread: float
 ) -> None:
     assert verdicts(shape, length, mean, spread).count(False) >= 0.9 * TRIALS
 
 
-@pytest.mark.parametrize(("length", "mean", "spread"), [(10, 1000, 0.1), (20, 30, 0.0), (20, 5, 0.0)])
+@pytest.mark.parametrize(
+    ("length", "mean", "spread"), [(10, 1000, 0.1), (20, 30, 0.0), (20, 5, 0.0)]
+)
 def test_what_scatters_too_much_to_show_a_ramp_of_30_percent_is_seldom_called_steady(
     length: int, mean: float, spread: float
 ) -> None:
@@ -100,7 +118,9 @@ def test_a_step_that_did_the_same_every_second_is_steady_and_nothing_is_said() -
 def test_a_step_still_warming_up_is_told_what_warm_up_would_have_done() -> None:
     found = steadiness(told([100, 200, 300, 400, *[500] * 26]))
     assert found.steady is False
-    assert found.notes[0].startswith("not steady: throughput after the first 6 s is 7 % higher than of the whole window")
+    assert found.notes[0].startswith(
+        "not steady: throughput after the first 6 s is 7 % higher than of the whole window"
+    )
     assert found.notes[0].endswith("warm up for at least 11 s")
 
 
@@ -126,8 +146,12 @@ def test_a_stall_is_found_in_a_window_too_short_to_tell_anything_else() -> None:
     assert steadiness(told([500, 480, 520])).steady is None
 
 
-@pytest.mark.parametrize(("depth", "why"), [(1.0, "stalls of 3 s every 30 s"), (0.4, "throughput dips every 30 s")])
-def test_a_stall_and_a_dip_that_come_back_every_30_s_of_300_are_found(depth: float, why: str) -> None:
+@pytest.mark.parametrize(
+    ("depth", "why"), [(1.0, "stalls of 3 s every 30 s"), (0.4, "throughput dips every 30 s")]
+)
+def test_a_stall_and_a_dip_that_come_back_every_30_s_of_300_are_found(
+    depth: float, why: str
+) -> None:
     draw = np.random.default_rng(30)
     level = 1 - depth * (np.arange(300) % 30 < 3)
     found = steadiness(told(draw.poisson(1000 * level * (1 + 0.05 * draw.normal(size=300)))))
@@ -157,7 +181,15 @@ def test_the_second_that_the_window_cuts_is_left_out() -> None:
                 update={
                     "seconds": (
                         Second.model_validate(
-                            {"second": 0, "operation": "read", "count": 0, "bytes": 0, "errors": 9, "max_us": 0, "sum_us": 0}
+                            {
+                                "second": 0,
+                                "operation": "read",
+                                "count": 0,
+                                "bytes": 0,
+                                "errors": 9,
+                                "max_us": 0,
+                                "sum_us": 0,
+                            }
                         ),
                     )
                 }
@@ -166,7 +198,9 @@ def test_the_second_that_the_window_cuts_is_left_out() -> None:
         ),
     ],
 )
-def test_what_cannot_be_told_is_unknown_with_its_reason_and_never_steady(measurement: Measurement, why: str) -> None:
+def test_what_cannot_be_told_is_unknown_with_its_reason_and_never_steady(
+    measurement: Measurement, why: str
+) -> None:
     found = steadiness(measurement)
     assert found.steady is None
     assert why in found.notes[0]

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from made_up import fake_measurement
-from weighbridge.results.analysis.steps.steady_repeats import MOST, steady_over_repeats, window_grain, window_move
+from weighbridge.results.analysis.steps.steady_repeats import (
+    MOST,
+    steady_over_repeats,
+    window_grain,
+    window_move,
+)
 from weighbridge.results.record.measurement import Measurement, Second
 
 BASE = fake_measurement(mean_ms=100)
@@ -33,42 +38,72 @@ def told(counts: list[int], window_s: float, sums_us: list[int] | None = None) -
     return BASE.model_copy(update={"seconds": seconds, "window_s": window_s})
 
 
-def windows(drift: float, *, repeats: int, rate: float, noise: float, draw: np.random.Generator, window_s: float) -> list[float]:
-    """Moves of windows whose rate drifts from end to end by a share of its mean, with noise of seconds and of counting."""
+def windows(
+    drift: float,
+    *,
+    repeats: int,
+    rate: float,
+    noise: float,
+    draw: np.random.Generator,
+    window_s: float,
+) -> list[float]:
+    """Moves of windows whose rate drifts from end to end by a share of its mean, with noise of
+    seconds and of counting.
+    """
     lengths = np.array([1.0] * math.floor(window_s) + ([window_s % 1] if window_s % 1 else []))
     places = np.cumsum(lengths) - lengths / 2
     moves = []
     for _ in range(repeats):
-        level = rate * (1 + drift * (places / window_s - 0.5)) * (1 + noise * draw.normal(size=len(lengths)) / np.sqrt(lengths))
-        move = window_move(told([int(one) for one in draw.poisson(np.maximum(level, 0) * lengths)], window_s))
+        level = (
+            rate
+            * (1 + drift * (places / window_s - 0.5))
+            * (1 + noise * draw.normal(size=len(lengths)) / np.sqrt(lengths))
+        )
+        move = window_move(
+            told([int(one) for one in draw.poisson(np.maximum(level, 0) * lengths)], window_s)
+        )
         assert move is not None
         moves.append(move)
     return moves
 
 
-def said(drift: float, *, repeats: int = 5, rate: float = 300, noise: float = 0.1, window_s: float = 3.0) -> list[bool | None]:
+def said(
+    drift: float, *, repeats: int = 5, rate: float = 300, noise: float = 0.1, window_s: float = 3.0
+) -> list[bool | None]:
     draw = np.random.default_rng([7, repeats, round(rate), round(noise * 100)])
     return [
-        steady_over_repeats(windows(drift, repeats=repeats, rate=rate, noise=noise, draw=draw, window_s=window_s)).steady
+        steady_over_repeats(
+            windows(drift, repeats=repeats, rate=rate, noise=noise, draw=draw, window_s=window_s)
+        ).steady
         for _ in range(400)
     ]
 
 
 REGIMES = pytest.mark.parametrize(
     ("repeats", "rate", "noise", "window_s"),
-    [(5, 1500, 0.05, 3.0), (5, 30, 0.05, 2.5), (8, 300, 0.1, 2.5), (8, 1500, 0.2, 3.0), (5, 300, 0.05, 3.0)],
+    [
+        (5, 1500, 0.05, 3.0),
+        (5, 30, 0.05, 2.5),
+        (8, 300, 0.1, 2.5),
+        (8, 1500, 0.2, 3.0),
+        (5, 300, 0.05, 3.0),
+    ],
 )
 
 
 @REGIMES
 @pytest.mark.parametrize("way", [1, -1])
-def test_a_drift_of_20_percent_is_seldom_called_steady(repeats: int, rate: float, noise: float, window_s: float, way: int) -> None:
+def test_a_drift_of_20_percent_is_seldom_called_steady(
+    repeats: int, rate: float, noise: float, window_s: float, way: int
+) -> None:
     found = said(way * MOST, repeats=repeats, rate=rate, noise=noise, window_s=window_s)
     assert found.count(True) <= 0.08 * len(found)  # 5 %, and what chance adds in 400
 
 
 @REGIMES
-def test_steady_noise_is_seldom_called_unsteady(repeats: int, rate: float, noise: float, window_s: float) -> None:
+def test_steady_noise_is_seldom_called_unsteady(
+    repeats: int, rate: float, noise: float, window_s: float
+) -> None:
     found = said(0.0, repeats=repeats, rate=rate, noise=noise, window_s=window_s)
     assert found.count(False) <= 0.03 * len(found)  # below 2 %, and what chance adds
 
@@ -82,11 +117,19 @@ def test_what_is_steady_is_called_so_where_the_noise_allows_and_a_drift_is_found
 
 def test_what_is_not_ruled_out_is_said_and_holds_the_drift_as_often_as_promised() -> None:
     draw = np.random.default_rng(8)
-    found = [steady_over_repeats(windows(0.15, repeats=5, rate=300, noise=0.1, draw=draw, window_s=3.0)).most for _ in range(400)]
+    found = [
+        steady_over_repeats(
+            windows(0.15, repeats=5, rate=300, noise=0.1, draw=draw, window_s=3.0)
+        ).most
+        for _ in range(400)
+    ]
     assert sum(most is not None and most >= 0.15 for most in found) >= 0.93 * 400
     unknown = steady_over_repeats([0.3, -0.3, 0.2, -0.1, 0.0])
     assert unknown.steady is None
-    why = "steadiness is not known: over 5 repeats a drift of 25 % from the start of the window to its end is not ruled out"
+    why = (
+        "steadiness is not known: over 5 repeats a drift of 25 % from the start of the window "
+        "to its end is not ruled out"
+    )
     assert unknown.notes == (f"{why} (steady: less than 20 %)",)
 
 
@@ -129,7 +172,8 @@ def test_what_one_step_is_too_noisy_to_tell_others_of_the_layout_help_to() -> No
     assert steady_over_repeats(noisy).steady is None
     helped = steady_over_repeats(noisy, beside=quiet)
     assert (helped.steady, helped.notes) == (True, ())
-    # Its own figures must not speak against it, others that drift do not help, and none makes up for too few repeats.
+    # Its own figures must not speak against it, others that drift do not help, and none makes up
+    # for too few repeats.
     assert steady_over_repeats([move + 0.21 for move in noisy], beside=quiet).steady is None
     assert steady_over_repeats(noisy, beside=[move + 0.3 for move in quiet]).steady is None
     assert steady_over_repeats(noisy[:4], beside=quiet).steady is None
@@ -148,7 +192,8 @@ def test_with_others_beside_it_a_drift_is_still_seldom_called_steady(others: flo
 
 
 @pytest.mark.parametrize(
-    ("moves", "why"), [([0.0] * 4, "this has 4"), ([0.0] * 5 + [None], "this knows 5 of 6"), ([], "this has 0")]
+    ("moves", "why"),
+    [([0.0] * 4, "this has 4"), ([0.0] * 5 + [None], "this knows 5 of 6"), ([], "this has 0")],
 )
 def test_too_few_repeats_tell_nothing(moves: list[float | None], why: str) -> None:
     found = steady_over_repeats(moves)
@@ -161,12 +206,20 @@ def test_windows_without_any_noise_are_judged_as_they_are() -> None:
     assert steady_over_repeats([0.1] * 5).steady is False
 
 
-@pytest.mark.parametrize(("workers", "answer_s", "window_s"), [(4, 0.06, 2.0), (4, 0.063, 3.0), (16, 0.11, 2.5), (7, 0.3, 10.0)])
-def test_workers_in_step_are_no_drift_however_alike_the_repeats_are(workers: int, answer_s: float, window_s: float) -> None:
+@pytest.mark.parametrize(
+    ("workers", "answer_s", "window_s"),
+    [(4, 0.06, 2.0), (4, 0.063, 3.0), (16, 0.11, 2.5), (7, 0.3, 10.0)],
+)
+def test_workers_in_step_are_no_drift_however_alike_the_repeats_are(
+    workers: int, answer_s: float, window_s: float
+) -> None:
     for shift in np.linspace(0, answer_s, 23):
         # All workers end their requests at once, and every repeat begins alike.
         ends = [at for turn in range(1000) if 0 <= (at := turn * answer_s + shift) < window_s]
-        counts = [workers * sum(second <= at < second + 1 for at in ends) for second in range(math.ceil(window_s))]
+        counts = [
+            workers * sum(second <= at < second + 1 for at in ends)
+            for second in range(math.ceil(window_s))
+        ]
         one = told(counts, window_s).model_copy(update={"workers": workers})
         move = window_move(one)
         assert move is not None

@@ -22,12 +22,18 @@ from weighbridge.suites import Objects, Suite, Uniform, Workload
 def plan_of(workload: Workload, *, repeats: int = 1) -> ResolvedPlan:
     suite = Suite(name="s", about="a", workloads=(workload,), repeats=repeats)
     return ResolvedPlan.model_validate(
-        {"suite": suite.model_dump(), "hardware": {"name": "h"}, "layouts": [{"name": "swift", "gateway": "swift"}]}
+        {
+            "suite": suite.model_dump(),
+            "hardware": {"name": "h"},
+            "layouts": [{"name": "swift", "gateway": "swift"}],
+        }
     )
 
 
 def rows_by(run: RunStore) -> dict[tuple[str, str, int], Row]:
-    return {(row.layout, row.workload, row.workers): row for row in summarize(run.plan(), run.steps())}
+    return {
+        (row.layout, row.workload, row.workers): row for row in summarize(run.plan(), run.steps())
+    }
 
 
 def test_there_is_a_row_for_everything_planned_in_the_order_of_the_plan(run: RunStore) -> None:
@@ -41,21 +47,28 @@ def test_there_is_a_row_for_everything_planned_in_the_order_of_the_plan(run: Run
     assert [(row.layout, row.workload, row.workers) for row in rows] == wanted
 
 
-def test_over_repeats_percentiles_are_geometric_means_max_the_largest_and_mean_of_all_samples(run: RunStore) -> None:
+def test_over_repeats_percentiles_are_geometric_means_max_the_largest_and_mean_of_all_samples(
+    run: RunStore,
+) -> None:
     row = rows_by(run)["rgw-beast", "small-read", 4]
     tallies = [
         (step.measurement.tallies[0], step.measurement.window_s)
         for step in run.steps()
-        if step.measurement and (step.key.layout, step.key.workload, step.key.workers) == ("rgw-beast", "small-read", 4)
+        if step.measurement
+        and (step.key.layout, step.key.workload, step.key.workers) == ("rgw-beast", "small-read", 4)
     ]
     assert row.repeats == len(tallies) == 2
     p90s = [Histogram.decode(tally.latency or "").percentile_us(90) / 1000 for tally, _ in tallies]
     assert row.value("p90") == pytest.approx(math.prod(p90s) ** 0.5)
     assert row.value("max") == max(tally.max_us or 0 for tally, _ in tallies) / 1000
     assert row.value("mean") == pytest.approx(
-        sum(tally.sum_us or 0 for tally, _ in tallies) / sum(tally.count for tally, _ in tallies) / 1000
+        sum(tally.sum_us or 0 for tally, _ in tallies)
+        / sum(tally.count for tally, _ in tallies)
+        / 1000
     )
-    assert row.value("throughput") == pytest.approx(math.prod(tally.count / window for tally, window in tallies) ** 0.5)
+    assert row.value("throughput") == pytest.approx(
+        math.prod(tally.count / window for tally, window in tallies) ** 0.5
+    )
     assert row.value("bandwidth") == pytest.approx(row.value("throughput"))
     assert row.count("samples") == sum(tally.count for tally, _ in tallies)
 
@@ -84,13 +97,27 @@ def test_what_was_not_measured_has_empty_cells_and_is_not_valid(run: RunStore) -
     row = rows_by(run)["swift", "large-read", 8]
     assert not row.valid
     assert row.notes == ("not measured",)
-    assert {row.value("throughput"), row.value("p50"), row.value("max"), row.count("samples"), row.count("errors")} == {None}
+    assert {
+        row.value("throughput"),
+        row.value("p50"),
+        row.value("max"),
+        row.count("samples"),
+        row.count("errors"),
+    } == {None}
 
 
 def test_where_no_repeat_is_valid_figures_stay_but_the_row_is_not_valid() -> None:
-    workload = Workload(name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=2.0)
+    workload = Workload(
+        name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=2.0
+    )
     key = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=0)
-    step = StepResult(key=key, measurement=fake_measurement(workload="w", window_s=2), valid=False, notes=("driver busy",), order=0)
+    step = StepResult(
+        key=key,
+        measurement=fake_measurement(workload="w", window_s=2),
+        valid=False,
+        notes=("driver busy",),
+        order=0,
+    )
     (row,) = summarize(plan_of(workload), [step])
     assert not row.valid
     assert row.value("throughput") == 400
@@ -98,7 +125,9 @@ def test_where_no_repeat_is_valid_figures_stay_but_the_row_is_not_valid() -> Non
 
 
 def test_percentiles_of_too_few_samples_are_unknown_in_one_repeat_and_so_in_the_row() -> None:
-    workload = Workload(name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=2.0)
+    workload = Workload(
+        name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=2.0
+    )
     steps = [
         StepResult(
             key=StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=repeat),
@@ -117,16 +146,22 @@ def test_percentiles_of_too_few_samples_are_unknown_in_one_repeat_and_so_in_the_
 
 
 def test_a_percentile_of_few_samples_has_an_interval_beside_it_and_one_of_many_has_none() -> None:
-    workload = Workload(name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=2.0)
+    workload = Workload(
+        name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=2.0
+    )
     key = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=0)
     measured = fake_measurement(workload="w", window_s=0.15)
-    (row,) = summarize(plan_of(workload), [StepResult(key=key, measurement=measured, valid=True, order=0)])
+    (row,) = summarize(
+        plan_of(workload), [StepResult(key=key, measurement=measured, valid=True, order=0)]
+    )
     assert (row.count("samples"), row.value("p99")) == (60, None)
     found = row.figure("p90")
     assert None not in (found.low, found.value, found.high)
     assert (found.low or 0) < (found.value or 0) < (found.high or 0)
     many = fake_measurement(workload="w", window_s=2.0)
-    (row,) = summarize(plan_of(workload), [StepResult(key=key, measurement=many, valid=True, order=0)])
+    (row,) = summarize(
+        plan_of(workload), [StepResult(key=key, measurement=many, valid=True, order=0)]
+    )
     assert row.value("p90") is not None
     assert row.figure("p90").low is None
 
@@ -135,31 +170,60 @@ def test_a_percentile_is_never_above_the_exact_maximum(run: RunStore) -> None:
     for row in rows_by(run).values():
         for point in row.points:
             assert point.value("max") is not None
-            known = [value for one in ("p50", "p90", "p99") if (value := point.value(one)) is not None]
+            known = [
+                value for one in ("p50", "p90", "p99") if (value := point.value(one)) is not None
+            ]
             assert max(known, default=0.0) <= point.value("max")
 
 
 def test_of_mixed_operations_each_has_a_row_and_only_bodies_have_bandwidth() -> None:
     sizes = Objects(size=Uniform(uniform=(1000, 3000)))
-    workload = Workload(name="w", objects=sizes, operations={"read": 3, "list": 1}, workers=(4,), runtime=5.0)
+    workload = Workload(
+        name="w", objects=sizes, operations={"read": 3, "list": 1}, workers=(4,), runtime=5.0
+    )
     key = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=0)
-    measured = fake_measurement(workload="w", window_s=5, operations={"read": 3, "list": 1}, object_size_bytes=2000)
-    read, listed = summarize(plan_of(workload), [StepResult(key=key, measurement=measured, valid=True, order=0)])
+    measured = fake_measurement(
+        workload="w", window_s=5, operations={"read": 3, "list": 1}, object_size_bytes=2000
+    )
+    read, listed = summarize(
+        plan_of(workload), [StepResult(key=key, measurement=measured, valid=True, order=0)]
+    )
     assert (read.operation, read.object_size_bytes, read.count("samples")) == ("read", 2000, 1500)
-    assert (read.value("throughput"), listed.value("throughput")) == (1500 / 5, 500 / 5), "each of its own operations alone"
+    assert (read.value("throughput"), listed.value("throughput")) == (1500 / 5, 500 / 5), (
+        "each of its own operations alone"
+    )
     assert read.value("bandwidth") == pytest.approx(1500 * 2000 / 1e6 / 5)
-    assert (listed.operation, listed.value("bandwidth"), listed.count("samples")) == ("list", None, 500)
+    assert (listed.operation, listed.value("bandwidth"), listed.count("samples")) == (
+        "list",
+        None,
+        500,
+    )
 
 
-def test_cpu_seconds_are_for_1000_operations_of_all_kinds_that_succeeded_and_the_geometric_mean_of_the_repeats() -> None:
-    workload = Workload(name="w", objects=Objects(size=1000), operations={"read": 3, "list": 1}, workers=(4,), runtime=5.0)
+def test_cpu_seconds_are_for_1000_operations_of_all_kinds_that_succeeded_and_the_geometric_mean_of_the_repeats() -> (
+    None
+):
+    workload = Workload(
+        name="w",
+        objects=Objects(size=1000),
+        operations={"read": 3, "list": 1},
+        workers=(4,),
+        runtime=5.0,
+    )
     first = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=0)
     keys = [first.model_copy(update={"repeat": repeat}) for repeat in range(3)]
     measured = fake_measurement(workload="w", window_s=5, operations={"read": 3, "list": 1})
-    steps = [StepResult(key=key, measurement=measured, valid=True, order=key.repeat) for key in keys]
-    uses = {key: StepUse(gateway_cpu_s=cpu_s, storage_cpu_s=4.0) for key, cpu_s in zip(keys, (1.0, 2.0, 9.0), strict=True)}
+    steps = [
+        StepResult(key=key, measurement=measured, valid=True, order=key.repeat) for key in keys
+    ]
+    uses = {
+        key: StepUse(gateway_cpu_s=cpu_s, storage_cpu_s=4.0)
+        for key, cpu_s in zip(keys, (1.0, 2.0, 9.0), strict=True)
+    }
     for row in summarize(plan_of(workload, repeats=3), steps, uses):
-        assert (row.value("gateway-cpu"), row.value("storage-cpu")) == pytest.approx((18 ** (1 / 3) / 2, 2.0))  # of 2000 operations
+        assert (row.value("gateway-cpu"), row.value("storage-cpu")) == pytest.approx(
+            (18 ** (1 / 3) / 2, 2.0)
+        )  # of 2000 operations
     for row in summarize(plan_of(workload, repeats=3), steps, {keys[0]: uses[keys[0]]}):
         assert row.value("gateway-cpu") is None
         assert row.saturated is None
@@ -171,7 +235,9 @@ def test_the_csv_names_lower_bounds_also_of_rows_that_are_not_ranked(run: RunSto
     assert (line["ranked"], line["lower_bounds"]) == ("no", "p90; max")
 
 
-def test_the_csv_has_exactly_the_columns_of_the_study_and_empty_cells_for_unknown(run: RunStore) -> None:
+def test_the_csv_has_exactly_the_columns_of_the_study_and_empty_cells_for_unknown(
+    run: RunStore,
+) -> None:
     text = csv_of(summarize(run.plan(), run.steps()))
     lines = list(csv.DictReader(io.StringIO(text)))
     assert text.splitlines()[0] == (
@@ -185,19 +251,37 @@ def test_the_csv_has_exactly_the_columns_of_the_study_and_empty_cells_for_unknow
         "saturated,valid,steady,ranked,lower_bounds,provisional,doubts,notes"
     )
     absent = next(
-        line for line in lines if line["workload"] == "large-read" and line["workers"] == "8" and line["layout"] == "swift"
+        line
+        for line in lines
+        if line["workload"] == "large-read" and line["workers"] == "8" and line["layout"] == "swift"
     )
-    assert (absent["p90_ms"], absent["throughput_ops_s"], absent["samples"], absent["valid"]) == ("", "", "", "no")
+    assert (absent["p90_ms"], absent["throughput_ops_s"], absent["samples"], absent["valid"]) == (
+        "",
+        "",
+        "",
+        "no",
+    )
     assert {line["valid"] for line in lines} == {"yes", "no"}
     assert {line["object_size_bytes"] for line in lines} == {"1000000", "64000000"}
 
 
 def binned_steps(*samples_ms: float, repeats: int = 1, window_s: float = 5.0) -> list[StepResult]:
-    """Steps as COSBench tells them; of each repeat all latencies are about the one that is given for it."""
+    """Steps as COSBench tells them; of each repeat all latencies are about the one that is given
+    for it.
+    """
     return [
         StepResult(
-            key=StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=repeat, driver="cosbench"),
-            measurement=fake_measurement(workload="w", window_s=window_s, mean_ms=mean_ms, spread=0.001, bins=True),
+            key=StepKey(
+                layout="swift",
+                api="swift",
+                workload="w",
+                workers=4,
+                repeat=repeat,
+                driver="cosbench",
+            ),
+            measurement=fake_measurement(
+                workload="w", window_s=window_s, mean_ms=mean_ms, spread=0.001, bins=True
+            ),
             valid=True,
             order=repeat,
         )
@@ -206,15 +290,26 @@ def binned_steps(*samples_ms: float, repeats: int = 1, window_s: float = 5.0) ->
 
 
 def binned_plan(repeats: int) -> ResolvedPlan:
-    workload = Workload(name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=5.0)
+    workload = Workload(
+        name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=5.0
+    )
     plan = plan_of(workload, repeats=repeats)
-    return plan.model_copy(update={"passes": {"swift": (Pass(api="swift", driver="cosbench", workloads=(workload,)),)}})
+    return plan.model_copy(
+        update={"passes": {"swift": (Pass(api="swift", driver="cosbench", workloads=(workload,)),)}}
+    )
 
 
 def test_percentiles_of_bins_are_intervals_and_no_figures() -> None:
     (row,) = summarize(binned_plan(1), binned_steps(14.5))
-    assert (row.value("p50"), row.value("p90"), row.value("p99"), row.value("max")) == (None, None, None, None)
-    assert [str(one) for one in (row.within("p50"), row.within("p90"), row.within("max"))] == ["(10, 20]"] * 3
+    assert (row.value("p50"), row.value("p90"), row.value("p99"), row.value("max")) == (
+        None,
+        None,
+        None,
+        None,
+    )
+    assert [str(one) for one in (row.within("p50"), row.within("p90"), row.within("max"))] == [
+        "(10, 20]"
+    ] * 3
     assert row.within("p99") is None  # of 1379 samples: it needs 2000
     assert row.value("mean") == 14.0
 
@@ -227,7 +322,10 @@ def test_over_repeats_the_interval_is_of_the_median_and_that_of_the_max_the_high
 
 
 def test_of_too_few_samples_in_one_repeat_there_is_no_interval_over_repeats() -> None:
-    steps = [*binned_steps(14.5), *(step for step in binned_steps(14.5, 14.5, window_s=0.4) if step.key.repeat)]
+    steps = [
+        *binned_steps(14.5),
+        *(step for step in binned_steps(14.5, 14.5, window_s=0.4) if step.key.repeat),
+    ]
     (row,) = summarize(binned_plan(2), steps)
     assert [point.within("p90") is None for point in row.points] == [False, True]
     assert row.within("p90") is None
@@ -261,14 +359,28 @@ def test_the_csv_tells_first_bytes_intervals_over_repeats_and_what_is_in_doubt()
         repeats=5,
         first_byte_ms=12.5,
         intervals={"first-byte": (11, 14)},
-        doubts=(Doubt(what="set by the CPU limit", grade="grave", words="the quota ran out", metrics=("p90",)),),
+        doubts=(
+            Doubt(
+                what="set by the CPU limit",
+                grade="grave",
+                words="the quota ran out",
+                metrics=("p90",),
+            ),
+        ),
         valid=True,
         steady=True,
     )
     (line,) = csv.DictReader(io.StringIO(csv_of([row])))
-    assert (line["first_byte_ms"], line["first_byte_over_repeats_low_ms"], line["first_byte_over_repeats_high_ms"]) == (
+    assert (
+        line["first_byte_ms"],
+        line["first_byte_over_repeats_low_ms"],
+        line["first_byte_over_repeats_high_ms"],
+    ) == (
         "12.500",
         "11",
         "14",
     )
-    assert (line["provisional"], line["doubts"]) == ("yes", "grave (p90): set by the CPU limit: the quota ran out")
+    assert (line["provisional"], line["doubts"]) == (
+        "yes",
+        "grave (p90): set by the CPU limit: the quota ran out",
+    )

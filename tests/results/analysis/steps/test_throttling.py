@@ -7,7 +7,13 @@ import pytest
 from weighbridge.results.analysis.steps.throttling import Throttled, touching
 
 
-def held(*, periods: int = 1000, stops: int = 960, stopped_s: float | None = 5.0, period_ms: float | None = 10.0) -> Throttled:
+def held(
+    *,
+    periods: int = 1000,
+    stops: int = 960,
+    stopped_s: float | None = 5.0,
+    period_ms: float | None = 10.0,
+) -> Throttled:
     """A gateway of 0.6 CPU over ten seconds."""
     found = Throttled.counted(
         host="gateway-1",
@@ -67,11 +73,22 @@ def test_what_is_not_known_makes_no_latency() -> None:
     assert (unknown.stall_ms, unknown.share_of_time) == (None, None)
     assert not unknown.touches(100, 0.1)
     assert not held(stops=0, stopped_s=0.0).touches(100, 0.1)
-    nothing = {"host": "h", "tier": "gateway", "quota_cpus": 1.0, "period_ms": None, "throttled_s": 1.0, "window_s": 1.0}
+    nothing = {
+        "host": "h",
+        "tier": "gateway",
+        "quota_cpus": 1.0,
+        "period_ms": None,
+        "throttled_s": 1.0,
+        "window_s": 1.0,
+    }
     assert Throttled.counted(**nothing, periods=None, throttled_periods=None) is None  # type: ignore[arg-type]
 
 
 def test_of_several_hosts_the_one_that_was_stopped_longest_is_named() -> None:
     assert touching((held(), LONG), 90, 8.0) == LONG
     assert touching((held(), LONG), 50, 300.0) is None
-    assert LONG.words == "CPU limit of gateway-1 (0.6 CPU): throttled in 80 % of its periods of 100 ms, 45.0 ms each time"
+    assert (
+        LONG.words
+        == "CPU limit of gateway-1 (0.6 CPU): throttled in 80 % of its periods of 100 ms, 45.0 ms "
+        "each time"
+    )

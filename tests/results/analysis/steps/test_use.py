@@ -19,29 +19,64 @@ from weighbridge.results.analysis.steps.use import (
     step_use,
 )
 from weighbridge.results.record.step import StepKey
-from weighbridge.results.record.telemetry import DiskLimit, DiskSecond, Head, HostLimits, HostSecond, ProbeSecond, Tail, Telemetry
+from weighbridge.results.record.telemetry import (
+    DiskLimit,
+    DiskSecond,
+    Head,
+    HostLimits,
+    HostSecond,
+    ProbeSecond,
+    Tail,
+    Telemetry,
+)
 
 KEY = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=0)
 GATEWAY = HostLimits(host="gateway-1", tier="gateway", cpus=0.6, memory_bytes=2**30, nic_bits_s=1e9)
-STORE = HostLimits(host="store-1", tier="storage", cpus=0.3, disks=(DiskLimit(bandwidth_bytes_s=200_000_000, iops=1000),))
+STORE = HostLimits(
+    host="store-1",
+    tier="storage",
+    cpus=0.3,
+    disks=(DiskLimit(bandwidth_bytes_s=200_000_000, iops=1000),),
+)
 CLIENT = HostLimits(host="client-1", tier="client", cpus=0.5)
-IDLE = {"read_bytes": 0, "written_bytes": 0, "reads": 0, "writes": 0, "busy_s": 0.0, "waited_s": 0.0}
+IDLE = {
+    "read_bytes": 0,
+    "written_bytes": 0,
+    "reads": 0,
+    "writes": 0,
+    "busy_s": 0.0,
+    "waited_s": 0.0,
+}
 
 
 def used(limits: HostLimits, seconds: int = 10, **each: Any) -> list[HostSecond]:
     """The same use in each second."""
     return [
-        HostSecond(second=at, at_s=at + 1.0, span_s=1.0, phase="measure", host=limits.host, tier=limits.tier, **each)
+        HostSecond(
+            second=at,
+            at_s=at + 1.0,
+            span_s=1.0,
+            phase="measure",
+            host=limits.host,
+            tier=limits.tier,
+            **each,
+        )
         for at in range(seconds)
     ]
 
 
-def recorded(*seconds: list[HostSecond], hosts: tuple[HostLimits, ...] = (GATEWAY,), probes: Any = ()) -> Telemetry:
+def recorded(
+    *seconds: list[HostSecond], hosts: tuple[HostLimits, ...] = (GATEWAY,), probes: Any = ()
+) -> Telemetry:
     lines = tuple(line for one in seconds for line in one)
-    return Telemetry(head=Head(key=KEY, hosts=hosts), hosts=lines, probes=tuple(probes), tail=Tail())
+    return Telemetry(
+        head=Head(key=KEY, hosts=hosts), hosts=lines, probes=tuple(probes), tail=Tail()
+    )
 
 
-def resources(*seconds: list[HostSecond], hosts: tuple[HostLimits, ...] = (GATEWAY,)) -> dict[str, Resource]:
+def resources(
+    *seconds: list[HostSecond], hosts: tuple[HostLimits, ...] = (GATEWAY,)
+) -> dict[str, Resource]:
     return {one.name: one for one in step_use(recorded(*seconds, hosts=hosts), 10.0).resources}
 
 
@@ -57,15 +92,26 @@ def test_a_cpu_is_used_by_the_seconds_of_its_quota_and_named_when_it_is_the_limi
     assert limit_brief([cpu]) == "gateway-1 CPU 97 %"
 
 
-def test_a_cpu_whose_quota_runs_out_in_half_of_its_periods_is_saturated_however_low_its_mean() -> None:
-    assert resources(used(GATEWAY, cpu_s=0.3, cpu_periods=10, throttled_periods=5))["CPU of gateway-1"].saturated
-    assert not resources(used(GATEWAY, cpu_s=0.3, cpu_periods=10, throttled_periods=4))["CPU of gateway-1"].saturated
+def test_a_cpu_whose_quota_runs_out_in_half_of_its_periods_is_saturated_however_low_its_mean() -> (
+    None
+):
+    assert resources(used(GATEWAY, cpu_s=0.3, cpu_periods=10, throttled_periods=5))[
+        "CPU of gateway-1"
+    ].saturated
+    assert not resources(used(GATEWAY, cpu_s=0.3, cpu_periods=10, throttled_periods=4))[
+        "CPU of gateway-1"
+    ].saturated
 
 
 def test_the_sentence_of_a_limit_names_the_period_where_it_is_known() -> None:
     limits = GATEWAY.model_copy(update={"cpu_period_ms": 10.0})
-    found = resources(used(limits, cpu_s=0.594, cpu_periods=100, throttled_periods=73), hosts=(limits,))
-    assert limit_words([found["CPU of gateway-1"]]) == "CPU of gateway-1 (99 % of 0.6, throttled in 73 % of periods of 10 ms)"
+    found = resources(
+        used(limits, cpu_s=0.594, cpu_periods=100, throttled_periods=73), hosts=(limits,)
+    )
+    assert (
+        limit_words([found["CPU of gateway-1"]])
+        == "CPU of gateway-1 (99 % of 0.6, throttled in 73 % of periods of 10 ms)"
+    )
 
 
 def test_throttling_is_told_of_each_host_with_a_quota_by_periods_time_and_length() -> None:
@@ -74,11 +120,19 @@ def test_throttling_is_told_of_each_host_with_a_quota_by_periods_time_and_length
     seconds = used(limits, cpu_s=0.5, cpu_periods=100, throttled_periods=80, throttled_s=0.4)
     use = step_use(recorded(seconds, used(free, cpu_s=0.1), hosts=(limits, free)), 10.0)
     (held,) = use.throttled
-    assert (held.host, held.tier, held.quota_cpus, held.period_ms) == ("gateway-1", "gateway", 0.6, 10.0)
-    assert (held.share_of_periods, held.share_of_time, held.stall_ms) == pytest.approx((0.8, 0.4, 5.0))
+    assert (held.host, held.tier, held.quota_cpus, held.period_ms) == (
+        "gateway-1",
+        "gateway",
+        0.6,
+        10.0,
+    )
+    assert (held.share_of_periods, held.share_of_time, held.stall_ms) == pytest.approx(
+        (0.8, 0.4, 5.0)
+    )
     assert held.stalls == 800
     assert quota_touches(use, 90, 8.0) == (
-        "CPU limit of gateway-1 (0.6 CPU): throttled in 80 % of its periods of 10 ms, 5.00 ms each time"
+        "CPU limit of gateway-1 (0.6 CPU): throttled in 80 % of its periods of 10 ms, 5.00 ms "
+        "each time"
     )
     assert quota_touches(use, 90, 11.0) is None
 
@@ -97,7 +151,9 @@ def test_where_nothing_is_used_up_the_most_used_is_told_without_being_called_the
 
 
 def test_of_several_the_most_used_is_first_and_the_others_are_named() -> None:
-    use = step_use(recorded(used(GATEWAY, cpu_s=0.5), used(STORE, cpu_s=0.297), hosts=(GATEWAY, STORE)), 10.0)
+    use = step_use(
+        recorded(used(GATEWAY, cpu_s=0.5), used(STORE, cpu_s=0.297), hosts=(GATEWAY, STORE)), 10.0
+    )
     assert limit_words(use.resources) == "CPU of store-1 (99 % of 0.3), also CPU of gateway-1"
     assert limit_brief(use.resources) == "store-1 CPU 99 % +1"
 
@@ -116,51 +172,76 @@ def test_the_clients_cpu_is_called_the_drivers_own_limit() -> None:
         ({"busy_s": 0.85, "waited_s": 3.0}, 0.85, "the time, with a request in hand"),
     ],
 )
-def test_a_disk_is_used_by_the_limit_that_is_nearest(what: dict[str, Any], share: float, limit: str) -> None:
+def test_a_disk_is_used_by_the_limit_that_is_nearest(
+    what: dict[str, Any], share: float, limit: str
+) -> None:
     found = resources(used(STORE, disks=disk(**what)), hosts=(STORE,))["disk of store-1"]
     assert (found.share, found.limit) == (pytest.approx(share), limit)
 
 
 def test_a_disk_is_never_busier_than_the_requests_it_had_in_hand() -> None:
     """The kernel counts ticks in which there was a request, however short it was."""
-    found = resources(used(STORE, disks=disk(busy_s=1.0, waited_s=0.04, writes=200)), hosts=(STORE,))["disk of store-1"]
+    found = resources(
+        used(STORE, disks=disk(busy_s=1.0, waited_s=0.04, writes=200)), hosts=(STORE,)
+    )["disk of store-1"]
     assert found.share == pytest.approx(0.2)  # of the requests a second, not of the time
 
 
 def test_disks_of_one_host_are_told_apart() -> None:
     two = HostLimits(host="store-1", tier="storage", disks=(DiskLimit(), DiskLimit()))
-    both = (DiskSecond.model_validate(IDLE), DiskSecond.model_validate({**IDLE, "busy_s": 0.9, "waited_s": 2.0}))
+    both = (
+        DiskSecond.model_validate(IDLE),
+        DiskSecond.model_validate({**IDLE, "busy_s": 0.9, "waited_s": 2.0}),
+    )
     assert limit_words(tuple(resources(used(two, disks=both), hosts=(two,)).values())) == (
         "disk 2 of store-1 (90 % of the time, with a request in hand)"
     )
 
 
 def test_a_nic_is_used_by_the_busier_of_its_directions() -> None:
-    found = resources(used(GATEWAY, sent_bytes=120_000_000, received_bytes=10_000_000))["network of gateway-1"]
+    found = resources(used(GATEWAY, sent_bytes=120_000_000, received_bytes=10_000_000))[
+        "network of gateway-1"
+    ]
     assert (found.share, found.limit) == (pytest.approx(0.96), "1 Gbit/s sent")
 
 
 def test_memory_is_saturated_only_when_next_to_none_is_left() -> None:
-    assert not resources(used(GATEWAY, memory_held_bytes=950 * 2**20))["memory of gateway-1"].saturated
+    assert not resources(used(GATEWAY, memory_held_bytes=950 * 2**20))[
+        "memory of gateway-1"
+    ].saturated
     assert resources(used(GATEWAY, memory_held_bytes=1000 * 2**20))["memory of gateway-1"].saturated
 
 
 def test_of_what_has_no_limit_or_cannot_be_told_nothing_is_said() -> None:
     bare = HostLimits(host="store-1", tier="storage")
-    assert resources(used(bare, cpu_s=0.9, sent_bytes=10**9, received_bytes=0, memory_held_bytes=5), hosts=(bare,)) == {}
+    assert (
+        resources(
+            used(bare, cpu_s=0.9, sent_bytes=10**9, received_bytes=0, memory_held_bytes=5),
+            hosts=(bare,),
+        )
+        == {}
+    )
     assert resources(used(GATEWAY)) == {}
     assert limit_words(()) is None
     assert limit_brief(()) is None
 
 
 def test_seconds_outside_the_window_do_not_count() -> None:
-    before = [one.model_copy(update={"second": -1, "at_s": -0.5, "cpu_s": 9.0}) for one in used(GATEWAY, 1)]
-    after = [one.model_copy(update={"second": 10, "at_s": 11.0, "phase": "drain", "cpu_s": 9.0}) for one in used(GATEWAY, 1)]
+    before = [
+        one.model_copy(update={"second": -1, "at_s": -0.5, "cpu_s": 9.0})
+        for one in used(GATEWAY, 1)
+    ]
+    after = [
+        one.model_copy(update={"second": 10, "at_s": 11.0, "phase": "drain", "cpu_s": 9.0})
+        for one in used(GATEWAY, 1)
+    ]
     use = step_use(recorded(before, used(GATEWAY, cpu_s=0.3), after), 10.0)
     assert use.gateway_cpu_s == pytest.approx(3.0)
 
 
-def test_cpu_seconds_are_of_the_whole_window_and_unknown_where_less_than_half_of_it_was_sampled() -> None:
+def test_cpu_seconds_are_of_the_whole_window_and_unknown_where_less_than_half_of_it_was_sampled() -> (
+    None
+):
     assert step_use(recorded(used(GATEWAY, 6, cpu_s=0.5)), 10.0).gateway_cpu_s == pytest.approx(5.0)
     little = step_use(recorded(used(GATEWAY, 4, cpu_s=0.5)), 10.0)
     assert (little.gateway_cpu_s, little.resources) == (None, ())
@@ -169,7 +250,12 @@ def test_cpu_seconds_are_of_the_whole_window_and_unknown_where_less_than_half_of
 
 def test_cpu_seconds_are_summed_over_the_hosts_of_a_tier_and_unknown_when_one_of_them_is() -> None:
     other = STORE.model_copy(update={"host": "store-2"})
-    both = recorded(used(STORE, cpu_s=0.1), used(other, cpu_s=0.2), used(CLIENT, cpu_s=0.4), hosts=(CLIENT, STORE, other))
+    both = recorded(
+        used(STORE, cpu_s=0.1),
+        used(other, cpu_s=0.2),
+        used(CLIENT, cpu_s=0.4),
+        hosts=(CLIENT, STORE, other),
+    )
     assert step_use(both, 10.0).storage_cpu_s == pytest.approx(3.0)
     assert step_use(both, 10.0).gateway_cpu_s is None
     one = recorded(used(STORE, cpu_s=0.1), used(other), hosts=(STORE, other))
@@ -178,14 +264,18 @@ def test_cpu_seconds_are_summed_over_the_hosts_of_a_tier_and_unknown_when_one_of
 
 def test_where_one_host_is_of_both_tiers_neither_is_known() -> None:
     shared = HostLimits(host="all-1", tier="shared", cpus=1)
-    use = step_use(recorded(used(shared, cpu_s=0.9), used(GATEWAY, cpu_s=0.1), hosts=(shared, GATEWAY)), 10.0)
+    use = step_use(
+        recorded(used(shared, cpu_s=0.9), used(GATEWAY, cpu_s=0.1), hosts=(shared, GATEWAY)), 10.0
+    )
     assert (use.gateway_cpu_s, use.storage_cpu_s) == (None, None)
     assert limit_words(use.resources) == "CPU of all-1 (90 % of 1)"
 
 
 def test_a_recording_that_was_cut_short_says_so() -> None:
     whole = recorded(used(GATEWAY, cpu_s=0.5))
-    assert step_use(whole.model_copy(update={"tail": None}), 10.0).gaps == ("its recording was cut short",)
+    assert step_use(whole.model_copy(update={"tail": None}), 10.0).gaps == (
+        "its recording was cut short",
+    )
 
 
 def test_over_repeats_shares_are_medians() -> None:
@@ -201,9 +291,17 @@ def test_over_repeats_shares_are_medians() -> None:
         ("radosgw.a", {"qlen": 28.0, "qactive": 16.0}, "12.0 requests wait in radosgw.a"),
         ("radosgw.a", {"qlen": 16.0, "qactive": 16.0}, ""),
         ("radosgw.a", {"qlen": 16.0}, ""),  # alone it counts those that are worked on as well
-        ("haproxy.a", {"backend.qcur": 3.0, "frontend.scur": 16.0}, "3.00 requests wait in haproxy.a"),
+        (
+            "haproxy.a",
+            {"backend.qcur": 3.0, "frontend.scur": 16.0},
+            "3.00 requests wait in haproxy.a",
+        ),
         ("haproxy.a", {"backend.qcur": 0.5}, ""),
-        ("apache.a", {"workers_busy": 150.0, "workers_idle": 0.0}, "apache.a has no worker idle (150 busy)"),
+        (
+            "apache.a",
+            {"workers_busy": 150.0, "workers_idle": 0.0},
+            "apache.a has no worker idle (150 busy)",
+        ),
         ("apache.a", {"workers_busy": 16.0, "workers_idle": 84.0}, ""),
         ("osd.0", {"op": 900.0}, ""),
         ("unknown.a", {"qlen": 28.0, "qactive": 16.0}, ""),
@@ -212,25 +310,46 @@ def test_over_repeats_shares_are_medians() -> None:
 def test_requests_that_wait_in_a_daemon_are_told_and_those_that_are_worked_on_are_not(
     probe: str, values: dict[str, float], said: str
 ) -> None:
-    told = [ProbeSecond(second=at, at_s=at + 0.5, phase="measure", host="gateway-1", probe=probe, values=values) for at in range(3)]
+    told = [
+        ProbeSecond(
+            second=at, at_s=at + 0.5, phase="measure", host="gateway-1", probe=probe, values=values
+        )
+        for at in range(3)
+    ]
     use = step_use(recorded(used(GATEWAY, cpu_s=0.1), probes=told), 10.0)
     assert queue_words([use]) == said
-    assert queue_words([use, StepUse(queues=(Queue(probe=probe, waiting=0.0),))]) == "", "in half of the repeats is not in most"
+    assert queue_words([use, StepUse(queues=(Queue(probe=probe, waiting=0.0),))]) == "", (
+        "in half of the repeats is not in most"
+    )
     assert queue_words([StepUse()]) == ""
 
 
 def test_what_the_machine_used_beside_its_hosts_is_told_when_it_is_much() -> None:
     machine = HostLimits(host="this machine", tier="machine", cpus=2)
-    for cpu_s, told in ((1.5, "other programs and the kernel used 0.900 of this machine’s 2 CPUs"), (0.9, "")):
-        use = step_use(recorded(used(machine, cpu_s=cpu_s), used(GATEWAY, cpu_s=0.6), hosts=(machine, GATEWAY)), 10.0)
+    for cpu_s, told in (
+        (1.5, "other programs and the kernel used 0.900 of this machine’s 2 CPUs"),
+        (0.9, ""),
+    ):
+        use = step_use(
+            recorded(
+                used(machine, cpu_s=cpu_s), used(GATEWAY, cpu_s=0.6), hosts=(machine, GATEWAY)
+            ),
+            10.0,
+        )
         assert beside_words([use]) == told
-        assert limit_words(use.resources) == "CPU of gateway-1 (100 % of 0.6)", "the machine is no host"
-    unknown = step_use(recorded(used(machine, cpu_s=1.5), used(GATEWAY), hosts=(machine, GATEWAY)), 10.0)
+        assert limit_words(use.resources) == "CPU of gateway-1 (100 % of 0.6)", (
+            "the machine is no host"
+        )
+    unknown = step_use(
+        recorded(used(machine, cpu_s=1.5), used(GATEWAY), hosts=(machine, GATEWAY)), 10.0
+    )
     assert (unknown.beside, unknown.others) == (None, None)
     assert beside_words([unknown]) == ""
 
 
-def test_what_others_used_is_a_share_of_the_machine_without_hosts_and_without_the_conductor() -> None:
+def test_what_others_used_is_a_share_of_the_machine_without_hosts_and_without_the_conductor() -> (
+    None
+):
     machine = HostLimits(host="this machine", tier="machine", cpus=2)
     seconds = used(machine, cpu_s=1.5, conductor_cpu_s=0.1)
     use = step_use(recorded(seconds, used(GATEWAY, cpu_s=0.6), hosts=(machine, GATEWAY)), 10.0)
@@ -243,7 +362,9 @@ def test_what_others_used_is_a_share_of_the_machine_without_hosts_and_without_th
     assert step_use(recorded(used(GATEWAY, cpu_s=0.6)), 10.0).others is None
 
 
-def test_a_second_in_which_one_host_was_not_sampled_is_left_out_of_what_others_used_and_the_rest_is_told() -> None:
+def test_a_second_in_which_one_host_was_not_sampled_is_left_out_of_what_others_used_and_the_rest_is_told() -> (
+    None
+):
     machine = HostLimits(host="this machine", tier="machine", cpus=2)
     whole = used(machine, cpu_s=1.8)
     # In second 3 the machine was idle: where it counted, the share would be another.
@@ -258,7 +379,10 @@ def test_a_second_in_which_one_host_was_not_sampled_is_left_out_of_what_others_u
 
 def test_where_too_few_seconds_are_left_what_others_used_is_not_known() -> None:
     machine = HostLimits(host="this machine", tier="machine", cpus=2)
-    host = [one.model_copy(update={"cpu_s": None}) if one.second < 6 else one for one in used(GATEWAY, cpu_s=0.2)]
+    host = [
+        one.model_copy(update={"cpu_s": None}) if one.second < 6 else one
+        for one in used(GATEWAY, cpu_s=0.2)
+    ]
     use = step_use(recorded(used(machine, cpu_s=1.8), host, hosts=(machine, GATEWAY)), 10.0)
     assert (use.others, use.lab) == (None, True)
     assert not step_use(recorded(used(GATEWAY, cpu_s=0.2)), 10.0).lab

@@ -17,7 +17,10 @@ def test_a_quiet_step_is_valid_without_notes() -> None:
 
 def test_errors_within_the_bound_are_noted_and_beyond_it_refused() -> None:
     measurement = fake_measurement(errors={"http-503": 60, "timeout": 20})
-    within, beyond = judge(measurement, Bounds(error_share=0.02)), judge(measurement, Bounds(error_share=0.005))
+    within, beyond = (
+        judge(measurement, Bounds(error_share=0.02)),
+        judge(measurement, Bounds(error_share=0.005)),
+    )
     assert (within.valid, beyond.valid) == (True, False)
     assert "0.99% of operations failed (http-503: 60, timeout: 20)" in within.notes[0]
     assert "beyond the bound of 0.50%" in beyond.notes[0]
@@ -33,9 +36,20 @@ def test_only_failures_are_not_valid_whatever_the_bound() -> None:
     failed = (
         fake_measurement()
         .tallies[0]
-        .model_copy(update={"count": 0, "errors": {"connect": 9}, "latency": None, "min_us": None, "max_us": None, "sum_us": 0})
+        .model_copy(
+            update={
+                "count": 0,
+                "errors": {"connect": 9},
+                "latency": None,
+                "min_us": None,
+                "max_us": None,
+                "sum_us": 0,
+            }
+        )
     )
-    verdict = judge(fake_measurement().model_copy(update={"tallies": (failed,)}), Bounds(error_share=1))
+    verdict = judge(
+        fake_measurement().model_copy(update={"tallies": (failed,)}), Bounds(error_share=1)
+    )
     assert not verdict.valid
     assert "no read succeeded (connect: 9)" in verdict.notes[0]
 
@@ -49,10 +63,15 @@ def test_a_busy_driver_may_have_been_the_limit(share: float, valid: bool) -> Non
 
 def test_of_several_clients_the_busiest_is_judged_and_named() -> None:
     def used(*cpu_s: float) -> Measurement:
-        clients = tuple(ClientLoad(client=f"client-{n}", cpu_s=one, cpu_limit=0.5) for n, one in enumerate(cpu_s, start=1))
+        clients = tuple(
+            ClientLoad(client=f"client-{n}", cpu_s=one, cpu_limit=0.5)
+            for n, one in enumerate(cpu_s, start=1)
+        )
         measurement = fake_measurement()
         window_s = measurement.window_s
-        load = Load(cpu_s=sum(cpu_s), cpu_limit=0.5 * len(cpu_s), window_s=window_s, clients=clients)
+        load = Load(
+            cpu_s=sum(cpu_s), cpu_limit=0.5 * len(cpu_s), window_s=window_s, clients=clients
+        )
         return measurement.model_copy(update={"load": load})
 
     half = 0.5 * fake_measurement().window_s
@@ -61,7 +80,10 @@ def test_of_several_clients_the_busiest_is_judged_and_named() -> None:
     assert busy.load.share == pytest.approx(0.93)
     verdict = judge(busy, Bounds())
     assert not verdict.valid
-    assert verdict.notes[0] == "the driver on client-2 used 93% of the CPU it may use: it may have been the limit"
+    assert (
+        verdict.notes[0]
+        == "the driver on client-2 used 93% of the CPU it may use: it may have been the limit"
+    )
     assert judge(used(0.7 * half, 0.7 * half), Bounds()).valid
 
 
@@ -73,13 +95,24 @@ def test_a_load_written_down_before_there_were_several_clients_is_read_as_it_was
 def slowed(measurement: Measurement, factor: float) -> Measurement:
     """The same samples over a longer or shorter window: what Little's law cannot explain."""
     window_s = measurement.window_s * factor
-    return measurement.model_copy(update={"window_s": window_s, "load": Load(cpu_s=0.1, cpu_limit=1, window_s=window_s)})
+    return measurement.model_copy(
+        update={"window_s": window_s, "load": Load(cpu_s=0.1, cpu_limit=1, window_s=window_s)}
+    )
 
 
 @pytest.mark.parametrize(
-    ("factor", "valid", "noted"), [(1.0, True, False), (1.1, True, True), (1.4, False, True), (0.9, True, True), (0.6, False, True)]
+    ("factor", "valid", "noted"),
+    [
+        (1.0, True, False),
+        (1.1, True, True),
+        (1.4, False, True),
+        (0.9, True, True),
+        (0.6, False, True),
+    ],
 )
-def test_littles_law_is_noted_beyond_5_and_refused_beyond_20_percent(factor: float, valid: bool, noted: bool) -> None:
+def test_littles_law_is_noted_beyond_5_and_refused_beyond_20_percent(
+    factor: float, valid: bool, noted: bool
+) -> None:
     verdict = judge(slowed(fake_measurement(), factor), Bounds())
     assert verdict.valid is valid
     assert any("Little" in note for note in verdict.notes) is noted
@@ -93,7 +126,9 @@ def test_littles_law_is_not_applied_at_a_rate_nor_where_the_time_of_failures_is_
 def timed(measurement: Measurement, **parts: int) -> Measurement:
     """With parts of the workers' time told, in microseconds; those not named are 0."""
     told = {"failed_us": 0, "outstanding_us": 0, "before_us": 0, **parts}
-    return measurement.model_copy(update={"tallies": tuple(one.model_copy(update=told) for one in measurement.tallies)})
+    return measurement.model_copy(
+        update={"tallies": tuple(one.model_copy(update=told) for one in measurement.tallies)}
+    )
 
 
 def test_failures_do_not_switch_littles_law_off_where_their_time_is_known() -> None:
@@ -107,7 +142,9 @@ def test_failures_do_not_switch_littles_law_off_where_their_time_is_known() -> N
     assert not any("Little" in note for note in explained.notes)
 
 
-@pytest.mark.parametrize(("part", "sign"), [("failed_us", 1), ("outstanding_us", 1), ("before_us", -1)])
+@pytest.mark.parametrize(
+    ("part", "sign"), [("failed_us", 1), ("outstanding_us", 1), ("before_us", -1)]
+)
 def test_each_part_of_the_workers_time_enters_littles_law(part: str, sign: int) -> None:
     step = timed(fake_measurement(), **{part: 12_000_000})
     (note,) = [note for note in judge(step, Bounds()).notes if "Little" in note]
@@ -123,9 +160,18 @@ def test_littles_law_is_sharp_for_few_operations_where_all_of_their_time_is_know
 
 @pytest.mark.parametrize(
     ("begun", "rate_per_s", "valid"),
-    [(8000, 400, True), (7920, 400, True), (7918, 400, False), (8000, 410, False), (None, 402, True), (None, 410, False)],
+    [
+        (8000, 400, True),
+        (7920, 400, True),
+        (7918, 400, False),
+        (8000, 410, False),
+        (None, 402, True),
+        (None, 410, False),
+    ],
 )
-def test_a_step_that_did_not_keep_its_rate_is_not_valid(begun: int | None, rate_per_s: float, valid: bool) -> None:
+def test_a_step_that_did_not_keep_its_rate_is_not_valid(
+    begun: int | None, rate_per_s: float, valid: bool
+) -> None:
     step = fake_measurement()
     assert step.tallies[0].count == 8000
     verdict = judge(step.model_copy(update={"begun": begun}), Bounds(), rate_per_s=rate_per_s)
@@ -136,7 +182,8 @@ def test_a_rate_that_was_not_kept_is_told_with_the_delay_that_piled_up() -> None
     late = fake_measurement().model_copy(update={"begun": 8000, "behind_us": 4_000_000})
     verdict = judge(late, Bounds(), rate_per_s=500)
     assert verdict.notes[0] == (
-        "400 requests/s were begun of the 500 intended (80.0%): when the window closed, workers were up to 4000 ms behind their"
+        "400 requests/s were begun of the 500 intended (80.0%): when the window closed, workers "
+        "were up to 4000 ms behind their"
         " intended starts"
     )
     assert "is not known" in judge(fake_measurement(), Bounds(), rate_per_s=500).notes[0]
@@ -178,7 +225,9 @@ def test_of_a_driver_that_tells_no_latencies_only_what_it_tells_is_judged() -> N
 
 
 def cut(mean_ms: float, factor: float, *, workers: int = 4) -> Measurement:
-    """A step of COSBench in which as many operations were done as only a part `factor` of the window explains."""
+    """A step of COSBench in which as many operations were done as only a part `factor` of the
+    window explains.
+    """
     told = fake_measurement(mean_ms=mean_ms, workers=workers, bins=True, window_s=50.0)
     return told.model_copy(update={"window_s": told.window_s / factor})
 
@@ -186,22 +235,32 @@ def cut(mean_ms: float, factor: float, *, workers: int = 4) -> Measurement:
 @pytest.mark.parametrize(
     ("mean_ms", "factor", "noted"),
     [
-        (2.0, 0.97, False),  # 1.5 ms were told where 2 were taken: cut milliseconds are no lost time
+        (
+            2.0,
+            0.97,
+            False,
+        ),  # 1.5 ms were told where 2 were taken: cut milliseconds are no lost time
         (2.0, 0.70, True),  # but 30 % lost are more than those explain
         (200.0, 0.97, False),
         (200.0, 0.90, True),  # half a millisecond of 200 explains nothing
         (200.0, 1.10, True),  # nor can a sum that was cut be too much
     ],
 )
-def test_littles_law_allows_cosbench_the_milliseconds_that_it_cuts(mean_ms: float, factor: float, noted: bool) -> None:
+def test_littles_law_allows_cosbench_the_milliseconds_that_it_cuts(
+    mean_ms: float, factor: float, noted: bool
+) -> None:
     verdict = judge(cut(mean_ms, factor), Bounds())
     assert any("Little" in note for note in verdict.notes) is noted
     assert verdict.valid
 
 
-def test_littles_law_allows_cosbench_two_requests_of_each_worker_at_the_ends_of_its_window() -> None:
+def test_littles_law_allows_cosbench_two_requests_of_each_worker_at_the_ends_of_its_window() -> (
+    None
+):
     ours = slowed(fake_measurement(workers=8, mean_ms=5_000, window_s=40, spread=0.01), 1.25)
-    theirs = slowed(fake_measurement(workers=8, mean_ms=5_000, window_s=40, spread=0.01, bins=True), 1.25)
+    theirs = slowed(
+        fake_measurement(workers=8, mean_ms=5_000, window_s=40, spread=0.01, bins=True), 1.25
+    )
     # 8 operations a worker: 20 % are missing where one a worker makes 12.5 and two make 25.
     assert any("Little" in note for note in judge(ours, Bounds()).notes)
     assert not any("Little" in note for note in judge(theirs, Bounds()).notes)

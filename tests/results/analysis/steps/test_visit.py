@@ -25,7 +25,13 @@ def step_of(measurement: Measurement, *, repeat: int = 0) -> StepResult:
 
 def nic(share: float, tier: str = "client") -> StepUse:
     resource = Resource.model_validate(
-        {"what": "network", "host": f"{tier}-1", "tier": tier, "share": share, "limit": "1 Gbit/s received"}
+        {
+            "what": "network",
+            "host": f"{tier}-1",
+            "tier": tier,
+            "share": share,
+            "limit": "1 Gbit/s received",
+        }
     )
     return StepUse(resources=(resource,))
 
@@ -34,38 +40,63 @@ def unreadable(measurement: Measurement) -> Measurement:
     """The same with a histogram that was cut short."""
     (tally,) = measurement.tallies
     assert tally.latency is not None
-    return measurement.model_copy(update={"tallies": (tally.model_copy(update={"latency": tally.latency[:100]}),)})
+    return measurement.model_copy(
+        update={"tallies": (tally.model_copy(update={"latency": tally.latency[:100]}),)}
+    )
 
 
-@pytest.mark.parametrize(("use", "valid"), [(nic(0.79), True), (nic(0.8), False), (nic(0.99, "gateway"), True), (None, True)])
-def test_a_step_whose_driver_had_no_room_left_on_its_nic_is_not_valid(use: StepUse | None, valid: bool) -> None:
+@pytest.mark.parametrize(
+    ("use", "valid"),
+    [(nic(0.79), True), (nic(0.8), False), (nic(0.99, "gateway"), True), (None, True)],
+)
+def test_a_step_whose_driver_had_no_room_left_on_its_nic_is_not_valid(
+    use: StepUse | None, valid: bool
+) -> None:
     found = visit(step_of(fake_measurement()), use)
     assert found.valid is found.ranked is found.points["read"].valid is valid
-    assert valid or found.notes[0] == "network of client-1 (80 % of 1 Gbit/s received): the driver’s own limit"
+    assert (
+        valid
+        or found.notes[0]
+        == "network of client-1 (80 % of 1 Gbit/s received): the driver’s own limit"
+    )
 
 
 def test_the_nic_of_every_client_is_judged_not_that_of_the_first_alone() -> None:
     second = nic(0.9).resources[0].model_copy(update={"host": "client-2"})
     found = visit(step_of(fake_measurement()), StepUse(resources=(*nic(0.1).resources, second)))
-    assert (found.valid, found.notes[0]) == (False, "network of client-2 (90 % of 1 Gbit/s received): the driver’s own limit")
+    assert (found.valid, found.notes[0]) == (
+        False,
+        "network of client-2 (90 % of 1 Gbit/s received): the driver’s own limit",
+    )
 
 
 def test_what_was_not_valid_when_it_was_measured_is_not_judged_for_steadiness() -> None:
-    found = visit(step_of(fake_measurement()).model_copy(update={"valid": False, "notes": ("driver busy",)}))
+    found = visit(
+        step_of(fake_measurement()).model_copy(update={"valid": False, "notes": ("driver busy",)})
+    )
     assert (found.valid, found.steady, found.notes) == (False, None, ("driver busy",))
 
 
 def test_a_histogram_that_cannot_be_read_spoils_its_own_step_and_leaves_no_percentile() -> None:
     found = visit(step_of(unreadable(fake_measurement())), place="steps.jsonl:7")
     point = found.points["read"]
-    assert (found.valid, point.valid, point.value("p50"), point.value("p90")) == (False, False, None, None)
+    assert (found.valid, point.valid, point.value("p50"), point.value("p90")) == (
+        False,
+        False,
+        None,
+        None,
+    )
     assert point.value("throughput") == 400
-    assert found.notes[0].startswith("steps.jsonl:7: latencies of read: a histogram cannot be decoded: ")
+    assert found.notes[0].startswith(
+        "steps.jsonl:7: latencies of read: a histogram cannot be decoded: "
+    )
 
 
 @pytest.fixture
 def spoilt(runs: Path) -> RunStore:
-    """Two repeats of one step on each of two layouts, of which the histogram in line 2 of `steps.jsonl` was spoilt."""
+    """Two repeats of one step on each of two layouts, of which the histogram in line 2 of
+    `steps.jsonl` was spoilt.
+    """
     run = fake_run(runs, workloads=ONE, repeats=2)
     path = run.folder / "steps.jsonl"
     steps = [StepResult.model_validate_json(line) for line in path.read_text().splitlines()]
@@ -106,7 +137,10 @@ def test_telemetry_that_cannot_be_read_is_a_gap_of_its_step(runs: Path) -> None:
     assert found["rgw-beast", 0].use is not None
     assert found["swift", 0].use is None
     assert found["swift", 0].valid
-    assert any(str(path) in note and note.startswith("what the hosts used is not known") for note in found["swift", 0].notes)
+    assert any(
+        str(path) in note and note.startswith("what the hosts used is not known")
+        for note in found["swift", 0].notes
+    )
 
 
 def test_of_a_step_that_was_measured_again_the_last_counts(runs: Path) -> None:
@@ -119,26 +153,44 @@ def test_of_a_step_that_was_measured_again_the_last_counts(runs: Path) -> None:
 def moving(measurement: Measurement) -> Measurement:
     """The same, with half of its throughput in the second half of its window."""
     seconds = tuple(
-        one.model_copy(update={"count": one.count if one.second < 10 else one.count // 2}) for one in measurement.seconds
+        one.model_copy(update={"count": one.count if one.second < 10 else one.count // 2})
+        for one in measurement.seconds
     )
     return measurement.model_copy(update={"seconds": seconds})
 
 
-def test_repeats_that_were_not_steady_are_left_out_where_others_were_and_the_row_is_not_ranked_where_none_was(runs: Path) -> None:
+def test_repeats_that_were_not_steady_are_left_out_where_others_were_and_the_row_is_not_ranked_where_none_was(
+    runs: Path,
+) -> None:
     plan = fake_run(runs, layouts=("swift",), workloads=ONE, repeats=2, telemetry=False).plan()
     steady, unsteady = fake_measurement(mean_ms=10), moving(fake_measurement(mean_ms=20))
     (mixed,) = summarize(plan, [step_of(unsteady), step_of(steady, repeat=1)])
-    assert (mixed.repeats, mixed.steady, mixed.ranked, mixed.value("throughput")) == (1, True, True, 400)
+    assert (mixed.repeats, mixed.steady, mixed.ranked, mixed.value("throughput")) == (
+        1,
+        True,
+        True,
+        400,
+    )
     assert mixed.notes[0] == "1 of 2 repeats left out as not steady"
     (none,) = summarize(plan, [step_of(unsteady), step_of(unsteady, repeat=1)])
-    assert (none.repeats, none.valid, none.steady, none.ranked, none.value("throughput")) == (2, True, False, False, 200)
+    assert (none.repeats, none.valid, none.steady, none.ranked, none.value("throughput")) == (
+        2,
+        True,
+        False,
+        False,
+        200,
+    )
     assert none.notes[0] == "not steady"
     assert any(note.startswith("not steady: throughput falls by ") for note in none.notes)
-    (unknown,) = summarize(plan, [step_of(steady), step_of(fake_measurement(window_s=3.0), repeat=1)])
+    (unknown,) = summarize(
+        plan, [step_of(steady), step_of(fake_measurement(window_s=3.0), repeat=1)]
+    )
     assert (unknown.repeats, unknown.steady, unknown.ranked) == (2, None, True)
 
 
-def test_what_is_in_flight_at_the_end_is_a_lower_bound_of_the_maximum_and_of_percentiles(runs: Path) -> None:
+def test_what_is_in_flight_at_the_end_is_a_lower_bound_of_the_maximum_and_of_percentiles(
+    runs: Path,
+) -> None:
     plan = fake_run(runs, layouts=("swift",), workloads=ONE, repeats=1, telemetry=False).plan()
     whole = fake_measurement(mean_ms=10)
     (tally,) = whole.tallies
@@ -150,17 +202,24 @@ def test_what_is_in_flight_at_the_end_is_a_lower_bound_of_the_maximum_and_of_per
     usual = visit(step_of(whole)).points["read"]
     late = visit(step_of(stalled(4, 500_000))).points["read"]
     assert (usual.lower_bounds, late.lower_bounds) == ((), ("max",))
-    assert (late.value("max"), late.value("p90")) == (500, pytest.approx(usual.value("p90"), rel=0.01))
+    assert (late.value("max"), late.value("p90")) == (
+        500,
+        pytest.approx(usual.value("p90"), rel=0.01),
+    )
     # A fifth of all requests never ended: the 90th percentile is beyond all that did.
     most = visit(step_of(stalled(tally.count // 4, 500_000))).points["read"]
     assert set(most.lower_bounds) == {"p90", "p99", "p99.9", "max"}
     assert most.value("p90") == pytest.approx(500, rel=0.002)
     (row,) = summarize(plan, [step_of(stalled(4, 500_000))])
-    assert [(one.what, one.metrics) for one in row.doubts if one.metrics] == [("lower bound", ("max",))]
+    assert [(one.what, one.metrics) for one in row.doubts if one.metrics] == [
+        ("lower bound", ("max",))
+    ]
 
 
 def stalling(share: float) -> Measurement:
-    """Reads whose first byte is the whole of their latency; so many more by share were in flight for 5 s at the end."""
+    """Reads whose first byte is the whole of their latency; so many more by share were in flight
+    for 5 s at the end.
+    """
     whole = fake_measurement(mean_ms=10)
     (tally,) = whole.tallies
     more: dict[str, object] = {"first_byte": tally.latency}
@@ -171,7 +230,9 @@ def stalling(share: float) -> Measurement:
 
 
 @pytest.mark.parametrize(("share", "bound"), [(0.0, False), (0.002, False), (0.13, True)])
-def test_the_time_to_first_byte_is_a_lower_bound_where_requests_in_flight_could_move_it(share: float, bound: bool) -> None:
+def test_the_time_to_first_byte_is_a_lower_bound_where_requests_in_flight_could_move_it(
+    share: float, bound: bool
+) -> None:
     measured = stalling(share)
     point = visit(step_of(measured)).points["read"]
     assert (point.figure("first-byte").at_least) == bound
@@ -181,12 +242,16 @@ def test_the_time_to_first_byte_is_a_lower_bound_where_requests_in_flight_could_
     assert point.value("first-byte") < usual_ms if bound else point.value("first-byte") == usual_ms
 
 
-def test_where_far_more_are_in_flight_than_ended_nothing_is_known_of_the_time_to_first_byte() -> None:
+def test_where_far_more_are_in_flight_than_ended_nothing_is_known_of_the_time_to_first_byte() -> (
+    None
+):
     point = visit(step_of(stalling(10.0))).points["read"]
     assert (point.value("first-byte"), point.figure("first-byte").at_least) == (None, False)
 
 
-def test_a_gateway_that_stalls_leaves_the_time_to_first_byte_of_its_row_in_doubt(runs: Path) -> None:
+def test_a_gateway_that_stalls_leaves_the_time_to_first_byte_of_its_row_in_doubt(
+    runs: Path,
+) -> None:
     plan = fake_run(runs, layouts=("swift",), workloads=ONE, repeats=1, telemetry=False).plan()
     (row,) = summarize(plan, [step_of(stalling(0.13))])
     assert ("first-byte",) in [one.metrics for one in row.doubts if one.what == "lower bound"]

@@ -21,16 +21,45 @@ from weighbridge.suites import Objects, Workload
 from weighbridge.suites.studies import Study
 
 WORKLOADS = (
-    Workload(name="write-4k", objects=Objects(size=4096), operations={"write": 1}, workers=(16, 256), runtime=3.0),
-    Workload(name="seq-4k", objects=Objects(size=4096), operations={"read": 1}, pick="sequential", workers=(16,), runtime=3.0),
-    Workload(name="rand-4k", objects=Objects(size=4096), operations={"read": 1}, workers=(16,), runtime=3.0),
-    Workload(name="write-4m", objects=Objects(size=4 << 20), operations={"write": 1}, workers=(16,), runtime=3.0),
+    Workload(
+        name="write-4k",
+        objects=Objects(size=4096),
+        operations={"write": 1},
+        workers=(16, 256),
+        runtime=3.0,
+    ),
+    Workload(
+        name="seq-4k",
+        objects=Objects(size=4096),
+        operations={"read": 1},
+        pick="sequential",
+        workers=(16,),
+        runtime=3.0,
+    ),
+    Workload(
+        name="rand-4k",
+        objects=Objects(size=4096),
+        operations={"read": 1},
+        workers=(16,),
+        runtime=3.0,
+    ),
+    Workload(
+        name="write-4m",
+        objects=Objects(size=4 << 20),
+        operations={"write": 1},
+        workers=(16,),
+        runtime=3.0,
+    ),
 )
 
 
 def study(**more: Any) -> Study:
     variants = [
-        {"name": f"{release}-{store}", "layout": "rgw-beast", "factors": {"release": release, "store": store}}
+        {
+            "name": f"{release}-{store}",
+            "layout": "rgw-beast",
+            "factors": {"release": release, "store": store},
+        }
         for release in ("old", "new")
         for store in ("xfs", "ext4")
     ]
@@ -42,18 +71,28 @@ def study(**more: Any) -> Study:
             "variants": variants,
             "labels": {"xfs": "XFS", "old": "Old", "new": "New"},
             "compares": [{"factor": "release", "baseline": "old", "against": ["new"]}],
-            "tables": [{"title": "All", "down": ["workload"], "across": ["release"], "cells": {"throughput_ops_s": "op/s"}}],
+            "tables": [
+                {
+                    "title": "All",
+                    "down": ["workload"],
+                    "across": ["release"],
+                    "cells": {"throughput_ops_s": "op/s"},
+                }
+            ],
             "scales": {"lab": {"about": ["Made up."], "suites": ["quick"]}},
             **more,
         }
     )
 
 
-def row(layout: str, workload: str, values: list[float], *, workers: int = 16, valid: bool = True) -> Row:
+def row(
+    layout: str, workload: str, values: list[float], *, workers: int = 16, valid: bool = True
+) -> Row:
     (one,) = (known for known in WORKLOADS if known.name == workload)
     (operation,) = one.operations
     points = tuple(
-        made_point(repeat=number, valid=valid, throughput_ops_s=value, samples=100, errors=0) for number, value in enumerate(values)
+        made_point(repeat=number, valid=valid, throughput_ops_s=value, samples=100, errors=0)
+        for number, value in enumerate(values)
     )
     return made_row(
         layout=layout,
@@ -89,7 +128,9 @@ def test_five_alike_repeats_that_are_a_third_more_are_a_change() -> None:
 
 
 def test_repeats_that_scatter_as_much_as_they_differ_show_no_change() -> None:
-    assert change([100.0, 150.0, 90.0, 160.0, 110.0], [100.0, 140.0, 80.0, 120.0, 105.0])[1] == "same"
+    assert (
+        change([100.0, 150.0, 90.0, 160.0, 110.0], [100.0, 140.0, 80.0, 120.0, 105.0])[1] == "same"
+    )
 
 
 def test_of_a_map_of_many_cells_one_that_a_lone_test_would_show_is_no_change() -> None:
@@ -106,8 +147,14 @@ def test_of_a_map_of_many_cells_one_that_a_lone_test_would_show_is_no_change() -
         for workers in (16, 32, 64)
         if (store, workload, workers) != ("xfs", "write-4k", 16)
     ]
-    found = one_map([row("old-xfs", "write-4k", before), row("new-xfs", "write-4k", after), *others])
-    cell = next(one for one in found.cells if (one.layout, one.workload, one.workers) == ("new-xfs", "write-4k", 16))
+    found = one_map(
+        [row("old-xfs", "write-4k", before), row("new-xfs", "write-4k", after), *others]
+    )
+    cell = next(
+        one
+        for one in found.cells
+        if (one.layout, one.workload, one.workers) == ("new-xfs", "write-4k", 16)
+    )
     assert cell.p == lone.p
     assert cell.q is not None
     assert cell.q > 0.05
@@ -131,9 +178,18 @@ def test_one_repeat_makes_no_claim_and_says_so_in_every_cell() -> None:
 
 @pytest.mark.parametrize(
     ("after", "text"),
-    [(134.0, "+34 %"), (50.0, "\N{MINUS SIGN}50 %"), (299.0, "+199 %"), (450.0, "4.5×"), (104.0, "~"), (96.0, "~")],
+    [
+        (134.0, "+34 %"),
+        (50.0, "\N{MINUS SIGN}50 %"),
+        (299.0, "+199 %"),
+        (450.0, "4.5×"),
+        (104.0, "~"),
+        (96.0, "~"),
+    ],
 )
-def test_a_cell_reads_as_a_change_in_whole_per_cent_or_as_a_multiple(after: float, text: str) -> None:
+def test_a_cell_reads_as_a_change_in_whole_per_cent_or_as_a_multiple(
+    after: float, text: str
+) -> None:
     five = [0.999, 1.0, 1.001, 1.0, 1.0]
     rows = [
         row("old-xfs", "write-4k", [100.0 * one for one in five]),
@@ -147,13 +203,21 @@ def test_cells_stand_by_store_and_operation_down_and_by_size_and_workers_across(
         row(f"{release}-{store}", workload, [value], workers=workers)
         for release, value in (("old", 100.0), ("new", 200.0))
         for store in ("xfs", "ext4")
-        for workload, workers in (("write-4m", 16), ("write-4k", 256), ("write-4k", 16), ("seq-4k", 16), ("rand-4k", 16))
+        for workload, workers in (
+            ("write-4m", 16),
+            ("write-4k", 256),
+            ("write-4k", 16),
+            ("seq-4k", 16),
+            ("rand-4k", 16),
+        )
     ]
     found = one_map(rows)
     assert found.title == "release: Old → New"
     assert found.across == ("4 KiB × 16", "4 KiB × 256", "4 MiB × 16")
     assert set(found.down) == {
-        f"{store} · {kind}" for store in ("XFS", "ext4") for kind in ("write", "read, sequential", "read, random")
+        f"{store} · {kind}"
+        for store in ("XFS", "ext4")
+        for kind in ("write", "read, sequential", "read, random")
     }
     assert len(found.cells) == 10
     cell = found.cell("XFS · read, random", "4 KiB × 16")
@@ -166,8 +230,12 @@ def test_variants_that_differ_in_more_than_the_factor_are_not_compared() -> None
     assert recaps(study(), rows, WORKLOADS) == ()
 
 
-@pytest.mark.parametrize("spoilt", [{"values": [100.0], "valid": False}, {"values": []}, {"values": [0.0]}])
-def test_what_was_not_measured_or_is_not_valid_is_a_cross_and_never_a_number(spoilt: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "spoilt", [{"values": [100.0], "valid": False}, {"values": []}, {"values": [0.0]}]
+)
+def test_what_was_not_measured_or_is_not_valid_is_a_cross_and_never_a_number(
+    spoilt: dict[str, Any],
+) -> None:
     found = one_map([row("old-xfs", "write-4k", [100.0]), row("new-xfs", "write-4k", **spoilt)])
     (cell,) = found.cells
     assert (cell.verdict, cell.text, cell.percent) == ("missing", "×", None)
@@ -177,9 +245,17 @@ def test_what_was_not_measured_or_is_not_valid_is_a_cross_and_never_a_number(spo
 
 
 def test_each_level_against_the_baseline_is_a_map_of_its_own() -> None:
-    compares = [{"factor": "store", "baseline": "xfs", "against": ["ext4"]}, *[one.model_dump() for one in study().compares]]
-    rows = [row(name, "write-4k", [100.0]) for name in ("old-xfs", "old-ext4", "new-xfs", "new-ext4")]
-    assert [one.title for one in recaps(study(compares=compares), rows, WORKLOADS)] == ["store: XFS → ext4", "release: Old → New"]
+    compares = [
+        {"factor": "store", "baseline": "xfs", "against": ["ext4"]},
+        *[one.model_dump() for one in study().compares],
+    ]
+    rows = [
+        row(name, "write-4k", [100.0]) for name in ("old-xfs", "old-ext4", "new-xfs", "new-ext4")
+    ]
+    assert [one.title for one in recaps(study(compares=compares), rows, WORKLOADS)] == [
+        "store: XFS → ext4",
+        "release: Old → New",
+    ]
 
 
 def test_the_map_is_drawn_with_its_text_in_each_cell_and_its_csv_beside_it(tmp_path: Path) -> None:
@@ -192,7 +268,15 @@ def test_the_map_is_drawn_with_its_text_in_each_cell_and_its_csv_beside_it(tmp_p
     chart = study_maps(recaps(study(), rows, WORKLOADS))
     write_charts([chart], tmp_path)
     words = re.findall(r">([^<>]+)</t(?:ext|span)>", (tmp_path / "recap.svg").read_text())
-    assert {"(+150 %)", "×", "XFS · write", "ext4 · write", "4 KiB", "16", "release: Old → New"} <= set(words)
+    assert {
+        "(+150 %)",
+        "×",
+        "XFS · write",
+        "ext4 · write",
+        "4 KiB",
+        "16",
+        "release: Old → New",
+    } <= set(words)
     assert any(word.startswith("What was measured in 1 comparison") for word in words)
     lines = list(csv.DictReader((tmp_path / "recap.csv").read_text().splitlines()))
     assert [line["change_percent"] for line in lines] == ["150.000", ""]
@@ -211,4 +295,7 @@ def test_a_cell_that_makes_a_claim_is_drawn_stronger_than_one_that_makes_none() 
     colours = {row["y"]: row["c"] for row in heat["data"]["values"]}
     pale, claimed, unfinished = LIGHT.background, colours["XFS · write"], colours["ext4 · write"]
     assert contrast(pale, claimed) > contrast(pale, unfinished) > 1
-    assert chart.finding == "Of 2 comparisons 1 became faster and 0 slower; of the others nothing can be claimed"
+    assert (
+        chart.finding
+        == "Of 2 comparisons 1 became faster and 0 slower; of the others nothing can be claimed"
+    )

@@ -1,4 +1,6 @@
-"""What a replayed study came to: every published line beside ours, and its tables as it printed them."""
+"""What a replayed study came to: every published line beside ours, and its tables as it printed
+them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,15 @@ from made_rows import made_point, made_row
 from weighbridge.common.errors import UsageError
 from weighbridge.results import derive
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.study.study import FILE, NOT_REPLAYED, StudyOutcome, StudyRun, outcome, published_lines, study_of
+from weighbridge.results.analysis.study.study import (
+    FILE,
+    NOT_REPLAYED,
+    StudyOutcome,
+    StudyRun,
+    outcome,
+    published_lines,
+    study_of,
+)
 from weighbridge.results.record.resolved import PlannedHardware, PlannedLayout, ResolvedPlan
 from weighbridge.results.record.store import write_whole
 from weighbridge.suites import Suite
@@ -24,7 +34,9 @@ STUDIES = {name: loader.load(path)[1] for name, path in loader.shipped().items()
 
 def plan_of(study: Study) -> ResolvedPlan:
     suite = loader.suite_of(study, "lab")
-    whole = Suite.model_validate({**suite.model_dump(), "workloads": [*suite.workloads, *study.scales["lab"].beneath]})
+    whole = Suite.model_validate(
+        {**suite.model_dump(), "workloads": [*suite.workloads, *study.scales["lab"].beneath]}
+    )
     layouts = tuple(PlannedLayout(name=variant.name, gateway="rgw") for variant in study.variants)
     return ResolvedPlan(suite=whole, hardware=PlannedHardware(name="made-up"), layouts=layouts)
 
@@ -37,7 +49,9 @@ def rows_of(study: Study, plan: ResolvedPlan) -> list[Row]:
             for operation in workload.operations:
                 for workers in workload.workers:
                     value = 1000.0 * number + workers
-                    point = made_point(repeat=0, valid=True, throughput_ops_s=value, samples=100, errors=0)
+                    point = made_point(
+                        repeat=0, valid=True, throughput_ops_s=value, samples=100, errors=0
+                    )
                     found.append(
                         made_row(
                             layout=variant.name,
@@ -63,7 +77,9 @@ def rows_of(study: Study, plan: ResolvedPlan) -> list[Row]:
 def outcome_of(name: str, rows: Sequence[Row] | None = None) -> StudyOutcome:
     study = STUDIES[name]
     plan = plan_of(study)
-    return outcome(StudyRun(study=study, scale="lab"), plan, rows_of(study, plan) if rows is None else rows)
+    return outcome(
+        StudyRun(study=study, scale="lab"), plan, rows_of(study, plan) if rows is None else rows
+    )
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -72,10 +88,17 @@ def test_every_published_line_appears_once_and_with_all_its_figures(name: str) -
     for one, grid in zip(study.published, outcome_of(name).published, strict=True):
         lines = published_lines(one.file)
         assert len(grid.lines) == len(lines) > 0
-        assert {column for line in lines for column in line} >= {figure.column for figure in one.figures}
-        columns = [number for number, title in enumerate(grid.head) if title.endswith(": published")]
+        assert {column for line in lines for column in line} >= {
+            figure.column for figure in one.figures
+        }
+        columns = [
+            number for number, title in enumerate(grid.head) if title.endswith(": published")
+        ]
         for line, shown in zip(lines, grid.lines, strict=True):
-            told = [None if not line[figure.column] else float(line[figure.column]) * figure.scale for figure in one.figures]
+            told = [
+                None if not line[figure.column] else float(line[figure.column]) * figure.scale
+                for figure in one.figures
+            ]
             assert [shown[number] for number in columns] == told
         assert "not comparable" in grid.note
         assert study.source.author in grid.note
@@ -90,9 +113,14 @@ def test_every_published_line_appears_once_and_with_all_its_figures(name: str) -
         ("ornl-2013", [2]),
     ],
 )
-def test_published_lines_stand_beside_what_the_replay_has_of_them(name: str, replayed: list[int]) -> None:
+def test_published_lines_stand_beside_what_the_replay_has_of_them(
+    name: str, replayed: list[int]
+) -> None:
     grids = outcome_of(name).published
-    beside = [[line[-1] for line in grid.lines if not str(line[-1]).startswith(NOT_REPLAYED)] for grid in grids]
+    beside = [
+        [line[-1] for line in grid.lines if not str(line[-1]).startswith(NOT_REPLAYED)]
+        for grid in grids
+    ]
     assert [len(one) for one in beside] == replayed
 
 
@@ -110,10 +138,14 @@ def test_a_published_line_stands_beside_our_number_of_workers_for_the_studys_own
     grid = outcome_of("swift-vs-rgw-read-2014").published[0]
     lines = [dict(zip(grid.head, line, strict=True)) for line in grid.lines]
     wanted = ("small-read", "swift-native", "512")
-    (one,) = [line for line in lines if (line["workload"], line["gateway"], line["workers"]) == wanted]
+    (one,) = [
+        line for line in lines if (line["workload"], line["gateway"], line["workers"]) == wanted
+    ]
     assert one["beside"] == "swift, small-read, 32 workers"
     line = grid.lines[lines.index(one)]
-    assert line[grid.head.index("90 % RT at most, ms: published") + 1] == 3032.5  # the third variant at 32 workers, its p90
+    assert (
+        line[grid.head.index("90 % RT at most, ms: published") + 1] == 3032.5
+    )  # the third variant at 32 workers, its p90
 
 
 def test_what_the_replay_does_not_have_is_named_as_such_and_is_no_number() -> None:
@@ -124,14 +156,21 @@ def test_what_the_replay_does_not_have_is_named_as_such_and_is_no_number() -> No
     assert {line["here"] for line in insane} == {None}
     absent = outcome_of("ceph-osd-backends-2016", rows=[]).published[0]
     assert {line[-1] for line in absent.lines} == {
-        f"{NOT_REPLAYED} in this run (xfs, {workload}, 16 workers)" for workload in ("write-4m", "read-4m", "write-4k", "read-4k")
+        f"{NOT_REPLAYED} in this run (xfs, {workload}, 16 workers)"
+        for workload in ("write-4m", "read-4m", "write-4k", "read-4k")
     }
 
 
 def test_the_table_of_2014_has_its_rows_and_columns_with_both_numbers_of_workers() -> None:
     small = outcome_of("swift-vs-rgw-read-2014").tables[0]
     assert small.head[:3] == ("Workers", "RGW-Apache 90 % RT, ms", "RGW-Apache Max RT, ms")
-    workers = ["1 (study: 32)", "4 (study: 64)", "8 (study: 128)", "16 (study: 256)", "32 (study: 512)"]
+    workers = [
+        "1 (study: 32)",
+        "4 (study: 64)",
+        "8 (study: 128)",
+        "16 (study: 256)",
+        "32 (study: 512)",
+    ]
     assert [line[0] for line in small.lines] == workers
     cells = dict(zip(small.head, small.lines[1], strict=True))
     assert cells["Swift-Native 90 % RT, ms"] == 3004.5
@@ -141,7 +180,12 @@ def test_the_table_of_2014_has_its_rows_and_columns_with_both_numbers_of_workers
 def test_no_cell_of_a_studys_tables_has_two_figures_to_choose_from(name: str) -> None:
     for grid in outcome_of(name).tables:
         assert grid.lines
-        assert all(isinstance(value, float) for line in grid.lines for value in line[grid.labels :] if value is not None)
+        assert all(
+            isinstance(value, float)
+            for line in grid.lines
+            for value in line[grid.labels :]
+            if value is not None
+        )
         assert any(value is not None for line in grid.lines for value in line[grid.labels :])
 
 
@@ -149,7 +193,10 @@ def test_no_cell_of_a_studys_tables_has_two_figures_to_choose_from(name: str) ->
     ("name", "titles"),
     [
         ("argonaut-vs-bobtail-2012", ["release: Ceph 14.2 → Ceph 16.2"]),
-        ("ceph-benchmarks-2012", ["replicas: 2 → 3", "osds: 3 → 4", "osds: 3 → 5", "journal: LV → own disk"]),
+        (
+            "ceph-benchmarks-2012",
+            ["replicas: 2 → 3", "osds: 3 → 4", "osds: 3 → 5", "journal: LV → own disk"],
+        ),
     ],
 )
 def test_each_study_has_the_maps_that_it_asks_for(name: str, titles: list[str]) -> None:
@@ -161,7 +208,14 @@ def test_each_study_has_the_maps_that_it_asks_for(name: str, titles: list[str]) 
 def test_the_map_of_2012_has_a_cell_for_each_store_size_kind_and_number_of_operations() -> None:
     (found,) = outcome_of("argonaut-vs-bobtail-2012").recaps
     assert len(found.down) == 4 * 3
-    assert found.across == ("4 KiB × 16", "4 KiB × 256", "128 KiB × 16", "128 KiB × 256", "4 MiB × 16", "4 MiB × 128")
+    assert found.across == (
+        "4 KiB × 16",
+        "4 KiB × 256",
+        "128 KiB × 16",
+        "128 KiB × 256",
+        "4 MiB × 16",
+        "4 MiB × 128",
+    )
     assert len(found.cells) == 12 * 6
 
 
@@ -176,13 +230,17 @@ def test_figures_that_are_not_valid_are_words_and_no_numbers() -> None:
 def replayed_run(folder: Path) -> Path:
     """A made-up run that replays the study of 2014 with two of its variants."""
     study = STUDIES["swift-vs-rgw-read-2014"]
-    workloads = [one.model_copy(update={"runtime": 1.0}) for one in loader.suite_of(study, "lab").workloads]
+    workloads = [
+        one.model_copy(update={"runtime": 1.0}) for one in loader.suite_of(study, "lab").workloads
+    ]
     store = fake_run(folder, layouts=("rgw-civetweb", "swift"), workloads=workloads, repeats=1)
     write_whole(store.folder / FILE, StudyRun(study=study, scale="lab").model_dump_json())
     return store.folder
 
 
-def test_a_run_that_replays_a_study_has_its_section_its_chart_and_its_tables_rebuilt_from_its_folder(tmp_path: Path) -> None:
+def test_a_run_that_replays_a_study_has_its_section_its_chart_and_its_tables_rebuilt_from_its_folder(
+    tmp_path: Path,
+) -> None:
     folder = replayed_run(tmp_path)
     derived = derive(folder)
     page = derived.report.read_text()
@@ -213,7 +271,11 @@ def test_a_run_that_replays_a_study_has_its_section_its_chart_and_its_tables_reb
 
 
 def test_a_run_that_replays_none_has_no_section_of_one(tmp_path: Path) -> None:
-    workload = loader.suite_of(STUDIES["swift-vs-rgw-read-2014"], "lab").workloads[0].model_copy(update={"runtime": 1.0})
+    workload = (
+        loader.suite_of(STUDIES["swift-vs-rgw-read-2014"], "lab")
+        .workloads[0]
+        .model_copy(update={"runtime": 1.0})
+    )
     folder = fake_run(tmp_path, workloads=[workload], repeats=1).folder
     assert study_of(folder) is None
     derived = derive(folder)

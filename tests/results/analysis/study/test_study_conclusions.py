@@ -1,4 +1,6 @@
-"""A study's own conclusions, held against rows of a replay: when they are supported or contradicted, and when it cannot be told."""
+"""A study's own conclusions, held against rows of a replay: when they are supported or
+contradicted, and when it cannot be told.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,11 @@ def study(*checks: dict[str, Any]) -> Study:
     """The study of 2014 with one conclusion of these checks."""
     one = {"id": "one", "says": "So it is.", "checks": checks}
     return STUDY_2014.model_copy(
-        update={"conclusions": Study.model_validate({**STUDY_2014.model_dump(), "conclusions": [one]}).conclusions}
+        update={
+            "conclusions": Study.model_validate(
+                {**STUDY_2014.model_dump(), "conclusions": [one]}
+            ).conclusions
+        }
     )
 
 
@@ -80,7 +86,10 @@ def cells(expect: str, **more: Any) -> dict[str, Any]:
 
 
 def two(swift: float, rgw: float, **changed: Any) -> list[Row]:
-    return [row("swift", "small-read", 1, swift, **changed), row("rgw-civetweb", "small-read", 1, rgw, scatter=OTHER)]
+    return [
+        row("swift", "small-read", 1, swift, **changed),
+        row("rgw-civetweb", "small-read", 1, rgw, scatter=OTHER),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -115,10 +124,15 @@ def test_one_cell_that_says_the_opposite_contradicts_whatever_the_others_say_or_
     rows = two(200, 100)
     assert held(rows, both).verdict == "cannot tell"
     assert "not measured in this run" in held(rows, both).why
-    assert held([*rows, row("rgw-apache-fastcgi", "small-read", 1, 100)], both).verdict == "supports"
+    assert (
+        held([*rows, row("rgw-apache-fastcgi", "small-read", 1, 100)], both).verdict == "supports"
+    )
     found = held([*rows, row("rgw-apache-fastcgi", "small-read", 1, 300)], both)
     assert found.verdict == "contradicts"
-    assert found.why.startswith("1 of 2 cells says the opposite: Swift-Native in small-read at 1 worker (study: 32) has 0.67×")
+    assert found.why.startswith(
+        "1 of 2 cells says the opposite: Swift-Native in small-read at 1 worker (study: 32) has "
+        "0.67×"
+    )
     assert found.why.endswith(" the throughput of RGW-Apache.")
 
 
@@ -131,7 +145,9 @@ def test_one_cell_that_says_the_opposite_contradicts_whatever_the_others_say_or_
         ({"steady": False, "notes": ("not steady",)}, "Swift-Native: not steady"),
     ],
 )
-def test_cells_of_which_nothing_may_be_claimed_support_nothing_and_contradict_nothing(changed: dict[str, Any], why: str) -> None:
+def test_cells_of_which_nothing_may_be_claimed_support_nothing_and_contradict_nothing(
+    changed: dict[str, Any], why: str
+) -> None:
     for swift in (50, 200):
         for expect in ("better", "not-better", "alike"):
             found = held(two(swift, 100, **changed), cells(expect))
@@ -139,20 +155,34 @@ def test_cells_of_which_nothing_may_be_claimed_support_nothing_and_contradict_no
             assert why in found.why
 
 
-@pytest.mark.parametrize("verdict", ["provisional", "not comparable", "not shown", "no such word yet"])
-def test_a_verdict_that_is_no_claim_is_no_answer_whatever_the_ratio(monkeypatch: pytest.MonkeyPatch, verdict: str) -> None:
+@pytest.mark.parametrize(
+    "verdict", ["provisional", "not comparable", "not shown", "no such word yet"]
+)
+def test_a_verdict_that_is_no_claim_is_no_answer_whatever_the_ratio(
+    monkeypatch: pytest.MonkeyPatch, verdict: str
+) -> None:
     compare = study_conclusions.compare
 
     def doubted(rows: Sequence[Row], *, bounds: Bounds) -> Comparison:
         found = compare(rows, bounds=bounds)
-        return found.model_copy(update={"effects": tuple(one.model_copy(update={"verdict": verdict}) for one in found.effects)})
+        return found.model_copy(
+            update={
+                "effects": tuple(
+                    one.model_copy(update={"verdict": verdict}) for one in found.effects
+                )
+            }
+        )
 
     monkeypatch.setattr(study_conclusions, "compare", doubted)
-    assert {held(two(200, 100), cells(expect)).verdict for expect in ("better", "not-better", "alike")} == {"cannot tell"}
+    assert {
+        held(two(200, 100), cells(expect)).verdict for expect in ("better", "not-better", "alike")
+    } == {"cannot tell"}
 
 
 def test_layouts_whose_hosts_were_not_the_same_are_not_set_against_each_other() -> None:
-    doubt = Doubt(what="hosts differ", grade="grave", words="CPU of gateway-1 gave 245 and 1395 events/s")
+    doubt = Doubt(
+        what="hosts differ", grade="grave", words="CPU of gateway-1 gave 245 and 1395 events/s"
+    )
     apart = PairDoubt(layouts=("rgw-civetweb", "swift"), doubt=doubt)
     made = study(cells("better"))
     (found,) = conclusions(made, made.scales["lab"], two(200, 100), Bounds(), [apart])
@@ -160,17 +190,29 @@ def test_layouts_whose_hosts_were_not_the_same_are_not_set_against_each_other() 
 
 
 def test_a_mild_doubt_about_a_row_is_said_and_settles_nothing() -> None:
-    doubt = Doubt(what="machine busy", grade="mild", words="other programs used 15 % of this machine’s CPUs")
+    doubt = Doubt(
+        what="machine busy", grade="mild", words="other programs used 15 % of this machine’s CPUs"
+    )
     found = held(two(200, 100, doubts=(doubt,)), cells("better"))
     assert (found.verdict, found.why) == ("cannot tell", "its one cell says nothing: machine busy.")
     grave = doubt.model_copy(update={"grade": "grave"})
     found = held(two(200, 100, doubts=(grave,)), cells("better"))
-    assert (found.verdict, found.why) == ("cannot tell", "its one cell says nothing: Swift-Native: machine busy.")
+    assert (found.verdict, found.why) == (
+        "cannot tell",
+        "its one cell says nothing: Swift-Native: machine busy.",
+    )
 
 
 def test_a_layout_is_set_against_itself_at_another_number_of_workers() -> None:
-    grows = cells("better", of={"variants": ["swift"], "workloads": ["small-read"], "workers": [512]}, than={"workers": [32]})
-    few, many = (row("swift", "small-read", workers, throughput) for workers, throughput in ((1, 100.0), (32, 400.0)))
+    grows = cells(
+        "better",
+        of={"variants": ["swift"], "workloads": ["small-read"], "workers": [512]},
+        than={"workers": [32]},
+    )
+    few, many = (
+        row("swift", "small-read", workers, throughput)
+        for workers, throughput in ((1, 100.0), (32, 400.0))
+    )
     found = held([few, many], grows)
     assert found.verdict == "supports"
     assert "at 32 workers (study: 512) has 4.0× the throughput of 1 worker (study: 32)" in found.why
@@ -178,9 +220,17 @@ def test_a_layout_is_set_against_itself_at_another_number_of_workers() -> None:
 
 
 def test_requests_of_other_sizes_are_compared_by_their_bytes() -> None:
-    rows = [row("rgw-civetweb", name, 8, ops, size=size) for name, ops, size in (("rados-1m", 100, 2**20), ("rados-4m", 50, 2**22))]
+    rows = [
+        row("rgw-civetweb", name, 8, ops, size=size)
+        for name, ops, size in (("rados-1m", 100, 2**20), ("rados-4m", 50, 2**22))
+    ]
     of = {"variants": ["rgw-civetweb"], "workloads": ["rados-4m"], "workers": [128]}
-    larger = {"expect": "better", "metric": "bandwidth", "of": of, "than": {"workloads": ["rados-1m"]}}
+    larger = {
+        "expect": "better",
+        "metric": "bandwidth",
+        "of": of,
+        "than": {"workloads": ["rados-1m"]},
+    }
     assert "2.0× the bandwidth of rados-1m" in held(rows, larger).why
     assert held(rows, larger).verdict == "supports"
     assert held(rows, {**larger, "metric": "throughput"}).verdict == "contradicts"
@@ -188,7 +238,9 @@ def test_requests_of_other_sizes_are_compared_by_their_bytes() -> None:
     assert held(unknown, larger).why.endswith("no bandwidth is known.")
 
 
-def test_all_that_the_conclusions_are_about_is_corrected_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_that_the_conclusions_are_about_is_corrected_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     compared: list[int] = []
     compare = study_conclusions.compare
 
@@ -197,13 +249,19 @@ def test_all_that_the_conclusions_are_about_is_corrected_together(monkeypatch: p
         return compare(rows, bounds=bounds)
 
     monkeypatch.setattr(study_conclusions, "compare", counted)
-    rows = [row(name, "small-read", workers, 100.0) for name in ("swift", "rgw-civetweb") for workers in (1, 4)]
+    rows = [
+        row(name, "small-read", workers, 100.0)
+        for name in ("swift", "rgw-civetweb")
+        for workers in (1, 4)
+    ]
     twice = {"variants": ["swift"], "workloads": ["small-read"], "workers": [32, 64]}
     held(rows, cells("better"), cells("alike", of=twice))
     assert compared == [4]  # two pairs; the one that is asked for twice is tested once
 
 
-def test_the_study_of_2014_has_its_nine_conclusions_and_its_replay_measures_every_cell_of_them() -> None:
+def test_the_study_of_2014_has_its_nine_conclusions_and_its_replay_measures_every_cell_of_them() -> (
+    None
+):
     assert len(STUDY_2014.conclusions) == 9
     lab = STUDY_2014.scales["lab"]
     whole = [*loader.suite_of(STUDY_2014, "lab").workloads, *lab.beneath]
@@ -241,5 +299,7 @@ def test_a_check_that_names_too_little_is_refused(changed: dict[str, Any], messa
 
 
 def test_a_conclusion_about_a_variant_that_the_study_does_not_have_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"conclusion one: no variant 'swif' \(did you mean 'swift'\?\)"):
+    with pytest.raises(
+        ValueError, match=r"conclusion one: no variant 'swif' \(did you mean 'swift'\?\)"
+    ):
         study(cells("better", than={"variants": ["swif"]}))

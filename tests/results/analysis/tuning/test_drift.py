@@ -25,16 +25,23 @@ def baselines(rig: Rig, count: int, **more: int) -> Rig:
 
 
 def test_a_baseline_that_falls_by_3_percent_an_hour_is_told_so() -> None:
-    found = drift(baselines(Rig(tuning_run(), level=lambda at_s: 1000 * 0.97 ** (at_s / 3600), scatter=0.0005), 90))
+    found = drift(
+        baselines(
+            Rig(tuning_run(), level=lambda at_s: 1000 * 0.97 ** (at_s / 3600), scatter=0.0005), 90
+        )
+    )
     assert found.per_hour == pytest.approx(0.97, abs=1e-3)
     assert found.words == (
-        "throughput of 64 kB reads at 16 workers: the baseline fell by 3 % an hour (p < 0.0001), 3 % from its lowest to its "
+        "throughput of 64 kB reads at 16 workers: the baseline fell by 3 % an hour (p < 0.0001), "
+        "3 % from its lowest to its "
         "highest of 90 trials; every trial is set against the baseline beside it"
     )
 
 
 def test_the_line_is_that_of_least_squares_with_students_p() -> None:
-    rig = baselines(Rig(tuning_run(), level=lambda at_s: 1000 * 1.1 ** (at_s / 3600), scatter=0.03), 20)
+    rig = baselines(
+        Rig(tuning_run(), level=lambda at_s: 1000 * 1.1 ** (at_s / 3600), scatter=0.03), 20
+    )
     found = drift(rig)
     logs = [math.log(visit.points["read"].ops_s) for visit in rig.visits.values()]
     line = linregress([trial.started_s / 3600 for trial in rig.trials], logs)
@@ -43,7 +50,9 @@ def test_the_line_is_that_of_least_squares_with_students_p() -> None:
 
 
 def test_deployments_have_a_height_of_their_own_so_that_a_new_one_is_no_drift() -> None:
-    rig = Rig(tuning_run(), level=lambda at_s: 1000.0 if at_s < 20 * TRIAL_S else 2000.0, scatter=0.01)
+    rig = Rig(
+        tuning_run(), level=lambda at_s: 1000.0 if at_s < 20 * TRIAL_S else 2000.0, scatter=0.01
+    )
     found = drift(baselines(baselines(rig, 20), 20, deployment=1))
     assert found.p is not None
     assert found.p > 0.05
@@ -69,7 +78,10 @@ def test_trials_of_other_arms_and_those_that_do_not_count_are_no_part_of_it() ->
 
 
 def test_too_few_trials_or_too_short_a_time_tell_no_drift() -> None:
-    assert drift(Rig(tuning_run())).words == "throughput of 64 kB reads at 16 workers: the baseline has no trial that counts"
+    assert (
+        drift(Rig(tuning_run())).words
+        == "throughput of 64 kB reads at 16 workers: the baseline has no trial that counts"
+    )
     one = drift(baselines(Rig(tuning_run()), 1))
     assert (one.per_hour, one.p, one.spread) == (None, None, None)
     assert one.words.endswith("the baseline has 1 trial, which tells no drift")
@@ -79,10 +91,16 @@ def test_too_few_trials_or_too_short_a_time_tell_no_drift() -> None:
 
 
 def test_a_p90_drifts_by_itself() -> None:
-    rig = Rig(tuning_run(Objective(of="p90", workload="small-read")), level=lambda at_s: 1000 * 0.5 ** (at_s / 3600), scatter=0.001)
+    rig = Rig(
+        tuning_run(Objective(of="p90", workload="small-read")),
+        level=lambda at_s: 1000 * 0.5 ** (at_s / 3600),
+        scatter=0.001,
+    )
     found = drift(baselines(rig, 50))
     assert found.per_hour == pytest.approx(2.0, rel=0.01)
-    assert found.words.startswith("p90 of 64 kB reads at 16 workers: the baseline rose by 100 % an hour")
+    assert found.words.startswith(
+        "p90 of 64 kB reads at 16 workers: the baseline rose by 100 % an hour"
+    )
 
 
 def test_a_baseline_that_only_scatters_is_said_to_drift_about_1_time_in_20() -> None:

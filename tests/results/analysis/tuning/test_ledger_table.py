@@ -17,7 +17,9 @@ def test_every_verdict_has_a_sign_of_its_own() -> None:
     assert len(set(SIGNS.values())) == len(SIGNS)
 
 
-def test_lines_go_from_the_largest_gain_to_those_of_which_none_is_known(tuned_run: RunStore) -> None:
+def test_lines_go_from_the_largest_gain_to_those_of_which_none_is_known(
+    tuned_run: RunStore,
+) -> None:
     result = RunData(tuned_run.folder).tuned
     assert result is not None
     lines = ledger_lines(result)
@@ -45,16 +47,26 @@ def test_names_are_shortened_only_where_they_stay_apart() -> None:
         "options.client.rgw_cache unset → off",
         "radosgw.a 1 → 2, radosgw.b 3 → 4",
         "proxy.conn_timeout 5 → 0.5",
-        "options.proxy.app:proxy-server.gets unset → on (with options.proxy.app:proxy-server.wait unset → 0.05)",
+        (
+            "options.proxy.app:proxy-server.gets unset → on (with options.proxy.app:proxy-server.wait "
+            "unset → 0.05)"
+        ),
     ]
     assert list(short_names(names).values()) == [
         *names[:2],
-        *("rgw_cache unset → off", "a 1 → 2, b 3 → 4", "conn_timeout 5 → 0.5", "gets unset → on (with wait unset → 0.05)"),
+        *(
+            "rgw_cache unset → off",
+            "a 1 → 2, b 3 → 4",
+            "conn_timeout 5 → 0.5",
+            "gets unset → on (with wait unset → 0.05)",
+        ),
     ]
 
 
 @pytest.mark.parametrize("form", ["markdown", "latex"])
-def test_the_ledger_goes_into_notes_and_papers_with_what_must_be_known(tuned_run: RunStore, form: str) -> None:
+def test_the_ledger_goes_into_notes_and_papers_with_what_must_be_known(
+    tuned_run: RunStore, form: str
+) -> None:
     _, made = produce(tuned_run.folder, form, ["ledger"])
     (file,) = made.files
     text = file.content.decode().replace("\\", "")
@@ -64,7 +76,9 @@ def test_the_ledger_goes_into_notes_and_papers_with_what_must_be_known(tuned_run
     assert "ended with 22" in text
 
 
-def test_json_has_the_ledger_and_every_trial_with_null_for_what_is_unknown(tuned_run: RunStore) -> None:
+def test_json_has_the_ledger_and_every_trial_with_null_for_what_is_unknown(
+    tuned_run: RunStore,
+) -> None:
     _, made = produce(tuned_run.folder, "json", ["ledger", "trials"])
     tables = json.loads(made.files[0].content)["tables"]
     failed = [line for line in tables["ledger"] if line["verdict"] == "failed"]
@@ -83,4 +97,9 @@ def test_the_ledger_of_a_run_that_is_no_tuning_is_refused(run: RunStore, form: s
 
 
 def test_what_is_nearly_all_gone_is_not_told_as_all() -> None:
-    assert [show_percent(ratio) for ratio in (0.004, 0.002, 0.0003, 0.006)] == ["−99.6 %", "−99.8 %", "−99.970 %", "−99 %"]
+    assert [show_percent(ratio) for ratio in (0.004, 0.002, 0.0003, 0.006)] == [
+        "−99.6 %",
+        "−99.8 %",
+        "−99.970 %",
+        "−99 %",
+    ]

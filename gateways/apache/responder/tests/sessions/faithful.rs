@@ -6,7 +6,8 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::mpsc::channel;
 
-/// Answers every request of a connection with its head as the body; bodies of requests are read by `Content-Length`.
+/// Answers every request of a connection with its head as the body; bodies of requests are read by
+/// `Content-Length`.
 fn telling(mut stream: TcpStream) {
     loop {
         let (head, mut body) = read_head(&mut stream);
@@ -44,11 +45,15 @@ fn echoing(mut stream: TcpStream) {
 fn requests_of_a_connection_use_one_connection_to_the_origin() {
     let mut web = Web::of(origin(vec![Box::new(telling)]));
     for _ in 0..3 {
-        let (text, whole) = web.ask("PUT", &[("CONTENT_LENGTH", "5"), ("HTTP_X_AMZ_DATE", "now")], b"hello");
+        let (text, whole) =
+            web.ask("PUT", &[("CONTENT_LENGTH", "5"), ("HTTP_X_AMZ_DATE", "now")], b"hello");
         assert!(whole);
         assert!(text.ends_with("\r\n\r\nPUT /b/o?q HTTP/1.1\r\nhost: h\r\nx-amz-date: now\r\ncontent-length: 5\r\n\r\n"), "{text}");
     }
-    assert_eq!((web.counted(|stats| &stats.origin_opened), web.counted(|stats| &stats.origin_reused)), (1, 2));
+    assert_eq!(
+        (web.counted(|stats| &stats.origin_opened), web.counted(|stats| &stats.origin_reused)),
+        (1, 2)
+    );
 }
 
 #[test]
@@ -118,7 +123,9 @@ fn an_answer_is_passed_on_while_it_comes_and_its_head_travels_with_the_first_pie
     let (go_on, wait) = channel::<()>();
     let script = move |mut stream: TcpStream| {
         read_head(&mut stream);
-        stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n").unwrap();
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
+            .unwrap();
         wait.recv_timeout(play::SOON).unwrap();
         stream.write_all(b"6\r\nsecond\r\n0\r\n\r\n").unwrap();
     };
@@ -162,7 +169,10 @@ fn the_length_of_an_answer_to_head_is_passed_on_and_no_body_is_waited_for() {
     };
     let mut web = Web::of(origin(vec![Box::new(script)]));
     for _ in 0..2 {
-        assert_eq!(web.ask("HEAD", &[], b""), ("Status: 200 OK\r\nContent-Length: 1048576\r\n\r\n".to_owned(), true));
+        assert_eq!(
+            web.ask("HEAD", &[], b""),
+            ("Status: 200 OK\r\nContent-Length: 1048576\r\n\r\n".to_owned(), true)
+        );
     }
     assert_eq!(web.counted(|stats| &stats.origin_opened), 1);
 }

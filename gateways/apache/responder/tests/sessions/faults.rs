@@ -68,7 +68,9 @@ fn an_origin_that_ends_within_its_answer_leaves_the_answer_without_an_end() {
 
 #[test]
 fn an_answer_that_is_no_http_or_has_a_head_without_end_is_502() {
-    for answer in ["SSH-2.0-x\r\n\r\n".to_owned(), format!("HTTP/1.1 200 OK\r\nX: {}", "y".repeat(70_000))] {
+    for answer in
+        ["SSH-2.0-x\r\n\r\n".to_owned(), format!("HTTP/1.1 200 OK\r\nX: {}", "y".repeat(70_000))]
+    {
         let script = move |mut stream: TcpStream| {
             read_head(&mut stream);
             // The responder may have had enough before all is sent.
@@ -92,7 +94,11 @@ fn an_origin_that_never_answers_is_504_when_the_time_is_up() {
 fn a_rejection_before_the_body_has_come_is_passed_on_at_once_and_the_rest_is_read() {
     let reject = |mut stream: TcpStream| {
         read_head(&mut stream);
-        stream.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\nConnection: close\r\n\r\nnope").unwrap();
+        stream
+            .write_all(
+                b"HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\nConnection: close\r\n\r\nnope",
+            )
+            .unwrap();
     };
     let mut web = Web::of(origin(vec![Box::new(reject), Box::new(fine)]));
     web.begin("PUT", &[("CONTENT_LENGTH", "4000000")]);
@@ -112,10 +118,15 @@ fn a_rejection_before_the_body_has_come_is_passed_on_at_once_and_the_rest_is_rea
 
 #[test]
 fn an_upload_that_the_client_gave_up_is_cut_at_the_origin() {
-    for (length, abort) in [(Some("5000"), false), (Some("5000"), true), (None, false), (None, true)] {
+    for (length, abort) in
+        [(Some("5000"), false), (Some("5000"), true), (None, false), (None, true)]
+    {
         let (tell, told) = channel();
         let mut web = Web::of(origin(vec![collecting(tell)]));
-        web.begin("PUT", &length.map(|length| ("CONTENT_LENGTH", length)).into_iter().collect::<Vec<_>>());
+        web.begin(
+            "PUT",
+            &length.map(|length| ("CONTENT_LENGTH", length)).into_iter().collect::<Vec<_>>(),
+        );
         web.stdin(b"some of it");
         if abort {
             web.record(ABORT, b"");
@@ -142,7 +153,8 @@ fn a_body_shorter_than_its_length_is_cut_and_not_ended() {
 
 #[test]
 fn a_kept_connection_that_is_gone_is_replaced_for_safe_methods_only() {
-    let scripts = || -> Vec<Box<dyn Fn(TcpStream) + Send>> { vec![Box::new(fine_once), Box::new(fine)] };
+    let scripts =
+        || -> Vec<Box<dyn Fn(TcpStream) + Send>> { vec![Box::new(fine_once), Box::new(fine)] };
     let mut web = Web::of(origin(scripts()));
     assert!(web.ask("GET", &[], b"").0.starts_with("Status: 200"));
     assert!(web.ask("GET", &[], b"").0.starts_with("Status: 200"));
@@ -170,7 +182,10 @@ fn a_kept_connection_that_was_closed_meanwhile_is_not_used_again() {
     assert!(web.ask("GET", &[], b"").0.starts_with("Status: 200"));
     was_closed.recv_timeout(play::SOON).unwrap();
     assert!(web.ask("PUT", &[("CONTENT_LENGTH", "0")], b"").0.starts_with("Status: 200"));
-    assert_eq!((web.counted(|stats| &stats.origin_opened), web.counted(|stats| &stats.retried)), (2, 0));
+    assert_eq!(
+        (web.counted(|stats| &stats.origin_opened), web.counted(|stats| &stats.retried)),
+        (2, 0)
+    );
 }
 
 #[test]

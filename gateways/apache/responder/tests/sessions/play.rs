@@ -1,4 +1,5 @@
-//! Both sides of the responder, played by a test: a web server, and an origin that does what a script says.
+//! Both sides of the responder, played by a test: a web server, and an origin that does what a
+//! script says.
 
 use responder::origin::Origins;
 use responder::session::Session;
@@ -22,7 +23,8 @@ pub const STDIN: u8 = 5;
 pub const STDOUT: u8 = 6;
 pub const GET_VALUES: u8 = 9;
 
-/// An origin whose connections are served one after the other by a script each; the last one serves all that follow.
+/// An origin whose connections are served one after the other by a script each; the last one serves
+/// all that follow.
 pub fn origin(scripts: Vec<Box<dyn Fn(TcpStream) + Send>>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = listener.local_addr().unwrap();
@@ -91,7 +93,8 @@ pub struct Web {
 impl Web {
     pub fn new(origins: &[SocketAddr], timeout: Duration) -> Self {
         let stats: &'static Stats = Box::leak(Box::default());
-        let origins: &'static Origins<'static> = Box::leak(Box::new(Origins::new(origins.to_vec(), 8, timeout, stats)));
+        let origins: &'static Origins<'static> =
+            Box::leak(Box::new(Origins::new(origins.to_vec(), 8, timeout, stats)));
         let (stream, other) = UnixStream::pair().unwrap();
         stream.set_read_timeout(Some(SOON)).unwrap();
         stream.set_write_timeout(Some(SOON)).unwrap();
@@ -115,8 +118,16 @@ impl Web {
     pub fn begin(&mut self, method: &str, more: &[(&str, &str)]) {
         self.record(BEGIN, &[0, 1, 1, 0, 0, 0, 0, 0]);
         let mut params = Vec::new();
-        for (name, value) in [("REQUEST_METHOD", method), ("REQUEST_URI", "/b/o?q"), ("HTTP_HOST", "h")].iter().chain(more) {
-            params.extend([(name.len() as u32) | 1 << 31, (value.len() as u32) | 1 << 31].iter().flat_map(|n| n.to_be_bytes()));
+        for (name, value) in
+            [("REQUEST_METHOD", method), ("REQUEST_URI", "/b/o?q"), ("HTTP_HOST", "h")]
+                .iter()
+                .chain(more)
+        {
+            params.extend(
+                [(name.len() as u32) | 1 << 31, (value.len() as u32) | 1 << 31]
+                    .iter()
+                    .flat_map(|n| n.to_be_bytes()),
+            );
             params.extend(name.bytes().chain(value.bytes()));
         }
         for part in params.chunks(60_000) {
@@ -143,10 +154,21 @@ impl Web {
     pub fn read(&mut self) -> Option<(u8, Vec<u8>)> {
         let mut header = [0; 8];
         match self.stream.read_exact(&mut header) {
-            Err(error) if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) => return None,
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset
+                ) =>
+            {
+                return None;
+            }
             result => result.unwrap(),
         }
-        let mut content = vec![0; usize::from(u16::from_be_bytes([header[4], header[5]])) + usize::from(header[6])];
+        let mut content = vec![
+            0;
+            usize::from(u16::from_be_bytes([header[4], header[5]]))
+                + usize::from(header[6])
+        ];
         self.stream.read_exact(&mut content).unwrap();
         Some((header[1], content))
     }
