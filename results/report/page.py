@@ -18,7 +18,6 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
-import vl_convert as vlc
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
@@ -26,6 +25,7 @@ from weighbridge.common.inert import inert, inert_all
 from weighbridge.common.quantities import show_bytes
 from weighbridge.results.charts.composer import compose_panel
 from weighbridge.results.charts.panels import Figure
+from weighbridge.results.report.vega_bundle import vega_bundle
 
 
 def render(template: str, specs: Mapping[str, Mapping[str, Any]], **words: Any) -> str:
@@ -93,9 +93,8 @@ def _breakable(text: str) -> Markup:
 
 @lru_cache(maxsize=1)
 def _bundle() -> Markup:
-    """Vega, Vega-Lite and Vega-Embed as one script; made once a process, since it takes seconds."""
-    script = vlc.javascript_bundle("window.vegaEmbed=vegaEmbed;")
-    return Markup(script.replace("</script", "<\\/script"))  # noqa: S704 - a library that ships with us
+    """What draws Vega-Lite's specs, safe within a script element."""
+    return Markup(vega_bundle().replace("</script", "<\\/script"))  # noqa: S704 - a library's
 
 
 @lru_cache(maxsize=1)

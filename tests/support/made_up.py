@@ -6,15 +6,19 @@ from __future__ import annotations
 
 import functools
 import math
-import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from weighbridge.results.record.bands import band_of
+import numpy as np
+from numpy.typing import NDArray
+
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Bins, Load, Measurement, Second, Tally
 from weighbridge.suites import Api, Operation
 
+Latencies = NDArray[np.int64]
+KEPT_BITS = 11
+"""Leading bits of a latency that a histogram of three significant digits tells apart."""
 BIN_US = 10_000
 """COSBench's bins are 10 ms wide, and end at 500 s."""
 BEYOND_US = 500_000_000
@@ -63,9 +67,8 @@ def fake_measurement(
     )
 
 
-@functools.lru_cache(
-    maxsize=1000
-)  # tests make the same run hundreds of times, and a step of it has ten thousand latencies
+# Tests make the same run hundreds of times, and a step of it has ten thousand latencies.
+@functools.lru_cache(maxsize=1000)
 def _measurement(
     api: Api,
     workload: str,
@@ -81,14 +84,15 @@ def _measurement(
     notes: tuple[str, ...],
     bins: bool,
 ) -> Measurement:
-    draw = random.Random(seed)
+    draw = np.random.default_rng(seed)
     shares = dict(operations)
     total = max(1, round(workers * window_s * 1000 / mean_ms))
     tallies, seconds = [], []
     for number, (operation, weight) in enumerate(shares.items()):
         count = round(total * weight / sum(shares.values()))
         middle = math.log(mean_ms * 1000) - spread**2 / 2
-        values = [max(1, round(draw.lognormvariate(middle, spread))) for _ in range(count)]
+        drawn = np.maximum(1, np.rint(draw.lognormal(middle, spread, count)).astype(np.int64))
+        values: list[int] = drawn.tolist()
         size = object_size_bytes if operation in ("read", "write") else 0
         failures = dict(errors) if number == 0 else {}
         tallies.append(
@@ -97,7 +101,7 @@ def _measurement(
                 count=count,
                 bytes=count * size,
                 errors=failures,
-                latency=Histogram.of(values).encode() if values and not bins else None,
+                latency=_histogram(drawn).encode() if values and not bins else None,
                 bins=binned(values) if values and bins else None,
                 min_us=None if bins else min(values, default=None),
                 max_us=None if bins else max(values, default=None),
@@ -108,7 +112,7 @@ def _measurement(
             []
             if bins
             else _seconds(
-                operation, values, size, sum(failures.values()), max(1, math.ceil(window_s))
+                operation, drawn, size, sum(failures.values()), max(1, math.ceil(window_s))
             )
         )
     return Measurement(
@@ -138,8 +142,30 @@ def binned(values_us: Iterable[int]) -> Bins:
     )
 
 
+def _histogram(values_us: Latencies) -> Histogram:
+    """Their histogram, each counted as the lowest latency that a histogram cannot tell from it."""
+    dropped = np.maximum(0, _bits(values_us) - KEPT_BITS)
+    lowest, counts = np.unique(values_us >> dropped << dropped, return_counts=True)
+    return Histogram.counted(zip(lowest.tolist(), counts.tolist(), strict=True))
+
+
+def _bits(values_us: Latencies) -> Latencies:
+    """How many bits each has."""
+    return np.frexp(values_us)[1].astype(np.int64)
+
+
+def _bands(values_us: Latencies) -> tuple[tuple[int, int], ...]:
+    """How many there are in each band (`band_of`), by band."""
+    octave = _bits(values_us) - 1
+    quarter = np.where(
+        octave < 2, values_us << 2 - np.minimum(octave, 2), values_us >> np.maximum(octave, 2) - 2
+    )
+    bands, counts = np.unique(octave * 4 + (quarter & 3), return_counts=True)
+    return tuple(zip(bands.tolist(), counts.tolist(), strict=True))
+
+
 def _seconds(
-    operation: Operation, values: list[int], size: int, failed: int, length: int
+    operation: Operation, values_us: Latencies, size: int, failed: int, length: int
 ) -> list[Second]:
     """The values dealt out to the seconds of the window; all failures fall into the first."""
     return [
@@ -149,10 +175,10 @@ def _seconds(
             count=len(part),
             bytes=len(part) * size,
             errors=failed if second == 0 else 0,
-            max_us=max(part, default=0),
-            sum_us=sum(part),
-            bands=tuple(sorted(Counter(map(band_of, part)).items())),
+            max_us=int(part.max(initial=0)),
+            sum_us=int(part.sum()),
+            bands=_bands(part),
         )
         for second in range(length)
-        for part in [values[second::length]]
+        for part in [values_us[second::length]]
     ]

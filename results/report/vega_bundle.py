@@ -1,0 +1,47 @@
+"""Vega, Vega-Lite and Vega-Embed as one script, for a page that draws its charts offline."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+import vl_convert as vlc
+
+from weighbridge.common import inside
+from weighbridge.common.paths import expanded
+
+LARGEST_BYTES: Final = 16 << 20
+"""Of a kept script; that of Vega-Lite 6.4 has 0.9 MB."""
+
+
+def vega_bundle() -> str:
+    """The script. It sets `window.vegaEmbed`.
+
+    Bundling takes 2 s of CPU, so the script is kept in the user's cache folder, for each version of
+    vl-convert. A cache that cannot be read or written costs those seconds and nothing else.
+    """
+    cache = expanded(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    name = f"weighbridge/vega-{metadata.version('vl-convert-python')}.js"
+    script = _kept(cache, name)
+    if script is None:
+        script = vlc.javascript_bundle("window.vegaEmbed=vegaEmbed;")
+        if cache.is_absolute():
+            with suppress(OSError):
+                cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+                inside.write(cache, name, script.encode(), mode=0o600)
+    return script
+
+
+def _kept(cache: Path, name: str) -> str | None:
+    """What was kept before, if nobody but this user can have written it: a page runs it."""
+    try:
+        with inside.reading(cache, name, largest_bytes=LARGEST_BYTES) as file:
+            status = os.fstat(file.fileno())
+            if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+                return None
+            return file.read().decode()
+    except (OSError, UnicodeDecodeError):
+        return None
