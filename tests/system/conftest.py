@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from weighbridge.common.host import Host
 from weighbridge.surroundings import place
-from weighbridge.topologies.lab import leftovers
+from weighbridge.topologies.lab import LabHosts, leftovers
+
+sys.path.insert(0, str(Path(__file__).parent))
+from small_lab import labelled, raised
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -62,3 +67,25 @@ def nothing_left(own_place: None) -> Iterator[None]:
     for label in {one.deployment for one in left}:
         leftovers.remove(label, home=where.home, state=where.state)
     assert not left, f"left running, and removed now: {', '.join(map(str, left))}"
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHosts]:
+    home = tmp_path_factory.mktemp("lab")
+    with raised(labelled("shared"), home / "deployment", home / "state") as hosts:
+        yield hosts
+
+
+@pytest.fixture
+def client(lab: LabHosts) -> Host:
+    return lab.hosts["client-1"]
+
+
+@pytest.fixture
+def gateway(lab: LabHosts) -> Host:
+    return lab.hosts["gateway-1"]
+
+
+@pytest.fixture
+def store(lab: LabHosts) -> Host:
+    return lab.hosts["store-1"]

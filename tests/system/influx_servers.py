@@ -53,7 +53,8 @@ frontend version-2
   bind 127.0.0.1:{port}
   acl writes path /api/v2/write
   acl known req.hdr(Authorization) -m beg "Token "
-  http-request set-header Authorization "Basic %[req.hdr(Authorization),word(2,' '),base64]" if known
+  http-request set-var(txn.user) req.hdr(Authorization),word(2,' '),base64 if known
+  http-request set-header Authorization "Basic %[var(txn.user)]" if known
   http-request set-query db=%[urlp(bucket)]&precision=%[urlp(precision)] if writes
   http-request set-path /write if writes
   default_backend version-1

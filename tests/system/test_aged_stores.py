@@ -47,8 +47,11 @@ LISTED = """
 import boto3, json, sys
 from botocore.config import Config
 own = json.load(sys.stdin)
-s3 = boto3.client("s3", endpoint_url=own["url"], aws_access_key_id=own["user"], aws_secret_access_key=own["key"],
-                  region_name="us-east-1", config=Config(proxies={}, s3={"addressing_style": "path"}))
+s3 = boto3.client(
+    "s3", endpoint_url=own["url"], region_name="us-east-1",
+    aws_access_key_id=own["user"], aws_secret_access_key=own["key"],
+    config=Config(proxies={}, s3={"addressing_style": "path"}),
+)
 found = {}
 for bucket in s3.list_buckets()["Buckets"]:
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket["Name"]):

@@ -100,7 +100,7 @@ def scripted(apache: Deployment, real: dict[str, Any]) -> dict[str, Any]:
 
 
 # a real radosgw
-# -------------------------------------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("api", ["s3", "swift"])
@@ -200,7 +200,7 @@ def test_counters_are_not_for_clients(apache: Deployment) -> None:
 
 
 # an origin that does what a script says
-# ------------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------
 
 
 def test_targets_and_fields_reach_the_origin_as_they_were_sent(
@@ -275,7 +275,7 @@ def test_a_rejection_before_the_body_has_come_reaches_the_client(
 
 
 # failures of radosgw, which come last: they leave it another one
-# -----------------------------------------------------------------
+# ----------------------------------------------------------------------
 
 
 def kill(host: Host, daemon: Daemon) -> None:

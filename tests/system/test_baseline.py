@@ -25,7 +25,10 @@ name: baseline-test
 kind: lab
 hosts:
   client-1: {memory: 512MiB, nic: 200Mbit}
-  store-1: {memory: 512MiB, nic: 200Mbit, disks: [{size: 1GiB, bandwidth: 60MB}, {size: 1GiB, bandwidth: 20MB}]}
+  store-1:
+    memory: 512MiB
+    nic: 200Mbit
+    disks: [{size: 1GiB, bandwidth: 60MB}, {size: 1GiB, bandwidth: 20MB}]
 """
 COMMAND = [sys.executable, "-m", "weighbridge", "baseline"]
 

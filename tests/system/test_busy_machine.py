@@ -33,7 +33,8 @@ workloads:
     objects: {size: 4KiB, containers: 1, per_container: 8}
     operations: {read: 100}
     workers: [4]
-    runtime: 5s  # constant delays keep workers in step: a second has a batch more or less than the next, in every repeat alike
+    # Constant delays keep workers in step: a second has a batch more or less than the next.
+    runtime: 5s
     warmup: 500ms
 """
 LAYOUTS = "null:delay_ms=60,null:delay_ms=20"

@@ -29,7 +29,8 @@ for method, url, headers, body in order:
     wire = http.client.HTTPConnection(host, timeout=30)
     wire.request(method, "/" + path, body=body, headers=headers)
     answer = wire.getresponse()
-    told.append([answer.status, dict((name.lower(), value) for name, value in answer.getheaders()), answer.read().decode()])
+    headers = {name.lower(): value for name, value in answer.getheaders()}
+    told.append([answer.status, headers, answer.read().decode()])
     wire.close()
 json.dump(told, sys.stdout)
 """

@@ -33,10 +33,13 @@ pytestmark = [
     ),
 ]
 
-MOCK = """<workload name="mock"><storage type="mock" config="size=1000;delay=10;logging=false"/><workflow>
-<workstage name="init"><work type="init" workers="1" interval="1" config="containers=r(1,2)"/></workstage>
+MOCK = """<workload name="mock">
+<storage type="mock" config="size=1000;delay=10;logging=false"/><workflow>
+<workstage name="init">
+<work type="init" workers="1" interval="1" config="containers=r(1,2)"/></workstage>
 <workstage name="main"><work name="main" workers="2" runtime="2" interval="1">
-<operation type="read" ratio="100" config="containers=u(1,2);objects=u(1,10)"/></work></workstage></workflow></workload>"""
+<operation type="read" ratio="100" config="containers=u(1,2);objects=u(1,10)"/></work></workstage>
+</workflow></workload>"""
 
 SUITE = """
 name: both

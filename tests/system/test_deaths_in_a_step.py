@@ -104,7 +104,7 @@ def weighbridge(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=400)
 
 
-def test_a_step_in_which_a_daemon_died_is_kept_and_not_valid_and_names_the_daemon_its_host_and_its_log(
+def test_a_step_in_which_a_daemon_died_is_not_valid_and_names_the_daemon_its_host_and_its_log(
     run: tuple[str, Ended],
 ) -> None:
     layout, ended = run

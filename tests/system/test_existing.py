@@ -60,30 +60,46 @@ release: any
 place: {{}}
 settings:
   about: Ceph RGW of this test
-  s3: {{url: "https://store.test:{PORT}", addressing: virtual, credentials: profile theirs, ca_file: CA}}
-  swift: {{auth_url: "https://store.test:{PORT}/auth/v1.0", storage_url: "https://store.test:{PORT}/swift/v1", ca_file: CA}}
+  s3:
+    url: "https://store.test:{PORT}"
+    addressing: virtual
+    credentials: profile theirs
+    ca_file: CA
+  swift:
+    auth_url: "https://store.test:{PORT}/auth/v1.0"
+    storage_url: "https://store.test:{PORT}/swift/v1"
+    ca_file: CA
 """
 WITNESS = """
 import json, sys, boto3
 from botocore.config import Config
 e = json.load(sys.stdin)
-s3 = boto3.client("s3", endpoint_url=e["url"], aws_access_key_id=e["user"], aws_secret_access_key=e["key"], region_name=e["region"],
-                  config=Config(s3={"addressing_style": "path"}, request_checksum_calculation="when_required"))
+s3 = boto3.client(
+    "s3", endpoint_url=e["url"], region_name=e["region"],
+    aws_access_key_id=e["user"], aws_secret_access_key=e["key"],
+    config=Config(s3={"addressing_style": "path"}, request_checksum_calculation="when_required"),
+)
 if "--make" in sys.argv:
     s3.create_bucket(Bucket="theirs")
     s3.put_object(Bucket="theirs", Key="precious", Body=b"x")
 names = [one["Name"] for one in s3.list_buckets()["Buckets"]]
-print(json.dumps({name: [one["Key"] for one in s3.list_objects_v2(Bucket=name).get("Contents", [])] for name in names}))
+listed = lambda name: s3.list_objects_v2(Bucket=name).get("Contents", [])
+print(json.dumps({name: [one["Key"] for one in listed(name)] for name in names}))
 """
 
 
 SESSION = """
 import json, sys, boto3
 e = json.load(sys.stdin)
-keys = dict(endpoint_url=e["url"], aws_access_key_id=e["user"], aws_secret_access_key=e["key"], region_name=e["region"])
+keys = dict(
+    endpoint_url=e["url"], region_name=e["region"],
+    aws_access_key_id=e["user"], aws_secret_access_key=e["key"],
+)
 allow = {"Effect": "Allow", "Action": ["sts:GetSessionToken", "s3:*"], "Resource": ["*"]}
 policy = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
-boto3.client("iam", **keys).put_user_policy(UserName="weigh", PolicyName="sessions", PolicyDocument=policy)
+boto3.client("iam", **keys).put_user_policy(
+    UserName="weigh", PolicyName="sessions", PolicyDocument=policy
+)
 session = boto3.client("sts", **keys).get_session_token(DurationSeconds=3600)["Credentials"]
 print(json.dumps([session[name] for name in ("AccessKeyId", "SecretAccessKey", "SessionToken")]))
 """
@@ -157,7 +173,8 @@ class Site:
 
     def environment(self, **more: str) -> dict[str, str]:
         return {
-            **os.environ, "WEIGHBRIDGE_HOME": str(self.folder / "home"), "WEIGHBRIDGE_STATE": str(self.folder / "state"),
+            **os.environ, "WEIGHBRIDGE_HOME": str(self.folder / "home"),
+            "WEIGHBRIDGE_STATE": str(self.folder / "state"),
             "AWS_SHARED_CREDENTIALS_FILE": str(self.folder / "credentials"),
             "ST_USER": self.swift.user, "ST_KEY": self.swift.key.get_secret_value(), **more,
         }  # fmt: skip
@@ -219,7 +236,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield site
 
 
-def test_virtual_hosts_behind_tls_are_weighed_with_a_session_and_only_the_runs_buckets_came_and_went(
+def test_virtual_hosts_behind_tls_are_measured_with_a_session_and_only_the_runs_buckets_go(
     site: Site,
 ) -> None:
     done = site.run("engine", {"profile theirs": "profile session"})
@@ -290,7 +307,7 @@ def test_a_run_that_is_asked_to_end_leaves_none_of_its_buckets(site: Site) -> No
     assert said.count("deleted the bucket wb-") == 3
 
 
-def test_a_run_that_is_killed_leaves_its_buckets_to_the_run_that_goes_on_with_it_and_that_leaves_none(
+def test_a_killed_run_leaves_its_buckets_to_the_run_that_resumes_it_and_which_leaves_none(
     site: Site,
 ) -> None:
     code, said = signalled(site, signal.SIGKILL)

@@ -41,7 +41,8 @@ print(json.dumps(swiftclient.Connection(e["url"], e["user"], e["key"], retries=0
 CONTAINERS = """
 import json, sys, swiftclient
 e = json.load(sys.stdin)
-print(json.dumps([one["name"] for one in swiftclient.Connection(e["url"], e["user"], e["key"], retries=0).get_account()[1]]))
+connection = swiftclient.Connection(e["url"], e["user"], e["key"], retries=0)
+print(json.dumps([one["name"] for one in connection.get_account()[1]]))
 """
 GIVEN = """
 name: given
@@ -53,7 +54,7 @@ settings: {about: OpenStack Swift of this test, swift: {token_env: OS_AUTH_TOKEN
 """
 
 
-def test_a_real_swift_is_weighed_with_a_token_alone_and_one_that_is_not_good_is_told(
+def test_a_real_swift_is_measured_with_a_token_alone_and_a_bad_token_is_reported(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "given.yaml").write_text(GIVEN)
@@ -65,8 +66,10 @@ def test_a_real_swift_is_weighed_with_a_token_alone_and_one_that_is_not_good_is_
             client.run([sys.executable, "-c", TOKEN], stdin=swift.model_dump_json()).stdout
         )
         command = [
-            "nsenter", f"--net=/proc/{client.pid}/ns/net", sys.executable, "-m", "weighbridge", "compare",
-            "--hardware", "this-machine", "--suite", str(tmp_path / "trial.yaml"), "--layouts", str(tmp_path / "given.yaml"),
+            "nsenter", f"--net=/proc/{client.pid}/ns/net", sys.executable, "-m", "weighbridge",
+            "compare",
+            "--hardware", "this-machine", "--suite", str(tmp_path / "trial.yaml"), "--layouts",
+            str(tmp_path / "given.yaml"),
             "--out", str(tmp_path / "runs"),
         ]  # fmt: skip
         homes = {

@@ -67,7 +67,8 @@ from functools import partial
 from weighbridge import run
 from weighbridge.command import main
 from weighbridge.drivers.locust.kind import LocustModule
-run.Doing = partial(run.Doing, settings={"locust": LocustModule(module=("tests.weighbridge.impatient_locust", "3"))})
+impatient = LocustModule(module=("tests.weighbridge.impatient_locust", "3"))
+run.Doing = partial(run.Doing, settings={"locust": impatient})
 main()
 """
 
@@ -120,8 +121,10 @@ class Site:
         (folder / "trial.yaml").write_text(SUITE)
         (folder / "plain.yaml").write_text(LAYOUT.format(url=url))
         self.environment = {
-            **os.environ, "WEIGHBRIDGE_HOME": str(folder / "home"), "WEIGHBRIDGE_STATE": str(folder / "state"), "COLUMNS": "300",
-            "AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY, "ST_USER": "weigh:er", "ST_KEY": KEY,
+            **os.environ, "WEIGHBRIDGE_HOME": str(folder / "home"),
+            "WEIGHBRIDGE_STATE": str(folder / "state"), "COLUMNS": "300",
+            "AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY, "ST_USER": "weigh:er",
+            "ST_KEY": KEY,
         }  # fmt: skip
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:

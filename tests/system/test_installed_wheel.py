@@ -21,7 +21,11 @@ name: tiny
 about: Whether it runs at all
 api: [s3]
 workloads:
-  - {name: read, objects: {size: 4KB, containers: 1, per_container: 10}, operations: {read: 100}, workers: [1], runtime: 2s}
+  - name: read
+    objects: {size: 4KB, containers: 1, per_container: 10}
+    operations: {read: 100}
+    workers: [1]
+    runtime: 2s
 """
 
 

@@ -58,7 +58,9 @@ order = json.load(sys.stdin)
 where = (order["node"], order["partition"], *order["path"][1:].split("/", 2))
 if "body" in order:
     body = base64.b64decode(order["body"])
-    direct_client.direct_put_object(*where, body, content_length=len(body), content_type="application/octet-stream")
+    direct_client.direct_put_object(
+        *where, body, content_length=len(body), content_type="application/octet-stream"
+    )
 headers, body = direct_client.direct_get_object(*where)
 print(json.dumps({"length": headers["Content-Length"], "body": base64.b64encode(body).decode()}))
 """

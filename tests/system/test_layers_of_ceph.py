@@ -63,7 +63,8 @@ def in_cluster(ceph: Deployment) -> dict[str, str]:
         "programs": (
             gateway,
             (
-                "ps -e -o comm= | grep -E '^(rados|rbd|fio|ceph|python3|stdbuf)' | grep -v ceph$ || "
+                "ps -e -o comm= | grep -E '^(rados|rbd|fio|ceph|python3|stdbuf)' | "
+                "grep -v ceph$ || "
                 "true"
             ),
         ),

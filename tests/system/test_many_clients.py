@@ -61,8 +61,11 @@ COUNT = """
 import json, sys, boto3
 from botocore.config import Config
 one = json.load(sys.stdin)
-s3 = boto3.client("s3", endpoint_url=one["url"], aws_access_key_id=one["user"], aws_secret_access_key=one["key"],
-                  region_name="us-east-1", config=Config(s3={"addressing_style": "path"}))
+s3 = boto3.client(
+    "s3", endpoint_url=one["url"], region_name="us-east-1",
+    aws_access_key_id=one["user"], aws_secret_access_key=one["key"],
+    config=Config(s3={"addressing_style": "path"}),
+)
 pages = [page for bucket in s3.list_buckets()["Buckets"]
          for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket["Name"])]
 print(sum(one["Size"] == 4096 for page in pages for one in page.get("Contents", [])))

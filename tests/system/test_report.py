@@ -80,9 +80,11 @@ def page(browser: webdriver.Chrome, report: Path) -> webdriver.Chrome:
 
 def column(page: webdriver.Chrome, title: str) -> list[str]:
     script = """
-        const heads = [...document.querySelectorAll("#results thead th button")].map((button) => button.textContent);
+        const buttons = [...document.querySelectorAll("#results thead th button")];
+        const heads = buttons.map((button) => button.textContent);
         const at = heads.indexOf(arguments[0]);
-        return [...document.querySelectorAll("#results tbody tr")].map((row) => row.cells[at].dataset.value);
+        const rows = [...document.querySelectorAll("#results tbody tr")];
+        return rows.map((row) => row.cells[at].dataset.value);
     """
     return list(page.execute_script(script, title))
 
@@ -125,8 +127,10 @@ def test_every_figure_is_drawn_and_has_its_data_beside_it(page: webdriver.Chrome
 
 def test_any_table_that_says_so_is_sorted_by_keyboard(page: webdriver.Chrome) -> None:
     script = """
-        const at = [...document.querySelectorAll("#effects thead th button")].findIndex((one) => one.textContent === "Ratio");
-        return [...document.querySelectorAll("#effects tbody tr")].map((row) => row.cells[at].dataset.value);
+        const buttons = [...document.querySelectorAll("#effects thead th button")];
+        const at = buttons.findIndex((one) => one.textContent === "Ratio");
+        const rows = [...document.querySelectorAll("#effects tbody tr")];
+        return rows.map((row) => row.cells[at].dataset.value);
     """
     page.find_element(By.CSS_SELECTOR, "#every-test summary").send_keys(Keys.ENTER)
     button = page.find_element(By.XPATH, "//table[@id='effects']//th/button[text()='Ratio']")

@@ -22,8 +22,11 @@ BULK = """
 import json, os, sys, boto3
 from botocore.config import Config
 e = json.loads(sys.argv[1])
-s3 = boto3.client("s3", endpoint_url=e["url"], aws_access_key_id=e["user"], aws_secret_access_key=e["key"], region_name=e["region"],
-                  config=Config(s3={"addressing_style": "path"}, request_checksum_calculation="when_required"))
+s3 = boto3.client(
+    "s3", endpoint_url=e["url"], region_name=e["region"],
+    aws_access_key_id=e["user"], aws_secret_access_key=e["key"],
+    config=Config(s3={"addressing_style": "path"}, request_checksum_calculation="when_required"),
+)
 s3.create_bucket(Bucket="bulk")
 for _ in range(2):
     s3.put_object(Bucket="bulk", Key="big", Body=os.urandom(12 << 20))

@@ -45,13 +45,17 @@ package() {
   printf 'Package: %s\nVersion: %s\nArchitecture: all\n' $1 $2 >$d/DEBIAN/control
   printf 'Maintainer: t <t@example.org>\nDescription: t\n%s' "$3" >>$d/DEBIAN/control
   if [ -z "${4-}" ]; then
-    printf '[Service]\nExecStart=/bin/sleep 1000\n[Install]\nWantedBy=multi-user.target\n' >$d/lib/systemd/system/$1.service
-    { echo '#!/bin/sh'; echo '### BEGIN INIT INFO'; echo "# Provides: $1"; echo '# Required-Start:'; echo '# Required-Stop:'
-      echo '# Default-Start: 2 3 4 5'; echo '# Default-Stop: 0 1 6'; echo '### END INIT INFO'; echo "touch /opt/started-$1"
+    printf '[Service]\nExecStart=/bin/sleep 1000\n[Install]\nWantedBy=multi-user.target\n' \
+      >$d/lib/systemd/system/$1.service
+    { echo '#!/bin/sh'; echo '### BEGIN INIT INFO'; echo "# Provides: $1"
+      echo '# Required-Start:'; echo '# Required-Stop:'
+      echo '# Default-Start: 2 3 4 5'; echo '# Default-Stop: 0 1 6'
+      echo '### END INIT INFO'; echo "touch /opt/started-$1"
     } >$d/etc/init.d/$1
     chmod 755 $d/etc/init.d/$1
     { echo '#!/bin/sh'; echo 'set -e'; echo "deb-systemd-helper enable $1.service >/dev/null"
-      echo "if [ -d /run/systemd/system ]; then deb-systemd-invoke start $1.service >/dev/null || true; fi"
+      echo "if [ -d /run/systemd/system ]; then"
+      echo "deb-systemd-invoke start $1.service >/dev/null || true; fi"
       echo "update-rc.d $1 defaults >/dev/null; invoke-rc.d $1 start || true"; } >$d/DEBIAN/postinst
     chmod 755 $d/DEBIAN/postinst
   fi
@@ -66,7 +70,8 @@ rm -rf /etc/apt/sources.list.d /etc/apt/sources.list; mkdir /etc/apt/sources.lis
 echo 'deb [trusted=yes] file:/opt/repo ./' >/etc/apt/sources.list
 """
 INSTALLED = """
-dpkg-query -W -f '${Package} ${Version} ${db:Status-Status}\\n' memcached haproxy tini 2>/dev/null || true
+format='${Package} ${Version} ${db:Status-Status}\\n'
+dpkg-query -W -f "$format" memcached haproxy tini 2>/dev/null || true
 ls /opt/started-* /usr/sbin/policy-rc.d 2>/dev/null || true
 systemctl is-enabled memcached haproxy 2>/dev/null || true
 systemctl is-active memcached haproxy 2>/dev/null || true
@@ -93,7 +98,8 @@ from weighbridge.topologies.ssh.raising import raise_ssh
 hardware = load_hardware(Path(sys.argv[1]))
 folder = Path("/var/log/host/left"); folder.mkdir(exist_ok=True)
 image = RootImage(name="bare", suite="", packages=())
-hosts = raise_ssh("left-1", hardware, image, lambda text: None, folder=folder, names=["gateway-1", "store-1"])
+names = ["gateway-1", "store-1"]
+hosts = raise_ssh("left-1", hardware, image, lambda text: None, folder=folder, names=names)
 for host in hosts.hosts.values():
     host.start([Service("sleeper", ("sleep", "1000"))])
     host.put("/etc/weighbridge-was-here", "x")
@@ -161,7 +167,7 @@ def setting(stood: Machines, name: str) -> str:
     return stood.hosts[name].run(["cat", f"/proc/sys/{SETTING.replace('.', '/')}"]).stdout.strip()
 
 
-def test_disks_that_hold_anything_or_are_in_use_are_refused_and_those_that_may_be_wiped_are_empty_then(
+def test_disks_with_data_or_in_use_are_refused_and_those_that_may_be_wiped_are_wiped(
     stood: Machines,
 ) -> None:
     shell = Beside(stood.hosts[STORE])
@@ -171,7 +177,8 @@ def test_disks_that_hold_anything_or_are_in_use_are_refused_and_those_that_may_b
     shell.sh(
         """
         mkfs.xfs -q /dev/wb1; mkswap -q /dev/wb2
-        printf '\\200\\0\\001\\0\\203\\376\\377\\0\\0\\010\\0\\0\\0\\0\\020' | dd of=/dev/wb3 bs=1 seek=446 2>/dev/null
+        partition='\\200\\0\\001\\0\\203\\376\\377\\0\\0\\010\\0\\0\\0\\0\\020'
+        printf "$partition" | dd of=/dev/wb3 bs=1 seek=446 2>/dev/null
         printf '\\125\\252' | dd of=/dev/wb3 bs=1 seek=510 2>/dev/null
         printf 'bluestore block device\\nx' | dd of=/dev/wb4 2>/dev/null
         printf junk | dd of=/dev/wb5 bs=1 seek=5000 2>/dev/null

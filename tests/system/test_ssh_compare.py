@@ -93,7 +93,8 @@ def left_over(stood: Machines) -> list[str]:
         ls -d /opt/weighbridge/claim.json /opt/weighbridge/deployments/* 2>/dev/null || true
         grep /opt/weighbridge /proc/1/mountinfo || true
         for one in /proc/[0-9]*; do
-          tr "\\0" "\\n" <$one/environ 2>/dev/null | grep -q WEIGHBRIDGE_DEPLOYMENT && cat $one/cmdline
+          tr "\\0" "\\n" <$one/environ 2>/dev/null |
+            grep -q WEIGHBRIDGE_DEPLOYMENT && cat $one/cmdline
         done || true
         for disk in /dev/wb*; do test -b $disk && blkid -p $disk || true; done
     """

@@ -104,13 +104,16 @@ def left_over(stood: Machines, *names: str) -> list[str]:
     """Whatever of a deployment is left on the machines, looked for past the suite."""
     script = """
         systemctl list-units --all --plain --no-legend 'weighbridge*' 2>/dev/null || true
-        ls -d /opt/weighbridge/claim.json /opt/weighbridge/deployments /run/systemd/system.control/weighbridge* 2>/dev/null || true
+        ls -d /opt/weighbridge/claim.json /opt/weighbridge/deployments \\
+          /run/systemd/system.control/weighbridge* 2>/dev/null || true
         ls -d /sys/fs/cgroup/*/weighbridge.slice 2>/dev/null || true
         grep /opt/weighbridge /proc/1/mountinfo || true
         for one in /proc/[0-9]*; do
-          tr '\\0' '\\n' <$one/environ 2>/dev/null | grep -q WEIGHBRIDGE_DEPLOYMENT && tr '\\0' ' ' <$one/cmdline; done || true
+          tr '\\0' '\\n' <$one/environ 2>/dev/null |
+            grep -q WEIGHBRIDGE_DEPLOYMENT && tr '\\0' ' ' <$one/cmdline; done || true
         for disk in /dev/wb*; do test -b $disk && blkid -p $disk || true; done
-        ls -d /etc/of-the-deployment /srv/of-the-deployment /run/of-the-deployment 2>/dev/null || true
+        ls -d /etc/of-the-deployment /srv/of-the-deployment /run/of-the-deployment \\
+          2>/dev/null || true
     """
     return [
         f"{name}: {line}"
@@ -410,10 +413,13 @@ from pathlib import Path
 t.LoopThere.pid = int(sys.argv[3])
 raising.EventLoop = t.LoopThere
 hardware = Hardware.model_validate_json(Path(sys.argv[4]).read_text())
-hosts = raising.raise_ssh("killed-abc123", hardware, t.NOTHING, print, folder=Path(sys.argv[5]), names=t.BOTH)
+hosts = raising.raise_ssh(
+    "killed-abc123", hardware, t.NOTHING, print, folder=Path(sys.argv[5]), names=t.BOTH
+)
 for host in hosts.hosts.values():
     host.start([Service("sleeper", ("sh", "-c", "sleep 7777 & wait"))])
-    host.run(["sh", "-ec", 'mkfs.xfs -q -f "$1"; mkdir -p /srv/node; mount "$1" /srv/node', "sh", host.disks[0]])
+    made = 'mkfs.xfs -q -f "$1"; mkdir -p /srv/node; mount "$1" /srv/node'
+    host.run(["sh", "-ec", made, "sh", host.disks[0]])
     spawned = host.spawn(["sleep", "7778"], stderr=host.log("x.err"))
 print("standing", flush=True)
 sys.stdin.read()

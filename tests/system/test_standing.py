@@ -64,7 +64,8 @@ def test_the_line_for_swifts_own_client_finds_the_client_and_the_account(told: l
 def test_the_lines_for_boto3_are_a_client_that_lists_buckets(told: list[str]) -> None:
     script = (
         "import boto3\ns3 = "
-        f"{pasted(told, 'boto3:')}\ns3.create_bucket(Bucket='pasted')\nprint(s3.list_buckets()['Buckets'])"
+        f"{pasted(told, 'boto3:')}\ns3.create_bucket(Bucket='pasted')\n"
+        "print(s3.list_buckets()['Buckets'])"
     )
     assert "'Name': 'pasted'" in weighbridge("exec", "client-1", "--", "python", "-", stdin=script)
 

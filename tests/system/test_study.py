@@ -39,7 +39,7 @@ def shortened(folder: Path) -> Path:
     return path
 
 
-def test_a_study_of_object_stores_is_replayed_on_a_real_cluster_and_stands_beside_what_was_published(
+def test_a_study_of_object_stores_is_replayed_on_a_real_cluster_beside_what_was_published(
     tmp_path: Path,
 ) -> None:
     command = [

@@ -23,13 +23,15 @@ GIB = 1 << 30
 
 TOKEN = """
 import sys, urllib.request
-ask = urllib.request.Request(sys.argv[1], headers={"X-Auth-User": sys.argv[2], "X-Auth-Key": sys.argv[3]})
+headers = {"X-Auth-User": sys.argv[2], "X-Auth-Key": sys.argv[3]}
+ask = urllib.request.Request(sys.argv[1], headers=headers)
 with urllib.request.urlopen(ask) as answer:
     print(answer.headers["X-Storage-Url"], answer.headers["X-Auth-Token"])
 """
 ACCOUNT = """
 import sys, urllib.request
-with urllib.request.urlopen(urllib.request.Request(sys.argv[1], headers={"X-Auth-Token": sys.argv[2]})) as answer:
+ask = urllib.request.Request(sys.argv[1], headers={"X-Auth-Token": sys.argv[2]})
+with urllib.request.urlopen(ask) as answer:
     print(answer.status)
 """
 
@@ -112,7 +114,8 @@ def test_container_updates_that_were_put_off_are_sent_when_it_settles(swift: Dep
     assert steps(swift, 'print(len(client.get_container("late")[1]))').strip() == "8"
     steps(
         swift,
-        '[client.delete_object("late", f"o{n}") for n in range(8)]; client.delete_container("late")',
+        '[client.delete_object("late", f"o{n}") for n in range(8)]; '
+        'client.delete_container("late")',
     )
 
 

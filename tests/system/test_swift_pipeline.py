@@ -37,7 +37,7 @@ def seen_by_swiftclient(deployment: Deployment) -> dict[str, Any]:
         pytest.param("swift-2.35", "swift-s3api", marks=pytest.mark.releases),
     ],
 )
-def test_by_the_standard_pipeline_a_manifest_makes_a_large_object_and_bulk_requests_do_what_they_ask(
+def test_the_standard_pipeline_takes_manifests_of_large_objects_and_bulk_requests(
     release: str, layout: str, tmp_path: Path
 ) -> None:
     def change(text: str) -> str:
@@ -63,7 +63,7 @@ def test_by_the_standard_pipeline_a_manifest_makes_a_large_object_and_bulk_reque
         assert "multipart-manifest" not in log
 
 
-def test_by_the_studys_pipeline_a_manifest_is_an_object_like_any_other_and_bulk_requests_do_nothing_and_the_facts_say_so(
+def test_the_studys_pipeline_takes_neither_manifests_nor_bulk_requests_and_the_facts_say_so(
     tmp_path: Path,
 ) -> None:
     def change(text: str) -> str:

@@ -71,7 +71,8 @@ def test_every_option_that_is_not_known_is_told_before_anything_starts(
         "'object-auditor'?)" in said
     )
     assert re.search(
-        r"`balanc leastconn`: unknown keyword 'balanc' in 'backend' section.*did you mean 'balance'",
+        r"`balanc leastconn`: unknown keyword 'balanc' in 'backend' section.*"
+        "did you mean 'balance'",
         said,
     )
     assert not [one for one in left_over() if "layout" in one]

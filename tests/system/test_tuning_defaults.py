@@ -178,7 +178,8 @@ def test_words_of_rgw_frontends_are_known_to_the_web_servers_of_the_release(
             "sh",
             "-ec",
             (
-                "cat $(command -v radosgw) /usr/lib/*/libradosgw.so* | grep -aoE '[a-z]+(_[a-z]+)+' | "
+                "cat $(command -v radosgw) /usr/lib/*/libradosgw.so* | "
+                "grep -aoE '[a-z]+(_[a-z]+)+' | "
                 "sort -u"
             ),
         ]

@@ -44,7 +44,8 @@ def running(folder: Path) -> Iterator[subprocess.Popen[str]]:
     """Two repeats of a null target in the lab; ended by a signal where the block fails."""
     (folder / "trial.yaml").write_text(SUITE)
     process = started(
-        "compare", "--suite", "trial.yaml", "--layouts", "null", "--repeats", "2", "--hardware", "lab-small",
+        "compare", "--suite", "trial.yaml", "--layouts", "null", "--repeats", "2", "--hardware",
+        "lab-small",
         "--no-charts", "--no-attest", "--out", "runs", folder=folder,
     )  # fmt: skip
     try:

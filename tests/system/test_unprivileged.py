@@ -23,13 +23,18 @@ NOBODY = 65534
 # rights.
 AS_NOBODY = (
     "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs",
-    "--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search", "--bounding-set=-all,+dac_read_search",
+    "--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search",
+    "--bounding-set=-all,+dac_read_search",
 )  # fmt: skip
-WORKLOAD = """<workload name="w"><storage type="swift"/><workflow><workstage name="main"><work name="main" workers="2" runtime="30">
-<operation type="read" ratio="100" config="cprefix=c;containers=c(1);objects=u(1,10)"/></work></workstage></workflow></workload>"""
+WORKLOAD = """<workload name="w"><storage type="swift"/><workflow>
+<workstage name="main"><work name="main" workers="2" runtime="30">
+<operation type="read" ratio="100" config="cprefix=c;containers=c(1);objects=u(1,10)"/></work>
+</workstage></workflow></workload>"""
 FINE = (
-    "--help", "topologies", "render rgw-haproxy", "render swift", "status", "report A --no-charts", "export A --to json --out j",
-    "charts A --only throughput-bars", "slides A --out t.pptx", "sql SELECT+1 A", "compare-runs A A",
+    "--help", "topologies", "render rgw-haproxy", "render swift", "status", "report A --no-charts",
+    "export A --to json --out j",
+    "charts A --only throughput-bars", "slides A --out t.pptx", "sql SELECT+1 A",
+    "compare-runs A A",
     "import-cosbench w.xml --size 64KB", "study --list", "down --all",
 )  # fmt: skip
 WANT_ROOT = ("compare", "up swift", "baseline", "tune rgw-beast", "study swift-vs-rgw-read-2014")

@@ -1,0 +1,61 @@
+"""Small hosts of the lab for tests of the lab itself."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.lab import LabHosts, raise_lab
+
+MIB = 2**20
+HARDWARE = Hardware.model_validate(
+    {
+        "name": "lab-test",
+        "kind": "lab",
+        "hosts": {
+            "client-1": {"memory": "512MiB", "nic": "200Mbit"},
+            "gateway-1": {"cpus": 0.25, "memory": "128MiB", "nic": "200Mbit"},
+            "store-1": {
+                "memory": "512MiB",
+                "disks": [{"size": "1GiB", "bandwidth": "20MiB"}, {"size": "512MiB"}],
+            },
+        },
+    }
+)
+ROOT = Path("/")
+PYTHON = sys.executable
+
+
+def labelled(name: str) -> str:
+    """A label that no other run of these tests on this machine has: cgroups are found by it."""
+    return f"labtest-{name}-{secrets.token_hex(3)}"
+
+
+def raised(
+    label: str, folder: Path, state: Path, images: Mapping[str, Path] | None = None
+) -> LabHosts:
+    folder.mkdir(exist_ok=True)
+    given = dict.fromkeys(HARDWARE.hosts, ROOT) if images is None else images
+    return raise_lab(
+        label,
+        HARDWARE,
+        given,
+        lambda line: None,
+        folder=folder,
+        names=list(HARDWARE.hosts),
+        state=state,
+    )
+
+
+def within(seconds: float, happened: object) -> bool:
+    assert callable(happened)
+    deadline = time.monotonic() + seconds
+    while not happened():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True

@@ -1,0 +1,352 @@
+"""Nothing is left of hosts of the lab, however they end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from weighbridge.common.errors import (
+    CommandFailed,
+    MissingMeans,
+    UsageError,
+    WeighbridgeError,
+)
+from weighbridge.common.host import Service
+from weighbridge.gateways.swift.swift import Swift
+from weighbridge.surroundings import place
+from weighbridge.topologies.images import ensure
+from weighbridge.topologies.lab import leftovers
+from weighbridge.topologies.lab.disk import LoopDisk
+from weighbridge.topologies.lab.runc import Runc
+
+sys.path.insert(0, str(Path(__file__).parent))
+from small_lab import MIB, PYTHON, ROOT, labelled, raised, within
+
+pytestmark = [pytest.mark.system, pytest.mark.alone]
+
+
+@dataclass(frozen=True)
+class Traces:
+    """What is on this machine of one deployment, as the kernel tells it."""
+
+    namespaces: frozenset[str]
+    mounts: int
+    disks: frozenset[str]
+    cgroups: frozenset[str]
+    processes: frozenset[str]
+    root_limits: frozenset[str]
+    containers: frozenset[str]
+    bundles: bool
+
+
+NOTHING = Traces(
+    frozenset(), 0, frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), bundles=False
+)
+
+
+def traces(label: str, folder: Path, state: Path, minors: frozenset[int] = frozenset()) -> Traces:
+    """Everything that carries the label or lies in the folder; `minors` are loop devices the
+    deployment had.
+    """
+    namespaces, processes, mounts = set(), set(), 0
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            ours = (
+                f"/weighbridge/{label}/" in (process / "cgroup").read_text()
+                or f"{folder}/" in (process / "cmdline").read_text()
+            )
+            if ours and int(process.name) != os.getpid():
+                processes.add(process.name)
+                namespaces |= {str(one.readlink()) for one in (process / "ns").iterdir()}
+            if int(process.name) == os.getpid():
+                mounts = sum(
+                    str(folder) in line or "weighbridge" in line
+                    for line in (process / "mountinfo").read_text().splitlines()
+                )
+        except OSError:
+            continue
+    own = {str(one.readlink()) for one in Path("/proc/self/ns").iterdir()}
+    disks = set()
+    for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
+        try:
+            if str(folder) in backing.read_text():
+                disks.add(backing.parent.parent.name)
+        except OSError:
+            continue
+    throttles = Path("/sys/fs/cgroup/blkio").glob("blkio.throttle.*_device")
+    limits = {
+        line
+        for file in throttles
+        for line in file.read_text().splitlines()
+        if line.split()[0] in {f"7:{one}" for one in minors}
+    }
+    cgroups = {str(path) for path in Path("/sys/fs/cgroup").rglob(label) if path.is_dir()}
+    containers = {path.name for path in (state / "runc").glob("*")}
+    return Traces(
+        frozenset(namespaces - own),
+        mounts,
+        frozenset(disks),
+        frozenset(cgroups),
+        frozenset(processes),
+        frozenset(limits),
+        frozenset(containers),
+        bundles=(folder / "bundles").exists(),
+    )
+
+
+def assert_gone(
+    label: str, folder: Path, state: Path, minors: frozenset[int] = frozenset()
+) -> None:
+    """Nothing is left.
+
+    What ended is collected by the machine's own first process, which takes its time on some
+    machines.
+    """
+    within(10, lambda: traces(label, folder, state, minors) == NOTHING)
+    assert traces(label, folder, state, minors) == NOTHING
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[Path]:
+    """A state folder; what a test that failed left behind it is removed."""
+    folder = tmp_path / "state"
+    yield folder
+    leftovers.remove(state=folder)
+
+
+def test_closing_takes_everything_away_but_the_logs_within_a_second(
+    tmp_path: Path, state: Path
+) -> None:
+    folder, label = tmp_path / "deployment", labelled("close")
+    hosts = raised(label, folder, state)
+    hosts.limit()
+    store = hosts.hosts["store-1"]
+    store.run(
+        ["sh", "-ec", "mkfs.xfs -q -K -f /dev/wb1; mkdir -p /run/m; mount -t xfs /dev/wb1 /run/m"]
+    )
+    store.start([Service("busy", ("sh", "-c", "while :; do echo x >/run/m/f; done"))])
+    store.put("/var/log/host/kept", "kept")
+    minors = frozenset(
+        int(name.removeprefix("loop")) for name in traces(label, folder, state).disks
+    )
+    standing = traces(label, folder, state, minors)
+    assert len(standing.disks) == 2
+    assert len(standing.containers) == 4
+    assert len(standing.namespaces) == 4 * 5
+    assert standing.processes
+    assert standing.cgroups
+    assert standing.mounts == 0  # they are in namespaces of the hosts
+    if not Path("/sys/fs/cgroup/cgroup.controllers").exists():
+        assert {line.split()[1] for line in standing.root_limits} == {str(20 * MIB)}
+    started = time.monotonic()
+    hosts.close()
+    took_s = time.monotonic() - started
+    hosts.close()
+    assert_gone(label, folder, state, minors)
+    assert {path.name for path in folder.iterdir()} == {"logs"}
+    assert (folder / "logs/store-1/kept").read_text() == "kept"
+    assert leftovers.find(state=state) == ()
+    assert took_s < 5  # 0.2 s when the machine is free
+
+
+# A shell starts what it runs in the background with SIGINT ignored, and Python then leaves it so:
+# tests may be run like that.
+CONDUCTOR = """
+import signal, sys, time
+from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.path.insert(0, sys.argv[3])
+from small_lab import raised
+hosts = raised(sys.argv[4], Path(sys.argv[1]), Path(sys.argv[2]))
+hosts.limit()
+hosts.hosts["client-1"].spawn(["sleep", "1000"], stderr=Path("/dev/null"))
+print("stands", flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("when", ["claimed", "half-way", "standing"])
+def test_what_a_killed_conductor_left_is_found_and_removed(
+    tmp_path: Path, state: Path, when: str
+) -> None:
+    folder, label = tmp_path / "deployment", labelled("killed")
+    argv = [PYTHON, "-c", CONDUCTOR, str(folder), str(state), str(Path(__file__).parent), label]
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ) as conductor:
+        if when == "standing":
+            assert conductor.stdout is not None
+            assert conductor.stdout.readline() == b"stands\n"
+            with pytest.raises(UsageError, match=f"{label} stands on this machine"):
+                leftovers.remove(state=state)
+            with pytest.raises(UsageError, match=f"{label} stands on this machine"):
+                raised(labelled("second"), tmp_path / "second", state)
+        else:
+            pattern = "claims/*.json" if when == "claimed" else "runc/*"
+            assert within(60, lambda: any(state.glob(pattern)))
+        conductor.kill()
+        conductor.wait()
+    minors = frozenset(
+        int(name.removeprefix("loop")) for name in traces(label, folder, state).disks
+    )
+    found = leftovers.find(state=state)
+    assert {one.deployment for one in found} == {label}
+    with pytest.raises(UsageError, match=label):
+        raised(labelled("second"), tmp_path / "second", state)
+    leftovers.remove(label, state=state)
+    assert_gone(label, folder, state, minors)
+    assert not folder.exists()
+    assert leftovers.find(state=state) == ()
+    assert leftovers.remove(state=state) == ()
+
+
+def test_hosts_that_were_left_standing_refuse_others_until_they_are_taken_down(
+    tmp_path: Path, state: Path
+) -> None:
+    folder, label = tmp_path / "deployment", labelled("killed")
+    argv = [
+        PYTHON,
+        "-c",
+        CONDUCTOR.replace("time.sleep(1000)", ""),
+        str(folder),
+        str(state),
+        str(Path(__file__).parent),
+        label,
+    ]
+    subprocess.run(
+        argv,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.DEVNULL,
+    )
+    assert len(Runc(state / "runc").containers()) == 4
+    with pytest.raises(UsageError, match=f"{label}: left standing") as refused:
+        raised(labelled("second"), tmp_path / "second", state)
+    assert "weighbridge down" in refused.value.advice
+    leftovers.remove(state=state)
+    assert_gone(label, folder, state)
+
+
+def _fails_half_way(
+    label: str, tmp_path: Path, state: Path, images: Mapping[str, Path] | None = None
+) -> WeighbridgeError:
+    folder = tmp_path / "deployment"
+    with pytest.raises(WeighbridgeError) as failed:
+        raised(label, folder, state, images)
+    assert_gone(label, folder, state)
+    assert not list((state / "claims").iterdir())
+    return failed.value
+
+
+def test_a_root_that_cannot_start_takes_the_other_hosts_with_it(
+    tmp_path: Path, state: Path
+) -> None:
+    (tmp_path / "image/usr").mkdir(parents=True)
+    error = _fails_half_way(
+        labelled("broken"), tmp_path, state, {"gateway-1": tmp_path / "image", "store-1": ROOT}
+    )
+    assert isinstance(error, CommandFailed)
+    assert error.host == "gateway-1"
+    assert "/bin/sh" in error.output
+
+
+def test_a_machine_that_has_no_more_loop_devices_takes_all_hosts_away(
+    tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attach = LoopDisk.attach
+
+    def second_fails(path: str, size_bytes: int, folder: Path) -> LoopDisk:
+        if path == "/dev/wb1":
+            raise MissingMeans("no loop device")
+        return attach(path, size_bytes, folder)
+
+    monkeypatch.setattr(LoopDisk, "attach", second_fails)
+    assert isinstance(_fails_half_way(labelled("loops"), tmp_path, state), MissingMeans)
+
+
+def test_a_network_that_cannot_be_joined_takes_all_hosts_away(
+    tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "weighbridge.topologies.lab.network.host_batch", lambda port: "no such command\n"
+    )
+    assert isinstance(_fails_half_way(labelled("wires"), tmp_path, state), CommandFailed)
+
+
+def test_an_interruption_while_hosts_start_takes_them_away(tmp_path: Path, state: Path) -> None:
+    folder, label = tmp_path / "deployment", labelled("killed")
+    argv = [PYTHON, "-c", CONDUCTOR, str(folder), str(state), str(Path(__file__).parent), label]
+    with subprocess.Popen(
+        argv,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as conductor:
+        assert within(60, lambda: any(state.glob("runc/*")))
+        conductor.send_signal(signal.SIGINT)
+        assert conductor.wait(30) != 0
+    assert_gone(label, folder, state)
+    assert not list((state / "claims").iterdir())
+
+
+def test_a_checkout_below_tmp_is_seen_by_hosts_that_make_the_load_and_a_folder_may_have_blanks(
+    tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout = Path(tempfile.mkdtemp(prefix="checkout ", dir="/tmp"))
+    try:
+        (checkout / "program").write_text("here\n")
+        monkeypatch.setattr(
+            "weighbridge.topologies.lab.lab._python_of_this_process", lambda: (checkout,)
+        )
+        with raised(labelled("blanks"), tmp_path / "a folder", state) as hosts:
+            client = hosts.hosts["client-1"]
+            assert client.run(["cat", str(checkout / "program")]).stdout == "here\n"
+            with pytest.raises(CommandFailed, match="Read-only file system"):
+                client.run(["touch", str(checkout / "other")])
+            assert (
+                client.run(["find", "/tmp", "-mindepth", "1", "-maxdepth", "1"]).stdout
+                == f"{checkout}\n"
+            )
+    finally:
+        shutil.rmtree(checkout)
+
+
+def test_hosts_of_one_image_change_nothing_of_it_nor_of_each_other(tmp_path: Path) -> None:
+    image = ensure(next(iter(Swift.releases.values())), lambda line: None, store=place().images)
+    label = labelled("image")
+    with raised(
+        label, tmp_path / "deployment", tmp_path / "state", {"gateway-1": image, "store-1": image}
+    ) as hosts:
+        gateway, store = hosts.hosts["gateway-1"], hosts.hosts["store-1"]
+        gateway.put("/etc/swift/weighbridge-test.conf", "x", owner="swift", mode=0o600)
+        gateway.run(["rm", "/etc/debian_version"])
+        # The number of the user swift is the image's own, not this machine's.
+        assert (
+            gateway.run(["stat", "-c", "%U %a", "/etc/swift/weighbridge-test.conf"]).stdout
+            == "swift 600\n"
+        )
+        # /var/run is an absolute link to /run in Debian.
+        gateway.put("/var/run/here", "run")
+        assert gateway.run(["cat", "/run/here"]).stdout == "run"
+        assert not Path("/run/here").exists()
+        assert store.run(["cat", "/etc/debian_version"]).stdout
+        assert (
+            store.run(["sh", "-c", "ls /etc/swift; cat /etc/hosts"]).stdout.count(
+                "weighbridge-test"
+            )
+            == 0
+        )
+        assert f"image {image.name}" in hosts.facts()
+    assert (image / "etc/debian_version").exists()
+    assert not (image / "etc/swift/weighbridge-test.conf").exists()
+    assert_gone(label, tmp_path / "deployment", tmp_path / "state")

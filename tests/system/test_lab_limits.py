@@ -1,0 +1,152 @@
+"""The limits of hosts of the lab hold: CPU, memory, disks and network."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from weighbridge.common.errors import (
+    CommandFailed,
+)
+from weighbridge.common.host import Counters, Host, Service
+from weighbridge.topologies.lab import LabHosts
+
+sys.path.insert(0, str(Path(__file__).parent))
+from small_lab import MIB, PYTHON, within
+
+pytestmark = [pytest.mark.system, pytest.mark.alone]
+
+
+@pytest.fixture(scope="module")
+def limited(lab: LabHosts) -> LabHosts:
+    lab.limit()
+    return lab
+
+
+def test_limits_are_told_as_the_kernel_has_them(limited: LabHosts) -> None:
+    facts = limited.facts()
+    # A quarter of a CPU in the hardware's periods of 10 ms.
+    assert {"2500", "10000"} <= set(facts["limits gateway-1"].replace(";", "").split())
+    assert facts["CPU quota"].startswith("in periods of 10 ms, of which a CPU takes slices of ")
+    assert "rate 200Mbit" in facts["limits gateway-1"]
+    assert "/dev/wb0" in facts["limits store-1"]
+    assert str(20 * MIB) in facts["limits store-1"]
+    assert facts["disks without limits"].startswith("store-1")
+
+
+def test_the_cpu_quota_holds(limited: LabHosts, gateway: Host) -> None:
+    before = gateway.counters()
+    started = time.monotonic()
+    gateway.run(
+        [
+            PYTHON,
+            "-c",
+            "import time; end = time.monotonic() + 2\nwhile time.monotonic() < end: pass",
+        ]
+    )
+    took_s = time.monotonic() - started
+    after = gateway.counters()
+    assert _more(before, after, "cpu_s") <= 0.25 * took_s * 1.2 + 0.05
+    assert _more(before, after, "throttled_s") > 0.2
+
+
+def _more(before: Counters, after: Counters, name: str) -> float:
+    first, second = getattr(before, name), getattr(after, name)
+    assert first is not None
+    assert second is not None
+    return float(second - first)
+
+
+def test_a_program_beyond_the_memory_of_its_host_is_killed_and_the_host_stands(
+    gateway: Host,
+) -> None:
+    before = gateway.counters()
+    with pytest.raises(CommandFailed) as killed:
+        gateway.run(
+            [PYTHON, "-c", "kept = []\nwhile True: kept.append(bytearray(4 << 20))"], timeout_s=120
+        )
+    assert killed.value.code == 137
+    after = gateway.counters()
+    assert _more(before, after, "oom_kills") >= 1
+    assert after.memory_peak_bytes is not None
+    assert after.memory_peak_bytes <= 128 * MIB
+    assert gateway.run(["echo", "stands"]).stdout == "stands\n"
+
+
+@pytest.mark.parametrize("how", ["oflag=direct", "conv=fsync", "then sync"])
+def test_the_disk_limit_holds_for_direct_and_for_written_back_writes(
+    limited: LabHosts, store: Host, how: str
+) -> None:
+    store.run(
+        [
+            "sh",
+            "-ec",
+            "mkfs.xfs -q -K -f /dev/wb0; mkdir -p /run/limited; mount -t xfs /dev/wb0 /run/limited",
+        ],
+        timeout_s=120,
+    )
+    try:
+        write = (
+            "dd if=/dev/zero of=/run/limited/f bs=1M count=60 "
+            f"{'' if how == 'then sync' else how} 2>/dev/null"
+        )
+        started = time.monotonic()
+        store.run(["sh", "-ec", f"{write}; sync -f /run/limited"], timeout_s=120)
+        took_s = time.monotonic() - started
+    finally:
+        store.run(["umount", "/run/limited"])
+    # 60 MiB at 20 MiB/s; unlimited it takes less than 0.3 s. A little passes before the throttle
+    # first holds.
+    assert took_s > 2.2
+
+
+SEND = """
+import socket, sys, time
+out = socket.create_connection((sys.argv[1], 5001), timeout=10)
+end, sent = time.monotonic() + 3, 0
+while time.monotonic() < end:
+    sent += out.send(bytes(65536))
+print(sent * 8 / 3)
+"""
+RECEIVE = """
+import socket
+server = socket.create_server(("0.0.0.0", 5001))
+print("listens", flush=True)
+while True:
+    peer, _ = server.accept()
+    while peer.recv(1 << 20):
+        pass
+"""
+
+
+def test_the_rate_of_a_nic_holds_in_both_directions(
+    limited: LabHosts, client: Host, store: Host
+) -> None:
+    for receiver, sender in (
+        (store, client),
+        (client, store),
+    ):  # only the client's NIC is limited: what it sends, what it gets
+        receiver.start([Service("sink", (PYTHON, "-c", RECEIVE))])
+        assert within(20, lambda at=receiver: at.tail("sink.out")[-1:] == ["listens"])
+        rate_bit_per_s = float(sender.run([PYTHON, "-c", SEND, receiver.address]).stdout)
+        receiver.stop("sink")
+        assert rate_bit_per_s < 200e6 * 1.15
+        assert rate_bit_per_s > 200e6 * 0.4
+
+
+def test_dropping_caches_empties_the_page_cache(client: Host, tmp_path: Path) -> None:
+    big = tmp_path / "big"
+    big.write_bytes(bytes(64 * MIB))
+    assert "whole machine" in client.drop_kernel_caches()
+    # What is read now has to come from the disk, and is counted there.
+    cached = int(
+        next(
+            line.split()[1]
+            for line in Path("/proc/meminfo").read_text().splitlines()
+            if line.startswith("Dirty:")
+        )
+    )
+    assert cached < 64 * 1024
