@@ -12,13 +12,13 @@ AT_ONCE := -n 4 --dist loadfile --no-loadscope-reorder
 compare: setup ## Weigh a real RGW against a real Swift on this machine (about ten minutes the first time); ARGS="..." goes to the command
 	$(BIN)/weighbridge compare $(ARGS)
 
-test: setup-test ## Every check and every test
+test: setup-test ## Every check and every test; all of them run, whatever fails
 	@# Beside what needs no root: the images that system tests want, and what reads the code (one process, most of the time).
 	@$(BIN)/python tests/system/build_images.py >$(VENV)/images.log 2>&1 & images=$$!; \
 	  $(MAKE) --no-print-directory check rust >$(VENV)/check.log 2>&1 & check=$$!; \
 	  $(MAKE) --no-print-directory unit-long; done=$$?; \
-	  wait $$check || done=$$?; cat $(VENV)/check.log; wait $$images || cat $(VENV)/images.log; exit $$done
-	@$(MAKE) --no-print-directory system
+	  wait $$check || done=$$?; cat $(VENV)/check.log; wait $$images || cat $(VENV)/images.log; \
+	  $(MAKE) --no-print-directory system || done=$$?; exit $$done
 
 quick: setup-test ## Lint, types, and the tests of what differs from the last commit (SINCE=COMMIT: from that one)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
