@@ -1,6 +1,8 @@
 # The two commands: `make compare` and `make test`. Each sets up what it needs first.
 VENV ?= .venv
 export VENV
+# Tests start a thousand Python programs: what these import is compiled once, whatever the environment says.
+export PYTHONDONTWRITEBYTECODE :=
 BIN := $(VENV)/bin
 CRATES := drivers/engine gateways/apache/responder
 ARGS ?=
