@@ -135,7 +135,7 @@ def test_a_tuning_that_is_not_whole_has_a_page_that_claims_nothing(
         "not allowed",
     }
     assert "fewer than 5 trials" in page if rounds else "No setting has been tried yet" in page
-    assert f"{len(RunData(run.folder).trials)} trials are there" in section(page, "faults")
+    assert f"{len(RunData(run.folder).trials)} trials were made" in section(page, "faults")
 
 
 def test_a_trial_that_was_cut_off_is_in_no_figure(tmp_path: Path) -> None:
