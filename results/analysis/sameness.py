@@ -96,9 +96,7 @@ class Compared(Record):
 
 
 class AttestedLine(Record):
-    """One figure of one host as the report's table shows it: a cell for each layout, all in
-    words.
-    """
+    """One figure of one host as the report's table shows it: a cell for each layout, all in words."""
 
     host: str
     what: str

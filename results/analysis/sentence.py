@@ -39,9 +39,7 @@ def sentence(one: Effect) -> str:
 
 
 def strength(one: Effect) -> str:
-    """Of how many repeats it is, and why nothing is claimed where nothing is; then the noise
-    floor.
-    """
+    """Of how many repeats it is, and why nothing is claimed where nothing is; then the noise floor."""
     text = f"n = {one.ratio.repeats if one.ratio is not None else 0}"
     if one.verdict == "provisional":
         text += f": provisional, {'; '.join(dict.fromkeys(doubt.words for doubt in one.doubts))}"

@@ -1,4 +1,4 @@
-"""Every file of a run folder, corrupted on purpose: it gives a valid record or one of our errors."""
+"""Every file of a run folder, corrupted on purpose: it gives a valid record or our own error."""
 
 from __future__ import annotations
 
