@@ -13,7 +13,7 @@ from weighbridge.results.interval import Interval, highest, middle
 
 
 class MetricFigure(Record):
-    """What is known of one metric, of a repeat or of a row over its repeats, in the metric's unit."""
+    """What is known of one metric of a repeat, or of a row, in the metric's unit."""
 
     value: NonNegativeInt | NonNegativeFloat | None = None
     within: Interval | None = None

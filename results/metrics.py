@@ -308,8 +308,8 @@ _OWN: Final = (
         unit="s/1000 op",
         suffix="s_per_1000_ops",
         group="cost",
-        about="CPU seconds of all gateway hosts in the window per 1000 successful operations of any "
-        "kind.",
+        about="CPU seconds of all gateway hosts in the window per 1000 successful operations of "
+        "any kind.",
         over_repeats="A step of several operations shares it over all of them. Geometric mean over "
         "the repeats; unknown if the hosts could not be sampled.",
         read=lambda one: _per_1000(one.gateway_cpu_s, one.done),

@@ -31,21 +31,21 @@ NO_TWINS: Final[Mapping[str, str]] = MappingProxyType({})
 
 def compare(
     rows: Sequence[Row],
-    twins: Mapping[str, str] = NO_TWINS,
+    controls: Mapping[str, str] = NO_TWINS,
     bounds: Bounds | None = None,
     between: Sequence[PairDoubt] = (),
 ) -> Comparison:
     """Compare every layout of a table with its first, in table order: each kind of requests over
     all worker counts, then each count.
 
-    `twins` maps A/A controls to their layouts; `bounds` are the suite's; `between` are doubts about
-    pairs of layouts. Raises ValueError without rows.
+    `controls` maps A/A controls to their layouts; `bounds` are the suite's; `between` are doubts
+    about pairs of layouts. Raises ValueError without rows.
     """
-    own = [row for row in rows if row.layout not in twins]
+    own = [row for row in rows if row.layout not in controls]
     layouts = tuple(dict.fromkeys(row.layout for row in own))
     if not layouts:
         raise ValueError("there are no rows to compare")
-    found = floors(rows, twins)
+    found = floors(rows, controls)
     sides = [(layouts[0], other) for other in layouts[1:]]
     made = contrasts(own, sides, between, in_blocks=True)
     rivals = contrasts(own, list(combinations(layouts[1:], 2)), between, in_blocks=True)
@@ -58,7 +58,7 @@ def compare(
         effects=effects[: len(made)],
         rivals=effects[len(made) :],
         noise=found,
-        unused=unused(rows, twins, found),
+        unused=unused(rows, controls, found),
         tests=tests,
     )
 

@@ -85,7 +85,7 @@ class Finding(Record):
 
 def find(
     rows: Sequence[Row],
-    twins: Mapping[str, str] = NO_TWINS,
+    controls: Mapping[str, str] = NO_TWINS,
     bounds: Bounds | None = None,
     between: Sequence[PairDoubt] = (),
 ) -> tuple[Finding, ...]:
@@ -94,8 +94,8 @@ def find(
     Every layout is compared with the first; rows must be in the order of `summarize`.
     """
     return (
-        findings_of(compare(rows, twins, bounds, between))
-        if any(row.layout not in twins for row in rows)
+        findings_of(compare(rows, controls, bounds, between))
+        if any(row.layout not in controls for row in rows)
         else ()
     )
 

@@ -36,29 +36,29 @@ REASONS: Final = 2
 """How many reasons to give why a control could not be used."""
 
 
-def floors(rows: Sequence[Row], twins: Mapping[str, str]) -> tuple[NoiseFloor, ...]:
+def floors(rows: Sequence[Row], controls: Mapping[str, str]) -> tuple[NoiseFloor, ...]:
     """The noise floor of each metric by each A/A control; none if no cell is comparable."""
     found = (
-        _floor(rows, metric, layout, twin)
-        for twin, layout in twins.items()
+        _floor(rows, metric, layout, control)
+        for control, layout in controls.items()
         for metric in compared()
     )
     return tuple(floor for floor in found if floor is not None)
 
 
 def unused(
-    rows: Sequence[Row], twins: Mapping[str, str], found: Sequence[NoiseFloor]
+    rows: Sequence[Row], controls: Mapping[str, str], found: Sequence[NoiseFloor]
 ) -> tuple[str, ...]:
     """A sentence with the reason for each A/A control that gives no noise floor."""
     return tuple(
-        _why(rows, layout, twin)
-        for twin, layout in twins.items()
-        if all(floor.twin != twin for floor in found)
+        _why(rows, layout, control)
+        for control, layout in controls.items()
+        if all(floor.twin != control for floor in found)
     )
 
 
-def _why(rows: Sequence[Row], layout: str, twin: str) -> str:
-    sides = [row for row in rows if row.layout in (layout, twin) and not comparable(row)]
+def _why(rows: Sequence[Row], layout: str, control: str) -> str:
+    sides = [row for row in rows if row.layout in (layout, control) and not comparable(row)]
     found = list(dict.fromkeys(f"{row.layout}: {reason(row)}" for row in sides))
     more = f"; and {len(found) - REASONS} more" if len(found) > REASONS else ""
     why = (
@@ -67,8 +67,8 @@ def _why(rows: Sequence[Row], layout: str, twin: str) -> str:
         else "it needs two repeats of each, in the same blocks"
     )
     return (
-        f"The noise floor of this machine is unknown: {twin}, the A/A control of {layout}, could "
-        f"not be used ({why})."
+        f"The noise floor of this machine is unknown: {control}, the A/A control of {layout}, "
+        f"could not be used ({why})."
     )
 
 
@@ -79,12 +79,12 @@ def floor_of(noise: Sequence[NoiseFloor], one: Effect) -> float | None:
     return max((floor.ratio for floor in noise if floor.metric == one.metric), default=None)
 
 
-def _floor(rows: Sequence[Row], metric: Metric, layout: str, twin: str) -> NoiseFloor | None:
+def _floor(rows: Sequence[Row], metric: Metric, layout: str, control: str) -> NoiseFloor | None:
     cells = []
-    for _, group in groupby((row for row in rows if row.layout in (layout, twin)), key=kind_of):
+    for _, group in groupby((row for row in rows if row.layout in (layout, control)), key=kind_of):
         kind = list(group)
         one, again = (
-            {row.workers: row for row in kind if row.layout == name} for name in (layout, twin)
+            {row.workers: row for row in kind if row.layout == name} for name in (layout, control)
         )
         cells += [
             _pairs(metric, row, again[workers]) for workers, row in one.items() if workers in again
@@ -98,7 +98,7 @@ def _floor(rows: Sequence[Row], metric: Metric, layout: str, twin: str) -> Noise
     return NoiseFloor(
         metric=metric.key,
         layout=layout,
-        twin=twin,
+        twin=control,
         ratio=ratio,
         low=low,
         high=high,

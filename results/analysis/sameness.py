@@ -58,7 +58,7 @@ class Compared(Record):
 
     @property
     def shortest(self) -> Attested | None:
-        """The deployment furthest below its promise; None without a promise, or if none is below."""
+        """The deployment furthest below its promise; None without one, or if none is below."""
         lacking = [one for one in self.found if _lack(one) > 0]
         return max(lacking, key=_lack, default=None)
 
@@ -106,14 +106,14 @@ class Sameness(Record):
 
 
 def sameness(
-    attested: Sequence[Attested], layouts: Sequence[str], twins: Collection[str] = ()
+    attested: Sequence[Attested], layouts: Sequence[str], controls: Collection[str] = ()
 ) -> Sameness:
     """What the report shows, also for a run without attestation.
 
-    `twins` are the A/A controls among `layouts`: they use their layout's hosts and are not
+    `controls` are the A/A controls among `layouts`: they use their layout's hosts and are not
     attested.
     """
-    own = [layout for layout in layouts if layout not in twins]
+    own = [layout for layout in layouts if layout not in controls]
     bounds = {"CPU" if kind == "cpu" else kind: _percent(bound) for kind, bound in BOUNDS.items()}
     bounds["figures without a limit"] = _percent(FREE_BOUND)
     return Sameness(
@@ -243,7 +243,7 @@ def _percent(part: float) -> str:
 
 
 def verdict(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> str:
-    """One sentence: whether the hosts were equal for all of `layouts`, and for which it is unknown."""
+    """Whether the hosts were equal for all of `layouts`, and for which that is unknown."""
     if not attested:
         return "The hosts were not attested"
     lacking = _lacking({one.layout for one in attested}, layouts)

@@ -9,7 +9,7 @@ from pydantic import Field
 from weighbridge.common.record import Record
 
 MANIFEST_VERSION: Final = 1
-"""1: the first. Versions the whole run folder."""
+"""1: the first. The version of the run folder."""
 
 State = Literal["running", "done", "failed", "interrupted"]
 

@@ -8,6 +8,7 @@ has negative ones. What is unknown is None or absent, never a number.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, NonNegativeFloat, TypeAdapter
@@ -178,3 +179,11 @@ class Telemetry(Record):
             for one in self.probes
             if one.phase != "unplaced" and 0 <= one.at_s <= window_s + EDGE_S
         )
+
+
+def mean_rate(seconds: Sequence[HostSecond], name: str) -> float | None:
+    """The mean increase per second of a counter of HostSecond; None if a sample lacks it."""
+    values = [getattr(one, name) for one in seconds]
+    if not values or any(value is None for value in values):
+        return None
+    return float(sum(values)) / sum(one.span_s for one in seconds)

@@ -64,7 +64,7 @@ class Trial(Record):
     """
 
     number: NonNegativeInt
-    """Counts from 0 over the whole run, in order of time."""
+    """Counts from 0 over the run, in order of time."""
     arm: Arm
     repeat: NonNegativeInt
     """Which trial of this variant, from 0: the repeat in its steps' keys."""

@@ -31,7 +31,7 @@ ALL: Final = "all"
 NOT_KNOWN: Final = "not known"
 
 Facts = dict[str, str]
-"""A run's values of a guard fact, by host or setting; by "" for a fact of the whole run."""
+"""A run's values of a guard fact, by host or setting; by "" for a fact of the run."""
 
 
 class Difference(Record):
@@ -40,7 +40,7 @@ class Difference(Record):
     fact: str
     """The guard fact, or the kind of setting."""
     of: str = ""
-    """Its host, layout or setting; empty if it is of the whole run."""
+    """Its host, layout or setting; empty if it is of the run."""
     a: str
     b: str
 
@@ -103,8 +103,8 @@ def guard(
         named = ",".join(dict.fromkeys(one.fact for one in refused))
         raise UsageError(
             f"the two runs differ in what decides their figures:\n{lines}",
-            advice="A difference between them would say nothing about the gateways. To compare them "
-            f"anyway: --despite {named}",
+            advice="A difference between them would say nothing about the gateways. To compare "
+            f"them anyway: --despite {named}",
         )
     differing = {one.fact for one in unlike}
     return Guarded(
@@ -155,7 +155,7 @@ def _differences(
     ]
 
 
-# ---- guard facts of a whole run
+# ---- guard facts of a run
 
 
 def _machine(name: str) -> Callable[[ComparedRun, Sequence[str]], Facts]:

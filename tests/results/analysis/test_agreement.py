@@ -82,7 +82,7 @@ def test_a_step_agrees_when_its_throughputs_are_near_and_the_p90_lies_in_the_bin
         (1000.0, 10.0, "agree in op/s, COSBench’s p90 one bin higher"),
         (1000.0, 20.001, "agree in op/s, COSBench’s p90 one bin lower"),
         (1000.0, 45.0, "agree in op/s, COSBench’s p90 3 bins lower"),
-        (860.0, None, "COSBench 14 % lower, p90 not known"),
+        (860.0, None, "COSBench 14 % lower, p90 unknown"),
     ],
 )
 def test_a_verdict_tells_throughput_first_and_then_where_the_p90_lies(
@@ -180,13 +180,13 @@ def test_one_sentence_counts_all_steps_and_says_what_could_not_be_compared() -> 
     ]
     (text,) = sentences(found, ())
     assert text == (
-        "Locust and COSBench agree within the bins at 1 of 3 steps; COSBench serves 70 to 97 % of "
+        "Locust and COSBench agree within the bins in 1 of 3 steps; COSBench serves 70 to 97 % of "
         "Locust’s op/s, "
-        "and Locust’s p90 lies in COSBench’s bin at 2 of 3, one bin off at 1. Where throughputs "
+        "and Locust’s p90 lies in COSBench’s bin in 2 of 3, one bin off in 1. Where throughputs "
         "differ the mean latencies "
-        "account for it at 1 of 2. 1 of 4 steps could not be compared"
+        "explain it in 1 of 2. 1 of 4 steps could not be compared"
     )
-    assert sentences(found[3:], ()) == ("Locust and COSBench cannot be compared at any step",)
+    assert sentences(found[3:], ()) == ("Locust and COSBench cannot be compared in any step",)
 
 
 def test_it_is_told_in_how_many_kinds_of_requests_both_drivers_rank_alike() -> None:
@@ -257,7 +257,7 @@ def test_a_run_with_both_drivers_says_how_far_they_agree_on_page_in_file_and_in_
     run = fake_run(tmp_path, workloads=[small], repeats=1, driver="both")
     derived = derive(run.folder, pictures=False)
     page = derived.report.read_text()
-    assert derived.agreement[0].startswith("Locust and COSBench agree within the bins at ")
+    assert derived.agreement[0].startswith("Locust and COSBench agree within the bins in ")
     assert derived.agreement[0].split(".")[0] in page
     assert 'href="#agreement"' in page
     assert "(10, 20]" in page

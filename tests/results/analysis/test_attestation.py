@@ -48,7 +48,7 @@ def test_a_difference_beyond_the_bound_is_told_with_both_figures_and_the_bound()
     (told,) = warnings(APART)
     assert told == (
         "disk wb0 write of store-2 gave 142 MB/s under swift and 197 MB/s under rgw-beast "
-        "(28 % apart, bound 10 %): results may differ for that"
+        "(28 % apart, bound 10 %): results may differ because of it"
     )
 
 
@@ -69,20 +69,20 @@ def test_a_difference_within_the_bound_is_not_told() -> None:
     assert warnings(close) == ()
     assert (
         verdict(close)
-        == "The hosts were the same within the bounds in all 2 deployments, by 1 figures"
+        == "The hosts were equal within the bounds in all 2 deployments, by 1 figures"
     )
     assert len(warnings((figure("rgw-beast", 200e6), figure("swift", 178e6)))) == 1
 
 
 def test_a_layout_that_was_not_attested_is_not_said_to_have_had_the_same_hosts() -> None:
     of = [figure("rgw-beast", 200e6, repeat=repeat) for repeat in range(5)]
-    unknown = "swift was not attested: whether its hosts were the same is not known"
+    unknown = "swift was not attested: whether its hosts were equal is unknown"
     assert verdict(of, ("rgw-beast", "swift")) == (
-        "The hosts were the same within the bounds in the 5 deployments that were attested, by 1 "
+        "The hosts were equal within the bounds in the 5 deployments that were attested, by 1 "
         f"figures; {unknown}"
     )
     assert verdict(of, ("rgw-beast", "a", "b")).endswith(
-        "; a and b were not attested: whether their hosts were the same is not known"
+        "; a and b were not attested: whether their hosts were equal is unknown"
     )
     assert summary(of, ("rgw-beast", "swift"))[0].endswith(unknown)
     assert sameness(of, ("rgw-beast", "again"), twins={"again": "rgw-beast"}).verdict.endswith(

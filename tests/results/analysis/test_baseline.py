@@ -148,7 +148,7 @@ def test_a_baseline_is_read_as_it_was_written_and_anything_else_is_refused(tmp_p
     path.write_text(baseline.model_dump_json())
     assert read_baseline(path) == baseline
     path.write_text("{}")
-    with pytest.raises(InvalidMeasurement, match="is no baseline"):
+    with pytest.raises(InvalidMeasurement, match="is not a baseline"):
         read_baseline(path)
 
 

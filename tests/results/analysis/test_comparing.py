@@ -105,7 +105,7 @@ def test_practical_thresholds_are_the_suites() -> None:
     assert cell(compare(rows)).verdict == "better"
     strict = compare(rows, bounds=Bounds(throughput_ratio=1.3, p90_ratio=1.1))
     assert (cell(strict).verdict, cell(strict, "p90").verdict) == ("too small to matter", "better")
-    assert "equivalent, less than the 30 % apart that matter" in cell(strict).text
+    assert "equivalent, the difference is below the 30 % that matter" in cell(strict).text
 
 
 def test_a_claim_is_one_sentence_with_interval_latencies_and_repeats() -> None:
@@ -141,7 +141,7 @@ def test_what_is_not_shown_says_what_could_have_been() -> None:
     assert found.smallest is not None
     assert 1.5 < found.smallest < 2.5
     assert found.text.endswith(
-        f"n = 5: no difference shown (one of {found.smallest:.1f}× would be, 8 times in 10)."
+        f"n = 5: no difference found (could have found {found.smallest:.1f}×)."
     )
 
 
@@ -158,7 +158,7 @@ def test_a_difference_that_one_test_shows_and_many_do_not_is_not_claimed() -> No
     assert found.q is not None
     assert found.p < 0.05 < found.q
     assert found.verdict == "not shown"
-    assert "no difference shown after correction for 48 comparisons" in found.text
+    assert "no difference found after correction for 48 comparisons" in found.text
     assert cell(compare(rows[:2]), workers=1).verdict == "better"
     assert compare(rows).tests == 48
 
@@ -212,12 +212,12 @@ def binned(layout: str, *bins: tuple[float, float | None]) -> Row:
         (
             [(20, 30)] * 5,
             "not shown",
-            "not told apart: in (10, 20] and (20, 30] ms; n = 5: no difference shown.",
+            "not distinguishable: in (10, 20] and (20, 30] ms; n = 5: no difference found.",
         ),
         (
             [(10, 20)] * 5,
             "not shown",
-            "not told apart: both in (10, 20] ms; n = 5: no difference shown.",
+            "not distinguishable: both in (10, 20] ms; n = 5: no difference found.",
         ),
         (
             [(30, 40)] * 4,
@@ -227,7 +227,7 @@ def binned(layout: str, *bins: tuple[float, float | None]) -> Row:
         (
             [(20, 30), (20, 30), (30, 40), (30, 40), (30, 40)],
             "not shown",
-            "in (10, 20] against (30, 40] ms; n = 5: no difference shown.",
+            "in (10, 20] against (30, 40] ms; n = 5: no difference found.",
         ),
         (
             [(30, None)] * 5,
@@ -309,7 +309,7 @@ def test_a_twin_tells_the_noise_floor_and_is_never_compared_with_others() -> Non
     assert p90.ratio == pytest.approx(throughput.ratio)
     assert cell(found).noise == cell(found, workers=None).noise == throughput.ratio
     assert cell(found).text.endswith(
-        "; n = 5: no difference shown beyond the rig’s noise floor; the rig’s noise floor is 1.2×."
+        "; n = 5: no difference found beyond the rig’s noise floor; the noise floor of this machine is 1.2×."
     )
 
 
@@ -319,7 +319,7 @@ def test_a_difference_within_the_noise_floor_is_said_to_be_so_and_is_no_claim() 
     )
     assert found.verdict == "not shown"
     assert (
-        "no difference shown beyond the rig’s noise floor; the rig’s noise floor is 2.0×"
+        "no difference found beyond the rig’s noise floor; the noise floor of this machine is 2.0×"
         in found.text
     )
     assert headline(
@@ -579,7 +579,7 @@ def test_a_drift_that_is_left_open_widens_what_a_claim_has_to_clear() -> None:
     open_one = cell(compare(rows))
     assert open_one.verdict == "not shown"
     assert (
-        "no difference shown (drifts within the windows that are not ruled out could make 1.7× of "
+        "no difference found (drifts within the windows that are not ruled out could make 1.7× of "
         "it)" in open_one.text
     )
     assert cell(compare([rows[0], row("b", rates=times(1.8), drift=0.5)])).verdict == "better"

@@ -71,10 +71,10 @@ def test_five_repeats_give_an_interval_and_say_whether_a_difference_was_shown() 
     assert apart.text.startswith("a serves 2.0× (1.9–2.1) b’s 1 MB reads at 8 workers")
     assert apart.text.endswith("; n = 5.")
     assert "within 1 % of each other" in near.text
-    assert "n = 5: no difference shown" in near.text
-    assert near.brief.startswith("a, b: no difference shown (0.")
+    assert "n = 5: no difference found" in near.text
+    assert near.brief.startswith("a, b: no difference found (0.")
     assert same.brief == "a and b within 1 %"
-    assert "n = 5: equivalent, less than the 5 % apart that matter" in same.text
+    assert "n = 5: equivalent, the difference is below the 5 % that matter" in same.text
 
 
 def test_a_p90_that_a_cpu_limit_made_is_not_set_against_another_and_a_lower_bound_has_its_sign() -> (
@@ -173,7 +173,7 @@ def test_a_lead_that_enough_repeats_do_not_show_is_too_close_to_call() -> None:
 
 def test_one_layout_alone_has_no_findings() -> None:
     assert find([row("a", 1, [100.0])]) == ()
-    assert headline(()) == "One layout was weighed: there is nothing to compare it with"
+    assert headline(()) == "Only one layout was measured: there is nothing to compare it with"
 
 
 def test_two_apis_are_told_apart() -> None:
@@ -208,9 +208,9 @@ def binned(low_ms: float, high_ms: float) -> dict[str, object]:
     ("fast", "slow", "told"),
     [
         ((10, 20), (30, 40), "p90 in (10, 20] against (30, 40] ms"),
-        ((10, 20), (10, 20), "p90 not told apart: both in (10, 20] ms"),
-        ((10, 20), (20, 30), "p90 not told apart: in (10, 20] and (20, 30] ms"),
-        ((15, 25), (20, 30), "p90 not told apart: in (15, 25] and (20, 30] ms"),
+        ((10, 20), (10, 20), "p90 not distinguishable: both in (10, 20] ms"),
+        ((10, 20), (20, 30), "p90 not distinguishable: in (10, 20] and (20, 30] ms"),
+        ((15, 25), (20, 30), "p90 not distinguishable: in (15, 25] and (20, 30] ms"),
     ],
 )
 def test_latencies_told_in_bins_are_ranked_only_where_the_bins_do_not_touch(

@@ -53,7 +53,7 @@ def test_few_repeats_want_the_same_command_with_five_of_them(plan: ResolvedPlan)
     found = remedy(comparison("provisional", "few repeats"), plan, ARGV)
     assert found is not None
     assert found.says.endswith(
-        "1 of 1 comparisons of throughput and p90 claim nothing (1 provisional). What would: 5 "
+        "1 of 1 comparisons of throughput and p90 are inconclusive (1 provisional). They need 5 "
         "repeats"
     )
     assert found.command == "weighbridge compare --layouts a,b --repeats 5"

@@ -178,7 +178,7 @@ def test_a_disk_that_was_not_measured_makes_a_gap_and_no_smaller_sum() -> None:
     found = ceiling(
         "disk", [one for one in DISKS if one.host == "store-1"], structure(), asked("read")
     )
-    assert found == CeilingGap(why="not measured on every disk that objects are kept on")
+    assert found == CeilingGap(why="not measured on every disk that holds objects")
 
 
 def test_without_figures_at_the_sizes_of_objects_there_is_a_gap_that_says_how_to_get_them() -> None:
@@ -196,7 +196,7 @@ def test_without_figures_at_the_sizes_of_objects_there_is_a_gap_that_says_how_to
 
 def test_what_is_kept_in_memory_has_no_ceiling_of_disks() -> None:
     assert ceiling("disk", DISKS, structure(disks={}), asked("read")) == CeilingGap(
-        why="objects are kept in memory, on no disk"
+        why="objects are kept in memory, not on disk"
     )
 
 
@@ -278,7 +278,7 @@ def test_all_clients_that_make_the_load_carry_it_together() -> None:
     assert found.how == "what client-1, client-2 receive"
     unknown = both.model_copy(update={"clients": ("client-1", "client-3")})
     assert ceiling("network", told, structure(), unknown) == CeilingGap(
-        why="not measured: what client-3 is sent (--layers network)"
+        why="not measured: what client-3 receives (--layers network)"
     )
 
 

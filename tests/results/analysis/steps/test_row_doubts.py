@@ -208,7 +208,7 @@ def test_repeats_that_were_left_out_as_not_valid_are_a_doubt_too() -> None:
     (found,) = summarize(plan, steps)
     assert (found.repeats, [one.words for one in found.doubts]) == (
         5,
-        ["1 of 6 repeats were not valid, and those that are left favour who fails"],
+        ["1 of 6 repeats were not valid, and the others favour who fails"],
     )
 
 

@@ -119,7 +119,7 @@ def test_a_step_still_warming_up_is_told_what_warm_up_would_have_done() -> None:
     found = steadiness(told([100, 200, 300, 400, *[500] * 26]))
     assert found.steady is False
     assert found.notes[0].startswith(
-        "not steady: throughput after the first 6 s is 7 % higher than of the whole window"
+        "not steady: throughput after the first 6 s is 7 % higher than over the complete window"
     )
     assert found.notes[0].endswith("warm up for at least 11 s")
 
@@ -175,7 +175,7 @@ def test_the_second_that_the_window_cuts_is_left_out() -> None:
         (told([500] * 5), "a window of 5 s is too short to tell (needs 10 s)"),
         (told([500] * 9, window_s=9.9), "too short"),
         (fake_measurement(bins=True), "no figures by the second"),
-        (told([3, 0, 1, 5, 2, 0, 4, 1, 2, 3] * 2), "a drift of 30 % would not have been seen"),
+        (told([3, 0, 1, 5, 2, 0, 4, 1, 2, 3] * 2), "a drift of 30 % would not have been detected"),
         (
             fake_measurement().model_copy(
                 update={

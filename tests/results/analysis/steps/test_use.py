@@ -169,7 +169,7 @@ def test_the_clients_cpu_is_called_the_drivers_own_limit() -> None:
         ({"written_bytes": 190_000_000, "writes": 10}, 0.95, "200 MB/s written"),
         ({"read_bytes": 190_000_000, "written_bytes": 50_000_000}, 0.95, "200 MB/s read"),
         ({"writes": 900}, 0.9, "1000 writes/s"),
-        ({"busy_s": 0.85, "waited_s": 3.0}, 0.85, "the time, with a request in hand"),
+        ({"busy_s": 0.85, "waited_s": 3.0}, 0.85, "the time, with a request in progress"),
     ],
 )
 def test_a_disk_is_used_by_the_limit_that_is_nearest(
@@ -194,7 +194,7 @@ def test_disks_of_one_host_are_told_apart() -> None:
         DiskSecond.model_validate({**IDLE, "busy_s": 0.9, "waited_s": 2.0}),
     )
     assert limit_words(tuple(resources(used(two, disks=both), hosts=(two,)).values())) == (
-        "disk 2 of store-1 (90 % of the time, with a request in hand)"
+        "disk 2 of store-1 (90 % of the time, with a request in progress)"
     )
 
 
@@ -300,7 +300,7 @@ def test_over_repeats_shares_are_medians() -> None:
         (
             "apache.a",
             {"workers_busy": 150.0, "workers_idle": 0.0},
-            "apache.a has no worker idle (150 busy)",
+            "apache.a has no idle worker (150 busy)",
         ),
         ("apache.a", {"workers_busy": 16.0, "workers_idle": 84.0}, ""),
         ("osd.0", {"op": 900.0}, ""),

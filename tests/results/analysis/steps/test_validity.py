@@ -82,7 +82,7 @@ def test_of_several_clients_the_busiest_is_judged_and_named() -> None:
     assert not verdict.valid
     assert (
         verdict.notes[0]
-        == "the driver on client-2 used 93% of the CPU it may use: it may have been the limit"
+        == "the driver on client-2 used 93% of its CPU limit: it may have been the bottleneck"
     )
     assert judge(used(0.7 * half, 0.7 * half), Bounds()).valid
 
@@ -182,7 +182,7 @@ def test_a_rate_that_was_not_kept_is_told_with_the_delay_that_piled_up() -> None
     late = fake_measurement().model_copy(update={"begun": 8000, "behind_us": 4_000_000})
     verdict = judge(late, Bounds(), rate_per_s=500)
     assert verdict.notes[0] == (
-        "400 requests/s were begun of the 500 intended (80.0%): when the window closed, workers "
+        "400 requests/s were sent of the 500 intended (80.0%): when the window closed, workers "
         "were up to 4000 ms behind their"
         " intended starts"
     )
@@ -276,4 +276,4 @@ def test_a_driver_without_any_distribution_tells_no_percentiles_whatever_the_sam
     measurement = fake_measurement(mean_ms=500)
     tally = measurement.tallies[0].model_copy(update={"latency": None})
     bench = measurement.model_copy(update={"tallies": (tally,), "driver": "rados-bench"})
-    assert judge(bench, Bounds()).notes == ("rados bench tells no percentiles",)
+    assert judge(bench, Bounds()).notes == ("rados bench reports no percentiles",)

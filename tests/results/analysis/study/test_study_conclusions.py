@@ -235,7 +235,7 @@ def test_requests_of_other_sizes_are_compared_by_their_bytes() -> None:
     assert held(rows, larger).verdict == "supports"
     assert held(rows, {**larger, "metric": "throughput"}).verdict == "contradicts"
     unknown = [changed(one, bandwidth_mb_s=None) for one in rows]
-    assert held(unknown, larger).why.endswith("no bandwidth is known.")
+    assert held(unknown, larger).why.endswith("bandwidth unknown.")
 
 
 def test_all_that_the_conclusions_are_about_is_corrected_together(

@@ -34,7 +34,7 @@ def test_a_baseline_that_falls_by_3_percent_an_hour_is_told_so() -> None:
     assert found.words == (
         "throughput of 64 kB reads at 16 workers: the baseline fell by 3 % an hour (p < 0.0001), "
         "3 % from its lowest to its "
-        "highest of 90 trials; every trial is set against the baseline beside it"
+        "highest of 90 trials; every trial is compared with the baseline trials next to it"
     )
 
 
@@ -58,7 +58,7 @@ def test_deployments_have_a_height_of_their_own_so_that_a_new_one_is_no_drift() 
     assert found.p > 0.05
     assert found.range == pytest.approx(2.0, rel=0.1)
     assert found.spread == pytest.approx(0.01, rel=0.4)
-    assert "no drift of the baseline shown" in found.words
+    assert "no significant drift of the baseline" in found.words
 
 
 def test_the_spread_is_that_of_neighbours_which_a_drift_leaves_alone() -> None:
@@ -84,7 +84,7 @@ def test_too_few_trials_or_too_short_a_time_tell_no_drift() -> None:
     )
     one = drift(baselines(Rig(tuning_run()), 1))
     assert (one.per_hour, one.p, one.spread) == (None, None, None)
-    assert one.words.endswith("the baseline has 1 trial, which tells no drift")
+    assert one.words.endswith("the baseline has 1 trial, too few to show a drift")
     short = drift(baselines(Rig(tuning_run(), scatter=0.02), 8))
     assert (short.per_hour, short.p) == (None, None)
     assert "in too short a time, to tell a drift" in short.words

@@ -109,11 +109,11 @@ def test_a_baseline_that_is_not_steady_is_passed_over_for_the_one_behind_it() ->
 def test_a_trial_whose_step_is_not_valid_or_not_steady_has_no_figure_and_says_why() -> None:
     rig = Rig(tuning_run())
     rig.visit(rig.baseline)
-    rig.visit(FEW, valid=False, notes=("the driver used 92% of the CPU it may use",))
+    rig.visit(FEW, valid=False, notes=("the driver used 92% of its CPU limit",))
     rig.visit(FEW, steady=False)
     rig.visit(FEW)
     assert [(value, why) for value, _, why in values(rig)] == [
-        (None, "small-read at 16 workers: the driver used 92% of the CPU it may use"),
+        (None, "small-read at 16 workers: the driver used 92% of its CPU limit"),
         (None, "small-read at 16 workers: not steady"),
         (1000, ""),
     ]
@@ -129,7 +129,7 @@ def test_a_trial_whose_step_is_not_valid_or_not_steady_has_no_figure_and_says_wh
 def test_reasons_that_differ_in_a_number_alone_are_told_once() -> None:
     rig = Rig(tuning_run())
     for used in (91, 93, 95):
-        rig.visit(FEW, valid=False, notes=(f"the driver used {used}% of the CPU it may use",))
+        rig.visit(FEW, valid=False, notes=(f"the driver used {used}% of its CPU limit",))
     rig.visit(FEW, steady=False)
     assert entry(rig).notes == (
         (
@@ -396,7 +396,7 @@ def test_nothing_is_claimed_of_a_setting_of_which_one_objective_is_not_known() -
     found = entry(rig)
     assert [effect.verdict for effect in found.effects] == ["better", "not comparable"]
     assert (found.verdict, found.gain, found.clear) == ("not comparable", None, False)
-    assert "an objective cannot be judged, so nothing is claimed by the others" in found.notes
+    assert "an objective cannot be judged, so the others claim nothing" in found.notes
     assert found.effects[1].text.endswith(
         "cannot be compared (small-read at 16 workers: too few samples for a p90)"
     )
