@@ -46,8 +46,8 @@ class DiskLimit(Record):
     unlimited.
     """
 
-    bandwidth_bytes_s: Annotated[int, Field(gt=0)] | None = None
-    iops: Annotated[int, Field(gt=0)] | None = None
+    bandwidth_bytes_s: Annotated[Count, Field(gt=0)] | None = None
+    iops: Annotated[Count, Field(gt=0)] | None = None
 
 
 class HostLimits(Record):
@@ -58,7 +58,7 @@ class HostLimits(Record):
     cpus: Cpus | None = None
     cpu_period_ms: Annotated[float, Field(gt=0)] | None = None
     """Period of its CPU quota. None: it has no quota, or the period was not recorded."""
-    memory_bytes: Annotated[int, Field(gt=0)] | None = None
+    memory_bytes: Annotated[Count, Field(gt=0)] | None = None
     nic_bits_s: Annotated[float, Field(ge=1)] | None = None
     disks: tuple[DiskLimit, ...] = ()
 

@@ -1,5 +1,5 @@
-"""Verdicts and their sentences, by cases that can be computed on paper, and how often they are
-wrong by simulation.
+"""Verdicts and their sentences, on cases that can be computed on paper, and error rates by
+simulation.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def row(
     p90s: Sequence[float | None] | None = None,
     **more: Any,
 ) -> Row:
-    """A row of these repeats; latencies follow from the rates where none are given."""
+    """A row with these repeats; latencies follow from the rates unless given."""
     latencies = [1000 / rate for rate in rates] if p90s is None else list(p90s)
     points = tuple(
         made_point(
@@ -88,7 +88,7 @@ def cell(comparison: Comparison, metric: str = "throughput", workers: int | None
         (row("b", rates=times(2.0), p90s=[None] * 5), "better", "not comparable"),
     ],
 )
-def test_every_verdict_is_reached_and_only_by_what_it_says(
+def test_every_verdict_is_reached_as_documented(
     subject: Row, verdict: Verdict, of_p90: Verdict
 ) -> None:
     found = compare([row("a"), subject])
@@ -126,7 +126,7 @@ def test_a_claim_is_one_sentence_with_interval_latencies_and_repeats() -> None:
     )
 
 
-def test_latencies_that_read_the_same_get_a_digit_more() -> None:
+def test_latencies_that_look_equal_get_another_digit() -> None:
     rows = [
         row("a", rates=times(100), p90s=times(20.4)),
         row("b", rates=times(200), p90s=times(20.1)),
@@ -134,7 +134,7 @@ def test_latencies_that_read_the_same_get_a_digit_more() -> None:
     assert "p90 20.1 against 20.4 ms" in cell(compare(rows)).text
 
 
-def test_what_is_not_shown_says_what_could_have_been() -> None:
+def test_no_difference_found_says_what_could_have_been_found() -> None:
     found = cell(
         compare([row("a", rates=times(100, WIDE)), row("b", rates=times(110, WIDE[::-1]))])
     )
@@ -145,7 +145,7 @@ def test_what_is_not_shown_says_what_could_have_been() -> None:
     )
 
 
-def test_a_difference_that_one_test_shows_and_many_do_not_is_not_claimed() -> None:
+def test_a_difference_lost_by_correction_is_not_claimed() -> None:
     draw = random.Random(5)
     rows = [
         row(name, workers, [math.exp(draw.gauss(0, 0.05)) for _ in FIVE])
@@ -163,7 +163,7 @@ def test_a_difference_that_one_test_shows_and_many_do_not_is_not_claimed() -> No
     assert compare(rows).tests == 48
 
 
-def test_rank_statistics_stand_beside_and_decide_nothing() -> None:
+def test_rank_statistics_are_reported_and_decide_nothing() -> None:
     found = cell(compare([row("a"), row("b", rates=times(2.0))]))
     assert found.rank_p == pytest.approx(0.0109, abs=2e-3)  # ties: by the normal approximation
     assert found.delta == 1.0
@@ -202,7 +202,7 @@ def binned(layout: str, *bins: tuple[float, float | None]) -> Row:
 
 
 @pytest.mark.parametrize(
-    ("other", "verdict", "told"),
+    ("other", "verdict", "text"),
     [
         (
             [(30, 40)] * 5,
@@ -236,19 +236,19 @@ def binned(layout: str, *bins: tuple[float, float | None]) -> Row:
         ),
     ],
 )
-def test_latencies_in_bins_are_ranked_only_where_the_bins_do_not_touch(
-    other: list[tuple[float, float | None]], verdict: Verdict, told: str
+def test_latencies_in_bins_are_ranked_only_if_the_bins_do_not_touch(
+    other: list[tuple[float, float | None]], verdict: Verdict, text: str
 ) -> None:
     found = cell(compare([binned("a", *[(10, 20)] * 5), binned("b", *other)]), "p90")
     assert found.verdict == verdict
-    assert told in found.text
+    assert text in found.text
     assert (found.baseline_value, found.subject_value) == (None, None)
 
 
 def test_the_test_of_bins_is_the_worst_that_latencies_within_them_allow() -> None:
     apart = cell(compare([binned("a", *[(10, 20)] * 5), binned("b", *[(30, 40)] * 5)]), "p90")
     assert apart.p == pytest.approx(2 / 252)
-    # One of five touches all of a: of 25 pairs 20 are told apart, 5 may be lost. P(U <= 5) = 19/252
+    # One of five touches all of a: of 25 pairs 20 are text apart, 5 may be lost. P(U <= 5) = 19/252
     # by counting, two-sided.
     near = cell(
         compare([binned("a", *[(10, 20)] * 5), binned("b", (20, 30), *[(30, 40)] * 4)]), "p90"
@@ -264,7 +264,7 @@ def test_a_gap_between_bins_that_may_be_too_small_to_matter_is_not_claimed() -> 
     assert (found.ratio.low, found.ratio.high) == pytest.approx((520 / 510, 530 / 500))
 
 
-def test_over_worker_counts_bins_are_not_put_together() -> None:
+def test_bins_are_not_merged_over_worker_counts() -> None:
     found = compare([binned("a", *[(10, 20)] * 5), binned("b", *[(30, 40)] * 5)])
     assert cell(found, "p90", None).verdict == "not comparable"
     assert "told in bins" in cell(found, "p90", None).text
@@ -273,7 +273,7 @@ def test_over_worker_counts_bins_are_not_put_together() -> None:
 # ---- the noise floor
 
 
-def test_a_twin_tells_the_noise_floor_and_is_never_compared_with_others() -> None:
+def test_a_control_gives_the_noise_floor_and_is_never_compared_with_others() -> None:
     rows = [
         row("a", 1),
         row("a", 8),
@@ -299,8 +299,8 @@ def test_a_twin_tells_the_noise_floor_and_is_never_compared_with_others() -> Non
         2,
         5,
     )
-    # All pairs of a cell are alike: the error of a mean is the root mean square of the two cells'
-    # means, times t(0.975, 10).
+    # All pairs of a cell are equal: a mean's error is the root mean square of the two cells' means,
+    # times t(0.975, 10).
     assert throughput.ratio == pytest.approx(
         math.exp(2.2281 * math.sqrt((math.log(1.1) ** 2 + math.log(0.95) ** 2) / 2)), rel=1e-4
     )
@@ -309,11 +309,12 @@ def test_a_twin_tells_the_noise_floor_and_is_never_compared_with_others() -> Non
     assert p90.ratio == pytest.approx(throughput.ratio)
     assert cell(found).noise == cell(found, workers=None).noise == throughput.ratio
     assert cell(found).text.endswith(
-        "; n = 5: no difference found beyond the rig’s noise floor; the noise floor of this machine is 1.2×."
+        "; n = 5: no difference found beyond the noise floor of this machine; "
+        "the noise floor of this machine is 1.2×."
     )
 
 
-def test_a_difference_within_the_noise_floor_is_said_to_be_so_and_is_no_claim() -> None:
+def test_a_difference_within_the_noise_floor_is_no_claim() -> None:
     found = cell(
         compare([row("a"), row("b", rates=times(1.2)), row("t", rates=times(1.3))], {"t": "a"})
     )
@@ -347,14 +348,14 @@ def test_the_noise_floor_is_an_estimate_over_all_pairs_and_does_not_grow_with_ev
     assert few.low < many.ratio < few.high
 
 
-def test_an_aa_trial_of_one_layout_gives_a_noise_floor_and_no_effects() -> None:
+def test_an_aa_control_of_a_single_layout_gives_a_noise_floor_and_no_effects() -> None:
     found = compare([row("a"), row("t", rates=times(1.02, FIVE[::-1]))], {"t": "a"})
     assert (found.subjects, found.effects) == ((), ())
     assert [floor.shown for floor in found.noise] == [1, 1]
     assert 1.02 < found.noise[0].ratio < 1.06
 
 
-def test_a_twin_that_was_not_measured_tells_no_noise_floor() -> None:
+def test_an_unmeasured_control_gives_no_noise_floor() -> None:
     found = compare([row("a"), row("b", rates=times(2.0)), row("t", rates=())], {"t": "a"})
     assert found.noise == ()
     assert cell(found).noise is None
@@ -383,7 +384,7 @@ def test_between_two_layouts_that_were_both_compared_with_a_third_a_lead_needs_t
     assert headline(find(rows)) == "c leads in the requests replayed, by 1.1×"
 
 
-def test_effects_are_written_with_an_empty_cell_where_nothing_is_known() -> None:
+def test_the_csv_of_effects_has_empty_cells_for_unknowns() -> None:
     lines = effects_csv(
         compare([row("a"), row("b", rates=times(2.0)), row("c", rates=())])
     ).splitlines()
@@ -410,7 +411,7 @@ GRAVE = MILD.model_copy(update={"grade": "grave"})
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_a_mild_doubt_makes_a_cell_provisional_and_a_grave_one_not_comparable_whichever_side_it_touches(
+def test_mild_doubts_make_cells_provisional_and_grave_ones_not_comparable_on_either_side(
     side: int,
 ) -> None:
     def rows(doubt: Doubt) -> list[Row]:
@@ -453,9 +454,7 @@ def test_a_doubt_about_one_metric_leaves_the_others_alone() -> None:
     assert "b: throttled for 50 ms each time" in cell(found, "p90").text
 
 
-def test_hosts_that_differ_between_two_layouts_make_those_two_not_comparable_and_no_others() -> (
-    None
-):
+def test_different_hosts_make_only_those_two_layouts_not_comparable() -> None:
     differ = Doubt(
         what="hosts differ",
         grade="grave",
@@ -471,7 +470,7 @@ def test_hosts_that_differ_between_two_layouts_make_those_two_not_comparable_and
     assert headline(lone) == f"Nothing may be ranked, since hosts differ: {differ.words}"
 
 
-def test_every_metric_that_is_known_is_compared_by_the_repeats_own_figures() -> None:
+def test_every_known_metric_is_compared_by_its_repeats() -> None:
     def timed(layout: str, factor: float) -> Row:
         points = tuple(
             made_point(
@@ -510,7 +509,7 @@ def test_every_metric_that_is_known_is_compared_by_the_repeats_own_figures() -> 
     assert cell(found, "max").subject_value == pytest.approx(135, rel=1e-3)
 
 
-def test_a_lead_over_a_runner_up_that_is_not_the_baseline_is_shown_by_those_two() -> None:
+def test_a_lead_over_a_runner_up_is_decided_by_those_two_layouts() -> None:
     differ = Doubt(
         what="hosts differ",
         grade="grave",
@@ -520,7 +519,7 @@ def test_a_lead_over_a_runner_up_that_is_not_the_baseline_is_shown_by_those_two(
     assert headline(find(rows)) == "c leads in the requests replayed, by 1.4×"
     apart = find(rows, between=[PairDoubt(layouts=("b", "c"), doubt=differ)])
     assert headline(apart) == "No layout leads: 1 too close to call"
-    # What is within the noise of the control is no lead, between whichever two.
+    # A difference within the noise is no lead, between any two layouts.
     near = [
         row("a"),
         row("b", rates=times(2.0)),
@@ -530,9 +529,7 @@ def test_a_lead_over_a_runner_up_that_is_not_the_baseline_is_shown_by_those_two(
     assert headline(find(near, {"t": "a"})) == "No layout leads: 1 too close to call"
 
 
-def test_a_layout_that_could_not_be_compared_is_named_and_does_not_make_others_provisional() -> (
-    None
-):
+def test_an_incomparable_layout_is_named_and_leaves_others_alone() -> None:
     gone = [row("a"), row("b", rates=times(5.0), valid=False), row("c", rates=times(2.0))]
     assert (
         headline(find(gone)) == "c leads in the requests replayed, by 2.0×, b could not be compared"
@@ -541,7 +538,7 @@ def test_a_layout_that_could_not_be_compared_is_named_and_does_not_make_others_p
     assert headline(find(doubted)) == "c leads in the requests replayed, by 2.0×"
 
 
-def test_what_is_comparable_at_some_worker_counts_alone_is_provisional_over_all_of_them() -> None:
+def test_comparable_at_some_worker_counts_is_provisional_over_all() -> None:
     rows = [
         row("a", 1),
         row("b", 1, times(2.0)),
@@ -561,18 +558,18 @@ def test_what_is_comparable_at_some_worker_counts_alone_is_provisional_over_all_
 
 
 def test_over_worker_counts_too_few_common_repeats_make_no_claim() -> None:
-    whole = row("b", 1, [2.0, 2.02, 1.98, 2.01, 2.0, 1.99, 2.0, 2.0])
-    rows = [row("a", 1, (*FIVE, 1.0, 1.01, 0.99)), row("a", 8, (*FIVE, 1.0, 1.01, 0.99)), whole]
-    early, late = whole.points[:5], whole.points[3:]
-    rows[2] = whole.model_copy(update={"points": early})
-    rows.append(whole.model_copy(update={"points": late, "workers": 8}))
+    complete = row("b", 1, [2.0, 2.02, 1.98, 2.01, 2.0, 1.99, 2.0, 2.0])
+    rows = [row("a", 1, (*FIVE, 1.0, 1.01, 0.99)), row("a", 8, (*FIVE, 1.0, 1.01, 0.99)), complete]
+    early, late = complete.points[:5], complete.points[3:]
+    rows[2] = complete.model_copy(update={"points": early})
+    rows.append(complete.model_copy(update={"points": late, "workers": 8}))
     found = compare(rows)
     assert cell(found, workers=8).verdict == "better"
     assert cell(found, workers=None).verdict == "provisional"
     assert "a claim needs 5 repeats" in cell(found, workers=None).text
 
 
-def test_a_drift_that_is_left_open_widens_what_a_claim_has_to_clear() -> None:
+def test_a_drift_not_ruled_out_raises_the_bar_for_a_claim() -> None:
     # Windows that move by half of their mean, one up and one down, may put a ratio off by 1.25 /
     # 0.75.
     rows = [row("a", drift=0.5), row("b", rates=times(1.7), drift=0.5)]
@@ -589,15 +586,15 @@ def test_a_drift_that_is_left_open_widens_what_a_claim_has_to_clear() -> None:
 
 
 @pytest.mark.parametrize("repeats", [5, 6])
-def test_at_most_6_in_100_runs_of_a_layout_against_itself_make_any_claim(
+def test_at_most_6_in_100_runs_of_a_layout_vs_itself_make_any_claim(
     repeats: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The rank test decides nothing, and takes most of the time.
     monkeypatch.setattr("weighbridge.results.analysis.contrast.rank_p", lambda _a, _b: 1.0)
     draw, claims = random.Random(2014), 0
     for _ in range(1000):
-        # Throughput and p90 by noise of their own: together they claim more often than by one that
-        # both share.
+        # Throughput and p90 with independent noise: together they claim more often than with shared
+        # noise.
         pairs = [
             (arm("a", workers, repeats, draw), arm("b", workers, repeats, draw))
             for workers in (1, 8)
@@ -612,6 +609,6 @@ def test_at_most_6_in_100_runs_of_a_layout_against_itself_make_any_claim(
 
 
 def arm(layout: str, workers: int, repeats: int, draw: random.Random) -> Row:
-    """A row of repeats whose throughput and p90 scatter by themselves."""
+    """A row of repeats whose throughput and p90 scatter independently."""
     both = [[math.exp(draw.gauss(0, 0.05)) for _ in ("rate", "p90")] for _ in range(repeats)]
     return row(layout, workers, [rate for rate, _ in both], [p90 for _, p90 in both])

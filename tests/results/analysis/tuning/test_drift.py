@@ -1,4 +1,4 @@
-"""The drift of a tuning's baseline on trials that are made up."""
+"""The drift of a tuning's baseline on made-up trials."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def baselines(rig: Rig, count: int, **more: int) -> Rig:
     return rig
 
 
-def test_a_baseline_that_falls_by_3_percent_an_hour_is_told_so() -> None:
+def test_a_baseline_that_falls_by_3_percent_an_hour_is_reported() -> None:
     found = drift(
         baselines(
             Rig(tuning_run(), level=lambda at_s: 1000 * 0.97 ** (at_s / 3600), scatter=0.0005), 90
@@ -38,7 +38,7 @@ def test_a_baseline_that_falls_by_3_percent_an_hour_is_told_so() -> None:
     )
 
 
-def test_the_line_is_that_of_least_squares_with_students_p() -> None:
+def test_the_line_is_least_squares_with_students_p() -> None:
     rig = baselines(
         Rig(tuning_run(), level=lambda at_s: 1000 * 1.1 ** (at_s / 3600), scatter=0.03), 20
     )
@@ -49,7 +49,7 @@ def test_the_line_is_that_of_least_squares_with_students_p() -> None:
     assert found.p == pytest.approx(line.pvalue)
 
 
-def test_deployments_have_a_height_of_their_own_so_that_a_new_one_is_no_drift() -> None:
+def test_each_deployment_has_its_own_height_so_a_new_one_is_no_drift() -> None:
     rig = Rig(
         tuning_run(), level=lambda at_s: 1000.0 if at_s < 20 * TRIAL_S else 2000.0, scatter=0.01
     )
@@ -61,12 +61,12 @@ def test_deployments_have_a_height_of_their_own_so_that_a_new_one_is_no_drift() 
     assert "no significant drift of the baseline" in found.words
 
 
-def test_the_spread_is_that_of_neighbours_which_a_drift_leaves_alone() -> None:
+def test_the_spread_is_that_of_neighbours_unaffected_by_drift() -> None:
     steep = Rig(tuning_run(), level=lambda at_s: 1000 * 3 ** (at_s / 3600), scatter=0.04)
     assert drift(baselines(steep, 200)).spread == pytest.approx(0.04, rel=0.15)
 
 
-def test_trials_of_other_arms_and_those_that_do_not_count_are_no_part_of_it() -> None:
+def test_other_variants_and_trials_that_do_not_count_are_left_out() -> None:
     rig = Rig(tuning_run())
     rig.visit(rig.baseline)
     rig.visit(arm(64), 5.0)
@@ -77,7 +77,7 @@ def test_trials_of_other_arms_and_those_that_do_not_count_are_no_part_of_it() ->
     assert (found.trials, found.range) == (2, 1.0)
 
 
-def test_too_few_trials_or_too_short_a_time_tell_no_drift() -> None:
+def test_too_few_trials_or_too_short_a_time_show_no_drift() -> None:
     assert (
         drift(Rig(tuning_run())).words
         == "throughput of 64 kB reads at 16 workers: the baseline has no trial that counts"
@@ -90,7 +90,7 @@ def test_too_few_trials_or_too_short_a_time_tell_no_drift() -> None:
     assert "in too short a time, to tell a drift" in short.words
 
 
-def test_a_p90_drifts_by_itself() -> None:
+def test_a_p90_has_its_own_drift() -> None:
     rig = Rig(
         tuning_run(Objective(of="p90", workload="small-read")),
         level=lambda at_s: 1000 * 0.5 ** (at_s / 3600),

@@ -1,6 +1,4 @@
-"""The ledger of a tuning on trials that are made up: what it reads, sets beside what, claims, and
-says.
-"""
+"""The table of trials of a tuning on made-up trials: readings, references, claims and words."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ def entry(rig: Rig, who: Arm = FEW) -> LedgerEntry:
 
 
 def rounds(rig: Rig, *arms: tuple[Arm, float], count: int = 6, **point: object) -> Rig:
-    """So many rounds of baseline, arms in this order, baseline."""
+    """Rounds of baseline, these variants in order, baseline."""
     for number in range(count):
         rig.visit(rig.baseline, round=number)
         for who, factor in arms:
@@ -46,12 +44,10 @@ def values(rig: Rig, who: Arm = FEW) -> list[tuple[float | None, float | None, s
     return [(one.value, one.reference, one.why) for one in book(rig).readings if one.trial in own]
 
 
-# What is read, and set beside what
+# Readings and references
 
 
-def test_a_trial_is_set_against_the_baseline_on_both_sides_of_it_by_time_and_on_logarithms() -> (
-    None
-):
+def test_a_trial_is_compared_with_the_baseline_interpolated_in_time_on_logarithms() -> None:
     rig = Rig(tuning_run(), level=lambda at_s: 1000 * 4 ** (at_s / (4 * TRIAL_S)))
     for who in (rig.baseline, FEW, MANY, MANY, rig.baseline):
         rig.visit(who)
@@ -64,7 +60,7 @@ def test_a_trial_is_set_against_the_baseline_on_both_sides_of_it_by_time_and_on_
     assert values(rig, rig.baseline) == [(1000, None, ""), (pytest.approx(4000), None, "")]
 
 
-def test_a_trial_that_began_late_is_set_against_what_the_baseline_was_by_then() -> None:
+def test_a_late_trial_is_compared_with_the_baseline_of_that_time() -> None:
     rig = Rig(tuning_run(), level=lambda at_s: 1000.0 if at_s == 0 else 2000.0)
     rig.visit(rig.baseline)
     rig.visit(FEW)
@@ -73,7 +69,7 @@ def test_a_trial_that_began_late_is_set_against_what_the_baseline_was_by_then() 
     assert values(rig)[0][1] == pytest.approx(1000 * 2**0.75)
 
 
-def test_a_clock_that_tells_nothing_is_replaced_by_the_count_of_trials() -> None:
+def test_a_useless_clock_is_replaced_by_the_count_of_trials() -> None:
     rig = Rig(tuning_run(), level=lambda at_s: 1000.0 if at_s == 0 else 2000.0)
     for who in (rig.baseline, FEW, MANY, rig.baseline):
         rig.visit(who)
@@ -81,14 +77,14 @@ def test_a_clock_that_tells_nothing_is_replaced_by_the_count_of_trials() -> None
     assert values(rig)[0][1] == pytest.approx(1000 * 2 ** (1 / 3))
 
 
-def test_a_trial_with_the_baseline_on_one_side_alone_is_set_against_that() -> None:
+def test_a_trial_with_the_baseline_on_one_side_is_compared_with_that() -> None:
     rig = Rig(tuning_run())
     rig.visit(rig.baseline)
     rig.visit(FEW, 1.5)
     assert values(rig) == [(1500, 1000, "")]
 
 
-def test_baselines_of_another_round_or_another_deployment_are_not_beside_a_trial() -> None:
+def test_baselines_of_another_round_or_deployment_are_not_used() -> None:
     rig = Rig(tuning_run())
     rig.visit(rig.baseline, round=0)
     rig.visit(FEW, round=1)
@@ -98,7 +94,7 @@ def test_baselines_of_another_round_or_another_deployment_are_not_beside_a_trial
     assert NO_BASELINE in entry(rig).effects[0].text
 
 
-def test_a_baseline_that_is_not_steady_is_passed_over_for_the_one_behind_it() -> None:
+def test_an_unsteady_baseline_is_skipped_for_the_next_one() -> None:
     rig = Rig(tuning_run(), level=lambda at_s: 1000 + at_s)
     rig.visit(rig.baseline)
     rig.visit(rig.baseline, steady=False)
@@ -106,7 +102,7 @@ def test_a_baseline_that_is_not_steady_is_passed_over_for_the_one_behind_it() ->
     assert values(rig)[0][1] == 1000
 
 
-def test_a_trial_whose_step_is_not_valid_or_not_steady_has_no_figure_and_says_why() -> None:
+def test_a_trial_with_an_invalid_or_unsteady_step_has_no_figure_and_says_why() -> None:
     rig = Rig(tuning_run())
     rig.visit(rig.baseline)
     rig.visit(FEW, valid=False, notes=("the driver used 92% of its CPU limit",))
@@ -126,28 +122,28 @@ def test_a_trial_whose_step_is_not_valid_or_not_steady_has_no_figure_and_says_wh
     )
 
 
-def test_reasons_that_differ_in_a_number_alone_are_told_once() -> None:
+def test_reasons_that_differ_in_a_number_alone_are_given_once() -> None:
     rig = Rig(tuning_run())
     for used in (91, 93, 95):
         rig.visit(FEW, valid=False, notes=(f"the driver used {used}% of its CPU limit",))
     rig.visit(FEW, steady=False)
     assert entry(rig).notes == (
         (
-            "3 of 4 trials have no figure: small-read at 16 workers: the driver used 91% of the CPU "
-            "it may use"
+            "3 of 4 trials have no figure: small-read at 16 workers: the driver used 91% of its "
+            "CPU limit"
         ),
         "1 of 4 trials have no figure: small-read at 16 workers: not steady",
     )
 
 
-def test_a_trial_whose_step_is_not_there_has_no_figure() -> None:
+def test_a_trial_with_a_missing_step_has_no_figure() -> None:
     rig = Rig(tuning_run())
     rig.visit(FEW)
     rig.visits.clear()
     assert values(rig) == [(None, None, "small-read at 16 workers: not measured")]
 
 
-def test_trials_that_failed_have_no_readings_and_a_setting_that_always_did_is_failed() -> None:
+def test_failed_trials_have_no_readings_and_make_a_setting_failed() -> None:
     rig = rounds(Rig(tuning_run()), (MANY, 1.0), count=2)
     rig.fail(FEW, "radosgw did not come up in 60 s")
     rig.fail(FEW, "radosgw did not come up in 60 s")
@@ -188,22 +184,20 @@ def within(
     return value, why
 
 
-def test_the_largest_throughput_within_a_p90_is_that_of_the_worker_counts_that_keep_to_it() -> None:
+def test_the_largest_throughput_within_a_p90_is_over_worker_counts_within_it() -> None:
     assert within() == (1000, "")
     assert within(p90_ms={16: 51.0}) == (500, "")
     assert within(p90_ms={16: None}) == (500, "")
 
 
-def test_a_p90_that_is_kept_to_nowhere_gives_no_figure() -> None:
+def test_a_p90_exceeded_everywhere_gives_no_figure() -> None:
     assert within(p90_ms={4: 60.0, 8: 70.0, 16: None}) == (
         None,
         "small-read: p90 is known to be within 50 ms at none of its worker counts",
     )
 
 
-def test_a_step_that_is_not_ranked_leaves_the_largest_unknown_unless_its_p90_is_too_long_anyway() -> (
-    None
-):
+def test_an_unranked_step_leaves_the_largest_unknown_unless_its_p90_is_too_long() -> None:
     assert within(steady={8: False}) == (None, "small-read at 8 workers: not steady")
     assert within(steady={16: False}, p90_ms={16: 51.0}) == (500, "")
 
@@ -211,7 +205,7 @@ def test_a_step_that_is_not_ranked_leaves_the_largest_unknown_unless_its_p90_is_
 # Effects
 
 
-def test_a_drift_that_is_a_line_is_taken_out_whole() -> None:
+def test_a_linear_drift_is_removed_completely() -> None:
     rig = rounds(
         Rig(tuning_run(), level=lambda at_s: 1000 * 1.2 ** (at_s / 3600)), (MANY, 1.0), (FEW, 1.2)
     )
@@ -224,7 +218,7 @@ def test_a_drift_that_is_a_line_is_taken_out_whole() -> None:
     assert entry(rig, MANY).verdict == "too small to matter"
 
 
-def test_trials_without_any_spread_are_judged_without_a_fault() -> None:
+def test_trials_without_spread_are_judged() -> None:
     rig = rounds(Rig(tuning_run()), (FEW, 1.0), (MANY, 2.0))
     few, many = entry(rig), entry(rig, MANY)
     assert (few.verdict, few.clear, few.effects[0].p, few.effects[0].rank_p) == (
@@ -241,7 +235,7 @@ def test_trials_without_any_spread_are_judged_without_a_fault() -> None:
     )
 
 
-def test_p_is_multiplied_by_the_number_of_looks_and_the_interval_is_wider_for_it() -> None:
+def test_p_is_multiplied_by_the_number_of_looks_and_the_interval_is_wider() -> None:
     def once(looks: int) -> tuple[float, float, float]:
         run = tuning_run(trials=Trials(least=8 - looks + 1, most=8))
         effect = entry(rounds(Rig(run, scatter=0.05, seed=3), (FEW, 1.05))).effects[0]
@@ -271,7 +265,7 @@ def test_effects_of_all_settings_are_corrected_together_and_too_few_trials_help_
     assert {entry(rig, one).effects[0].q for one in others} == {None}
 
 
-def test_values_are_medians_and_delta_the_share_that_is_higher_less_that_which_is_lower() -> None:
+def test_values_are_medians_and_delta_is_the_share_higher_minus_the_share_lower() -> None:
     rig = Rig(tuning_run())
     for number, factor in enumerate((0.9, 1.1, 1.2, 1.3, 5.0)):
         rig.visit(rig.baseline, round=number)
@@ -290,7 +284,7 @@ def test_values_are_medians_and_delta_the_share_that_is_higher_less_that_which_i
     )
 
 
-def test_a_shorter_p90_is_better_and_its_gain_is_turned_round() -> None:
+def test_a_shorter_p90_is_better_and_its_gain_is_inverted() -> None:
     rig = rounds(Rig(tuning_run(P90), scatter=0.01), (FEW, 1.25), (MANY, 0.8))
     few, many = entry(rig), entry(rig, MANY)
     assert (few.verdict, many.verdict) == ("better", "worse")
@@ -300,9 +294,7 @@ def test_a_shorter_p90_is_better_and_its_gain_is_turned_round() -> None:
     assert [one.arm for one in book(rig).entries] == [FEW, MANY]
 
 
-def test_a_gain_is_the_geometric_mean_over_the_objectives_and_its_interval_is_that_of_one_look() -> (
-    None
-):
+def test_a_gain_is_the_geometric_mean_over_objectives_with_the_interval_of_one_look() -> None:
     rig = Rig(tuning_run(READ, P90))
     for number, (factor, p90_ms) in enumerate(((2.0, 8.0), (1.0, 16.0), (1.5, 12.0))):
         rig.visit(rig.baseline, round=number)
@@ -336,7 +328,7 @@ def test_one_trial_has_a_gain_without_an_interval_and_makes_no_claim() -> None:
     )
 
 
-def test_cpu_is_set_against_the_baseline_beside_each_trial_too() -> None:
+def test_cpu_is_compared_with_the_baseline_next_to_each_trial_too() -> None:
     rig = Rig(tuning_run())
     for number in range(3):
         rig.visit(rig.baseline, round=number, gateway_cpu_s_per_1000_ops=2.0 + number)
@@ -350,7 +342,7 @@ def test_cpu_is_set_against_the_baseline_beside_each_trial_too() -> None:
 # Verdicts
 
 
-def test_settings_that_are_clear_of_the_threshold_are_told_from_those_that_are_not() -> None:
+def test_settings_clear_of_the_threshold_are_recognized() -> None:
     rig = rounds(
         Rig(tuning_run(threshold=Bounds(throughput_ratio=1.1)), scatter=0.02, seed=4),
         (FEW, 1.4),
@@ -362,15 +354,13 @@ def test_settings_that_are_clear_of_the_threshold_are_told_from_those_that_are_n
     assert entry(rig, arm(1)).clear is False
 
 
-def test_a_setting_whose_interval_reaches_beyond_the_threshold_is_not_said_to_be_without_effect_that_matters() -> (
-    None
-):
+def test_an_interval_beyond_the_threshold_is_not_too_small_to_matter() -> None:
     found = entry(rounds(Rig(tuning_run(), scatter=0.08, seed=2), (FEW, 1.0)))
     assert (found.verdict, found.clear) == ("no effect shown", False)
     assert found.effects[0].verdict == "not shown"
 
 
-def test_four_trials_without_any_spread_are_neither_clear_nor_a_claim() -> None:
+def test_four_trials_without_spread_are_neither_clear_nor_a_claim() -> None:
     found = entry(rounds(Rig(tuning_run(trials=Trials(least=2))), (FEW, 1.0), count=4))
     assert (found.verdict, found.clear) == ("provisional", False)
 
@@ -381,13 +371,13 @@ def test_a_setting_that_is_better_in_one_objective_and_worse_in_another_is_a_tra
     assert entry(rig).verdict == "trade-off"
 
 
-def test_a_setting_is_better_that_is_better_in_one_objective_and_not_worse_in_the_other() -> None:
+def test_better_in_one_objective_and_not_worse_in_the_other_is_better() -> None:
     rig = rounds(Rig(tuning_run(READ, P90), scatter=0.01), (FEW, 1.3), p90_ms=16.0)
     assert entry(rig).effects[1].verdict == "too small to matter"
     assert entry(rig).verdict == "better"
 
 
-def test_nothing_is_claimed_of_a_setting_of_which_one_objective_is_not_known() -> None:
+def test_an_unknown_objective_prevents_any_claim() -> None:
     rig = rounds(Rig(tuning_run(READ, P90), scatter=0.01), (FEW, 1.3))
     own = {key for key in rig.visits if key.layout == FEW.name}
     for key in own:
@@ -420,7 +410,7 @@ def test_a_setting_under_which_too_many_requests_fail_is_not_allowed_whatever_it
     )
 
 
-def test_failures_are_pooled_over_the_trials_and_held_against_the_tunings_own_bound() -> None:
+def test_failures_are_pooled_over_trials_and_compared_with_the_tunings_bound() -> None:
     rig = Rig(tuning_run(), scatter=0.01)
     rounds(rig, (FEW, 1.5), count=5)
     rig.visit(FEW, 1.5, round=4, errors=100, samples=29_900, valid=False)
@@ -429,7 +419,7 @@ def test_failures_are_pooled_over_the_trials_and_held_against_the_tunings_own_bo
     assert entry(rounds(loose, (FEW, 1.5), errors=600, samples=29_400)).verdict == "better"
 
 
-def test_a_setting_whose_p90_is_longer_than_it_may_be_is_not_allowed() -> None:
+def test_a_setting_with_too_long_a_p90_is_not_allowed() -> None:
     slow = Rig(tuning_run(constraints=Constraints(p90=0.015)), scatter=0.01)
     found = entry(rounds(slow, (FEW, 1.0)))
     assert found.verdict == "not allowed"
@@ -440,7 +430,7 @@ def test_a_setting_whose_p90_is_longer_than_it_may_be_is_not_allowed() -> None:
     assert entry(rounds(Rig(slow.run, scatter=0.01), (FEW, 1.2))).verdict == "better"
 
 
-def test_a_ledger_of_no_trials_and_one_of_the_baseline_alone_have_no_entries() -> None:
+def test_no_trials_or_only_the_baselines_give_no_entries() -> None:
     rig = Rig(tuning_run())
     assert book(rig).entries == ()
     rig.visit(rig.baseline)
@@ -449,7 +439,7 @@ def test_a_ledger_of_no_trials_and_one_of_the_baseline_alone_have_no_entries() -
     assert found.entry(FEW) is None
 
 
-def test_settings_without_effect_are_those_that_were_tried_often_enough() -> None:
+def test_settings_without_effect_have_enough_trials() -> None:
     rig = rounds(Rig(tuning_run(), scatter=0.08, seed=2), (FEW, 1.0), (MANY, 3.0))
     rounds(rig, (arm(1), 1.0), count=2)
     assert [one.arm for one in book(rig).without_effect] == [FEW]
@@ -470,7 +460,7 @@ def named(run: TuningRun, **settings: object) -> str:
     return entry(rig, who).name
 
 
-def test_an_arm_is_named_by_what_it_sets_from_what_to_what() -> None:
+def test_a_variant_is_named_by_its_changes() -> None:
     run = tuning_run()
     assert named(run, radosgw__threads=64) == "radosgw.threads 512 → 64"
     assert named(run, radosgw__threads=64, apache__threads_per_child=64) == (
@@ -482,7 +472,7 @@ def test_an_arm_is_named_by_what_it_sets_from_what_to_what() -> None:
     assert named(run, options__cache=True) == "options.cache → on"
 
 
-def test_a_number_is_told_as_a_size_only_where_its_range_is_one_of_sizes() -> None:
+def test_a_number_is_shown_as_a_size_only_if_its_range_has_sizes() -> None:
     run = tuning_run()
     assert named(run, radosgw__threads=4096) == "radosgw.threads 512 → 4096"
     sizes = Parameter(
@@ -507,7 +497,7 @@ def text(
     )
 
 
-def test_an_effect_is_told_in_one_sentence_with_its_interval_and_its_trials() -> None:
+def test_an_effect_is_one_sentence_with_interval_and_trials() -> None:
     head = "radosgw.threads 512 → 64: "
     assert text(1.2) == head + "21 % more 64 kB reads at 16 workers (19 % to 22 % more), n = 6"
     assert text(0.8) == head + "20 % fewer 64 kB reads at 16 workers (18 % to 21 % fewer), n = 6"
@@ -525,7 +515,7 @@ def test_an_effect_is_told_in_one_sentence_with_its_interval_and_its_trials() ->
     )
 
 
-def test_where_nothing_is_shown_the_sentence_says_what_would_have_been() -> None:
+def test_without_an_effect_the_sentence_says_what_could_have_been_found() -> None:
     assert text(1.0, scatter=0.05) == (
         "radosgw.threads 512 → 64: no effect on 64 kB reads at 16 workers shown (one of 10 % "
         "would be, 8 times in 10): "
@@ -533,19 +523,19 @@ def test_where_nothing_is_shown_the_sentence_says_what_would_have_been() -> None
     )
 
 
-def test_what_is_shown_not_to_matter_is_told_with_what_would() -> None:
+def test_an_effect_too_small_to_matter_is_shown_with_the_threshold() -> None:
     assert text(1.0) == (
         "radosgw.threads 512 → 64: 0.4 % more 64 kB reads at 16 workers (1 % fewer to 2 % more), "
         "within the 5 % that matter, n = 6"
     )
 
 
-def test_an_objective_within_a_p90_is_told_by_its_bound() -> None:
+def test_an_objective_within_a_p90_is_named_by_its_bound() -> None:
     of = Objective(workload="small-read", p90_within=0.05)
     assert "more 64 kB reads with p90 within 50 ms (" in text(1.2, of=of)
 
 
-def test_huge_spreads_are_told_without_endless_numbers() -> None:
+def test_huge_spreads_have_short_numbers() -> None:
     rig = Rig(tuning_run())
     for number, factor in enumerate((1e-5, 1e5)):
         rig.visit(rig.baseline, round=number)
@@ -553,7 +543,7 @@ def test_huge_spreads_are_told_without_endless_numbers() -> None:
     assert "100 % fewer to over 1,000 times as many" in entry(rig).effects[0].text
 
 
-def test_a_setting_that_is_not_shown_only_for_the_number_of_tests_says_so() -> None:
+def test_a_setting_insignificant_only_by_correction_says_so() -> None:
     rig = Rig(tuning_run(), scatter=0.05, seed=21)
     rounds(rig, (FEW, 1.1), *((arm(number), 1.0) for number in range(1, 30)))
     effect = entry(rig).effects[0]
@@ -563,14 +553,14 @@ def test_a_setting_that_is_not_shown_only_for_the_number_of_tests_says_so() -> N
     assert " shown after correction for 30 tests: " in effect.text
 
 
-# How often it is right, by simulation with fixed seeds (benchmarks/tuning_claims.py has more of it)
+# Error rates by simulation with fixed seeds (more in benchmarks/tuning_claims.py)
 
 
 def screen(
     seed: int, factors: list[float], scatter: float, walk: float
 ) -> tuple[Ledger, list[Arm]]:
-    """A whole screen, looked at after each round from the fifth on, without what is clear; the rig
-    drifts, also at random.
+    """A complete screen, judged after each round from the fifth on, without clear settings; the
+    test bed drifts, also at random.
     """
     steps = [0.0]
 
@@ -593,7 +583,7 @@ def screen(
 
 
 @pytest.mark.parametrize(("scatter", "walk"), [(0.03, 0.0), (0.08, 0.01)])
-def test_of_tunings_in_which_nothing_has_an_effect_few_claim_one_however_often_they_look(
+def test_tunings_without_effects_rarely_claim_one_however_often_they_look(
     scatter: float, walk: float
 ) -> None:
     false, inside, intervals = 0, 0, 0
@@ -607,7 +597,7 @@ def test_of_tunings_in_which_nothing_has_an_effect_few_claim_one_however_often_t
     assert inside / intervals >= 0.95
 
 
-def test_a_setting_that_does_20_percent_more_is_found_beside_fourteen_that_do_nothing() -> None:
+def test_a_setting_with_20_percent_is_found_among_fourteen_without_effect() -> None:
     found = 0
     for seed in range(40):
         made, arms = screen(seed, [1.2, *[1.0] * 14], 0.04, 0.005)
@@ -617,12 +607,12 @@ def test_a_setting_that_does_20_percent_more_is_found_beside_fourteen_that_do_no
     assert found >= 34
 
 
-def test_a_test_rig_gives_the_same_ledger_for_the_same_seed() -> None:
+def test_the_same_seed_gives_the_same_table() -> None:
     assert screen(3, [1.0, 1.2], 0.04, 0.01)[0] == screen(3, [1.0, 1.2], 0.04, 0.01)[0]
     assert THREADS in screen(3, [1.0], 0.04, 0.01)[0].entries[0].name
 
 
-def test_any_metric_that_is_compared_can_be_an_objective_with_its_own_bound_and_words() -> None:
+def test_any_compared_metric_can_be_an_objective() -> None:
     rig = Rig(tuning_run(Objective(of="max", workload="small-read")))
     for number in range(6):
         rig.visit(rig.baseline, round=number, max_ms=100.0)
