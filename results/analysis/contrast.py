@@ -8,23 +8,15 @@ that are complete at every count.
 Latencies in bins are unknown within a bin. The sides are then compared pair by pair: one is higher
 if the bins do not touch. The p-value is the largest that the rank test could give for any latencies
 within the bins.
-
-Each block measures every layout once, so what the machine did in a block affects both sides of a
-comparison alike. If that is most of the scatter of repeats, each block is compared by itself
-(`paired`, Student's test of the differences), which detects much smaller differences. If it is not,
-that would halve the degrees of freedom for nothing, and Welch's test of all repeats is better. One
-rule, fixed beforehand, decides for all cells of two sides: `together`, the correlation within
-blocks over all cells and metrics, from TOGETHER up. It is a property of the machine, not of a cell;
-deciding cell by cell would make intervals too narrow, deciding over the run does not: see
-docs/statistics.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from weighbridge.results.analysis.blocks import TOGETHER, Sides, paired, together
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, Row
@@ -37,24 +29,15 @@ from weighbridge.results.statistics import (
     TTest,
     cliffs_delta,
     geometric_mean,
-    one_sample,
     rank_p,
     rank_p_of,
     ratio,
     welch,
 )
 
-TOGETHER: Final = 0.5
-"""From this correlation on, the smaller scatter of differences outweighs the lost freedom at 5
-blocks.
-"""
 ALWAYS: Final = ("throughput", "p90")
 """Metrics that are always compared or reported as not comparable; others only if a side has them.
 """
-
-
-Sides = tuple[Sequence[float], Sequence[float]]
-"""Positive figures of two sides in the same blocks, in block order; equal lengths."""
 
 
 def comparable(*rows: Row) -> bool:
@@ -92,7 +75,9 @@ def contrasts(
     made = []
     # Named as for the baseline.
     names = subjects(rows[::-1])
-    alike = _together(rows, sides) if in_blocks else frozenset()
+    correlated = [
+        pair for pair in sides if in_blocks and together(_shared(rows, *pair)) >= TOGETHER
+    ]
     kinds: dict[Kind, list[Row]] = {}
     for row in rows:
         kinds.setdefault(kind_of(row), []).append(row)
@@ -104,7 +89,7 @@ def contrasts(
         for baseline, subject in sides:
             base, sub = (by_layout.get(name, {}) for name in (baseline, subject))
             pairs = [(row, sub[workers]) for workers, row in base.items() if workers in sub]
-            by_block = (baseline, subject) in alike
+            by_block = (baseline, subject) in correlated
             for metric in compared() if pairs else ():
                 if metric.key not in ALWAYS and not any(
                     row.value(metric.key) is not None for pair in pairs for row in pair
@@ -118,26 +103,21 @@ def contrasts(
     return made
 
 
-def _together(rows: Sequence[Row], sides: Sequence[tuple[str, str]]) -> frozenset[tuple[str, str]]:
-    """Pairs of sides that are correlated from block to block, over all their cells and metrics."""
-    by_name: dict[str, dict[tuple[Kind, int], Row]] = {}
-    for row in rows:
-        if comparable(row):
-            by_name.setdefault(row.layout, {})[kind_of(row), row.workers] = row
-    found = set()
-    for baseline, subject in sides:
-        base, sub = by_name.get(baseline, {}), by_name.get(subject, {})
-        cells = []
-        for one, other in ((sub[place], row) for place, row in base.items() if place in sub):
-            for metric in compared():
-                of_sub, of_base = figures(one, metric), figures(other, metric)
-                both = [repeat for repeat in of_sub if repeat in of_base]
-                cells.append(
-                    ([of_sub[repeat] for repeat in both], [of_base[repeat] for repeat in both])
-                )
-        if together(cells) >= TOGETHER:
-            found.add((baseline, subject))
-    return frozenset(found)
+def _shared(rows: Sequence[Row], baseline: str, subject: str) -> Iterator[Sides]:
+    """The figures of two sides in the blocks that both have, for all their cells and metrics."""
+    of_baseline, of_subject = (
+        {
+            (kind_of(row), row.workers): row
+            for row in rows
+            if row.layout == layout and comparable(row)
+        }
+        for layout in (baseline, subject)
+    )
+    for place, row in of_baseline.items():
+        for metric in compared() if place in of_subject else ():
+            base, sub = figures(row, metric), figures(of_subject[place], metric)
+            both = [repeat for repeat in sub if repeat in base]
+            yield [sub[repeat] for repeat in both], [base[repeat] for repeat in both]
 
 
 def at_workers(
@@ -395,32 +375,3 @@ def _allowed(base: Interval, sub: Interval, repeats: int) -> Ratio | None:
     return Ratio(
         value=middle, low=sub.low_ms / base.high_ms, high=sub.high_ms / base.low_ms, repeats=repeats
     )
-
-
-def together(cells: Iterable[Sides]) -> float:
-    """The correlation of two sides' logarithms from block to block, over all their cells: -1 to 1.
-
-    Cells with fewer than 2 blocks do not count; 0 without scatter. Raises ValueError for a figure
-    not above 0, or sides of different lengths.
-    """
-    both, one, other = 0.0, 0.0, 0.0
-    for subject, baseline in cells:
-        sub, base = _scatter(subject), _scatter(baseline)
-        both += math.fsum(a * b for a, b in zip(sub, base, strict=True))
-        one += math.fsum(a * a for a in sub)
-        other += math.fsum(b * b for b in base)
-    return both / math.sqrt(one * other) if one and other else 0.0
-
-
-def paired(subject: Sequence[float], baseline: Sequence[float]) -> TTest:
-    """Two sides compared block by block, with n - 1 degrees of freedom.
-
-    Raises ValueError for fewer than 2 blocks, a figure not above 0, or sides of different lengths.
-    """
-    return one_sample([math.log(a) - math.log(b) for a, b in zip(subject, baseline, strict=True)])
-
-
-def _scatter(values: Sequence[float]) -> list[float]:
-    logs = [math.log(value) for value in values]
-    middle = math.fsum(logs) / len(logs) if logs else 0.0
-    return [log - middle for log in logs]

@@ -102,10 +102,9 @@ def find(
 
 def findings_of(comparison: Comparison) -> tuple[Finding, ...]:
     """The findings of a comparison in its order, then those of pairs without the baseline."""
-    rivals = tuple(_finding(effect, rival=True) for effect in comparison.rivals)
     return (
         *(_finding(effect) for effect in comparison.effects if effect.metric == "throughput"),
-        *rivals,
+        *(_finding(effect, rival=True) for effect in comparison.rivals),
     )
 
 
@@ -186,20 +185,15 @@ def lead(pairs: Sequence[Finding], rivals: Sequence[Finding] = ()) -> Lead | Non
     direct = next(
         (one for one in (*pairs, *rivals) if {one.faster, one.slower} == {leader, other}), None
     )
-    if (
-        direct is None
-        or direct.ratio is None
-        or direct.faster != leader
-        or not (direct.shown or direct.verdict == "provisional")
-    ):
+    if direct is None or direct.ratio is None or direct.faster != leader:
         return Lead(layout=None, excluded=excluded)
-    if direct.verdict == "provisional" and direct.ratio.value < 1 + NEAR:
+    ahead = direct.verdict == "provisional" and direct.ratio.value >= 1 + NEAR
+    if not (direct.shown or ahead):
         return Lead(layout=None, excluded=excluded)
-    repeats = min(best.repeats, second.repeats)
     return Lead(
         layout=leader,
         margin=direct.ratio.value,
-        repeats=repeats,
+        repeats=min(best.repeats, second.repeats),
         doubts=direct.doubts,
         excluded=excluded,
     )
@@ -387,33 +381,17 @@ def card_words(finding: Finding) -> CardWords:
             text=f"{finding.faster}, {finding.slower}: not comparable",
             detail=_short(why),
         )
-    low, high = finding.ratio.low, finding.ratio.high
-    interval = (
-        f"95 % interval {show_ratio(low)} to {show_ratio(high)}, "
-        if low is not None and high is not None
-        else ""
-    )
-    detail = f"{interval}n = {finding.ratio.repeats}"
+    ratio, figure = finding.ratio, show_ratio(finding.ratio.value)
+    detail = f"n = {ratio.repeats}"
+    if ratio.low is not None and ratio.high is not None:
+        detail = f"95 % interval {show_ratio(ratio.low)} to {show_ratio(ratio.high)}, {detail}"
+    text = f"{finding.faster} over {finding.slower}"
     if finding.verdict == "provisional":
-        words = list(dict.fromkeys(doubt.words for doubt in finding.doubts))
-        kinds = dict.fromkeys(doubt.what for doubt in finding.doubts)
-        why = _short(words[0] if len(words) == 1 else ", ".join(kinds))
-        relation = (
-            f"{finding.faster} did {show_ratio(finding.ratio.value)} what {finding.slower} did"
-        )
-        return CardWords(
-            figure=show_ratio(finding.ratio.value),
-            text=f"provisional: {relation}",
-            detail=f"{detail}: {why}",
-        )
-    if finding.verdict in _CLAIMS_NOTHING:
+        text = f"provisional: {finding.faster} did {figure} what {finding.slower} did"
+        detail = f"{detail}: {_short(_why(finding.doubts))}"
+    elif finding.verdict in _CLAIMS_NOTHING:
         text = f"{finding.faster} vs {finding.slower}: {_CLAIMS_NOTHING[finding.verdict]}"
-        return CardWords(figure=show_ratio(finding.ratio.value), text=text, detail=detail)
-    return CardWords(
-        figure=show_ratio(finding.ratio.value),
-        text=f"{finding.faster} over {finding.slower}",
-        detail=detail,
-    )
+    return CardWords(figure=figure, text=text, detail=detail)
 
 
 def _short(text: str) -> str:

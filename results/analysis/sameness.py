@@ -32,7 +32,7 @@ _SCALES: Final[Mapping[Unit, tuple[tuple[float, str], ...]]] = {
 }
 
 
-class Compared(Record):
+class ComparedFigure(Record):
     """One figure of one host over all deployments of a run; `found` is in order of time."""
 
     host: str
@@ -124,13 +124,13 @@ def sameness(
     )
 
 
-def compare(attested: Sequence[Attested]) -> tuple[Compared, ...]:
+def compare(attested: Sequence[Attested]) -> tuple[ComparedFigure, ...]:
     """A run's figures by host and subject, in the order of their first measurement."""
     found: dict[tuple[str, str], list[Attested]] = {}
     for one in attested:
         found.setdefault((one.host, one.what), []).append(one)
     return tuple(
-        Compared(host=host, kind=of[0].kind, what=what, unit=of[0].unit, found=tuple(of))
+        ComparedFigure(host=host, kind=of[0].kind, what=what, unit=of[0].unit, found=tuple(of))
         for (host, what), of in found.items()
     )
 
@@ -206,7 +206,7 @@ def warnings(attested: Sequence[Attested]) -> tuple[str, ...]:
     return tuple(text for _, text in sorted(found, key=lambda one: -one[0]))
 
 
-def _difference(one: Compared, apart: float) -> str:
+def _difference(one: ComparedFigure, apart: float) -> str:
     gave = " and ".join(
         f"{show(found.value, one.unit)} {_under(found, one)}" for found in (one.lowest, one.highest)
     )
@@ -216,7 +216,7 @@ def _difference(one: Compared, apart: float) -> str:
     )
 
 
-def _shortfall(one: Compared, found: Attested, promised: float) -> str:
+def _shortfall(one: ComparedFigure, found: Attested, promised: float) -> str:
     gave = (
         f"promises {show(promised, one.unit)} and gave {show(found.value, one.unit)} "
         f"{_under(found, one)}"
@@ -229,7 +229,7 @@ def _lack(one: Attested) -> float:
     return 0.0 if one.promised is None else 1 - one.value / one.promised
 
 
-def _about(one: Compared) -> str:
+def _about(one: ComparedFigure) -> str:
     """Its name in a sentence: `disk wb0 write of store-2`, `network from store-2 to client-1`."""
     if one.kind != "network":
         return f"{one.what} of {one.host}"
@@ -316,7 +316,7 @@ def _range(values: Sequence[float], unit: Unit) -> str:
     return f"{low_figure if low_name == high_name else low} to {high}"
 
 
-def _under(one: Attested, among: Compared) -> str:
+def _under(one: Attested, among: ComparedFigure) -> str:
     """The deployment's layout; with the repeat, from 1, if the layout had several."""
     again = [found for found in among.found if found.layout == one.layout]
     return (

@@ -25,7 +25,6 @@ import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from pydantic import BaseModel
@@ -148,18 +147,11 @@ class RunStore:
         """Add facts and files; those of the same title and layout, or layout, host and path, are
         replaced.
         """
-        kept_sheets = {(one.title, one.layout): one for one in (*self.manifest.sheets, *sheets)}
-        kept_configs = {
-            (one.layout, one.host, one.path): one for one in (*self.manifest.configs, *configs)
-        }
-        self.write_manifest(
-            self.manifest.model_copy(
-                update={
-                    "sheets": tuple(kept_sheets.values()),
-                    "configs": tuple(kept_configs.values()),
-                }
-            )
-        )
+        manifest = self.manifest
+        facts = {(one.title, one.layout): one for one in (*manifest.sheets, *sheets)}
+        files = {(one.layout, one.host, one.path): one for one in (*manifest.configs, *configs)}
+        update = {"sheets": tuple(facts.values()), "configs": tuple(files.values())}
+        self.write_manifest(manifest.model_copy(update=update))
 
     def plan(self) -> ResolvedPlan:
         """What was to be measured. Raises UsageError if the plan cannot be read."""
@@ -361,12 +353,7 @@ class TelemetryFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

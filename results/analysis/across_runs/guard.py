@@ -80,11 +80,8 @@ def guard(
         raise UsageError(
             hints, advice=f"Guard facts are {', '.join(names)}; `all` means every one of them."
         )
-    shared = [
-        one.name
-        for one in a.plan.suite.workloads
-        if one.name in {other.name for other in b.plan.suite.workloads}
-    ]
+    theirs = {one.name for one in b.plan.suite.workloads}
+    shared = [one.name for one in a.plan.suite.workloads if one.name in theirs]
     facts: dict[str, tuple[Facts, Facts]] = {
         name: (read(a, shared), read(b, shared)) for name, read in _OF_RUNS.items()
     }
@@ -237,14 +234,9 @@ def _driver(run: ComparedRun, _shared: Sequence[str]) -> Facts:
 def _suite(name: str) -> Callable[[ComparedRun, Sequence[str]], Facts]:
     def read(run: ComparedRun, _shared: Sequence[str]) -> Facts:
         value = run.plan.suite.model_dump(mode="json")[name]
-        text = (
-            value
-            if isinstance(value, str)
-            else "none"
-            if value is None
-            else json.dumps(value).replace('"', "")
-        )
-        return {"": text}
+        if value is None:
+            return {"": "none"}
+        return {"": value if isinstance(value, str) else json.dumps(value).replace('"', "")}
 
     return read
 

@@ -122,7 +122,7 @@ def stretches(stops: Sequence[Stop]) -> list[list[Stop]]:
     return [list(part) for joined, part in groupby(stops, key=lambda stop: stop.joined) if joined]
 
 
-class Most(Record):
+class LargestThroughput(Record):
     """The largest throughput within a bound, its p90, and whether it may be more."""
 
     ops_s: PositiveFloat
@@ -130,7 +130,9 @@ class Most(Record):
     more: bool
 
 
-def most_within(points: Sequence[tuple[float, float | None]], bound_ms: float) -> Most | None:
+def most_within(
+    points: Sequence[tuple[float, float | None]], bound_ms: float
+) -> LargestThroughput | None:
     """The largest throughput of a path with a p90 within the bound; None if there is none.
 
     `points` are (op/s, p90 in ms) in order of workers; one without a p90 breaks the path. It may be
@@ -154,7 +156,7 @@ def most_within(points: Sequence[tuple[float, float | None]], bound_ms: float) -
                 (rate + (bound_ms - latency) / (later[0] - latency) * (next_rate - rate), bound_ms)
             )
     rate, latency = max(found, default=(0.0, 0.0))
-    return Most(ops_s=rate, at_ms=latency, more=more) if rate > 0 else None
+    return LargestThroughput(ops_s=rate, at_ms=latency, more=more) if rate > 0 else None
 
 
 def may_rank(row: Row, metric: str) -> bool:

@@ -17,7 +17,7 @@ from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.study.recap import Recap, recaps
-from weighbridge.results.analysis.study.study_conclusions import Held, conclusions
+from weighbridge.results.analysis.study.study_conclusions import ConclusionResult, conclusions
 from weighbridge.results.doubt import PairDoubt
 from weighbridge.results.figures import UNKNOWN, show_figure
 from weighbridge.results.metrics import METRICS
@@ -81,7 +81,7 @@ class StudyOutcome(Record):
     tables: tuple[StudyTable, ...]
     recaps: tuple[Recap, ...]
     published: tuple[StudyTable, ...]
-    conclusions: tuple[Held, ...] = ()
+    conclusions: tuple[ConclusionResult, ...] = ()
     """The study's conclusions, and this run's verdict on each."""
 
     @property

@@ -50,7 +50,7 @@ class ConclusionCell(Record):
     """Why it is undecided, without the cell's name: equal for all cells with the same reason."""
 
 
-class Held(Record):
+class ConclusionResult(Record):
     """A conclusion and a run's verdict on it."""
 
     id: str
@@ -81,7 +81,7 @@ def conclusions(
     rows: Sequence[Row],
     bounds: Bounds,
     between: Sequence[PairDoubt] = (),
-) -> tuple[Held, ...]:
+) -> tuple[ConclusionResult, ...]:
     """A replay's verdict on each of a study's conclusions.
 
     `rows` are those of gateways and of layers; `bounds` are the suite's; `between` are doubts about
@@ -218,7 +218,9 @@ def _swapped(one: Figures) -> dict[str, object]:
     return {"figures": {**one.figures, "throughput": one.figure("bandwidth")}}
 
 
-def _held(one: Conclusion, cells: _Cells, effects: Mapping[tuple[_Pair, str], Effect]) -> Held:
+def _held(
+    one: Conclusion, cells: _Cells, effects: Mapping[tuple[_Pair, str], Effect]
+) -> ConclusionResult:
     seen = tuple(
         _seen(check, pair, cells, effects) for check in one.checks for pair in cells.pairs(check)
     )
@@ -237,7 +239,7 @@ def _held(one: Conclusion, cells: _Cells, effects: Mapping[tuple[_Pair, str], Ef
         why += f"; {len(agree)} would support it" if agree else ""
     else:
         why = f"{_share(len(agree), len(seen))} so: {agree[0].text}"
-    return Held(
+    return ConclusionResult(
         id=one.id,
         says=one.says,
         verdict=verdict,

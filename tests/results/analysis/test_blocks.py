@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from weighbridge.results.analysis.contrast import TOGETHER, paired, together
+from weighbridge.results.analysis.blocks import TOGETHER, paired, together
 from weighbridge.results.statistics import TTest, welch
 
 

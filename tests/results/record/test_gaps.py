@@ -6,7 +6,8 @@ from fake_run import WORKLOADS, fake_run
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.store import RunStore
 
-IN_STEPS = "steps.jsonl has these "
+HISTOGRAMS = "steps.jsonl has these histograms too"
+SECONDS = "steps.jsonl has these seconds too"
 UNKNOWN = "what the hosts used in these steps is unknown"
 IGNORED = "their last lines were ignored"
 
@@ -68,8 +69,8 @@ def test_missing_files_are_counted_with_the_consequence(store: RunStore) -> None
     tear(min((store.folder / "telemetry").iterdir()))
     name = "rgw-beast.swift.small-read.w1.r0"
     assert gaps(store) == (
-        f"latency: 1 of 4 files is missing (the first: latency/{name}.hlog): {IN_STEPS}histograms too",
-        f"series: 1 of 4 files is missing (the first: series/{name}.jsonl): {IN_STEPS}seconds too",
+        f"latency: 1 of 4 files is missing (the first: latency/{name}.hlog): {HISTOGRAMS}",
+        f"series: 1 of 4 files is missing (the first: series/{name}.jsonl): {SECONDS}",
         f"telemetry: 1 of 4 files is missing (the first: telemetry/{name}.jsonl): {UNKNOWN}",
         f"telemetry: 1 of 4 files is torn (the first: telemetry/{name[:-1]}1.jsonl): {IGNORED}",
     )

@@ -11,7 +11,7 @@ from made_rows import changed, made_point, made_row
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.study import study_conclusions
-from weighbridge.results.analysis.study.study_conclusions import Held, conclusions
+from weighbridge.results.analysis.study.study_conclusions import ConclusionResult, conclusions
 from weighbridge.results.doubt import Doubt, PairDoubt
 from weighbridge.suites import Bounds
 from weighbridge.suites.studies import ConclusionCheck, Study, loader
@@ -72,7 +72,7 @@ def study(*checks: dict[str, Any]) -> Study:
     )
 
 
-def concluded(rows: Sequence[Row], *checks: dict[str, Any]) -> Held:
+def concluded(rows: Sequence[Row], *checks: dict[str, Any]) -> ConclusionResult:
     (found,) = conclusions(study(*checks), STUDY_2014.scales["lab"], rows, Bounds())
     return found
 
