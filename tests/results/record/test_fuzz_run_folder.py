@@ -80,11 +80,8 @@ def cut(document: Any, most: int = 2) -> Any:
 
 
 def of_file(folder: Path, name: str) -> Any:
-    return json.loads(
-        (folder / name).read_bytes().splitlines()[0]
-        if name.endswith("l")
-        else (folder / name).read_bytes()
-    )
+    data = (folder / name).read_bytes()
+    return json.loads(data.splitlines()[0] if name.endswith("l") else data)
 
 
 def study(folder: Path) -> dict[str, Any]:
@@ -230,14 +227,8 @@ def test_any_file_of_lines_is_read_or_refused_with_a_line(dice: Dice, runs_once:
 @cases
 def test_any_holders_file_is_read(dice: Dice, folders: Folders) -> None:
     path = folders["empty"] / "holders.jsonl"
-    path.write_bytes(
-        b"\n".join(
-            [
-                wrong_json(dice, {"pid": 17, "since": "2026-11-22T04:42:26Z"}),
-                b'{"pid":1,"since":""}',
-            ]
-        )
-    )
+    holder = wrong_json(dice, {"pid": 17, "since": "2026-11-22T04:42:26Z"})
+    path.write_bytes(holder + b'\n{"pid":1,"since":""}')
     assert tried(lambda: _holders(path), UsageError) is not None
 
 

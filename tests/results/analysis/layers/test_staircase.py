@@ -113,18 +113,9 @@ def hosts(disk_mb: float = 100, link_mb: float = 1000, layout: str = "rgw-beast"
         ("gateway-1", name) for name in STORES
     ]
     for one, other in [pair for end in ends for pair in (end, end[::-1])]:
-        link = {
-            "host": other,
-            "kind": "network",
-            "what": f"network from {one}",
-            "value": link_mb * MB * 8,
-            "unit": "bit/s",
-        }
-        found.append(
-            Attested.model_validate(
-                {**about, **link, "promised": None, "sender": one, "receiver": other}
-            )
-        )
+        rate = {"value": link_mb * MB * 8, "unit": "bit/s", "promised": None}
+        link = {"host": other, "what": f"network from {one}", "sender": one, "receiver": other}
+        found.append(Attested.model_validate({**about, **rate, **link, "kind": "network"}))
     return found
 
 
