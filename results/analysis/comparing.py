@@ -51,7 +51,7 @@ def compare(
     rivals = contrasts(own, list(combinations(layouts[1:], 2)), between, in_blocks=True)
     rivals = [one for one in rivals if one.workers is None and one.metric == "throughput"]
     judged, tests = judge([*made, *rivals], bounds or Bounds(), found)
-    effects = worded(judged)
+    effects = with_sentences(judged)
     return Comparison(
         baseline=layouts[0],
         subjects=layouts[1:],
@@ -103,7 +103,7 @@ def judge(
     return tuple(judged), len(families[False])
 
 
-def worded(effects: Sequence[Effect]) -> tuple[Effect, ...]:
+def with_sentences(effects: Sequence[Effect]) -> tuple[Effect, ...]:
     """Judged effects of two rows each, with sentences."""
     return tuple(one.model_copy(update={"text": sentence(one)}) for one in effects)
 

@@ -10,7 +10,7 @@ from typing import Final
 from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.layers.staircase import Staircase
-from weighbridge.results.analysis.layers.staircases import doubted, staircases
+from weighbridge.results.analysis.layers.staircases import staircases, with_ceiling_doubts
 from weighbridge.results.analysis.sameness import between
 from weighbridge.results.analysis.steps.summary import Row, rows_of
 from weighbridge.results.analysis.steps.visit import JudgedStep, read_visits
@@ -140,9 +140,9 @@ class RunData:
         For a tuning, the variants that were tried.
         """
         if self.tuning is not None:
-            return tried(self.plan, self.visits, self.trials)
-        rows = doubted(rows_of(self.plan, self.visits), self.stairs or ())
-        return begun(rows, self.events)
+            return tuning_rows(self.plan, self.visits, self.trials)
+        rows = with_ceiling_doubts(rows_of(self.plan, self.visits), self.stairs or ())
+        return with_event_doubts(rows, self.events)
 
     @cached_property
     def layers(self) -> tuple[Row, ...]:
@@ -153,7 +153,7 @@ class RunData:
     def comparison(self) -> Comparison:
         """Every layout compared with the first; for a tuning each variant with the baseline."""
         if self.ledger is not None:
-            return compared(self.ledger)
+            return tuning_comparison(self.ledger)
         return compare(
             self.rows,
             self.plan.twins,
@@ -187,7 +187,7 @@ class RunData:
         return gaps(self.store, self.plan, self.steps.values())
 
 
-def begun(rows: Sequence[Row], events: Sequence[RunEvent]) -> tuple[Row, ...]:
+def with_event_doubts(rows: Sequence[Row], events: Sequence[RunEvent]) -> tuple[Row, ...]:
     """The rows; provisional if most of their repeats had a deployment that started in doubt.
 
     A busy machine affects all rows; storage hosts that do not share the reads, those of reads.
@@ -196,10 +196,10 @@ def begun(rows: Sequence[Row], events: Sequence[RunEvent]) -> tuple[Row, ...]:
     for event in events:
         if event.kind in _DOUBTED and event.layout is not None and event.repeat is not None:
             found[_DOUBTED[event.kind], event.layout, event.repeat] = event
-    return tuple(_begun(row, found) for row in rows)
+    return tuple(_with_event_doubts(row, found) for row in rows)
 
 
-def _begun(row: Row, found: Mapping[tuple[What, str, int], RunEvent]) -> Row:
+def _with_event_doubts(row: Row, found: Mapping[tuple[What, str, int], RunEvent]) -> Row:
     doubts = list(row.doubts)
     for what in dict.fromkeys(_DOUBTED.values()):
         events = [
@@ -217,7 +217,7 @@ def _begun(row: Row, found: Mapping[tuple[What, str, int], RunEvent]) -> Row:
     )
 
 
-def tried(
+def tuning_rows(
     plan: ResolvedPlan, visits: Mapping[StepKey, JudgedStep], trials: Sequence[Trial]
 ) -> tuple[Row, ...]:
     """The table of a tuning: a row for each tried variant, with as many repeats as it has trials.
@@ -247,7 +247,7 @@ def tried(
     return tuple(sorted(rows, key=lambda row: (places[row.workload], row.operation, row.workers)))
 
 
-def compared(found: Ledger) -> Comparison:
+def tuning_comparison(found: Ledger) -> Comparison:
     """A tuning's effects as the comparison that tables, exports and slides read."""
     effects = tuple(effect for entry in found.entries for effect in entry.effects)
     return Comparison(

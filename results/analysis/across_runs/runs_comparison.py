@@ -25,9 +25,13 @@ from typing import Final
 
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import UsageError
-from weighbridge.results.analysis.across_runs.guard import ComparedRun, Guarded, planned_differences
-from weighbridge.results.analysis.across_runs.guard import guard as hold
-from weighbridge.results.analysis.comparing import judge, worded
+from weighbridge.results.analysis.across_runs.guard import (
+    ComparedRun,
+    Guarded,
+    guard,
+    planned_differences,
+)
+from weighbridge.results.analysis.comparing import judge, with_sentences
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.analysis.contrast import (
     ALWAYS,
@@ -122,7 +126,7 @@ def hold_history(
                 advice="Name runs of the same suite and settings.",
             )
         try:
-            hold(a, run, same, despite)
+            guard(a, run, same, despite)
         except UsageError as error:
             raise UsageError(
                 f"{name} is not an earlier run of the same thing as A: {error}", advice=error.advice
@@ -152,7 +156,7 @@ def compare_runs(
     """
     rows = [*_rows(a, "A"), *_rows(b, "B")]
     noise = tuple(floor for run in (a, b) for floor in floors(run.rows, run.plan.twins))
-    sides = [(called(one, "A"), called(other, "B")) for one, other in pairs]
+    sides = [(labelled(one, "A"), labelled(other, "B")) for one, other in pairs]
     known = _figures(a, history, [one for one, _ in pairs])
     found = [
         _across(one, known.get(_place(one), ()))
@@ -162,7 +166,7 @@ def compare_runs(
     return Comparison(
         baseline="A",
         subjects=tuple(dict.fromkeys(subject for _, subject in sides)),
-        effects=worded(judged),
+        effects=with_sentences(judged),
         noise=noise,
         tests=tests,
         unlike=tuple(one.text for one in guarded.unlike),
@@ -172,16 +176,16 @@ def compare_runs(
 def _rows(run: ComparedRun, side: str) -> Iterator[Row]:
     for row in run.rows:
         if row.layout not in run.plan.twins:
-            yield row.model_copy(update={"layout": called(row.layout, side)})
+            yield row.model_copy(update={"layout": labelled(row.layout, side)})
 
 
 def _hosts(
     a: ComparedRun, other: ComparedRun, side: str, pairs: Sequence[tuple[str, str]]
 ) -> tuple[PairDoubt, ...]:
     """Doubts about pairs of layouts because their hosts differ."""
-    sides = [(called(one, "A"), called(another, side)) for one, another in pairs]
+    sides = [(labelled(one, "A"), labelled(another, side)) for one, another in pairs]
     attested = [
-        figure.model_copy(update={"layout": called(figure.layout, name)})
+        figure.model_copy(update={"layout": labelled(figure.layout, name)})
         for run, name in ((a, "A"), (other, side))
         for figure in run.attested
         # What an OSD achieves depends on the store, which may be what changed, as much as on its
@@ -199,7 +203,8 @@ def _figures(
     found: dict[Place, list[float]] = {}
     for run in history:
         sides = [
-            (called(layout, "A"), called(layout, "earlier")) for layout in dict.fromkeys(layouts)
+            (labelled(layout, "A"), labelled(layout, "earlier"))
+            for layout in dict.fromkeys(layouts)
         ]
         for one in contrasts([*_rows(a, "A"), *_rows(run, "earlier")], sides):
             if one.ratio is not None:
@@ -224,7 +229,7 @@ def _across(one: Effect, runs: Sequence[float]) -> Effect:
     return with_test(one, across_runs(one.tested, runs))
 
 
-def called(layout: str, side: str) -> str:
+def labelled(layout: str, side: str) -> str:
     """A layout with its run: `swift (A)`."""
     return f"{layout} ({side})"
 
@@ -253,7 +258,7 @@ def lost(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]) -> tu
                 and not comparable(after)
             ):
                 found.append(
-                    f"{called(other, 'B')}, {row.workload}, {counted(row.workers, 'worker')}: "
+                    f"{labelled(other, 'B')}, {row.workload}, {counted(row.workers, 'worker')}: "
                     f"{reason(after)}"
                 )
     return tuple(dict.fromkeys(found))

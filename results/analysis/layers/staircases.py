@@ -76,7 +76,7 @@ def beside(layers: Sequence[Row]) -> tuple[Row, ...]:
     return tuple(row for row in layers if row.layer in ("rbd", "cephfs"))
 
 
-def doubted(rows: Sequence[Row], stairs: Iterable[Staircase]) -> tuple[Row, ...]:
+def with_ceiling_doubts(rows: Sequence[Row], stairs: Iterable[Staircase]) -> tuple[Row, ...]:
     """The rows, with a note on each that is above a layer below it; unbelievable ones are not
     ranked.
     """

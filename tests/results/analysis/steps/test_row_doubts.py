@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from made_up import fake_measurement
-from weighbridge.results.analysis.run_data import begun
+from weighbridge.results.analysis.run_data import with_event_doubts
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.analysis.steps.throttling import Throttled
 from weighbridge.results.analysis.steps.use import StepUse
@@ -270,12 +270,12 @@ def test_a_row_whose_deployments_started_on_a_busy_machine_is_provisional() -> N
             share=0.53,
         )
 
-    (busy,) = begun([measured], [event(repeat) for repeat in range(3)])
+    (busy,) = with_event_doubts([measured], [event(repeat) for repeat in range(3)])
     assert [(one.what, one.grade) for one in busy.doubts] == [("machine busy", "mild")]
-    assert begun([measured], [event(0), event(1)]) == (measured,)
-    assert begun([measured], [event(repeat, "rgw-beast") for repeat in range(REPEATS)]) == (
-        measured,
-    )
+    assert with_event_doubts([measured], [event(0), event(1)]) == (measured,)
+    assert with_event_doubts(
+        [measured], [event(repeat, "rgw-beast") for repeat in range(REPEATS)]
+    ) == (measured,)
 
 
 def test_reads_not_shared_by_storage_hosts_are_provisional() -> None:
@@ -285,10 +285,10 @@ def test_reads_not_shared_by_storage_hosts_are_provisional() -> None:
         RunEvent(at="", kind="uneven", text=text, layout="swift", repeat=repeat)
         for repeat in range(3)
     ]
-    (uneven,) = begun([measured], events)
+    (uneven,) = with_event_doubts([measured], events)
     assert [(one.what, one.grade, one.words) for one in uneven.doubts] == [
         ("reads uneven", "mild", text)
     ]
     writes = measured.model_copy(update={"operation": "write"})
-    assert begun([writes], events) == (writes,)
-    assert begun([measured], events[:2]) == (measured,)
+    assert with_event_doubts([writes], events) == (writes,)
+    assert with_event_doubts([measured], events[:2]) == (measured,)
