@@ -11,7 +11,7 @@ from pydantic import Field
 
 from weighbridge.common.record import Record
 from weighbridge.results.doubt import Doubt, PairDoubt
-from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.figures import UNKNOWN, counted, show_figure
 from weighbridge.results.record import Attested, Kind, Unit
 
 BOUNDS: Final[Mapping[Kind, float]] = {"cpu": 0.30, "disk": 0.10, "network": 0.10, "osd": 0.10}
@@ -254,14 +254,14 @@ def verdict(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> str:
 def _verdict(attested: Sequence[Attested], *, complete: bool) -> str:
     """The verdict on the attested deployments; `complete`: every layout had one."""
     compared = compare(attested)
-    figures = f"{len(compared)} figures"
+    figures = counted(len(compared), "figure")
     deployments = len({(one.layout, one.repeat) for one in attested})
     if deployments == 1:
         return f"Only one deployment was attested ({figures}): there is nothing to compare it with"
     beyond = [one for one in compared if one.differs]
     if beyond:
         return (
-            f"{len(beyond)} of {figures} of the hosts differ beyond their bound over "
+            f"{len(beyond)} of {len(compared)} figures of the hosts differ beyond their bound over "
             f"{deployments} deployments"
         )
     of = f"all {deployments} deployments" if complete else f"the {deployments} attested deployments"

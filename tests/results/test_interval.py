@@ -100,7 +100,7 @@ def test_an_interval_is_shown_in_place_of_a_figure() -> None:
 
 
 def test_an_empty_interval_is_refused() -> None:
-    with pytest.raises(ValidationError, match="holds nothing"):
+    with pytest.raises(ValidationError, match="is empty"):
         within(20, 20)
 
 

@@ -95,7 +95,7 @@ def test_a_verdict_has_throughput_first_and_then_the_p90(
 
 def test_a_p90_beyond_the_last_bin_is_reported_as_such() -> None:
     found = both(1000.0, 1000.0, cosbench={"p90_in": Interval(low_ms=500_000, high_ms=None)})
-    assert found.verdict == "agree in op/s, p90 in COSBench’s last bin, which has no end"
+    assert found.verdict == "agree in op/s, p90 in COSBench’s last bin, which has no upper edge"
     assert found.p90_off is None
 
 

@@ -68,8 +68,7 @@ def test_a_difference_within_the_bound_is_not_reported() -> None:
     close = (figure("rgw-beast", 200e6), figure("swift", 182e6))
     assert warnings(close) == ()
     assert (
-        verdict(close)
-        == "The hosts were equal within the bounds in all 2 deployments, by 1 figures"
+        verdict(close) == "The hosts were equal within the bounds in all 2 deployments (1 figure)"
     )
     assert len(warnings((figure("rgw-beast", 200e6), figure("swift", 178e6)))) == 1
 
@@ -78,15 +77,14 @@ def test_a_layout_without_attestation_has_unknown_hosts() -> None:
     of = [figure("rgw-beast", 200e6, repeat=repeat) for repeat in range(5)]
     unknown = "swift was not attested: whether its hosts were equal is unknown"
     assert verdict(of, ("rgw-beast", "swift")) == (
-        "The hosts were equal within the bounds in the 5 deployments that were attested, by 1 "
-        f"figures; {unknown}"
+        f"The hosts were equal within the bounds in the 5 attested deployments (1 figure); {unknown}"
     )
     assert verdict(of, ("rgw-beast", "a", "b")).endswith(
         "; a and b were not attested: whether their hosts were equal is unknown"
     )
     assert summary(of, ("rgw-beast", "swift"))[0].endswith(unknown)
     assert sameness(of, ("rgw-beast", "again"), twins={"again": "rgw-beast"}).verdict.endswith(
-        "in all 5 deployments, by 1 figures"
+        "in all 5 deployments (1 figure)"
     )
     (one,) = between(of, ("rgw-beast", "swift"))
     assert (one.layouts, one.doubt.what, one.doubt.grade) == (
@@ -191,7 +189,7 @@ def test_the_terminal_shows_the_verdict_and_the_worst_first() -> None:
     )
     assert sentences[1].startswith("disk wb0 write of store-8 gave 62.0 MB/s under b")
     assert sentences[2].startswith("disk wb0 write of store-7")
-    assert sentences[3:] == ("and 7 more: the report has them all",)
+    assert sentences[3:] == ("and 7 more: see the report",)
 
 
 def test_a_run_without_attestation_says_so() -> None:
@@ -202,7 +200,7 @@ def test_a_run_without_attestation_says_so() -> None:
 def test_one_deployment_cannot_be_compared() -> None:
     assert (
         verdict([figure("swift", 100)])
-        == "One deployment was attested, by 1 figures: there is nothing to compare it with"
+        == "Only one deployment was attested (1 figure): there is nothing to compare it with"
     )
 
 

@@ -33,7 +33,7 @@ def binned(layout: str, *bins: tuple[float, float | None]) -> Row:
         (
             [(30, 40)] * 5,
             "worse",
-            "p90 of 1 MB reads at 8 workers, a and b: in (10, 20] against (30, 40] ms; n = 5.",
+            "p90 of 1 MB reads at 8 workers, a and b: in (10, 20] vs (30, 40] ms; n = 5.",
         ),
         (
             [(20, 30)] * 5,
@@ -53,7 +53,7 @@ def binned(layout: str, *bins: tuple[float, float | None]) -> Row:
         (
             [(20, 30), (20, 30), (30, 40), (30, 40), (30, 40)],
             "not shown",
-            "in (10, 20] against (30, 40] ms; n = 5: no difference found.",
+            "in (10, 20] vs (30, 40] ms; n = 5: no difference found.",
         ),
         (
             [(30, None)] * 5,

@@ -50,7 +50,7 @@ def overalls(found: Sequence[Finding]) -> list[Finding]:
 def test_one_repeat_gives_a_ratio_and_says_that_it_makes_no_claim() -> None:
     _, cell = find([row("rgw-beast", 8, [180.0], p90_ms=20), row("swift", 8, [100.0], p90_ms=34)])
     assert cell.text == (
-        "rgw-beast serves 1.8× swift’s 1 MB reads at 8 workers, p90 20 against 34 ms; n = 1: "
+        "rgw-beast serves 1.8× swift’s 1 MB reads at 8 workers, p90 20 ms vs 34 ms; n = 1: "
         "provisional, "
         "a claim needs 5 repeats of each side."
     )
@@ -86,7 +86,7 @@ def test_a_p90_set_by_a_cpu_limit_is_not_compared_and_lower_bounds_have_a_sign()
     _, stalled = find(
         [row("a", 8, [180.0], p90_ms=11), row("b", 8, [100.0], p90_ms=5000, at_least=("p90",))]
     )
-    assert "p90 11 against ≥ 5,000 ms" in stalled.text
+    assert "p90 11 ms vs ≥ 5,000 ms" in stalled.text
 
 
 def test_an_invalid_cell_has_no_ratio_and_says_why() -> None:
@@ -205,7 +205,7 @@ def binned(low_ms: float, high_ms: float) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("fast", "slow", "text"),
     [
-        ((10, 20), (30, 40), "p90 in (10, 20] against (30, 40] ms"),
+        ((10, 20), (30, 40), "p90 in (10, 20] vs (30, 40] ms"),
         ((10, 20), (10, 20), "p90 not distinguishable: both in (10, 20] ms"),
         ((10, 20), (20, 30), "p90 not distinguishable: in (10, 20] and (20, 30] ms"),
         ((15, 25), (20, 30), "p90 not distinguishable: in (15, 25] and (20, 30] ms"),

@@ -59,7 +59,7 @@ def test_a_difference_within_the_noise_floor_is_no_claim() -> None:
     )
     assert found.verdict == "not shown"
     assert (
-        "no difference found beyond the rig’s noise floor; the noise floor of this machine is 2.0×"
+        "no difference found beyond the noise floor of this machine; the noise floor of this machine is 2.0×"
         in found.text
     )
     assert headline(

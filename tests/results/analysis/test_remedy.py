@@ -96,7 +96,9 @@ def test_a_difference_that_needs_too_many_repeats_is_not_chased(
     found = remedy(comparison("not shown", ratio=ratio, smallest=1.3), plan, ARGV[:4])
     assert found is not None
     assert not found.command
-    assert found.says.endswith("; it would take more than 30 repeats to show what is not shown.")
+    assert found.says.endswith(
+        "; settling those that are not significant would take more than 30 repeats."
+    )
 
 
 def test_without_an_interval_no_repeats_are_advised(plan: ResolvedPlan) -> None:

@@ -199,11 +199,11 @@ def test_what_runs_of_the_same_thing_scatter_by_is_in_every_interval(
 def test_earlier_runs_of_something_else_are_refused(
     whole: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
-    with pytest.raises(UsageError, match="is A, and earlier runs as well"):
+    with pytest.raises(UsageError, match="is A and also given as an earlier run"):
         run(whole, earlier[1], "--history", whole)
-    with pytest.raises(UsageError, match="is B, and earlier runs as well"):
+    with pytest.raises(UsageError, match="is B and also given as an earlier run"):
         run(whole, earlier[1], *earlier)
-    with pytest.raises(UsageError, match="one of the earlier runs, and earlier runs as well"):
+    with pytest.raises(UsageError, match="one of the earlier runs and also given as an earlier run"):
         run(whole, whole, *earlier[:2], *earlier[:2])
     with pytest.raises(UsageError, match=r"no earlier run of the same thing as A: (.|\n)*cache: "):
         run(whole, whole, "--history", another(tmp_path / "cache", 5, cache="none"))

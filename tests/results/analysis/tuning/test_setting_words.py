@@ -92,8 +92,8 @@ def test_an_effect_is_one_sentence_with_interval_and_trials() -> None:
 
 def test_without_an_effect_the_sentence_says_what_could_have_been_found() -> None:
     assert text(1.0, scatter=0.05) == (
-        "radosgw.threads 512 → 64: no effect on 64 kB reads at 16 workers shown (one of 10 % "
-        "would be, 8 times in 10): "
+        "radosgw.threads 512 → 64: no effect on 64 kB reads at 16 workers found (could have found "
+        "10 %): "
         "5 % fewer to 10 % more, n = 6"
     )
 
