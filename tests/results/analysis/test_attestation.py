@@ -77,7 +77,8 @@ def test_a_layout_without_attestation_has_unknown_hosts() -> None:
     of = [figure("rgw-beast", 200e6, repeat=repeat) for repeat in range(5)]
     unknown = "swift was not attested: whether its hosts were equal is unknown"
     assert verdict(of, ("rgw-beast", "swift")) == (
-        f"The hosts were equal within the bounds in the 5 attested deployments (1 figure); {unknown}"
+        "The hosts were equal within the bounds in the 5 attested deployments (1 figure); "
+        f"{unknown}"
     )
     assert verdict(of, ("rgw-beast", "a", "b")).endswith(
         "; a and b were not attested: whether their hosts were equal is unknown"

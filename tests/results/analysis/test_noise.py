@@ -59,8 +59,8 @@ def test_a_difference_within_the_noise_floor_is_no_claim() -> None:
     )
     assert found.verdict == "not shown"
     assert (
-        "no difference found beyond the noise floor of this machine; the noise floor of this machine is 2.0×"
-        in found.text
+        "no difference found beyond the noise floor of this machine; "
+        "the noise floor of this machine is 2.0×" in found.text
     )
     assert headline(
         find([row("a"), row("b", rates=times(1.2)), row("t", rates=times(1.3))], {"t": "a"})

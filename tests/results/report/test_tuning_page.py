@@ -115,8 +115,7 @@ def test_without_a_better_setting_the_page_says_so_and_chooses_nothing(tmp_path:
     page = page_of(run)
     assert (
         tuned(run).headline
-        == f"None of {sum(len(knob.faster) for knob in dull)} settings has an effect that can be "
-        "claimed"
+        == f"None of {sum(len(knob.faster) for knob in dull)} settings has a significant effect"
     )
     assert 'id="winner"' not in page
     assert not (run.derived / WINNERS).exists()

@@ -6,15 +6,13 @@ from typing import Any
 
 import pytest
 
+from weighbridge.results.analysis.steps.other_programs import beside_words
+from weighbridge.results.analysis.steps.queues import Queue, queue_words
 from weighbridge.results.analysis.steps.use import (
-    Queue,
     Resource,
-    StepUse,
-    beside_words,
     limit_brief,
     limit_words,
     over_repeats,
-    queue_words,
     quota_touches,
     step_use,
 )
@@ -315,11 +313,11 @@ def test_waiting_requests_are_reported_and_those_in_progress_are_not(
         for at in range(3)
     ]
     use = step_use(recorded(used(GATEWAY, cpu_s=0.1), probes=lines), 10.0)
-    assert queue_words([use]) == said
-    assert queue_words([use, StepUse(queues=(Queue(probe=probe, waiting=0.0),))]) == "", (
+    assert queue_words([use.queues]) == said
+    assert queue_words([use.queues, (Queue(probe=probe, waiting=0.0),)]) == "", (
         "in half of the repeats is not in most"
     )
-    assert queue_words([StepUse()]) == ""
+    assert queue_words([()]) == ""
 
 
 def test_heavy_use_by_other_programs_is_reported() -> None:
@@ -334,7 +332,7 @@ def test_heavy_use_by_other_programs_is_reported() -> None:
             ),
             10.0,
         )
-        assert beside_words([use]) == words
+        assert beside_words([use.beside]) == words
         assert limit_words(use.resources) == "CPU of gateway-1 (100 % of 0.6)", (
             "the machine is no host"
         )
@@ -342,7 +340,7 @@ def test_heavy_use_by_other_programs_is_reported() -> None:
         recorded(used(machine, cpu_s=1.5), used(GATEWAY), hosts=(machine, GATEWAY)), 10.0
     )
     assert (unknown.beside, unknown.others) == (None, None)
-    assert beside_words([unknown]) == ""
+    assert beside_words([unknown.beside]) == ""
 
 
 def test_use_by_others_excludes_hosts_and_conductor() -> None:
@@ -350,11 +348,11 @@ def test_use_by_others_excludes_hosts_and_conductor() -> None:
     seconds = used(machine, cpu_s=1.5, conductor_cpu_s=0.1)
     use = step_use(recorded(seconds, used(GATEWAY, cpu_s=0.6), hosts=(machine, GATEWAY)), 10.0)
     assert use.others == pytest.approx(0.4)
-    assert beside_words([use]).startswith("other programs and the kernel used 0.800")
+    assert beside_words([use.beside]).startswith("other programs and the kernel used 0.800")
     sampled = used(machine, cpu_s=1.5, conductor_cpu_s=0.1, kernel_cpu_s=0.3)
     use = step_use(recorded(sampled, used(GATEWAY, cpu_s=0.6), hosts=(machine, GATEWAY)), 10.0)
     assert use.others == pytest.approx(0.25)
-    assert beside_words([use]) == "other programs used 0.500 of this machine’s 2 CPUs"
+    assert beside_words([use.beside]) == "other programs used 0.500 of this machine’s 2 CPUs"
     assert step_use(recorded(used(GATEWAY, cpu_s=0.6)), 10.0).others is None
 
 
