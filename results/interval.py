@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 
 from pydantic import NonNegativeFloat, model_validator
@@ -100,18 +100,18 @@ def summed(found: Sequence[Bins]) -> Bins:
 
 def middle(found: Sequence[Interval]) -> Interval:
     """The interval of the median of latencies in these bins. Raises StatisticsError if empty."""
-    high_ms = median(one.top_ms for one in found)
-    return Interval(
-        low_ms=median(one.low_ms for one in found), high_ms=None if math.isinf(high_ms) else high_ms
-    )
+    return _of_edges(median, found)
 
 
 def highest(found: Sequence[Interval]) -> Interval:
     """The interval of the maximum of latencies in these bins. Raises ValueError if empty."""
-    high_ms = max(one.top_ms for one in found)
-    return Interval(
-        low_ms=max(one.low_ms for one in found), high_ms=None if math.isinf(high_ms) else high_ms
-    )
+    return _of_edges(max, found)
+
+
+def _of_edges(pick: Callable[[Iterable[float]], float], found: Sequence[Interval]) -> Interval:
+    high_ms = pick(one.top_ms for one in found)
+    low_ms = pick(one.low_ms for one in found)
+    return Interval(low_ms=low_ms, high_ms=None if math.isinf(high_ms) else high_ms)
 
 
 def show_latency(value_ms: float | None, within: Interval | None) -> str:

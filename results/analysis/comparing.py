@@ -78,10 +78,11 @@ def judge(
         for one in found
     ]
     beyond = [_beyond(one) for one in bounded]
-    families: dict[bool, list[int]] = {True: [], False: []}
-    for number, (one, p) in enumerate(zip(bounded, beyond, strict=True)):
-        if p is not None:
-            families[one.workers is None].append(number)
+    with_p = [number for number, p in enumerate(beyond) if p is not None]
+    families = {
+        overall: [number for number in with_p if (bounded[number].workers is None) == overall]
+        for overall in (True, False)
+    }
     q_of: dict[int, float] = {}
     levels: dict[bool, float] = {}
     for family, members in families.items():

@@ -84,11 +84,7 @@ def steadiness(measurement: Measurement, *, closed_loop: bool = True) -> Steadin
             steady=None, notes=(f"{UNTOLD}: the driver reports no per-second figures",)
         )
     length = math.floor(measurement.window_s + EDGE_S)
-    counts, sums_us = [0.0] * length, [0.0] * length
-    for one in measurement.seconds:
-        if one.second < length:
-            counts[one.second] += one.count
-            sums_us[one.second] += one.sum_us
+    counts, sums_us = per_second(measurement, length)
     if length and not any(counts):
         return Steadiness(steady=None, notes=(f"{UNTOLD}: nothing was done",))
     faults, remarks = _stalled(counts, measurement.workers)
@@ -115,6 +111,16 @@ def steadiness(measurement: Measurement, *, closed_loop: bool = True) -> Steadin
         )
         return Steadiness(steady=None, notes=(f"{UNTOLD}: {hidden}", *remarks))
     return Steadiness(steady=True, notes=tuple(remarks))
+
+
+def per_second(measurement: Measurement, length: int) -> tuple[list[float], list[float]]:
+    """Completions, and the sums of their latencies in us, in each of the first `length` seconds."""
+    counts, sums_us = [0.0] * length, [0.0] * length
+    for one in measurement.seconds:
+        if one.second < length:
+            counts[one.second] += one.count
+            sums_us[one.second] += one.sum_us
+    return counts, sums_us
 
 
 def mser_cut(values: Sequence[float], batch: int) -> int:

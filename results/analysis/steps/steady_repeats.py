@@ -32,7 +32,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from weighbridge.results.analysis.steps.steadiness import EDGE_S, UNTOLD, Steadiness
+from weighbridge.results.analysis.steps.steadiness import EDGE_S, UNTOLD, Steadiness, per_second
 from weighbridge.results.record import Measurement
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, TTest, one_sample, t_quantile
 
@@ -47,8 +47,7 @@ EQUIVALENT: Final = 0.90
 
 
 def window_move(measurement: Measurement, *, closed_loop: bool = True) -> float | None:
-    """The change from start to end of a step's window, relative to its mean: 0.1 for a rise by 10
-    %.
+    """The change from start to end of a step's window, relative to its mean: 0.1 is 10 % up.
 
     Throughput of all operations together; at a constant rate (not `closed_loop`) their mean
     latency. None if the driver reports no per-second figures, the window has fewer than two
@@ -59,18 +58,13 @@ def window_move(measurement: Measurement, *, closed_loop: bool = True) -> float 
         return None
     cut_s = measurement.window_s - seconds
     lengths_s = [1.0] * seconds + ([cut_s] if cut_s > EDGE_S else [])
-    counts, sums_us = [0.0] * len(lengths_s), [0.0] * len(lengths_s)
-    for one in measurement.seconds:
-        if one.second < len(counts):
-            counts[one.second] += one.count
-            sums_us[one.second] += one.sum_us
+    counts, sums_us = per_second(measurement, len(lengths_s))
     if not any(counts) or not (closed_loop or all(counts)):
         return None
-    if closed_loop:
-        return _move(
-            [count / length for count, length in zip(counts, lengths_s, strict=True)], lengths_s
-        )
-    return _move([total / count for total, count in zip(sums_us, counts, strict=True)], lengths_s)
+    parts = (
+        zip(counts, lengths_s, strict=True) if closed_loop else zip(sums_us, counts, strict=True)
+    )
+    return _move([total / divisor for total, divisor in parts], lengths_s)
 
 
 def window_grain(measurement: Measurement) -> float:

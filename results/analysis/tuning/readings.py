@@ -110,17 +110,10 @@ def references(trials: Sequence[Trial], figures: Mapping[int, float]) -> dict[in
             beside = [
                 one for (_, number), some in own.items() if number == trial.round for one in some
             ]
-        before = max(
-            (one for one in beside if one.number < trial.number),
-            key=lambda one: one.number,
-            default=None,
-        )
-        after = min(
-            (one for one in beside if one.number > trial.number),
-            key=lambda one: one.number,
-            default=None,
-        )
-        known = [one for one in (before, after) if one is not None]
+        beside = sorted(beside, key=lambda one: one.number)
+        before = [one for one in beside if one.number < trial.number]
+        after = [one for one in beside if one.number > trial.number]
+        known = [*before[-1:], *after[:1]]
         if known:
             found[trial.number] = _between(trial, known, figures)
     return found
