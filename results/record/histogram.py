@@ -95,8 +95,8 @@ class Histogram:
         made = cls()
         for one in histograms:
             if one.count:
-                made._counts.add(one._counts)  # noqa: SLF001 - of this very class
-        made._counts.add(one._counts)  # noqa: SLF001 - of this class
+                made._counts.add(one._counts)  # noqa: SLF001 - of this class
+        return made
 
     def encode(self) -> str:
         """The V2 deflate base64 form, which HdrHistogram's tools in every language read."""

@@ -10,6 +10,7 @@ Journal of Pharmacokinetics and Biopharmaceutics 15, 1987).
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -68,11 +69,7 @@ class Pairs:
         tested = self.tested
         if tested is not None:
             return tested.ratio_at(1 - LEVEL / self.looks)
-        return (
-            Ratio(value=self.found[0].value / self.found[0].reference, repeats=1)
-            if self.found
-            else None
-        )  # type: ignore[operator]
+        return Ratio(value=math.exp(self.logs[0]), repeats=1) if self.found else None
 
 
 def pairs(run: TuningRun, trials: Sequence[Trial], found: Sequence[Reading]) -> tuple[Pairs, ...]:

@@ -84,7 +84,7 @@ def test_a_layout_without_attestation_has_unknown_hosts() -> None:
         "; a and b were not attested: whether their hosts were equal is unknown"
     )
     assert summary(of, ("rgw-beast", "swift"))[0].endswith(unknown)
-    assert sameness(of, ("rgw-beast", "again"), twins={"again": "rgw-beast"}).verdict.endswith(
+    assert sameness(of, ("rgw-beast", "again"), controls={"again": "rgw-beast"}).verdict.endswith(
         "in all 5 deployments (1 figure)"
     )
     (one,) = between(of, ("rgw-beast", "swift"))

@@ -93,4 +93,4 @@ def test_a_gap_between_bins_that_may_be_too_small_to_matter_is_not_claimed() -> 
 def test_bins_are_not_merged_over_worker_counts() -> None:
     found = compare([binned("a", *[(10, 20)] * 5), binned("b", *[(30, 40)] * 5)])
     assert cell(found, "p90", None).verdict == "not comparable"
-    assert "told in bins" in cell(found, "p90", None).text
+    assert "reported in bins" in cell(found, "p90", None).text

@@ -133,7 +133,7 @@ def test_a_single_repeat_has_a_ratio_and_nothing_else() -> None:
 
 
 def test_without_rows_there_is_nothing_to_compare() -> None:
-    with pytest.raises(ValueError, match="without rows"):
+    with pytest.raises(ValueError, match="no rows to compare"):
         compare([])
     assert find([]) == ()
 

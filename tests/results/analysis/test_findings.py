@@ -133,7 +133,7 @@ def test_the_worker_counts_where_the_slower_one_is_ahead_are_named() -> None:
         [row("a", 1, [100.0]), row("b", 1, [200.0]), row("a", 4, [900.0]), row("b", 4, [100.0])]
     )[0]
     assert total.faster == "a"
-    assert "but b does more at 1" in total.text
+    assert "but b is ahead at 1" in total.text
 
 
 def test_every_layout_is_compared_with_the_first() -> None:

@@ -62,7 +62,7 @@ def test_few_repeats_need_the_same_command_with_five(plan: ResolvedPlan) -> None
 def test_a_busy_machine_needs_the_same_command_on_a_quiet_one(plan: ResolvedPlan) -> None:
     found = remedy(comparison("not comparable", "machine busy"), plan, ARGV[:4])
     assert found is not None
-    assert found.says.endswith("What would: a quiet machine")
+    assert found.says.endswith("They need a quiet machine")
     assert found.command == "weighbridge compare --layouts a,b"
 
 

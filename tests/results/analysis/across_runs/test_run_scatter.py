@@ -55,5 +55,5 @@ def test_earlier_runs_that_happen_to_agree_make_nothing_more_certain() -> None:
         RUNS - 1,
         tested.difference,
     )
-    with pytest.raises(ValueError, match="2 runs tell no scatter"):
+    with pytest.raises(ValueError, match="2 runs give no scatter"):
         across_runs(tested, [0.1, 0.2])

@@ -168,7 +168,7 @@ def test_a_partial_last_second_is_left_out() -> None:
     [
         (series([500] * 5), "a window of 5 s is too short to tell (needs 10 s)"),
         (series([500] * 9, window_s=9.9), "too short"),
-        (fake_measurement(bins=True), "no figures by the second"),
+        (fake_measurement(bins=True), "no per-second figures"),
         (
             series([3, 0, 1, 5, 2, 0, 4, 1, 2, 3] * 2),
             "a drift of 30 % would not have been detected",

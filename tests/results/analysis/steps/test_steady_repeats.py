@@ -192,7 +192,7 @@ def test_with_other_steps_a_drift_is_still_rarely_called_steady(others: float) -
 
 @pytest.mark.parametrize(
     ("moves", "why"),
-    [([0.0] * 4, "this has 4"), ([0.0] * 5 + [None], "this knows 5 of 6"), ([], "this has 0")],
+    [([0.0] * 4, "this has 4"), ([0.0] * 5 + [None], "this has 5 of 6"), ([], "this has 0")],
 )
 def test_too_few_repeats_decide_nothing(moves: list[float | None], why: str) -> None:
     found = steady_over_repeats(moves)

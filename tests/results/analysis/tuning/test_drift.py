@@ -87,7 +87,7 @@ def test_too_few_trials_or_too_short_a_time_show_no_drift() -> None:
     assert one.words.endswith("the baseline has 1 trial, too few to show a drift")
     short = drift(baselines(Rig(tuning_run(), scatter=0.02), 8))
     assert (short.per_hour, short.p) == (None, None)
-    assert "in too short a time, to tell a drift" in short.words
+    assert "over too short a time, to show a drift" in short.words
 
 
 def test_a_p90_has_its_own_drift() -> None:

@@ -125,4 +125,4 @@ def test_a_setting_insignificant_only_by_correction_says_so() -> None:
     assert effect.p is not None
     assert effect.q is not None
     assert effect.p <= 0.05 < effect.q
-    assert " shown after correction for 30 tests: " in effect.text
+    assert " found after correction for 30 tests: " in effect.text
