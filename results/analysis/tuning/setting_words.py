@@ -73,7 +73,7 @@ def effect_words(name: str, objective: Objective, one: Effect) -> str:
     if one.verdict == "too small to matter":
         text += f", within the {(one.bound - 1) * 100:.3g} % that matter"
     if one.verdict == "provisional":
-        repeats += f": no claim with fewer than {REPEATS_FOR_A_CLAIM} trials"
+        repeats += f": provisional with fewer than {REPEATS_FOR_A_CLAIM} trials"
     return f"{text}, {repeats}"
 
 

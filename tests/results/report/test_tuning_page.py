@@ -83,7 +83,7 @@ def test_a_winner_that_is_no_better_on_fresh_deployments_is_said_not_to_be_confi
 def test_a_winner_that_was_not_weighed_again_is_not_called_confirmed(tmp_path: Path) -> None:
     run = fake_tuning(tmp_path, Course(confirmed=None))
     assert "onfirmed" not in tuned(run).headline
-    assert "not weighed against the baseline on fresh deployments" in section(
+    assert "not compared with the baseline on fresh deployments" in section(
         page_of(run), "confirmation"
     )
 

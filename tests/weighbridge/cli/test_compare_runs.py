@@ -203,16 +203,20 @@ def test_earlier_runs_of_something_else_are_refused(
         run(whole, earlier[1], "--history", whole)
     with pytest.raises(UsageError, match="is B and also given as an earlier run"):
         run(whole, earlier[1], *earlier)
-    with pytest.raises(UsageError, match="one of the earlier runs and also given as an earlier run"):
+    with pytest.raises(
+        UsageError, match="one of the earlier runs and also given as an earlier run"
+    ):
         run(whole, whole, *earlier[:2], *earlier[:2])
-    with pytest.raises(UsageError, match=r"no earlier run of the same thing as A: (.|\n)*cache: "):
+    with pytest.raises(
+        UsageError, match=r"not an earlier run of the same thing as A: (.|\n)*cache: "
+    ):
         run(whole, whole, "--history", another(tmp_path / "cache", 5, cache="none"))
     other = another(tmp_path / "settings", 6)
     plan = json.loads((other / "plan.resolved.json").read_text())
     plan["layouts"][1]["settings"] = {"proxy": {"workers": 4}}
     (other / "plan.resolved.json").write_text(json.dumps(plan))
     with pytest.raises(
-        UsageError, match=r"no earlier run of the same thing as A:\n.*proxy\.workers"
+        UsageError, match=r"not an earlier run of the same thing as A:\n.*proxy\.workers"
     ):
         run(whole, whole, "--history", other)
     # B may be set to anything: that is what is tried.

@@ -179,13 +179,11 @@ def test_a_layout_weighed_against_itself_gives_its_noise_floor_and_no_finding(
     derived = derive(store.folder, pictures=False)
     assert derived.comparable
     text = "\n".join(printed(derived, 140))
-    assert (
-        "Noise floor of throughput: swift vs itself, 10 pairs of repeats in 2 cells: " in text
-    )
+    assert "Noise floor of throughput: swift vs itself, 10 pairs of repeats in 2 cells: " in text
     # The made-up twin is the slower of two layouts: an A/A trial that shows a difference says that
     # something is wrong.
     assert (
-        "In 2 of the cells a difference was found although there is none: take every verdict with "
+        "In 2 of the cells a difference was found although there is none: treat every verdict with "
         "care." in text
     )
     assert "•" not in text
@@ -209,8 +207,8 @@ def test_a_control_that_failed_is_not_said_not_to_have_been_made(tmp_path: Path)
     )
     derived = derive(store.folder, pictures=False)
     said = (
-        "The noise floor of this machine is unknown: swift-again, the A/A control of swift, could not be "
-        "used (swift-again: not measured)"
+        "The noise floor of this machine is unknown: swift-again, the A/A control of swift, could not "
+        "be used (swift-again: not measured)"
     )
     first = talk(evidence(store)).slides[0]
     for text in (

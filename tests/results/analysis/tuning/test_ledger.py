@@ -131,8 +131,8 @@ def test_one_trial_has_a_gain_without_an_interval_and_makes_no_claim() -> None:
     )
     assert found.effects[0].p is None
     assert found.effects[0].text == (
-        "radosgw.threads 512 → 64: 100 % more 64 kB reads at 16 workers, n = 1: no claim with "
-        "fewer than 5 trials"
+        "radosgw.threads 512 → 64: 100 % more 64 kB reads at 16 workers, n = 1: provisional "
+        "with fewer than 5 trials"
     )
 
 
