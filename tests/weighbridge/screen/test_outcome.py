@@ -207,8 +207,8 @@ def test_a_control_that_failed_is_not_said_not_to_have_been_made(tmp_path: Path)
     )
     derived = derive(store.folder, pictures=False)
     said = (
-        "The noise floor of this machine is unknown: swift-again, the A/A control of swift, could not "
-        "be used (swift-again: not measured)"
+        "The noise floor of this machine is unknown: swift-again, the A/A control of swift, "
+        "could not be used (swift-again: not measured)"
     )
     first = talk(evidence(store)).slides[0]
     for text in (
