@@ -187,7 +187,7 @@ def test_a_layout_weighed_against_itself_gives_its_noise_floor_and_no_finding(
         "care." in text
     )
     assert "•" not in text
-    assert "Noise floor of throughput: swift beside itself" in derived.report.read_text()
+    assert "Noise floor of throughput: swift vs itself" in derived.report.read_text()
     assert "not measured: compare --aa" not in text
 
 
