@@ -11,7 +11,7 @@ the practical bound, as a p-value `TTest.p_beyond(bound)`; all that a run tests 
 together by Benjamini and Hochberg, of every metric and also what is over all worker counts; a claim
 has q <= 5 %. Correcting each metric by itself, with the point beyond the bound, makes 10 to 14 % of
 runs claim something where one layout scatters by 3 % and the other by 20 %. Where the sides go up
-and down together from block to block (`results.analysis.contrast.together` >= 0.5 over all cells of
+and down together from block to block (`results.analysis.blocks.together` >= 0.5 over all cells of
 the two) each block is compared by itself.
 
 Columns, in per cent: runs of a layout against itself that claim any difference (at most 5 wanted);

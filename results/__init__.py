@@ -1,6 +1,4 @@
-"""WHAT came out: the measurement, the run folder, validity, the study's table, findings, charts and
-the report.
-"""
+"""WHAT came out: the run folder, its analysis, charts, slides, exports and the report."""
 
 from __future__ import annotations
 
@@ -14,9 +12,8 @@ __all__ = ["derive"]
 
 
 def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
-    """Rebuild `derived/` of a run folder: see `results.derivation.derive`.
-
-    Imports the heavy libraries only when called.
+    """Rebuild `derived/` of a run folder (`results.derivation.derive`); imports heavy libraries
+    late.
     """
     from weighbridge.results.derivation import derive as rebuild  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""All that can be rebuilt from a run folder: the table as CSV, findings, charts and the report."""
+"""Everything derived from a run folder: tables as CSV, findings, charts and the report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weighbridge.results.analysis.findings import Finding, findings_of
 from weighbridge.results.analysis.reasons import Reason, reasons
 from weighbridge.results.analysis.remedy import Remedy, remedy
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.sameness import summary as told
+from weighbridge.results.analysis.sameness import summary as host_sentences
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.charts.chart_source import source_of
@@ -32,7 +32,7 @@ from weighbridge.results.report.study_page import StudyPage, study_page
 from weighbridge.results.report.tuning_page import tuning_page
 
 WINNERS: Final = "winner"
-"""Folder of what a tuning chose, a file for each configuration file, ready to be pasted."""
+"""Folder of a tuning's choice: one file for each configuration file, ready to paste."""
 
 
 class Derived(Record):
@@ -42,45 +42,40 @@ class Derived(Record):
     summary: Path
     report: Path
     gallery: Gallery
-    """The pictures of the run."""
+    """The run's pictures."""
     charts: tuple[Path, ...] = ()
-    """Files of the pictures, where they were written."""
+    """The picture files, if written."""
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
     comparison: Comparison
-    """The tests and the verdicts behind the findings, and the rig's noise floor where it was
-    measured.
+    """The tests and verdicts behind the findings, and the noise floor of this machine if measured.
     """
     agreement: tuple[str, ...] = ()
-    """How far two drivers agree, in sentences; empty where one made all the load."""
+    """How far two drivers agree, in sentences; empty if there is only one."""
     replayed: StudyPage | None = None
-    """What the study came to that the run replays."""
+    """The result of the study that the run replays."""
     stairs: tuple[str, ...] = ()
-    """What each layer does of the one below, by layout and kind of requests, and what to think of
-    it, in sentences.
-    """
+    """What each layer achieves relative to the one below, and how to read it, in sentences."""
     hosts: tuple[str, ...] = ()
-    """Whether the hosts were the same for all layouts, and the worst of what differs, in sentences.
-    """
+    """Whether all layouts had equal hosts, and the largest difference, in sentences."""
     tuned: TuningResult | None = None
-    """What a tuning came to; None of a run that is none."""
+    """The result of a tuning; None for other runs."""
     reasons: tuple[Reason, ...] = ()
-    """Why cells may not be ranked, or claim nothing, each reason once."""
+    """Why cells are not ranked or not significant, each reason once."""
     remedy: Remedy | None = None
-    """What would have claimed what is not; None where nothing is left open."""
+    """What would make them significant; None if nothing is open."""
 
     @property
     def charts_folder(self) -> Path:
-        """Where the files of its pictures are, or belong."""
+        """Where the picture files are, or would be."""
         return self.folder / "charts"
 
     @property
     def comparable(self) -> bool:
-        """Whether anything was measured that may be ranked: for more than one layout, a cell of two
-        of them, if provisionally.
+        """Whether anything valid was measured that may be ranked.
 
-        Grave doubts about every cell leave nothing: then it is as if nothing valid had been
-        measured.
+        With several layouts that takes one cell of two of them, even if provisional. Grave doubts
+        about every cell leave nothing.
         """
         if self.tuned is not None:
             return any(effect.ratio is not None for effect in self.comparison.effects)
@@ -90,11 +85,11 @@ class Derived(Record):
 
 
 def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
-    """Rebuild `derived/` from the rest of a run folder, finished or not; `pictures`: write the
-    charts as files, too.
+    """Rebuild `derived/` of a run folder, finished or not; `pictures`: also write the charts as
+    files.
 
-    Raises UsageError when it is no run folder, InvalidMeasurement when something of it cannot be
-    read, StoreError when it cannot be written.
+    Raises UsageError if it is not a run folder, InvalidMeasurement if part of it is unreadable,
+    StoreError if it cannot be written.
     """
     data = RunData(run_folder)
     derived = _derive(data) if data.tuned is None else _derive_tuning(data, data.tuned)
@@ -106,26 +101,21 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
 
 
 def _derive(data: RunData) -> Derived:
-    """Of a run that is no tuning's: its tables and its report."""
-    store, plan, rows = data.store, data.plan, data.rows
-    comparison, attested = data.comparison, data.attested
+    """Derive a run that is not a tuning: its tables and report."""
+    store, plan, rows, comparison = data.store, data.plan, data.rows, data.comparison
     stairs = None if data.stairs is None else staircase_page(data.stairs, data.layers)
     findings, why = findings_of(comparison), reasons(rows, comparison)
     would = remedy(comparison, plan, data.manifest.command)
     agreed = agreements(rows)
-    store.make_derived()
-    summary = store.derived / "summary.csv"
-    write_whole(summary, rounded_csv(rows_table(rows, data.manifest.run_id, plan.twins)))
+    summary = _write_tables(data)
     if stairs is not None:
         stairs.write(store.derived, data.manifest.run_id)
-    write_whole(store.derived / "effects.csv", effects_csv(comparison))
     if agreed:
         write_whole(store.derived / "agreement.csv", agreement_csv(agreed))
-    outcome = data.study
-    replayed = None if outcome is None else study_page(outcome)
-    shown = gallery(source_of(data))
+    replayed = None if data.study is None else study_page(data.study)
     if replayed is not None:
         replayed.write(store.make_derived("study"))
+    shown = gallery(source_of(data))
     page = store.derived / "report.html"
     write_whole(
         page,
@@ -137,7 +127,7 @@ def _derive(data: RunData) -> Derived:
             findings,
             shown,
             data.events,
-            attested,
+            data.attested,
             agreed,
             replayed,
             stairs,
@@ -159,28 +149,23 @@ def _derive(data: RunData) -> Derived:
         agreement=sentences(agreed, findings),
         replayed=replayed,
         stairs=stairs.sentences if stairs is not None else (),
-        hosts=told(attested, plan.own),
+        hosts=host_sentences(data.attested, plan.own),
         reasons=why,
         remedy=would,
     )
 
 
 def _derive_tuning(data: RunData, result: TuningResult) -> Derived:
-    """The same of a tuning's run: its ledger, its trials, charts, what it chose ready to paste, and
-    its page.
-    """
+    """Derive a tuning: its tables, charts, page, and its choice ready to paste."""
     store = data.store
-    derived = store.make_derived()
-    summary, page = derived / "summary.csv", derived / "report.html"
-    write_whole(summary, rounded_csv(rows_table(data.rows, data.manifest.run_id, data.plan.twins)))
-    write_whole(derived / "effects.csv", effects_csv(data.comparison))
+    summary, page = _write_tables(data), store.derived / "report.html"
     for table in (ledger_table([data]), trials_table([data])):
-        write_whole(derived / f"{table.name}.csv", csv_file(table).content)
+        write_whole(store.derived / f"{table.name}.csv", csv_file(table).content)
     shown = gallery(source_of(data))
-    winner = derived / WINNERS
+    winner = store.derived / WINNERS
     if winner.exists():
-        store.make_derived(WINNERS)  # which is an error where it is a link to somebody's folder
-        # What was chosen before, of fewer trials, is not to be pasted any more.
+        store.make_derived(WINNERS)  # fails if it is a link to another folder
+        # What was chosen earlier, from fewer trials, must not be pasted any more.
         for old in winner.iterdir():
             if not old.is_dir():
                 old.unlink()
@@ -188,13 +173,21 @@ def _derive_tuning(data: RunData, result: TuningResult) -> Derived:
         write_whole(winner / fragment.name, fragment.text, folder=store.folder)
     write_whole(page, tuning_page(data, result, shown))
     return Derived(
-        folder=derived,
+        folder=store.derived,
         summary=summary,
         report=page,
         gallery=shown,
         rows=data.rows,
         findings=(),
         comparison=data.comparison,
-        hosts=told(data.attested),
+        hosts=host_sentences(data.attested),
         tuned=result,
     )
+
+
+def _write_tables(data: RunData) -> Path:
+    """Write `summary.csv`, whose path it returns, and `effects.csv`."""
+    summary = data.store.make_derived() / "summary.csv"
+    write_whole(summary, rounded_csv(rows_table(data.rows, data.manifest.run_id, data.plan.twins)))
+    write_whole(data.store.derived / "effects.csv", effects_csv(data.comparison))
+    return summary

@@ -1,8 +1,7 @@
-"""Doubts: reasons not to rank a cell. A doubt travels with the figures it touches to every place
-where they are shown.
+"""Doubts: reasons not to rank a cell, shown wherever the affected figures are shown.
 
-A grave doubt makes the cells that it touches not comparable. A mild one makes them provisional:
-they are shown and marked, and no sentence says that a layout leads by them.
+A grave doubt makes cells not comparable. A mild one makes them provisional: they are shown and
+marked, and no sentence claims a lead based on them.
 """
 
 from __future__ import annotations
@@ -34,21 +33,19 @@ What = Literal[
 ]
 
 BUSY_GRAVE: Final = 0.25
-"""Share of a machine's CPUs that other programs use from which on nothing measured beside them is
-ranked.
-"""
+"""Share of a machine's CPUs used by other programs from which no figure is ranked."""
 BUSY_MILD: Final = 0.10
-"""The same from which on it is provisional."""
+"""The share from which figures are provisional."""
 
 
 class Doubt(Record):
-    """One reason not to rank a cell, in words that can stand in brackets or after a colon."""
+    """One reason not to rank a cell, worded to fit in brackets or after a colon."""
 
     what: What
     grade: Grade
     words: str
     metrics: tuple[str, ...] = ()
-    """Keys of the metrics that it touches; empty: all of them."""
+    """Keys of the affected metrics; empty: all of them."""
 
     def touches(self, metric: str) -> bool:
         """Whether a figure of this metric is in doubt."""
@@ -56,50 +53,42 @@ class Doubt(Record):
 
 
 class PairDoubt(Record):
-    """A doubt about two layouts beside each other, not about one of them: their hosts were not the
-    same.
-    """
+    """A doubt about the comparison of two layouts: their hosts differed."""
 
     layouts: tuple[str, str]
     doubt: Doubt
 
     def about(self, one: str, other: str) -> bool:
-        """Whether it is about these two, in either order."""
+        """Whether it is about these two layouts, in either order."""
         return {one, other} == set(self.layouts)
 
 
 def touching(doubts: Iterable[Doubt], metric: str) -> tuple[Doubt, ...]:
-    """Those that touch a metric, the grave ones first, each once."""
+    """The doubts about a metric, grave ones first, each once."""
     found = dict.fromkeys(one for one in doubts if one.touches(metric))
     return tuple(sorted(found, key=lambda one: one.grade != "grave"))
 
 
 def graves(doubts: Iterable[Doubt]) -> tuple[Doubt, ...]:
-    """The grave ones."""
+    """The grave doubts."""
     return tuple(one for one in doubts if one.grade == "grave")
 
 
 def doubt_words(doubts: Sequence[Doubt]) -> str:
-    """What is in doubt, each reason once:
-
-    `hosts differ: CPU of gateway-1 gave ...; machine busy: ...`.
-    """
+    """The doubts as text, each once: `hosts differ: CPU of ...; machine busy: ...`."""
     return "; ".join(dict.fromkeys(f"{one.what}: {one.words}" for one in doubts))
 
 
 def doubt_text(one: Doubt) -> str:
-    """One doubt as data has it:
-
-    `grave: hosts differ: CPU of gateway-1 ...`, `mild (p90, max): ...` where not all is touched.
+    """One doubt in exported data: `grave: hosts differ: CPU of gateway-1 ...`, or with its metrics
+    `mild (p90, max): ...`.
     """
     touched = f" ({', '.join(one.metrics)})" if one.metrics else ""
     return f"{one.grade}{touched}: {one.what}: {one.words}"
 
 
 def busy(share: float | None) -> Doubt | None:
-    """The doubt about steps beside which other programs used this share of the machine's CPUs; None
-    below BUSY_MILD.
-    """
+    """The doubt about a machine of whose CPUs others used this share; None below BUSY_MILD."""
     if share is None or share < BUSY_MILD:
         return None
     grade: Grade = "grave" if share >= BUSY_GRAVE else "mild"
@@ -111,11 +100,11 @@ def busy(share: float | None) -> Doubt | None:
 
 
 def beside(shares: Sequence[float | None]) -> Iterator[Doubt]:
-    """The doubts about repeats beside each of which other programs used this share of the machine's
-    CPUs, None: not known.
+    """The doubts about a set of repeats, from the share of the machine's CPUs that others used in
+    each.
 
-    The median of those known decides whether they are in grave doubt; a single one at BUSY_GRAVE is
-    enough for a mild one.
+    None: unknown. The median of the known ones decides on a grave doubt; a single repeat at
+    BUSY_GRAVE is enough for a mild one.
     """
     known = [share for share in shares if share is not None]
     doubt = busy(median(known)) if known else None
@@ -136,7 +125,7 @@ def beside(shares: Sequence[float | None]) -> Iterator[Doubt]:
 
 
 def few(repeats: int) -> Doubt | None:
-    """The doubt about figures of so many repeats; None where there are enough for a claim."""
+    """The doubt about figures of this many repeats; None if there are enough for a claim."""
     if repeats >= REPEATS_FOR_A_CLAIM:
         return None
     return Doubt(

@@ -1,6 +1,4 @@
-"""Figures and lists as people read them: three significant digits, thousands apart, a dash where
-nothing is known.
-"""
+"""Figures and lists as text: significant digits, thousands separators, a dash for unknown."""
 
 from __future__ import annotations
 
@@ -11,15 +9,13 @@ UNKNOWN = "–"
 
 
 def show_figure(value: float | None, digits: int = 3) -> str:
-    """`0.412`, `20.1`, `1,450`: so many significant digits or all before the point, never an
-    exponent; UNKNOWN for None.
-    """
+    """`0.412`, `20.1`, `1,450`: significant digits, never an exponent; UNKNOWN for None."""
     if value is None:
         return UNKNOWN
     if value == 0:
         return "0"
     decimals = digits - 1 - math.floor(math.log10(abs(value)))
-    # 99.96 rounds to 100.0, which has a digit more than was asked for.
+    # 99.96 rounds to 100.0, which would have one digit too many.
     decimals -= abs(round(value, decimals)) >= 10 ** (digits - decimals)
     return f"{value:,.{max(0, decimals)}f}"
 
@@ -30,16 +26,14 @@ def show_ms(value: float | None) -> str:
 
 
 def show_ratio(value: float) -> str:
-    """How many times: two significant digits and the sign (1.8, 2.0, 12), three next to 1
-    (1.04).
-    """
+    """A factor: two significant digits and the sign (1.8, 2.0, 12), three near 1 (1.04)."""
     if value < 1.095:
         return f"{value:.2f}×"
     return f"{value:.1f}×" if value < 9.95 else f"{value:,.0f}×"
 
 
 def show_p(value: float | None) -> str:
-    """A p-value to two significant digits, never as 0."""
+    """A p-value to two significant digits, never 0."""
     if value is None:
         return UNKNOWN
     return "< 0.0001" if value < 0.0001 else show_figure(value, 2)
@@ -56,5 +50,5 @@ def listed(words: Sequence[str], last: str = "and") -> str:
 
 
 def upper(text: str) -> str:
-    """The same with a capital letter at its beginning."""
+    """The text with its first letter capitalized."""
     return f"{text[:1].upper()}{text[1:]}"

@@ -1,18 +1,16 @@
-"""Intervals: what is known of a latency that a driver told in bins. COSBench's are 10 ms wide:
-`(10, 20]` is all that can be said.
+"""Intervals: what is known of a latency counted in bins, such as COSBench's of 10 ms: `(10, 20]`.
 
-Over repeats the interval that holds the median runs from the median of the lower to the median of
-the upper edges: a median never falls when one of its values rises, so that of the latencies
-themselves lies between those of their bounds. The same holds for a maximum. A latency that lies on
-an edge may have been counted on either side of it, since drivers differ in how they round;
-intervals that touch are therefore told apart no more than those that overlap.
+The median over repeats lies between the median of the lower and the median of the upper edges,
+since a median never falls when one of its values rises. The same holds for a maximum. Drivers round
+differently, so a latency on an edge may be counted on either side of it: intervals that touch are
+not told apart, just like those that overlap.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 
 from pydantic import NonNegativeFloat, model_validator
@@ -24,7 +22,7 @@ from weighbridge.results.record import Bins, rank_of
 
 
 class Interval(Record):
-    """More than `low_ms` and up to `high_ms`. None: a last bin has no upper edge."""
+    """From above `low_ms` up to and including `high_ms`; None: a last bin has no upper edge."""
 
     low_ms: NonNegativeFloat
     high_ms: NonNegativeFloat | None
@@ -32,12 +30,12 @@ class Interval(Record):
     @model_validator(mode="after")
     def _ordered(self) -> Interval:
         if self.high_ms is not None and self.high_ms <= self.low_ms:
-            raise ValueError(f"an interval from {self.low_ms} to {self.high_ms} ms holds nothing")
+            raise ValueError(f"an interval from {self.low_ms} to {self.high_ms} ms is empty")
         return self
 
     @property
     def top_ms(self) -> float:
-        """The upper end for comparing and sorting: infinite where there is none."""
+        """The upper edge for comparing and sorting; infinite if there is none."""
         return math.inf if self.high_ms is None else self.high_ms
 
     def holds(self, value_ms: float) -> bool:
@@ -45,14 +43,12 @@ class Interval(Record):
         return self.low_ms < value_ms <= self.top_ms
 
     def touches(self, other: Interval) -> bool:
-        """Whether the two overlap or share an edge: then neither latency can be called the
-        higher.
-        """
+        """Whether the two overlap or share an edge: neither can then be called higher."""
         return self.low_ms <= other.top_ms and other.low_ms <= self.top_ms
 
     def bins_off(self, value_ms: float) -> int | None:
-        """How many bins of its own width a latency lies below (less than 0) or above it; 0 inside,
-        None where it has no width.
+        """How many bin widths a latency lies below (negative) or above it; 0 inside, None without a
+        width.
         """
         if self.holds(value_ms):
             return 0
@@ -69,12 +65,12 @@ class Interval(Record):
 
 
 def percentile(bins: Bins, percent: float) -> Interval:
-    """The bin of the latency at rank ceil(n * percent / 100), the same rank as of histograms.
+    """The bin of the latency at rank ceil(n * percent / 100), as for histograms.
 
-    Raises InvalidMeasurement when nothing was counted, and ValueError outside 0 < percent <= 100.
+    Raises InvalidMeasurement if nothing was counted, and ValueError outside 0 < percent <= 100.
     """
     if not bins.count:
-        raise InvalidMeasurement("a percentile of no samples was asked for")
+        raise InvalidMeasurement("empty bins have no percentiles")
     rank, seen = rank_of(bins.count, percent), 0
     for number, count in bins.counts:
         seen += count
@@ -86,10 +82,7 @@ def percentile(bins: Bins, percent: float) -> Interval:
 
 
 def summed(found: Sequence[Bins]) -> Bins:
-    """What one set of bins of all the samples would be: counts are added.
-
-    Raises InvalidMeasurement where widths or ends differ.
-    """
+    """The sum of the counts. Raises InvalidMeasurement if widths or ends differ."""
     first, *others = found
     if any((one.width_us, one.beyond_us) != (first.width_us, first.beyond_us) for one in others):
         raise InvalidMeasurement("bins of different widths cannot be added")
@@ -106,32 +99,26 @@ def summed(found: Sequence[Bins]) -> Bins:
 
 
 def middle(found: Sequence[Interval]) -> Interval:
-    """The interval that holds the median of latencies that lie in these.
-
-    Raises StatisticsError of none.
-    """
-    high_ms = median(one.top_ms for one in found)
-    return Interval(
-        low_ms=median(one.low_ms for one in found), high_ms=None if math.isinf(high_ms) else high_ms
-    )
+    """The interval of the median of latencies in these bins. Raises StatisticsError if empty."""
+    return _of_edges(median, found)
 
 
 def highest(found: Sequence[Interval]) -> Interval:
-    """The interval that holds the highest of latencies that lie in these.
+    """The interval of the maximum of latencies in these bins. Raises ValueError if empty."""
+    return _of_edges(max, found)
 
-    Raises ValueError of none.
-    """
-    high_ms = max(one.top_ms for one in found)
-    return Interval(
-        low_ms=max(one.low_ms for one in found), high_ms=None if math.isinf(high_ms) else high_ms
-    )
+
+def _of_edges(pick: Callable[[Iterable[float]], float], found: Sequence[Interval]) -> Interval:
+    high_ms = pick(one.top_ms for one in found)
+    low_ms = pick(one.low_ms for one in found)
+    return Interval(low_ms=low_ms, high_ms=None if math.isinf(high_ms) else high_ms)
 
 
 def show_latency(value_ms: float | None, within: Interval | None) -> str:
-    """A latency as it is known: its figure, else the interval that it lies in, else UNKNOWN."""
+    """A latency as far as known: its figure, its interval, or UNKNOWN."""
     return show_ms(value_ms) if within is None else str(within)
 
 
 def _plain(value: float) -> str:
-    """Without thousands apart: a comma in an interval is the one between its ends."""
+    """Without thousands separators: the comma of an interval separates its ends."""
     return f"{value:.3f}".rstrip("0").rstrip(".")

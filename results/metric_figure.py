@@ -1,4 +1,4 @@
-"""What is known of one metric, and how the figures of repeats become one."""
+"""What is known of one metric, and how repeats are merged."""
 
 from __future__ import annotations
 
@@ -13,38 +13,35 @@ from weighbridge.results.interval import Interval, highest, middle
 
 
 class MetricFigure(Record):
-    """What is known of one metric: of a repeat, or of a row over its repeats.
-
-    In the unit of the metric.
-    """
+    """What is known of one metric of a repeat, or of a row, in the metric's unit."""
 
     value: NonNegativeInt | NonNegativeFloat | None = None
     within: Interval | None = None
-    """Where the driver counts latencies in bins: the one that it lies in. Then there is no value.
-    """
+    """The bin that it lies in, if the driver counts in bins; there is then no value."""
     low: NonNegativeFloat | None = None
     high: NonNegativeFloat | None = None
-    """The 95 % interval: over the repeats, or of one repeat with few samples that of order
-    statistics. Both None: not known; high alone: nothing is known of its upper end."""
+    """The 95 % interval: over repeats, or by order statistics for one repeat with few samples. Both
+    None: unknown; only `high` None: the upper end is unknown.
+    """
     at_least: bool = False
-    """Whether it is a lower bound: requests in flight at the end, or given up, took as long or
-    longer.
+    """Whether it is a lower bound: requests in flight at the end, or given up, took at least as
+    long.
     """
     parts: tuple[NonNegativeFloat, NonNegativeInt] | None = None
-    """Of a mean: the total and how many it is of, for the mean over repeats."""
+    """For a mean: the total and its count, so that the mean over repeats can be computed."""
 
     @model_validator(mode="before")
     @classmethod
     def _number(cls, given: Any) -> Any:
-        """A number alone is a value."""
+        """Accept a plain number as a value."""
         return {"value": given} if isinstance(given, int | float) else given
 
     @model_validator(mode="after")
     def _consistent(self) -> MetricFigure:
         if self.value is not None and self.within is not None:
-            raise ValueError("a figure that is known exactly lies in no bin")
+            raise ValueError("a figure has either a value or a bin")
         if self.high is not None and (self.low is None or self.low > self.high):
-            raise ValueError(f"an interval from {self.low} to {self.high} holds nothing")
+            raise ValueError(f"an interval from {self.low} to {self.high} is empty")
         return self
 
     @property
@@ -60,10 +57,10 @@ Merge = Callable[[Sequence[MetricFigure]], MetricFigure]
 
 
 def geometric_mean(found: Sequence[MetricFigure]) -> MetricFigure:
-    """Of the repeats' figures: 0 where one is 0, nothing where one is unknown, for the others are
-    another set of repeats.
+    """The geometric mean; 0 if a value is 0, NOTHING if one is unknown. For bins: that of the
+    median.
 
-    Of bins the one that holds their median.
+    Without the unknown value it would describe a different set of repeats.
     """
     values = [one.value for one in found if one.value is not None]
     bins = [one.within for one in found if one.within is not None]
@@ -73,7 +70,7 @@ def geometric_mean(found: Sequence[MetricFigure]) -> MetricFigure:
 
 
 def largest(found: Sequence[MetricFigure]) -> MetricFigure:
-    """The largest of those that are known, or the bin that it lies in."""
+    """The largest known value, or its bin."""
     values = [one.value for one in found if one.value is not None]
     bins = [one.within for one in found if one.within is not None]
     if values:
@@ -82,13 +79,13 @@ def largest(found: Sequence[MetricFigure]) -> MetricFigure:
 
 
 def total(found: Sequence[MetricFigure]) -> MetricFigure:
-    """The sum; nothing where one is unknown."""
+    """The sum; NOTHING if a value is unknown."""
     values = [one.value for one in found if one.value is not None]
     return MetricFigure(value=sum(values)) if values and len(values) == len(found) else NOTHING
 
 
 def mean_of_all(found: Sequence[MetricFigure]) -> MetricFigure:
-    """All totals by what they are of (`parts`); nothing where one is unknown."""
+    """The sum of totals over the sum of counts (`parts`); NOTHING if one is unknown."""
     parts = [one.parts for one in found if one.parts is not None]
     count = sum(one[1] for one in parts)
     return (

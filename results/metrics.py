@@ -1,10 +1,10 @@
-"""Metrics: the figures of a step, each declared once. Tables, exports, sentences and tunings are
-made of these records.
+"""Metrics: the figures of a step, each declared once. Tables, exports, sentences and tunings use
+these records.
 
-A metric says how it is read from a measured operation of a step and how the repeats' figures are
-merged into a row's. One whose `better` is named is compared: it has a 95 % interval over the
-repeats, verdicts, and can be the objective of a tuning; others are shown. Another package adds one
-by an entry point of the group `weighbridge.metrics`, whose name is the metric's key.
+A metric says how it is read from a measured operation and how repeats are merged into a row. One
+with a `better` direction is compared: it has a 95 % interval over the repeats and verdicts, and can
+be a tuning's objective; the others are only shown. Other packages add metrics by entry points of
+the group `weighbridge.metrics`, named by the metric's key.
 """
 
 from __future__ import annotations
@@ -33,116 +33,103 @@ WITH_BODIES: Final = ("read", "write")
 
 
 class OperationReader(Protocol):
-    """One operation of one measured step, as a metric reads it."""
+    """One operation of a measured step, as a metric reads it."""
 
     tally: Tally
     window_s: float
     done: int
-    """Operations of the step that succeeded, whatever their kind."""
+    """Operations of the step that succeeded, of any kind."""
     gateway_cpu_s: float | None
     storage_cpu_s: float | None
-    """CPU seconds of all hosts of the tier in the window; None where they are not known."""
+    """CPU seconds of all hosts of the tier in the window; None if unknown."""
 
     def latency(self, percent: float) -> MetricFigure | None:
-        """A percentile of the latencies, in ms; 100 is the maximum.
-
-        None where it is not known or of too few samples.
-        """
+        """A latency percentile in ms; 100: the maximum. None if unknown or with too few samples."""
 
     def first_byte(self, percent: float) -> MetricFigure | None:
-        """A percentile of the time to first byte of reads, in ms; None where it is not known or of
-        too few samples.
-        """
+        """A percentile of reads' time to first byte in ms; None as for `latency`."""
 
 
 class Metric(Record):
-    """One figure of a step.
-
-    Columns of exports are named `<key>_<suffix>`, with `-` and `.` of the key as `_`.
-    """
+    """One figure of a step. Its export columns are `<key>_<suffix>`, with `_` for `-` and `.`."""
 
     key: Annotated[str, Field(pattern=r"^[a-z][a-z0-9.-]*$")]
     name: str
-    """What sentences call it: `p90`."""
+    """Its name in sentences: `p90`."""
     title: str
-    """What heads of tables call it."""
+    """Its name in table headers."""
     unit: str
     suffix: Annotated[str, Field(pattern=r"^[a-z0-9_]*$")]
-    """The unit as it stands in names of columns: `ops_s`."""
+    """The unit in column names: `ops_s`."""
     group: Literal["rate", "latency", "count", "cost"]
     about: str
-    """What it is, in a sentence."""
+    """What it is, in one sentence."""
     over_repeats: str = ""
-    """What a cell of a table shows of several repeats, in sentences."""
+    """How a table cell combines several repeats, in sentences."""
     read: Callable[[OperationReader], MetricFigure | float | None]
     merge: Merge = geometric_mean
     also_left_out: bool = False
     """Whether repeats that are left out of all other figures count."""
     better: Literal["more", "less"] | None = None
-    """None: it is shown, and not compared."""
+    """None: only shown, not compared."""
     percent: Annotated[float, Field(gt=0, le=100)] | None = None
-    """The percentile that it is, 100 of a maximum; None: it is none."""
+    """Its percentile, 100 for a maximum; None: it is not a percentile."""
     binned: bool = False
-    """Whether a driver may tell it in bins."""
+    """Whether a driver may report it in bins."""
     bound: str | Annotated[float, Field(ge=1)] = 1.10
-    """How far two must be apart for it to matter, as a ratio: the key of a suite's `bounds` that
-    says so, or the ratio itself.
-    """
+    """The practical threshold as a ratio, or the key of a suite's `bounds` that sets it."""
     whole: bool = False
-    """Whether it has no fractions."""
+    """Whether it is an integer."""
     digits: int = 3
     """Significant digits in tables for people."""
     page: bool = True
     paper: bool = False
-    """Whether the report's table has a column of it, and tables for papers."""
+    """Whether the report's table has it as a column, and tables for papers."""
     terminal: str = ""
-    """The head of its column on a terminal; empty: there is none."""
+    """Its column header in the terminal; empty: not shown there."""
 
     @property
     def stem(self) -> str:
-        """The key as it stands in names of columns."""
+        """The key as used in column names."""
         return self.key.replace("-", "_").replace(".", "_")
 
     @property
     def column(self) -> str:
-        """The name of its column: `p90_ms`."""
+        """Its column name: `p90_ms`."""
         return self._column()
 
     @property
     def bin_columns(self) -> tuple[str, str]:
-        """The names of the columns of both ends of the bin that it lies in:
-
-        `p90_low_ms`, `p90_high_ms`.
-        """
+        """Column names of its bin's edges: `p90_low_ms`, `p90_high_ms`."""
         return self._column("low"), self._column("high")
 
     @property
     def spread_columns(self) -> tuple[str, str]:
-        """The same of the 95 % interval over repeats: `p90_over_repeats_low_ms`."""
+        """Column names of its 95 % interval over repeats: `p90_over_repeats_low_ms`."""
         return self._column("over_repeats_low"), self._column("over_repeats_high")
 
     @property
     def is_compared(self) -> bool:
-        """Whether it is, and not only shown."""
+        """Whether differences are judged."""
         return self.better is not None
 
     def bound_of(self, bounds: Bounds) -> float:
-        """How far two must be apart for it to matter, as a ratio from 1 up."""
+        """The practical threshold as a ratio of at least 1."""
         return float(getattr(bounds, self.bound)) if isinstance(self.bound, str) else self.bound
 
     def better_at(self, ratio: float) -> bool:
-        """Whether a figure that is so many times another's is the better one.
+        """Whether a figure `ratio` times another is the better one.
 
-        Raises ValueError of one that is not compared.
+        Raises ValueError if the metric is not compared.
         """
         if self.better is None:
             raise ValueError(f"{self.key} is not compared")
         return (ratio > 1) == (self.better == "more")
 
     def gain(self, ratio: float) -> float:
-        """How many times better a figure is that is so many times another's.
+        """How many times better a figure is that is `ratio` times another.
 
-        Raises ValueError of one that is not compared.
+        Raises ValueError if the metric is not compared.
         """
         return ratio if self.better_at(2.0) else 1 / ratio
 
@@ -150,12 +137,12 @@ class Metric(Record):
         return "_".join(part for part in (self.stem, *parts, self.suffix) if part)
 
 
-_OWN_MEAN: Final = "Geometric mean of the repeats’ own."
-_WITH_INTERVAL: Final = "Geometric mean of the repeats’ own, ± half of its 95 % interval."
+_OWN_MEAN: Final = "Geometric mean over the repeats."
+_WITH_INTERVAL: Final = "Geometric mean over the repeats, ± half of its 95 % interval."
 
 _OF_PERCENTILES: Final = (
-    "Geometric mean of the repeats’ own percentiles, of p90 and p99 ± half of its 95 % interval. "
-    "Of one repeat with few samples beyond it: in square brackets what its order statistics allow. "
+    "Geometric mean of the repeats’ percentiles; for p90 and p99 ± half of its 95 % interval. "
+    "For one repeat with few samples beyond it: its order-statistic interval in square brackets. "
     "(10, 20]: the driver counts in bins, and it lies in this one."
 )
 
@@ -178,7 +165,7 @@ def _bandwidth(one: OperationReader) -> float | None:
 
 
 def _percentile(percent: float, **more: Any) -> Metric:
-    """The metric of a percentile of latencies."""
+    """The metric of a latency percentile."""
     name = f"p{percent:g}"
     return Metric(
         key=name,
@@ -187,7 +174,7 @@ def _percentile(percent: float, **more: Any) -> Metric:
         unit="ms",
         suffix="ms",
         group="latency",
-        about=f"{percent:g} % of the operations that succeeded took at most so long.",
+        about=f"{percent:g} % of the successful operations took at most this long.",
         over_repeats=_OF_PERCENTILES,
         read=lambda one: one.latency(percent),
         percent=percent,
@@ -204,7 +191,7 @@ _OWN: Final = (
         unit="op/s",
         suffix="ops_s",
         group="rate",
-        about="Operations that succeeded inside the window, by its length.",
+        about="Operations that succeeded inside the window, divided by its length.",
         over_repeats=_WITH_INTERVAL,
         read=lambda one: one.tally.count / one.window_s,
         better="more",
@@ -219,7 +206,7 @@ _OWN: Final = (
         unit="MB/s",
         suffix="mb_s",
         group="rate",
-        about="Bytes of complete bodies inside the window, in 10⁶ bytes a second.",
+        about="Bytes of complete bodies inside the window, in 10⁶ bytes per second.",
         over_repeats=_OWN_MEAN,
         read=_bandwidth,
         paper=True,
@@ -236,9 +223,9 @@ _OWN: Final = (
         unit="ms",
         suffix="ms",
         group="latency",
-        about="The slowest operation that succeeded, in any repeat, or the bin that it lies in.",
-        over_repeats="It grows with the samples. ≥: requests that were not seen to end took at "
-        "least so long.",
+        about="The slowest successful operation in any repeat, or the bin that it lies in.",
+        over_repeats="It grows with the number of samples. ≥: requests that were not seen to end "
+        "took at least this long.",
         read=lambda one: one.latency(100),
         merge=largest,
         better="less",
@@ -255,7 +242,7 @@ _OWN: Final = (
         unit="ms",
         suffix="ms",
         group="latency",
-        about="The first byte of half of the reads that succeeded came within so long.",
+        about="Half of the successful reads got their first byte within this time.",
         over_repeats=_OWN_MEAN,
         read=lambda one: one.first_byte(50),
         percent=50,
@@ -268,7 +255,7 @@ _OWN: Final = (
         unit="ms",
         suffix="ms",
         group="latency",
-        about="The first byte of 90 % of the reads that succeeded came within so long.",
+        about="90 % of the successful reads got their first byte within this time.",
         over_repeats=_OWN_MEAN,
         read=lambda one: one.first_byte(90),
         better="less",
@@ -282,7 +269,7 @@ _OWN: Final = (
         unit="ms",
         suffix="ms",
         group="latency",
-        about="Total of all latencies by their number.",
+        about="Sum of all latencies divided by their number.",
         read=_mean,
         merge=mean_of_all,
     ),
@@ -305,8 +292,8 @@ _OWN: Final = (
         unit="",
         suffix="",
         group="count",
-        about="Operations that failed, over all repeats, also those left out.",
-        over_repeats="They are in no other figure.",
+        about="Operations that failed, over all repeats, including those left out.",
+        over_repeats="No other figure includes them.",
         read=lambda one: one.tally.failed,
         merge=total,
         also_left_out=True,
@@ -316,28 +303,27 @@ _OWN: Final = (
     ),
     Metric(
         key="gateway-cpu",
-        name="CPU of the gateway for 1000 operations",
+        name="gateway CPU per 1000 operations",
         title="Gateway CPU",
         unit="s/1000 op",
         suffix="s_per_1000_ops",
         group="cost",
-        about="CPU seconds of all gateway hosts in the window for 1000 operations of any kind "
-        "that succeeded.",
-        over_repeats="A step of several operations shares it over all of them. Geometric mean of "
-        "the repeats’ own; unknown where "
-        "the hosts could not be sampled.",
+        about="CPU seconds of all gateway hosts in the window per 1000 successful operations of "
+        "any kind.",
+        over_repeats="A step of several operations shares it over all of them. Geometric mean over "
+        "the repeats; unknown if the hosts could not be sampled.",
         read=lambda one: _per_1000(one.gateway_cpu_s, one.done),
         terminal="gw\nCPU-s/1k",
     ),
     Metric(
         key="storage-cpu",
-        name="CPU of the store for 1000 operations",
+        name="storage CPU per 1000 operations",
         title="Storage CPU",
         unit="s/1000 op",
         suffix="s_per_1000_ops",
         group="cost",
-        about="The same of all hosts that keep data.",
-        over_repeats="Where one host does both, neither is known.",
+        about="The same for all hosts that keep data.",
+        over_repeats="If one host does both, neither is known.",
         read=lambda one: _per_1000(one.storage_cpu_s, one.done),
         terminal="st\nCPU-s/1k",
     ),
@@ -346,11 +332,11 @@ _OWN: Final = (
 METRICS: Final[Registry[Metric]] = Registry(
     "weighbridge.metrics", "metric", own={one.key: one for one in _OWN}, kind=Metric
 )
-"""Every metric by its key, in the order in which they are shown; of other packages, too."""
+"""Every metric by key in display order, including those of other packages."""
 
 
 def compared() -> tuple[Metric, ...]:
-    """The metrics of which differences are judged, in order."""
+    """The metrics whose differences are judged, in order."""
     return tuple(one for one in METRICS.values() if one.is_compared)
 
 
@@ -358,39 +344,38 @@ MetricKey = Annotated[str, AfterValidator(METRICS.known)]
 
 
 class Figures(Record):
-    """What has figures by metric: a repeat's point, or a row over its repeats.
-
-    A metric of which nothing is known has none.
+    """Figures by metric: of a repeat's point, or of a row over its repeats. Unknown ones are
+    absent.
     """
 
     figures: Mapping[MetricKey, MetricFigure] = Field(default_factory=dict)
 
     def figure(self, metric: MetricKey) -> MetricFigure:
-        """All that is known of a metric."""
+        """Everything known of a metric."""
         return self.figures.get(metric, NOTHING)
 
     def value(self, metric: MetricKey) -> float | None:
-        """A metric's value in its unit; None where it is not known, or known to lie in a bin."""
+        """A metric's value in its unit; None if unknown, or known only as a bin."""
         return self.figure(metric).value
 
     def count(self, metric: MetricKey) -> int | None:
-        """The value of a metric that is whole."""
+        """The value of an integer metric."""
         found = self.figure(metric).value
         return None if found is None else int(found)
 
     def within(self, metric: MetricKey) -> Interval | None:
-        """The bin that a metric lies in, where the driver counts in bins."""
+        """The bin of a metric, if the driver counts in bins."""
         return self.figure(metric).within
 
     @property
     def lower_bounds(self) -> tuple[str, ...]:
-        """Keys of the metrics of which the figure is a lower bound."""
+        """Keys of the metrics whose figure is a lower bound."""
         return tuple(key for key, one in self.figures.items() if one.at_least)
 
 
 def by_column(one: Figures, *, intervals: bool = True) -> dict[str, float | None]:
-    """All figures by column: values, both ends of bins of metrics that may be told in them, and
-    with `intervals` of the 95 % intervals of those that are compared.
+    """All figures by column: values, bin edges of binned metrics, and with `intervals` the 95 %
+    intervals of compared ones.
     """
     found: dict[str, float | None] = {}
     for metric in METRICS.values():

@@ -1,18 +1,18 @@
 """The statistics of a comparison: Welch's interval and test on logarithms, rank tests, and the
-correction for many of them.
+correction for multiple tests.
 
-Throughputs and latencies of repeats differ by factors, not by sums, so they are compared as
-logarithms. Welch's interval (B. L. Welch, Biometrika 34, 1947) keeps its coverage at 2 to 10
-repeats, where bootstrap intervals of so few values are too narrow.
+Throughputs and latencies of repeats differ by factors rather than by sums, so their logarithms are
+compared. Welch's interval (B. L. Welch, Biometrika 34, 1947) keeps its coverage at 2 to 10 repeats,
+where bootstrap intervals are too narrow.
 
-The rule of a claim is one of intervals: a difference is claimed where the interval lies beyond the
-practical threshold on one side. `TTest.p_beyond` says the same as a p-value, so that all that a run
-tests is corrected together by `corrected`: a claim has q <= LEVEL. That is Benjamini and
-Yekutieli's interval at confidence 1 - LEVEL * claims / tests (J. Am. Stat. Assoc. 100, 2005) beyond
-the threshold. Two sides are equivalent where the 95 % interval lies within it, which is D. J.
-Schuirmann's two one-sided tests (J. Pharmacokinet. Biopharm. 15, 1987) at 2.5 %. How often either
-is said of what is not so: benchmarks/claims.py, table in docs/statistics.md. SciPy is imported
-where it is needed: that takes longer than all else that a command imports.
+A difference is claimed if its interval lies beyond the practical threshold on one side.
+`TTest.p_beyond` expresses this as a p-value, so that `corrected` can adjust all tests of a run
+together: a claim has q <= LEVEL. That is Benjamini and Yekutieli's interval at confidence 1 - LEVEL
+* claims / tests (J. Am. Stat. Assoc. 100, 2005) beyond the threshold. Two sides are equivalent if
+the 95 % interval lies within it: D. J. Schuirmann's two one-sided tests (J. Pharmacokinet.
+Biopharm. 15, 1987) at 2.5 %. Error rates of both: benchmarks/claims.py, table in
+docs/statistics.md. SciPy is imported inside the functions: it takes longer to import than all else
+that a command needs.
 """
 
 from __future__ import annotations
@@ -28,91 +28,83 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from weighbridge.common.record import Record
 
 REPEATS_FOR_A_CLAIM: Final = 5
-"""Fewer repeats of either side make no claim, whatever their interval (3 can never reach p < 0.1 in
-a rank test).
+"""With fewer repeats on either side there is no claim (3 can never reach p < 0.1 in a rank test).
 """
 CONFIDENCE: Final = 0.95
 LEVEL: Final = 0.05
-"""The p-value, corrected for the number of tests, up to which a difference is shown."""
+"""The corrected p-value up to which a difference is significant."""
 POWER: Final = 0.8
-"""How often the smallest difference that a run can show would be shown."""
+"""How often the smallest detectable difference would be detected."""
 _COUNTED: Final = 30
-"""Up to so many values a side all orders are counted; beyond, the normal approximation is as good.
+"""Up to this many values a side the rank test is exact; beyond, the normal approximation is as
+good.
 """
 FARTHEST: Final = 300.0
-"""Nothing is known beyond e^300, and nothing beyond e^709 is a number."""
+"""Bound on logarithms: e^300 is beyond any result, and e^709 overflows."""
 
 
 class Ratio(Record):
-    """How many times `a` is `b`: the ratio of their geometric means, and its 95 % interval where
-    both have two values.
+    """How many times `b` `a` is: the ratio of geometric means, with its 95 % interval if both have
+    2 values.
     """
 
     value: PositiveFloat
     low: PositiveFloat | None = None
     high: PositiveFloat | None = None
     repeats: PositiveInt
-    """Values of the side that has fewer."""
+    """Number of values of the smaller side."""
 
     @property
     def shown(self) -> bool:
-        """Whether the interval leaves 1 out: a difference was shown, as far as these repeats can
-        show one.
-        """
+        """Whether the interval excludes 1: a difference was found."""
         return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
 
     @property
     def claim(self) -> bool:
-        """Whether a difference may be claimed by this comparison alone: it was shown, with enough
-        repeats.
-        """
+        """Whether this comparison alone may claim a difference: found, with enough repeats."""
         return self.shown and self.repeats >= REPEATS_FOR_A_CLAIM
 
     @property
     def either_way(self) -> float:
-        """How far the two are apart, whichever is the higher: never below 1."""
+        """How far apart the two are, whichever is higher: at least 1."""
         return max(self.value, 1 / self.value)
 
     @property
     def inverted(self) -> Ratio:
-        """How many times `b` is `a`."""
+        """How many times `a` `b` is."""
         low, high = (None if end is None else 1 / end for end in (self.high, self.low))
         return Ratio(value=1 / self.value, low=low, high=high, repeats=self.repeats)
 
 
 class TTest(Record):
-    """Student's test of logarithms: a difference, its standard error, and the degrees of freedom of
-    that error.
+    """A t test of logarithms: a difference, its standard error, and its degrees of freedom.
 
-    Of two sets by `welch`, of one set of ratios by `one_sample`: p-values and intervals are those
-    of scipy.stats.ttest_ind(equal_var=False) and ttest_1samp. These tell no standard error, by
-    which differences beyond a bound, the common middle of worker counts and the scatter from run to
-    run are tested.
+    For two sets `welch`, for one set of ratios `one_sample`: p-values and intervals equal those of
+    scipy.stats.ttest_ind(equal_var=False) and ttest_1samp. SciPy's do not give the standard error,
+    which is needed to test differences beyond a bound, the common mean of worker counts and the
+    scatter from run to run.
     """
 
     difference: float
     error: NonNegativeFloat
     freedom: Annotated[float, Field(ge=1)]
     repeats: Annotated[int, Field(ge=2)]
-    """Values of the set that has fewer."""
+    """Number of values of the smaller set."""
 
     @property
     def p(self) -> float:
-        """How often chance alone would make a difference at least as large, two-sided.
-
-        Of sets without any spread 0 or 1.
-        """
+        """The probability of a difference at least this large by chance; 0 or 1 without spread."""
         return self.p_beyond()
 
     def p_beyond(self, bound: float = 1.0) -> float:
-        """How often chance alone would put two sides that are `bound` apart at least so far beyond
-        it, two-sided.
+        """The probability that two sides `bound` apart come out at least this far beyond it,
+        two-sided.
 
-        `bound` is a ratio from 1 up. At most a level exactly where the interval with confidence 1 -
-        level lies beyond the bound, on one side of it; p where the bound is 1. Of sets without any
-        spread 0 or 1. Raises ValueError for a bound below 1.
+        `bound` is a ratio of at least 1; with 1 it is `p`. It is at most a level exactly if the
+        interval at confidence 1 - level lies beyond the bound, on one side. 0 or 1 for sets without
+        spread. Raises ValueError for a bound below 1.
         """
-        from scipy.special import stdtr  # noqa: PLC0415 - as the head of the file says
+        from scipy.special import stdtr  # noqa: PLC0415 - see the head of this file
 
         beyond = abs(self.difference) - _log_bound(bound)
         if beyond <= 0 or self.error == 0:
@@ -121,13 +113,11 @@ class TTest(Record):
 
     @property
     def ratio(self) -> Ratio:
-        """The difference as a ratio, with the interval that leaves 1 out where p is below 0.05."""
+        """The difference as a ratio, with the interval that excludes 1 if p is below 0.05."""
         return self.ratio_at(CONFIDENCE)
 
     def ratio_at(self, confidence: float) -> Ratio:
-        """The difference as a ratio, with its interval at this confidence, which is above 0 and
-        below 1.
-        """
+        """The difference as a ratio, with its interval at a confidence between 0 and 1."""
         reach = min(
             t_quantile((1 + confidence) / 2, self.freedom) * self.error if self.error else 0.0,
             FARTHEST,
@@ -137,43 +127,41 @@ class TTest(Record):
 
     def smallest(self, level: float = LEVEL, bound: float = 1.0) -> float:
         """The smallest ratio above 1 that a run like this would claim 8 times in 10: its interval
-        at 1 - `level` beyond `bound`.
+        at 1 - `level` lies beyond `bound`.
 
-        `level` is what a test must reach after correction (`next_level`). The spread is known from
-        these few repeats alone, and another run will find another: unlike in `smallest_ratio` both
-        are in the figure, else it were true 6 to 7 times in 10. Raises ValueError for a level that
-        is not above 0 and up to 1, or a bound below 1.
+        `level` is what a test must reach after correction (`next_level`). The spread is estimated
+        from these few repeats, and another run will estimate another: unlike `smallest_ratio` this
+        includes both, without which it would hold only 6 to 7 times in 10. Raises ValueError for a
+        level outside 0 < level <= 1, or a bound below 1.
         """
         known = _level(level)
         apart = _seen_again(round(self.freedom, 1), known) * self.error if self.error else 0.0
         return math.exp(min(_log_bound(bound) + apart, FARTHEST))
 
     def smallest_seen(self, level: float = LEVEL) -> float:
-        """The smallest ratio above 1 that is shown 8 times in 10, two-sided at this level, where
-        the error is this for sure.
+        """The smallest ratio above 1 found 8 times in 10, two-sided at this level, if the error is
+        exact.
 
-        By the noncentral t, as `smallest_ratio`. Raises ValueError for a level that is not above 0
-        and up to 1.
+        By the noncentral t, as `smallest_ratio`. Raises ValueError for a level outside 0 < level <=
+        1.
         """
         return math.exp(min(_beyond_chance(self.freedom, _level(level)) * self.error, FARTHEST))
 
 
 def one_sample(logs: Sequence[float]) -> TTest:
-    """Student's test (Biometrika 6, 1908) of logarithms of at least 2 ratios that were each made by
-    itself, of a trial to what is beside it: with one degree of freedom less than there are values.
-    Raises ValueError of fewer than 2.
+    """Student's test (Biometrika 6, 1908) of the logarithms of at least 2 independent ratios.
+
+    Each is of a trial to its neighbours. Raises ValueError for fewer than 2.
     """
     if len(logs) < 2:
-        raise ValueError("a set of one value has no spread")
+        raise ValueError("one value has no spread")
     error = math.sqrt(_variance(logs) / len(logs))
     return TTest(difference=fmean(logs), error=error, freedom=len(logs) - 1, repeats=len(logs))
 
 
 @lru_cache(maxsize=1024)
 def _beyond_chance(freedom: float, level: float) -> float:
-    """How many standard errors from 0 a mean must be to be shown with POWER by a two-sided t test
-    at a level.
-    """
+    """How many standard errors from 0 a mean must be for a two-sided t test to have POWER."""
     from scipy.special import nctdtrinc  # noqa: PLC0415 - as above
 
     return float(nctdtrinc(freedom, 1 - POWER, t_quantile(1 - level / 2, freedom)))
@@ -181,11 +169,11 @@ def _beyond_chance(freedom: float, level: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _seen_again(freedom: float, level: float) -> float:
-    """How many standard errors, as one run estimates them, two sides must differ to be told apart
-    by another run with POWER.
+    """How many standard errors, as estimated by one run, the sides must differ for POWER in
+    another.
 
-    The power is that of the noncentral t, averaged over what the first run may have estimated
-    (chi-square, by 64 quantiles of it).
+    By the noncentral t, averaged over what the first run may have estimated (64 quantiles of
+    chi-square).
     """
     from numpy import arange, sqrt  # noqa: PLC0415 - as above
     from scipy.special import gammaincinv, nctdtr  # noqa: PLC0415
@@ -203,19 +191,19 @@ def _level(level: float) -> float:
 
 def _log_bound(bound: float) -> float:
     if not 1 <= bound < math.inf:
-        raise ValueError(f"{bound} is no practical threshold: a ratio from 1 up is wanted")
+        raise ValueError(f"{bound} is not a practical threshold: give a ratio of at least 1")
     return math.log(bound)
 
 
 def signed_rank_p(logs: Sequence[float]) -> float:
-    """Wilcoxon's two-sided signed rank test (Biometrics Bulletin 1, 1945) of whether these lie
-    around 0; those at 0 are left out.
+    """Wilcoxon's two-sided signed rank test (Biometrics Bulletin 1, 1945) of whether these are
+    around 0; zeros are left out.
 
-    Exact where no two are equally far from 0 and there are up to 50, else by the normal
-    approximation. Raises ValueError of none.
+    Exact for up to 50 values without ties, else by the normal approximation. Raises ValueError for
+    an empty set.
     """
     if not logs:
-        raise ValueError("at least one value is wanted")
+        raise ValueError("at least one value is needed")
     apart = [value for value in logs if value]
     if not apart:
         return 1.0
@@ -225,17 +213,14 @@ def signed_rank_p(logs: Sequence[float]) -> float:
 
 
 def welch(a: Sequence[float], b: Sequence[float]) -> TTest:
-    """Welch's comparison of two sets of at least 2 values, all above 0.
-
-    Raises ValueError on others.
-    """
+    """Welch's comparison of two sets of at least 2 positive values. Raises ValueError on others."""
     logs_a, logs_b = _logs(a), _logs(b)
     if min(len(a), len(b)) < 2:
-        raise ValueError("a set of one value has no spread")
+        raise ValueError("one value has no spread")
     part_a, part_b = (_variance(logs) / len(logs) for logs in (logs_a, logs_b))
     freedom = float(len(a) + len(b) - 2)
     if part_a + part_b > 0:
-        # As shares of their sum, so that tiny variances do not vanish when they are squared.
+        # As shares of their sum, so that squaring does not underflow tiny variances.
         share_a, share_b = part_a / (part_a + part_b), part_b / (part_a + part_b)
         freedom = 1 / (share_a**2 / (len(a) - 1) + share_b**2 / (len(b) - 1))
     return TTest(
@@ -247,10 +232,7 @@ def welch(a: Sequence[float], b: Sequence[float]) -> TTest:
 
 
 def ratio(a: Sequence[float], b: Sequence[float]) -> Ratio:
-    """The ratio of two sets of repeats, all above 0.
-
-    Raises ValueError on an empty one or one with values not above 0.
-    """
+    """The ratio of two non-empty sets of positive values. Raises ValueError on others."""
     if min(len(a), len(b)) >= 2:
         return welch(a, b).ratio
     return Ratio(
@@ -259,10 +241,7 @@ def ratio(a: Sequence[float], b: Sequence[float]) -> Ratio:
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """The geometric mean, the only fair mean of ratios.
-
-    Raises ValueError on an empty set or a value not above 0.
-    """
+    """The geometric mean. Raises ValueError on an empty set or a value not above 0."""
     logs = _logs(values)
     return values[0] if min(values) == max(values) else math.exp(fmean(logs))
 
@@ -280,14 +259,14 @@ def t_quantile(share: float, freedom: float) -> float:
 def smallest_ratio(
     spread: float, repeats: int, *, level: float = LEVEL, bound: float = 1.0
 ) -> float:
-    """The smallest ratio above 1 that is claimed 8 times in 10 where logarithms of repeats have
-    this standard deviation for sure.
+    """The smallest ratio above 1 claimed 8 times in 10 if the logarithms of repeats have exactly
+    this standard deviation.
 
-    For planning; of a run that was made `TTest.smallest` tells it. By Welch's test of two sides
-    with so many repeats and an equal spread. A claim takes the interval at confidence 1 - `level`
-    beyond `bound`, the practical threshold as a ratio; where m comparisons are corrected together,
-    the level of the first claim is LEVEL / m (`next_level`). Raises ValueError for fewer than 2
-    repeats, a spread below 0, a level that is not above 0 and up to 1, or a bound below 1.
+    For planning; `TTest.smallest` is for a run that was made. Welch's test of two sides with this
+    many repeats and equal spread. A claim needs the interval at confidence 1 - `level` beyond
+    `bound`, the practical threshold as a ratio; when m comparisons are corrected together, the
+    level of the first claim is LEVEL / m (`next_level`). Raises ValueError for fewer than 2
+    repeats, a negative spread, a level outside 0 < level <= 1, or a bound below 1.
     """
     if repeats < 2 or not 0 <= spread < math.inf:
         raise ValueError(f"no smallest ratio for {repeats} repeats with a spread of {spread}")
@@ -301,12 +280,12 @@ def smallest_ratio(
 
 @lru_cache(maxsize=1024)
 def _planned(repeats: int, level: float) -> float:
-    """How many standard errors two sides of equal spread must differ to be told apart with POWER by
-    Welch's test.
+    """How many standard errors two sides of equal spread must differ for Welch's test to have
+    POWER.
 
-    Its freedom is that of the two sides' shares of the variance, which do not depend on their sum:
-    the power is that of the noncentral t with 2n - 2 degrees of freedom, averaged over the shares
-    (beta, by 64 quantiles of it).
+    Welch's degrees of freedom depend on the two sides' shares of the variance, which are
+    independent of its sum: the power of the noncentral t with 2n - 2 degrees of freedom, averaged
+    over the shares (64 quantiles of beta).
     """
     from numpy import arange  # noqa: PLC0415 - as above
     from scipy.special import betaincinv, nctdtr, stdtrit  # noqa: PLC0415
@@ -317,8 +296,9 @@ def _planned(repeats: int, level: float) -> float:
 
 
 def _least(missed: Callable[[float], float]) -> float:
-    """The least value at which a difference is missed no more often than POWER allows, to 1 in
-    10,000; `missed` falls.
+    """The smallest value at which the probability of missing a difference is at most 1 - POWER.
+
+    To 1 in 10,000; `missed` decreases.
     """
     low, high = 0.0, 4.0
     while missed(high) > 1 - POWER:
@@ -330,17 +310,15 @@ def _least(missed: Callable[[float], float]) -> float:
 
 
 def rank_p(a: Sequence[float], b: Sequence[float]) -> float:
-    """The two-sided Mann-Whitney test: exact where values are few and no two are equal, else by the
-    normal approximation.
-
-    Raises ValueError on an empty side.
+    """The two-sided Mann-Whitney test: exact for few values without ties, else by the normal
+    approximation. Raises ValueError for an empty side.
     """
     if not a or not b:
-        raise ValueError("at least one value of each side is wanted")
+        raise ValueError("at least one value of each side is needed")
     if len({*a, *b}) == len(a) + len(b) and max(len(a), len(b)) <= _COUNTED:
         return rank_p_of(sum(one > other for one in a for other in b), len(a), len(b))
     if min(a) == max(a) == min(b) == max(b):
-        return 1.0  # the normal approximation divides by the spread of ranks, which is none
+        return 1.0  # the normal approximation would divide by zero
     from scipy.stats import mannwhitneyu  # noqa: PLC0415 - as above
 
     return min(1.0, float(mannwhitneyu(a, b, alternative="two-sided").pvalue))
@@ -348,39 +326,39 @@ def rank_p(a: Sequence[float], b: Sequence[float]) -> float:
 
 @lru_cache(maxsize=4096)
 def rank_p_of(wins: int, of_a: int, of_b: int) -> float:
-    """The same, exact, from the number of pairs in which a value of the first side is the higher,
-    none being equal.
+    """`rank_p`, exact, from the number of pairs in which a value of the first side is higher; no
+    ties.
     """
     if not 0 <= wins <= of_a * of_b:
         raise ValueError(f"{wins} pairs of {of_a * of_b}")
     from scipy.stats import mannwhitneyu  # noqa: PLC0415 - as above
 
-    # Any values with so many wins will do: some of the first side above all of the second, one
-    # within them, the others below.
+    # Any values with this many wins will do: some of the first side above all of the second, one
+    # within,
+    # the others below.
     above, within = divmod(wins, of_b)
     first = [*[of_b] * above, within - 0.5, *[-1] * of_a][:of_a]
     return float(mannwhitneyu(first, range(of_b), method="exact").pvalue)
 
 
 def cliffs_delta(a: Sequence[float], b: Sequence[float]) -> float:
-    """The share of pairs in which `a` is the higher less that in which it is the lower (N. Cliff
-    1993): 1 where all of it is.
+    """Cliff's delta (N. Cliff 1993): the share of pairs with `a` higher minus that with `a` lower.
 
-    Raises ValueError on an empty side.
+    Raises ValueError for an empty side.
     """
     if not a or not b:
-        raise ValueError("at least one value of each side is wanted")
+        raise ValueError("at least one value of each side is needed")
     return sum((one > other) - (one < other) for one in a for other in b) / (len(a) * len(b))
 
 
 def corrected(p_values: Sequence[float]) -> tuple[float, ...]:
-    """The p-values of one map after Benjamini and Hochberg's correction (J. R. Statist. Soc. B 57,
-    1995), in their order.
+    """P-values after Benjamini and Hochberg's correction (J. R. Statist. Soc. B 57, 1995), in
+    order.
 
-    Of the differences that are claimed where these are at most 5 %, at most 5 % are expected to be
-    none; of a map without any difference at most 5 % make a claim. Cells of a map share the machine
-    and its drift, so they lean the same way if at all; for such the procedure holds as well
-    (Benjamini and Yekutieli 2001).
+    If differences with a corrected value of at most 5 % are claimed, at most 5 % of the claims are
+    expected to be false; without any real difference there is a claim in at most 5 % of runs. The
+    cells of a run share the machine and its drift, so any dependence is positive, which the
+    procedure allows (Benjamini and Yekutieli 2001).
     """
     if not p_values:
         return ()
@@ -390,10 +368,10 @@ def corrected(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def next_level(tests: int, claims: int = 0) -> float:
-    """The p-value that one more test must reach to be claimed beside so many claims among so many
-    tests: Benjamini and Hochberg's.
+    """The p-value that one more test must reach to be claimed, given claims and tests so far
+    (Benjamini and Hochberg).
 
-    Raises ValueError without any test, or for claims that are not from 0 to the number of tests.
+    Raises ValueError without tests, or for more claims than tests.
     """
     if tests < 1 or not 0 <= claims <= tests:
         raise ValueError(f"{claims} claims of {tests} tests")
@@ -402,7 +380,8 @@ def next_level(tests: int, claims: int = 0) -> float:
 
 def _logs(values: Sequence[float]) -> list[float]:
     if not values or min(values) <= 0:
-        raise ValueError("values above 0 are wanted, and at least one")
+        raise ValueError("values must be above 0, and at least one is needed")
+
     return [math.log(value) for value in values]
 
 

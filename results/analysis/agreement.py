@@ -1,26 +1,24 @@
-"""How far two drivers agree about the same steps: the other's figures beside the first's, and
-whether bins allow the difference.
+"""How far two drivers agree about the same steps, and whether bins explain the difference.
 
-A latency that the other told in bins agrees with the first's when that lies in the bin; one bin
-beside it is said to be that.
+A latency that the other driver reports as a bin agrees with the first's if that lies in the bin;
+one bin off is reported as such.
 
-Of throughput the bins allow nothing: both drivers count whole operations. But in a closed loop
-without time between requests workers = throughput x mean latency (Little's law), and the workers
-are the same, so the ratio of the two throughputs must be the inverse ratio of the two mean
-latencies:
+Throughput has no bins: both drivers count whole operations. But in a closed loop without think time
+workers = throughput x mean latency (Little's law), and the workers are the same, so the ratio of
+the throughputs must be the inverse ratio of the mean latencies:
 
-    other's op/s : first's op/s = first's mean : other's mean
+other's op/s : first's op/s = first's mean : other's mean
 
-Where the other cuts every latency to whole units (COSBench: of 1 ms), its true mean lies between
-what it tells, c, and c + unit. Where it also counts only what begins inside its window, and the
-first all that ends there, of n requests a worker and repeat it counts up to one fewer. With the
+If the other truncates latencies to whole units (COSBench: 1 ms), its true mean lies between the
+reported c and c + unit. If it also counts only requests that start inside its window, and the first
+all that end there, it counts up to one fewer of the n requests per worker and repeat. With the
 first's mean l, both over all operations of the step, the ratio lies between
 
-    l / (c + unit) x n / (n + 1)    and    l / c
+l / (c + unit) x n / (n + 1) and l / c
 
-A ratio inside that, or within 5 % of it, is what the latencies say: the requests themselves took
-longer or shorter. One outside is of time that a driver lost between requests, or of requests that
-it lost. The law is not asked where requests failed: failures have no latency.
+A ratio inside that range, or within 5 % of it, agrees with the latencies: the requests themselves
+took longer or shorter. A ratio outside means that a driver lost time between requests, or lost
+requests. The law is not applied if requests failed: failures have no latency.
 """
 
 from __future__ import annotations
@@ -47,10 +45,10 @@ from weighbridge.suites import DEFAULT_DRIVER, Api, DriverName, Operation
 
 
 class Agreement(Record):
-    """One operation of one step of one layout, by two drivers, over the repeats of each.
+    """One operation of one step of one layout as measured by two drivers, over their repeats.
 
-    `ratio` is how many times the other's throughput is the first's; None: the two cannot be
-    compared, and `verdict` says why.
+    `ratio` is the other's throughput relative to the first's; None: not comparable, and `verdict`
+    says why.
     """
 
     first: DriverName
@@ -61,49 +59,44 @@ class Agreement(Record):
     operation: Operation
     workers: int
     about: str
-    """Which requests, in words."""
+    """The requests, in words."""
     first_ops_s: float | None
     other_ops_s: float | None
     ratio: Ratio | None = None
     foretold: tuple[float, float] | None = None
-    """What the mean latencies of both make of that ratio, from and to; None where they cannot."""
+    """The range of that ratio predicted from the mean latencies; None if unknown."""
     first_p90_ms: float | None = None
     other_p90: Interval | None = None
     first_max_ms: float | None = None
     other_max: Interval | None = None
     other_p90_ms: float | None = None
     other_max_ms: float | None = None
-    """Where the other tells figures instead of bins."""
+    """If the other reports figures instead of bins."""
     first_mean_ms: float | None = None
     other_mean_ms: float | None = None
     verdict: str
 
     @property
     def same_rate(self) -> bool:
-        """Whether the throughputs are the same for all practical purposes, or enough repeats show
-        no difference.
-        """
+        """Whether throughputs are practically equal, or not significantly different."""
         if self.ratio is None:
             return False
-        unshown = self.ratio.repeats >= REPEATS_FOR_A_CLAIM and not self.ratio.shown
-        return unshown or 1 / (1 + NEAR) < self.ratio.value < 1 + NEAR
+        no_difference = self.ratio.repeats >= REPEATS_FOR_A_CLAIM and not self.ratio.shown
+        return no_difference or 1 / (1 + NEAR) < self.ratio.value < 1 + NEAR
 
     @property
     def p90_off(self) -> int | None:
-        """How many bins the first's p90 lies beside the other's; 0: in it.
-
-        None where either is unknown.
-        """
+        """How many bins the first's p90 is off the other's; 0: inside, None: unknown."""
         return _off(self.first_p90_ms, self.other_p90)
 
     @property
     def max_off(self) -> int | None:
-        """The same of the slowest requests."""
+        """The same for the slowest requests."""
         return _off(self.first_max_ms, self.other_max)
 
     @property
     def explained(self) -> bool | None:
-        """Whether the mean latencies account for the throughputs; None where they cannot tell."""
+        """Whether the mean latencies explain the throughputs; None if unknown."""
         if self.ratio is None or self.foretold is None:
             return None
         low, high = self.foretold
@@ -111,14 +104,12 @@ class Agreement(Record):
 
     @property
     def agrees(self) -> bool:
-        """Whether throughput is the same and the first's p90 lies in the other's bin."""
+        """Whether throughput is equal and the first's p90 lies in the other's bin."""
         return self.same_rate and self.p90_off == 0
 
 
 def agreements(rows: Sequence[Row]) -> tuple[Agreement, ...]:
-    """Every step that was planned for two drivers of gateways, in the order of the rows; empty
-    where one made all the load.
-    """
+    """Every step planned for two drivers of gateways, in row order; empty with one driver."""
     names = subjects(rows)
     drivers = list(
         dict.fromkeys(
@@ -139,30 +130,30 @@ def agreements(rows: Sequence[Row]) -> tuple[Agreement, ...]:
 
 
 def sentences(found: Sequence[Agreement], findings: Sequence[Finding]) -> tuple[str, ...]:
-    """How far the drivers agree, over all steps, and whether they rank the layouts alike; nothing
-    where there was one driver.
-    """
+    """How far the drivers agree over all steps, and whether they rank layouts alike; else empty."""
     if not found:
         return ()
     known = [one for one in found if one.ratio is not None]
     first, other = (driver_label(name) for name in (found[0].first, found[0].other))
     if not known:
-        return (f"{first} and {other} cannot be compared at any step",)
+        return (f"{first} and {other} cannot be compared in any step",)
     ratios = sorted(one.ratio.value for one in known if one.ratio is not None)
-    whole = sum(one.agrees for one in known)
-    text = f"{first} and {other} agree within the bins at {_share(whole, len(known))}"
+    agreeing = sum(one.agrees for one in known)
+    steps = f"{agreeing} of {len(known)} step{'s' * (len(known) > 1)}"
+    text = f"{first} and {other} agree within the bins in {steps}"
     text += f"; {other} serves {_span([round(100 * one) for one in ratios])} % of {first}’s op/s"
-    told = [one.p90_off for one in known if one.p90_off is not None]
-    if told:
-        near = sum(abs(off) == 1 for off in told)
-        text += f", and {first}’s p90 lies in {other}’s bin at {told.count(0)} of {len(told)}"
-        text += f", one bin off at {near}" if near else ""
+    bins_off = [one.p90_off for one in known if one.p90_off is not None]
+    if bins_off:
+        near = sum(abs(off) == 1 for off in bins_off)
+        text += (
+            f", and {first}’s p90 lies in {other}’s bin in {bins_off.count(0)} of {len(bins_off)}"
+        )
+        text += f", one bin off in {near}" if near else ""
     apart = [one for one in known if not one.same_rate and one.explained is not None]
     if apart:
         because = sum(one.explained is True for one in apart)
         text += (
-            f". Where throughputs differ the mean latencies account for it at {because} of "
-            f"{len(apart)}"
+            f". Where throughputs differ the mean latencies explain it in {because} of {len(apart)}"
         )
     lacking = len(found) - len(known)
     text += f". {lacking} of {len(found)} steps could not be compared" if lacking else ""
@@ -171,26 +162,21 @@ def sentences(found: Sequence[Agreement], findings: Sequence[Finding]) -> tuple[
 
 def _ranking(findings: Sequence[Finding]) -> tuple[str, ...]:
     kinds = [
-        told for told in leads_by_driver(findings).values() if len(told) > 1 and None not in told
+        leads
+        for leads in leads_by_driver(findings).values()
+        if len(leads) > 1 and None not in leads
     ]
     if not kinds:
         return ()
-    alike = sum(len({one.layout for one in told if one is not None}) == 1 for told in kinds)
-    return (
-        (
-            f"Both rank the layouts alike in {alike} of {len(kinds)} kind{'s' * (len(kinds) > 1)} of "
-            "requests"
-        ),
-    )
+    alike = sum(len({one.layout for one in leads if one is not None}) == 1 for leads in kinds)
+    of = f"{alike} of {len(kinds)} kind{'s' * (len(kinds) > 1)} of requests"
+    return (f"Both rank the layouts alike in {of}",)
 
 
 def causes(found: Sequence[Agreement], facts: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
-    """What is known to set these drivers' figures apart and applies to these steps.
-
-    `facts` are by layout.
-    """
+    """Known reasons why these drivers' figures differ that apply here; `facts` are by layout."""
     drivers = dict.fromkeys(name for pair in found for name in (pair.first, pair.other))
-    told = []
+    texts = []
     for one in (one for name in drivers for one in traits_of(name).apart):
         if one.api is not None and all(step.api != one.api for step in found):
             continue
@@ -200,8 +186,8 @@ def causes(found: Sequence[Agreement], facts: Mapping[str, Mapping[str, str]]) -
             if one.applies(known) and any(step.layout == name for step in found)
         ]
         if not one.fact or layouts:
-            told.append(f"{', '.join(layouts)}: {one.text}" if one.fact else one.text)
-    return tuple(told)
+            texts.append(f"{', '.join(layouts)}: {one.text}" if one.fact else one.text)
+    return tuple(texts)
 
 
 def _agreement(
@@ -246,7 +232,7 @@ def _agreement(
 
 
 def _verdict(one: Agreement) -> str:
-    """In words: throughput first, then where the first's p90 lies; one phrase where both agree."""
+    """Throughput first, then where the first's p90 lies; one phrase if both agree."""
     other = driver_label(one.other)
     if one.agrees:
         return "agree within the bins"
@@ -260,9 +246,9 @@ def _verdict(one: Agreement) -> str:
     if one.other_p90 is None and one.first_p90_ms is not None and one.other_p90_ms is not None:
         return f"{rate}, p90 {one.first_p90_ms:.3g} vs {one.other_p90_ms:.3g} ms"
     if one.first_p90_ms is None or one.other_p90 is None:
-        return f"{rate}, p90 not known"
+        return f"{rate}, p90 unknown"
     if off is None:
-        return f"{rate}, p90 in {other}’s last bin, which has no end"
+        return f"{rate}, p90 in {other}’s last bin, which has no upper edge"
     if off == 0:
         return f"{rate}, p90 within the bin"
     whose = f"{other}’s" if one.same_rate else "its"
@@ -273,7 +259,7 @@ def _verdict(one: Agreement) -> str:
 
 
 def _foretold(step: Sequence[tuple[Row, Row]]) -> tuple[float, float] | None:
-    """What the mean latencies over all operations of a step make of the ratio of throughputs."""
+    """The ratio of throughputs predicted from the mean latencies over all operations of a step."""
     means, counts = [], []
     for rows in zip(*step, strict=True):
         totals = [
@@ -291,8 +277,8 @@ def _foretold(step: Sequence[tuple[Row, Row]]) -> tuple[float, float] | None:
     each = counts[1] / (by_other.workers * by_other.repeats)
     traits, of_first = (traits_of(row.driver) for row in reversed(step[0]))
     fewer = traits.cut_requests - of_first.cut_requests
-    # Of requests that all took less than one unit it tells a mean of 0: nothing bounds the ratio
-    # from above.
+    # If all requests took less than one unit, the reported mean is 0 and nothing bounds the ratio
+    # above.
     return (
         (first_ms / (other_ms + traits.cut_us / 1000) * each / (each + fewer), first_ms / other_ms)
         if other_ms
@@ -313,12 +299,8 @@ def _step(row: Row) -> tuple[object, ...]:
 
 
 def _subject(name: str, driver: DriverName) -> str:
-    """The kind of requests without the driver that made them."""
+    """The kind of requests without its driver."""
     return name.replace(f" by {driver_label(driver)}", "")
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{part} of {whole} step{'s' * (whole > 1)}"
 
 
 def _span(values: Sequence[int]) -> str:

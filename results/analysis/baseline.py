@@ -1,6 +1,4 @@
-"""A baseline as it is kept: what the hosts of a hardware file can do, beside what the file
-promises, and what is odd about it.
-"""
+"""A stored baseline: what the hosts of a hardware file can do vs what the file promises."""
 
 from __future__ import annotations
 
@@ -35,8 +33,9 @@ COLUMNS: Final = (
 
 
 class HostFigure(Record):
-    """One figure about one host, better when it is higher; those of the same `job` about things
-    `like` one another compare.
+    """One figure of one host; higher is better.
+
+    Figures with the same `job`, `group` and `like` are comparable.
     """
 
     host: str
@@ -56,22 +55,22 @@ class HostFigure(Record):
 
     @property
     def share(self) -> float | None:
-        """The figure as a part of what was promised; None without a promise."""
+        """The figure relative to what was promised; None without a promise."""
         return None if self.promised is None else self.value / self.promised
 
     @property
     def bound(self) -> float:
-        """How far apart or short is still called the same."""
+        """The relative difference up to which figures count as equal."""
         return FREE_BOUND if self.promised is None else BOUNDS[self.kind]
 
     @property
     def shown(self) -> str:
-        """Such as `197 MB/s`."""
+        """For example `197 MB/s`."""
         return show(self.value, self.unit)
 
     @property
     def promise_shown(self) -> str:
-        """What was promised, or that nothing was."""
+        """What was promised, or UNKNOWN."""
         return UNKNOWN if self.promised is None else show(self.promised, self.unit)
 
 
@@ -89,17 +88,17 @@ class Baseline(Record):
 
 
 def read_baseline(path: Path) -> Baseline:
-    """The baseline of a `baseline.json`. Raises InvalidMeasurement when it is none."""
+    """Read a `baseline.json`. Raises InvalidMeasurement if it is not one."""
     try:
         return Baseline.model_validate_json(path.read_bytes())
     except (OSError, ValueError) as error:
         raise InvalidMeasurement(
-            f"{path} is no baseline: {error}", advice="`weighbridge baseline` makes one."
+            f"{path} is not a baseline: {error}", advice="`weighbridge baseline` makes one."
         ) from error
 
 
 def baseline_csv(figures: Sequence[HostFigure]) -> str:
-    """A line for each figure. What is not known is empty."""
+    """One line per figure; unknown values are empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -115,10 +114,10 @@ def baseline_csv(figures: Sequence[HostFigure]) -> str:
 
 
 def oddities(figures: Sequence[HostFigure]) -> tuple[str, ...]:
-    """What is odd, a sentence each: promises that were not kept, things that differ from their kin,
-    links slower one way.
+    """Anomalies, a sentence each: missed promises, unequal disks or CPUs, links slower in one
+    direction.
 
-    The bounds are those by which deployments are compared (results.record.attestation).
+    The bounds are those for comparing deployments (results.analysis.sameness).
     """
     return (*_short(figures), *_unlike(figures), *_lopsided(figures), *_crowded(figures))
 
@@ -126,58 +125,54 @@ def oddities(figures: Sequence[HostFigure]) -> tuple[str, ...]:
 def _short(figures: Sequence[HostFigure]) -> list[str]:
     return [
         f"{_about(one)} gave {one.shown}, {_percent(1 - one.share)} less than the "
-        f"{one.promise_shown} that are promised"
+        f"{one.promise_shown} promised"
         for one in figures
-        # What all hosts do at once is told of by a sentence of its own.
+        # What all hosts do at once has its own sentence.
         if one.group != "fabric" and one.share is not None and 1 - one.share > one.bound
     ]
 
 
 def _unlike(figures: Sequence[HostFigure]) -> list[str]:
-    """Of three and more that ought to be the same, those that are not; of two nobody knows which it
-    is.
-    """
+    """Those of three or more equals that differ; of two, nobody knows which is wrong."""
     kin: dict[tuple[str, str, str], list[HostFigure]] = {}
     for one in figures:
         if one.group in ("cpu", "disk"):
             kin.setdefault((one.group, one.job, one.like), []).append(one)
-    told = []
+    found = []
     for same in kin.values():
         if len(same) == 2:
             low, high = sorted(same, key=lambda one: one.value)
             if 1 - low.value / high.value > low.bound:
-                told.append(
-                    f"{_about(low)} gave {low.shown}, and its like on {high.host} {high.shown}"
-                )
+                found.append(f"{_about(low)} gave {low.shown}, vs {high.shown} on {high.host}")
             continue
         median = statistics.median(one.value for one in same)
         for one in same:
             if abs(1 - one.value / median) > one.bound:
                 word = "less" if one.value < median else "more"
                 apart = f"{_percent(abs(1 - one.value / median))} {word}"
-                told.append(
+                found.append(
                     f"{_about(one)} gave {one.shown}, {apart} than the median of the {len(same)} "
                     f"({show(median, one.unit)})"
                 )
-    return told
+    return found
 
 
 def _lopsided(figures: Sequence[HostFigure]) -> list[str]:
     ways = {(one.sender, one.receiver): one for one in figures if one.group == "network"}
-    told = []
+    found = []
     for (sender, receiver), one in ways.items():
         back = ways.get((receiver, sender))
         if back is not None and 1 - one.value / back.value > one.bound:
             less = _percent(1 - one.value / back.value)
-            told.append(
-                f"{sender} sends {one.shown} to {receiver}, {less} less than the {back.shown} the "
-                "other way"
+            found.append(
+                f"{sender} sends {one.shown} to {receiver}, {less} less than the {back.shown} in "
+                "the other direction"
             )
-    return told
+    return found
 
 
 def _crowded(figures: Sequence[HostFigure]) -> list[str]:
-    """What all hosts pass at once, of what their NICs would let through."""
+    """What all hosts send at once, relative to their NICs' limits."""
     sent = [one for one in figures if one.group == "fabric" and one.job == "sent"]
     promises = [one.promised for one in sent if one.promised is not None]
     if not sent or len(promises) < len(sent):
@@ -185,11 +180,9 @@ def _crowded(figures: Sequence[HostFigure]) -> list[str]:
     total, promised = sum(one.value for one in sent), sum(promises)
     if 1 - total / promised <= BOUNDS["network"]:
         return []
-    passed = (
-        f"{show(total, 'bit/s')} pass of the {show(promised, 'bit/s')} that their NICs would "
-        "let through"
-    )
-    return [f"when all {len(sent)} hosts send at once, {passed} ({_percent(total / promised)})"]
+    passed = f"{show(total, 'bit/s')} of the {show(promised, 'bit/s')} of their NICs"
+    share = _percent(total / promised)
+    return [f"when all {len(sent)} hosts send at once, they reach {passed} ({share})"]
 
 
 def _about(one: HostFigure) -> str:

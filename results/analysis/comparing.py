@@ -1,13 +1,12 @@
-"""Comparing: every layout against the first, metric by metric and cell by cell, with the verdict
-that its tests allow.
+"""Comparing every layout with the first, metric by metric and cell by cell, with verdicts.
 
-A difference is claimed where all of this holds: no doubt touches either side, so that each has at
-least 5 repeats; the interval clears the practical threshold, not the point alone: Welch's test on
+A difference is claimed if all of this holds: no doubt touches either side, so that each has at
+least 5 repeats; the interval, not just the point, clears the practical threshold: Welch's test on
 the logarithms puts the difference beyond it, after Benjamini and Hochberg's correction over all
-cells of all metrics; and the difference is beyond the noise floor, where an A/A control told it.
-Where the whole 95 % interval lies within the threshold, the two are equivalent. Findings over all
-worker counts are corrected for their own number. Layouts are compared within a driver, never one
-driver's figures with another's; a layout's control is compared with it alone, for the noise floor.
+cells of all metrics; and the difference is beyond the noise floor, if an A/A control measured it.
+If the complete 95 % interval lies within the threshold, the two are equivalent. Findings over all
+worker counts are corrected for their own number. Layouts are compared within a driver, never across
+drivers; a layout's A/A control is compared with that layout alone, for the noise floor.
 """
 
 from __future__ import annotations
@@ -32,35 +31,34 @@ NO_TWINS: Final[Mapping[str, str]] = MappingProxyType({})
 
 def compare(
     rows: Sequence[Row],
-    twins: Mapping[str, str] = NO_TWINS,
+    controls: Mapping[str, str] = NO_TWINS,
     bounds: Bounds | None = None,
     between: Sequence[PairDoubt] = (),
 ) -> Comparison:
-    """Every layout of a table against its first, in the table's order: of each kind of requests
-    over all worker counts, then each.
+    """Compare every layout of a table with its first, in table order: each kind of requests over
+    all worker counts, then each count.
 
-    `twins` are the layouts that are another one once more, and which; `bounds` the suite's;
-    `between` what there is to doubt of layouts beside each other. Raises ValueError without any
-    row.
+    `controls` maps A/A controls to their layouts; `bounds` are the suite's; `between` are doubts
+    about pairs of layouts. Raises ValueError without rows.
     """
-    own = [row for row in rows if row.layout not in twins]
+    own = [row for row in rows if row.layout not in controls]
     layouts = tuple(dict.fromkeys(row.layout for row in own))
     if not layouts:
-        raise ValueError("a table without rows compares nothing")
-    found = floors(rows, twins)
+        raise ValueError("there are no rows to compare")
+    found = floors(rows, controls)
     sides = [(layouts[0], other) for other in layouts[1:]]
     made = contrasts(own, sides, between, in_blocks=True)
     rivals = contrasts(own, list(combinations(layouts[1:], 2)), between, in_blocks=True)
     rivals = [one for one in rivals if one.workers is None and one.metric == "throughput"]
     judged, tests = judge([*made, *rivals], bounds or Bounds(), found)
-    effects = worded(judged)
+    effects = with_sentences(judged)
     return Comparison(
         baseline=layouts[0],
         subjects=layouts[1:],
         effects=effects[: len(made)],
         rivals=effects[len(made) :],
         noise=found,
-        unused=unused(rows, twins, found),
+        unused=unused(rows, controls, found),
         tests=tests,
     )
 
@@ -68,9 +66,10 @@ def compare(
 def judge(
     found: Sequence[Effect], bounds: Bounds, noise: Sequence[NoiseFloor] = ()
 ) -> tuple[tuple[Effect, ...], int]:
-    """The effects with their verdicts, in order, and of how many tests of cells. All cells are
-    corrected together, whatever their metric, and all that goes over all worker counts is, by
-    itself.
+    """The effects with their verdicts, in order, and the number of tests of cells.
+
+    All cells are corrected together, whatever their metric; so are, separately, all effects over
+    all worker counts.
     """
     bounded = [
         one.model_copy(
@@ -79,10 +78,11 @@ def judge(
         for one in found
     ]
     beyond = [_beyond(one) for one in bounded]
-    families: dict[bool, list[int]] = {True: [], False: []}
-    for number, (one, p) in enumerate(zip(bounded, beyond, strict=True)):
-        if p is not None:
-            families[one.workers is None].append(number)
+    with_p = [number for number, p in enumerate(beyond) if p is not None]
+    families = {
+        overall: [number for number in with_p if (bounded[number].workers is None) == overall]
+        for overall in (True, False)
+    }
     q_of: dict[int, float] = {}
     levels: dict[bool, float] = {}
     for family, members in families.items():
@@ -104,22 +104,18 @@ def judge(
     return tuple(judged), len(families[False])
 
 
-def worded(effects: Sequence[Effect]) -> tuple[Effect, ...]:
-    """Judged effects of two rows each, with their sentences."""
+def with_sentences(effects: Sequence[Effect]) -> tuple[Effect, ...]:
+    """Judged effects of two rows each, with sentences."""
     return tuple(one.model_copy(update={"text": sentence(one)}) for one in effects)
 
 
 def _beyond(one: Effect) -> float | None:
-    """How often chance would put an effect so far beyond the threshold; of latencies in bins, so
-    far from being equal.
-    """
+    """The p-value of exceeding the threshold; for latencies in bins, of any difference."""
     return one.p if one.tested is None else one.tested.p_beyond(one.bound * one.drift)
 
 
 def verdict(one: Effect) -> Verdict:
-    """What may be said of an effect with its corrected p-value, the practical threshold and the
-    noise floor.
-    """
+    """The verdict, from corrected p-value, practical threshold and noise floor."""
     if one.ratio is None or graves(one.doubts):
         return "not comparable"
     if one.doubts:

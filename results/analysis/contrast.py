@@ -1,31 +1,22 @@
-"""Two sides measured against each other, before anything is concluded: ratio, tests, and what a
-sentence about them needs.
+"""Measuring two sides before anything is concluded: ratio, tests, and what a sentence needs.
 
-Throughputs are compared by the geometric means of the repeats; so are the repeats' own 90th
-percentiles, which are never averaged. Over worker counts a ratio is the geometric mean of the
-counts' ratios, and its tests are of each repeat's own geometric mean over the counts, of the
-repeats that are whole at every count.
+Throughputs are compared by the geometric means of the repeats; so are the repeats' 90th
+percentiles, which are never averaged arithmetically. Over worker counts a ratio is the geometric
+mean of the counts' ratios; its tests use each repeat's geometric mean over the counts, for repeats
+that are complete at every count.
 
-Of latencies that a driver told in bins nothing is known within a bin. The sides are then compared
-pair by pair: one is the higher where the bins do not touch. The p-value is the largest that the
-rank test could come to, whatever the latencies within the bins.
-
-In each block every layout is measured once, so that what the machine did in a block both sides of a
-comparison felt alike. Where that is most of what repeats scatter by, each block is compared by
-itself (`paired`, Student's test of the differences): the same claim then takes a much smaller
-difference. Where it is not, that would halve the degrees of freedom for nothing, and Welch's test
-of all repeats is the better one. One rule decides for all cells of two sides, fixed beforehand:
-`together`, the correlation within blocks over all cells and metrics, from TOGETHER up. It is the
-machine's, not a cell's; chosen for each cell by itself it would make intervals too narrow. Chosen
-over the run it does not: see docs/statistics.md.
+Latencies in bins are unknown within a bin. The sides are then compared pair by pair: one is higher
+if the bins do not touch. The p-value is the largest that the rank test could give for any latencies
+within the bins.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from weighbridge.results.analysis.blocks import TOGETHER, Sides, paired, together
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, Row
@@ -38,40 +29,26 @@ from weighbridge.results.statistics import (
     TTest,
     cliffs_delta,
     geometric_mean,
-    one_sample,
     rank_p,
     rank_p_of,
     ratio,
     welch,
 )
 
-TOGETHER: Final = 0.5
-"""From this correlation on differences of pairs scatter so much less that the freedom lost is worth
-it at 5 blocks.
-"""
 ALWAYS: Final = ("throughput", "p90")
-"""Metrics that are compared, or said not to be comparable, everywhere; others only where a side has
-them.
+"""Metrics that are always compared or reported as not comparable; others only if a side has them.
 """
-
-
-Sides = tuple[Sequence[float], Sequence[float]]
-"""Figures above 0 of two sides in the same blocks, in the blocks' order: as many of each."""
 
 
 def comparable(*rows: Row) -> bool:
-    """Whether each of these rows may be ranked and has throughputs that can be set against
-    another's.
-    """
+    """Whether each of these rows may be ranked and has throughputs to compare."""
     return all(
         row.ranked and min((point.ops_s for point in row.used), default=0) > 0 for row in rows
     )
 
 
 def reason(row: Row) -> str:
-    """Why a row cannot be compared, as short as it can be said: of an error the first line, not
-    what to do about it.
-    """
+    """Why a row cannot be compared, in brief: only the first line of an error, without advice."""
     if row.ranked:
         return "nothing succeeded"
     if row.valid and row.steady is not False and row.condemned:
@@ -90,16 +67,17 @@ def contrasts(
     *,
     in_blocks: bool = False,
 ) -> list[Effect]:
-    """What is to be compared: of each kind of requests each two sides (baseline, subject) that have
-    it, metric by metric.
+    """Effects for each kind of requests, pair of sides (baseline, subject) that has it, and metric.
 
-    `in_blocks`: repeats of the same number were measured in one block. Where two sides went up and
-    down together from block to block, each block is then compared by itself (`paired`).
+    `in_blocks`: repeats of the same number were measured in one block. If two sides are correlated
+    from block to block, each block is then compared by itself (`paired`).
     """
     made = []
-    # What the baseline calls them.
+    # Named as for the baseline.
     names = subjects(rows[::-1])
-    alike = _together(rows, sides) if in_blocks else frozenset()
+    correlated = [
+        pair for pair in sides if in_blocks and together(_shared(rows, *pair)) >= TOGETHER
+    ]
     kinds: dict[Kind, list[Row]] = {}
     for row in rows:
         kinds.setdefault(kind_of(row), []).append(row)
@@ -111,7 +89,7 @@ def contrasts(
         for baseline, subject in sides:
             base, sub = (by_layout.get(name, {}) for name in (baseline, subject))
             pairs = [(row, sub[workers]) for workers, row in base.items() if workers in sub]
-            by_block = (baseline, subject) in alike
+            by_block = (baseline, subject) in correlated
             for metric in compared() if pairs else ():
                 if metric.key not in ALWAYS and not any(
                     row.value(metric.key) is not None for pair in pairs for row in pair
@@ -125,28 +103,21 @@ def contrasts(
     return made
 
 
-def _together(rows: Sequence[Row], sides: Sequence[tuple[str, str]]) -> frozenset[tuple[str, str]]:
-    """Which two sides go up and down together from block to block, over all their cells and
-    metrics.
-    """
-    by_name: dict[str, dict[tuple[Kind, int], Row]] = {}
-    for row in rows:
-        if comparable(row):
-            by_name.setdefault(row.layout, {})[kind_of(row), row.workers] = row
-    found = set()
-    for baseline, subject in sides:
-        base, sub = by_name.get(baseline, {}), by_name.get(subject, {})
-        cells = []
-        for one, other in ((sub[place], row) for place, row in base.items() if place in sub):
-            for metric in compared():
-                of_sub, of_base = figures(one, metric), figures(other, metric)
-                both = [repeat for repeat in of_sub if repeat in of_base]
-                cells.append(
-                    ([of_sub[repeat] for repeat in both], [of_base[repeat] for repeat in both])
-                )
-        if together(cells) >= TOGETHER:
-            found.add((baseline, subject))
-    return frozenset(found)
+def _shared(rows: Sequence[Row], baseline: str, subject: str) -> Iterator[Sides]:
+    """The figures of two sides in the blocks that both have, for all their cells and metrics."""
+    of_baseline, of_subject = (
+        {
+            (kind_of(row), row.workers): row
+            for row in rows
+            if row.layout == layout and comparable(row)
+        }
+        for layout in (baseline, subject)
+    )
+    for place, row in of_baseline.items():
+        for metric in compared() if place in of_subject else ():
+            base, sub = figures(row, metric), figures(of_subject[place], metric)
+            both = [repeat for repeat in sub if repeat in base]
+            yield [sub[repeat] for repeat in both], [base[repeat] for repeat in both]
 
 
 def at_workers(
@@ -158,11 +129,9 @@ def at_workers(
     in_blocks: bool = False,
     about: str = "",
 ) -> Effect:
-    """Two sides at one worker count; `between` is what there is to doubt of layouts beside each
-    other.
+    """Two sides at one worker count; `between` are doubts about pairs of layouts.
 
-    `in_blocks`: each repeat of the one is compared with that of the other in its block. `about` is
-    what the requests are called.
+    `in_blocks`: compare repeats within their blocks. `about` names the requests.
     """
     doubts = _doubts(metric, baseline, subject, between)
     head = effect_of(metric, baseline, subject, about).model_copy(
@@ -197,10 +166,7 @@ def at_workers(
 
 
 def over_all(cells: Sequence[Effect], *, in_blocks: bool = False) -> Effect:
-    """Two sides over all worker counts, of their effects at each count: at least one.
-
-    `in_blocks` as of `at_workers`.
-    """
+    """Two sides over all worker counts, from their effects at each count (at least one)."""
     metric, about = METRICS[cells[0].metric], cells[0].about
     usable = [cell for cell in cells if cell.ratio is not None and cell.bins is None]
     baseline, subject = (usable or cells)[-1].rows
@@ -238,13 +204,12 @@ def over_all(cells: Sequence[Effect], *, in_blocks: bool = False) -> Effect:
     middle = geometric_mean([value for _, value in by_count])
     if not sub or not base:
         return head.model_copy(update={"ratio": Ratio(value=middle, repeats=1)})
-    # The value is of all valid repeats, the tests of those that are whole: keep both about the same
-    # middle.
+    # The value uses all valid repeats, the tests only complete ones: give both the same center.
     return _tested(head, sub, base, middle=middle, in_blocks=in_blocks)
 
 
 def effect_of(metric: Metric, baseline: Row, subject: Row, about: str) -> Effect:
-    """Two sides over all worker counts, of which nothing is known yet."""
+    """Two sides over all worker counts, without results yet."""
     return Effect(
         workload=baseline.workload,
         operation=baseline.operation,
@@ -264,33 +229,34 @@ def _without(head: Effect, reasons: str) -> Effect:
 
 
 def _why_nowhere(cells: Sequence[Effect], baseline: Row, subject: Row) -> str:
-    """Why two sides can be compared at no worker count; the rows are those of the last."""
+    """Why two sides are comparable at no worker count; the rows are those of the last count."""
     if any(cell.bins is not None for cell in cells):
-        return "told in bins: compared at each worker count alone"
-    told = [row for row in (baseline, subject) if not comparable(row)]
+        return "reported in bins: compared only at each worker count"
+    incomparable = [row for row in (baseline, subject) if not comparable(row)]
     return (
         "; ".join(
-            f"{row.layout} at {counted(row.workers, 'worker')}: {reason(row)}" for row in told
+            f"{row.layout} at {counted(row.workers, 'worker')}: {reason(row)}"
+            for row in incomparable
         )
         or cells[-1].reasons
     )
 
 
 def _middle(row: Row, metric: Metric) -> float | None:
-    """The geometric mean of the repeats' own figures; None where one of them is unknown."""
+    """The geometric mean over the repeats; None if one of them is unknown."""
     known = list(figures(row, metric).values())
     return geometric_mean(known) if known else None
 
 
 def _drift(one: float, other: float) -> float:
-    """By how much at most a ratio is off where windows moved by such shares of their means from end
-    to end, either way.
+    """Bound on the error of a ratio whose windows drifted by these shares of their means, either
+    way.
     """
     return max((1 + a / 2) / (1 - min(b, 1.0) / 2) for a, b in ((one, other), (other, one)))
 
 
 def _by_repeat(rows: Sequence[Row], metric: Metric) -> dict[int, float]:
-    """The geometric mean over the rows of each repeat that all of them have."""
+    """The geometric mean over the rows, for each repeat that all of them have."""
     found = [
         {
             point.repeat: value
@@ -307,8 +273,8 @@ def _by_repeat(rows: Sequence[Row], metric: Metric) -> dict[int, float]:
 
 
 def figures(row: Row, metric: Metric) -> dict[int, float]:
-    """The repeats' own figures; none where one of them is unknown: the others would be another set
-    of repeats.
+    """The repeats' figures; empty if one is unknown: the others would be a different set of
+    repeats.
     """
     values = {point.repeat: point.value(metric.key) for point in row.used}
     known = {repeat: value for repeat, value in values.items() if value is not None and value > 0}
@@ -323,10 +289,7 @@ def _tested(
     middle: float | None = None,
     in_blocks: bool,
 ) -> Effect:
-    """The effect with its tests.
-
-    `middle`: what the ratio is, where it is not that of these values alone.
-    """
+    """The effect with its tests. `middle`: the ratio, if not computed from these values alone."""
     subject, baseline = list(of_subject.values()), list(of_baseline.values())
     head = head.model_copy(
         update={"rank_p": rank_p(subject, baseline), "delta": cliffs_delta(subject, baseline)}
@@ -351,16 +314,14 @@ def _tested(
 
 
 def with_test(head: Effect, tested: TTest) -> Effect:
-    """The effect with what a test says of it."""
+    """The effect with the results of a test."""
     return head.model_copy(update={"ratio": tested.ratio, "p": tested.p, "tested": tested})
 
 
 def _doubts(
     metric: Metric, baseline: Row, subject: Row, between: Sequence[PairDoubt]
 ) -> tuple[Doubt, ...]:
-    """What touches a metric of two sides: of either, of both beside each other, and that there are
-    too few repeats.
-    """
+    """Doubts about a metric of two sides: about either, about the pair, or too few repeats."""
     names = (baseline.layout, subject.layout)
     own = [
         doubt.model_copy(update={"words": f"{row.layout}: {doubt.words}"})
@@ -379,7 +340,7 @@ def _doubts(
 def _in_bins(
     head: Effect, metric: Metric, baseline: Row, subject: Row, bins: tuple[Interval, Interval]
 ) -> Effect:
-    """Two sides of which each repeat's percentile is known to lie in a bin."""
+    """Two sides whose repeats' percentiles are known as bins."""
     sub, base = (
         [one for point in row.used if (one := point.within(metric.key)) is not None]
         for row in (subject, baseline)
@@ -388,11 +349,10 @@ def _in_bins(
         return _without(head, "too few samples in a repeat")
     pairs = [(one, other) for one in sub for other in base if not one.touches(other)]
     won = sum(one.low_ms > other.low_ms for one, other in pairs)
-    lost, untold = len(pairs) - won, len(sub) * len(base) - len(pairs)
-    # Whatever the pairs that touch come to, the test comes to no more than with those that bring it
-    # nearest to half.
+    lost, open_pairs = len(pairs) - won, len(sub) * len(base) - len(pairs)
+    # However the touching pairs turn out, the p-value is at most that of the count closest to half.
     nearest = min(
-        range(won, won + untold + 1), key=lambda wins: abs(2 * wins - len(sub) * len(base))
+        range(won, won + open_pairs + 1), key=lambda wins: abs(2 * wins - len(sub) * len(base))
     )
     p = rank_p_of(nearest, len(sub), len(base)) if min(len(sub), len(base)) >= 2 else None
     allowed = _allowed(*bins, min(len(sub), len(base)))
@@ -403,9 +363,9 @@ def _in_bins(
 
 
 def _allowed(base: Interval, sub: Interval, repeats: int) -> Ratio | None:
-    """What the ratio of the medians may be; its middle is that of the bins' middles.
+    """The range of the ratio of the medians; its value is that of the bins' centers.
 
-    None where a bin has no end.
+    None if a bin has no upper edge.
     """
     if base.high_ms is None or sub.high_ms is None:
         return None
@@ -415,34 +375,3 @@ def _allowed(base: Interval, sub: Interval, repeats: int) -> Ratio | None:
     return Ratio(
         value=middle, low=sub.low_ms / base.high_ms, high=sub.high_ms / base.low_ms, repeats=repeats
     )
-
-
-def together(cells: Iterable[Sides]) -> float:
-    """How far two sides' logarithms go up and down together from block to block, over all cells of
-    both: from -1 to 1.
-
-    Cells of less than 2 blocks count for nothing; 0 where nothing scatters. Raises ValueError for a
-    figure that is not above 0, and where the sides of a cell are not of the same length.
-    """
-    both, one, other = 0.0, 0.0, 0.0
-    for subject, baseline in cells:
-        sub, base = _scatter(subject), _scatter(baseline)
-        both += math.fsum(a * b for a, b in zip(sub, base, strict=True))
-        one += math.fsum(a * a for a in sub)
-        other += math.fsum(b * b for b in base)
-    return both / math.sqrt(one * other) if one and other else 0.0
-
-
-def paired(subject: Sequence[float], baseline: Sequence[float]) -> TTest:
-    """Two sides compared block by block, with n - 1 degrees of freedom.
-
-    Raises ValueError for less than 2 blocks, a figure that is not above 0, or sides of different
-    lengths.
-    """
-    return one_sample([math.log(a) - math.log(b) for a, b in zip(subject, baseline, strict=True)])
-
-
-def _scatter(values: Sequence[float]) -> list[float]:
-    logs = [math.log(value) for value in values]
-    middle = math.fsum(logs) / len(logs) if logs else 0.0
-    return [log - middle for log in logs]

@@ -1,9 +1,9 @@
-"""Findings in plain words: how many times one layout is another, cell by cell and over all worker
-counts of a workload.
+"""Findings in plain words: how many times one layout is another, per cell and over all worker
+counts.
 
 They are the throughputs of a comparison (`results.analysis.comparing`) with the faster layout
-first: the same ratios, the same verdicts and the same sentences. A headline counts only what those
-verdicts allow. A card is one of them as the head of a page or a talk puts it on a screen.
+first: the same ratios, verdicts and sentences. A headline counts only what those verdicts allow. A
+card shows one finding at the head of a page or on a slide.
 """
 
 from __future__ import annotations
@@ -45,17 +45,15 @@ __all__ = [
 ]
 
 NEAR: Final = 0.05
-"""Ratios nearer to 1 than this are of no practical weight, whatever their interval, where a suite
-does not say otherwise.
-"""
+"""Ratios closer to 1 than this do not matter in practice, unless a suite says otherwise."""
 
 
 class Finding(Record):
-    """One sentence about two layouts. `ratio` is how many times `faster` does what `slower` does;
-    None: not comparable.
+    """One sentence about two layouts. `ratio` is `faster` relative to `slower`; None: not
+    comparable.
 
-    `workers` is None for the finding over all worker counts. `brief` is the relation alone, in a
-    few words.
+    `workers` is None for the finding over all worker counts. `brief` is the relation in a few
+    words.
     """
 
     workload: str
@@ -64,53 +62,49 @@ class Finding(Record):
     driver: DriverName = DEFAULT_DRIVER
     workers: int | None
     baseline: str
-    """The layout that all others are compared with: the first of the run."""
+    """The layout that all others are compared with: the run's first."""
     faster: str
     slower: str
     ratio: Ratio | None
     verdict: Verdict
-    """Of the layout that is compared with the baseline."""
+    """Of the layout compared with the baseline."""
     brief: str
     doubts: tuple[Doubt, ...] = ()
-    """What there is to doubt of it, the grave first."""
+    """Doubts about it, grave ones first."""
     text: str
     rival: bool = False
-    """Whether neither of the two is the baseline."""
+    """Whether neither layout is the baseline."""
 
     @property
     def shown(self) -> bool:
-        """Whether it may be claimed that the one is faster: shown after correction, and by more
-        than the rig's noise.
+        """Whether one may be called faster: significant after correction, and above the noise
+        floor.
         """
         return self.verdict in ("better", "worse")
 
 
 def find(
     rows: Sequence[Row],
-    twins: Mapping[str, str] = NO_TWINS,
+    controls: Mapping[str, str] = NO_TWINS,
     bounds: Bounds | None = None,
     between: Sequence[PairDoubt] = (),
 ) -> tuple[Finding, ...]:
-    """The findings of a table: for each workload and operation one over all worker counts, then one
-    a worker count.
+    """The findings of a table: each workload and operation over all worker counts, then each count.
 
-    Every layout is compared with the first; rows must be in the order that `summarize` gives.
+    Every layout is compared with the first; rows must be in the order of `summarize`.
     """
     return (
-        findings_of(compare(rows, twins, bounds, between))
-        if any(row.layout not in twins for row in rows)
+        findings_of(compare(rows, controls, bounds, between))
+        if any(row.layout not in controls for row in rows)
         else ()
     )
 
 
 def findings_of(comparison: Comparison) -> tuple[Finding, ...]:
-    """The findings of a comparison, in its order; then those of two layouts of which neither is the
-    baseline.
-    """
-    rivals = tuple(_finding(effect, rival=True) for effect in comparison.rivals)
+    """The findings of a comparison in its order, then those of pairs without the baseline."""
     return (
         *(_finding(effect) for effect in comparison.effects if effect.metric == "throughput"),
-        *rivals,
+        *(_finding(effect, rival=True) for effect in comparison.rivals),
     )
 
 
@@ -137,7 +131,7 @@ def _finding(effect: Effect, *, rival: bool = False) -> Finding:
 
 
 def _brief(verdict: Verdict, faster: str, slower: str, measure: Ratio | None) -> str:
-    """The relation alone. That two are near each other is said of those that are shown to be."""
+    """The relation in brief. Only layouts proven equivalent are said to be near each other."""
     if measure is None:
         return f"{faster}, {slower}: not comparable"
     if verdict == "too small to matter":
@@ -152,10 +146,10 @@ def _brief(verdict: Verdict, faster: str, slower: str, measure: Ratio | None) ->
 
 
 def undecided(measure: Ratio) -> str:
-    """That nothing is known of two that came out alike, with the ends of what is not ruled out."""
+    """No difference was found; with the range that is not ruled out."""
     if measure.low is None or measure.high is None:
-        return "no difference shown"
-    return f"no difference shown ({show_ratio(measure.low)} to {show_ratio(measure.high)})"
+        return "no difference found"
+    return f"no difference found ({show_ratio(measure.low)} to {show_ratio(measure.high)})"
 
 
 class Lead(Record):
@@ -164,23 +158,20 @@ class Lead(Record):
     layout: str | None
     margin: float = 1.0
     repeats: PositiveInt = 1
-    """Of the side that has the fewest."""
+    """Of the side with the fewest."""
     doubts: tuple[Doubt, ...] = ()
-    """Why it is provisional: the layout did more, and nobody may say that it leads.
-
-    Empty where it is a claim.
-    """
+    """Why it is provisional, so that nobody may be said to lead; empty if it is a claim."""
     excluded: tuple[str, ...] = ()
     """Layouts that could not be compared."""
 
 
 def lead(pairs: Sequence[Finding], rivals: Sequence[Finding] = ()) -> Lead | None:
-    """Which layout leads by the findings over all worker counts of one kind of requests; None where
-    nothing could be compared.
+    """The leader according to findings over all worker counts of one kind of requests; None if
+    nothing is comparable.
 
-    `rivals` are those of two layouts of which neither is the baseline. The first leads the second
-    where the finding about these two shows it: by the same test, threshold and noise floor as any
-    other. One that a doubt touches is provisional.
+    `rivals` are findings of pairs without the baseline. The first leads the second if their finding
+    is significant, by the same test, threshold and noise floor as any other. With a doubt it is
+    provisional.
     """
     scores = _scores(pairs)
     if len(scores) < 2:
@@ -194,20 +185,15 @@ def lead(pairs: Sequence[Finding], rivals: Sequence[Finding] = ()) -> Lead | Non
     direct = next(
         (one for one in (*pairs, *rivals) if {one.faster, one.slower} == {leader, other}), None
     )
-    if (
-        direct is None
-        or direct.ratio is None
-        or direct.faster != leader
-        or not (direct.shown or direct.verdict == "provisional")
-    ):
+    if direct is None or direct.ratio is None or direct.faster != leader:
         return Lead(layout=None, excluded=excluded)
-    if direct.verdict == "provisional" and direct.ratio.value < 1 + NEAR:
+    ahead = direct.verdict == "provisional" and direct.ratio.value >= 1 + NEAR
+    if not (direct.shown or ahead):
         return Lead(layout=None, excluded=excluded)
-    repeats = min(best.repeats, second.repeats)
     return Lead(
         layout=leader,
         margin=direct.ratio.value,
-        repeats=repeats,
+        repeats=min(best.repeats, second.repeats),
         doubts=direct.doubts,
         excluded=excluded,
     )
@@ -216,7 +202,7 @@ def lead(pairs: Sequence[Finding], rivals: Sequence[Finding] = ()) -> Lead | Non
 def leads_by_driver(
     findings: Sequence[Finding],
 ) -> dict[tuple[str, Operation, Api], tuple[Lead | None, ...]]:
-    """Who leads in each kind of requests, by each of the drivers that made them."""
+    """Who leads in each kind of requests, per driver."""
     found: dict[tuple[str, Operation, Api], tuple[Lead | None, ...]] = {}
     rivals = overall([finding for finding in findings if finding.rival], rivals=True)
     for kind, pairs in overall(findings).items():
@@ -229,26 +215,25 @@ def leads_by_driver(
 
 
 def headline(findings: Sequence[Finding]) -> str:
-    """One sentence over all of a run: which layout leads in how many kinds of requests, as far as
-    that may be said.
+    """One sentence about a run: which layout leads in how many kinds of requests.
 
-    A kind that two drivers made counts once, and only for what both of them say: where their
-    leaders differ it says so, and where one of them could compare nothing it could not be compared.
-    What a doubt touches is provisional, and leads nothing.
+    A kind measured by two drivers counts once, and only for what both agree on: if their leaders
+    differ the sentence says so, and if one could compare nothing it was not comparable. With a
+    doubt a lead is provisional.
     """
     kinds = leads_by_driver(findings)
     if not kinds:
-        return "One layout was weighed: there is nothing to compare it with"
+        return "Only one layout was measured: there is nothing to compare it with"
     leads: dict[str, list[tuple[float, ...]]] = {}
     ahead: dict[str, list[tuple[float, ...]]] = {}
     doubts: dict[Doubt, None] = {}
     excluded: Counter[str] = Counter()
     close = apart = lacking = 0
-    for told in kinds.values():
-        known = [one for one in told if one is not None]
+    for by_driver in kinds.values():
+        known = [one for one in by_driver if one is not None]
         leaders = {one.layout for one in known}
         excluded.update({name for one in known for name in one.excluded})
-        if len(known) < len(told):
+        if len(known) < len(by_driver):
             lacking += 1
         elif len(leaders) > 1:
             apart += 1
@@ -282,17 +267,13 @@ def headline(findings: Sequence[Finding]) -> str:
 
 
 def _why(doubts: Sequence[Doubt]) -> str:
-    """A lone reason in its own words; of several what each is about, since a headline has no room
-    for more.
-    """
+    """A single reason in its own words, several by their names: a headline has little room."""
     words = list(dict.fromkeys(one.words for one in doubts))
     return words[0] if len(words) == 1 else ", ".join(dict.fromkeys(one.what for one in doubts))
 
 
 def _counted(leads: Mapping[str, Sequence[tuple[float, ...]]], kinds: int, verb: str) -> list[str]:
-    """Who does so in how many of so many kinds of requests, the most first; of one who does in all
-    of them by how much.
-    """
+    """Who does so in how many kinds of requests, most first; if in all, by how much."""
     ordered = sorted(leads.items(), key=lambda item: -len(item[1]))
     if len(ordered) == 1 and len(ordered[0][1]) == kinds:
         name, margins = ordered[0]
@@ -308,13 +289,13 @@ def _counted(leads: Mapping[str, Sequence[tuple[float, ...]]], kinds: int, verb:
 
 
 def _nothing(findings: Sequence[Finding]) -> str:
-    """That nothing may be ranked, and why, where a doubt is the reason."""
+    """Nothing may be ranked, and why if a doubt is the reason."""
     why = _graves(findings)
     return f"Nothing may be ranked{why}" if why else "Nothing could be compared"
 
 
 def _graves(findings: Sequence[Finding]) -> str:
-    """The gravest reason, to end a clause with; of several how many more there are."""
+    """The gravest reason, to end a clause with, and how many more there are."""
     found = list(
         dict.fromkeys(
             doubt for one in findings if one.ratio is None for doubt in graves(one.doubts)
@@ -327,7 +308,7 @@ def _graves(findings: Sequence[Finding]) -> str:
 
 
 def _scores(pairs: Sequence[Finding]) -> dict[str, Ratio]:
-    """How many times the baseline each layout is, of those that could be compared with it."""
+    """How many times the baseline each comparable layout is."""
     known = [(pair, pair.ratio) for pair in pairs if pair.ratio is not None]
     scores = {
         pair.baseline: Ratio(value=1.0, low=1.0, high=1.0, repeats=ratio.repeats)
@@ -342,8 +323,8 @@ def _scores(pairs: Sequence[Finding]) -> dict[str, Ratio]:
 
 
 def overall(findings: Sequence[Finding], *, rivals: bool = False) -> dict[Kind, list[Finding]]:
-    """The findings against the baseline that go over all worker counts, by kind of requests; of
-    `rivals` those of two others.
+    """Findings over all worker counts by kind of requests; with `rivals` those without the
+    baseline.
     """
     kinds: dict[Kind, list[Finding]] = {}
     for finding in findings:
@@ -353,15 +334,15 @@ def overall(findings: Sequence[Finding], *, rivals: bool = False) -> dict[Kind, 
 
 
 _CLAIMS_NOTHING: Final[dict[Verdict, str]] = {
-    "not shown": "no difference shown",
+    "not shown": "no difference found",
     "too small to matter": "equivalent: too small to matter",
 }
 LONGEST: Final = 150
-"""Characters of what is in doubt that a card holds; all of it stands below the cards."""
+"""Length in characters of a card's doubts; the complete text follows below the cards."""
 
 
 class FigureCard(Record):
-    """`figure` in large type, what it is about, and how sure it is; `colour` is CSS."""
+    """`figure` in large type, what it is about, and how certain it is; `colour` is CSS."""
 
     figure: str
     about: str
@@ -371,10 +352,7 @@ class FigureCard(Record):
 
 
 class CardWords(Record):
-    """What a card says of a finding.
-
-    Only of one that is a claim it says that one layout is `over` another.
-    """
+    """The words of a card. Only a claim says that one layout is `over` another."""
 
     figure: str
     text: str
@@ -382,10 +360,9 @@ class CardWords(Record):
 
 
 def foremost(pairs: Sequence[Finding]) -> Finding:
-    """Of several layouts against the first: the one farthest ahead of it, else the one that comes
-    nearest to it.
+    """Of several layouts compared with the first: the one furthest ahead, else the closest one.
 
-    Claims come before what is provisional or not shown, and those before what cannot be compared.
+    Claims come before provisional and insignificant findings, and those before incomparable ones.
     """
     known = [pair for pair in pairs if pair.ratio is not None]
     claims = [pair for pair in known if pair.shown]
@@ -396,43 +373,27 @@ def foremost(pairs: Sequence[Finding]) -> Finding:
 
 
 def card_words(finding: Finding) -> CardWords:
-    """What a card says of a finding over all worker counts."""
+    """The card of a finding over all worker counts."""
     if finding.ratio is None:
-        why = doubt_words(graves(finding.doubts)) or "see below why"
+        why = doubt_words(graves(finding.doubts)) or "see the reasons below"
         return CardWords(
             figure=UNKNOWN,
             text=f"{finding.faster}, {finding.slower}: not comparable",
             detail=_short(why),
         )
-    low, high = finding.ratio.low, finding.ratio.high
-    interval = (
-        f"95 % interval {show_ratio(low)} to {show_ratio(high)}, "
-        if low is not None and high is not None
-        else ""
-    )
-    detail = f"{interval}n = {finding.ratio.repeats}"
+    ratio, figure = finding.ratio, show_ratio(finding.ratio.value)
+    detail = f"n = {ratio.repeats}"
+    if ratio.low is not None and ratio.high is not None:
+        detail = f"95 % interval {show_ratio(ratio.low)} to {show_ratio(ratio.high)}, {detail}"
+    text = f"{finding.faster} over {finding.slower}"
     if finding.verdict == "provisional":
-        words = list(dict.fromkeys(doubt.words for doubt in finding.doubts))
-        kinds = dict.fromkeys(doubt.what for doubt in finding.doubts)
-        why = _short(words[0] if len(words) == 1 else ", ".join(kinds))
-        relation = (
-            f"{finding.faster} did {show_ratio(finding.ratio.value)} what {finding.slower} did"
-        )
-        return CardWords(
-            figure=show_ratio(finding.ratio.value),
-            text=f"provisional: {relation}",
-            detail=f"{detail}: {why}",
-        )
-    if finding.verdict in _CLAIMS_NOTHING:
-        text = f"{finding.faster} beside {finding.slower}: {_CLAIMS_NOTHING[finding.verdict]}"
-        return CardWords(figure=show_ratio(finding.ratio.value), text=text, detail=detail)
-    return CardWords(
-        figure=show_ratio(finding.ratio.value),
-        text=f"{finding.faster} over {finding.slower}",
-        detail=detail,
-    )
+        text = f"provisional: {finding.faster} did {figure} what {finding.slower} did"
+        detail = f"{detail}: {_short(_why(finding.doubts))}"
+    elif finding.verdict in _CLAIMS_NOTHING:
+        text = f"{finding.faster} vs {finding.slower}: {_CLAIMS_NOTHING[finding.verdict]}"
+    return CardWords(figure=figure, text=text, detail=detail)
 
 
 def _short(text: str) -> str:
-    """The text as far as a card holds it, up to a whole word."""
+    """The text cut to a card's length at the end of a word."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST].rsplit(' ', 1)[0].rstrip(',;:')} …"

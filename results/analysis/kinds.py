@@ -1,6 +1,4 @@
-"""Kinds of requests: what rows must have in common to be compared, and what such requests are
-called in sentences.
-"""
+"""Kinds of requests: what rows must share to be compared, and their names in sentences."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ Kind = tuple[str, Operation, Api, DriverName]
 
 
 class OfAKind(Protocol):
-    """A row, an effect or a finding: what is about one kind of requests."""
+    """A row, an effect or a finding: about one kind of requests."""
 
     @property
     def workload(self) -> str:
@@ -41,15 +39,15 @@ class OfAKind(Protocol):
 
     @property
     def operation(self) -> Operation:
-        """What is asked of the gateway."""
+        """What the requests do."""
 
     @property
     def api(self) -> Api:
-        """By which API."""
+        """Their API."""
 
     @property
     def driver(self) -> DriverName:
-        """What makes the requests."""
+        """What made them."""
 
 
 def kind_of(one: OfAKind) -> Kind:
@@ -58,10 +56,9 @@ def kind_of(one: OfAKind) -> Kind:
 
 
 def subjects(rows: Sequence[Row]) -> dict[Kind, str]:
-    """What each kind of requests is called: `1 MB reads`, `listings`.
+    """The name of each kind of requests: `1 MB reads`, `listings`.
 
-    API and driver are named where there are two, and the workload where two would be called the
-    same.
+    It includes API and driver if there are two, and the workload if two names would be equal.
     """
     apis, drivers = (
         len({row.api for row in rows}) > 1,
@@ -76,9 +73,7 @@ def subjects(rows: Sequence[Row]) -> dict[Kind, str]:
 
 
 def requests_of(operation: Operation, object_size_bytes: float | None) -> str:
-    """`64 kB reads`, `listings`: the size is that of bodies, and not named where it is not
-    known.
-    """
+    """`64 kB reads`, `listings`: with the size of bodies, if known."""
     noun = _NOUNS[operation]
     if operation in WITH_BODIES and object_size_bytes is not None:
         return f"{show_bytes(object_size_bytes)} {noun}"

@@ -1,13 +1,13 @@
-"""The noise floor of a machine: how far a layout is from itself, measured twice in every block (an
-A/A control).
+"""The noise floor of a machine: how far a layout differs from itself, measured twice in every block
+(an A/A control).
 
-Whatever differs between a layout and its control is neither's doing. A difference between two
-layouts that is no larger than that is none that this machine can show, however sure its test is.
+A layout and its A/A control are the same, so their differences are noise. A difference between two
+layouts that is no larger cannot be detected on this machine, however certain its test is.
 
-Each repeat of the layout beside that of its control is a pair. Means of a cell's pairs stay 95
-times in 100 within Student's quantile of their standard error, over all cells: that is the floor.
-It is an estimate, whose own 95 % interval is that of a variance (chi-square). The worst of some
-draws, which grows with every cell, is no such figure.
+Each repeat of the layout and the control's repeat in the same block are a pair. 95 % of the means
+over a cell's pairs lie within Student's quantile of their standard error, over all cells: that is
+the floor. It is an estimate, with the 95 % interval of a variance (chi-square). The maximum of some
+samples, which grows with every cell, would not be an estimate of anything.
 """
 
 from __future__ import annotations
@@ -33,62 +33,58 @@ from weighbridge.results.statistics import (
 )
 
 REASONS: Final = 2
-"""As many are told of why a control could not be used."""
+"""How many reasons to give why a control could not be used."""
 
 
-def floors(rows: Sequence[Row], twins: Mapping[str, str]) -> tuple[NoiseFloor, ...]:
-    """The noise floor of each metric, by each control; nothing where no cell of the two could be
-    compared.
-    """
+def floors(rows: Sequence[Row], controls: Mapping[str, str]) -> tuple[NoiseFloor, ...]:
+    """The noise floor of each metric by each A/A control; none if no cell is comparable."""
     found = (
-        _floor(rows, metric, layout, twin)
-        for twin, layout in twins.items()
+        _floor(rows, metric, layout, control)
+        for control, layout in controls.items()
         for metric in compared()
     )
     return tuple(floor for floor in found if floor is not None)
 
 
 def unused(
-    rows: Sequence[Row], twins: Mapping[str, str], found: Sequence[NoiseFloor]
+    rows: Sequence[Row], controls: Mapping[str, str], found: Sequence[NoiseFloor]
 ) -> tuple[str, ...]:
-    """A sentence for each control that was made and gives no floor, with why."""
+    """A sentence with the reason for each A/A control that gives no noise floor."""
     return tuple(
-        _why(rows, layout, twin)
-        for twin, layout in twins.items()
-        if all(floor.twin != twin for floor in found)
+        _why(rows, layout, control)
+        for control, layout in controls.items()
+        if all(floor.twin != control for floor in found)
     )
 
 
-def _why(rows: Sequence[Row], layout: str, twin: str) -> str:
-    sides = [row for row in rows if row.layout in (layout, twin) and not comparable(row)]
-    told = list(dict.fromkeys(f"{row.layout}: {reason(row)}" for row in sides))
-    more = f"; and {len(told) - REASONS} more" if len(told) > REASONS else ""
+def _why(rows: Sequence[Row], layout: str, control: str) -> str:
+    sides = [row for row in rows if row.layout in (layout, control) and not comparable(row)]
+    found = list(dict.fromkeys(f"{row.layout}: {reason(row)}" for row in sides))
+    more = f"; and {len(found) - REASONS} more" if len(found) > REASONS else ""
     why = (
-        f"{'; '.join(told[:REASONS])}{more}"
-        if told
+        f"{'; '.join(found[:REASONS])}{more}"
+        if found
         else "it needs two repeats of each, in the same blocks"
     )
     return (
-        f"The rig’s noise floor is not known: {twin}, the control of {layout}, could not be "
-        f"used ({why})."
+        f"The noise floor of this machine is unknown: {control}, the A/A control of {layout}, "
+        f"could not be used ({why})."
     )
 
 
 def floor_of(noise: Sequence[NoiseFloor], one: Effect) -> float | None:
-    """What an effect has to be beyond; None where it is not known: without an A/A control, and of
-    latencies told in bins.
-    """
+    """The noise floor for an effect; None without an A/A control, and for latencies in bins."""
     if one.bins is not None:
         return None
     return max((floor.ratio for floor in noise if floor.metric == one.metric), default=None)
 
 
-def _floor(rows: Sequence[Row], metric: Metric, layout: str, twin: str) -> NoiseFloor | None:
+def _floor(rows: Sequence[Row], metric: Metric, layout: str, control: str) -> NoiseFloor | None:
     cells = []
-    for _, group in groupby((row for row in rows if row.layout in (layout, twin)), key=kind_of):
+    for _, group in groupby((row for row in rows if row.layout in (layout, control)), key=kind_of):
         kind = list(group)
         one, again = (
-            {row.workers: row for row in kind if row.layout == name} for name in (layout, twin)
+            {row.workers: row for row in kind if row.layout == name} for name in (layout, control)
         )
         cells += [
             _pairs(metric, row, again[workers]) for workers, row in one.items() if workers in again
@@ -102,7 +98,7 @@ def _floor(rows: Sequence[Row], metric: Metric, layout: str, twin: str) -> Noise
     return NoiseFloor(
         metric=metric.key,
         layout=layout,
-        twin=twin,
+        twin=control,
         ratio=ratio,
         low=low,
         high=high,
@@ -114,7 +110,7 @@ def _floor(rows: Sequence[Row], metric: Metric, layout: str, twin: str) -> Noise
 
 
 def _pairs(metric: Metric, row: Row, again: Row) -> list[float]:
-    """Logarithms of how many times a repeat of the one is that of the other in the same block."""
+    """Logarithms of the ratio of a repeat to the other side's repeat in the same block."""
     if not comparable(row, again):
         return []
     one, other = (
@@ -125,18 +121,18 @@ def _pairs(metric: Metric, row: Row, again: Row) -> list[float]:
 
 
 def floor_of_pairs(cells: Sequence[Sequence[float]]) -> tuple[float, float, float]:
-    """What 95 % of the means of such logarithms of pairs, about 0, stay below, as a ratio, and the
-    95 % interval of that figure.
+    """The bound, as a ratio, on 95 % of the means of these logarithms around 0, and its 95 %
+    interval.
 
-    A set for each cell, of at least 2. The standard error of a cell's mean is that of its pairs, or
-    that of the cells' own means where these lie farther from 0: what all pairs of a cell share does
-    not average out. Raises ValueError of no pairs.
+    One set for each cell, of at least 2. The standard error of a cell's mean is that of its pairs,
+    or of the cells' means if these are further from 0: what all pairs of a cell share does not
+    average out. Raises ValueError without pairs.
     """
-    from scipy.special import chdtri  # noqa: PLC0415 - as the head of the file says
+    from scipy.special import chdtri  # noqa: PLC0415 - slow to import; see results.statistics
 
     logs = [value for cell in cells for value in cell]
     if len(logs) < 2:
-        raise ValueError("a spread of one value is not known")
+        raise ValueError("one value has no spread")
     repeats = min(len(cell) for cell in cells)
     of_pairs = math.fsum(value**2 for value in logs) / len(logs) / repeats
     of_means = math.fsum(fmean(cell) ** 2 for cell in cells) / len(cells)

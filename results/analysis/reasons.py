@@ -1,5 +1,4 @@
-"""Why cells may not be ranked, or claim nothing: each reason once, with the cells that it touches,
-in words.
+"""Why cells are not ranked or not significant: each reason once, with the cells that it affects.
 
 Reasons whose texts differ in their numbers alone are one, with the range of each number.
 """
@@ -18,58 +17,57 @@ from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.steps.summary import NOT_STEADY, NOT_VALID, Row
 from weighbridge.results.analysis.steps.validity import ASIDES
 from weighbridge.results.doubt import Doubt
+from weighbridge.results.figures import listed
 from weighbridge.results.metrics import METRICS, MetricKey
 
 Standing = Literal["not valid", "not comparable", "provisional"]
-"""What a reason makes of the cells that it touches."""
+"""What a reason makes of the cells that it affects."""
 
 Cell = tuple[str, Kind, int]
 """Layout, kind of requests, worker count."""
 
 _BETWEEN: Final = ("hosts differ", "hosts not attested", "few repeats")
-"""What is doubted of two layouts beside each other, and so stands in no row."""
+"""Doubts about pairs of layouts, which no row has."""
 _ORDER: Final[tuple[Standing, ...]] = ("not comparable", "not valid", "provisional")
 _NUMBER: Final = re.compile(r"(?<![\w.-])\d[\d,]*(?:\.\d+)?")
 
 
 class Reason(Record):
-    """One reason. `mark` is what stands beside the cells that it touches; `where` says in words
-    which these are.
-    """
+    """One reason. `mark` is shown beside the affected cells; `where` names them in words."""
 
     mark: str
     standing: Standing
     words: str
     metrics: tuple[MetricKey, ...] = ()
-    """The metrics that it touches; empty: all of them."""
+    """The affected metrics; empty: all of them."""
     where: str
     cells: tuple[Cell, ...]
 
     @property
     def text(self) -> str:
-        """The whole of it in one line."""
+        """All of it in one line."""
         what = f"{', '.join(METRICS[key].name for key in self.metrics)} " if self.metrics else ""
         return f"{what}{self.standing}: {self.words} ({self.where})"
 
 
 def reasons(rows: Sequence[Row], comparison: Comparison) -> tuple[Reason, ...]:
-    """All that keeps figures of a table from being ranked or claimed, the gravest first."""
+    """Everything that keeps figures of a table from being ranked or claimed, gravest first."""
     groups: dict[tuple[Standing, tuple[str, ...], str], list[tuple[str, Cell]]] = {}
     for standing, metrics, words, cell in (*_of_rows(rows), *_of_pairs(comparison)):
         groups.setdefault((standing, metrics, _NUMBER.sub("\0", words)), []).append((words, cell))
     ordered = sorted(groups.items(), key=lambda item: _ORDER.index(item[0][0]))
-    whole = list(dict.fromkeys(_cell(row) for row in rows))
+    every = list(dict.fromkeys(_cell(row) for row in rows))
     names = subjects(rows)
     made = []
-    for number, ((standing, metrics, pattern), told) in enumerate(ordered):
-        cells = tuple(dict.fromkeys(cell for _, cell in told))
+    for number, ((standing, metrics, pattern), found) in enumerate(ordered):
+        cells = tuple(dict.fromkeys(cell for _, cell in found))
         made.append(
             Reason(
                 mark=_mark(number),
                 standing=standing,
-                words=_ranged(pattern, [words for words, _ in told]),
+                words=_ranged(pattern, [words for words, _ in found]),
                 metrics=metrics,
-                where=_where(cells, whole, names),
+                where=_where(cells, every, names),
                 cells=cells,
             )
         )
@@ -77,19 +75,19 @@ def reasons(rows: Sequence[Row], comparison: Comparison) -> tuple[Reason, ...]:
 
 
 def marks(row: Row, found: Sequence[Reason]) -> str:
-    """The marks of the reasons that touch a row: `a c`."""
+    """The marks of the reasons that affect a row: `a c`."""
     return " ".join(one.mark for one in found if _cell(row) in one.cells)
 
 
 def faults(row: Row) -> list[str]:
-    """Why a row is not valid or not steady, without what is only to be known about it."""
+    """Why a row is not valid or not steady, without mere remarks."""
     remarks = tuple(remark for point in row.points for remark in point.remarks)
-    told = [
+    notes = [
         note
         for note in row.notes
         if note not in (NOT_VALID, NOT_STEADY) and not any(aside in note for aside in ASIDES)
     ]
-    return [note.splitlines()[0] for note in told if not note.endswith(remarks)]
+    return [note.splitlines()[0] for note in notes if not note.endswith(remarks)]
 
 
 def _cell(row: Row) -> Cell:
@@ -125,7 +123,7 @@ def _standing(doubt: Doubt) -> Standing:
 
 
 def _ranged(pattern: str, texts: Sequence[str]) -> str:
-    """The one text for texts that differ in their numbers alone, with the range of each number."""
+    """One text for texts that differ in their numbers alone, with the range of each number."""
     found = [
         sorted(set(numbers), key=_value)
         for numbers in zip(*(_NUMBER.findall(text) for text in texts), strict=True)
@@ -139,14 +137,14 @@ def _value(number: str) -> float:
     return float(number.replace(",", ""))
 
 
-def _where(cells: Sequence[Cell], whole: Sequence[Cell], names: dict[Kind, str]) -> str:
+def _where(cells: Sequence[Cell], every: Sequence[Cell], names: dict[Kind, str]) -> str:
     """Which cells: `all figures`, `all of swift`, `swift: 64 kB reads at 1 and 4 workers`."""
     touched = set(cells)
-    if touched >= set(whole):
+    if touched >= set(every):
         return "all figures"
     parts = []
     for layout in dict.fromkeys(name for name, _, _ in cells):
-        mine = [cell for cell in whole if cell[0] == layout]
+        mine = [cell for cell in every if cell[0] == layout]
         parts.append(
             f"all of {layout}"
             if touched >= set(mine)
@@ -162,15 +160,10 @@ def _kinds(touched: set[Cell], mine: Sequence[Cell], names: dict[Kind, str]) -> 
         if found == counts and len(counts) > 1:
             yield names[kind]
         elif found:
-            listed = (
-                f"{', '.join(map(str, found[:-1]))} and {found[-1]}"
-                if len(found) > 1
-                else f"{found[0]}"
-            )
-            yield f"{names[kind]} at {listed} worker{'s' * (found != [1])}"
+            yield f"{names[kind]} at {listed([*map(str, found)])} worker{'s' * (found != [1])}"
 
 
 def _mark(number: int) -> str:
-    """A to z, then aa to az ..."""
+    """`a` to `z`, then `aa` to `az` and so on."""
     before, last = divmod(number, len(ascii_lowercase))
     return f"{ascii_lowercase[before - 1] if before else ''}{ascii_lowercase[last]}"

@@ -1,4 +1,4 @@
-"""What of a comparison claims nothing, why, and the one command that would have it claimed."""
+"""What of a comparison is inconclusive, why, and the one command that would settle it."""
 
 from __future__ import annotations
 
@@ -17,28 +17,25 @@ from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.suites import Bounds
 
 MOST_REPEATS: Final = 30
-"""More repeats than this are not advised: a difference that needs them is small, and so is what it
-matters.
-"""
+"""More repeats are not advised: a difference that needs them is too small to be worth it."""
 LONG_SUITE: Final = "gateways-lab"
-"""A suite whose windows are long enough to be judged one by one."""
+"""A suite with windows long enough to be judged one by one."""
 _QUIET: Final = ("hosts differ", "machine busy")
 _SHORT: Final = ("steadiness not known", "repeats left out", "few repeats")
-"""What longer windows are against, where enough repeats were made."""
+"""Doubts that longer windows remove, if there were enough repeats."""
 
 
 class Remedy(Record):
-    """`says` is one sentence; `command` what to run, empty where no command would help."""
+    """`says` is one sentence; `command` is what to run, empty if no command would help."""
 
     says: str
     command: str = ""
 
 
 def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -> Remedy | None:
-    """What would have claimed what is not; None where all that was compared is claimed, or nothing
-    was to be compared.
+    """What would settle inconclusive cells; None if everything is claimed, or nothing was compared.
 
-    `command` is the argv that the run was made by.
+    `command` is the argv of the run.
     """
     cells = [one for one in comparison.effects if one.workers is not None and one.metric in ALWAYS]
     open_ones = [one for one in cells if not one.claimed]
@@ -46,10 +43,10 @@ def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -
         return None
     counts = Counter(one.verdict for one in open_ones)
     names = " and ".join(METRICS[key].name for key in ALWAYS)
-    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    head = f"{len(open_ones)} of {len(cells)} comparisons of {names} claim nothing ({told})"
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    head = f"{len(open_ones)} of {len(cells)} comparisons of {names} are inconclusive ({verdicts})"
     whats = {doubt.what for one in open_ones for doubt in one.doubts}
-    # Of cells that a busy machine spoilt nobody knows what else they lack.
+    # Nobody knows what else the cells that a busy machine spoilt lack.
     quiet = {doubt.what for one in open_ones if not _noisy(one) for doubt in one.doubts}
     changes: dict[str, str] = {}
     needs = []
@@ -70,8 +67,8 @@ def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -
         needs.append(f"about {repeats} repeats")
     if not needs and wanted:
         return Remedy(
-            says=f"{head}; it would take more than {MOST_REPEATS} repeats to show what is not "
-            "shown."
+            says=f"{head}; settling those that are not significant would take more than "
+            f"{MOST_REPEATS} repeats."
         )
     if not needs:
         return Remedy(
@@ -79,7 +76,7 @@ def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -
             "reasons above."
         )
     return Remedy(
-        says=f"{head}. What would: {' and '.join(needs)}",
+        says=f"{head}. They need {' and '.join(needs)}",
         command=shlex.join(_changed(plan, command, changes)),
     )
 
@@ -89,11 +86,10 @@ def _noisy(one: Effect) -> bool:
 
 
 def _wanted(effects: Sequence[Effect], bounds: Bounds) -> list[float]:
-    """How many repeats would settle each of the cells that are not shown; infinite where none
-    would.
+    """The repeats needed to settle each cell that is not significant; infinite if none would do.
 
-    Errors fall with the root of the repeats. A difference beyond the threshold is to be as far
-    beyond it as the smallest that is shown 8 times in 10; one within it is to have all of its
+    Errors fall with the root of the repeats. A difference beyond the threshold must be as far
+    beyond it as the smallest that is detected 8 times in 10; one within it must have its complete
     interval there.
     """
     wanted: list[float] = []
@@ -120,9 +116,7 @@ def _wanted(effects: Sequence[Effect], bounds: Bounds) -> list[float]:
 
 
 def _changed(plan: ResolvedPlan, command: Sequence[str], changes: dict[str, str]) -> list[str]:
-    """The command with these options in place of its own; of another verb than compare or study, a
-    comparison of the same.
-    """
+    """The command with these options replaced; a comparison for verbs but compare and study."""
     argv = list(command)
     if len(argv) < 2 or argv[1] not in ("compare", "study"):
         layouts = ",".join(layout.name for layout in plan.layouts if layout.name not in plan.twins)

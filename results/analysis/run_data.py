@@ -1,6 +1,4 @@
-"""A run as it is read from its folder: each part when it is first asked for, once, and what the
-folder lacks.
-"""
+"""A run read from its folder, each part when first used, and what the folder lacks."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from typing import Final
 from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.layers.staircase import Staircase
-from weighbridge.results.analysis.layers.staircases import doubted, staircases
+from weighbridge.results.analysis.layers.staircases import staircases, with_ceiling_doubts
 from weighbridge.results.analysis.sameness import between
 from weighbridge.results.analysis.steps.summary import Row, rows_of
 from weighbridge.results.analysis.steps.visit import JudgedStep, read_visits
@@ -43,18 +41,16 @@ from weighbridge.results.record import (
 )
 
 _DOUBTED: Final[Mapping[str, What]] = {BUSY: "machine busy", UNEVEN: "reads uneven"}
-"""Events of a deployment by their kind, and what is in doubt of what it gives."""
+"""Doubts by the kind of a deployment's event."""
 
 
 class RunData:
-    """One run folder, read only. Its parts raise UsageError or InvalidMeasurement, as
-    `results.record.store` does, when they are read.
+    """One run folder, read only. Properties raise UsageError or InvalidMeasurement as
+    `results.record.store` does.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Raises UsageError when it is no run folder, or of a version that this program does not
-        know.
-        """
+        """Raises UsageError if it is not a run folder, or of an unknown version."""
         self.store = RunStore.open(folder)
         self.manifest = self.store.manifest
 
@@ -65,13 +61,13 @@ class RunData:
 
     @cached_property
     def steps(self) -> dict[StepKey, StepResult]:
-        """The last result of each step."""
+        """The latest result of each step."""
         return self.store.latest()
 
     def telemetry(self) -> Iterator[tuple[StepKey, Telemetry]]:
-        """What the hosts of each step used, of the steps that have telemetry.
+        """What the hosts of each step used, for steps with telemetry.
 
-        It is not kept: that of many runs is large.
+        Not cached: many runs have a lot of it.
         """
         for key in self.steps:
             found = self.store.telemetry(key)
@@ -80,29 +76,27 @@ class RunData:
 
     @cached_property
     def visits(self) -> dict[StepKey, JudgedStep]:
-        """What is kept of each step: its figures, what the hosts used, and whether anything may be
-        concluded from them.
-        """
+        """Each step reduced to its figures, its use of the hosts, and its verdicts."""
         return read_visits(self.store, self.plan)
 
     @cached_property
     def tuning(self) -> TuningRun | None:
-        """Which tuning the run is; None where it is none."""
+        """The tuning's configuration; None if the run is not a tuning."""
         return TrialBook(self.store.folder).run()
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
-        """The trials of a tuning, in order; none of any other run."""
+        """The trials of a tuning, in order; empty for other runs."""
         return TrialBook(self.store.folder).trials() if self.tuning is not None else ()
 
     @cached_property
     def ledger(self) -> Ledger | None:
-        """What the trials came to; None of a run that is no tuning."""
+        """The results of the trials; None if the run is not a tuning."""
         return None if self.tuning is None else ledger(self.tuning, self.trials, self.visits)
 
     @cached_property
     def confirmation(self) -> Confirmation | None:
-        """What came of the winner on fresh deployments; None where no such run has begun."""
+        """The winner on fresh deployments; None if no such run was started."""
         folder = (
             None if self.tuning is None else confirmation_folder(self.store.folder / CONFIRMATION)
         )
@@ -120,7 +114,7 @@ class RunData:
 
     @cached_property
     def tuned(self) -> TuningResult | None:
-        """All that a tuning came to; None of a run that is none."""
+        """All results of a tuning; None for other runs."""
         if self.tuning is None or self.ledger is None:
             return None
         return TuningResult(
@@ -134,34 +128,32 @@ class RunData:
 
     @cached_property
     def stairs(self) -> tuple[Staircase, ...] | None:
-        """What came of the layers; None where the suite asks for none."""
+        """The layers' staircases; None if the suite asks for none."""
         if not self.plan.suite.layers:
             return None
         return staircases(self.plan, rows_of(self.plan, self.visits), self.layers, self.attested)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """The study's table, what lies above a ceiling marked; without layers, with twins.
+        """The table, with doubts about rows above a ceiling; without layers, with A/A controls.
 
-        Of a tuning what was tried.
+        For a tuning, the variants that were tried.
         """
         if self.tuning is not None:
-            return tried(self.plan, self.visits, self.trials)
-        rows = doubted(rows_of(self.plan, self.visits), self.stairs or ())
-        return begun(rows, self.events)
+            return tuning_rows(self.plan, self.visits, self.trials)
+        rows = with_ceiling_doubts(rows_of(self.plan, self.visits), self.stairs or ())
+        return with_event_doubts(rows, self.events)
 
     @cached_property
     def layers(self) -> tuple[Row, ...]:
-        """The same of what was measured below and beside the gateways."""
+        """The table of what was measured below and beside the gateways."""
         return rows_of(self.plan, self.visits, layers=True)
 
     @cached_property
     def comparison(self) -> Comparison:
-        """Every layout against the first; of a tuning its ledger, whose trials were set against the
-        baseline beside them.
-        """
+        """Every layout compared with the first; for a tuning each variant with the baseline."""
         if self.ledger is not None:
-            return compared(self.ledger)
+            return tuning_comparison(self.ledger)
         return compare(
             self.rows,
             self.plan.twins,
@@ -171,10 +163,7 @@ class RunData:
 
     @cached_property
     def study(self) -> StudyOutcome | None:
-        """What the study came to that the run replays; None where it replays none.
-
-        Raises UsageError when it cannot be read.
-        """
+        """The result of the study that the run replays, if any. Raises UsageError if unreadable."""
         run = study_of(self.store.folder)
         if run is None:
             return None
@@ -198,63 +187,57 @@ class RunData:
         return gaps(self.store, self.plan, self.steps.values())
 
 
-def begun(rows: Sequence[Row], events: Sequence[RunEvent]) -> tuple[Row, ...]:
-    """The rows; provisional where most of their repeats had a deployment that came up in doubt,
-    whatever happened later.
+def with_event_doubts(rows: Sequence[Row], events: Sequence[RunEvent]) -> tuple[Row, ...]:
+    """The rows; provisional if most of their repeats had a deployment that started in doubt.
 
-    On a machine that others kept busy all of them are; where storage hosts do not share the reads,
-    those of reads.
+    A busy machine affects all rows; storage hosts that do not share the reads, those of reads.
     """
     found: dict[tuple[What, str, int], RunEvent] = {}
     for event in events:
         if event.kind in _DOUBTED and event.layout is not None and event.repeat is not None:
             found[_DOUBTED[event.kind], event.layout, event.repeat] = event
-    return tuple(_begun(row, found) for row in rows)
+    return tuple(_with_event_doubts(row, found) for row in rows)
 
 
-def _begun(row: Row, found: Mapping[tuple[What, str, int], RunEvent]) -> Row:
+def _with_event_doubts(row: Row, found: Mapping[tuple[What, str, int], RunEvent]) -> Row:
     doubts = list(row.doubts)
     for what in dict.fromkeys(_DOUBTED.values()):
-        told = [
+        events = [
             event
             for one in row.used
             if (event := found.get((what, row.layout, one.repeat))) is not None
         ]
         touched = what != "reads uneven" or row.operation == "read"
-        if touched and 2 * len(told) > len(row.used) and all(one.what != what for one in doubts):
-            words = (
-                f"before it was measured, {told[-1].text}"
-                if what == "machine busy"
-                else told[-1].text
-            )
+        if touched and 2 * len(events) > len(row.used) and all(one.what != what for one in doubts):
+            before = "before it was measured, " if what == "machine busy" else ""
+            words = f"{before}{events[-1].text}"
             doubts.append(Doubt(what=what, grade="mild", words=words))
     return (
         row if len(doubts) == len(row.doubts) else row.model_copy(update={"doubts": tuple(doubts)})
     )
 
 
-def tried(
+def tuning_rows(
     plan: ResolvedPlan, visits: Mapping[StepKey, JudgedStep], trials: Sequence[Trial]
 ) -> tuple[Row, ...]:
-    """The table of a tuning: a row for each arm that was tried, of as many repeats as it has
-    trials, and none for the others.
+    """The table of a tuning: a row for each tried variant, with as many repeats as it has trials.
 
-    Steps of a trial that was cut off are left out, as its ledger leaves them out.
+    Steps of a trial that was cut off are left out, as in the table of trials.
     """
-    made: dict[str, int] = {}
+    repeats: dict[str, int] = {}
     for trial in trials:
-        made[trial.arm.name] = max(made.get(trial.arm.name, 0), trial.repeat + 1)
-    whole = {(trial.arm.name, trial.repeat) for trial in trials}
-    kept = {key: visit for key, visit in visits.items() if (key.layout, key.repeat) in whole}
+        repeats[trial.arm.name] = max(repeats.get(trial.arm.name, 0), trial.repeat + 1)
+    complete = {(trial.arm.name, trial.repeat) for trial in trials}
+    kept = {key: visit for key, visit in visits.items() if (key.layout, key.repeat) in complete}
     rows = [
         row
         for layout in plan.layouts
-        if layout.name in made
+        if layout.name in repeats
         for row in rows_of(
             plan.model_copy(
                 update={
                     "layouts": (layout,),
-                    "suite": plan.suite.model_copy(update={"repeats": made[layout.name]}),
+                    "suite": plan.suite.model_copy(update={"repeats": repeats[layout.name]}),
                 },
             ),
             kept,
@@ -264,8 +247,8 @@ def tried(
     return tuple(sorted(rows, key=lambda row: (places[row.workload], row.operation, row.workers)))
 
 
-def compared(found: Ledger) -> Comparison:
-    """A ledger's effects as the comparison that tables, exports and slides read."""
+def tuning_comparison(found: Ledger) -> Comparison:
+    """A tuning's effects as the comparison that tables, exports and slides read."""
     effects = tuple(effect for entry in found.entries for effect in entry.effects)
     return Comparison(
         baseline=found.baseline.name,

@@ -1,6 +1,4 @@
-"""Whether the hosts were the same for all layouts: attested figures of each host over the
-deployments of a run.
-"""
+"""Whether all layouts had equal hosts: each host's attested figures over a run's deployments."""
 
 from __future__ import annotations
 
@@ -13,21 +11,18 @@ from pydantic import Field
 
 from weighbridge.common.record import Record
 from weighbridge.results.doubt import Doubt, PairDoubt
-from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.figures import UNKNOWN, counted, show_figure
 from weighbridge.results.record import Attested, Kind, Unit
 
 BOUNDS: Final[Mapping[Kind, float]] = {"cpu": 0.30, "disk": 0.10, "network": 0.10, "osd": 0.10}
-"""How far figures that a limit holds may be apart, as a part of the highest, and below the limit,
-as a part of that.
+"""Relative differences up to which limited figures count as equal, or as having reached the limit.
 
-Above what `benchmarks/attestation.py` found between five deployments of the same hosts on a machine
-of two virtual CPUs with little else to do: 9 to 27 % for CPUs under quotas that take all of the
-machine together, 1 to 5 % for throttled bandwidths, less than 1 % for NICs of 10 Gbit/s.
+Above what `benchmarks/attestation.py` found between five deployments of the same hosts on an
+otherwise idle machine with two virtual CPUs: 9 to 27 % for CPUs under quotas that together use the
+complete machine, 1 to 5 % for throttled bandwidths, less than 1 % for NICs of 10 Gbit/s.
 """
 FREE_BOUND: Final = 0.35
-"""The same where no limit holds and a figure is the machine's own: 9 to 28 % for CPUs, 15 to 31 %
-for random requests.
-"""
+"""The same for figures without a limit: 9 to 28 % for CPUs, 15 to 31 % for random requests."""
 
 _SCALES: Final[Mapping[Unit, tuple[tuple[float, str], ...]]] = {
     "events/s": ((1, "events/s"),),
@@ -37,10 +32,8 @@ _SCALES: Final[Mapping[Unit, tuple[tuple[float, str], ...]]] = {
 }
 
 
-class Compared(Record):
-    """One figure of one host over all deployments of a run; `found` in the order in which they were
-    measured.
-    """
+class ComparedFigure(Record):
+    """One figure of one host over all deployments of a run; `found` is in order of time."""
 
     host: str
     kind: Kind
@@ -50,55 +43,49 @@ class Compared(Record):
 
     @property
     def lowest(self) -> Attested:
-        """The deployment whose host could do least."""
+        """The deployment with the lowest figure."""
         return min(self.found, key=lambda one: one.value)
 
     @property
     def highest(self) -> Attested:
-        """The deployment whose host could do most."""
+        """The deployment with the highest figure."""
         return max(self.found, key=lambda one: one.value)
 
     @property
     def apart(self) -> float | None:
-        """The largest difference as a part of the highest figure; None when there is one
-        deployment.
-        """
+        """The largest difference relative to the highest figure; None with one deployment."""
         return 1 - self.lowest.value / self.highest.value if len(self.found) > 1 else None
 
     @property
     def shortest(self) -> Attested | None:
-        """The deployment whose host lacked most of what was promised it; None when nothing was, or
-        nothing is lacking.
-        """
+        """The deployment furthest below its promise; None without one, or if none is below."""
         lacking = [one for one in self.found if _lack(one) > 0]
         return max(lacking, key=_lack, default=None)
 
     @property
     def short(self) -> float | None:
-        """What that one lacked, as a part of what was promised."""
+        """How far that one is below its promise, as a fraction."""
         return None if self.shortest is None else _lack(self.shortest)
 
     @property
     def bound(self) -> float:
-        """How far apart or short is still called the same."""
+        """The relative difference up to which figures count as equal."""
         limited = any(one.promised is not None for one in self.found)
         return BOUNDS[self.kind] if limited else FREE_BOUND
 
     @property
     def differs(self) -> bool:
-        """Whether it is apart beyond the bound."""
+        """Whether the deployments differ beyond the bound."""
         return self.apart is not None and self.apart > self.bound
 
     @property
     def lacks(self) -> bool:
-        """Whether it is short of its promise beyond the bound."""
+        """Whether it is below its promise by more than the bound."""
         return self.short is not None and self.short > self.bound
 
 
 class AttestedLine(Record):
-    """One figure of one host as the report's table shows it: a cell for each layout, all in
-    words.
-    """
+    """One figure of one host in the report's table: a cell for each layout, as text."""
 
     host: str
     what: str
@@ -109,25 +96,26 @@ class AttestedLine(Record):
 
 
 class Sameness(Record):
-    """Whether the hosts were the same for all layouts, as the report tells it."""
+    """Whether all layouts had equal hosts, for the report."""
 
     verdict: str
     warnings: tuple[str, ...]
     lines: tuple[AttestedLine, ...]
     bounds: dict[str, str]
-    """How far apart is still called the same, by kind, in words."""
+    """Differences up to which figures count as equal, by kind, as text."""
 
 
 def sameness(
-    attested: Sequence[Attested], layouts: Sequence[str], twins: Collection[str] = ()
+    attested: Sequence[Attested], layouts: Sequence[str], controls: Collection[str] = ()
 ) -> Sameness:
-    """What the report shows; of a run without attestation, that it has none. `twins` are those of
-    the layouts that are controls: a control stands on its layout's own hosts and is not attested by
-    itself.
+    """What the report shows, also for a run without attestation.
+
+    `controls` are the A/A controls among `layouts`: they use their layout's hosts and are not
+    attested.
     """
-    own = [layout for layout in layouts if layout not in twins]
+    own = [layout for layout in layouts if layout not in controls]
     bounds = {"CPU" if kind == "cpu" else kind: _percent(bound) for kind, bound in BOUNDS.items()}
-    bounds["what no limit holds"] = _percent(FREE_BOUND)
+    bounds["figures without a limit"] = _percent(FREE_BOUND)
     return Sameness(
         verdict=verdict(attested, own),
         warnings=warnings(attested),
@@ -136,25 +124,23 @@ def sameness(
     )
 
 
-def compare(attested: Sequence[Attested]) -> tuple[Compared, ...]:
-    """The figures of a run by host and what they are about, in the order in which they were first
-    measured.
-    """
+def compare(attested: Sequence[Attested]) -> tuple[ComparedFigure, ...]:
+    """A run's figures by host and subject, in the order of their first measurement."""
     found: dict[tuple[str, str], list[Attested]] = {}
     for one in attested:
         found.setdefault((one.host, one.what), []).append(one)
     return tuple(
-        Compared(host=host, kind=of[0].kind, what=what, unit=of[0].unit, found=tuple(of))
+        ComparedFigure(host=host, kind=of[0].kind, what=what, unit=of[0].unit, found=tuple(of))
         for (host, what), of in found.items()
     )
 
 
 def between(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> tuple[PairDoubt, ...]:
-    """A grave doubt about each two layouts whose hosts gave figures farther apart than their bound,
-    by the worst figure; a mild one about each two of `layouts` of which one alone was attested.
+    """Doubts about pairs of layouts: a grave one if their hosts' figures differ beyond the bound,
+    by the worst figure; a mild one if only one of two `layouts` was attested.
 
-    Of several deployments of a layout the middle figure counts, so that one odd deployment does not
-    make hosts differ.
+    The median over a layout's deployments counts, so that one odd deployment does not make hosts
+    differ.
     """
     worst: dict[tuple[str, str], tuple[float, str]] = {}
     for one in compare(attested):
@@ -197,39 +183,40 @@ def _lacking(known: Collection[str], layouts: Sequence[str]) -> list[str]:
 
 
 def _not_attested(lacking: Sequence[str]) -> str:
-    """`b was not attested: whether its hosts were the same is not known`."""
+    """`b was not attested: whether its hosts were equal is unknown`."""
     one = len(lacking) == 1
     names = lacking[0] if one else f"{', '.join(lacking[:-1])} and {lacking[-1]}"
     return (
         f"{names} {'was' if one else 'were'} not attested: whether {'its' if one else 'their'} "
-        "hosts were the same is not known"
+        "hosts were equal is unknown"
     )
 
 
 def warnings(attested: Sequence[Attested]) -> tuple[str, ...]:
-    """A sentence for each figure that differs between deployments, or is short of its promise,
-    beyond its bound; worst first.
+    """A sentence for each figure that differs, or misses its promise, beyond its bound; worst
+    first.
     """
-    told: list[tuple[float, str]] = []
+    found: list[tuple[float, str]] = []
     for one in compare(attested):
         if one.differs and one.apart is not None:
-            told.append((one.apart, _difference(one, one.apart)))
+            found.append((one.apart, _difference(one, one.apart)))
         if one.lacks and one.shortest is not None and one.shortest.promised is not None:
-            told.append((_lack(one.shortest), _shortfall(one, one.shortest, one.shortest.promised)))
-    return tuple(text for _, text in sorted(told, key=lambda one: -one[0]))
+            short = _shortfall(one, one.shortest, one.shortest.promised)
+            found.append((_lack(one.shortest), short))
+    return tuple(text for _, text in sorted(found, key=lambda one: -one[0]))
 
 
-def _difference(one: Compared, apart: float) -> str:
+def _difference(one: ComparedFigure, apart: float) -> str:
     gave = " and ".join(
         f"{show(found.value, one.unit)} {_under(found, one)}" for found in (one.lowest, one.highest)
     )
     return (
         f"{_about(one)} gave {gave} ({_percent(apart)} apart, bound {_percent(one.bound)}): "
-        "results may differ for that"
+        "results may differ because of it"
     )
 
 
-def _shortfall(one: Compared, found: Attested, promised: float) -> str:
+def _shortfall(one: ComparedFigure, found: Attested, promised: float) -> str:
     gave = (
         f"promises {show(promised, one.unit)} and gave {show(found.value, one.unit)} "
         f"{_under(found, one)}"
@@ -238,14 +225,12 @@ def _shortfall(one: Compared, found: Attested, promised: float) -> str:
 
 
 def _lack(one: Attested) -> float:
-    """What a figure lacks of its promise, as a part of that; 0 without a promise, less than 0 where
-    there is more.
-    """
+    """How far a figure is below its promise, as a fraction; 0 without a promise, negative above."""
     return 0.0 if one.promised is None else 1 - one.value / one.promised
 
 
-def _about(one: Compared) -> str:
-    """What a sentence is about: `disk wb0 write of store-2`, `network from store-2 to client-1`."""
+def _about(one: ComparedFigure) -> str:
+    """Its name in a sentence: `disk wb0 write of store-2`, `network from store-2 to client-1`."""
     if one.kind != "network":
         return f"{one.what} of {one.host}"
     if one.what.startswith("network from"):
@@ -258,56 +243,42 @@ def _percent(part: float) -> str:
 
 
 def verdict(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> str:
-    """One sentence: whether the hosts were the same for all of `layouts`, controls aside, and of
-    which that is not known.
-    """
+    """Whether the hosts were equal for all of `layouts`, and for which that is unknown."""
     if not attested:
         return "The hosts were not attested"
     lacking = _lacking({one.layout for one in attested}, layouts)
-    return (
-        f"{_verdict(attested, whole=not lacking)}{f'; {_not_attested(lacking)}' if lacking else ''}"
-    )
+    unknown = f"; {_not_attested(lacking)}" if lacking else ""
+    return f"{_verdict(attested, complete=not lacking)}{unknown}"
 
 
-def _verdict(attested: Sequence[Attested], *, whole: bool) -> str:
-    """The same of the deployments that were attested; `whole`: there was one of each layout."""
+def _verdict(attested: Sequence[Attested], *, complete: bool) -> str:
+    """The verdict on the attested deployments; `complete`: every layout had one."""
     compared = compare(attested)
+    figures = counted(len(compared), "figure")
     deployments = len({(one.layout, one.repeat) for one in attested})
     if deployments == 1:
-        return (
-            f"One deployment was attested, by {len(compared)} figures: there is nothing to "
-            "compare it with"
-        )
+        return f"Only one deployment was attested ({figures}): there is nothing to compare it with"
     beyond = [one for one in compared if one.differs]
-    if not beyond:
-        of = (
-            f"all {deployments} deployments"
-            if whole
-            else f"the {deployments} deployments that were attested"
+    if beyond:
+        return (
+            f"{len(beyond)} of {len(compared)} figures of the hosts differ beyond their bound over "
+            f"{deployments} deployments"
         )
-        return f"The hosts were the same within the bounds in {of}, by {len(compared)} figures"
-    return (
-        f"{len(beyond)} of {len(compared)} figures of the hosts differ beyond their bound over "
-        f"{deployments} deployments"
-    )
+    of = f"all {deployments} deployments" if complete else f"the {deployments} attested deployments"
+    return f"The hosts were equal within the bounds in {of} ({figures})"
 
 
 def summary(
     attested: Sequence[Attested], layouts: Sequence[str] = (), *, most: int = 5
 ) -> tuple[str, ...]:
-    """What a terminal shows: the verdict on these layouts and the worst `most` warnings.
-
-    The report has them all.
-    """
-    told = warnings(attested)
-    rest = (f"and {len(told) - most} more: the report has them all",) if len(told) > most else ()
-    return (verdict(attested, layouts), *told[:most], *rest)
+    """For the terminal: the verdict on these layouts and the worst `most` warnings."""
+    found = warnings(attested)
+    rest = (f"and {len(found) - most} more: see the report",) if len(found) > most else ()
+    return (verdict(attested, layouts), *found[:most], *rest)
 
 
 def lines(attested: Sequence[Attested], layouts: Sequence[str]) -> tuple[AttestedLine, ...]:
-    """The table: a line for each figure of each host, a cell for each of `layouts`, with the range
-    over its repeats.
-    """
+    """The table: a line for each figure of each host, a cell for each layout with its range."""
     return tuple(
         AttestedLine(
             host=one.host,
@@ -335,7 +306,7 @@ def show(value: float, unit: Unit) -> str:
 
 
 def _range(values: Sequence[float], unit: Unit) -> str:
-    """The lowest to the highest; one figure where they look alike; UNKNOWN where there is none."""
+    """`low to high`; one figure if both look alike; UNKNOWN if there is none."""
     if not values:
         return UNKNOWN
     low, high = show(min(values), unit), show(max(values), unit)
@@ -345,8 +316,8 @@ def _range(values: Sequence[float], unit: Unit) -> str:
     return f"{low_figure if low_name == high_name else low} to {high}"
 
 
-def _under(one: Attested, among: Compared) -> str:
-    """Which deployment it was; the repeat (from 1) only where the layout stood more than once."""
+def _under(one: Attested, among: ComparedFigure) -> str:
+    """The deployment's layout; with the repeat, from 1, if the layout had several."""
     again = [found for found in among.found if found.layout == one.layout]
     return (
         f"under {one.layout} (repeat {one.repeat + 1})" if len(again) > 1 else f"under {one.layout}"

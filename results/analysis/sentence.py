@@ -1,9 +1,8 @@
-"""A verdict in one sentence of plain words, with how sure it is: ratio, interval, latencies,
-repeats, the rig's noise floor.
+"""A verdict as one plain sentence, with its certainty: ratio, interval, latencies, repeats, noise
+floor.
 
-The layout that does more is named first, and of a latency the one that has more of it. Where
-nothing is claimed the sentence says why; where something is not valid or missing it says so instead
-of a number.
+The layout with the higher throughput, or latency, is named first. Without a claim the sentence says
+why; if something is invalid or missing it says so instead of a number.
 """
 
 from __future__ import annotations
@@ -18,10 +17,7 @@ from weighbridge.results.statistics import LEVEL, Ratio
 
 
 def sentence(one: Effect) -> str:
-    """One sentence about an effect of two rows that has its verdict.
-
-    Raises ValueError of one that has no rows.
-    """
+    """One sentence about a judged effect of two rows. Raises ValueError if it has no rows."""
     baseline, subject = one.rows
     if one.ratio is None:
         return _incomparable(one)
@@ -39,61 +35,47 @@ def sentence(one: Effect) -> str:
 
 
 def strength(one: Effect) -> str:
-    """Of how many repeats it is, and why nothing is claimed where nothing is; then the noise
-    floor.
-    """
+    """The number of repeats, why nothing is claimed if so, and the noise floor."""
     text = f"n = {one.ratio.repeats if one.ratio is not None else 0}"
     if one.verdict == "provisional":
         text += f": provisional, {'; '.join(dict.fromkeys(doubt.words for doubt in one.doubts))}"
     elif one.verdict == "too small to matter":
-        text += f": equivalent, less than the {_matter(one)} apart that matter"
+        text += f": equivalent, the difference is below the {_matter(one)} that matter"
     elif one.verdict == "not shown":
-        text += f": no difference shown{_why(one)}"
+        text += f": no difference found{_why(one)}"
     if one.drift > 1 and one.metric == "throughput" and one.verdict in ("better", "worse"):
-        text += "; no drift within the windows that they leave open would undo it"
-    return (
-        f"{text}; the rig’s noise floor is {show_ratio(one.noise)}"
-        if one.noise is not None
-        else text
-    )
+        text += "; it holds for any drift within the windows that is not ruled out"
+    if one.noise is not None:
+        text += f"; the noise floor of this machine is {show_ratio(one.noise)}"
+    return text
 
 
 def told_apart(one: Interval, other: Interval) -> str:
-    """Two latencies of which only intervals are known, ranked where those do not touch."""
+    """Two latencies known as intervals, ranked unless these touch."""
     if one == other:
-        return f"not told apart: both in {one} ms"
+        return f"not distinguishable: both in {one} ms"
     if one.touches(other):
-        return f"not told apart: in {one} and {other} ms"
-    return f"in {one} against {other} ms"
+        return f"not distinguishable: in {one} and {other} ms"
+    return f"in {one} vs {other} ms"
 
 
 def percent(measure: Ratio) -> str:
-    """How far two are apart, in whole per cent and at least 1."""
+    """How far apart two are, in whole per cent and at least 1."""
     return f"{max(1, round((measure.either_way - 1) * 100))} %"
 
 
 def _why(one: Effect) -> str:
     if one.q is not None and one.q <= LEVEL:
-        return (
-            " beyond the rig’s noise floor"
-            if one.noise is not None and one.least <= one.noise
-            else ""
-        )
+        within_noise = one.noise is not None and one.least <= one.noise
+        return " beyond the noise floor of this machine" if within_noise else ""
     if one.tested is not None and one.tested.p_beyond(one.bound * one.drift) <= LEVEL:
         return f" after correction for {one.tests} comparisons"
     if one.tested is not None and one.tested.p_beyond(one.bound) <= LEVEL:
-        return (
-            " (drifts within the windows that are not ruled out could make "
-            f"{show_ratio(one.drift)} of it)"
-        )
-    beyond = (
-        f" beyond the {_matter(one)} that matter" if one.p is not None and one.p <= LEVEL else ""
-    )
-    return (
-        f"{beyond} (one of {show_ratio(one.smallest)} would be, 8 times in 10)"
-        if one.smallest is not None
-        else beyond
-    )
+        return f" (drift within the windows could account for {show_ratio(one.drift)})"
+    significant = one.p is not None and one.p <= LEVEL
+    beyond = f" beyond the {_matter(one)} that matter" if significant else ""
+    could = "" if one.smallest is None else f" (could have found {show_ratio(one.smallest)})"
+    return f"{beyond}{could}"
 
 
 def _matter(one: Effect) -> str:
@@ -132,11 +114,10 @@ def _latency(one: Effect, measure: Ratio, high: Row, low: Row) -> str:
     # The subject is the higher one where the ratio of it to the baseline is above 1.
     values = (one.baseline_value, one.subject_value)
     values = values[::-1] if high.layout == one.subject else values
-    figures = (
-        ""
-        if one.workers is None
-        else f": {_against(*values, _least(one.metric, high, low))} {METRICS[one.metric].unit}"
-    )
+    figures = ""
+    if one.workers is not None:
+        unit = METRICS[one.metric].unit
+        figures = f": {_versus(*values, unit, _lower_bounds(one.metric, high, low))}"
     where = _where(one, low)
     if measure.value < one.bound:
         near = f"within {percent(measure)} of each other{_bounds(measure)}"
@@ -159,9 +140,7 @@ def _in_bins(one: Effect, baseline: Row, subject: Row, bins: tuple[Interval, Int
 
 
 def _where(one: Effect, slow: Row) -> str:
-    """At which worker counts; over several also how the ratio differs between them, and where the
-    other one leads.
-    """
+    """The worker counts; for several also the range of ratios, and where the other is ahead."""
     if one.workers is not None:
         return f"at {counted(one.workers, 'worker')}"
     counts = [count for count, _ in one.by_count]
@@ -175,12 +154,12 @@ def _where(one: Effect, slow: Row) -> str:
     behind = [
         str(count) for count, value in zip(counts, ratios, strict=True) if value * one.bound < 1
     ]
-    leads = "does more" if one.metric == "throughput" else "has more"
+    leads = "is ahead" if one.metric == "throughput" else "is higher"
     return f"{text}, but {slow.layout} {leads} at {listed(behind)}" if behind else text
 
 
 def _latencies(fast: Row, slow: Row, at: str) -> str:
-    """Both p90s; nothing where one of them may not be set against another's."""
+    """Both p90s; empty if one of them may not be ranked."""
     if not may_rank(fast, "p90") or not may_rank(slow, "p90"):
         return ""
     of_fast, of_slow = fast.figure("p90"), slow.figure("p90")
@@ -188,19 +167,24 @@ def _latencies(fast: Row, slow: Row, at: str) -> str:
         return f", p90{at} {told_apart(of_fast.within, of_slow.within)}"
     if of_fast.value is None or of_slow.value is None:
         return ""
-    return f", p90{at} {_against(of_fast.value, of_slow.value, _least('p90', fast, slow))} ms"
+    lower_bounds = _lower_bounds("p90", fast, slow)
+    return f", p90{at} {_versus(of_fast.value, of_slow.value, 'ms', lower_bounds)}"
 
 
-def _against(one: float | None, other: float | None, least: tuple[str, str]) -> str:
-    """Two latencies in ms, with the signs of lower bounds: two digits, or three where they would
-    read the same.
-    """
+def _versus(
+    one: float | None, other: float | None, unit: str, lower_bounds: tuple[str, str]
+) -> str:
+    """`66 ms vs ≥ 78 ms`: two digits, or three if they would look equal."""
     digits = 2 if show_figure(one, 2) != show_figure(other, 2) else 3
-    return f"{least[0]}{show_figure(one, digits)} against {least[1]}{show_figure(other, digits)}"
+    texts = (
+        f"{sign}{show_figure(value, digits)} {unit}"
+        for sign, value in zip(lower_bounds, (one, other), strict=True)
+    )
+    return " vs ".join(texts)
 
 
-def _least(metric: str, one: Row, other: Row) -> tuple[str, str]:
-    """The sign before the figure of each, of those that are lower bounds."""
+def _lower_bounds(metric: str, one: Row, other: Row) -> tuple[str, str]:
+    """`≥ ` for a figure that is a lower bound, else empty."""
     return "≥ " * one.figure(metric).at_least, "≥ " * other.figure(metric).at_least
 
 

@@ -1,4 +1,4 @@
-"""Attestation as a run keeps it: what each deployment's hosts could do."""
+"""Attestation records of a run: what each deployment's hosts could do."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ Unit = Literal["events/s", "B/s", "1/s", "bit/s"]
 
 
 class Attested(Record):
-    """One line of `attestation.jsonl`: one figure about one host of one deployment, better when it
-    is higher.
+    """One line of `attestation.jsonl`: one figure of one host of one deployment; higher is better.
 
-    `promised` is the limit of the hardware file in the same unit, where there is one; that of a CPU
-    quota comes from what the same CPU did without, and so is not the same in all deployments.
+    `promised` is the limit in the hardware file, in the same unit, if there is one. For a CPU quota
+    it is derived from what the same CPU did without the quota, so it differs between deployments.
     """
 
     layout: str
@@ -25,16 +24,15 @@ class Attested(Record):
     host: str
     kind: Kind
     what: str
-    """Such as `CPU`, `disk wb0 random read` or `network to client-1`."""
+    """For example `CPU`, `disk wb0 random read` or `network to client-1`."""
     value: Annotated[float, Field(gt=0)]
     unit: Unit
     promised: Annotated[float, Field(gt=0)] | None = None
     operation: Literal["read", "write"] | None = None
     pick: Literal["sequential", "random"] | None = None
     request_bytes: PositiveInt | None = None
-    """With `operation`, of figures that a staircase is made of: what was done, in requests of this
-    size; then `unit` is B/s.
+    """Set with `operation` for figures used by a staircase: the request size; `unit` is then B/s.
     """
     sender: str | None = None
     receiver: str | None = None
-    """Of figures about the network: which host sent to which."""
+    """Set for network figures: which host sent to which."""

@@ -1,9 +1,8 @@
-"""Bands of latencies: four an octave, by whole numbers alone, so that every driver counts a latency
-in the same one.
+"""Latency bands: four per octave, in integer arithmetic, so that every driver bins alike.
 
-Band n holds latencies of 2^(n // 4) x (1 + n % 4 / 4) us and more, up to where the next begins:
-each is 19 to 25 % wide, which is fine enough for a picture of latencies over time and 30 times
-smaller than a histogram every second.
+Band n holds latencies from 2^(n // 4) x (1 + n % 4 / 4) us up to the start of the next band. Each
+is 19 to 25 % wide: fine enough to plot latency over time, and 30 times smaller than a histogram per
+second.
 """
 
 from __future__ import annotations
@@ -11,13 +10,11 @@ from __future__ import annotations
 from typing import Final
 
 BANDS: Final = 128
-"""As many as reach 2^32 us, more than the hour that a histogram reaches; what is beyond counts in
-the last.
-"""
+"""Enough to reach 2^32 us, beyond a histogram's hour; higher latencies count in the last band."""
 
 
 def band_of(latency_us: int) -> int:
-    """The number of the band of a latency in whole microseconds; less than 1 us counts as 1."""
+    """The band of a latency in whole microseconds; less than 1 us counts as 1."""
     value = max(1, latency_us)
     octave = value.bit_length() - 1
     quarter = (value << (2 - octave) if octave < 2 else value >> (octave - 2)) & 3
@@ -25,5 +22,5 @@ def band_of(latency_us: int) -> int:
 
 
 def low_us(band: int) -> float:
-    """Where a band begins, in microseconds; `low_us(band + 1)` is where it ends."""
+    """The lower edge of a band in microseconds; `low_us(band + 1)` is its upper edge."""
     return float(2 ** (band // 4) * (1 + band % 4 / 4))

@@ -1,8 +1,8 @@
-"""What one disk was asked in a step: sizes, latencies and seeks, from the kernel's block events.
+"""What one disk was asked to do in a step: sizes, latencies and seeks, from kernel block events.
 
-They are the events that blktrace records: Q, a request is queued (block_bio_queue); D, it is given
-to the device (block_rq_issue); C, it is done (block_rq_complete). Q2C and D2C are the times between
-them, as btt has them.
+The events are those that blktrace records: Q, a request is queued (block_bio_queue); D, it is
+issued to the device (block_rq_issue); C, it completes (block_rq_complete). Q2C and D2C are the
+times between them, as in btt.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import itertools
 import math
 import re
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
@@ -30,11 +30,11 @@ _PLACE: Final = re.compile(r"(?P<sector>\d+) \+ (?P<sectors>\d+)")
 _LETTERS: Final = {"block_bio_queue": "Q", "block_rq_issue": "D", "block_rq_complete": "C"}
 
 Number = TypeVar("Number", int, float)
-Way = Literal["read", "write"]
+Direction = Literal["read", "write"]
 
 
 class Times(Record):
-    """Latencies of some requests, in ms, each of them counted: no histogram is between."""
+    """Latencies of a set of requests in ms, from every request rather than a histogram."""
 
     mean_ms: NonNegativeFloat
     p50_ms: NonNegativeFloat
@@ -43,14 +43,11 @@ class Times(Record):
 
 
 class DiskRequests(Record):
-    """What a disk was asked in one way.
+    """Requests of one direction. None where no request was seen from start to end."""
 
-    None where no request was seen from its beginning to its end.
-    """
-
-    way: Way
+    way: Direction
     requests: NonNegativeInt
-    """Given to the device; those queued may be more, the kernel joins neighbours."""
+    """Issued to the device; more may have been queued, since the kernel merges neighbours."""
     bytes: NonNegativeInt
     smallest_bytes: NonNegativeInt
     median_bytes: NonNegativeInt
@@ -58,67 +55,67 @@ class DiskRequests(Record):
     q2c: Times | None
     d2c: Times | None
     seeks: NonNegativeInt
-    """Requests that do not begin where the one before them on the disk, of either way, has ended.
-    """
+    """Requests that do not start where the disk's previous request, of either direction, ended."""
     median_seek_bytes: NonNegativeInt | None
-    """How far, of those that seek; None where none does."""
+    """The median distance of those that seek; None if none does."""
 
 
 class DiskTrace(Record):
-    """What was seen of one disk."""
+    """What was recorded of one disk."""
 
     host: str
     disk: str
     seconds: NonNegativeFloat
     ways: tuple[DiskRequests, ...]
     flushes: NonNegativeInt
-    """Requests that carry no data: the disk is told to write its cache."""
+    """Requests without data that make the disk write its cache."""
 
 
 @dataclass(frozen=True)
 class _Event:
     letter: str
     at_s: float
-    way: Way
+    way: Direction
     sector: int
     sectors: int
 
 
-def parse(told: str, *, device: str, host: str, disk: str, seconds: float) -> DiskTrace:
-    """What `perf script -F time,event,trace` printed of `device` (such as `7,3`), other devices
-    left out.
-    """
-    events, flushes = _events(told, device)
-    issued = [one for one in events if one.letter == "D"]
+def parse(script: str, *, device: str, host: str, disk: str, seconds: float) -> DiskTrace:
+    """The trace of `device` (such as `7,3`) in the output of `perf script -F time,event,trace`."""
+    events, flushes = _events(script, device)
     times = _times(events)
-    asked = []
+    issued = [one for one in events if one.letter == "D"]
+    gaps = [
+        (after.way, abs(after.sector - before.sector - before.sectors))
+        for before, after in itertools.pairwise(issued)
+    ]
+    requests = []
     for way in ("read", "write"):
-        own = [one for one in issued if one.way == way]
-        if not own:
+        sizes = sorted(one.sectors * SECTOR_BYTES for one in issued if one.way == way)
+        if not sizes:
             continue
-        sizes = sorted(one.sectors * SECTOR_BYTES for one in own)
-        jumps = [abs(gap) for one, gap in _gaps(issued) if one.way == way and gap]
-        asked.append(
+        jumps = [gap for of, gap in gaps if of == way and gap]
+        requests.append(
             DiskRequests(
                 way=way,
-                requests=len(own),
+                requests=len(sizes),
                 bytes=sum(sizes),
                 smallest_bytes=sizes[0],
                 median_bytes=_rank(sizes, 0.5),
                 largest_bytes=sizes[-1],
-                q2c=_told([took for of, letter, took in times if (of, letter) == (way, "Q")]),
-                d2c=_told([took for of, letter, took in times if (of, letter) == (way, "D")]),
+                q2c=_summary([took for of, letter, took in times if (of, letter) == (way, "Q")]),
+                d2c=_summary([took for of, letter, took in times if (of, letter) == (way, "D")]),
                 seeks=len(jumps),
                 median_seek_bytes=round(statistics.median(jumps)) * SECTOR_BYTES if jumps else None,
             )
         )
-    return DiskTrace(host=host, disk=disk, seconds=seconds, ways=tuple(asked), flushes=flushes)
+    return DiskTrace(host=host, disk=disk, seconds=seconds, ways=tuple(requests), flushes=flushes)
 
 
-def _events(told: str, device: str) -> tuple[list[_Event], int]:
-    """The events of a device in order of time, and how many flushes it was given."""
+def _events(script: str, device: str) -> tuple[list[_Event], int]:
+    """The events of a device in order of time, and the number of flushes."""
     events, flushes = [], 0
-    for line in told.splitlines():
+    for line in script.splitlines():
         found = _LINE.match(line)
         letter = _LETTERS.get(found["event"]) if found else None
         if found is None or letter is None or found["device"] != device:
@@ -128,9 +125,9 @@ def _events(told: str, device: str) -> tuple[list[_Event], int]:
         if place is None or not int(place["sectors"]):
             flushes += letter == "D" and flags.startswith("F")
             continue
-        # RWBS: R or W is the way; what stands before it (F) or after it (S, M, A, F) are manners. D
-        # is a discard.
-        way: Way | None = "read" if "R" in flags else "write" if "W" in flags else None
+        # RWBS: R or W is the direction; F before it and S, M, A, F after it are flags. D is a
+        # discard.
+        way: Direction | None = "read" if "R" in flags else "write" if "W" in flags else None
         if way is not None and "D" not in flags:
             events.append(
                 _Event(
@@ -140,9 +137,9 @@ def _events(told: str, device: str) -> tuple[list[_Event], int]:
     return sorted(events, key=lambda one: one.at_s), flushes
 
 
-def _times(events: Sequence[_Event]) -> list[tuple[Way, str, float]]:
-    """Way, letter and ms from that event to the end, for every Q and D whose end was seen."""
-    waiting: dict[tuple[Way, str], dict[int, float]] = {}
+def _times(events: Sequence[_Event]) -> list[tuple[Direction, str, float]]:
+    """Direction, letter and ms to completion of every Q and D whose completion was seen."""
+    waiting: dict[tuple[Direction, str], dict[int, float]] = {}
     took = []
     for one in events:
         if one.letter != "C":
@@ -150,21 +147,13 @@ def _times(events: Sequence[_Event]) -> list[tuple[Way, str, float]]:
             continue
         for letter in ("Q", "D"):
             begun = waiting.get((one.way, letter), {})
-            # One request may carry several that were queued: neighbours are joined.
+            # One request may complete several queued ones: the kernel merges neighbours.
             done = [sector for sector in begun if one.sector <= sector < one.sector + one.sectors]
             took += [(one.way, letter, 1000 * (one.at_s - begun.pop(sector))) for sector in done]
     return took
 
 
-def _gaps(issued: Sequence[_Event]) -> Iterator[tuple[_Event, int]]:
-    """Each request but the first, with how far from the end of the one before it it begins, in
-    sectors.
-    """
-    for before, one in itertools.pairwise(issued):
-        yield one, one.sector - (before.sector + before.sectors)
-
-
-def _told(times_ms: Sequence[float]) -> Times | None:
+def _summary(times_ms: Sequence[float]) -> Times | None:
     if not times_ms:
         return None
     ordered = sorted(times_ms)
@@ -175,15 +164,12 @@ def _told(times_ms: Sequence[float]) -> Times | None:
 
 
 def _rank(ordered: Sequence[Number], share: float) -> Number:
-    """The value below or at which so many are."""
+    """The value at rank ceil(n * share)."""
     return ordered[max(0, math.ceil(len(ordered) * share) - 1)]
 
 
 def disk_csv(trace: DiskTrace) -> str:
-    """A line for each way. What is not known is empty."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    latencies = ("mean_ms", "p50_ms", "p99_ms", "max_ms")
+    """One line per direction; unknown values are empty."""
     plain = (
         "requests",
         "bytes",
@@ -193,30 +179,17 @@ def disk_csv(trace: DiskTrace) -> str:
         "seeks",
         "median_seek_bytes",
     )
-    writer.writerow(
-        [
-            "host",
-            "disk",
-            "seconds",
-            "way",
-            *plain,
-            *(f"{kind}_{name}" for kind in ("q2c", "d2c") for name in latencies),
-        ]
+    times = [f"{kind}_{name}" for kind in ("q2c", "d2c") for name in Times.model_fields]
+    text = io.StringIO()
+    writer = csv.DictWriter(
+        text, ["host", "disk", "seconds", "way", *plain, *times], lineterminator="\n"
     )
+    writer.writeheader()
     for one in trace.ways:
-        times = [
-            None if kind is None else f"{getattr(kind, name):.4f}"
-            for kind in (one.q2c, one.d2c)
-            for name in latencies
-        ]
-        writer.writerow(
-            [
-                trace.host,
-                trace.disk,
-                f"{trace.seconds:.2f}",
-                one.way,
-                *(getattr(one, name) for name in plain),
-                *times,
-            ]
-        )
+        row = {"host": trace.host, "disk": trace.disk, "seconds": f"{trace.seconds:.2f}"}
+        row |= {"way": one.way, **{name: getattr(one, name) for name in plain}}
+        for kind, latencies in (("q2c", one.q2c), ("d2c", one.d2c)):
+            if latencies is not None:
+                row |= {f"{kind}_{name}": f"{value:.4f}" for name, value in latencies}
+        writer.writerow(row)
     return text.getvalue()

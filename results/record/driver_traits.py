@@ -1,4 +1,4 @@
-"""What must be known of a driver to read its figures: declared by the driver, found by its name."""
+"""What results must know about a driver to read its figures: declared by the driver."""
 
 from __future__ import annotations
 
@@ -14,52 +14,44 @@ from weighbridge.common.registry import Registry
 
 
 class Apart(Record):
-    """What is known to set a driver's figures apart from those of others, as a clause."""
+    """A known reason why a driver's figures differ from those of other drivers, as a clause."""
 
     text: str
     api: str | None = None
-    """It applies to this API alone; None: to all."""
+    """The API that it applies to; None: all."""
     fact: str = ""
-    """It applies to layouts of which the value of a fact whose name ends so is like `like`, and
-    these are named before the text.
+    """If set, it applies only to layouts with a fact whose name ends with this and whose value
+    matches `like`; the text then names those layouts first.
     """
     like: str = ""
     """A regular expression, searched for."""
 
     def applies(self, facts: Mapping[str, str]) -> bool:
-        """Whether it applies to a layout of these facts."""
-        return (
-            any(
-                name.endswith(self.fact) and re.search(self.like, value)
-                for name, value in facts.items()
-            )
-            if self.fact
-            else True
+        """Whether it applies to a layout with these facts."""
+        return not self.fact or any(
+            name.endswith(self.fact) and re.search(self.like, value) is not None
+            for name, value in facts.items()
         )
 
 
 class DriverTraits(Record):
-    """How people call a driver, and by how much its figures are off."""
+    """A driver's label, and how far its figures are off."""
 
     name: str
     label: str
     tools: dict[str, str] = Field(default_factory=dict)
-    """Other names that its measurements have (`Measurement.driver`), and what people call what
-    makes them.
-    """
+    """Labels of its tools, by the other names found in `Measurement.driver`."""
     cut_us: NonNegativeInt = 0
-    """By less than so much it tells each latency too low, since it counts in whole units and rounds
-    down.
-    """
+    """Each reported latency is too low by less than this: the driver rounds down to whole units."""
     cut_requests: PositiveInt = 1
-    """Requests of each worker that it leaves out at the ends of its window."""
+    """Requests per worker that are not counted at the ends of the window."""
     beside_gateway: bool = False
-    """Whether it runs where the gateway does, within its limits."""
+    """Whether it runs on the gateway's host, within that host's limits."""
     apart: tuple[Apart, ...] = ()
 
 
 class HasTraits(Protocol):
-    """What stands in the registry of drivers, as results see it."""
+    """An entry of the driver registry, as far as results are concerned."""
 
     @property
     def traits(self) -> DriverTraits:
@@ -71,10 +63,9 @@ DRIVERS: Final[Registry[HasTraits]] = Registry("weighbridge.drivers", "driver")
 
 @cache
 def traits_of(name: str) -> DriverTraits:
-    """The traits of a driver, by its name or one that its measurements have.
+    """The traits of a driver, by its name or by a name found in its measurements.
 
-    Of a driver that is not installed nothing is known but its name: runs that it made can be read
-    all the same.
+    For a driver that is not installed only the name is known; its runs can still be read.
     """
     if name in DRIVERS:
         return DRIVERS[name].traits
@@ -85,11 +76,11 @@ def traits_of(name: str) -> DriverTraits:
 
 
 def driver_label(name: str) -> str:
-    """What people call a driver."""
+    """The label of a driver."""
     return traits_of(name).label
 
 
 def tool_label(name: str) -> str:
-    """What people call what made a measurement, by `Measurement.driver`."""
+    """The label of the tool that made a measurement, by `Measurement.driver`."""
     traits = traits_of(name)
     return traits.tools.get(name, traits.label)

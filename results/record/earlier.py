@@ -1,6 +1,6 @@
-"""What runs of earlier versions do not say of themselves.
+"""Facts that runs of earlier versions do not record.
 
-Nothing is added here: a run says it now.
+Do not extend: newer runs record these themselves.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from weighbridge.common.counters import CounterFigure, DaemonCounters
 from weighbridge.common.layers import StoreLayer
 
 STORE_LAYERS: Final[Mapping[str, StoreLayer]] = {"rgw": "rados", "swift": "object-server"}
-"""The layer that is the store itself, by kind of gateway: now `Structure.layer`."""
+"""The layer that is the store itself, by kind of gateway; now `Structure.layer`."""
 
 DAEMONS: Final[tuple[DaemonCounters, ...]] = (
     DaemonCounters(
@@ -89,4 +89,4 @@ DAEMONS: Final[tuple[DaemonCounters, ...]] = (
         ),
     ),
 )
-"""What is shown of what daemons counted: now `Head.daemons` of a step's telemetry."""
+"""The daemon counters to show; now `Head.daemons` of a step's telemetry."""

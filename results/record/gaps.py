@@ -1,8 +1,7 @@
-"""What a run folder lacks, in sentences: steps that were not measured, lines that are torn, files
-that are not there.
+"""What a run folder lacks, as sentences: unmeasured steps, torn lines, missing files.
 
-None of it is an error: what is there can be used, and what is not is unknown, never zero. A run
-that is still being made has gaps.
+None of it is an error: what is there is used, and what is missing is unknown, never zero. A run
+that is still in progress has gaps.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from weighbridge.results.record.histogram import log_header
+from weighbridge.results.record.interval_log import log_header
 from weighbridge.results.record.reading import torn, whole_lines
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepResult
@@ -20,13 +19,13 @@ from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.trial import TRIALS, TrialBook
 
 BUDGET: Final = "budget"
-"""The kind of the event that the conductor notes when a run's budget ends it."""
+"""The kind of event that the conductor logs when the run's budget ends it."""
 
 
 def gaps(store: RunStore, plan: ResolvedPlan, steps: Iterable[StepResult]) -> tuple[str, ...]:
-    """All of them; empty for a run that is whole.
+    """All gaps; empty for a complete run. `steps` are the latest result of each step.
 
-    `steps` are the last result of each. Raises UsageError on unreadable files.
+    Raises UsageError on unreadable files.
     """
     found = list(steps)
     unmeasured = (
@@ -38,30 +37,24 @@ def gaps(store: RunStore, plan: ResolvedPlan, steps: Iterable[StepResult]) -> tu
 
 
 def _unmeasured(store: RunStore, plan: ResolvedPlan, found: Sequence[StepResult]) -> Iterator[str]:
-    """How the run ended, where it did not end well, and how many of its steps are there."""
-    visits = [
-        workload
+    """How the run ended, if not well, and how many of its steps were measured."""
+    planned = plan.suite.repeats * sum(
+        len(workload.workers)
         for layout in plan.layouts
         for one in plan.passes_of(layout.name)
         for workload in one.workloads
-    ]
-    planned = plan.suite.repeats * sum(len(workload.workers) for workload in visits)
-    there = f"{len(found)} of {planned} steps are there"
+    )
+    there = f"{len(found)} of {planned} steps were measured"
     if store.manifest.state != "done":
         yield _not_done(store, "the run", there)
     elif len(found) < planned:
-        yield (
-            f"the run's budget ended it: {there}"
-            if _by_budget(store)
-            else f"the run is done, and {there}"
-        )
+        reason = "the run's budget ended it: " if _by_budget(store) else "the run is done, but "
+        yield f"{reason}{there}"
 
 
 def _untried(store: RunStore) -> Iterator[str]:
-    """How a tuning ended, where it did not end well: how many trials it would have had is not known
-    before it has them.
-    """
-    there = f"{len(TrialBook(store.folder).trials())} trials are there"
+    """How a tuning ended, if not well. How many trials it needs is not known beforehand."""
+    there = f"{len(TrialBook(store.folder).trials())} trials were made"
     if store.manifest.state != "done":
         yield _not_done(store, "the tuning", there)
     elif _by_budget(store):
@@ -71,12 +64,9 @@ def _untried(store: RunStore) -> Iterator[str]:
 def _not_done(store: RunStore, what: str, there: str) -> str:
     state, why = store.manifest.state, store.manifest.error.partition("\n")[0]
     if state == "running":
-        return f"{what} is still being made, or was killed: {there}"
-    return (
-        f"{what} "
-        f"{'failed' if state == 'failed' else 'was interrupted'}{f' ({why})' if why else ''}: "
-        f"{there}"
-    )
+        return f"{what} is still running, or was killed: {there}"
+    ended = "failed" if state == "failed" else "was interrupted"
+    return f"{what} {ended}{f' ({why})' if why else ''}: {there}"
 
 
 def _by_budget(store: RunStore) -> bool:
@@ -86,29 +76,27 @@ def _by_budget(store: RunStore) -> bool:
 def _torn(store: RunStore) -> Iterator[str]:
     for name in ("steps.jsonl", "events.jsonl", "attestation.jsonl", TRIALS):
         if torn(store.folder / name):
-            yield f"{name}: its last line is torn and was left out"
+            yield f"{name}: the last line is torn and was ignored"
 
 
 def _missing(store: RunStore, found: Sequence[StepResult]) -> Iterator[str]:
-    """Files of measured steps that are not there; telemetry only where some step has it: it can be
-    left out of a run.
-    """
+    """Missing files of measured steps; telemetry only if some step has it, since it is optional."""
     measured = [step for step in found if step.measurement is not None]
     kinds = (
         (
             "latency",
             "hlog",
-            "their histograms are in steps.jsonl too",
+            "steps.jsonl has these histograms too",
             [one for one in measured if _has_histogram(one)],
         ),
-        ("series", "jsonl", "their seconds are in steps.jsonl too", measured),
-        ("telemetry", "jsonl", "what the hosts used in these steps is not known", measured),
+        ("series", "jsonl", "steps.jsonl has these seconds too", measured),
+        ("telemetry", "jsonl", "what the hosts used in these steps is unknown", measured),
     )
     for folder, ending, meaning, wanted in kinds:
         paths = [store.folder / folder / f"{step.key.file_name}.{ending}" for step in wanted]
-        lacking = [path for path in paths if not path.exists()]
-        if lacking and (folder != "telemetry" or len(lacking) < len(paths)):
-            yield f"{_named(lacking, len(paths), store.folder)}: {meaning}"
+        missing = [path for path in paths if not path.exists()]
+        if missing and (folder != "telemetry" or len(missing) < len(paths)):
+            yield f"{_files(missing, len(paths), store.folder)}: {meaning}"
         if folder in _LINES:
             short = [
                 path
@@ -116,14 +104,12 @@ def _missing(store: RunStore, found: Sequence[StepResult]) -> Iterator[str]:
                 if path.exists() and whole_lines(path, folder=store.folder) < _LINES[folder](step)
             ]
             if short:
-                yield f"{_named(short, len(paths), store.folder, 'cut short')}: {meaning}"
+                yield f"{_files(short, len(paths), store.folder, 'cut short')}: {meaning}"
         if folder == "telemetry":
-            cut = [path for path in paths if torn(path, folder=store.folder)]
-            if cut:
-                yield (
-                    f"{_named(cut, len(paths), store.folder, 'torn')}: their last lines were "
-                    "left out"
-                )
+            torn_files = [path for path in paths if torn(path, folder=store.folder)]
+            if torn_files:
+                named = _files(torn_files, len(paths), store.folder, "torn")
+                yield f"{named}: their last lines were ignored"
 
 
 def _has_histogram(step: StepResult) -> bool:
@@ -137,7 +123,7 @@ def _seconds(step: StepResult) -> int:
 
 
 def _histograms(step: StepResult) -> int:
-    """With the lines of the head."""
+    """Lines of the interval log, header included."""
     if step.measurement is None:
         return 0
     logged = sum(
@@ -150,10 +136,10 @@ def _histograms(step: StepResult) -> int:
 _LINES: Final[Mapping[str, Callable[[StepResult], int]]] = MappingProxyType(
     {"series": _seconds, "latency": _histograms}
 )
-"""How many lines the file of a step in a folder has at the least."""
+"""The minimum number of lines in the file of a step, by folder."""
 
 
-def _named(paths: Sequence[Path], of: int, folder: Path, what: str = "missing") -> str:
+def _files(paths: Sequence[Path], of: int, folder: Path, what: str = "missing") -> str:
     """`series: 2 of 40 files are missing (the first: series/swift.jsonl)`."""
     first = paths[0].relative_to(folder)
     return (

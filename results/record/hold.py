@@ -1,6 +1,4 @@
-"""The hold on a run folder: one process appends to it at a time, and who ever did can be told after
-any kill.
-"""
+"""The lock on a run folder: one process writes to it at a time, and who did is on record."""
 
 from __future__ import annotations
 
@@ -22,16 +20,13 @@ from weighbridge.results.record.reading import read_whole
 from weighbridge.results.record.store import StoreError
 
 FILE: Final = "holders.jsonl"
-"""In the run folder: who writes to it (its last line), and who did before, so that what a killed
-one left is known.
-"""
-
+"""In the run folder: a line for each process that wrote to it, the last one being the current."""
 
 DERIVED: Final = "derived/"
 
 
 class Holder(Record):
-    """A process that writes to a run folder, or did. `since` is UTC, ISO 8601."""
+    """A process that writes, or wrote, to a run folder. `since` is UTC, ISO 8601."""
 
     pid: int
     since: str
@@ -39,10 +34,10 @@ class Holder(Record):
 
 @contextmanager
 def holding(folder: Path) -> Iterator[tuple[Holder, ...]]:
-    """Be the only process that writes to a run folder; yields who were before.
+    """Be the only process that writes to a run folder; yields the processes that wrote before.
 
-    The kernel lets go of it with this process, however that ends. Raises UsageError naming the
-    process that has it, or what in the folder is no plain file; StoreError.
+    The kernel releases the lock when this process ends, however it ends. Raises UsageError naming
+    the process that holds it, or an entry of the folder that is not a plain file; StoreError.
     """
     path = folder / FILE
     try:
@@ -53,12 +48,12 @@ def holding(folder: Path) -> Iterator[tuple[Holder, ...]]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise _busy(folder, _told(path)) from None
-        _see_plain(folder)
-        before = _told(path)
+            raise _busy(folder, _holders(path)) from None
+        _check_files(folder)
+        before = _holders(path)
         now = Holder(pid=os.getpid(), since=datetime.now(UTC).isoformat(timespec="seconds"))
         try:
-            # Behind what one who was killed while writing has left, a line begins with a new one.
+            # A writer that was killed may have left half a line: begin a new one.
             end = os.fstat(descriptor).st_size
             torn = end > 0 and os.pread(descriptor, 1, end - 1) != b"\n"
             line = f"{now.model_dump_json()}\n".encode()
@@ -70,12 +65,10 @@ def holding(folder: Path) -> Iterator[tuple[Holder, ...]]:
         os.close(descriptor)
 
 
-def _see_plain(folder: Path) -> None:
-    """Refuse a folder through which programs that are given a path in it, as for their logs, would
-    write elsewhere.
+def _check_files(folder: Path) -> None:
+    """Remove drafts of killed writers; refuse links, through which programs would write elsewhere.
 
-    Drafts of files whose writer was killed are removed; reports are made without holding the
-    folder, and may be at work at theirs.
+    Drafts below `derived/` stay: reports are made without this lock and may be at work.
     """
     odd = None
     try:
@@ -96,12 +89,12 @@ def _see_plain(folder: Path) -> None:
 
 def _busy(folder: Path, holders: tuple[Holder, ...]) -> UsageError:
     who = f"process {holders[-1].pid}, since {holders[-1].since}," if holders else "another process"
-    advice = "Wait until it has ended, or end it; `weighbridge report` can be asked for meanwhile."
+    advice = "Wait for it to end, or stop it; `weighbridge report` works in the meantime."
     return UsageError(f"{folder}: {who} is writing to this run", advice=advice)
 
 
-def _told(path: Path) -> tuple[Holder, ...]:
-    """Who wrote down that they hold it; one who was killed while writing had not begun anything."""
+def _holders(path: Path) -> tuple[Holder, ...]:
+    """The recorded holders; one that was killed while writing its line had not started anything."""
     found = []
     for line in read_whole(path).splitlines():
         with suppress(ValidationError):

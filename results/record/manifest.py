@@ -9,15 +9,15 @@ from pydantic import Field
 from weighbridge.common.record import Record
 
 MANIFEST_VERSION: Final = 1
-"""1: the first. Versions the whole run folder."""
+"""1: the first. The version of the run folder."""
 
 State = Literal["running", "done", "failed", "interrupted"]
 
 
 class Sheet(Record):
-    """Facts under one title, in words:
+    """Facts under one title, in words and in the order given.
 
-    `machine`, `driver`, or those of a layout (`layout` names it). In the order given.
+    The titles are `machine`, `driver`, and those of layouts (`layout` names it).
     """
 
     title: str
@@ -26,7 +26,7 @@ class Sheet(Record):
 
 
 class ConfigFile(Record):
-    """A configuration file as it was written to a host of a layout, secrets replaced by `***`."""
+    """A configuration file as written to a host of a layout, secrets replaced by `***`."""
 
     layout: str
     host: str
@@ -35,7 +35,7 @@ class ConfigFile(Record):
 
 
 class Manifest(Record):
-    """What is known of a run beside its steps. Times are UTC, ISO 8601, for people."""
+    """What is known of a run apart from its steps. Times are UTC, ISO 8601, for people."""
 
     schema_version: Literal[1] = MANIFEST_VERSION
     run_id: str
@@ -44,18 +44,18 @@ class Manifest(Record):
     created_at: str
     ended_at: str | None = None
     error: str = ""
-    """Why it failed, in words; empty when it did not."""
+    """Why it failed, in words; empty if it did not."""
     command: tuple[str, ...] = ()
-    """The argv that repeats the run."""
+    """The command line that repeats the run."""
     weighbridge_version: str = ""
     sheets: tuple[Sheet, ...] = ()
     configs: tuple[ConfigFile, ...] = ()
 
 
 BUSY: Final = "busy"
-"""The kind of event that tells that a deployment came up on a busy machine."""
+"""Kind of event: a deployment was started on a busy machine."""
 UNEVEN: Final = "uneven"
-"""The same of one whose storage hosts do not share the reads."""
+"""Kind of event: the storage hosts of a deployment do not share the reads evenly."""
 
 
 class RunEvent(Record):
@@ -66,8 +66,6 @@ class RunEvent(Record):
     text: str
     layout: str | None = None
     repeat: int | None = None
-    """Which standing of the layout, from 0, where it matters."""
+    """Which deployment of the layout, from 0, where it matters."""
     share: float | None = None
-    """Of an event `busy`: the share of this machine's CPUs, 0 to 1, that others used before a
-    deployment.
-    """
+    """For `busy` events: the share, 0 to 1, of this machine's CPUs that others used."""

@@ -1,5 +1,4 @@
-"""The measurement: what one step of one repeat gave, as counts, bytes, errors by class, histograms
-and per-second series.
+"""The measurement: what one step of one repeat gave.
 
 Everything after a driver reads this record and nothing else. Latencies are whole microseconds; a
 histogram is an HdrHistogram (1 us to 1 h, 3 significant digits) in its V2 deflate base64 form, so
@@ -25,18 +24,13 @@ HEAD), `wrong-etag` (of a write), `bad-list`, `error-body` (a success that has o
 `unfinished`, or another short slug."""
 
 WindowSeconds = Annotated[float, Field(ge=1e-3, le=1e7)]
-"""A millisecond to four months: outside it is no window that was measured, and rates by it are no
-finite numbers.
-"""
+"""1 ms to four months: no window is shorter or longer, and rates over it stay finite."""
 Cpus = Annotated[float, Field(ge=1e-6, le=1e6)]
-"""How many CPUs may be used: of a quota a part of one."""
+"""How many CPUs may be used; a fraction for a quota."""
 
 
 class Second(Record):
-    """One second of one operation inside the window.
-
-    `second` counts from the start of the window.
-    """
+    """One second of one operation; `second` counts from the start of the window."""
 
     second: Count
     operation: Operation
@@ -46,18 +40,15 @@ class Second(Record):
     max_us: Count
     sum_us: Count
     bands: tuple[tuple[Count, PositiveInt], ...] = ()
-    """Counts of latencies by the number of their band (results.record.bands), in order; empty where
-    the driver keeps none.
-    """
+    """(band, count) pairs in order (results.record.bands); empty if the driver keeps none."""
 
 
 class Bins(Record):
-    """Latencies as a driver tells them that keeps no more than counts in bins of one width:
-    COSBench's are 10 ms wide.
+    """Latency counts in bins of equal width, from a driver that keeps nothing finer.
 
-    `counts` are pairs of a bin's number and its count: bin n holds latencies from n to n + 1 times
-    `width_us`. `beyond` counts those in the last bin, which has no upper edge and begins at
-    `beyond_us`.
+    COSBench's bins are 10 ms wide. `counts` are (bin, count) pairs: bin n holds latencies from n to
+    n + 1 times `width_us`. `beyond` counts those in the last bin, which starts at `beyond_us` and
+    has no upper edge.
     """
 
     width_us: PositiveInt
@@ -71,7 +62,7 @@ class Bins(Record):
         if numbers != sorted(set(numbers)) or any(
             (number + 1) * self.width_us > self.beyond_us for number in numbers
         ):
-            raise ValueError("bins are twice there, not in order, or beyond the last one")
+            raise ValueError("bins are repeated, out of order, or beyond the last one")
         return self
 
     @property
@@ -81,20 +72,20 @@ class Bins(Record):
 
 
 class Tally(Record):
-    """All of one operation inside the window. Latencies and bytes are of successes only; failures
-    are in `errors`.
+    """One operation inside the window. Latencies and bytes are of successes; `errors` has the
+    failures.
 
-    `latency` and `first_byte` are None when nothing succeeded (or, for `first_byte`, when it is not
-    a read), and where the driver keeps no histogram: then it tells `bins`, or (`rados bench`)
-    nothing but the extremes and the sum. min and max are exact, or None where the driver does not
-    tell them; the sum is exact but for drivers that tell the mean in few digits, and None for one
-    that tells no latencies at all (`rbd bench`). In a closed loop latency is the service time; at a
-    constant rate it counts from the intended start.
+    `latency` and `first_byte` are None if nothing succeeded (`first_byte` also if it is not a
+    read), and if the driver keeps no histogram: it then gives `bins`, or (`rados bench`) only the
+    extremes and the sum. min and max are exact, or None if the driver does not report them; the sum
+    is exact except for drivers that report the mean in few digits, and None for one that reports no
+    latencies at all (`rbd bench`). In a closed loop latency is the service time; at a constant rate
+    it counts from the intended start.
 
-    Beside them stands what no latency tells: None where the driver does not know it, as all did
-    before they recorded it. `in_flight` is a histogram of ages of requests that were not seen to
-    end: outstanding when the window closed, at a rate also those whose intended start had passed,
-    or given up after the timeout. Their latencies are at least that
+    The other fields are None if the driver does not know them, and in measurements made before they
+    were recorded. `in_flight` is a histogram of the ages of requests that were not seen to end:
+    outstanding when the window closed, at a rate also those whose intended start had passed, or
+    given up after the timeout. Their latencies are at least that long
     (results.analysis.steps.censoring).
     """
 
@@ -109,24 +100,19 @@ class Tally(Record):
     max_us: Count | None = None
     sum_us: Count | None = 0
     in_flight: str | None = None
-    """None also where there were none."""
+    """None also if there were none."""
     in_flight_max_us: Count | None = None
-    """The oldest of them, exactly."""
+    """The oldest of them, exact."""
     outstanding_us: Count | None = None
-    """Sum of the ages of requests that had been sent and were outstanding when the window closed.
-    """
+    """Sum of the ages of requests that were sent and outstanding when the window closed."""
     failed_us: Count | None = None
-    """Time that failures took their workers: from the start to the failure, and the rest after it.
-    """
+    """Time that failures cost their workers: until the failure, and the pause after it."""
     before_us: Count | None = None
-    """How much of `sum_us`, `failed_us` and `outstanding_us` lies before the opening of the window.
-    """
+    """The part of `sum_us`, `failed_us` and `outstanding_us` before the window opened."""
 
     @property
     def busy_us(self) -> int | None:
-        """Time inside the window for which workers had a request of this operation in hand, or
-        rested after one that failed.
-        """
+        """Time in the window in which workers had a request outstanding or paused after failing."""
         parts = (self.sum_us, self.failed_us, self.outstanding_us, self.before_us)
         if any(part is None for part in parts):
             return None
@@ -134,16 +120,15 @@ class Tally(Record):
         return done + failed + outstanding - before
 
     @model_validator(mode="after")
-    def _whole(self) -> Tally:
+    def _coherent(self) -> Tally:
         if self.latency is not None and (self.min_us is None or self.max_us is None):
             raise ValueError(f"{self.operation}: a histogram without min and max")
         if (self.in_flight is None) != (self.in_flight_max_us is None):
             raise ValueError(
-                f"{self.operation}: requests in flight without the age of the oldest, or the "
-                "other way round"
+                f"{self.operation}: `in_flight` and `in_flight_max_us` must be given together"
             )
-        told = self.latency is not None or self.bins is not None or self.max_us is not None
-        if told != (self.count > 0 and self.sum_us is not None):
+        has_latencies = self.latency is not None or self.bins is not None or self.max_us is not None
+        if has_latencies != (self.count > 0 and self.sum_us is not None):
             raise ValueError(
                 f"{self.operation}: {self.count} successes do not fit the latencies given"
             )
@@ -151,12 +136,12 @@ class Tally(Record):
 
     @property
     def failed(self) -> int:
-        """How many failed, over all classes."""
+        """How many requests failed, over all classes."""
         return sum(self.errors.values())
 
 
 class ClientLoad(Record):
-    """What one of several hosts that made the load used for it inside the window."""
+    """What one of several load generators used inside the window."""
 
     client: str
     """Its name in the hardware file."""
@@ -164,70 +149,59 @@ class ClientLoad(Record):
     cpu_limit: Cpus
 
     def share(self, window_s: float) -> float:
-        """Share of the CPU it may use that it did use."""
+        """The share of its CPU limit that it used."""
         return self.cpu_s / (self.cpu_limit * window_s)
 
 
 class Load(Record):
-    """What the driver itself used inside the window, to tell whether it, not the gateway, was the
-    limit.
-    """
+    """What the driver used inside the window: shows whether it was the bottleneck."""
 
     cpu_s: NonNegativeFloat
-    """CPU seconds of all processes of the driver, on all clients."""
+    """CPU seconds of all the driver's processes, on all clients."""
     cpu_limit: Cpus
-    """CPUs they may use: of their cgroup's quota, else of the machine; of several clients all
-    together.
-    """
+    """CPUs they may use: their cgroup's quota, else the machine's; all clients together."""
     window_s: WindowSeconds
     clients: tuple[ClientLoad, ...] = ()
-    """Each client's own, where several made the load; empty where one did, as in all measurements
-    before there could be several.
-    """
+    """Each of several clients; empty for a single one, as in all older measurements."""
 
     @property
     def busiest(self) -> ClientLoad:
-        """The client that had the least CPU left; without a name where there is one alone."""
+        """The client with the least CPU left; its name is empty if there is only one."""
         if not self.clients:
             return ClientLoad(client="", cpu_s=self.cpu_s, cpu_limit=self.cpu_limit)
         return max(self.clients, key=lambda one: one.share(self.window_s))
 
     @property
     def share(self) -> float:
-        """Share of the CPU it may use that the driver did use, on its busiest client: from 0.8 on
-        it may have been the limit.
+        """The share of its CPU limit that the busiest client used: from 0.8 it may be the
+        bottleneck.
         """
         return self.busiest.share(self.window_s)
 
 
 class Measurement(Record):
-    """What one step gave.
-
-    `window_s` is the real length of the window in seconds, by a monotonic clock.
-    """
+    """What one step gave. `window_s` is the real length of the window, by a monotonic clock."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     api: Api
     workload: str
     workers: Annotated[int, Field(ge=1)]
     driver: DriverName
-    """The driver, or the one of its tools that made the figures: `DriverTraits.tools`."""
+    """The driver, or the tool of it that made the figures: `DriverTraits.tools`."""
     started_at: str
-    """UTC, ISO 8601, of the start of the window; for people, never for arithmetic."""
+    """Start of the window, UTC, ISO 8601; for people, never for arithmetic."""
     window_s: WindowSeconds
     warmup_s: NonNegativeFloat
     tallies: tuple[Tally, ...]
     seconds: tuple[Second, ...] = ()
     begun: Count | None = None
-    """At a rate: requests sent inside the window; None in a closed loop, and where it is not known.
-    """
+    """At a rate: requests sent inside the window; None in a closed loop, and if unknown."""
     behind_us: Count | None = None
-    """At a rate: how far the latest worker was behind its intended starts when the window closed.
-    """
+    """At a rate: how far behind its schedule the latest worker was when the window closed."""
     load: Load | None
-    """None: what the driver used is not known."""
+    """None: the driver's use is unknown."""
     notes: tuple[str, ...] = ()
-    """What a reader must know, such as "objects to delete ran out after 4.2 s"."""
+    """What readers must know, such as "objects to delete ran out after 4.2 s"."""
 
     @model_validator(mode="after")
     def _distinct(self) -> Measurement:

@@ -1,9 +1,8 @@
-"""A profile as a run keeps it: what the CPUs of a step's daemons did, by folded stacks, and what
-one disk was asked.
+"""A profile of a step: CPU samples of its daemons as folded stacks, and what one disk was asked.
 
-Below `profile/` of the run folder each has a folder of its own: `profile.json`, `stacks.folded`
-(one stack a line from its root to its leaf, with semicolons between and a count at the end, as the
-tools of Brendan Gregg have it), `disk.csv` and `flame.svg`.
+Each has its own folder below `profile/` of the run folder: `profile.json`, `stacks.folded` (one
+stack a line from root to leaf, separated by semicolons, and a count, as Brendan Gregg's tools have
+it), `disk.csv` and `flame.svg`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from weighbridge.suites import Suite
 
 Kind = Literal["gateway", "storage"]
 KERNEL: Final = "_[k]"
-"""What a frame of the kernel ends with."""
+"""Suffix of a kernel frame."""
 FOLDER: Final = "profile"
 
 _HEAD: Final = re.compile(r"^(?P<comm>\S.*?)\s+(?P<pid>\d+)/(?P<tid>\d+)\s")
@@ -37,7 +36,7 @@ _FRAME: Final = re.compile(r"^\s+(?P<ip>[0-9a-f]+)\s(?P<symbol>.*)\s\((?P<dso>.*
 
 
 class ProfiledProgram(Record):
-    """A process that is profiled: whose it is, on which host, what it is called."""
+    """A profiled process: its tier, host and name."""
 
     kind: Kind
     host: str
@@ -45,21 +44,21 @@ class ProfiledProgram(Record):
 
 
 class Chosen(Record):
-    """The step that is profiled on every layout, in its first repeat."""
+    """The step to profile on every layout, in its first repeat."""
 
     workload: str
     workers: int
 
 
 class Stack(Record):
-    """Frames from the root to the leaf, and how many samples were of it."""
+    """Frames from root to leaf, and their number of samples."""
 
     frames: Annotated[tuple[str, ...], Field(min_length=1)]
     samples: Annotated[int, Field(gt=0)]
 
 
 class Profile(Record):
-    """`profile.json`. `event` and what follows it are None where no stacks were taken; `remarks`
+    """`profile.json`. `event` and the fields after it are None if no stacks were taken; `remarks`
     say why.
     """
 
@@ -69,32 +68,32 @@ class Profile(Record):
     workers: int
     repeat: int
     seconds: NonNegativeFloat
-    """Of the step's window that were looked at."""
+    """How much of the step's window was profiled."""
     event: str | None = None
     hertz: int | None = None
     samples: NonNegativeInt = 0
     unresolved: NonNegativeInt = 0
-    """Samples whose stack ends in a frame without a name."""
+    """Samples whose stack ends in an unnamed frame."""
     perf_cpu_s: NonNegativeFloat | None = None
     """What perf itself used."""
     disk: DiskTrace | None = None
     remarks: tuple[str, ...] = ()
-    """What could not be had and why, and what ought to be known of what could."""
+    """What could not be recorded and why, and caveats about what was."""
 
 
 class Profiled(Record):
-    """A profile with its stacks, as it is read again."""
+    """A profile and its stacks, as read back."""
 
     profile: Profile
     stacks: tuple[Stack, ...]
 
 
 def choose(text: str, suite: Suite) -> Chosen:
-    """The step of `WORKLOAD:WORKERS`. Raises UsageError when the suite has no such step."""
+    """The step named `WORKLOAD:WORKERS`. Raises UsageError if the suite has no such step."""
     name, colon, count = text.rpartition(":")
     if not colon or not count.isdigit():
         raise UsageError(
-            f"--profile {text!r} is no WORKLOAD:WORKERS", advice="Write --profile small-read:16."
+            f"--profile {text!r} is not WORKLOAD:WORKERS", advice="Write --profile small-read:16."
         )
     workload = next((one for one in suite.workloads if one.name == name), None)
     if workload is None:
@@ -107,20 +106,20 @@ def choose(text: str, suite: Suite) -> Chosen:
     if int(count) not in workload.workers:
         steps = ", ".join(map(str, workload.workers))
         raise UsageError(
-            f"--profile: {name} is not replayed at {count} workers",
+            f"--profile: {name} has no step with {count} workers",
             advice=f"Its steps are {steps}.",
         )
     return Chosen(workload=name, workers=int(count))
 
 
-def fold(told: str, programs: Mapping[int, ProfiledProgram]) -> tuple[Stack, ...]:
-    """The stacks of what `perf script -F comm,pid,tid,time,ip,sym,dso` printed, by process number;
-    most samples first.
+def fold(script: str, programs: Mapping[int, ProfiledProgram]) -> tuple[Stack, ...]:
+    """The stacks in output of `perf script -F comm,pid,tid,time,ip,sym,dso`, most samples first.
 
-    A stack begins with kind, program and thread. What belongs to none of the programs is left out.
+    `programs` are by process id; other processes are left out. A stack begins with kind, program
+    and thread.
     """
     counted: Counter[tuple[str, ...]] = Counter()
-    for block in told.split("\n\n"):
+    for block in script.split("\n\n"):
         lines = [line for line in block.splitlines() if line and not line.startswith("#")]
         head = _HEAD.match(lines[0]) if lines else None
         if head is None:
@@ -129,20 +128,18 @@ def fold(told: str, programs: Mapping[int, ProfiledProgram]) -> tuple[Stack, ...
         if program is None:
             continue
         frames = [_frame(found) for line in lines[1:] if (found := _FRAME.match(line))]
-        # Threads that are told apart by a number alone do the same; one that is called as its
-        # program says nothing.
+        # Threads that differ by a number alone do the same; one named like its program is
+        # redundant.
         thread = _NUMBERED.sub("", head["comm"])
         named = (
             (program.name,) if thread == _NUMBERED.sub("", program.name) else (program.name, thread)
         )
-        counted[(program.kind, *named, *_calm(reversed(frames)))] += 1
+        counted[(program.kind, *named, *_without_interpreter(reversed(frames)))] += 1
     return tuple(Stack(frames=frames, samples=count) for frames, count in counted.most_common())
 
 
-def _calm(frames: Iterable[str]) -> Iterator[str]:
-    """Frames with those of Python's interpreter joined to one: it calls itself dozens of times for
-    each function of Python.
-    """
+def _without_interpreter(frames: Iterable[str]) -> Iterator[str]:
+    """Join runs of interpreter frames: Python calls itself dozens of times per Python function."""
     for interpreted, group in itertools.groupby(
         frames, key=lambda frame: _INTERPRETER.match(frame) is not None
     ):
@@ -152,7 +149,7 @@ def _calm(frames: Iterable[str]) -> Iterator[str]:
 def _frame(found: re.Match[str]) -> str:
     symbol, dso = found["symbol"].strip(), found["dso"]
     kernel = dso.startswith("[") and dso not in ("[unknown]", "[vdso]")
-    # A function's parameters say little and take most of the room; semicolons part frames.
+    # A function's parameters say little and take most of the room; semicolons separate frames.
     name = (
         re.sub(r"\(.*\)", "", re.sub(r"\+0x[0-9a-f]+$", "", symbol)).replace(";", ":").strip()
         or symbol
@@ -163,12 +160,12 @@ def _frame(found: re.Match[str]) -> str:
 
 
 def folded(stacks: Sequence[Stack]) -> str:
-    """`stacks.folded`."""
+    """The content of `stacks.folded`."""
     return "".join(f"{';'.join(stack.frames)} {stack.samples}\n" for stack in stacks)
 
 
 def unfolded(text: str) -> tuple[Stack, ...]:
-    """The stacks of a `stacks.folded`. Raises ValueError."""
+    """The stacks in a `stacks.folded`. Raises ValueError."""
     lines = (line.rpartition(" ") for line in text.splitlines() if line)
     return tuple(
         Stack(frames=tuple(frames.split(";")), samples=int(count)) for frames, _, count in lines
@@ -176,15 +173,12 @@ def unfolded(text: str) -> tuple[Stack, ...]:
 
 
 def unresolved(stacks: Sequence[Stack]) -> int:
-    """How many samples have no name where they were taken."""
+    """How many samples ended in an unnamed frame."""
     return sum(stack.samples for stack in stacks if stack.frames[-1].startswith("["))
 
 
 def read_profiles(run: Path) -> tuple[Profiled, ...]:
-    """The profiles of a run folder, in order of layouts.
-
-    Raises InvalidMeasurement about one that cannot be read.
-    """
+    """A run's profiles in order of layouts. Raises InvalidMeasurement if one is unreadable."""
     found = []
     for path in sorted((run / FOLDER).glob("*/profile.json")):
         stacks = path.with_name("stacks.folded")

@@ -1,8 +1,7 @@
-"""What the results read of `plan.resolved.json`: the suite, the layouts in the order asked for, and
-the hardware's name.
+"""The part of `plan.resolved.json` that results read.
 
-The file is written by the conductor and holds more; what is not named here is passed over, not
-refused, so that a plan can grow without making older reports unreadable.
+The conductor writes the file and it holds more. Unknown keys are ignored, so that a plan can grow
+without making older reports unreadable.
 """
 
 from __future__ import annotations
@@ -21,25 +20,25 @@ class _Part(BaseModel):
 
 
 class PlannedLayout(_Part):
-    """A layout as it was planned."""
+    """A planned layout."""
 
     name: Slug
     about: str = ""
     gateway: str
     release: str = ""
     place: dict[str, Any] = Field(default_factory=dict)
-    """Which hosts each service sits on, as the layout's file says it."""
+    """Which hosts each service runs on, as in the layout file."""
     settings: dict[str, Any] = Field(default_factory=dict)
-    """What is set of each service, defaults filled in."""
+    """The settings of each service, defaults included."""
 
 
 class PlannedDisk(_Part):
     """A disk of a host."""
 
     bandwidth: float | None = None
-    """Limit in bytes a second, each way."""
+    """Limit in bytes per second, each way."""
     iops: float | None = None
-    """Limit in requests a second, each way."""
+    """Limit in requests per second, each way."""
 
 
 class PlannedHost(_Part):
@@ -61,17 +60,17 @@ class PlannedHardware(_Part):
     kind: str = ""
     clients: tuple[str, ...] = ()
     cpu_period: float | None = None
-    """Period of the hosts' CPU quotas in seconds; None: the plan does not tell it."""
+    """Period of the hosts' CPU quotas in seconds; None: the plan does not say."""
     hosts: dict[str, PlannedHost] = Field(default_factory=dict)
 
     @property
     def nics_bit_s(self) -> dict[str, float]:
-        """Limits of the NICs of those hosts that have one."""
+        """NIC limits of the hosts that have one."""
         return {name: host.nic for name, host in self.hosts.items() if host.nic is not None}
 
 
 class PlannedVisit(_Part):
-    """One standing of one layout, in the block of a repeat."""
+    """One deployment of one layout, in the block of a repeat."""
 
     layout: str
     repeat: int
@@ -84,46 +83,40 @@ class ResolvedPlan(_Part):
     hardware: PlannedHardware
     layouts: Annotated[tuple[PlannedLayout, ...], Field(min_length=1)]
     visits: tuple[PlannedVisit, ...] = ()
-    """In the order in which they were to be made; empty in plans that do not tell it."""
+    """In planned order; empty in plans that do not record it."""
     passes: dict[str, tuple[Pass, ...]] = Field(default_factory=dict)
-    """By layout; empty in runs that were made before there was more than one driver."""
+    """By layout; empty in runs made when there was only one driver."""
     structures: dict[str, Structure] = Field(default_factory=dict)
-    """By layout, of those of which it is known."""
+    """By layout, where known."""
     order_seed: int | None = None
-    """What the order of visits and of shuffled worker counts was drawn from; None where the plan
-    does not tell.
-    """
+    """The seed of the order of visits and of shuffled worker counts; None: not recorded."""
     twins: dict[str, str] = Field(default_factory=dict)
-    """Layouts that are another one once more, and which: what differs between the two is the noise
-    of the rig.
-    """
+    """A/A controls and the layouts that they repeat: they differ by the test bed's noise alone."""
 
     @model_validator(mode="after")
     def _coherent(self) -> ResolvedPlan:
         known = {workload.name for workload in self.suite.workloads}
         for layout, passes in self.passes.items():
-            strange = [
+            unknown = [
                 workload.name
                 for one in passes
                 for workload in one.workloads
                 if workload.name not in known
             ]
-            if strange:
+            if unknown:
                 raise ValueError(
-                    f"on {layout} {strange[0]!r} is replayed, which is no workload of the suite"
+                    f"{layout} replays {unknown[0]!r}, which is not a workload of the suite"
                 )
         return self
 
     @property
     def own(self) -> tuple[str, ...]:
-        """Names of the layouts without controls, in order."""
+        """Names of the layouts in order, without A/A controls."""
         return tuple(layout.name for layout in self.layouts if layout.name not in self.twins)
 
     @property
     def balanced(self) -> bool:
-        """Whether each of several layouts was to stand at each place of a block equally often, but
-        for once; no where not told.
-        """
+        """Whether each of several layouts has each place in a block equally often (+-1)."""
         blocks: dict[int, list[str]] = {}
         for one in self.visits:
             blocks.setdefault(one.repeat, []).append(one.layout)
@@ -137,7 +130,7 @@ class ResolvedPlan(_Part):
         return True
 
     def passes_of(self, layout: str) -> tuple[Pass, ...]:
-        """What was to be replayed on a layout, in order."""
+        """What is replayed on a layout, in order."""
         return self.passes.get(layout) or tuple(
             Pass(api=api, workloads=self.suite.workloads) for api in self.suite.api
         )

@@ -1,4 +1,4 @@
-"""One line of `steps.jsonl`: which step of which repeat on which layout, and what it gave."""
+"""One line of `steps.jsonl`: which step, of which repeat, on which layout, and its result."""
 
 from __future__ import annotations
 
@@ -14,28 +14,23 @@ STEP_VERSION: Final = 1
 """1: the first."""
 
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
-"""Names of layouts and workloads: lower case letters, digits and hyphens, so that they can be parts
-of file names.
-"""
+"""Layouts' and workloads' names: safe as parts of file names."""
 
 
 class Pass(Record):
-    """Going through workloads on one deployment once: over which API, by which driver, at which
-    layer.
-    """
+    """One pass through workloads on a deployment: its API, driver and layer."""
 
     api: Api
     driver: DriverName = DEFAULT_DRIVER
     layer: Layer | None = None
-    """None: the gateway as its clients find it, or what the suite is about where it is about none.
-    """
+    """None: the gateway as clients see it (or whatever a suite without a gateway measures)."""
     workloads: tuple[Workload, ...]
     rados: RadosBenchOptions | None = None
-    """How `rados bench` is run on this layout alone; None: as the suite says."""
+    """How `rados bench` runs on this layout; None: as the suite says."""
 
 
 class StepKey(Record):
-    """What tells one step of one repeat from every other of its run. Repeats count from 0."""
+    """What identifies one step of one repeat within its run. Repeats count from 0."""
 
     layout: Slug
     api: Api
@@ -47,7 +42,7 @@ class StepKey(Record):
 
     @property
     def file_name(self) -> str:
-        """A name for files of this step alone, without an ending."""
+        """A base name for this step's files, without extension."""
         words = [self.layout, self.api, self.workload, f"w{self.workers}", f"r{self.repeat}"]
         words += [f"at-{self.layer}"] if self.layer is not None else []
         return ".".join([*words, self.driver] if self.driver != DEFAULT_DRIVER else words)
@@ -62,11 +57,9 @@ class StepKey(Record):
 
 
 class StepResult(Record):
-    """What a step gave. `measurement` is None when there is none, and `notes` say why; then it is
-    not valid either.
+    """The result of a step. Without a `measurement` it is invalid, and `notes` say why.
 
-    `order` counts the steps of the run from 0 as they were visited, to test for drift and effects
-    of order.
+    `order` counts the run's steps from 0 as they were made, to test for drift and order effects.
     """
 
     schema_version: Literal[1] = STEP_VERSION
@@ -76,19 +69,17 @@ class StepResult(Record):
     notes: tuple[str, ...] = ()
     order: NonNegativeInt
     spoilt: bool = False
-    """Whether the gateway did not stay whole in it: a daemon died. What it gave is kept; when the
-    run is gone on with, it is measured again.
-    """
+    """Whether a daemon died in this step. The result is kept; `resume` measures the step again."""
 
     @property
     def whole(self) -> bool:
-        """Whether it is measured, valid or not, and need not be again."""
+        """Whether it is measured, valid or not, and need not be measured again."""
         return self.measurement is not None and not self.spoilt
 
     @model_validator(mode="after")
     def _coherent(self) -> StepResult:
         if self.spoilt and self.valid:
-            raise ValueError("a step in which the gateway did not stay whole cannot be valid")
+            raise ValueError("a step in which a daemon died cannot be valid")
         if self.measurement is None:
             if self.valid:
                 raise ValueError("a step without a measurement cannot be valid")

@@ -1,41 +1,40 @@
-"""The run folder: everything a run gave, appended as it comes, readable after any kill.
+"""The run folder: everything that a run gave, appended as it comes, readable after any kill.
 
-    RUNS/<UTC>-<suite>-<shortid>/ plan.yaml            as given             plan.resolved.json   as
-      resolved, before anything starts manifest.json        state and facts      steps.jsonl
-      one StepResult a line, fsync'd: the truth events.jsonl         what was done when
-      latency/*.hlog       HdrHistogram interval logs, one file a step series/*.jsonl
-      per-second series    telemetry/*.jsonl    what hosts used every second, one file a step logs/
-      logs of hosts, drivers and probes attestation.jsonl    what the hosts of each deployment could
-      do tuning.json, trials.jsonl, winner.json, confirmation/   of a tuning: which, its trials,
-      what it chose, and a run to confirm it derived/             tables, charts and the report:
-      rebuilt from the rest at any time
+    RUNS/<UTC>-<suite>-<shortid>/
+      plan.yaml             as given
+      plan.resolved.json    as resolved, before anything starts
+      manifest.json         state and facts
+      steps.jsonl           one StepResult a line, fsync'd: the truth
+      events.jsonl          what was done when
+      latency/*.hlog        HdrHistogram interval logs, one file a step
+      series/*.jsonl        per-second series
+      telemetry/*.jsonl     what hosts used every second, one file a step
+      logs/                 logs of hosts, drivers and probes
+      attestation.jsonl     what the hosts of each deployment could do
+      tuning.json, trials.jsonl, winner.json, confirmation/    of a tuning: its configuration,
+                            trials and winner, and the run that confirms it
+      derived/              tables, charts and the report: can be rebuilt from the rest
 
-A line is one write(). A reader drops a torn last line; before anything is appended after one, it is
-cut off.
+A line is one write(). Readers drop a torn last line; appending removes it first.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from pydantic import BaseModel
 
 from weighbridge.common import inside
 from weighbridge.common.errors import DISK_FULL, InvalidMeasurement, UsageError, WeighbridgeError
-from weighbridge.common.locks import open_lock
+from weighbridge.results.record.appending import append, write_all
 from weighbridge.results.record.attestation import Attested
-from weighbridge.results.record.histogram import Histogram, log_header, log_line
+from weighbridge.results.record.interval_log import interval_log
 from weighbridge.results.record.manifest import ConfigFile, Manifest, RunEvent, Sheet, State
-from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.reading import read_lines, read_lines_from, read_record, read_whole
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
@@ -49,33 +48,25 @@ from weighbridge.results.record.telemetry import (
     TelemetryLine,
 )
 
-_WITHOUT_STEP: Final = "Take it out to go on without its step."
-_WITHOUT_TELEMETRY: Final = "Move the file away to go on without what the hosts used in this step."
+_WITHOUT_STEP: Final = "Remove the line to go on without its step."
+_WITHOUT_TELEMETRY: Final = "Move the file away to go on without this step's telemetry."
 
 
 class StoreError(WeighbridgeError):
-    """Something could not be written to the run folder.
-
-    What was whole before stays readable. `path` is what was written to.
-    """
+    """The run folder could not be written to (`path`). What was complete before stays readable."""
 
     def __init__(self, path: Path, error: OSError) -> None:
         self.path = path
         full = error.errno in DISK_FULL
+        advice = f"Everything finished before is kept in {path.parent}."
         super().__init__(
             f"{path}: {'the disk is full' if full else 'cannot be written'} ({error.strerror})",
-            advice=f"Everything finished before is kept in {path.parent}. Make room, or choose "
-            "another folder with --out."
-            if full
-            else f"Everything finished before is kept in {path.parent}.",
+            advice=f"{advice} Make room, or choose another folder with --out." if full else advice,
         )
 
 
 class RunStore:
-    """One run folder. Make it by `create` or `open`.
-
-    Only one process may append to it at a time.
-    """
+    """One run folder, from `create` or `open`. Only one process may append to it at a time."""
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self.folder = folder
@@ -93,9 +84,10 @@ class RunStore:
         weighbridge_version: str = "",
         sheets: Sequence[Sheet] = (),
     ) -> RunStore:
-        """A new folder below `runs`, which is made where it is missing. `plan` is written as JSON;
-        its records are those that `results.record.resolved` reads. Raises StoreError, or UsageError
-        when the folder cannot be made.
+        """Create a folder below `runs`, which is created too if missing.
+
+        `plan` is written as JSON, as `results.record.resolved` reads it. Raises StoreError, or
+        UsageError if the folder cannot be created.
         """
         now = datetime.now(UTC)
         run_id = f"{now:%Y%m%dT%H%M%SZ}-{suite}-{secrets.token_hex(4)}"
@@ -106,7 +98,7 @@ class RunStore:
                 (folder / part).mkdir()
         except OSError as error:
             raise UsageError(
-                f"{folder}: cannot be made: {error.strerror}",
+                f"{folder}: cannot be created: {error.strerror}",
                 advice="Choose another folder with --out.",
             ) from error
         store = cls(
@@ -128,9 +120,9 @@ class RunStore:
 
     @classmethod
     def open(cls, folder: Path) -> RunStore:
-        """An existing run folder.
+        """Open an existing run folder.
 
-        Raises UsageError when it is none, or of a version this program does not know.
+        Raises UsageError if it is not one, or is of a version that this program does not know.
         """
         path = folder / "manifest.json"
         if not path.exists():
@@ -140,39 +132,29 @@ class RunStore:
     # ---- the manifest
 
     def write_manifest(self, manifest: Manifest) -> None:
-        """Replace the manifest: the old one or the new one is there, never half of one.
-
-        Raises StoreError.
-        """
+        """Replace the manifest atomically. Raises StoreError."""
         write_whole(self.folder / "manifest.json", manifest.model_dump_json(indent=2) + "\n")
         self.manifest = manifest
 
     def set_state(self, state: State, *, error: str = "") -> None:
-        """Record how the run stands; all but `running` end it. Raises StoreError."""
+        """Record the run's state; all but `running` end it. Raises StoreError."""
         ended = None if state == "running" else _now()
         self.write_manifest(
             self.manifest.model_copy(update={"state": state, "error": error, "ended_at": ended})
         )
 
     def add_facts(self, sheets: Iterable[Sheet] = (), configs: Iterable[ConfigFile] = ()) -> None:
-        """Add facts and configuration files; those of the same title and layout, or layout, host
-        and path, are replaced.
+        """Add facts and files; those of the same title and layout, or layout, host and path, are
+        replaced.
         """
-        kept_sheets = {(one.title, one.layout): one for one in (*self.manifest.sheets, *sheets)}
-        kept_configs = {
-            (one.layout, one.host, one.path): one for one in (*self.manifest.configs, *configs)
-        }
-        self.write_manifest(
-            self.manifest.model_copy(
-                update={
-                    "sheets": tuple(kept_sheets.values()),
-                    "configs": tuple(kept_configs.values()),
-                }
-            )
-        )
+        manifest = self.manifest
+        facts = {(one.title, one.layout): one for one in (*manifest.sheets, *sheets)}
+        files = {(one.layout, one.host, one.path): one for one in (*manifest.configs, *configs)}
+        update = {"sheets": tuple(facts.values()), "configs": tuple(files.values())}
+        self.write_manifest(manifest.model_copy(update=update))
 
     def plan(self) -> ResolvedPlan:
-        """What was to be measured. Raises UsageError when the plan cannot be read."""
+        """What was to be measured. Raises UsageError if the plan cannot be read."""
         made_by = self.manifest.weighbridge_version or "of an unknown version"
         advice = (
             f"The run was made by weighbridge {made_by}; without its plan nothing can be derived."
@@ -180,7 +162,7 @@ class RunStore:
         return read_record(self.folder / "plan.resolved.json", ResolvedPlan, advice=advice)
 
     def plan_yaml(self) -> str:
-        """The plan as it was given. Raises UsageError when it cannot be read."""
+        """The plan as given. Raises UsageError if it cannot be read."""
         path = self.folder / "plan.yaml"
         try:
             return read_whole(path).decode("utf-8")
@@ -189,23 +171,23 @@ class RunStore:
         except UnicodeDecodeError as error:
             raise UsageError(f"{path}: byte {error.start}: not UTF-8 text") from error
 
-    # ---- what is measured
+        # ---- measurements
 
     def append(self, step: StepResult) -> None:
-        """Keep one step: its histograms and series in files of their own, then its line in
-        `steps.jsonl`, which makes it count.
+        """Write a step's histograms and series, then its line in `steps.jsonl`, which makes it
+        count.
 
-        It is on the disk when this returns. Raises StoreError; then the step does not count and
-        what was there before does.
+        It is on disk when this returns. Raises StoreError; the step then does not count, and what
+        was there before still does.
         """
         if step.measurement is not None:
-            # Whole files, replaced as one: a step that is measured again after a kill leaves no
-            # half and no double.
+            # Written atomically: measuring a step again after a kill leaves neither half files nor
+            # doubles.
             name = step.key.file_name
             lines = "".join(second.model_dump_json() + "\n" for second in step.measurement.seconds)
             write_whole(
                 self.folder / "latency" / f"{name}.hlog",
-                _interval_log(step.measurement),
+                interval_log(step.measurement),
                 folder=self.folder,
             )
             write_whole(self.folder / "series" / f"{name}.jsonl", lines, folder=self.folder)
@@ -224,34 +206,32 @@ class RunStore:
         repeat: int | None = None,
         share: float | None = None,
     ) -> None:
-        """Note in `events.jsonl` what was done. Raises StoreError."""
+        """Log an event in `events.jsonl`. Raises StoreError."""
         event = RunEvent(at=_now(), kind=kind, text=text, layout=layout, repeat=repeat, share=share)
         append_line(self.folder / "events.jsonl", event.model_dump_json(exclude_none=True))
 
     def steps(self) -> tuple[StepResult, ...]:
-        """All steps in the order they were appended; of a step that was measured again, each time.
+        """All results in the order they were appended, every result of a step measured again
+        included.
 
-        A torn last line is dropped. Raises InvalidMeasurement with file:line about any other line
-        that cannot be read.
+        A torn last line is dropped. Raises InvalidMeasurement with file:line on any other
+        unreadable line.
         """
         return tuple(self.each_step())
 
     def each_step(self) -> Iterator[StepResult]:
-        """The same one by one, for runs of thousands: no more of them is held than who asks keeps.
-
-        Raises as `steps` does.
-        """
+        """The same as an iterator, for runs of thousands of steps. Raises as `steps` does."""
         return (step for step, _ in self.steps_from(0))
 
     def steps_from(self, at_bytes: int) -> Iterator[tuple[StepResult, int]]:
-        """Those from a place in `steps.jsonl` on, where 0 or an earlier one ended, each with the
-        place where it ends itself.
+        """The steps from an offset in `steps.jsonl` (0, or where one ended), each with its end
+        offset.
         """
         path = self.folder / "steps.jsonl"
         return read_lines_from(path, StepResult.model_validate_json, at_bytes, advice=_WITHOUT_STEP)
 
     def latest(self) -> dict[StepKey, StepResult]:
-        """The last result of each step, in the order the steps were first appended."""
+        """The latest result of each step, in the order the steps were first appended."""
         return {step.key: step for step in self.steps()}
 
     def events(self) -> tuple[RunEvent, ...]:
@@ -261,7 +241,7 @@ class RunStore:
     # ---- attestation
 
     def attest(self, figures: Sequence[Attested]) -> None:
-        """Keep what the hosts of a deployment could do, all of it or nothing. Raises StoreError."""
+        """Record what a deployment's hosts could do, all of it or nothing. Raises StoreError."""
         if figures:
             append_line(
                 self.folder / "attestation.jsonl",
@@ -269,26 +249,25 @@ class RunStore:
             )
 
     def attested(self) -> tuple[Attested, ...]:
-        """What the hosts of all deployments could do, in order; empty where they were not attested.
+        """What the hosts of all deployments could do, in order; empty if they were not attested.
 
-        Raises InvalidMeasurement with file:line about a line that cannot be read.
+        Raises InvalidMeasurement with file:line on an unreadable line.
         """
         return tuple(read_lines(self.folder / "attestation.jsonl", Attested.model_validate_json))
 
     # ---- telemetry
 
     def record_telemetry(self, head: Head) -> TelemetryFile:
-        """The file of a step's telemetry, begun anew: of a step that is measured again nothing of
-        the first time stays.
+        """Start the telemetry file of a step; that of an earlier attempt is discarded.
 
         Raises StoreError.
         """
         return TelemetryFile(self._telemetry(head.key), head, folder=self.folder)
 
     def telemetry(self, key: StepKey) -> Telemetry | None:
-        """The telemetry of a step; None where none was recorded. A torn last line is dropped.
+        """The telemetry of a step; None if none was recorded. A torn last line is dropped.
 
-        Raises InvalidMeasurement with file:line about any other line that cannot be read.
+        Raises InvalidMeasurement with file:line on any other unreadable line.
         """
         path = self._telemetry(key)
         lines = tuple(
@@ -298,9 +277,7 @@ class RunStore:
             return None
         head, *rest = lines
         if not isinstance(head, Head):
-            raise InvalidMeasurement(
-                f"{path}:1: is no head: whose telemetry this is cannot be told"
-            )
+            raise InvalidMeasurement(f"{path}:1: is not a head line: the step is unknown")
         return Telemetry(
             head=head,
             hosts=tuple(line for line in rest if isinstance(line, HostSecond)),
@@ -313,18 +290,17 @@ class RunStore:
 
     @property
     def logs(self) -> Path:
-        """The folder for logs of hosts and drivers."""
+        """The folder of logs of hosts and drivers."""
         return self.folder / "logs"
 
     @property
     def derived(self) -> Path:
-        """The folder for what can be rebuilt."""
+        """The folder of what can be rebuilt."""
         return self.folder / "derived"
 
     def make_derived(self, name: str = "") -> Path:
-        """The same, or the folder of this name in it, made where it is missing.
-
-        Raises StoreError, where one is a link as well.
+        """Create `derived`, or the folder of this name in it. Raises StoreError, also if it is a
+        link.
         """
         path = self.derived / name
         try:
@@ -334,19 +310,17 @@ class RunStore:
 
 
 class TelemetryFile:
-    """Telemetry of one step as it is recorded: readable at any time, on the disk when it is closed.
+    """Telemetry of one step while it is recorded: readable at any time, on disk when closed.
 
-    For one thread at a time.
+    Not thread-safe.
     """
 
     def __init__(self, path: Path, head: Head, *, folder: Path) -> None:
         self._path = path
-        name, flags = (
-            path.relative_to(folder).as_posix(),
-            os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND,
-        )
+        name = path.relative_to(folder).as_posix()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
         try:
-            # Folders of runs made by older versions have none for it.
+            # Runs of older versions have no telemetry folder.
             self._descriptor = inside.opened(folder, name, flags, make_folders=True)
         except OSError as error:
             raise StoreError(path, error) from error
@@ -357,17 +331,18 @@ class TelemetryFile:
             raise
 
     def write(self, lines: Iterable[TelemetryLine]) -> None:
-        """Append lines by one write, without waiting for the disk: that would disturb what is
-        measured. Raises StoreError.
+        """Append lines by one write. No fsync: that would disturb what is measured.
+
+        Raises StoreError.
         """
         data = b"".join(line.model_dump_json(exclude_none=True).encode() + b"\n" for line in lines)
         try:
-            _write_all(self._descriptor, data)
+            write_all(self._descriptor, data)
         except OSError as error:
             raise StoreError(self._path, error) from error
 
     def close(self) -> None:
-        """See everything to the disk. Raises StoreError."""
+        """Sync to disk and close. Raises StoreError."""
         try:
             os.fsync(self._descriptor)
         except OSError as error:
@@ -378,17 +353,12 @@ class TelemetryFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
 def make_folder(path: Path) -> Path:
-    """A folder and those above it, made where they are missing. Raises StoreError."""
+    """Create a folder and its parents if missing. Raises StoreError."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -397,11 +367,10 @@ def make_folder(path: Path) -> Path:
 
 
 def write_whole(path: Path, content: str | bytes, *, folder: Path | None = None) -> None:
-    """Write a file so that the old or the new one is there, never half of one; a link of its name
-    gives way to it.
+    """Write a file atomically, replacing also a link of that name.
 
-    `folder`: the run's, of a file that is deeper in it: folders between are made, and none may be a
-    link. Raises StoreError.
+    `folder`: the run folder, for a file deeper in it; folders between are created, and none may be
+    a link. Raises StoreError.
     """
     folder = folder or path.parent
     try:
@@ -415,91 +384,14 @@ def write_whole(path: Path, content: str | bytes, *, folder: Path | None = None)
 
 
 def append_line(path: Path, line: str) -> None:
-    """Append a line, or several, by one write behind the last whole one; it is on the disk when
-    this returns. Raises StoreError.
+    """Append a line, or several, in one write after the last complete one; synced to disk.
+
+    Raises StoreError.
     """
-    data = line.encode() + b"\n"
     try:
-        with _locked(path) as descriptor:
-            whole = _whole_length(descriptor)
-            os.ftruncate(descriptor, whole)
-            try:
-                _write_all(descriptor, data)
-                os.fsync(descriptor)
-            except OSError:
-                os.ftruncate(descriptor, whole)
-                raise
+        append(path, line.encode() + b"\n")
     except OSError as error:
         raise StoreError(path, error) from error
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    if os.write(descriptor, data) != len(data):
-        # A short write of a regular file means that its disk, quota or limit ends here.
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[int]:
-    """A descriptor of a file that nobody else appends to.
-
-    The lock is another file's: anybody may read the run.
-    """
-    lock = open_lock(path.with_name(".lock"))
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        descriptor = inside.opened(path.parent, path.name, os.O_RDWR | os.O_APPEND | os.O_CREAT)
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
-    finally:
-        os.close(lock)
-
-
-def _whole_length(descriptor: int) -> int:
-    """Length of the file up to and with its last newline."""
-    end = os.fstat(descriptor).st_size
-    while end:
-        start = max(0, end - 65536)
-        found = os.pread(descriptor, end - start, start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
-        end = start
-    return 0
-
-
-def _interval_log(measurement: Measurement) -> str:
-    lines = [log_header(measurement.started_at)]
-    for tally in measurement.tallies:
-        if tally.latency is not None:
-            lines.append(
-                log_line(
-                    tally.operation, 0.0, measurement.window_s, tally.max_us or 0, tally.latency
-                )
-            )
-        if tally.first_byte is not None:
-            max_us = _highest_us(tally.first_byte, tally.max_us or 0)
-            lines.append(
-                log_line(
-                    f"{tally.operation}-first-byte",
-                    0.0,
-                    measurement.window_s,
-                    max_us,
-                    tally.first_byte,
-                )
-            )
-    return "".join(lines)
-
-
-def _highest_us(encoded: str, bound_us: int) -> int:
-    """The highest latency of a histogram; of one that cannot be read its bound: the step is to be
-    kept all the same.
-    """
-    try:
-        return min(Histogram.decode(encoded).percentile_us(100), bound_us)
-    except InvalidMeasurement:
-        return bound_us
 
 
 def _now() -> str:

@@ -1,14 +1,14 @@
-"""Telemetry: what every host of a deployment used, every second of a step, and what daemons told of
-themselves.
+"""Telemetry: what every host of a deployment used, and its daemons reported, in each second.
 
-A step has a file of its own, `telemetry/STEP.jsonl`, written as it goes: one `head` with the hosts
-and their limits, then a `host` line for each host and second and a `probe` line for each line that
-a probe told, and at last one `tail`. Seconds count from the start of the step's window, so those of
-the warm-up are negative. What is unknown is None or absent, never a number.
+Each step has its own file, `telemetry/STEP.jsonl`, written as it goes: a `head` line with the hosts
+and their limits, a `host` line for each host and second, a `probe` line for each line that a probe
+reported, and finally a `tail`. Seconds count from the start of the step's window, so the warm-up
+has negative ones. What is unknown is None or absent, never a number.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, NonNegativeFloat, TypeAdapter
@@ -24,63 +24,56 @@ TELEMETRY_VERSION: Final = 1
 """1: the first."""
 
 Tier = Literal["client", "gateway", "storage", "shared", "machine"]
-"""What a host is for: making the load, answering clients, keeping data, or the last two on one
-host.
+"""What a host does: makes load, answers clients, keeps data, or the last two on one host.
 
-`machine` is the machine that all hosts of a lab are containers of: what it used beside them was not
-theirs to use.
+`machine` is the machine whose containers a lab's hosts are: what it used beyond theirs.
 """
 
 Phase = Literal["warm-up", "measure", "drain", "unplaced"]
-"""Where in a step a line falls; `unplaced` where the window never opened: its seconds count from
-the start of the sampling.
+"""Where in a step a line falls; `unplaced` if the window never opened: seconds then count from the
+start of the sampling.
 """
 
 EDGE_S: Final = 0.1
-"""A sample is due at the window's end and comes a little late: by so much it may be and still
-belongs to the window.
-"""
+"""A sample due at the window's end may be this late and still belongs to the window."""
 
 SpentSeconds = Annotated[float, Field(ge=0, le=1e12)]
-"""Time that was used or waited between two samples, of all CPUs or requests together: what is more
-was never counted.
-"""
+"""Time used or waited for between two samples, over all CPUs or requests; more is a bad reading."""
 
 
 class DiskLimit(Record):
-    """Limits of one disk; bytes and requests a second, each of reading and of writing.
-
-    None: not limited.
+    """Limits of one disk in bytes and requests a second, for reads and writes each; None:
+    unlimited.
     """
 
-    bandwidth_bytes_s: Annotated[int, Field(gt=0)] | None = None
-    iops: Annotated[int, Field(gt=0)] | None = None
+    bandwidth_bytes_s: Annotated[Count, Field(gt=0)] | None = None
+    iops: Annotated[Count, Field(gt=0)] | None = None
 
 
 class HostLimits(Record):
-    """A host, what it is for, and what it may use. None: not limited."""
+    """A host, its tier and its limits. None: unlimited."""
 
     host: str
     tier: Tier
     cpus: Cpus | None = None
     cpu_period_ms: Annotated[float, Field(gt=0)] | None = None
-    """Period of its CPU quota. None: it has none, or it was not kept."""
-    memory_bytes: Annotated[int, Field(gt=0)] | None = None
+    """Period of its CPU quota. None: it has no quota, or the period was not recorded."""
+    memory_bytes: Annotated[Count, Field(gt=0)] | None = None
     nic_bits_s: Annotated[float, Field(ge=1)] | None = None
     disks: tuple[DiskLimit, ...] = ()
 
 
 class Head(Record):
-    """The first line: which step this is of, and on which hosts."""
+    """The first line: the step and its hosts."""
 
     kind: Literal["head"] = "head"
     schema_version: Literal[1] = TELEMETRY_VERSION
     key: StepKey
     hosts: tuple[HostLimits, ...]
     daemons: tuple[DaemonCounters, ...] | None = None
-    """What is shown of what daemons count, as their probes declare it.
+    """Which of the daemons' counters to show, as their probes declare it.
 
-    None: an earlier version's, see `earlier.DAEMONS`.
+    None: written by an earlier version, see `earlier.DAEMONS`.
     """
 
 
@@ -92,16 +85,15 @@ class DiskSecond(Record):
     reads: Count
     writes: Count
     busy_s: SpentSeconds
-    """Time with something in hand, in the kernel's ticks: too much where requests are short."""
+    """Time with requests in progress, in kernel ticks: too high when requests are short."""
     waited_s: SpentSeconds
-    """What all requests took together."""
+    """Sum over all requests."""
 
 
 class HostSecond(Record):
-    """What one host used between two samples, `span_s` apart; the later one was taken `at_s` after
-    the window opened.
+    """What one host used between two samples `span_s` apart; `at_s` is the time of the later one.
 
-    Memory is as it was at the later sample, everything else what it grew by.
+    Memory is as of the later sample, everything else the increase since the earlier one.
     """
 
     kind: Literal["host"] = "host"
@@ -124,18 +116,14 @@ class HostSecond(Record):
     sent_bytes: Count | None = None
     network_faults: Count | None = None
     conductor_cpu_s: SpentSeconds | None = None
-    """Of the machine: what of `cpu_s` the process used that conducts the run and takes the samples.
-    """
+    """For `machine`: the part of `cpu_s` used by the conductor, which also takes the samples."""
     kernel_cpu_s: SpentSeconds | None = None
-    """Of the machine: what of `cpu_s` its kernel used by itself, for the hosts' disks and network
-    and for everybody else's.
+    """For `machine`: the part of `cpu_s` used by the kernel, for the hosts' disks and network too.
     """
 
 
 class ProbeSecond(Record):
-    """One line that a probe told, as it told it: gauges as they were, counters as they had grown
-    since the daemon began.
-    """
+    """One line of a probe: gauges as they were, counters since the daemon started."""
 
     kind: Literal["probe"] = "probe"
     second: int
@@ -147,14 +135,14 @@ class ProbeSecond(Record):
 
 
 class Tail(Record):
-    """The last line. `opened_within_s`: how far apart the driver's messages put the start of its
-    window; None: only one did.
+    """The last line. `opened_within_s`: how far apart the driver's messages put the start of the
+    window; None if there was only one.
     """
 
     kind: Literal["tail"] = "tail"
     opened_within_s: NonNegativeFloat | None = None
     gaps: tuple[str, ...] = ()
-    """What could not be told, and why."""
+    """What could not be sampled, and why."""
 
 
 TelemetryLine = Annotated[Head | HostSecond | ProbeSecond | Tail, Field(discriminator="kind")]
@@ -162,7 +150,7 @@ LINE: Final[TypeAdapter[TelemetryLine]] = TypeAdapter(TelemetryLine)
 
 
 class Telemetry(Record):
-    """All of one step. `tail` is None where the step was cut short, by a kill for one."""
+    """The telemetry of one step. `tail` is None if the step was cut short, as by a kill."""
 
     head: Head
     hosts: tuple[HostSecond, ...] = ()
@@ -171,11 +159,11 @@ class Telemetry(Record):
 
     @property
     def daemons(self) -> tuple[DaemonCounters, ...]:
-        """What is shown of what daemons counted."""
+        """Which of the daemons' counters to show."""
         return earlier.DAEMONS if self.head.daemons is None else self.head.daemons
 
     def within(self, window_s: float) -> tuple[HostSecond, ...]:
-        """The seconds of hosts that lie inside a window of this length."""
+        """The hosts' seconds inside a window of this length."""
         return tuple(
             one
             for one in self.hosts
@@ -185,9 +173,17 @@ class Telemetry(Record):
         )
 
     def told_within(self, window_s: float) -> tuple[ProbeSecond, ...]:
-        """The lines of probes that were told inside a window of this length."""
+        """The probes' lines inside a window of this length."""
         return tuple(
             one
             for one in self.probes
             if one.phase != "unplaced" and 0 <= one.at_s <= window_s + EDGE_S
         )
+
+
+def mean_rate(seconds: Sequence[HostSecond], name: str) -> float | None:
+    """The mean increase per second of a counter of HostSecond; None if a sample lacks it."""
+    values = [getattr(one, name) for one in seconds]
+    if not values or any(value is None for value in values):
+        return None
+    return float(sum(values)) / sum(one.span_s for one in seconds)

@@ -1,6 +1,4 @@
-"""Trials of a tuning: one line of `trials.jsonl` each, the file that says which tuning a run is,
-and what was chosen.
-"""
+"""Trials of a tuning (a line each of `trials.jsonl`), its configuration, and what it chose."""
 
 from __future__ import annotations
 
@@ -21,97 +19,91 @@ TRIALS: Final = "trials.jsonl"
 TUNING: Final = "tuning.json"
 WINNER: Final = "winner.json"
 CONFIRMATION: Final = "confirmation"
-"""Folder of a tuning's run in which the run is that confirms its winner."""
+"""Folder inside a tuning's run that holds the run which confirms its winner."""
 
 Settings = dict[str, Setting]
-"""What an arm sets otherwise than the baseline, by dotted key; nothing of the baseline itself."""
+"""What a variant changes of the baseline, by dotted key; only the changes."""
 
 
 class Arm(Record):
-    """One way to set the layout: a layout of the run's plan, by its name there."""
+    """One configuration of the tuned layout, under its layout name in the run's plan."""
 
     name: Slug
     settings: Settings = Field(default_factory=dict)
 
     @property
     def is_baseline(self) -> bool:
-        """Whether it is the layout as it was given."""
+        """Whether it is the layout as given."""
         return not self.settings
 
 
 class TuningRun(Record):
-    """Which tuning a run is:
+    """The configuration of a tuning.
 
-    `suite` is what is replayed, `objectives` are resolved, `arms` are those known before any trial.
+    `suite` is replayed, `objectives` are resolved, `arms` are the variants known before any trial.
     """
 
     tuning: Tuning
     suite: Suite
     objectives: tuple[Objective, ...]
     baseline: Slug
-    """The layout as it was given, by its name in the plan."""
+    """Name in the plan of the layout as given."""
     arms: tuple[Arm, ...] = ()
-    """Without the baseline. Of a search more become known with each proposal."""
+    """Without the baseline. A search adds one with each proposal."""
     scopes: dict[str, Scope] = Field(default_factory=dict)
-    """What must be started anew when a setting changes, by key."""
+    """What must be restarted when a setting changes, by key."""
     layout_settings: dict[str, Setting | None] = Field(default_factory=dict)
-    """What the baseline has of each key that is tried; None: unset."""
+    """The baseline's value of each tried key; None: unset."""
     release: str = ""
 
 
 class Trial(Record):
-    """One visit of one arm, with what was done to get there.
+    """One visit of one variant, and what was done to set it up.
 
-    It is written when all its steps are, and only then counts.
+    It is written after all its steps, and counts only then.
     """
 
     number: NonNegativeInt
-    """Counts from 0 over the whole run, in the order of time."""
+    """Counts from 0 over the run, in order of time."""
     arm: Arm
     repeat: NonNegativeInt
-    """Which trial of this arm, from 0: the repeat of its steps' keys."""
+    """Which trial of this variant, from 0: the repeat in its steps' keys."""
     round: NonNegativeInt
-    """Rounds of a strategy, from 0. A trial is set against the baseline's trials of its own round.
+    """A strategy's round, from 0. A trial is compared with the baseline's trials of its own round.
     """
     scope: Scope
-    """What was started anew before it."""
+    """What was restarted before it."""
     changed: tuple[str, ...] = ()
     """What was done, in words: `radosgw on gateway-1 restarted`."""
     changed_s: NonNegativeFloat = 0.0
     started_s: NonNegativeFloat = 0.0
-    """When its first step began, in seconds of a monotonic clock from the first trial of its
-    deployment's process on.
+    """When its first step began: seconds of a monotonic clock since the first trial of the process
+    that runs its deployment.
     """
     deployment: NonNegativeInt = 0
-    """Which standing of the layout it was made on, from 0: trials on either side of a new one are
-    not neighbours.
-    """
+    """The deployment of the layout, from 0: trials of different deployments are not neighbours."""
     at: str = ""
     """UTC, ISO 8601; for people."""
     stood: bool = True
-    """Whether the gateway came up with it; if not, it is not tried again."""
+    """Whether the gateway started with it; if not, it is not tried again."""
     failed: str = ""
-    """Why it could not be made (the gateway did not come up with it, a step failed); empty where it
-    was.
-    """
+    """Why there is no result (the gateway did not start with it, a step failed); else empty."""
 
 
 class Fragment(Record):
-    """What of one configuration file the winner has otherwise, ready to be pasted, with the
-    evidence in comments.
-    """
+    """The winner's changes to one configuration file, ready to paste, with evidence in comments."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
-    """What its file is called: `ceph.conf`, `apache.conf`, `haproxy.cfg`, `proxy-server.conf`."""
+    """Name of the file: `ceph.conf`, `apache.conf`, `haproxy.cfg`, `proxy-server.conf`."""
     text: str
 
 
 class Winner(Record):
-    """The configuration that a tuning chose, before it was confirmed."""
+    """The configuration that a tuning chose, before confirmation."""
 
     arm: Arm
     reason: str
-    """Why these settings, in a sentence; and why others that were better are not among them."""
+    """Why these settings, and why others that were better are not among them, in sentences."""
     fragments: tuple[Fragment, ...] = ()
 
 
@@ -126,56 +118,51 @@ EntryVerdict = Literal[
     "failed",
     "not comparable",
 ]
-"""Of a setting over all objectives. `better`: in one at least, worse in none. `trade-off`: better
-in one, worse in another. `too small to matter`: shown to be within the threshold, or shown but
-within it. `no effect shown`: this many trials show none. `no claim`: fewer than 5 trials (a pruned
-proposal). `not allowed`: it breaks a constraint. `failed`: it could not be tried.
+"""The verdict on a setting over all objectives.
+
+`better`: in at least one, worse in none. `trade-off`: better in one, worse in another. `too small
+to matter`: shown to be within the threshold, or a significant difference within it. `no effect
+shown`: not significant with this many trials. `not allowed`: it breaks a constraint. `failed`: it
+could not be tried.
 """
 
 
-_WITHOUT_TRIAL: Final = "Take it out to go on without its trial."
+_WITHOUT_TRIAL: Final = "Remove the line to go on without its trial."
 
 
 class TrialBook:
-    """What a tuning keeps in a run folder beside what every run keeps."""
+    """What a tuning keeps in its run folder in addition to what every run keeps."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def begin(self, run: TuningRun) -> None:
-        """Say which tuning the run is. Raises StoreError."""
+        """Record the tuning's configuration. Raises StoreError."""
         write_whole(self.folder / TUNING, run.model_dump_json(indent=2) + "\n")
 
     def run(self) -> TuningRun | None:
-        """Which tuning the run is; None where it is none.
-
-        Raises UsageError when its file cannot be read.
+        """The tuning's configuration; None if the run is not a tuning. Raises UsageError if
+        unreadable.
         """
         path = self.folder / TUNING
         return read_record(path, TuningRun) if path.exists() else None
 
     def add(self, trial: Trial) -> None:
-        """Keep a trial, whose steps are there already: with its line it counts.
-
-        Raises StoreError.
-        """
+        """Record a trial whose steps are recorded: it counts from now on. Raises StoreError."""
         append_line(self.folder / TRIALS, trial.model_dump_json())
 
     def trials(self) -> tuple[Trial, ...]:
-        """All trials, in order.
-
-        Raises InvalidMeasurement with file:line about a line that cannot be read.
-        """
+        """All trials, in order. Raises InvalidMeasurement with file:line on an unreadable line."""
         return tuple(
             read_lines(self.folder / TRIALS, Trial.model_validate_json, advice=_WITHOUT_TRIAL)
         )
 
     def choose(self, winner: Winner) -> None:
-        """Say what was chosen. Raises StoreError."""
+        """Record what was chosen. Raises StoreError."""
         write_whole(self.folder / WINNER, winner.model_dump_json(indent=2) + "\n")
 
     def forget(self) -> None:
-        """Say that nothing was chosen, whatever fewer trials said. Raises StoreError."""
+        """Remove an earlier choice, made from fewer trials. Raises StoreError."""
         path = self.folder / WINNER
         try:
             path.unlink(missing_ok=True)
@@ -183,13 +170,10 @@ class TrialBook:
             raise StoreError(path, error) from error
 
     def winner(self) -> Winner | None:
-        """What was chosen; None where nothing was yet, or nothing was better. Raises UsageError."""
+        """What was chosen; None if nothing was (yet), or nothing is better. Raises UsageError."""
         path = self.folder / WINNER
         return read_record(path, Winner) if path.exists() else None
 
     def replan(self, plan: BaseModel) -> None:
-        """Replace the plan by one that holds more: a search learns of its arms as it goes.
-
-        Raises StoreError.
-        """
+        """Replace the plan by a larger one: a search adds variants. Raises StoreError."""
         write_whole(self.folder / "plan.resolved.json", plan.model_dump_json(indent=2) + "\n")

@@ -9,7 +9,7 @@ from fake_run import WORKLOADS, Spoilt, fake_run
 from fake_tuning import fake_tuning
 from weighbridge.results.record.store import RunStore
 
-# A machine that is busy with something else makes no test fail.
+# A busy machine must not make tests fail.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 

@@ -35,5 +35,5 @@ def test_figures_have_three_digits_and_never_an_exponent(value: float | None, sh
         (1234.0, "1,234×"),
     ],
 )
-def test_ratios_keep_what_matters_next_to_one(value: float, shown: str) -> None:
+def test_ratios_near_one_keep_another_digit(value: float, shown: str) -> None:
     assert show_ratio(value) == shown

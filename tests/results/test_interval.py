@@ -23,7 +23,7 @@ def within(low_ms: float, high_ms: float | None) -> Interval:
 
 
 @given(latencies_us, st.floats(0.5, 100))
-def test_the_interval_of_a_percentile_holds_the_exact_percentile_of_the_samples(
+def test_a_percentiles_interval_contains_the_exact_percentile(
     values_us: list[int], percent: float
 ) -> None:
     exact_us = sorted(values_us)[max(1, math.ceil(round(len(values_us) * percent / 100, 6))) - 1]
@@ -33,7 +33,7 @@ def test_the_interval_of_a_percentile_holds_the_exact_percentile_of_the_samples(
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.floats(0.001, 10)), min_size=1, max_size=9))
-def test_the_interval_over_repeats_holds_their_median_and_their_maximum(
+def test_the_interval_over_repeats_contains_their_median_and_maximum(
     repeats: list[tuple[int, float]],
 ) -> None:
     exact_ms = [10 * number + beside for number, beside in repeats]
@@ -43,16 +43,14 @@ def test_the_interval_over_repeats_holds_their_median_and_their_maximum(
 
 
 @given(ends, st.floats(0.001, 600))
-def test_how_many_bins_off_a_latency_is_says_in_which_bin_it_lies(
-    found: Interval, value_ms: float
-) -> None:
+def test_bins_off_says_in_which_bin_a_latency_lies(found: Interval, value_ms: float) -> None:
     off = found.bins_off(value_ms)
     assert off is not None
     assert within(found.low_ms + 10 * off, found.top_ms + 10 * off).holds(value_ms)
     assert (off == 0) is found.holds(value_ms)
 
 
-def test_percentiles_are_those_that_cosbench_printed_of_the_same_bins() -> None:
+def test_percentiles_equal_those_that_cosbench_printed_for_the_bins() -> None:
     # Reads by one worker of COSBench's mock storage: 807 samples, for which it printed 20, 40 (99
     # %) and 90 (100 %).
     bins = Bins(
@@ -94,20 +92,20 @@ def test_intervals_that_share_an_edge_touch() -> None:
     assert not within(10, 20).touches(within(500_000, None))
 
 
-def test_an_interval_is_shown_in_the_place_of_a_figure() -> None:
+def test_an_interval_is_shown_in_place_of_a_figure() -> None:
     assert show_latency(None, within(1450, 1460)) == "(1450, 1460]"
     assert show_latency(12.34, None) == "12.3"
     assert show_latency(None, None) == "–"
     assert str(within(12.5, 22.5)) == "(12.5, 22.5]"
 
 
-def test_what_holds_nothing_is_no_interval() -> None:
-    with pytest.raises(ValidationError, match="holds nothing"):
+def test_an_empty_interval_is_refused() -> None:
+    with pytest.raises(ValidationError, match="is empty"):
         within(20, 20)
 
 
 @given(latencies_us, latencies_us)
-def test_adding_bins_is_counting_all_samples_in_one(a: list[int], b: list[int]) -> None:
+def test_adding_bins_equals_counting_all_samples_together(a: list[int], b: list[int]) -> None:
     assert summed([binned(a), binned(b)]) == binned(a + b)
 
 
@@ -116,8 +114,8 @@ def test_bins_of_different_widths_are_not_added() -> None:
         summed([binned([1]), Bins(width_us=1000, counts=((0, 1),), beyond_us=BEYOND_US)])
 
 
-def test_a_percentile_of_nothing_is_refused() -> None:
-    with pytest.raises(InvalidMeasurement, match="no samples"):
+def test_a_percentile_of_empty_bins_is_refused() -> None:
+    with pytest.raises(InvalidMeasurement, match="empty bins"):
         percentile(Bins(width_us=1000, counts=(), beyond_us=BEYOND_US), 90)
     with pytest.raises(ValueError, match="percentage"):
         percentile(binned([1]), 0)

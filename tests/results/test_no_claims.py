@@ -1,6 +1,4 @@
-"""Where nothing may be claimed, nothing that is shown claims anything: terminal, page, slides,
-tables for papers, data.
-"""
+"""Without claims nothing that is shown claims anything: terminal, page, slides, papers, data."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ CHOSEN = tuple(one.model_copy(update={"workers": (1, 16)}) for one in WORKLOADS[
 
 
 class Words(HTMLParser):
-    """What can be read of a page: its texts, and those for who cannot see it."""
+    """Everything readable on a page: its texts, and those for screen readers."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -53,7 +51,7 @@ class Words(HTMLParser):
 
 
 def made(folder: Path, *, repeats: int, apart: bool) -> RunStore:
-    """A run; `apart`: whose hosts gave far less under one layout than under the other."""
+    """A run; `apart`: its hosts gave far less under one layout than under the other."""
     store = fake_run(folder, workloads=CHOSEN, repeats=repeats)
     if apart:
         gave = {"rgw-beast": 1395.0, "swift": 245.0}
@@ -85,7 +83,7 @@ def provisional(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 
 
 def shown(store: RunStore) -> dict[str, str]:
-    """All that a run is shown as, by what it is shown on."""
+    """Everything that shows a run, by medium."""
     screen = io.StringIO()
     derived = derive(store.folder, pictures=False)
     print_outcome(derived, Console(file=screen, width=140))
@@ -101,7 +99,7 @@ def shown(store: RunStore) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("state", ["grave", "provisional"])
-def test_nothing_is_claimed_anywhere_of_a_run_in_which_nothing_may_be(
+def test_a_run_without_claims_claims_nothing_anywhere(
     state: str, request: pytest.FixtureRequest
 ) -> None:
     words = {"grave": "not comparable", "provisional": "provisional"}[state]
@@ -111,7 +109,7 @@ def test_nothing_is_claimed_anywhere_of_a_run_in_which_nothing_may_be(
         assert words in text.lower(), place
 
 
-def test_a_quiet_run_of_enough_repeats_does_claim_something(tmp_path: Path) -> None:
+def test_a_quiet_run_with_enough_repeats_claims_something(tmp_path: Path) -> None:
     assert all(
         "leads" in text
         for place, text in shown(made(tmp_path, repeats=5, apart=False)).items()
@@ -119,7 +117,7 @@ def test_a_quiet_run_of_enough_repeats_does_claim_something(tmp_path: Path) -> N
     )
 
 
-def test_a_card_of_what_is_not_comparable_has_no_ratio_and_says_why(grave: RunStore) -> None:
+def test_a_card_for_an_incomparable_finding_has_no_ratio_and_says_why(grave: RunStore) -> None:
     first = talk(evidence(grave)).slides[0]
     assert first.title.startswith(
         "Nothing may be ranked, since hosts differ: CPU of gateway-1 gave 245 events/s under swift"
@@ -132,8 +130,8 @@ def test_a_card_of_what_is_not_comparable_has_no_ratio_and_says_why(grave: RunSt
 
 
 def test_a_provisional_card_has_no_layouts_colour_and_says_why(provisional: RunStore) -> None:
-    told = evidence(provisional)
-    deck = talk(told)
+    seen = evidence(provisional)
+    deck = talk(seen)
     assert all(card.text.startswith("provisional: rgw-beast did ") for card in deck.slides[0].cards)
     assert all(
         "a claim needs 5 repeats of each side" in card.detail for card in deck.slides[0].cards
@@ -141,7 +139,7 @@ def test_a_provisional_card_has_no_layouts_colour_and_says_why(provisional: RunS
     assert not {card.colour for card in deck.slides[0].cards} & set(deck.colours)
 
 
-def test_the_set_up_says_of_the_hosts_what_attestation_says(
+def test_the_setup_slide_has_the_verdict_of_attestation(
     grave: RunStore, provisional: RunStore
 ) -> None:
     differing, unknown = (talk(evidence(store)).slides[1].title for store in (grave, provisional))
@@ -151,7 +149,7 @@ def test_the_set_up_says_of_the_hosts_what_attestation_says(
     assert unknown.endswith("not attested")
 
 
-def test_the_last_slides_count_what_is_in_doubt(grave: RunStore, provisional: RunStore) -> None:
+def test_the_last_slides_count_doubts(grave: RunStore, provisional: RunStore) -> None:
     titles = [
         next(one.title for one in talk(evidence(store)).slides if one.key == "limits")
         for store in (grave, provisional)
@@ -159,7 +157,7 @@ def test_the_last_slides_count_what_is_in_doubt(grave: RunStore, provisional: Ru
     assert titles == ["All 8 figures are not comparable", "All 8 figures are provisional"]
 
 
-def test_a_reason_stands_once_on_the_page_with_the_cells_that_it_touches(grave: RunStore) -> None:
+def test_a_reason_is_on_the_page_once_with_its_cells(grave: RunStore) -> None:
     derived = derive(grave.folder, pictures=False)
     (one,) = derived.reasons
     assert (one.standing, one.where) == ("not comparable", "all figures")
@@ -167,16 +165,14 @@ def test_a_reason_stands_once_on_the_page_with_the_cells_that_it_touches(grave: 
     assert page.count('<li class="not-comparable">') == 1
 
 
-def test_titles_of_charts_say_first_what_they_are_worth(
-    grave: RunStore, provisional: RunStore
-) -> None:
+def test_chart_titles_begin_with_their_verdict(grave: RunStore, provisional: RunStore) -> None:
     for store, words in ((grave, "Not comparable: "), (provisional, "Provisional: ")):
         figures = gallery_of(store.folder).of("figures")
         assert figures
         assert all(one.finding.startswith(words) for one in figures)
 
 
-def test_data_says_what_is_in_doubt(grave: RunStore, provisional: RunStore) -> None:
+def test_data_has_the_doubts(grave: RunStore, provisional: RunStore) -> None:
     (file,) = produce(grave.folder, "csv", ["effects"])[1].files
     lines = list(csv.DictReader(io.StringIO(file.content.decode())))
     assert all(
@@ -190,7 +186,7 @@ def test_data_says_what_is_in_doubt(grave: RunStore, provisional: RunStore) -> N
     }
 
 
-def test_data_has_the_interval_of_the_repeats_and_the_first_byte(grave: RunStore) -> None:
+def test_data_has_intervals_over_repeats_and_the_first_byte(grave: RunStore) -> None:
     (file,) = produce(grave.folder, "csv", ["summary"])[1].files
     lines = list(csv.DictReader(io.StringIO(file.content.decode())))
     rows = RunData(grave.folder).rows

@@ -1,6 +1,4 @@
-"""A run folder that somebody sent: whatever stands in it, nothing outside of it is read or changed,
-and nothing waits for ever.
-"""
+"""A received run folder: whatever is in it, nothing outside is read or changed or hangs."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ FILES = (
 
 @pytest.fixture(autouse=True)
 def _no_longer() -> Iterator[None]:
-    """What waits for ever fails here: reading a pipe, or what has no end."""
+    """Fail instead of hanging: when reading a pipe, or something endless."""
 
     def late(_number: int, _frame: FrameType | None) -> None:
         raise AssertionError(f"it has not ended within {WITHIN_S} s")
@@ -54,14 +52,14 @@ def _no_longer() -> Iterator[None]:
 
 @pytest.fixture
 def store(runs: Path) -> RunStore:
-    """One step a layout."""
+    """One step per layout."""
     workload = WORKLOADS[0].model_copy(update={"workers": (2,), "runtime": 1.0})
     return fake_run(runs, workloads=[workload], repeats=1)
 
 
 @pytest.fixture
 def secret(tmp_path: Path) -> Path:
-    """A file of this machine, in a folder of its own, that nothing may read or change."""
+    """A file of this machine outside the run folder that nothing may read or change."""
     (tmp_path / "machine").mkdir()
     path = tmp_path / "machine" / "secret"
     path.write_text("root:planted-secret:\n")
@@ -75,7 +73,7 @@ def untouched(secret: Path) -> bool:
 
 
 def all_of(folder: Path) -> None:
-    """Everything that is read of a run."""
+    """Read everything of a run."""
     data = RunData(folder)
     list(data.telemetry())
     data.store.plan_yaml()
@@ -83,13 +81,13 @@ def all_of(folder: Path) -> None:
 
 
 def instead(path: Path, make: Callable[[Path], None]) -> None:
-    """Put something else where a file was."""
+    """Replace a file by something else."""
     path.unlink(missing_ok=True)
     make(path)
 
 
 @pytest.mark.parametrize("name", [*FILES, "study.json", "tuning.json"])
-def test_a_file_of_a_run_that_is_a_link_is_named_and_not_read(
+def test_a_link_in_place_of_a_file_is_named_and_not_read(
     store: RunStore, secret: Path, name: str
 ) -> None:
     instead(store.folder / name, lambda path: path.symlink_to(secret))
@@ -105,16 +103,14 @@ def test_a_file_of_a_run_that_is_a_link_is_named_and_not_read(
 
 
 @pytest.mark.parametrize("name", [*FILES, "study.json", "tuning.json"])
-def test_a_file_of_a_run_that_is_a_pipe_is_named_and_not_waited_for(
-    store: RunStore, name: str
-) -> None:
+def test_a_pipe_in_place_of_a_file_is_named_and_not_waited_for(store: RunStore, name: str) -> None:
     instead(store.folder / name, os.mkfifo)
     with pytest.raises(WeighbridgeError, match=rf"{name}: is a pipe"):
         all_of(store.folder)
 
 
 @pytest.mark.parametrize("name", ["latency", "series", "telemetry"])
-def test_folders_of_steps_that_are_links_or_have_links_are_not_read_through(
+def test_links_in_folders_of_steps_are_not_followed(
     store: RunStore, secret: Path, name: str
 ) -> None:
     for path in (store.folder / name).iterdir():
@@ -134,14 +130,14 @@ def test_folders_of_steps_that_are_links_or_have_links_are_not_read_through(
         all_of(store.folder)
 
 
-def test_profiles_are_not_read_through_links(store: RunStore, secret: Path) -> None:
+def test_links_to_profiles_are_not_followed(store: RunStore, secret: Path) -> None:
     (store.folder / FOLDER).symlink_to(secret.parent.parent)
     secret.with_name("profile.json").write_text("{}")
     with pytest.raises(InvalidMeasurement, match=f"{FOLDER}: is a link"):
         all_of(store.folder)
 
 
-def test_a_confirmation_that_is_a_link_is_none(runs: Path, tmp_path: Path) -> None:
+def test_a_link_is_not_a_confirmation(runs: Path, tmp_path: Path) -> None:
     tuned = fake_tuning(runs)
     (tuned.folder / "confirmation").rename(tmp_path / "other")
     (tuned.folder / "confirmation").symlink_to(tmp_path / "other")
@@ -149,7 +145,7 @@ def test_a_confirmation_that_is_a_link_is_none(runs: Path, tmp_path: Path) -> No
     assert not list((tmp_path / "other").rglob("derived/report.html"))
 
 
-def test_a_line_without_end_is_given_up_before_it_is_read_as_a_whole(
+def test_an_endless_line_is_refused_before_it_is_read_completely(
     store: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "LONGEST_LINE_BYTES", 2**20)
@@ -161,20 +157,18 @@ def test_a_line_without_end_is_given_up_before_it_is_read_as_a_whole(
 
 def test_a_file_larger_than_any_of_its_kind_is_refused_unread(store: RunStore) -> None:
     for name, size in (("steps.jsonl", 2**37), ("plan.yaml", 2**29)):
-        whole = (store.folder / name).read_bytes()
+        content = (store.folder / name).read_bytes()
         with (store.folder / name).open("r+b") as file:
             file.truncate(size)
         with pytest.raises(UsageError, match=rf"{name}: is larger than"):
             all_of(store.folder)
-        (store.folder / name).write_bytes(whole)
+        (store.folder / name).write_bytes(content)
 
 
 @pytest.mark.parametrize(
     "name", ["report.html", "summary.csv", "effects.csv", ".report.html.part", ".summary.csv.part"]
 )
-def test_a_report_is_not_written_through_a_link_that_waits_in_its_place(
-    store: RunStore, secret: Path, name: str
-) -> None:
+def test_a_report_is_not_written_through_a_link(store: RunStore, secret: Path, name: str) -> None:
     store.make_derived()
     instead(store.derived / name, lambda path: path.symlink_to(secret))
     derive(store.folder, pictures=False)
@@ -182,7 +176,7 @@ def test_a_report_is_not_written_through_a_link_that_waits_in_its_place(
     assert not (store.derived / "report.html").is_symlink()
 
 
-def test_a_folder_of_what_is_derived_that_is_a_link_is_named_and_not_written_into(
+def test_a_link_in_place_of_the_derived_folder_is_named_and_not_written_into(
     store: RunStore, secret: Path
 ) -> None:
     drawings = gallery_of(store.folder).figures[:1]
@@ -209,7 +203,7 @@ def test_a_folder_of_what_is_derived_that_is_a_link_is_named_and_not_written_int
     assert untouched(secret)
 
 
-def test_what_a_tuning_chose_is_not_cleared_through_a_link(runs: Path, secret: Path) -> None:
+def test_a_tunings_choice_is_not_cleared_through_a_link(runs: Path, secret: Path) -> None:
     tuned = fake_tuning(runs)
     tuned.make_derived()
     (tuned.derived / "winner").symlink_to(secret.parent)
@@ -218,9 +212,7 @@ def test_what_a_tuning_chose_is_not_cleared_through_a_link(runs: Path, secret: P
     assert untouched(secret)
 
 
-def test_a_user_may_write_to_a_place_of_their_own_by_a_link(
-    store: RunStore, tmp_path: Path
-) -> None:
+def test_users_may_write_through_their_own_links(store: RunStore, tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "mine").symlink_to(tmp_path / "disk")
     (path,) = export(store.folder, "csv", out=tmp_path / "mine").paths
@@ -228,9 +220,7 @@ def test_a_user_may_write_to_a_place_of_their_own_by_a_link(
     assert {one.name for one in (tmp_path / "disk").iterdir()} == {path.name, "more"}
 
 
-def test_slides_of_a_received_run_are_made_of_its_own_files_alone(
-    store: RunStore, secret: Path
-) -> None:
+def test_slides_of_a_received_run_use_only_its_own_files(store: RunStore, secret: Path) -> None:
     instead(store.folder / "steps.jsonl", lambda path: path.symlink_to(secret))
     with pytest.raises(WeighbridgeError, match=r"steps\.jsonl: is a link"):
         evidence(store)
@@ -239,7 +229,7 @@ def test_slides_of_a_received_run_are_made_of_its_own_files_alone(
 @pytest.mark.parametrize(
     "name", ["holders.jsonl", "logs/driver-swift-0.log", "latency", "derived/x"]
 )
-def test_a_run_is_not_gone_on_with_in_a_folder_that_leads_elsewhere(
+def test_a_run_is_not_resumed_in_a_folder_with_links(
     store: RunStore, secret: Path, name: str
 ) -> None:
     path = store.folder / name

@@ -1,6 +1,4 @@
-"""A metric and a format of another package, found by their entry points alone, are wherever this
-package's own are.
-"""
+"""A metric and a format of another package, found by entry points, appear wherever our own do."""
 
 from __future__ import annotations
 
@@ -27,7 +25,8 @@ from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.record.store import RunStore
 store = RunStore.open(Path(sys.argv[1]))
 for step in store.steps():
-    print(*(line for line in RunPoints(store).step(step) if line.startswith("weighbridge_step")), sep="\\n")
+    lines = RunPoints(store).step(step)
+    print(*(line for line in lines if line.startswith("weighbridge_step")), sep="\\n")
 """
 
 
@@ -74,7 +73,7 @@ def p95_ms(folder: Path, layout: str) -> list[float]:
     ]
 
 
-def test_it_is_in_the_summary_as_the_geometric_mean_of_the_repeats_with_its_interval(
+def test_the_metric_is_in_the_summary_as_geometric_mean_with_its_interval(
     folder: Path,
 ) -> None:
     lines = list(csv.DictReader((folder / "derived" / "summary.csv").read_text().splitlines()))
@@ -90,7 +89,7 @@ def test_it_is_in_the_summary_as_the_geometric_mean_of_the_repeats_with_its_inte
         assert line["p95_low_ms"] == ""
 
 
-def test_it_is_in_the_json_export_of_every_repeat_and_in_its_schema(folder: Path) -> None:
+def test_the_metric_is_in_the_json_export_of_every_repeat_and_its_schema(folder: Path) -> None:
     tables = json.loads(weighbridge("export", folder, "--to", "json", "--out", "-"))["tables"]
     assert [line["p95_ms"] for line in tables["steps"] if line["layout"] == "swift"] == p95_ms(
         folder, "swift"
@@ -101,18 +100,18 @@ def test_it_is_in_the_json_export_of_every_repeat_and_in_its_schema(folder: Path
     assert "p95_ms" in schema["properties"]["tables"]["properties"]["summary"]["items"]["required"]
 
 
-def test_it_has_a_column_in_the_report(folder: Path) -> None:
+def test_the_metric_has_a_column_in_the_report(folder: Path) -> None:
     page = (folder / "derived" / "report.html").read_text()
     assert "95 % of the operations that succeeded took at most so long." in page
 
 
-def test_it_is_among_the_points_for_influxdb(folder: Path) -> None:
+def test_the_metric_is_among_the_points_for_influxdb(folder: Path) -> None:
     lines = python("-c", LINES_OF, folder).stdout.splitlines()
     assert [line for line in lines if "p95_ms=" in line and "p95_at_least=0i" in line] == lines
     assert len(lines) == 4
 
 
-def test_two_runs_are_compared_by_it(folder: Path, tmp_path: Path) -> None:
+def test_two_runs_are_compared_by_the_metric(folder: Path, tmp_path: Path) -> None:
     other = shutil.copytree(folder, tmp_path / "other")
     weighbridge("compare-runs", folder, other, "--out", tmp_path / "compared")
     effects = list(csv.DictReader((tmp_path / "compared" / "effects.csv").read_text().splitlines()))
@@ -121,7 +120,7 @@ def test_two_runs_are_compared_by_it(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "compared" / "recap-map-p95.csv").exists() or len(mine) == 2
 
 
-def test_a_format_of_another_package_is_told_in_the_help_and_writes_its_files(folder: Path) -> None:
+def test_a_format_of_another_package_is_in_the_help_and_writes_its_files(folder: Path) -> None:
     assert "p95-lines  a line a row with its p95" in weighbridge("export", "--help")
     said = weighbridge("export", folder, "--to", "p95-lines", "--out", "-").splitlines()
     assert [line.split()[:2] for line in said] == [["rgw-beast", "4"], ["swift", "4"]]
@@ -141,7 +140,7 @@ def test_a_metric_that_cannot_be_imported_is_one_error_that_names_its_package(
     )
 
 
-def test_neither_help_nor_reading_a_run_folder_imports_what_draws_or_computes(folder: Path) -> None:
+def test_neither_help_nor_reading_a_run_folder_imports_heavy_libraries(folder: Path) -> None:
     code = (
         "import sys, weighbridge.results.record.store, weighbridge.results.metrics; "
         "print(*sys.modules)"
@@ -151,5 +150,5 @@ def test_neither_help_nor_reading_a_run_folder_imports_what_draws_or_computes(fo
         "import sys; import weighbridge.command as it; it.weighbridge(['--help'], "
         "standalone_mode=False); print(*sys.modules)"
     )
-    told = python("-c", code).stdout.split()
-    assert not {"altair", "scipy", "numpy", "pydantic", "toy_metric"} & set(told)
+    seen = python("-c", code).stdout.split()
+    assert not {"altair", "scipy", "numpy", "pydantic", "toy_metric"} & set(seen)

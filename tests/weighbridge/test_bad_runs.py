@@ -124,11 +124,11 @@ def test_a_run_that_is_being_made_is_read_as_far_as_it_is_and_every_verb_says_so
     steps.write_bytes(steps.read_bytes()[:-100])
     for path in (folder / "telemetry").iterdir():
         path.write_bytes(path.read_bytes()[:-10])
-    gap = "the run is still being made, or was killed: 1 of 2 steps are there"
+    gap = "the run is still running, or was killed: 1 of 2 steps were measured"
     ended, out, err = tell("sql", "select layout, measured from steps", folder, "--format", "csv")
     assert (ended, out) == (0, "layout,measured\nrgw-beast,true\n")
     assert gap in err
-    assert "steps.jsonl: its last line is torn and was left out" in err
+    assert "steps.jsonl: the last line is torn and was ignored" in err
     ended, out, err = tell("export", folder, "--to", "json", "--out", "-")
     summary = {line["layout"]: line for line in json.loads(out)["tables"]["summary"]}
     assert (ended, summary["swift"]["throughput_ops_s"], summary["swift"]["notes"]) == (
@@ -149,7 +149,7 @@ def test_a_run_without_any_step_has_no_figures_in_any_table(
     (folder / "steps.jsonl").write_bytes(b"")
     _, out, err = tell("export", folder, "--to", "markdown", "--out", "-")
     assert "| 1 MB reads | 1 | swift † | – | – | – | – | – | – | – | 0 |" in out
-    assert "0 of 2 steps are there" in err
+    assert "0 of 2 steps were measured" in err
     assert (
         tell(
             "sql", "select count(throughput_ops_s), count(*) from rows", folder, "--format", "csv"

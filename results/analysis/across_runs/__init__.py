@@ -1,3 +1,1 @@
-"""Comparing runs with each other: what they must have in common, and what differs from run to run
-anyway.
-"""
+"""Comparing runs: what they must have in common, and how far runs of the same thing differ."""

@@ -1,16 +1,13 @@
-"""Guard facts: what two runs must have in common for a difference between their figures to say
-anything.
+"""Guard facts: what two runs must have in common for a difference between them to mean anything.
 
-What is asked is what reviewers of storage figures ask for (Traeger, Zadok and others 2008) and
-pyperf checks before it compares two files. A fact that is known of one run only differs; one that
-is known of neither is said to be unknown. What two runs are compared for, releases and settings, is
-no guard fact: it is listed beside the result. `ComparedRun` is what is known of a run for this.
+The facts are those that reviewers of storage figures ask for (Traeger, Zadok and others 2008) and
+that pyperf checks before it compares two files. A fact known of only one run counts as different;
+one known of neither is reported as unknown. What runs are compared for, releases and settings, is
+not guarded: it is listed with the result.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from weighbridge.common import csv_text
+from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import UsageError
 from weighbridge.common.quantities import show_bytes
@@ -28,41 +25,40 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.figures import UNKNOWN, show_figure
 from weighbridge.results.record import Attested, Manifest, PlannedLayout, ResolvedPlan
+from weighbridge.results.record.resolved import PlannedDisk
 
 ALL: Final = "all"
 NOT_KNOWN: Final = "not known"
 
 Facts = dict[str, str]
-"""What a guard fact is of a run, by what it is of: a host, a setting; by nothing where it is one of
-the whole run.
-"""
+"""A run's values of a guard fact, by host or setting; by "" for a fact of the run."""
 
 
 class Difference(Record):
-    """One thing that is not the same in two runs."""
+    """One thing in which two runs differ."""
 
     fact: str
-    """The guard fact, or what kind of setting it is."""
+    """The guard fact, or the kind of setting."""
     of: str = ""
-    """What it is of: a host, a layout, a setting; empty where it is of the whole run."""
+    """Its host, layout or setting; empty if it is of the run."""
     a: str
     b: str
 
     @property
     def text(self) -> str:
-        """`kernel: 6.1 in A, 6.12 in B`; what it is of in brackets."""
+        """`kernel: 6.1 in A, 6.12 in B`, with `of` in brackets."""
         return f"{self.fact}{f' ({self.of})' if self.of else ''}: {self.a} in A, {self.b} in B"
 
 
 class Guarded(Record):
-    """What two runs have in common, and what not."""
+    """What two runs have in common and what not."""
 
     same: tuple[str, ...]
-    """Guard facts that are known and the same."""
+    """Guard facts that are known and equal."""
     unknown: tuple[str, ...]
-    """Guard facts that neither run tells."""
+    """Guard facts known of neither run."""
     unlike: tuple[Difference, ...]
-    """Guard facts that differ; empty, or those that were let pass."""
+    """Guard facts that differ and were allowed to."""
     differs: tuple[Difference, ...]
     """What may differ, and is the point of comparing."""
 
@@ -70,50 +66,47 @@ class Guarded(Record):
 def guard(
     a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]], despite: Sequence[str] = ()
 ) -> Guarded:
-    """Hold the guard facts of two runs against each other, with pairs of layouts of A and of B.
+    """Check the guard facts of two runs, for pairs of layouts of A and B.
 
-    `despite` names guard facts that may differ all the same, or `all`. Raises UsageError when
-    others do, or names are not known.
+    `despite` names guard facts that may differ, or `all`. Raises UsageError if others differ, or
+    for unknown names.
     """
     names = (*_OF_RUNS, *_OF_LAYOUTS)
-    strange = [name for name in despite if name not in (*names, ALL)]
-    if strange:
+    unknown = [name for name in despite if name not in (*names, ALL)]
+    if unknown:
         hints = ", ".join(
-            f"no guard fact {name!r}{did_you_mean(name, [*names, ALL])}" for name in strange
+            f"no guard fact {name!r}{did_you_mean(name, [*names, ALL])}" for name in unknown
         )
         raise UsageError(
-            hints, advice=f"Guard facts are {', '.join(names)}; `all` is every one of them."
+            hints, advice=f"Guard facts are {', '.join(names)}; `all` means every one of them."
         )
-    shared = [
-        one.name
-        for one in a.plan.suite.workloads
-        if one.name in {other.name for other in b.plan.suite.workloads}
-    ]
-    told: dict[str, tuple[Facts, Facts]] = {
+    theirs = {one.name for one in b.plan.suite.workloads}
+    shared = [one.name for one in a.plan.suite.workloads if one.name in theirs]
+    facts: dict[str, tuple[Facts, Facts]] = {
         name: (read(a, shared), read(b, shared)) for name, read in _OF_RUNS.items()
     }
     for name, of_layout in _OF_LAYOUTS.items():
-        told[name] = ({}, {})
+        facts[name] = ({}, {})
         for one, other in pairs:
             label = one if one == other else f"{one} and {other}"
             for side, fact in zip(
-                told[name], (of_layout(a, one), of_layout(b, other)), strict=True
+                facts[name], (of_layout(a, one), of_layout(b, other)), strict=True
             ):
                 side.update({} if fact is None else {label: fact})
-    unlike = tuple(chain.from_iterable(_differences(name, *sides) for name, sides in told.items()))
+    unlike = tuple(chain.from_iterable(_differences(name, *sides) for name, sides in facts.items()))
     refused = [one for one in unlike if ALL not in despite and one.fact not in despite]
     if refused:
         lines = "\n".join(f"  {one.text}" for one in refused)
-        facts = ",".join(dict.fromkeys(one.fact for one in refused))
+        named = ",".join(dict.fromkeys(one.fact for one in refused))
         raise UsageError(
-            f"the two runs are not alike in what decides their figures:\n{lines}",
-            advice="A difference between them would say nothing of the gateways. To compare them "
-            f"all the same: --despite {facts}",
+            f"the two runs differ in what decides their figures:\n{lines}",
+            advice="A difference between them would say nothing about the gateways. To compare "
+            f"them anyway: --despite {named}",
         )
     differing = {one.fact for one in unlike}
     return Guarded(
-        same=tuple(name for name, sides in told.items() if any(sides) and name not in differing),
-        unknown=tuple(name for name, sides in told.items() if not any(sides)),
+        same=tuple(name for name, sides in facts.items() if any(sides) and name not in differing),
+        unknown=tuple(name for name, sides in facts.items() if not any(sides)),
         unlike=unlike,
         differs=tuple(_settings(a, b, pairs)),
     )
@@ -122,7 +115,7 @@ def guard(
 def planned_differences(
     a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]
 ) -> tuple[Difference, ...]:
-    """In what layouts of A and of B differ as they were planned: release, places and settings."""
+    """How the plans of layouts of A and B differ: release, places and settings."""
     return tuple(
         chain.from_iterable(
             _differences(
@@ -137,15 +130,15 @@ def planned_differences(
 
 
 def differences_csv(guarded: Guarded) -> str:
-    """What is not alike, as CSV: guard facts that were let pass first."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("guard", "fact", "of", "a", "b"))
-    for guards, found in (("yes", guarded.unlike), ("no", guarded.differs)):
-        writer.writerows(
-            (guards, *map(csv_text.inert, (one.fact, one.of, one.a, one.b))) for one in found
-        )
-    return out.getvalue()
+    """All differences as CSV, those of guard facts first."""
+    return csv_lines(
+        ("guard", "fact", "of", "a", "b"),
+        (
+            (guards, one.fact, one.of, one.a, one.b)
+            for guards, found in ((True, guarded.unlike), (False, guarded.differs))
+            for one in found
+        ),
+    )
 
 
 def _differences(
@@ -159,7 +152,7 @@ def _differences(
     ]
 
 
-# ---- guard facts of a whole run
+# ---- guard facts of a run
 
 
 def _machine(name: str) -> Callable[[ComparedRun, Sequence[str]], Facts]:
@@ -171,7 +164,7 @@ def _machine(name: str) -> Callable[[ComparedRun, Sequence[str]], Facts]:
 
 
 def _memory(run: ComparedRun, _shared: Sequence[str]) -> Facts:
-    """In GiB with one decimal: what a kernel keeps for itself differs from boot to boot."""
+    """In GiB with one decimal: what the kernel reserves differs from boot to boot."""
     text = run.facts(title="machine").get("memory", "")
     found = re.fullmatch(r"(\d+) kB", text)
     return {"": f"{int(found[1]) / 2**20:.1f} GiB"} if found else {"": text} if text else {}
@@ -193,22 +186,15 @@ def _sysctl(run: ComparedRun, _shared: Sequence[str]) -> Facts:
 
 
 def _hosts(run: ComparedRun, _shared: Sequence[str]) -> Facts:
-    limits = {
-        name: ", ".join(
-            (
-                "any CPU"
-                if host.cpus is None
-                else f"{host.cpus:g} CPU{_period(run.plan.hardware.cpu_period)}",
-                "any memory" if host.memory is None else show_bytes(host.memory),
-            )
-        )
-        for name, host in run.plan.hardware.hosts.items()
-    }
-    return {"": run.plan.hardware.kind or run.plan.hardware.name, **limits}
-
-
-def _period(seconds: float | None) -> str:
-    return "" if seconds is None else f" in periods of {seconds * 1e3:g} ms"
+    hardware = run.plan.hardware
+    period = hardware.cpu_period
+    periods = "" if period is None else f" in periods of {period * 1e3:g} ms"
+    limits = {}
+    for name, host in hardware.hosts.items():
+        cpus = "any CPU" if host.cpus is None else f"{host.cpus:g} CPU{periods}"
+        memory = "any memory" if host.memory is None else show_bytes(host.memory)
+        limits[name] = f"{cpus}, {memory}"
+    return {"": hardware.kind or hardware.name, **limits}
 
 
 def _network(run: ComparedRun, _shared: Sequence[str]) -> Facts:
@@ -219,26 +205,25 @@ def _network(run: ComparedRun, _shared: Sequence[str]) -> Facts:
 
 def _disks(run: ComparedRun, _shared: Sequence[str]) -> Facts:
     return {
-        name: ", ".join(
-            f"{'any rate' if disk.bandwidth is None else f'{show_figure(disk.bandwidth / 1e6)} MB/s'}"
-            f"{'' if disk.iops is None else f' and {disk.iops:g} IOPS'}"
-            for disk in host.disks
-        )
+        name: ", ".join(_disk(disk) for disk in host.disks)
         for name, host in run.plan.hardware.hosts.items()
         if host.disks
     }
 
 
+def _disk(disk: PlannedDisk) -> str:
+    rate = "any rate" if disk.bandwidth is None else f"{show_figure(disk.bandwidth / 1e6)} MB/s"
+    return rate if disk.iops is None else f"{rate} and {disk.iops:g} IOPS"
+
+
 def _workloads(run: ComparedRun, shared: Sequence[str]) -> Facts:
-    """What the workloads are that both runs have, but for their worker counts: those that both have
-    are compared.
-    """
-    told = {
+    """The settings of shared workloads, except worker counts: only shared counts are compared."""
+    settings = {
         one.name: one.model_dump(mode="json", exclude={"name", "workers"}, exclude_none=True)
         for one in run.plan.suite.workloads
         if one.name in shared
     }
-    return {f"{workload}, {key}": text for workload, key, text in _flat(told)}
+    return {f"{workload}, {key}": text for workload, key, text in _flat(settings)}
 
 
 def _driver(run: ComparedRun, _shared: Sequence[str]) -> Facts:
@@ -249,14 +234,9 @@ def _driver(run: ComparedRun, _shared: Sequence[str]) -> Facts:
 def _suite(name: str) -> Callable[[ComparedRun, Sequence[str]], Facts]:
     def read(run: ComparedRun, _shared: Sequence[str]) -> Facts:
         value = run.plan.suite.model_dump(mode="json")[name]
-        text = (
-            value
-            if isinstance(value, str)
-            else "none"
-            if value is None
-            else json.dumps(value).replace('"', "")
-        )
-        return {"": text}
+        if value is None:
+            return {"": "none"}
+        return {"": value if isinstance(value, str) else json.dumps(value).replace('"', "")}
 
     return read
 
@@ -280,7 +260,7 @@ _OF_RUNS: Final[Mapping[str, Callable[[ComparedRun, Sequence[str]], Facts]]] = M
         "seed": _suite("seed"),
     }
 )
-"""Guard facts of a run, and how each is read."""
+"""Guard facts of a run, and how to read each."""
 
 
 # ---- guard facts of a layout
@@ -305,13 +285,13 @@ GUARD_FACTS: Final = (*_OF_RUNS, *_OF_LAYOUTS)
 # ---- what may differ
 
 _GUARDED_BELOW: Final = ("replicas", "acknowledgement", "mtu", "kernel", "machine", "verified")
-"""Facts of layouts that are guarded, or that say what was done and not what was set."""
+"""Facts of layouts that are guarded, or that say what was done rather than set."""
 _PASSING: Final = ("load before", "hardware", "cpu", "cpus", "memory", "kernel")
-"""Facts of the machine that are guarded, or that are of the moment."""
+"""Facts of the machine that are guarded, or momentary."""
 
 
 def _settings(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]) -> list[Difference]:
-    """Everything else that is known of both and not the same."""
+    """Everything else that is known and differs."""
     general = [
         ("weighbridge", a.manifest.weighbridge_version, b.manifest.weighbridge_version),
         ("begun at", a.manifest.created_at, b.manifest.created_at),
@@ -355,14 +335,9 @@ def _passing(run: ComparedRun) -> Facts:
 
 def _planned(run: ComparedRun, name: str) -> Facts:
     layout = run.layouts[name]
-    told = {"release": layout.release} if layout.release else {}
-    return {
-        **told,
-        **{
-            f"{part}.{key}": text
-            for part, key, text in _flat({"place": layout.place, **layout.settings})
-        },
-    }
+    plan = {"release": layout.release} if layout.release else {}
+    flat = _flat({"place": layout.place, **layout.settings})
+    return plan | {f"{part}.{key}": text for part, key, text in flat}
 
 
 def _flat(settings: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -383,21 +358,18 @@ def _deployed(run: ComparedRun, name: str) -> Facts:
 
 
 class ComparedRun(Record):
-    """A run that was read.
-
-    `rows` are those of the gateways as the report has them, twins with them.
-    """
+    """A run to compare. `rows` are those of the report, including A/A controls."""
 
     folder: Path
     manifest: Manifest
     plan: ResolvedPlan
     rows: tuple[Row, ...]
     attested: tuple[Attested, ...] = ()
-    """Empty where the hosts were not attested."""
+    """Empty if the hosts were not attested."""
 
     @property
     def layouts(self) -> dict[str, PlannedLayout]:
-        """The layouts by name, without twins."""
+        """The layouts by name, without A/A controls."""
         return {
             layout.name: layout
             for layout in self.plan.layouts
@@ -405,9 +377,7 @@ class ComparedRun(Record):
         }
 
     def facts(self, layout: str | None = None, title: str | None = None) -> dict[str, str]:
-        """What is known of a layout, of all sheets about it, or of none in particular; only of the
-        sheets of this title.
-        """
+        """The facts about a layout, or about none in particular; `title` limits the sheets."""
         sheets = [
             sheet
             for sheet in self.manifest.sheets
@@ -417,10 +387,7 @@ class ComparedRun(Record):
 
 
 def weighed(folder: Path) -> ComparedRun:
-    """Read a run, finished or not.
-
-    Raises UsageError when it is none, InvalidMeasurement when something of it cannot be read.
-    """
+    """Read a run, finished or not. Raises UsageError or InvalidMeasurement if it cannot be read."""
     data = RunData(folder)
     return ComparedRun(
         folder=folder,

@@ -1,19 +1,19 @@
-"""Comparing two runs: the layouts of B each against its own in A, cell by cell, with the verdicts
-that `results.analysis.comparing` gives.
+"""Comparing two runs: each layout of B with its counterpart in A, cell by cell, with the verdicts
+of `results.analysis.comparing`.
 
-The repeats of one run are interleaved with each other, never with those of another: what changed on
-the machine between the two runs is in every difference, and no test can tell it from the gateways.
-Guard facts, and what the hosts could do, keep out what is known to have changed; by how much runs
-of the same thing differ besides is known from earlier ones. Without these all is provisional.
+Repeats are interleaved within a run, never between runs: whatever changed on the machine between
+the two runs is part of every difference, and no test can separate it from the gateways. Guard facts
+and attestation exclude known changes; how far runs of the same thing differ otherwise is estimated
+from earlier runs. Without those every verdict is provisional.
 
-Repeats of a run share its start, its files on the disks and the state of the machine; two runs of
-the same thing therefore differ by more than either's repeats say, and their comparison alone calls
-17 to 66 % of pairs of such runs different somewhere. With earlier runs of the same thing as A, the
-scatter is known: A and these are values of one kind, B is one more. The standard error of A against
-B is then at least the standard deviation of the runs times the root of two (which has the repeats'
-own part in it), and no more is known of it than so many runs tell: their number less one are its
-degrees of freedom (`across_runs`). How often B, unchanged, is called worse by this:
-benchmarks/claims.py, table in docs/statistics.md.
+Repeats of a run share its start, its files on the disks and the state of the machine. Two runs of
+the same thing therefore differ by more than the repeats of either suggest: comparing them alone
+calls 17 to 66 % of such pairs different somewhere. With earlier runs of the same thing as A the
+scatter is known: A and those are samples of one distribution, B is one more. The standard error of
+the difference is then at least the standard deviation of the runs times the root of two (it
+includes the repeats' own part), with as many degrees of freedom as there are runs less one
+(`across_runs`). How often an unchanged B is called worse: benchmarks/claims.py, table in
+docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -25,9 +25,13 @@ from typing import Final
 
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import UsageError
-from weighbridge.results.analysis.across_runs.guard import ComparedRun, Guarded, planned_differences
-from weighbridge.results.analysis.across_runs.guard import guard as hold
-from weighbridge.results.analysis.comparing import judge, worded
+from weighbridge.results.analysis.across_runs.guard import (
+    ComparedRun,
+    Guarded,
+    guard,
+    planned_differences,
+)
+from weighbridge.results.analysis.comparing import judge, with_sentences
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.analysis.contrast import (
     ALWAYS,
@@ -47,19 +51,16 @@ from weighbridge.results.metrics import METRICS
 from weighbridge.results.statistics import TTest
 
 Place = tuple[Kind, str, int | None, str]
-"""What runs of the same thing have in common: kind of requests, layout, worker count (None: all),
-key of the metric.
-"""
+"""What identifies a cell across runs: kind of requests, layout, workers (None: all), metric."""
 
 OPEN: Final[tuple[Verdict, ...]] = ("provisional", "not comparable")
-"""Verdicts with which nothing is claimed and nothing ruled out."""
+"""Verdicts that claim nothing and rule nothing out."""
 
 
 def match(a: ComparedRun, b: ComparedRun, asked: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
-    """Pairs of layouts, of A and of B: those asked for as `A=B` or as one name, else all that are
-    in both by name.
+    """Pairs of layouts of A and B: those requested as `A=B` or as one name, else all common names.
 
-    Raises UsageError when there is none, or one is not in its run.
+    Raises UsageError if there is none, or one is not in its run.
     """
     if not asked:
         pairs = tuple((name, name) for name in a.layouts if name in b.layouts)
@@ -67,20 +68,20 @@ def match(a: ComparedRun, b: ComparedRun, asked: Sequence[str] = ()) -> tuple[tu
             raise UsageError(
                 f"no layout is in both runs: A has {', '.join(a.layouts)}; B has "
                 f"{', '.join(b.layouts)}",
-                advice="Say which of A is to be compared with which of B: --layouts A=B,...",
+                advice="Say which layout of A to compare with which of B: --layouts A=B,...",
             )
         return pairs
     pairs = tuple((one, other or one) for one, _, other in (text.partition("=") for text in asked))
     sides = (("A", a, [one for one, _ in pairs]), ("B", b, [other for _, other in pairs]))
-    strange = [
+    unknown = [
         f"{side} has no layout {name!r}{did_you_mean(name, list(run.layouts))}"
         for side, run, names in sides
         for name in names
         if name not in run.layouts
     ]
-    if strange:
+    if unknown:
         raise UsageError(
-            "; ".join(strange), advice="Layouts are named as in the tables of their runs."
+            "; ".join(unknown), advice="Layouts are named as in the tables of their runs."
         )
     if len(set(pairs)) < len(pairs):
         raise UsageError(
@@ -96,10 +97,9 @@ def hold_history(
     pairs: Sequence[tuple[str, str]],
     despite: Sequence[str] = (),
 ) -> None:
-    """Hold earlier runs against A: they must be of the same thing, alike in guard facts, in what
-    its layouts are set to and in what their hosts could do.
+    """Check that earlier runs are of the same thing as A: guard facts, layouts' settings and hosts.
 
-    Raises UsageError where one is not, lacks a layout of A that is compared, or is there twice.
+    Raises UsageError if one differs, lacks a compared layout of A, or is given twice.
     """
     seen = {a.manifest.run_id: "A", b.manifest.run_id: "B"}
     layouts = dict.fromkeys(one for one, _ in pairs)
@@ -107,8 +107,8 @@ def hold_history(
         name = run.manifest.run_id
         if name in seen:
             raise UsageError(
-                f"{name} is {seen[name]}, and earlier runs as well",
-                advice="A scatter from run to run is that of different runs.",
+                f"{name} is {seen[name]} and also given as an earlier run",
+                advice="Scatter from run to run takes different runs.",
             )
         seen[name] = "one of the earlier runs"
         lacking = [layout for layout in layouts if layout not in run.layouts]
@@ -122,21 +122,21 @@ def hold_history(
         if unlike:
             listed = "\n".join(f"  {text}" for text in unlike)
             raise UsageError(
-                f"{name} is no earlier run of the same thing as A:\n{listed}",
+                f"{name} is not an earlier run of the same thing as A:\n{listed}",
                 advice="Name runs of the same suite and settings.",
             )
         try:
-            hold(a, run, same, despite)
+            guard(a, run, same, despite)
         except UsageError as error:
             raise UsageError(
-                f"{name} is no earlier run of the same thing as A: {error}", advice=error.advice
+                f"{name} is not an earlier run of the same thing as A: {error}", advice=error.advice
             ) from error
         apart = graves(one.doubt for one in _hosts(a, run, "earlier", same))
         if apart:
             raise UsageError(
-                f"{name} is no earlier run of the same thing as A: its hosts were not the same: "
+                f"{name} is not an earlier run of the same thing as A: its hosts differ: "
                 f"{apart[0].words}",
-                advice="Name earlier runs whose hosts could do what those of A could.",
+                advice="Name earlier runs whose hosts were equal to those of A.",
             )
 
 
@@ -147,17 +147,16 @@ def compare_runs(
     guarded: Guarded,
     history: Sequence[ComparedRun] = (),
 ) -> Comparison:
-    """Each layout of B against its own of A, in what both measured; thresholds are those of the
-    suite of A.
+    """Compare each layout of B with its counterpart in A, in everything both measured.
 
-    `history` are earlier runs of the same thing as A (`hold_history`): what they and A scatter by
-    is in every interval. Where there are not enough of them, verdicts are provisional. Names of
-    layouts have their run in brackets. The noise floor is that of either run that made an A/A
-    trial, the larger of two.
+    Thresholds are those of A's suite. `history` are earlier runs of the same thing as A
+    (`hold_history`), whose scatter is part of every interval; without enough of them verdicts are
+    provisional. Layouts are named with their run in brackets. The noise floor is the larger one of
+    the runs that had an A/A control.
     """
     rows = [*_rows(a, "A"), *_rows(b, "B")]
     noise = tuple(floor for run in (a, b) for floor in floors(run.rows, run.plan.twins))
-    sides = [(called(one, "A"), called(other, "B")) for one, other in pairs]
+    sides = [(labelled(one, "A"), labelled(other, "B")) for one, other in pairs]
     known = _figures(a, history, [one for one, _ in pairs])
     found = [
         _across(one, known.get(_place(one), ()))
@@ -167,7 +166,7 @@ def compare_runs(
     return Comparison(
         baseline="A",
         subjects=tuple(dict.fromkeys(subject for _, subject in sides)),
-        effects=worded(judged),
+        effects=with_sentences(judged),
         noise=noise,
         tests=tests,
         unlike=tuple(one.text for one in guarded.unlike),
@@ -177,21 +176,20 @@ def compare_runs(
 def _rows(run: ComparedRun, side: str) -> Iterator[Row]:
     for row in run.rows:
         if row.layout not in run.plan.twins:
-            yield row.model_copy(update={"layout": called(row.layout, side)})
+            yield row.model_copy(update={"layout": labelled(row.layout, side)})
 
 
 def _hosts(
     a: ComparedRun, other: ComparedRun, side: str, pairs: Sequence[tuple[str, str]]
 ) -> tuple[PairDoubt, ...]:
-    """What there is to doubt of pairs of layouts, of A and of the run on the other side, for what
-    their hosts could do.
-    """
-    sides = [(called(one, "A"), called(another, side)) for one, another in pairs]
+    """Doubts about pairs of layouts because their hosts differ."""
+    sides = [(labelled(one, "A"), labelled(another, side)) for one, another in pairs]
     attested = [
-        figure.model_copy(update={"layout": called(figure.layout, name)})
+        figure.model_copy(update={"layout": labelled(figure.layout, name)})
         for run, name in ((a, "A"), (other, side))
         for figure in run.attested
-        # What an OSD does is of the store, which may be what changed, as much as of its host.
+        # What an OSD achieves depends on the store, which may be what changed, as much as on its
+        # host.
         if figure.kind != "osd"
     ]
     found = between(attested, list(dict.fromkeys(name for names in sides for name in names)))
@@ -201,13 +199,12 @@ def _hosts(
 def _figures(
     a: ComparedRun, history: Sequence[ComparedRun], layouts: Sequence[str]
 ) -> Mapping[Place, Sequence[float]]:
-    """Of everything that is compared, the logarithms of how many times each run's figure is A's: of
-    A, 0; of each of `history`.
-    """
+    """Per compared cell: the logarithm of each run's figure relative to A's; 0 for A itself."""
     found: dict[Place, list[float]] = {}
     for run in history:
         sides = [
-            (called(layout, "A"), called(layout, "earlier")) for layout in dict.fromkeys(layouts)
+            (labelled(layout, "A"), labelled(layout, "earlier"))
+            for layout in dict.fromkeys(layouts)
         ]
         for one in contrasts([*_rows(a, "A"), *_rows(run, "earlier")], sides):
             if one.ratio is not None:
@@ -220,39 +217,35 @@ def _place(one: Effect) -> Place:
 
 
 def _across(one: Effect, runs: Sequence[float]) -> Effect:
-    """An effect of A and B with what runs of the same thing scatter by; where that is not known, in
-    doubt.
-    """
+    """An effect of A and B with the scatter from run to run; in doubt if that is unknown."""
     if one.ratio is None:
         return one
     if one.tested is None or len(runs) < RUNS:
-        words = f"how far runs of the same thing differ takes {RUNS} of them to know, A among them"
+        words = (
+            f"scatter from run to run takes {RUNS} runs of the same thing to estimate, A included"
+        )
         doubts = (*one.doubts, Doubt(what="runs apart", grade="mild", words=words))
         return one.model_copy(update={"doubts": doubts})
     return with_test(one, across_runs(one.tested, runs))
 
 
-def called(layout: str, side: str) -> str:
-    """A layout with the run that it is of: `swift (A)`."""
+def labelled(layout: str, side: str) -> str:
+    """A layout with its run: `swift (A)`."""
     return f"{layout} ({side})"
 
 
 def regressions(comparison: Comparison) -> tuple[Effect, ...]:
-    """Where B is worse than A, beyond threshold and noise."""
+    """Cells in which B is worse than A, beyond threshold and noise."""
     return tuple(one for one in comparison.effects if one.verdict == "worse")
 
 
 def claims(comparison: Comparison) -> bool:
-    """Whether any verdict was possible at all: somewhere both sides were ranked, with enough
-    repeats for a claim.
-    """
+    """Whether any cell had a verdict: both sides ranked, with enough repeats."""
     return any(one.verdict not in OPEN for one in comparison.effects)
 
 
 def lost(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """What can be compared in A and was measured in B as well, but cannot be compared there: where,
-    and why not.
-    """
+    """Cells comparable in A and measured in B that cannot be compared there, and why."""
     of_b = {(row.layout, kind_of(row), row.workers): row for row in b.rows}
     found = []
     for one, other in pairs:
@@ -265,16 +258,14 @@ def lost(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]) -> tu
                 and not comparable(after)
             ):
                 found.append(
-                    f"{called(other, 'B')}, {row.workload}, {counted(row.workers, 'worker')}: "
+                    f"{labelled(other, 'B')}, {row.workload}, {counted(row.workers, 'worker')}: "
                     f"{reason(after)}"
                 )
     return tuple(dict.fromkeys(found))
 
 
 def unjudged(a: ComparedRun, comparison: Comparison) -> tuple[Effect, ...]:
-    """Cells of throughput and p90 in which A has a figure to compare with, and in which no
-    regression could have been shown.
-    """
+    """Cells of throughput and p90 with a figure in A where no regression could be detected."""
     rows: dict[tuple[str, Kind, int | None], Row] = {
         (row.layout, kind_of(row), row.workers): row for row in _rows(a, "A")
     }
@@ -284,26 +275,24 @@ def unjudged(a: ComparedRun, comparison: Comparison) -> tuple[Effect, ...]:
         if one.verdict in OPEN and one.metric in ALWAYS and one.workers is not None
     ]
     cells = [(one, rows[one.baseline, kind_of(one), one.workers]) for one in left]
-    # Where A cannot even be set against itself, B loses nothing.
+    # If A cannot be compared with itself, nothing is lost in B.
     return tuple(
         one for one, row in cells if at_workers(METRICS[one.metric], row, row).ratio is not None
     )
 
 
 RUNS: Final = 3
-"""Runs of the same thing, A among them, that tell a scatter from run to run; two tell one
-difference.
-"""
+"""Runs of the same thing, A included, needed to estimate the scatter; two give one difference."""
 
 
 def across_runs(tested: TTest, runs: Sequence[float]) -> TTest:
-    """A comparison of B with A, made wide enough for what differs from run to run.
+    """The comparison of B with A, widened by the scatter from run to run.
 
-    `runs` are logarithms of the same figure of at least RUNS runs of the same thing, A among them.
+    `runs` are logarithms of the same figure of at least RUNS runs of the same thing, A included.
     Raises ValueError for fewer.
     """
     if len(runs) < RUNS:
-        raise ValueError(f"{len(runs)} runs tell no scatter from run to run: {RUNS} are wanted")
+        raise ValueError(f"{len(runs)} runs give no scatter from run to run: {RUNS} are needed")
     return TTest(
         difference=tested.difference,
         error=max(tested.error, stdev(runs) * math.sqrt(2)),

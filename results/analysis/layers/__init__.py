@@ -1,3 +1,1 @@
-"""What each layer of a layout does for the same requests, from its disks to the front of its
-gateway.
-"""
+"""What each layer of a layout achieves for the same requests, from disks to the gateway's front."""

@@ -1,24 +1,22 @@
-"""Ceilings: what disks, OSDs and network let a layout do at most for its clients, from what its
-hosts were attested to do.
+"""Ceilings: the most that disks, OSDs and network allow a layout's clients, from attestation.
 
 The bottom-up method (F. Wang and others, "Performance and Scalability Evaluation of the Ceph
-Parallel File System", PDSW 2013): establish what each layer can do before the one above it is
-judged. In bytes of objects a second:
+Parallel File System", PDSW 2013): establish what each layer can do before judging the one above it.
+In bytes of objects per second:
 
-- Disks: the sum over those that objects are kept on. A write goes to as many as there are replicas,
-  and twice to each where a journal is on it; a read comes from one. Of writes, and of reads in the
-  order of the writes, the better of sequential and random requests counts, since it is the store
-  that places data; of other reads random ones.
-- OSDs (`ceph tell osd.N bench`): the sum over them, by the replicas. It knows writes alone; a
-  journal is in it.
-- Network: at each end of each leg between clients, front, gateway and stores, the sum over its
-  hosts of what each sent, or was sent, at best, by how often an object crosses there; the smallest
-  of these. Where a host's own NIC may carry more than that of any host it was measured with, it is
-  the NIC's limit. Headers and everything else on the wire are left out.
+- Disks: the sum over those that hold objects. A write goes to as many as there are replicas, and
+  twice to each that also has a journal; a read comes from one. For writes, and for reads in the
+  order of the writes, the better of sequential and random requests counts, since the store places
+  the data; for other reads random ones.
+- OSDs (`ceph tell osd.N bench`): their sum, divided by the replicas. It only writes; journals are
+  included.
+- Network: at each end of each leg between clients, front, gateway and stores, the sum of what its
+  hosts sent, or received, at best, divided by how often an object crosses there; the smallest of
+  these. If a host's NIC allows more than that of any host it was measured with, its own limit
+  counts. Headers and all other traffic are left out.
 
-Figures are of requests of the size of an object. Where that was not measured they are of the
-nearest size that was, which is said; nothing is made up between two sizes. Over deployments it is
-the median.
+Figures are for requests of the size of an object, or of the nearest measured size, which is then
+stated; nothing is interpolated. Over deployments it is the median.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ Transfer = Literal["read", "write"]
 
 
 class CeilingQuery(Record):
-    """What a ceiling is asked of: requests of one kind on one layout, from these client hosts."""
+    """What a ceiling is for: requests of one kind on one layout, from these client hosts."""
 
     operation: Transfer
     size_bytes: float
@@ -51,32 +49,29 @@ class CeilingQuery(Record):
     """Whether objects are picked in the order in which they were written."""
     clients: tuple[str, ...]
     nics_bit_s: dict[str, float] = Field(default_factory=dict)
-    """Limits of the NICs of those hosts that have one."""
+    """NIC limits of the hosts that have one."""
 
 
 class Ceiling(Record):
-    """The most that one kind of hardware lets through, in bytes of objects a second, after
-    replication.
-    """
+    """The most that one kind of hardware allows, in bytes of objects/s, after replication."""
 
     kind: HardwareKind
     bytes_s: PositiveFloat
     bound: float
-    """How far a result may be above it, as a part of it: by how much attestations of the same hosts
-    differ.
+    """How far a result may be above it, as a fraction: how far attestations of equal hosts differ.
     """
     how: str
-    """What it is made of, in words."""
+    """How it was computed, in words."""
 
 
 class CeilingGap(Record):
-    """Why a figure is not there, and what to do, in words."""
+    """Why a figure is missing, and what to do, in words."""
 
     why: str
 
 
 class DeploymentCeiling(Record):
-    """What one deployment gave."""
+    """The ceiling of one deployment."""
 
     bytes_s: float
     limited: bool
@@ -89,13 +84,13 @@ def ceiling(
     structure: Structure | None,
     asked: CeilingQuery,
 ) -> Ceiling | CeilingGap:
-    """The ceiling of a layout's deployments, from the `attested` that are its own."""
+    """The ceiling of a layout from the attestation of its deployments."""
     if structure is None:
-        return CeilingGap(why="not known: nobody here knows what it is made of")
+        return CeilingGap(why="unknown: this installation does not know its structure")
     if kind == "disk" and not structure.disks:
-        return CeilingGap(why="objects are kept in memory, on no disk")
-    told = sorted((one for one in attested if one.kind == kind), key=lambda one: one.repeat)
-    deployments = [list(mine) for _, mine in groupby(told, key=lambda one: one.repeat)]
+        return CeilingGap(why="objects are kept in memory, not on disk")
+    own = sorted((one for one in attested if one.kind == kind), key=lambda one: one.repeat)
+    deployments = [list(mine) for _, mine in groupby(own, key=lambda one: one.repeat)]
     parts = [_MEASURES[kind](mine, structure, asked) for mine in deployments]
     known = [part for part in parts if isinstance(part, DeploymentCeiling)]
     if not known:
@@ -113,15 +108,11 @@ def ceiling(
     )
 
 
-# disks and OSDs
-# --------------------------------------------------------------------------------------------------------------
-
-
 def _disks(
-    told: Sequence[Attested], structure: Structure, asked: CeilingQuery
+    attested: Sequence[Attested], structure: Structure, asked: CeilingQuery
 ) -> DeploymentCeiling | CeilingGap:
     names: dict[str, list[str]] = {}
-    for one in told:
+    for one in attested:
         mine = names.setdefault(one.host, [])
         if _disk_of(one) not in mine:
             mine.append(_disk_of(one))
@@ -132,18 +123,18 @@ def _disks(
     )
     fit = [
         one
-        for one in told
+        for one in attested
         if one.operation == asked.operation and one.pick in picks and one.unit == "B/s"
     ]
     nearest = _nearest(fit, asked.size_bytes)
     if nearest is None:
         return CeilingGap(why="not measured: --layers disk")
-    # The better last, so that it is the one that stays.
+    # The better one last: it stays in the mapping.
     ranked = sorted((one for one in fit if one.request_bytes == nearest), key=lambda one: one.value)
     figures = {(one.host, _disk_of(one)): one for one in ranked}
 
     def total(places: Mapping[str, Sequence[int]]) -> list[Attested] | None:
-        """The figures of the disks with these numbers, or None where one of them is lacking."""
+        """The figures of the disks with these numbers; None if one is missing."""
         found = []
         for host, numbers in places.items():
             for number in numbers:
@@ -157,7 +148,7 @@ def _disks(
     kept = total(structure.disks)
     journals = total(structure.journals) if structure.journals else []
     if kept is None or journals is None:
-        return CeilingGap(why="not measured on every disk that objects are kept on")
+        return CeilingGap(why="not measured on every disk that holds objects")
     times = structure.replicas * structure.writes if asked.operation == "write" else 1
     rate, of = sum(one.value for one in kept), kept
     if asked.operation == "write" and journals and sum(one.value for one in journals) < rate:
@@ -165,23 +156,12 @@ def _disks(
     what = "disk" if of is kept else "disk of journals"
     words = (
         f"{len(of)} {what.replace('disk', 'disks', len(of) > 1)}, {' or '.join(picks)} "
-        f"requests of {_size(nearest)}"
+        f"{_requests(nearest, asked)}"
     )
-    words += (
-        ""
-        if nearest == asked.size_bytes
-        else f", the nearest measured to {_size(asked.size_bytes)}"
-    )
-    words += (
-        f", by {structure.replicas} replicas"
-        if asked.operation == "write" and structure.replicas > 1
-        else ""
-    )
-    words += (
-        ", each written twice (journal and data)"
-        if asked.operation == "write" and structure.writes > 1
-        else ""
-    )
+    if asked.operation == "write" and structure.replicas > 1:
+        words += f", divided by {structure.replicas} replicas"
+    if asked.operation == "write" and structure.writes > 1:
+        words += ", each written twice (journal and data)"
     return DeploymentCeiling(
         bytes_s=rate / times, limited=all(one.promised is not None for one in of), how=words
     )
@@ -193,53 +173,43 @@ def _disk_of(one: Attested) -> str:
 
 
 def _osds(
-    told: Sequence[Attested], structure: Structure, asked: CeilingQuery
+    attested: Sequence[Attested], structure: Structure, asked: CeilingQuery
 ) -> DeploymentCeiling | CeilingGap:
     if asked.operation != "write":
-        return CeilingGap(why="the OSDs' own bench writes only")
-    fit = [one for one in told if one.operation == "write" and one.unit == "B/s"]
+        return CeilingGap(why="the OSDs' own bench only writes")
+    fit = [one for one in attested if one.operation == "write" and one.unit == "B/s"]
     nearest = _nearest(fit, asked.size_bytes)
+    if nearest is None:
+        return CeilingGap(why="not measured: --layers osd")
     mine = [one for one in fit if one.request_bytes == nearest]
-    if nearest is None or {one.host for one in mine} != set(structure.stores):
-        return CeilingGap(
-            why="not measured: --layers osd"
-            if nearest is None
-            else "not measured on every host of OSDs"
-        )
-    words = f"{len(mine)} OSDs, each alone, requests of {_size(nearest)}"
-    words += (
-        ""
-        if nearest == asked.size_bytes
-        else f", the nearest measured to {_size(asked.size_bytes)}"
-    )
-    words += f", by {structure.replicas} replicas" if structure.replicas > 1 else ""
+    if {one.host for one in mine} != set(structure.stores):
+        return CeilingGap(why="not measured on every host of OSDs")
+    words = f"{len(mine)} OSDs, each alone, {_requests(nearest, asked)}"
+    if structure.replicas > 1:
+        words += f", divided by {structure.replicas} replicas"
     return DeploymentCeiling(
         bytes_s=sum(one.value for one in mine) / structure.replicas, limited=False, how=words
     )
 
 
-def _nearest(told: Sequence[Attested], size_bytes: float) -> int | None:
-    """The size of requests nearest to this one by ratio, the smaller of two as near; None where
-    there is none.
-    """
-    sizes = sorted({one.request_bytes for one in told if one.request_bytes is not None})
-    return (
-        min(sizes, key=lambda size: abs(math.log(size / size_bytes)), default=None)
-        if size_bytes > 0
-        else None
-    )
+def _nearest(attested: Sequence[Attested], size_bytes: float) -> int | None:
+    """The measured request size nearest to this one by ratio, the smaller of a tie; None: none."""
+    sizes = sorted({one.request_bytes for one in attested if one.request_bytes is not None})
+    if size_bytes <= 0:
+        return None
+    return min(sizes, key=lambda size: abs(math.log(size / size_bytes)), default=None)
 
 
-def _size(size_bytes: float) -> str:
-    return show_bytes(size_bytes)
-
-
-# network
-# ---------------------------------------------------------------------------------------------------------------------
+def _requests(measured_bytes: int, asked: CeilingQuery) -> str:
+    """`requests of 64 kB`, and that it is only the nearest size measured, if so."""
+    words = f"requests of {show_bytes(measured_bytes)}"
+    if measured_bytes == asked.size_bytes:
+        return words
+    return f"{words}, the nearest measured to {show_bytes(asked.size_bytes)}"
 
 
 class Crossing(Record):
-    """One end of a leg: hosts that send, or are sent, `times` what a client's requests carry."""
+    """One end of a leg: hosts that send or receive `times` what the clients' requests carry."""
 
     hosts: tuple[str, ...]
     sends: bool
@@ -248,34 +218,26 @@ class Crossing(Record):
     @property
     def words(self) -> str:
         """`what store-1, store-2, store-3 receive, 3 times`."""
-        does = (
-            ("sends" if self.sends else "receives")
-            if len(self.hosts) == 1
-            else "send"
-            if self.sends
-            else "receive"
-        )
-        return (
-            f"what {', '.join(self.hosts)} "
-            f"{does}{f', {self.times} times' if self.times > 1 else ''}"
-        )
+        verb = f"{'send' if self.sends else 'receive'}{'s' * (len(self.hosts) == 1)}"
+        times = f", {self.times} times" if self.times > 1 else ""
+        return f"what {', '.join(self.hosts)} {verb}{times}"
 
 
 def _network(
-    told: Sequence[Attested], structure: Structure, asked: CeilingQuery
+    attested: Sequence[Attested], structure: Structure, asked: CeilingQuery
 ) -> DeploymentCeiling | CeilingGap:
     found: list[DeploymentCeiling] = []
     for crossing in _crossings(structure, asked):
         rates = [
-            _carried(told, host, asked.nics_bit_s.get(host), sends=crossing.sends)
+            _carried(attested, host, asked.nics_bit_s.get(host), sends=crossing.sends)
             for host in crossing.hosts
         ]
         if None in rates:
-            lacking = ", ".join(
+            missing = ", ".join(
                 host for host, one in zip(crossing.hosts, rates, strict=True) if one is None
             )
             return CeilingGap(
-                why=f"not measured: what {lacking} {'sends' if crossing.sends else 'is sent'} "
+                why=f"not measured: what {missing} {'sends' if crossing.sends else 'receives'} "
                 "(--layers network)"
             )
         known = [one for one in rates if one is not None]
@@ -289,36 +251,34 @@ def _network(
     return min(
         found,
         key=lambda part: part.bytes_s,
-        default=CeilingGap(why="not known: no host's own link was seen at its limit"),
+        default=CeilingGap(why="unknown: no host's own link was seen at its limit"),
     )
 
 
 def _carried(
-    told: Sequence[Attested], host: str, nic_bit_s: float | None, *, sends: bool
+    attested: Sequence[Attested], host: str, nic_bit_s: float | None, *, sends: bool
 ) -> tuple[float, bool] | None:
-    """What a host sends, or is sent, at most, and whether a limit holds it; None where nobody
-    measured it.
+    """The most that a host sends or receives, and whether a limit applies; None if not measured.
 
-    Of what it was measured at, with one other host or among all of them, the best is what its own
-    link can do.
+    It was measured with single hosts and with all of them: the best shows what its own link can do.
     """
     mine = [
         one
-        for one in told
+        for one in attested
         if (one.sender if sends else one.receiver) == host and one.sender and one.receiver
     ]
     best = max(mine, key=lambda one: one.value, default=None)
     if best is None:
         return None
     if best.promised is not None and (nic_bit_s is None or nic_bit_s > best.promised):
-        # It was the other host's NIC that was the limit.
+        # The other host's NIC was the bottleneck.
         return (math.inf, True) if nic_bit_s is None else (nic_bit_s, True)
     return best.value, best.promised is not None
 
 
 def _crossings(structure: Structure, asked: CeilingQuery) -> list[Crossing]:
-    """Where bodies cross links, from the clients to the stores; hosts that are both ends of a leg
-    have none there.
+    """Where bodies cross links between clients and stores; a host that is both ends has no
+    crossing.
     """
     reads = asked.operation == "read"
     legs = [(asked.clients, structure.entrances, 1, 1)]

@@ -1,18 +1,17 @@
-"""The efficiency staircase: what each layer of a layout does for the same requests, from its disks
-to the gateway's front.
+"""The efficiency staircase: each layer's throughput for the same requests, from disks to front.
 
 Every figure is what clients get or could get, after replication, so that each step can be divided
-by the one below. Of the gateway and its front it is the best over the worker counts; of RADOS,
+by the one below. For the gateway and its front it is the best over the worker counts; for RADOS,
 object servers and a gateway behind its front it is their figure at the workload's largest worker
-count, the only one that they are asked. A write to an object server goes to one disk: by the
-replicas it is what clients get. Disks and network do not stand on one another: the store above them
-is a share of the smaller of the two, of the network that its own load crosses: Ceph's benches run
-on the gateway's host, the engine that asks object servers on the client's. What is not known is a
-gap with its reason and is passed over, never guessed.
+count, the only one they are measured at. A write to an object server goes to one disk: divided by
+the replicas it is what clients get. Disks and network are independent: the store above them is a
+share of the smaller of the two, of the network that its own load crosses: Ceph's benchmarks run on
+the gateway's host, the engine that loads object servers on the client's. What is unknown is a gap
+with its reason and is skipped, never guessed.
 
-A figure above one below it is looked at. Reads above their disks came from memory. A layer whose
-load ran out of CPU on its own host could do more than its figure says. Anything else is not
-believable before it is explained.
+A figure above one below it is examined. Reads above their disks came from memory. A layer whose
+load generator ran out of CPU could do more than its figure says. Anything else is not believable
+until explained.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ PLAIN: Final[dict[Level, str]] = NAMES | {
     "object-server": "object servers",
     "gateway": "gateway",
 }
-"""What they are called where no sentence begins."""
+"""Names of the layers in the middle of a sentence."""
 INSIDE: Final[dict[Level, str]] = NAMES | {
     "disk": "its disks",
     "osd": "its OSDs alone",
@@ -56,15 +55,16 @@ INSIDE: Final[dict[Level, str]] = NAMES | {
     "object-server": "its object servers",
     "gateway": "one gateway",
 }
-"""What they are called inside a sentence."""
+"""Names of a layout's layers within a sentence."""
 
 LAYER_BOUND: Final = 0.10
 """How far one measured layer may be above another: as far as the same limited disks and links
-differ between deployments (`results.record.attestation.BOUNDS`), which is below what two steps of
-few repeats on one machine differ by."""
+differ between deployments (`results.analysis.sameness.BOUNDS`), which is less than two steps of few
+repeats on one machine differ.
+"""
 
 Verdict = Literal["from memory", "at least", "held below", "not believable"]
-"""`at least`: its own load ran out of CPU; `held below`: that of the layer below did."""
+"""`at least`: its own load generator ran out of CPU; `held below`: that of the layer below did."""
 
 
 _VERDICTS: Final[tuple[Verdict, ...]] = ("not believable", "from memory", "held below", "at least")
@@ -72,9 +72,8 @@ _VERDICTS: Final[tuple[Verdict, ...]] = ("not believable", "from memory", "held 
 
 
 class LayerDoubt(Record):
-    """What is to be said of a figure that is above one below it, or that its own load held back.
-
-    `text` says why.
+    """A remark on a figure above one below it, or limited by its own load generator; `text` says
+    why.
     """
 
     verdict: Verdict
@@ -82,8 +81,8 @@ class LayerDoubt(Record):
 
 
 class LayerStep(Record):
-    """One layer. Rates are None where there is a gap, and `note` says why; else it says how the
-    figure came about.
+    """One layer. Rates are None for a gap, and `note` says why; else `note` says how they were
+    obtained.
     """
 
     level: Level
@@ -91,22 +90,22 @@ class LayerStep(Record):
     throughput_ops_s: float | None = None
     bandwidth_mb_s: float | None = None
     workers: PositiveInt | None = None
-    """Of what was replayed."""
+    """For replayed layers."""
     bound: float = LAYER_BOUND
-    """How far a figure above this one may be beyond it, as a part of it."""
+    """How far a figure above this one may exceed it, as a fraction."""
     below: Level | None = None
     """The layer that it is a share of."""
     of_below: float | None = None
     of_disks: float | None = None
     saturated: str | None = None
     held: str = ""
-    """What ran out on the host that made the load: then the layer can do at least this."""
+    """What ran out on the load generator's host: the layer can do at least this."""
     doubt: LayerDoubt | None = None
     note: str = ""
 
     @property
     def believable(self) -> bool:
-        """Whether the figure may be taken as it is."""
+        """Whether the figure can be taken as it is."""
         return self.doubt is None or self.doubt.verdict != "not believable"
 
 
@@ -119,14 +118,14 @@ class Staircase(Record):
     api: Api
     driver: DriverName
     about: str
-    """What the requests are called, such as `64 kB reads`."""
+    """Name of the requests, such as `64 kB reads`."""
     object_size_bytes: float
     daemons: PositiveInt = 1
     steps: tuple[LayerStep, ...]
 
     @property
     def kind(self) -> Kind:
-        """The kind of requests, as rows and panels have it."""
+        """The kind of requests, as in rows and panels."""
         return self.workload, self.operation, self.api, self.driver
 
     @property
@@ -140,12 +139,12 @@ class Staircase(Record):
         return tuple(step for step in self.steps if step.throughput_ops_s is not None)
 
     def step(self, level: Level) -> LayerStep | None:
-        """The step of a layer, where it is known."""
+        """The step of a layer, if known."""
         return next((step for step in self.known if step.level == level), None)
 
     @property
     def words(self) -> str:
-        """The whole staircase in one line:
+        """The staircase in one line:
 
         `disks 9,370 op/s → RADOS 3,210 (34 % of its disks) → gateway 594 (19 % of RADOS)`.
         """
@@ -162,86 +161,51 @@ class Staircase(Record):
                 f"{name} "
                 f"{least}{show_figure(step.throughput_ops_s)}{' op/s' if not number else ''}{share}"
             )
-        return f"{self.layout}, {self.about}: {' → '.join(parts) or 'nothing is known'}"
+        return f"{self.layout}, {self.about}: {' → '.join(parts) or 'unknown'}"
+
+
+_COLUMNS: Final = (
+    *("layout", "api", "driver", "workload", "operation", "object_size_bytes"),
+    *("level", "workers", "throughput_ops_s", "bandwidth_mb_s"),
+    *("below", "share_of_below", "share_of_disks", "saturated"),
+    *("held_by_its_load", "believable", "doubt", "note"),
+)
 
 
 def staircase_csv(stairs: Iterable[Staircase]) -> str:
-    """All steps as CSV: empty where a figure is not known, with the reason in the last column.
-
-    Shares are of 1.
-    """
-    head = (
-        *(
-            "layout",
-            "api",
-            "driver",
-            "workload",
-            "operation",
-            "object_size_bytes",
-            "level",
-            "workers",
-        ),
-        *(
-            "throughput_ops_s",
-            "bandwidth_mb_s",
-            "below",
-            "share_of_below",
-            "share_of_disks",
-            "saturated",
-        ),
-        *("held_by_its_load", "believable", "doubt", "note"),
-    )
+    """All steps as CSV: empty if a figure is unknown, with the reason as note. Shares are of 1."""
     lines = [
         (
-            *(
-                stair.layout,
-                stair.api,
-                stair.driver,
-                stair.workload,
-                stair.operation,
-                stair.object_size_bytes,
-            ),
-            *(
-                step.level,
-                step.workers,
-                step.throughput_ops_s,
-                step.bandwidth_mb_s,
-                step.below,
-                step.of_below,
-                step.of_disks,
-            ),
-            *(
-                step.saturated,
-                bool(step.held),
-                step.believable if step.throughput_ops_s is not None else None,
-            ),
-            *(
-                None if step.doubt is None else f"{step.doubt.verdict}: {step.doubt.text}",
-                step.note,
-            ),
+            *(stair.layout, stair.api, stair.driver, stair.workload, stair.operation),
+            *(stair.object_size_bytes, step.level, step.workers),
+            *(step.throughput_ops_s, step.bandwidth_mb_s),
+            *(step.below, step.of_below, step.of_disks, step.saturated, bool(step.held)),
+            step.believable if step.throughput_ops_s is not None else None,
+            None if step.doubt is None else f"{step.doubt.verdict}: {step.doubt.text}",
+            step.note,
         )
         for stair in stairs
         for step in stair.steps
     ]
-    return csv_lines(head, lines)
+    return csv_lines(_COLUMNS, lines)
 
 
 def gaps(stairs: Iterable[Staircase]) -> tuple[str, ...]:
-    """What is not known, each thing once: `RADOS of rgw-beast: not measured: --layers rados`."""
-    told: dict[tuple[str, str], list[str]] = {}
+    """What is unknown, each gap once: `RADOS of rgw-beast: not measured: --layers rados`."""
+    layouts_of: dict[tuple[str, str], list[str]] = {}
     for stair in stairs:
         for step in stair.steps:
             if step.throughput_ops_s is None:
-                layouts = told.setdefault((step.name, step.note), [])
+                layouts = layouts_of.setdefault((step.name, step.note), [])
                 layouts += [stair.layout] * (stair.layout not in layouts)
     return tuple(
-        f"{name} of {', '.join(layouts)}: {note}" for (name, note), layouts in told.items()
+        f"{name} of {', '.join(layouts)}: {note}" for (name, note), layouts in layouts_of.items()
     )
 
 
 def doubts(stairs: Iterable[Staircase]) -> tuple[str, ...]:
-    """What is to be said of figures, in sentences, those that are not believable first."""
-    told = [
+    """Remarks on figures, in sentences, unbelievable ones first."""
+    found = [
         (
             _VERDICTS.index(step.doubt.verdict),
             (
@@ -253,7 +217,7 @@ def doubts(stairs: Iterable[Staircase]) -> tuple[str, ...]:
         for step in stair.steps
         if step.doubt is not None
     ]
-    return tuple(dict.fromkeys(text for _, text in sorted(told, key=lambda one: one[0])))
+    return tuple(dict.fromkeys(text for _, text in sorted(found, key=lambda one: one[0])))
 
 
 def percent(share: float | None) -> str:
@@ -266,10 +230,8 @@ def percent(share: float | None) -> str:
 def above(
     rate: float, below: Iterable[LayerStep], operation: Operation, daemons: int
 ) -> LayerDoubt | None:
-    """What is to be said of a rate that is above a layer below it, the gravest first; None where it
-    is above none.
-    """
-    said: list[LayerDoubt] = []
+    """The gravest remark on a rate that is above a layer below it; None if it is above none."""
+    found: list[LayerDoubt] = []
     for one in below:
         ops_s = one.throughput_ops_s
         if ops_s is None or rate <= ops_s * (1 + one.bound):
@@ -278,25 +240,24 @@ def above(
         if one.level == "gateway" and daemons > 1:
             continue
         if one.level in ("disk", "osd") and operation == "read":
-            said.append(LayerDoubt(verdict="from memory", text=times))
+            found.append(LayerDoubt(verdict="from memory", text=times))
         elif one.held:
-            why = "whose figure is a least, since its load ran out of CPU"
-            said.append(LayerDoubt(verdict="held below", text=f"{times}, {why}"))
+            why = "whose figure is a lower bound, since its load generator ran out of CPU"
+            found.append(LayerDoubt(verdict="held below", text=f"{times}, {why}"))
         else:
-            said.append(LayerDoubt(verdict="not believable", text=f"{times}: {_causes(one.level)}"))
-    return min(said, key=lambda doubt: _VERDICTS.index(doubt.verdict), default=None)
+            found.append(
+                LayerDoubt(verdict="not believable", text=f"{times}: {_causes(one.level)}")
+            )
+    return min(found, key=lambda doubt: _VERDICTS.index(doubt.verdict), default=None)
 
 
 def _causes(level: Level) -> str:
-    """How a result can come to be above a layer that it stands on."""
+    """How a result can be above a layer below it."""
     if level in ("disk", "osd"):
         return (
             "acknowledged before it was on all disks (a quorum, a cache), or the attestation "
             "was too short"
         )
     if level == "network":
-        return "the attestation was too short, or not all of it went by these links"
-    return (
-        "it was answered from a cache above that layer, or the layer was not asked for all it "
-        "can do"
-    )
+        return "the attestation was too short, or not all traffic used these links"
+    return "it was answered from a cache above that layer, or the layer was not loaded fully"

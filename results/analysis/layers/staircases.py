@@ -1,6 +1,4 @@
-"""Making staircases: which steps a layout has for a kind of requests, where each figure comes from,
-and what it is a share of.
-"""
+"""Making staircases: the steps of a layout for a kind of requests, and what each is a share of."""
 
 from __future__ import annotations
 
@@ -34,16 +32,16 @@ from weighbridge.results.record import Attested, PlannedLayout, ResolvedPlan, ea
 from weighbridge.suites import Api, Operation
 
 BENCHED: Final[tuple[Level, ...]] = ("rados", "rbd", "cephfs")
-"""What Ceph's benches and fio ask, on the gateway's host."""
+"""What Ceph's benchmarks and fio load, from the gateway's host."""
 
 
 def staircases(
     plan: ResolvedPlan, rows: Sequence[Row], layers: Sequence[Row], attested: Sequence[Attested]
 ) -> tuple[Staircase, ...]:
-    """A staircase for each layout and kind of requests with bodies; none where the suite asks for
-    no layer.
+    """A staircase for each layout and kind of requests with bodies; none if the suite asks for no
+    layer.
 
-    `rows` and `layers` are what `summarize` and `summarize_layers` give.
+    `rows` and `layers` come from `rows_of`.
     """
     if not plan.suite.layers:
         return ()
@@ -74,13 +72,13 @@ def staircases(
 
 
 def beside(layers: Sequence[Row]) -> tuple[Row, ...]:
-    """What stands beside the gateways on the same store: RBD and CephFS."""
+    """What uses the same store beside the gateways: RBD and CephFS."""
     return tuple(row for row in layers if row.layer in ("rbd", "cephfs"))
 
 
-def doubted(rows: Sequence[Row], stairs: Iterable[Staircase]) -> tuple[Row, ...]:
-    """The rows, with a note on each that is above a layer below it; what is not believable before
-    it is explained is not ranked.
+def with_ceiling_doubts(rows: Sequence[Row], stairs: Iterable[Staircase]) -> tuple[Row, ...]:
+    """The rows, with a note on each that is above a layer below it; unbelievable ones are not
+    ranked.
     """
     known = {(stair.kind, stair.layout): stair for stair in stairs}
     made = []
@@ -91,12 +89,12 @@ def doubted(rows: Sequence[Row], stairs: Iterable[Staircase]) -> tuple[Row, ...]
         if stair is not None and row.ranked and ops_s:
             doubt = above(ops_s, stair.steps[:-1], row.operation, stair.daemons)
         if doubt is not None:
-            told = {"notes": (*row.notes, f"{doubt.verdict}: {doubt.text}")}
+            notes = {"notes": (*row.notes, f"{doubt.verdict}: {doubt.text}")}
             above_it = doubts.Doubt(
                 what="above its ceiling", grade="grave", words=f"not believable: {doubt.text}"
             )
             more = {"doubts": (*row.doubts, above_it)} if doubt.verdict == "not believable" else {}
-            row = row.model_copy(update=told | more)  # noqa: PLW2901 - the same row, more of it known
+            row = row.model_copy(update=notes | more)  # noqa: PLW2901 - the same row with more known of it
         made.append(row)
     return tuple(made)
 
@@ -162,14 +160,14 @@ def _staircase(
 
 
 def _top(structure: Structure | None, api: Api) -> Level:
-    """What a layout's own steps are of."""
+    """The layer of a layout's own steps."""
     if api in ("swift", "s3"):
         return "front" if structure is not None and structure.front is not None else "gateway"
     return cast("Level", api)
 
 
 def _store(layout: PlannedLayout, structure: Structure | None) -> StoreLayer | None:
-    """The layer that is the store itself. Runs of earlier versions do not say it."""
+    """The layer that is the store itself; runs of earlier versions do not record it."""
     return (None if structure is None else structure.layer) or earlier.STORE_LAYERS.get(
         layout.gateway
     )
@@ -188,7 +186,7 @@ def _hardware(
     kind: HardwareKind, found: Ceiling | CeilingGap, size_bytes: float, plan: ResolvedPlan
 ) -> LayerStep:
     if isinstance(found, CeilingGap):
-        # The network is attested in any case, with one figure of each pair of hosts that talk.
+        # The network is always attested, with one figure per pair of hosts that communicate.
         why = (
             found.why
             if kind == "network" or kind not in plan.suite.layers
@@ -210,7 +208,7 @@ def _rated(kind: HardwareKind, found: Ceiling, size_bytes: float) -> LayerStep:
 
 
 def _best(rows: Sequence[Row], level: Level, structure: Structure | None) -> LayerStep:
-    """The best of the worker counts of what the suite itself is about."""
+    """The suite's own steps: the best over the worker counts."""
     name = (
         structure.front
         if level == "front" and structure is not None and structure.front
@@ -230,7 +228,7 @@ def _layer(
     ranked = [row for row in rows if row.ranked and row.value("throughput")]
     if not ranked:
         unasked = (
-            "cannot be asked this"
+            "not possible for these requests"
             if level in plan.suite.layers
             else f"not measured: --layers {level}"
         )
@@ -240,7 +238,7 @@ def _layer(
     if level == "object-server" and ranked[0].operation == "write":
         if structure is None:
             return LayerStep(
-                level=level, name=NAMES[level], note="how often a write is kept is not known"
+                level=level, name=NAMES[level], note="the number of replicas is unknown"
             )
         times = structure.replicas
     step = _measured(ranked[0], level, NAMES[level], structure, times)
@@ -258,7 +256,7 @@ def _measured(
     assert ops_s is not None  # noqa: S101 - rows without it are gaps
     mb_s = row.value("bandwidth")
     replicas = (
-        f"{show_figure(ops_s)} writes to single disks a second, by {times} replicas"
+        f"{show_figure(ops_s)} writes/s to single disks, divided by {times} replicas"
         if times > 1
         else ""
     )
@@ -275,8 +273,8 @@ def _measured(
 
 
 def _held(row: Row, level: Level, structure: Structure | None) -> str:
-    """The CPU that ran out where the load is made: by Ceph's benches and fio on the gateway's own
-    host, else on the clients.
+    """The CPU that ran out on the load generator: the gateway's host for Ceph's benchmarks and fio,
+    else a client.
     """
     hosts = structure.gateways if level in BENCHED and structure is not None else ()
     full = [
@@ -299,9 +297,7 @@ def _why_not(rows: Sequence[Row]) -> str:
 def _beneath(
     structure: Structure | None, attested: Sequence[Attested], asked: CeilingQuery
 ) -> dict[Level, LayerStep]:
-    """The network as those layers have it whose load is not made where the gateway's is, by layer;
-    none where it is not known.
-    """
+    """The network, by layer, for layers that are not loaded from where the gateway is, if known."""
     if structure is None:
         return {}
     nearby = structure.model_copy(update={"entrances": structure.gateways})
@@ -326,7 +322,7 @@ def _shared(
     daemons: int,
     beneath: Mapping[Level, LayerStep],
 ) -> tuple[LayerStep, ...]:
-    """The steps with their shares of what is below them, and what is to be said of them."""
+    """The steps with their shares of what is below them, and remarks."""
     made: list[LayerStep] = []
     for step in steps:
         rate = step.throughput_ops_s
@@ -341,9 +337,9 @@ def _shared(
             disks = next((one.throughput_ops_s for one in made if one.level == "disk"), None)
             doubt = None if step.level == "network" else above(rate, below, operation, daemons)
             if step.held and (doubt is None or doubt.verdict != "not believable"):
-                where = f"{step.held} ran out where its load is made: it can do more"
+                where = f"{step.held} ran out on its load generator: the layer can do more"
                 doubt = doubt or LayerDoubt(verdict="at least", text=where)
-            step = step.model_copy(  # noqa: PLW2901 - the same step, more of it known
+            step = step.model_copy(  # noqa: PLW2901 - the same step with more known of it
                 update={
                     "below": None if lower is None else lower.level,
                     "of_below": None
@@ -358,7 +354,7 @@ def _shared(
 
 
 def _under(step: LayerStep, made: Sequence[LayerStep]) -> LayerStep | None:
-    """What a step is a share of: the layer next below that is known; of disks, OSDs and network the
+    """What a step is a share of: the next known layer below; of disks, OSDs and network the
     smallest.
     """
     if step.level in ("disk", "network"):

@@ -1,3 +1,1 @@
-"""What one step gave and whether it can be trusted, and the table of a run: its steps merged over
-repeats.
-"""
+"""What one step gave and whether it can be trusted, and the table over all steps of a run."""

@@ -1,9 +1,9 @@
-"""What daemons told of themselves inside a window, in a few figures of each kind: the rest is in
-the telemetry file.
+"""What daemons reported about themselves in a window, as a few figures each; telemetry has the
+rest.
 
-Which they are is declared with each probe (`common.counters`) and kept with the telemetry. Counters
-are told as they have grown since the daemon began, so that figures are of the difference between
-the first line inside the window and the last.
+The figures are declared with each probe (`common.counters`) and kept with the telemetry. Counters
+count from the daemon's start, so figures use the difference between the first and last line in the
+window.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weighbridge.results.record import ProbeSecond, Telemetry
 
 
 class DaemonFigure(Record):
-    """One figure of all daemons of a kind: `radosgw`, `osd` ..., with what it is in words."""
+    """One figure of all daemons of a kind (`radosgw`, `osd`), with a label."""
 
     daemon: str
     label: str
@@ -37,7 +37,7 @@ class _Spell:
         return sum(known) / len(known) if known else None
 
     def grown(self, name: str) -> float | None:
-        """By how much a counter grew; None where it is not told, or began anew with its daemon."""
+        """The increase of a counter; None if it is not reported, or was reset by a restart."""
         known = [line.values[name] for line in self.lines if name in line.values]
         return known[-1] - known[0] if len(known) > 1 and known[-1] >= known[0] else None
 
@@ -61,18 +61,14 @@ def _reckoned(figure: CounterFigure, spells: Sequence[_Spell]) -> float | None:
 def _part(
     spells: Sequence[_Spell], numerator: str, others: Sequence[str], scale: float
 ) -> float | None:
-    """What a counter grew by, by the growth of others, over all daemons; None where those did not
-    grow.
-    """
+    """The increase of a counter divided by that of others, over all daemons; None without."""
     above = _total([spell.grown(numerator) for spell in spells])
     below = _total([spell.grown(name) for spell in spells for name in others])
     return None if above is None or not below else above / below * scale
 
 
 def figures(telemetry: Telemetry, window_s: float) -> tuple[DaemonFigure, ...]:
-    """The figures of daemons that told at least twice inside the window; those that none of them
-    can give are left out.
-    """
+    """The figures of daemons with two or more lines in the window; unknown ones are left out."""
     by_probe: dict[str, list[ProbeSecond]] = {}
     for line in telemetry.told_within(window_s):
         by_probe.setdefault(line.probe, []).append(line)
@@ -90,10 +86,7 @@ def figures(telemetry: Telemetry, window_s: float) -> tuple[DaemonFigure, ...]:
 
 
 def figure_words(repeats: Sequence[Sequence[DaemonFigure]]) -> str:
-    """Medians over the repeats, in words:
-
-    `radosgw: 15.8 requests in work, ...; osd: 812 op/s, ...`.
-    """
+    """Medians over the repeats: `radosgw: 15.8 requests in work, ...; osd: 812 op/s, ...`."""
     values: dict[tuple[str, str], list[float]] = {}
     for one in (figure for repeat in repeats for figure in repeat):
         values.setdefault((one.daemon, one.label), []).append(one.value)
@@ -104,8 +97,6 @@ def figure_words(repeats: Sequence[Sequence[DaemonFigure]]) -> str:
 
 
 def _total(values: Sequence[float | None]) -> float | None:
-    """The sum; None where one is unknown, since that of the others would be of another set of
-    daemons.
-    """
+    """The sum; None if one is unknown: the others would be a different set of daemons."""
     known = [value for value in values if value is not None]
     return sum(known) if known and len(known) == len(values) else None

@@ -1,9 +1,8 @@
-"""What a layout serves within a bound on its latency: the largest throughput at which p90 stays
-within it.
+"""What a layout serves within a latency bound: the largest throughput whose p90 stays within it.
 
-Between neighbouring measured points the path of latency by throughput is taken to be straight;
-beyond the first and the last point nothing is known, and nothing is said. A path that ends within
-the bound says `at least`: more workers were not tried.
+Between neighbouring measured points the path of latency over throughput is assumed to be straight;
+beyond the first and last point nothing is claimed. A path that ends within the bound says `at
+least`: more workers were not tried.
 """
 
 from __future__ import annotations
@@ -24,11 +23,10 @@ _NICE: Final = (1, 2, 5)
 
 
 class Stop(Record):
-    """One worker count on the path of a layout: op/s and p90 in ms, with the least and the most of
-    its repeats.
+    """One worker count on a layout's path: op/s and p90 in ms, with the range over its repeats.
 
-    `p90_ms` is None where too few samples give none, or where the driver tells it in bins: then the
-    ends say in which.
+    `p90_ms` is None with too few samples, or if the driver counts in bins: `low_ms` and `high_ms`
+    are then the bin.
     """
 
     workers: int
@@ -42,7 +40,7 @@ class Stop(Record):
     ranked: bool
     repeats: NonNegativeInt
     at_least: bool = False
-    """Whether p90 is a lower bound: requests that were not seen to end took as long or longer."""
+    """Whether p90 is a lower bound: requests not seen to end took at least as long."""
     note: str = ""
 
     @property
@@ -52,26 +50,19 @@ class Stop(Record):
 
 
 class Served(Record):
-    """What one layout serves within the bound.
-
-    `ops_s` is None where not even the least load stays within it.
-    """
+    """What one layout serves within the bound; `ops_s` is None if not even the lowest load does."""
 
     layout: str
     ops_s: PositiveFloat | None
     at_least: bool = False
-    """Its path ends, or breaks, within the bound: it may serve more."""
+    """The path ends, or breaks, within the bound: the layout may serve more."""
     at_ms: PositiveFloat | None = None
-    """p90 at that throughput: the bound where the path crosses it there, less where throughput fell
-    as workers were added.
-    """
+    """p90 at that throughput: the bound, or less if throughput fell as workers were added."""
     low_ops_s: PositiveFloat | None = None
     high_ops_s: PositiveFloat | None = None
-    """The least and the most of the same figure of each repeat alone; None unless every repeat
-    gives one, of two or more.
-    """
+    """The range of the figure over single repeats; None unless each of two or more gives one."""
     known: bool = True
-    """Whether any p90 is known at all."""
+    """Whether any p90 is known."""
 
     @property
     def words(self) -> str:
@@ -82,7 +73,7 @@ class Served(Record):
 
     @property
     def span(self) -> str:
-        """The same with the range over repeats."""
+        """`words` with the range over repeats."""
         if self.low_ops_s is None or self.high_ops_s is None:
             return self.words
         low, high = show_figure(self.low_ops_s), show_figure(self.high_ops_s)
@@ -90,8 +81,8 @@ class Served(Record):
 
 
 def path(cells: Sequence[Row]) -> tuple[Stop, ...]:
-    """The path of one layout through its rows of one kind of requests, in the order of workers;
-    without what was not measured.
+    """A layout's path through its rows of one kind of requests by workers; unmeasured ones left
+    out.
     """
     return tuple(
         _stop(row)
@@ -102,8 +93,8 @@ def path(cells: Sequence[Row]) -> tuple[Stop, ...]:
 
 def _stop(row: Row) -> Stop:
     rates = [point.ops_s for point in row.used]
-    # Where one repeat has too few samples, there is no median, and those of the others alone would
-    # be of another set.
+    # If one repeat has too few samples there is no median: the others are a different set of
+    # repeats.
     latencies = [
         p90_ms
         for point in row.used
@@ -127,26 +118,26 @@ def _stop(row: Row) -> Stop:
 
 
 def stretches(stops: Sequence[Stop]) -> list[list[Stop]]:
-    """The parts of a path that can be joined: neighbours that both count, without a gap between
-    them.
-    """
+    """The parts of a path that can be joined: ranked neighbours without a gap between them."""
     return [list(part) for joined, part in groupby(stops, key=lambda stop: stop.joined) if joined]
 
 
-class Most(Record):
-    """The largest throughput within a bound, p90 there, and whether it may be more."""
+class LargestThroughput(Record):
+    """The largest throughput within a bound, its p90, and whether it may be more."""
 
     ops_s: PositiveFloat
     at_ms: PositiveFloat
     more: bool
 
 
-def most_within(points: Sequence[tuple[float, float | None]], bound_ms: float) -> Most | None:
-    """The largest throughput of a path whose p90 is within the bound; None where none is.
+def most_within(
+    points: Sequence[tuple[float, float | None]], bound_ms: float
+) -> LargestThroughput | None:
+    """The largest throughput of a path with a p90 within the bound; None if there is none.
 
-    `points` are (op/s, p90 in ms) in the order of workers; one without a p90 breaks the path. It
-    may be more where the path ends within the bound, or where it breaks there and is beyond it when
-    it goes on: where it was crossed is not known then.
+    `points` are (op/s, p90 in ms) in order of workers; one without a p90 breaks the path. It may be
+    more if the path ends within the bound, or breaks there and continues beyond it: the crossing is
+    then unknown.
     """
     found: list[tuple[float, float]] = []
     more = False
@@ -165,25 +156,23 @@ def most_within(points: Sequence[tuple[float, float | None]], bound_ms: float) -
                 (rate + (bound_ms - latency) / (later[0] - latency) * (next_rate - rate), bound_ms)
             )
     rate, latency = max(found, default=(0.0, 0.0))
-    return Most(ops_s=rate, at_ms=latency, more=more) if rate > 0 else None
+    return LargestThroughput(ops_s=rate, at_ms=latency, more=more) if rate > 0 else None
 
 
 def may_rank(row: Row, metric: str) -> bool:
-    """Whether a metric of a row may be ranked: nothing puts the row, or that metric of it, in grave
-    doubt.
-    """
+    """Whether a metric of a row may be ranked: no grave doubt about the row or the metric."""
     return row.ranked and not graves(touching(row.doubts, metric))
 
 
 def served(layout: str, cells: Sequence[Row], bound_ms: float) -> Served:
-    """What a layout serves within the bound, by its rows of one kind of requests."""
+    """What a layout serves within the bound, from its rows of one kind of requests."""
     rows = sorted(cells, key=lambda row: row.workers)
     medians = [
         (row.value("throughput") or 0.0, row.value("p90") if may_rank(row, "p90") else None)
         for row in rows
     ]
-    whole = most_within(medians, bound_ms)
-    if whole is None:
+    best = most_within(medians, bound_ms)
+    if best is None:
         return Served(
             layout=layout, ops_s=None, known=any(latency is not None for _, latency in medians)
         )
@@ -196,16 +185,16 @@ def served(layout: str, cells: Sequence[Row], bound_ms: float) -> Served:
     spread = len(own) == len(repeats) > 1
     return Served(
         layout=layout,
-        ops_s=whole.ops_s,
-        at_least=whole.more,
-        at_ms=whole.at_ms,
+        ops_s=best.ops_s,
+        at_least=best.more,
+        at_ms=best.at_ms,
         low_ops_s=min(own) if spread else None,
         high_ops_s=max(own) if spread else None,
     )
 
 
 def _path_of(rows: Sequence[Row], repeat: int) -> list[tuple[float, float | None]]:
-    """The path of one repeat; a step of it that does not count breaks it."""
+    """The path of one repeat; an invalid step breaks it."""
     points = [(row, next((one for one in row.used if one.repeat == repeat), None)) for row in rows]
     return [
         (0.0, None)
@@ -216,11 +205,9 @@ def _path_of(rows: Sequence[Row], repeat: int) -> list[tuple[float, float | None
 
 
 def telling_bound_ms(paths: Sequence[Sequence[Stop]]) -> float | None:
-    """A bound that tells layouts apart, where nobody asked for one: the round figure that the most
-    paths cross.
+    """A bound that separates layouts, if none is given: the round figure that most paths cross.
 
-    Of several, the one nearest to the middle of all p90s by their logarithm. None where there are
-    not two p90s to lie between.
+    Of several, the one closest to the median p90 by ratio. None without two p90s to lie between.
     """
     known = [
         [stop.p90_ms for stop in stops if stop.ranked and stop.p90_ms is not None]

@@ -1,4 +1,4 @@
-"""A figure with the spread of its repeats, as people read it: `594 ±3 %`."""
+"""A figure with the spread of its repeats, as text: `594 ±3 %`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from weighbridge.results.metric_figure import MetricFigure, geometric_mean
 from weighbridge.results.metrics import METRICS, MetricKey
 
 ALIKE: Final = 1.25
-"""An interval of a geometric mean runs from its figure divided by a factor to it times that factor.
-Up to this factor the two sides are within a tenth of each other, and `±` says both."""
+"""The interval of a geometric mean runs from the figure divided by a factor to the figure times it.
+Up to this factor the two sides differ by less than a tenth, and `±` describes both.
+"""
 
 
 def shown(row: Row, key: MetricKey, *, spread: bool = True) -> str:
-    """A metric of a row as people read it: its bin where the driver counts in bins; `≥ 2,000` where
-    it is a lower bound; else with the spread of its repeats, or of one repeat with few samples the
-    interval of its order statistics: `87 [61-140]`.
+    """A metric of a row as text: its bin if the driver counts in bins; `≥ 2,000` for a lower bound;
+    else with the spread of its repeats, or `87 [61-140]` for one repeat with few samples.
 
     `spread`: whether there is room for that.
     """
@@ -29,8 +29,8 @@ def shown(row: Row, key: MetricKey, *, spread: bool = True) -> str:
     if metric.whole:
         return f"{figure.value:,.0f}"
     least = "≥ " * figure.at_least
-    # An interval is about a geometric mean: where a row shows another figure, such as the highest
-    # maximum, it has none.
+    # The interval is that of a geometric mean: other figures, such as the highest maximum, have
+    # none.
     if metric.merge is not geometric_mean or not spread:
         return f"{least}{show_figure(figure.value, metric.digits)}"
     if figure.low is not None and row.repeats == 1:
@@ -40,10 +40,10 @@ def shown(row: Row, key: MetricKey, *, spread: bool = True) -> str:
 
 
 def show_spread(figure: MetricFigure, digits: int = 3) -> str:
-    """`594 ±3 %`: half the width of the 95 % interval over repeats; its ends in brackets where it
-    is too lopsided.
+    """`594 ±3 %`: half the width of the 95 % interval over repeats, or its ends if it is too
+    lopsided.
 
-    The figure alone where no interval is known, as of one repeat.
+    Only the figure if the interval is unknown, as with one repeat.
     """
     value, low, high = figure.value, figure.low, figure.high
     text = show_figure(value, digits)

@@ -1,20 +1,17 @@
-"""Stalls: seconds of a window in which nothing or nearly nothing completed, and dips that come back
-like a clock.
+"""Stalls: seconds of a window in which almost nothing completed, and periodic dips.
 
-A stall is a run of whole seconds with at most QUIET of what the mean second has, where chance
-cannot explain it: with the mean rate of the window (which the stall itself makes smaller) the
-Poisson probability of so few completions is at most CHANCE over the square of the window's seconds,
-so that over all places and lengths at most one window in 1,000 has one by chance. Requests may end
-in bursts, as many at once as there are workers: in a closed loop each worker would have ended two
-meanwhile.
+A stall is a run of whole seconds, each with at most QUIET of the mean, that chance cannot explain:
+at the mean rate of the window (which the stall itself lowers) the Poisson probability of so few
+completions is at most CHANCE over the square of the window's seconds, so that over all positions
+and lengths at most one window in 1,000 has one by chance. Requests may end in bursts, as many at
+once as there are workers: in a closed loop each worker would have completed two in that time.
 
-Dips come back where the seconds look like themselves a period later: their autocorrelation at the
+Dips are periodic if the seconds resemble themselves a period later: their autocorrelation at the
 period is beyond SIGMAS of its standard errors (M. S. Bartlett, J. R. Statist. Soc. Suppl. 8, 1946,
-with the first lags for what neighbours have in common), and the part that comes back moves
-throughput by more than SWING. A pulse has its energy in many harmonics, of which a test of the
-largest line of the periodogram (R. A. Fisher, Proc. R. Soc. A 125, 1929) sees one; the
-autocorrelation sees all. False alarms and what is found: benchmarks/steadiness_rules.py, table in
-docs/statistics.md.
+with the first lags for what neighbours share), and the periodic part moves throughput by more than
+SWING. A pulse has its energy in many harmonics, of which a test of the largest line of the
+periodogram (R. A. Fisher, Proc. R. Soc. A 125, 1929) sees only one; the autocorrelation sees all.
+False alarms and detection rates: benchmarks/steadiness_rules.py, table in docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -32,33 +29,31 @@ from weighbridge.common.record import Record
 QUIET: Final = 0.10
 CHANCE: Final = 0.001
 SHARE: Final = 0.02
-"""Stalls that take less of a window than this are said, and do not make it unsteady."""
+"""Stalls that take less of a window than this are reported without making it unsteady."""
 BESIDE: Final = 0.4
-"""Share of a second beside a stall that must be missing to count as part of it: less is noise where
-a second has 30 requests.
+"""The share of a second next to a stall that must be missing for it to count as part of the stall:
+less is noise at 30 requests a second.
 """
 SIGMAS: Final = 4.3
-"""Beyond so many standard errors one in 1,000 windows has one of its lags by chance."""
+"""One in 1,000 windows has a lag beyond this many standard errors by chance."""
 SWING: Final = 0.05
-"""Standard deviation of the part that comes back, as a share of the mean: that of a dip by 17 % for
-a tenth of the time.
+"""Standard deviation of the periodic part relative to the mean: a dip by 17 % for a tenth of the
+time.
 """
 SHORTEST: Final = 4
-"""Seconds of the shortest period, and how often it must fit into the window."""
+"""The shortest period in seconds, and how often it must fit into the window."""
 
 
 class Stall(Record):
-    """Nothing or nearly nothing completed for about `length_s` from this second of the window
-    on.
-    """
+    """Almost nothing completed for about `length_s` seconds from this second of the window on."""
 
     second: NonNegativeInt
     length_s: PositiveFloat
 
 
 def stalls(counts: Sequence[float], workers: int) -> tuple[Stall, ...]:
-    """The stalls of a window of whole seconds, by what completed in each, with so many requests
-    outstanding.
+    """The stalls in a window of whole seconds, from what completed in each and the outstanding
+    requests.
     """
     length = len(counts)
     mean = math.fsum(counts) / length if length else 0.0
@@ -81,7 +76,7 @@ def stall_words(found: Sequence[Stall]) -> str:
     """`stalls of 3 s every 30 s`, `a stall of 3 s after 4 s`, `2 stalls of 1 to 3 s after 4 and 17
     s`.
 
-    Raises ValueError of none.
+    Raises ValueError without stalls.
     """
     if not found:
         raise ValueError("no stall")
@@ -103,34 +98,32 @@ def stall_words(found: Sequence[Stall]) -> str:
 
 
 def period_s(counts: Sequence[float]) -> int | None:
-    """The seconds after which dips come back; None where none do: of a window of fewer than 16
-    seconds nothing can be told.
-    """
+    """The period of dips in seconds; None without, and for windows of fewer than 16 seconds."""
     length = len(counts)
     mean = math.fsum(counts) / length if length else 0.0
-    rest = _about_line(counts)
-    whole = math.fsum(one * one for one in rest)
-    if length < SHORTEST**2 or not mean or whole <= 1e-12 * length * mean**2:
+    rest = _detrended(counts)
+    power = math.fsum(one * one for one in rest)
+    if length < SHORTEST**2 or not mean or power <= 1e-12 * length * mean**2:
         return None
 
     def like(lag: int) -> float:
-        return math.fsum(one * after for one, after in zip(rest, rest[lag:], strict=False)) / whole
+        return math.fsum(one * after for one, after in zip(rest, rest[lag:], strict=False)) / power
 
     lags = {lag: like(lag) for lag in range(1, length // SHORTEST + 1)}
     common = 1 + 2 * sum(max(0.0, lags[lag]) ** 2 for lag in range(1, SHORTEST))
-    told = max(SIGMAS * math.sqrt(common / length), SWING**2 * length * mean**2 / whole)
-    # What neighbours have in common is no period: it must have fallen in between.
+    needed = max(SIGMAS * math.sqrt(common / length), SWING**2 * length * mean**2 / power)
+    # What neighbours share is not a period: the correlation must have fallen in between.
     peaks = [
         lag
         for lag in range(SHORTEST, len(lags) + 1)
-        if lags[lag] >= told and min(lags[one] for one in range(1, lag)) < told / 2
+        if lags[lag] >= needed and min(lags[one] for one in range(1, lag)) < needed / 2
     ]
     return max(peaks, key=lags.__getitem__) if peaks else None
 
 
 def _length(counts: Sequence[float], start: int, end: int) -> float:
-    """How long a stall was, by what is missing of the median of the seconds that are none; beside
-    it only where much is missing.
+    """How long a stall was, from what is missing relative to the median of the other seconds; the
+    seconds next to it count only if much is missing.
     """
     mean = math.fsum(counts) / len(counts)
     level = median(count for count in counts if count > QUIET * mean)
@@ -143,10 +136,8 @@ def _length(counts: Sequence[float], start: int, end: int) -> float:
     )
 
 
-def _about_line(values: Sequence[float]) -> list[float]:
-    """What is left of values when the line of least squares is taken off: a drift is none of what
-    comes back.
-    """
+def _detrended(values: Sequence[float]) -> list[float]:
+    """The values minus their least-squares line: a drift is not periodic."""
     length = len(values)
     if length < 2:
         return [0.0] * length
@@ -158,7 +149,7 @@ def _about_line(values: Sequence[float]) -> list[float]:
 
 
 def _poisson(count: float, expected: float) -> float:
-    """The probability of so few or fewer where so many are expected."""
+    """The probability of at most `count` where `expected` are expected."""
     return math.fsum(
         math.exp(one * math.log(expected) - expected - math.lgamma(one + 1))
         for one in range(math.floor(count) + 1)

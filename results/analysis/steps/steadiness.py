@@ -1,33 +1,32 @@
-"""Steadiness: whether a step did the same from the first second of its window to the last, by rule
-and not by eye.
+"""Steadiness: whether a step behaved the same from the first second of its window to the last, by
+rule and not by eye.
 
-Judged are whole seconds of the window, all operations together; a second in which nothing completed
-counts as 0, and a last one that is not whole is left out. The workload's own warm-up lies before
-the window: it is the minimum, never shortened.
+Whole seconds of the window are judged, all operations together; a second without completions counts
+as 0, and a partial last one is left out. The workload's own warm-up comes before the window: it is
+the minimum, never shortened.
 
-- Warm-up: MSER-5 (K. P. White, Simulation 69 (6), 1997) puts the cut where the marginal standard
-  error of what comes after it is least, over means of batches of 5 seconds and within the first
-  half; windows with fewer than ten such batches have smaller ones. Histograms are of whole windows,
-  so nothing is cut off: where throughput after the cut differs from that of the whole window by
-  more than WARM_BOUND, the step was still warming up.
+- Warm-up: MSER-5 (K. P. White, Simulation 69 (6), 1997) cuts where the marginal standard error of
+  the rest is least, over means of batches of 5 seconds and within the first half; windows with
+  fewer than ten such batches use smaller ones. Histograms are of complete windows, so nothing is
+  cut off: if throughput after the cut differs from that of the window by more than WARM_BOUND, the
+  step was still warming up.
 - Steady state: five equal rounds whose range is at most RANGE_BOUND of their mean, while the line
-  that is fitted to the seconds moves by at most MOVE_BOUND of it from end to end: the rule of
-  SNIA's Solid State Storage Performance Test Specification. fio's `steadystate=iops_slope` asks the
-  second half of this alone.
-- Noise: in windows of seconds instead of hours, chance alone passes those bounds. What is beyond
-  one must therefore also be more than the scatter from second to second explains, which is taken
-  from the differences of neighbours (J. von Neumann, Annals of Mathematical Statistics 12, 1941),
-  where a slow drift does not show. Counting is part of that scatter: at 30 op/s it is large.
-- Stalls: seconds in which nothing or nearly nothing completed, whatever the length of the window,
-  and dips that come back like a clock, by the rules of `results.analysis.steps.stalls`. Neither
-  fits a line or fifths of a window.
-- At a constant rate throughput tells little: a gateway that falls behind shows in the mean latency
-  of the seconds, which is judged by the second rule as well. In a closed loop the one follows from
-  the other.
+  fitted to the seconds changes by at most MOVE_BOUND of it from end to end: the rule of SNIA's
+  Solid State Storage Performance Test Specification. fio's `steadystate=iops_slope` has only the
+  second half of it.
+- Noise: in windows of seconds instead of hours, chance alone exceeds those bounds. A deviation must
+  therefore also be more than the scatter from second to second explains, which is estimated from
+  the differences of neighbours (J. von Neumann, Annals of Mathematical Statistics 12, 1941), where
+  a slow drift does not show. Counting is part of that scatter: at 30 op/s it is large.
+- Stalls: seconds in which almost nothing completed, whatever the length of the window, and periodic
+  dips, by the rules of `results.analysis.steps.stalls`. Neither shows in a line or in fifths.
+- At a constant rate throughput says little: a gateway that falls behind shows in the mean latency
+  of the seconds, which is judged by the second rule as well. In a closed loop one follows from the
+  other.
 
-A step is called steady only where a drift of TOLD_MOVE would have been seen; short windows, large
-scatter and drivers without figures by the second leave it unknown, which is said and is neither of
-the two. `results.analysis.steps.steady_repeats` judges short windows.
+A step is called steady only if a drift of DETECTABLE_MOVE would have been detected; with short
+windows, large scatter or drivers without per-second figures it is unknown, which is reported as
+such. `results.analysis.steps.steady_repeats` judges short windows.
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ from weighbridge.results.analysis.steps.stalls import SHARE, period_s, stall_wor
 from weighbridge.results.record import Measurement
 
 UNTOLD: Final = "steadiness is not known"
-"""What notes begin with where it cannot be told whether a step was steady."""
-FLOOR_S: Final = 10
-"""Whole seconds that a window must have: five rounds of two seconds, and nine differences to know
-the scatter from.
+"""How notes begin if it is unknown whether a step was steady."""
+SHORTEST_WINDOW_S: Final = 10
+"""Whole seconds that a window must have: five rounds of two seconds, and nine differences to
+estimate the scatter from.
 """
 ROUNDS: Final = 5
 RANGE_BOUND: Final = 0.20
@@ -56,92 +55,93 @@ MOVE_BOUND: Final = 0.10
 WARM_BOUND: Final = 0.05
 BATCH_S: Final = 5
 BATCHES: Final = 10
-"""Batches that a window should have for a cut to be looked for among them."""
+"""Batches that a window should have to look for a cut."""
 SIGMAS: Final = 2.5
-"""What differs by more than so many of its standard errors is not chance: one in 80, both ways, by
-a normal distribution.
-"""
+"""Larger deviations, in standard errors, are not chance: one in 80, two-sided, if normal."""
 RANGE_SIGMAS: Final = 4.3
-"""The same of the range of five: near the 98th percentile of theirs."""
-TOLD_MOVE: Final = 0.30
-"""The drift from end to end that must stand out of the scatter before a step is called steady."""
+"""The same for the range of five: near its 98th percentile."""
+DETECTABLE_MOVE: Final = 0.30
+"""The drift from end to end that must be detectable before a step is called steady."""
 EDGE_S: Final = 0.05
-"""By so much a window may be shorter than a whole second and its last one still counts as whole."""
+"""A window may be this much shorter than a whole second and its last one still counts."""
 
 
 class Steadiness(Record):
-    """What was found; None: it cannot be told, and `notes` say why."""
+    """The verdict; None: unknown, and `notes` say why."""
 
     steady: bool | None
     notes: tuple[str, ...] = ()
     most: NonNegativeFloat | None = None
-    """Over repeats (`results.analysis.steps.steady_repeats`): the largest drift from start to end
-    of the window that is not ruled out, as a share of the mean; None where nothing is known of it."""
+    """Over repeats (`results.analysis.steps.steady_repeats`): the largest drift over the window
+    that is not ruled out, relative to the mean; None: unknown.
+    """
 
 
 def steadiness(measurement: Measurement, *, closed_loop: bool = True) -> Steadiness:
-    """Whether a step was steady. `closed_loop`: the workload names no rate."""
+    """Whether a step was steady. `closed_loop`: the workload has no rate."""
     if not measurement.seconds:
         return Steadiness(
-            steady=None, notes=(f"{UNTOLD}: the driver tells no figures by the second",)
+            steady=None, notes=(f"{UNTOLD}: the driver reports no per-second figures",)
         )
     length = math.floor(measurement.window_s + EDGE_S)
-    counts, sums_us = [0.0] * length, [0.0] * length
-    for one in measurement.seconds:
-        if one.second < length:
-            counts[one.second] += one.count
-            sums_us[one.second] += one.sum_us
+    counts, sums_us = per_second(measurement, length)
     if length and not any(counts):
         return Steadiness(steady=None, notes=(f"{UNTOLD}: nothing was done",))
     faults, remarks = _stalled(counts, measurement.workers)
-    if length < FLOOR_S and not faults:
+    if length < SHORTEST_WINDOW_S and not faults:
         short = (
             f"{UNTOLD}: a window of {measurement.window_s:.0f} s is too short to tell (needs "
-            f"{FLOOR_S} s)"
+            f"{SHORTEST_WINDOW_S} s)"
         )
         return Steadiness(steady=None, notes=(short, *remarks))
-    told = length >= FLOOR_S and _seen(counts) <= TOLD_MOVE
-    if length >= FLOOR_S:
+    detectable = length >= SHORTEST_WINDOW_S and _least_move(counts) <= DETECTABLE_MOVE
+    if length >= SHORTEST_WINDOW_S:
         faults += [*_warming(counts, measurement.warmup_s), *_drifting(counts, "throughput")]
-    if length >= FLOOR_S and not closed_loop and all(counts):
+    if length >= SHORTEST_WINDOW_S and not closed_loop and all(counts):
         latencies = [total / count for total, count in zip(sums_us, counts, strict=True)]
         faults += _drifting(latencies, "mean latency")
     if faults:
         return Steadiness(
             steady=False, notes=(*(f"not steady: {fault}" for fault in faults), *remarks)
         )
-    if not told:
+    if not detectable:
         hidden = (
-            f"throughput scatters so much that a drift of {_percent(TOLD_MOVE)} would not "
-            "have been seen"
+            f"throughput scatters so much that a drift of {_percent(DETECTABLE_MOVE)} would not "
+            "have been detected"
         )
         return Steadiness(steady=None, notes=(f"{UNTOLD}: {hidden}", *remarks))
     return Steadiness(steady=True, notes=tuple(remarks))
 
 
+def per_second(measurement: Measurement, length: int) -> tuple[list[float], list[float]]:
+    """Completions, and the sums of their latencies in us, in each of the first `length` seconds."""
+    counts, sums_us = [0.0] * length, [0.0] * length
+    for one in measurement.seconds:
+        if one.second < length:
+            counts[one.second] += one.count
+            sums_us[one.second] += one.sum_us
+    return counts, sums_us
+
+
 def mser_cut(values: Sequence[float], batch: int) -> int:
-    """How many of the first values to leave out by MSER: a multiple of `batch`, at most half of
-    them.
-    """
+    """How many of the first values to leave out by MSER: a multiple of `batch`, at most half."""
     size = len(values) // batch
-    # About their mean, so that the difference of sums of squares keeps its digits.
-    whole = fmean(values)
-    means = [fmean(values[number * batch : (number + 1) * batch]) - whole for number in range(size)]
+    # Relative to their mean, so that the difference of sums of squares keeps its digits.
+    mean = fmean(values)
+    means = [fmean(values[number * batch : (number + 1) * batch]) - mean for number in range(size)]
     total = squares = 0.0
     errors = []
     for kept, value in enumerate(reversed(means), start=1):
         total, squares = total + value, squares + value**2
         errors.append(max(0.0, squares - total**2 / kept) / kept**2)
     errors.reverse()
-    # What is less by rounding alone, as of a constant series, needs no cut.
-    least = min(errors[: size // 2 + 1]) + 1e-12 * whole**2
+    # Differences by rounding, as in a constant series, need no cut.
+    least = min(errors[: size // 2 + 1]) + 1e-12 * mean**2
     return batch * next(skipped for skipped, error in enumerate(errors) if error <= least)
 
 
 def _stalled(counts: Sequence[float], workers: int) -> tuple[list[str], list[str]]:
-    """What stalls and dips that come back there are: those that make a step unsteady, and those
-    that are only said.
-    """
+    """Stalls and periodic dips: those that make a step unsteady, and those only reported."""
     found = stalls(counts, workers)
     if found and sum(one.length_s for one in found) >= SHARE * len(counts):
         return [stall_words(found)], []
@@ -151,69 +151,65 @@ def _stalled(counts: Sequence[float], workers: int) -> tuple[list[str], list[str
 
 
 def _warming(counts: Sequence[float], warmup_s: float) -> list[str]:
-    """That the step was still warming up, and what warm-up would have done."""
-    length, whole = len(counts), fmean(counts)
+    """Whether the step was still warming up, and what warm-up would have sufficed."""
+    length, mean = len(counts), fmean(counts)
     cut = mser_cut(counts, max(1, min(BATCH_S, length // BATCHES)))
     if not cut:
         return []
     after = fmean(counts[cut:])
-    off = after / whole - 1
+    off = after / mean - 1
     chance = (
-        SIGMAS * _few(length) * _noise(counts) * math.sqrt(1 / (length - cut) - 1 / length) / whole
+        SIGMAS * _few(length) * _noise(counts) * math.sqrt(1 / (length - cut) - 1 / length) / mean
     )
     if abs(off) <= max(WARM_BOUND, chance):
         return []
     change = (
         f"throughput after the first {cut} s is {_percent(abs(off))} "
-        f"{'higher' if off > 0 else 'lower'} than of the whole window"
+        f"{'higher' if off > 0 else 'lower'} than over the complete window"
     )
     return [f"{change}; warm up for at least {math.ceil(warmup_s + cut)} s"]
 
 
 def _drifting(values: Sequence[float], what: str) -> list[str]:
-    """What of the rule of five rounds does not hold, beyond what the scatter explains."""
-    length, whole, noise = len(values), fmean(values), _noise(values)
+    """Violations of the rule of five rounds beyond what the scatter explains."""
+    length, mean, noise = len(values), fmean(values), _noise(values)
     ends = [round(number * length / ROUNDS) for number in range(ROUNDS + 1)]
     rounds = [fmean(values[start:end]) for start, end in pairwise(ends)]
     spread, scatter = (
-        (max(rounds) - min(rounds)) / whole,
-        noise / math.sqrt(length / ROUNDS) / whole,
+        (max(rounds) - min(rounds)) / mean,
+        noise / math.sqrt(length / ROUNDS) / mean,
     )
     faults = []
     if spread > max(RANGE_BOUND, RANGE_SIGMAS * _few(length) * scatter):
-        faults.append(f"{what} of fifths of the window differs by {_percent(spread)} of its mean")
-    move = _slope(values) * (length - 1) / whole
-    if abs(move) > max(MOVE_BOUND, _seen(values)):
+        faults.append(f"{what} of fifths of the window varies by {_percent(spread)} of its mean")
+    move = _slope(values) * (length - 1) / mean
+    if abs(move) > max(MOVE_BOUND, _least_move(values)):
         faults.append(
             f"{what} {'rises' if move > 0 else 'falls'} by {_percent(abs(move))} over the window"
         )
     return faults
 
 
-def _seen(values: Sequence[float]) -> float:
-    """The least move of the fitted line from end to end, as a share of the mean, that the scatter
-    does not explain.
-    """
+def _least_move(values: Sequence[float]) -> float:
+    """The smallest change of the fitted line, relative to the mean, beyond scatter."""
     length = len(values)
     error = _noise(values) / math.sqrt(length * (length**2 - 1) / 12)
     return SIGMAS * _few(length) * error * (length - 1) / fmean(values)
 
 
 def _few(length: int) -> float:
-    """By how much bounds in standard errors are wider for the noise being known from so few
-    differences alone.
+    """The factor on bounds in standard errors because few differences estimate the noise.
 
-    Differences of neighbours tell about two thirds as much as independent values; 1 + 2 / freedom
-    is near Student's quantiles.
+    Differences of neighbours are worth about two thirds of independent values; 1 + 2 / freedom is
+    close to Student's quantiles.
     """
     return 1 + 2 / (2 / 3 * (length - 1))
 
 
 def _noise(values: Sequence[float]) -> float:
-    """The standard deviation of single values about a slow drift, from the differences of
-    neighbours.
+    """The standard deviation of values around a slow drift, from differences of neighbours.
 
-    Whole numbers scatter by their rounding at least: a variance of 1/12.
+    Whole numbers scatter at least by their rounding: a variance of 1/12.
     """
     differences = sum((after - before) ** 2 for before, after in pairwise(values)) / (
         2 * (len(values) - 1)
@@ -222,7 +218,7 @@ def _noise(values: Sequence[float]) -> float:
 
 
 def _slope(values: Sequence[float]) -> float:
-    """By how much the line of least squares rises from a value to the next."""
+    """The increase of the least-squares line per value."""
     return linear_regression(range(len(values)), values).slope
 
 

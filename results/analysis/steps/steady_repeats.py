@@ -1,31 +1,28 @@
-"""Steadiness over repeats: what windows of a few seconds cannot tell one by one, several of the
-same step tell together.
+"""Steadiness over repeats: what windows of a few seconds cannot decide alone, repeats can together.
 
-Each window has a *move*: the rise of the line of least squares from its start to its end, as a
-share of its mean. By chance a window of 3 s moves by 10 to 30 % either way. What every repeat does
-again is no chance: caches that still fill, a warm-up that is too short. What one repeat does and
-another does not is in the spread of the repeats, and so in every interval that is made of them.
+Each window has a *move*: the rise of the least-squares line from its start to its end, relative to
+its mean. By chance a window of 3 s moves by 10 to 30 % either way. What every repeat does is not
+chance: caches that still fill, a warm-up that is too short. What only some repeats do is part of
+their spread, and so of every interval computed from them.
 
-- Steady: the 90 % interval of the mean move (Student's) lies within MOST. Two one-sided tests at 5
-  % each, for equivalence (D. J. Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987): a drift of MOST
-  or more is called steady at most 5 times in 100.
-- Not steady: its 98 % interval lies beyond LEAST and the window's *grain*, on one side. Of steps
-  that do not drift that are less than 2 in 100. The grain is what a window cannot resolve: workers
-  that move in step do a batch more or less in a second than in the next, and where each repeat
-  starts alike they do so in each repeat alike.
-- What one step is too noisy to tell, those beside it help to: the other worker counts and
-  operations of the same layout, which had the same warm-up. Where the interval of all their moves
-  together lies within MOST, and its own mean does, it is steady too. A drift of MOST in all of them
-  is called steady at most 9 times in 100; in one alone it takes a drift twice as large to be as
-  sure.
-- Else it is not known, and said how large a drift is not ruled out: `Steadiness.most`. The mean of
-  a window that drifts by that much is half of it from either end, so a ratio that clears its bound
-  by both sides' halves does so whatever the drift was.
+- Steady: the 90 % interval of the mean move (Student's) lies within MOST. These are two one-sided
+  tests at 5 % each, for equivalence (D. J. Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987): a
+  drift of MOST or more is called steady at most 5 times in 100.
+- Not steady: its 98 % interval lies beyond LEAST and the window's *grain*, on one side. Less than 2
+  in 100 of steps without drift do. The grain is what a window cannot resolve: workers in step
+  complete a batch more or less in a second than in the next, and if each repeat starts alike they
+  do so in each repeat alike.
+- Other steps help if one step is too noisy: the other worker counts and operations of the same
+  layout, which had the same warm-up. If the interval of all their moves together lies within MOST,
+  and so does its own mean, it is steady too. A drift of MOST in all of them is called steady at
+  most 9 times in 100; for one alone it takes a drift twice as large to be as certain.
+- Otherwise it is unknown, and the largest drift not ruled out is reported: `Steadiness.most`. The
+  mean of a window that drifts by that much is off by half of it at either end, so a ratio that
+  clears its bound by both sides' halves does so for any such drift.
 
-How often each is said of what: benchmarks/steadiness_rules.py, with its table in
-docs/statistics.md. Whole seconds are fine enough: of a window of 3 s with even noise, a finer
-series would make the error of the move 6 % smaller. A last second that the window cuts counts for
-as long as it is.
+Error rates: benchmarks/steadiness_rules.py, table in docs/statistics.md. Whole seconds are fine
+enough: for a window of 3 s with even noise, a finer series would make the error of the move 6 %
+smaller. A partial last second is weighted by its length.
 """
 
 from __future__ import annotations
@@ -35,56 +32,48 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from weighbridge.results.analysis.steps.steadiness import EDGE_S, UNTOLD, Steadiness
+from weighbridge.results.analysis.steps.steadiness import EDGE_S, UNTOLD, Steadiness, per_second
 from weighbridge.results.record import Measurement
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, TTest, one_sample, t_quantile
 
 MOST: Final = 0.20
-"""A drift from end to end that a step that is called steady does not have: its two halves differ by
-10 %.
-"""
+"""A step called steady does not drift by this much: its halves differ by less than 10 %."""
 LEAST: Final = 0.05
-"""A drift up to this is none, however sure it is."""
+"""Drifts up to this are ignored, however certain."""
 SURE: Final = 0.98
-"""Confidence of the interval by which a step is called not steady."""
+"""Confidence of the interval for calling a step not steady."""
 EQUIVALENT: Final = 0.90
-"""Confidence of the interval by which it is called steady."""
+"""Confidence of the interval for calling it steady."""
 
 
 def window_move(measurement: Measurement, *, closed_loop: bool = True) -> float | None:
-    """By how much a step moves from the start of its window to the end, as a share of its mean: 0.1
-    of one that rises by 10 %.
+    """The change from start to end of a step's window, relative to its mean: 0.1 is 10 % up.
 
-    Of all operations together: their throughput; at a constant rate (not `closed_loop`) their mean
-    latency. None where the driver tells no figures by the second, the window has less than two
+    Throughput of all operations together; at a constant rate (not `closed_loop`) their mean
+    latency. None if the driver reports no per-second figures, the window has fewer than two
     seconds, or nothing was done in it (or in one of its seconds).
     """
-    whole = math.floor(measurement.window_s + EDGE_S)
-    if whole < 2 or not measurement.seconds:
+    seconds = math.floor(measurement.window_s + EDGE_S)
+    if seconds < 2 or not measurement.seconds:
         return None
-    cut_s = measurement.window_s - whole
-    lengths_s = [1.0] * whole + ([cut_s] if cut_s > EDGE_S else [])
-    counts, sums_us = [0.0] * len(lengths_s), [0.0] * len(lengths_s)
-    for one in measurement.seconds:
-        if one.second < len(counts):
-            counts[one.second] += one.count
-            sums_us[one.second] += one.sum_us
+    cut_s = measurement.window_s - seconds
+    lengths_s = [1.0] * seconds + ([cut_s] if cut_s > EDGE_S else [])
+    counts, sums_us = per_second(measurement, len(lengths_s))
     if not any(counts) or not (closed_loop or all(counts)):
         return None
-    if closed_loop:
-        return _move(
-            [count / length for count, length in zip(counts, lengths_s, strict=True)], lengths_s
-        )
-    return _move([total / count for total, count in zip(sums_us, counts, strict=True)], lengths_s)
+    parts = (
+        zip(counts, lengths_s, strict=True) if closed_loop else zip(sums_us, counts, strict=True)
+    )
+    return _move([total / divisor for total, divisor in parts], lengths_s)
 
 
 def window_grain(measurement: Measurement) -> float:
-    """The largest move that workers in step make of a closed loop's constant throughput, as a share
-    of its mean.
+    """The largest move of a closed loop's constant throughput by workers in step, relative to its
+    mean.
 
-    With W workers in step the operations that are done by any time are within W/2 of the line
-    through them. Of a window of T whole seconds with n operations each, that moves the line of
-    least squares through the seconds by at most 12 W / (n (T + 1)).
+    With W workers in step, completions by any time are within W/2 of the line through them. In a
+    window of T whole seconds with n operations each that moves the least-squares line through the
+    seconds by at most 12 W / (n (T + 1)).
     """
     seconds = max(1, math.floor(measurement.window_s + EDGE_S))
     done = sum(one.count for one in measurement.seconds)
@@ -98,22 +87,18 @@ def window_grain(measurement: Measurement) -> float:
 def steady_over_repeats(
     moves: Sequence[float | None], beside: Sequence[float | None] = (), *, grain: float = 0.0
 ) -> Steadiness:
-    """Whether a step that was repeated was steady, by the move of each repeat's window
-    (`window_move`; of at least 5).
+    """Whether a repeated step was steady, from the move of each repeat's window (`window_move`; at
+    least 5).
 
-    `beside` are the moves of all other steps of the same layout; `grain` is the coarsest of the
-    windows' (`window_grain`).
+    `beside` are the moves of all other steps of the layout; `grain` is the coarsest of the windows
+    (`window_grain`).
     """
     known = [move for move in moves if move is not None]
     if len(known) < len(moves) or len(known) < REPEATS_FOR_A_CLAIM:
-        lack = (
-            f"has {len(known)}"
-            if len(known) == len(moves)
-            else f"knows {len(known)} of {len(moves)}"
-        )
+        have = f"{len(known)}" if len(known) == len(moves) else f"{len(known)} of {len(moves)}"
         why = (
-            f"{UNTOLD}: telling it over repeats takes the seconds of {REPEATS_FOR_A_CLAIM} "
-            f"repeats, and this {lack}"
+            f"{UNTOLD}: over repeats it takes the seconds of {REPEATS_FOR_A_CLAIM} repeats, and "
+            f"this has {have}"
         )
         return Steadiness(steady=None, notes=(why,))
     within = one_sample(known)
@@ -142,30 +127,28 @@ def steady_over_repeats(
     )
 
 
-def _farthest(told: TTest) -> float:
-    """The far end of the interval at EQUIVALENT, whichever way."""
-    return abs(told.difference) + t_quantile((1 + EQUIVALENT) / 2, told.freedom) * told.error
+def _farthest(test: TTest) -> float:
+    """The far end of the interval at EQUIVALENT, in either direction."""
+    return abs(test.difference) + t_quantile((1 + EQUIVALENT) / 2, test.freedom) * test.error
 
 
 def _move(values: Sequence[float], lengths_s: Sequence[float]) -> float:
-    """The rise of the line of least squares through values that each hold for a time, over all of
-    it, as a share of the mean.
-    """
+    """The rise of the least-squares line through values held for some time, over the mean."""
     ends = [0.0]
     for length in lengths_s:
         ends.append(ends[-1] + length)
     span = ends[-1]
     places = [(start + end) / 2 for start, end in pairwise(ends)]
-    whole = sum(value * length for value, length in zip(values, lengths_s, strict=True)) / span
+    mean = sum(value * length for value, length in zip(values, lengths_s, strict=True)) / span
     middle = sum(place * length for place, length in zip(places, lengths_s, strict=True)) / span
     across = sum(
         length * (place - middle) ** 2 for place, length in zip(places, lengths_s, strict=True)
     )
     along = sum(
-        length * (place - middle) * (value - whole)
+        length * (place - middle) * (value - mean)
         for place, length, value in zip(places, lengths_s, values, strict=True)
     )
-    return along / across * span / whole
+    return along / across * span / mean
 
 
 def _percent(share: float) -> str:

@@ -1,16 +1,15 @@
-"""The study's table: throughput, percentiles and errors by layout, API, workload, operation and
+"""The table of a run: throughput, percentiles and errors by layout, API, workload, operation and
 worker count.
 
-Over repeats: throughput, bandwidth and percentiles are the geometric mean of the repeats' own
-figures, the same estimate that is compared and stands in sentences (percentiles are never taken of
-a mixture of repeats); max is the largest; mean is the total of latencies over the total of samples;
-samples are a total. Only repeats that are valid and not unsteady go in, and all of them; where
-there is none, the valid ones go in and the row says `steady = no`; where none is valid either,
-those that there are go in and it says `valid = no`. Errors alone are of every repeat: none is
-hidden by leaving its repeat out. What is unknown is None, an empty cell, never a number. What the
-hosts used is of whole steps: of a step with several operations each has the same figures. Of a
-driver that tells latencies in bins each percentile and the max is the interval that it lies in, in
-fields and columns of their own; the figure beside it is then None.
+Over repeats: throughput, bandwidth and percentiles are the geometric mean of the repeats' figures,
+as in comparisons and sentences (percentiles are never taken from a mixture of repeats); max is the
+largest; mean is the total of latencies over the total of samples; samples are a total. All repeats
+that are valid and not unsteady count; if there are none, the valid ones do and the row has `steady
+= no`; if there are none of those either, all do and the row has `valid = no`. Errors are those of
+every repeat: leaving a repeat out hides none. Unknown figures are None, an empty cell, never a
+number. What the hosts used is of complete steps: all operations of a step have the same figures. If
+a driver counts latencies in bins, percentiles and max are intervals in separate fields and columns;
+the figure itself is then None.
 """
 
 from __future__ import annotations
@@ -24,23 +23,22 @@ from typing import Final
 from pydantic import NonNegativeFloat, NonNegativeInt
 
 from weighbridge.results.analysis.steps.daemons import figure_words
+from weighbridge.results.analysis.steps.other_programs import beside_words
+from weighbridge.results.analysis.steps.queues import queue_words
+from weighbridge.results.analysis.steps.row_doubts import row_doubts
 from weighbridge.results.analysis.steps.steadiness import UNTOLD, Steadiness
 from weighbridge.results.analysis.steps.steady_repeats import steady_over_repeats
 from weighbridge.results.analysis.steps.use import (
     Resource,
     StepUse,
-    beside_words,
     limit_words,
-    others,
     over_repeats,
-    queue_words,
-    quota_touches,
 )
 from weighbridge.results.analysis.steps.validity import outlier_words
 from weighbridge.results.analysis.steps.visit import JudgedStep, Point, closed_loops, visit
-from weighbridge.results.doubt import Doubt, Grade, beside, graves
+from weighbridge.results.doubt import Doubt, graves
 from weighbridge.results.metric_figure import MetricFigure
-from weighbridge.results.metrics import METRICS, WITH_BODIES, Figures, Metric, compared
+from weighbridge.results.metrics import METRICS, WITH_BODIES, Figures, Metric
 from weighbridge.results.record import ResolvedPlan, StepKey, StepResult
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, one_sample
 from weighbridge.suites import DEFAULT_DRIVER, Api, DriverName, Layer, Operation
@@ -59,46 +57,37 @@ __all__ = [
 
 NOT_VALID: Final = "not valid"
 NOT_STEADY: Final = "not steady"
-"""What notes say of a row of which no repeat is; why is in those that follow."""
-
-DRIFT_MOST: Final = 0.5
-"""A drift of more than this that is not ruled out makes a row provisional, however far apart two
-are.
-"""
+"""First notes of a row without any valid, or steady, repeat; the reasons follow."""
 
 
 class Row(Figures):
-    """One line of the table; `points` are the repeats it was made of and those that were left out
-    as not valid.
-    """
+    """One line of the table; `points` are its repeats, including those left out as not valid."""
 
     layout: str
     api: Api
     driver: DriverName = DEFAULT_DRIVER
     layer: Layer | None = None
-    """None: the gateway as its clients find it."""
+    """None: the gateway as its clients see it."""
     workload: str
     operation: Operation
     object_size_bytes: NonNegativeFloat | None
-    """The size of an object, or the expected mean of its distribution."""
+    """The size of an object, or its expected mean."""
     workers: int
     repeats: NonNegativeInt
-    """How many repeats the figures are made of."""
+    """How many repeats the figures come from."""
     resources: tuple[Resource, ...] = ()
-    """Medians over the repeats; empty where no telemetry was recorded."""
+    """Medians over the repeats; empty without telemetry."""
     aside: str = ""
-    """Where requests waited in a queue, and that much else ran on the hosts' machine, in words."""
+    """Where requests queued, and what else ran on the hosts' machine, in words."""
     told: str = ""
-    """What the gateway's daemons told of themselves, in words."""
+    """What the gateway's daemons reported about themselves, in words."""
     valid: bool
     steady: bool | None = None
-    """Whether the repeats that the figures are made of were steady; None where it cannot be told of
-    one of them.
-    """
+    """Whether the repeats that count were steady; None if unknown for one of them."""
     drift: NonNegativeFloat | None = None
-    """Where it cannot be told whether the repeats were steady: the largest drift from start to end
-    of the window that they do not rule out, as a share of the mean. A comparison has to be beyond
-    what it could have done."""
+    """If steadiness is unknown: the largest drift over the window that is not ruled out, relative
+    to the mean. A comparison must be beyond what it could have caused.
+    """
     doubts: tuple[Doubt, ...] = ()
     """Reasons not to rank it, or to call it provisional."""
     notes: tuple[str, ...] = ()
@@ -106,40 +95,35 @@ class Row(Figures):
 
     @property
     def ranked(self) -> bool:
-        """Whether anything may be concluded from it.
-
-        Rows that are not ranked are shown and marked.
-        """
+        """Whether conclusions may be drawn; rows that are not ranked are shown and marked."""
         return self.valid and self.steady is not False and not self.condemned
 
     @property
     def condemned(self) -> tuple[Doubt, ...]:
-        """The grave doubts that touch every figure of it."""
+        """The grave doubts about all of its figures."""
         return tuple(one for one in graves(self.doubts) if not one.metrics)
 
     @property
     def provisional(self) -> bool:
-        """Whether it is ranked, but a mild doubt touches it: it is shown and marked, and nothing
-        leads by it.
+        """Whether it is ranked with a mild doubt: it is shown and marked, and no lead is based on
+        it.
         """
         return self.ranked and bool(self.doubts)
 
     @property
     def saturated(self) -> str | None:
-        """What was the limit, in words; None where nothing is known."""
+        """The bottleneck, in words; None if unknown."""
         words = limit_words(self.resources)
         return f"{words}; {self.aside}" if words and self.aside else words
 
     @property
     def used(self) -> tuple[Point, ...]:
-        """The repeats that the figures are made of."""
+        """The repeats that the figures come from."""
         return used(self.points)
 
 
 def used(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Of a row's points those that its figures are made of: the best kind of which there are
-    any.
-    """
+    """The points that a row's figures come from: the best kind available."""
     valid = tuple(point for point in points if point.valid)
     return tuple(point for point in valid if point.ranked) or valid or tuple(points)
 
@@ -149,11 +133,11 @@ def summarize(
     steps: Iterable[StepResult],
     uses: Mapping[StepKey, StepUse] = MappingProxyType({}),
 ) -> tuple[Row, ...]:
-    """The table of a run: a row for everything planned, measured or not, in the order of the plan;
-    without its layers.
+    """The table of a run without its layers: a row for everything planned, in the order of the
+    plan.
 
-    `uses` is what the hosts used in each step, of those that have telemetry. Of a step that was
-    measured more than once the last result counts.
+    `uses` are what the hosts used, by step, if known. The last result of a step measured more than
+    once counts.
     """
     return rows_of(plan, visits(plan, steps, uses))
 
@@ -163,7 +147,7 @@ def summarize_layers(
     steps: Iterable[StepResult],
     uses: Mapping[StepKey, StepUse] = MappingProxyType({}),
 ) -> tuple[Row, ...]:
-    """The same of what was measured below and beside the gateways."""
+    """The table of what was measured below and beside the gateways."""
     return rows_of(plan, visits(plan, steps, uses), layers=True)
 
 
@@ -172,8 +156,8 @@ def visits(
     steps: Iterable[StepResult],
     uses: Mapping[StepKey, StepUse] = MappingProxyType({}),
 ) -> dict[StepKey, JudgedStep]:
-    """What is kept of each step when it has been read; the steps themselves are let go one by one,
-    for runs of many.
+    """Each step reduced to what is kept of it; steps are consumed one by one, as runs may have
+    many.
     """
     closed = closed_loops(plan)
     return {
@@ -185,14 +169,12 @@ def visits(
 def rows_of(
     plan: ResolvedPlan, found: Mapping[StepKey, JudgedStep], *, layers: bool = False
 ) -> tuple[Row, ...]:
-    """The table, as `summarize` (or, of `layers`, `summarize_layers`) gives it, of what `visits`
-    gives.
-    """
+    """The table (with `layers` that of `summarize_layers`) of what `visits` returned."""
     places = {workload.name: number for number, workload in enumerate(plan.suite.workloads)}
     sizes = {workload.name: workload.objects.mean_bytes for workload in plan.suite.workloads}
     ways: dict[tuple[Api, DriverName, Layer | None], int] = {}
     cells = []
-    for standing, layout in enumerate(plan.layouts):
+    for place, layout in enumerate(plan.layouts):
         for one in plan.passes_of(layout.name):
             if (one.layer is not None) != layers:
                 continue
@@ -211,7 +193,7 @@ def rows_of(
                         )
                         cells.append(
                             (
-                                (places[workload.name], number, way, workers, standing),
+                                (places[workload.name], number, way, workers, place),
                                 key,
                                 operation,
                             )
@@ -236,9 +218,7 @@ def _row(
     visited: Mapping[StepKey, JudgedStep],
     moves: Mapping[StepKey, float | None],
 ) -> Row:
-    """`moves` are those of all steps of the layout, by which few repeats of short windows are
-    judged.
-    """
+    """`moves` are those of all steps of the layout: they help to judge short windows."""
     keys = [first.model_copy(update={"repeat": repeat}) for repeat in range(repeats)]
     found = [visited[key] for key in keys if key in visited]
     points = tuple(one.points[operation] for one in found if operation in one.points)
@@ -262,51 +242,60 @@ def _row(
     of = {point.repeat for point in shown}
     known = [one.use for one in found if one.use is not None and one.key.repeat in of]
     beside = [move for key, move in moves.items() if key not in keys]
-    told = _steady(shown, beside)
-    steady = told.steady
+    verdict = _steady(shown, beside)
+    steady = verdict.steady
     far = outlier_words([(point.repeat, point.value("throughput") or 0.0) for point in shown])
-    # What no repeat tells by itself is not worth a word where all of them tell it together.
+    # What no repeat can decide alone is not worth a note if all of them decide it together.
     own = (
         tuple(note for note in notes if UNTOLD not in note)
-        if steady is not None or told.notes
+        if steady is not None or verdict.notes
         else notes
     )
-    head["notes"] = tuple(dict.fromkeys((*own, *told.notes, *far)))
+    head["notes"] = tuple(dict.fromkeys((*own, *verdict.notes, *far)))
     return Row(
         **head,
         figures=_figures(shown, points),
         doubts=tuple(
-            _doubts(found, points, shown, [one.use for one in found if one.key.repeat in of], told)
+            row_doubts(
+                found, points, shown, [one.use for one in found if one.key.repeat in of], verdict
+            )
         ),
-        drift=told.most if steady is None else None,
+        drift=verdict.most if steady is None else None,
         resources=over_repeats(known),
-        aside="; ".join(words for words in (queue_words(known), beside_words(known)) if words),
-        told=figure_words([use.told for use in known]),
+        aside="; ".join(
+            words
+            for words in (
+                queue_words([one.queues for one in known]),
+                beside_words([one.beside for one in known]),
+            )
+            if words
+        ),
+        told=figure_words([use.daemons for use in known]),
         valid=any(point.valid for point in points),
         steady=steady,
     )
 
 
 def _steady(shown: Sequence[Point], beside: Sequence[float | None]) -> Steadiness:
-    """Of the repeats that figures are made of: no where one was not steady, for then all were not;
-    of repeats too short to tell one by one, what they tell together.
+    """The verdict on repeats that count: unsteady if one was; if they are too short, judged
+    together.
     """
-    told = {point.steady for point in shown}
-    if False in told or told == {True}:
-        return Steadiness(steady=False not in told)
-    # What drifts from repeat to repeat is in the intervals, and falls on all layouts: blocks are
-    # balanced. It is no unsteady step.
+    verdicts = {point.steady for point in shown}
+    if False in verdicts or verdicts == {True}:
+        return Steadiness(steady=False not in verdicts)
+    # Drift from repeat to repeat is part of the intervals and affects all layouts, since blocks are
+    # balanced: it does not make a step unsteady.
     found = steady_over_repeats(
         [point.move for point in shown],
         beside,
         grain=max((point.grain for point in shown), default=0.0),
     )
-    # Why each of few repeats cannot be told is in its own notes.
+    # With few repeats, the notes of each say why it is unknown.
     return found if len(shown) >= REPEATS_FOR_A_CLAIM else Steadiness(steady=None)
 
 
 def _missing(found: Sequence[JudgedStep], repeats: int) -> Iterator[str]:
-    """What is said first of a row: that repeats were not measured or were left out."""
+    """First notes of a row: repeats that were not measured or were left out."""
     if not found:
         yield "not measured"
         return
@@ -329,12 +318,12 @@ def _missing(found: Sequence[JudgedStep], repeats: int) -> Iterator[str]:
 
 
 def _notes(found: Sequence[JudgedStep]) -> Iterator[str]:
-    """What the repeats say, each thing once, with the repeats that say it where not all do."""
-    sayers: dict[str, list[str]] = {}
+    """The repeats' notes, each once, with the repeats that have it unless all do."""
+    repeats_of: dict[str, list[str]] = {}
     for one in found:
         for note in dict.fromkeys((*one.notes, *one.remarks)):
-            sayers.setdefault(note, []).append(str(one.key.repeat + 1))
-    for note, repeats in sayers.items():
+            repeats_of.setdefault(note, []).append(str(one.key.repeat + 1))
+    for note, repeats in repeats_of.items():
         label = (
             ""
             if len(repeats) == len(found)
@@ -344,10 +333,7 @@ def _notes(found: Sequence[JudgedStep]) -> Iterator[str]:
 
 
 def _figures(shown: Sequence[Point], every: Sequence[Point]) -> dict[str, MetricFigure]:
-    """What the repeats' figures come to, by metric.
-
-    A lower bound of one makes a lower bound of all.
-    """
+    """The repeats' figures merged by metric; one lower bound makes the result a lower bound."""
     found: dict[str, MetricFigure] = {}
     for metric in METRICS.values():
         figures = [point.figure(metric.key) for point in (every if metric.also_left_out else shown)]
@@ -362,8 +348,8 @@ def _figures(shown: Sequence[Point], every: Sequence[Point]) -> dict[str, Metric
 
 
 def _interval(metric: Metric, figures: Sequence[MetricFigure]) -> tuple[float | None, float | None]:
-    """The 95 % interval of a metric that is compared: Student's, of the logarithms of the repeats'
-    own figures; of a single repeat with few samples that of order statistics.
+    """The 95 % interval of a compared metric: Student's on logarithms over repeats, or by order
+    statistics for a single repeat with few samples.
     """
     if len(figures) == 1:
         return figures[0].low, figures[0].high
@@ -371,84 +357,5 @@ def _interval(metric: Metric, figures: Sequence[MetricFigure]) -> tuple[float | 
     if not metric.is_compared or len(known) < len(figures) or len(known) < 2:
         return None, None
     found = one_sample([math.log(value) for value in known]).ratio
-    # What took as long or longer has no upper end.
+    # A lower bound has no upper end.
     return found.low, None if any(one.at_least for one in figures) else found.high
-
-
-def _doubts(
-    found: Sequence[JudgedStep],
-    points: Sequence[Point],
-    shown: Sequence[Point],
-    known: Sequence[StepUse | None],
-    told: Steadiness,
-) -> Iterator[Doubt]:
-    """What there is to doubt of the figures of a row, by what was measured beside them and by what
-    was left out.
-    """
-    if any(point.valid for point in points):
-        kinds = (
-            ("not steady", "who stalls", sum(one.valid and not one.ranked for one in found)),
-            ("not valid", "who fails", sum(not one.valid for one in found)),
-        )
-        for what, who, left in kinds:
-            if left and any(point.ranked for point in points):
-                words = (
-                    f"{left} of {len(found)} repeats were {what}, and those that are left "
-                    f"favour {who}"
-                )
-                yield Doubt(what="repeats left out", grade="mild", words=words)
-        if told.steady is None and (told.most is None or told.most > DRIFT_MOST):
-            said = (
-                *told.notes,
-                *(note for point in points for note in point.notes if note.startswith(UNTOLD)),
-            )
-            words = next((note.removeprefix(f"{UNTOLD}: ") for note in said), "it was not judged")
-            yield Doubt(what="steadiness not known", grade="mild", words=words)
-    yield from beside(others(known))
-    of = {point.repeat: point for point in shown}
-    uses = [
-        (one.use, of[one.key.repeat])
-        for one in found
-        if one.use is not None and one.key.repeat in of
-    ]
-    for metric in compared():
-        low = sum(point.figure(metric.key).at_least for point in shown)
-        if low:
-            ends = f"in {low} of {len(shown)} repeats" if len(shown) > 1 else "in it"
-            words = (
-                f"{ends} requests that were not seen to end took as long or longer: it is a "
-                "lower bound"
-            )
-            yield Doubt(what="lower bound", grade="mild", words=words, metrics=(metric.key,))
-        if metric.percent is not None:
-            held = [limit for use, point in uses if (limit := _limited(metric, use, point))]
-            if held:
-                grade: Grade = "grave" if 2 * len(held) > len(uses) else "mild"
-                yield Doubt(
-                    what="set by the CPU limit",
-                    grade=grade,
-                    words=held[len(held) // 2],
-                    metrics=(metric.key,),
-                )
-
-
-def _limited(metric: Metric, use: StepUse, point: Point) -> str | None:
-    """Which CPU limit may have made a percentile or the maximum of a repeat, in words; None where
-    none has.
-
-    Of one that is told in a bin its upper end is judged, and of the last bin, which has none, its
-    lower.
-    """
-    within = point.within(metric.key)
-    value = (
-        point.value(metric.key)
-        if within is None
-        else within.low_ms
-        if within.high_ms is None
-        else within.high_ms
-    )
-    return (
-        None
-        if value is None or metric.percent is None
-        else quota_touches(use, metric.percent, value)
-    )

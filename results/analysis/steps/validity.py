@@ -1,43 +1,39 @@
-"""Validity: what a measurement must show before anything is concluded from it, and in words why it
-does not.
+"""Validity: what a measurement must satisfy before anything is concluded, and why it does not.
 
-The rules, from queueing theory and from the practice of benchmarking:
+The rules, from queueing theory and benchmarking practice:
 
-- Failures: their share of all operations stays within the suite's bound (0.1 % unless it says
-  otherwise).
-- Driver: it used less than 80 % of the CPU it may use, on each client where there are several:
-  workers are shared out evenly, so that the busiest holds up its share of them. Beyond that it, not
-  the gateway, may have been the limit. Of a bench that runs on the gateway's own host this is only
+- Failures: their share of all operations stays within the suite's bound (default 0.1 %).
+- Driver: it used less than 80 % of its CPU limit, on each client if there are several: workers are
+  spread evenly, so the busiest client delays its share of them. Beyond that the driver, not the
+  gateway, may have been the bottleneck. For a benchmark on the gateway's own host this is only
   noted: with that CPU a gateway there gets no more from the layer either.
 - Little's law (J. D. C. Little, Operations Research 9, 1961): in a closed loop without think time,
-  workers are busy all of the window: with what succeeded, with what failed and the rest after it,
-  and with what is outstanding at the end, each as far as it lies inside. A miss of more than 5 % is
-  noted (time lost in the driver, or samples lost), one of more than 20 % makes the step not valid.
-  Of a driver that does not tell these parts, throughput x mean latency stands for them: requests
-  that are cut by the ends of the window blur that by up to one request a worker, so both bounds are
-  widened by one over the operations a worker completed, as they are where workers run out of
-  objects to delete; and it is not applied to steps with failures, whose time is not known. Nor is
-  the law applied to a driver that tells no latencies. Of a driver that cuts latencies to whole
-  units (`DriverTraits.cut_us`) the real sum is higher by up to one an operation: a miss is only
-  what that cannot explain, throughput x (mean + unit) where too little is accounted for. Where one
-  also leaves out the requests that the window's start cuts (`cut_requests`), the bounds are widened
-  by as many operations a worker.
-- Rate: requests are begun at 99 % of the intended rate at least. Who does not keep up with it is
-  measured at another load than the suite asked for: the note says at which, and how far behind
-  their intended starts the workers were at the end. Of measurements that do not tell how many were
-  begun, those that ended are counted, and one more a worker.
-- Window: it opens when every worker has finished its first request, and not before the warm-up is
-  over, and closes before the first begins its last: Locust's drivers, engine and SDK, tell workers
-  to stop only once it is closed. Where there are objects to delete, workers run out of them one
-  after another: the window closes with the last, so that its tail has fewer workers than it says,
-  and where it is of deletes alone without a warm-up it opens before the first request; both are
-  noted. Drivers that are tools of others have windows of their own: what they are stands with them.
-- Headroom of the driver's network: `results.analysis.steps.visit` judges its NIC from what the
-  hosts used, and `results.analysis.steps.steadiness` whether throughput held all through the
-  window; both when results are derived, not when they are measured.
-- Percentiles: p is given where a sample is to be expected beyond it, and where fewer than 20 are
-  (p50 of fewer than 40 samples, p90 of 200, p99 of 2000) with the interval that order statistics
-  give.
+  workers are busy for the complete window: with successes, with failures and the pause after them,
+  and with requests outstanding at the end, each as far as it lies inside. A deviation of more than
+  5 % is noted (time lost in the driver, or samples lost), one of more than 20 % makes the step
+  invalid. For a driver that does not report these parts, throughput x mean latency is used instead:
+  requests cut by the window's ends blur that by up to one request per worker, so both bounds are
+  widened by one over the operations that a worker completed, as they are if workers run out of
+  objects to delete; and it is not applied to steps with failures, whose time is unknown. Nor is the
+  law applied to a driver that reports no latencies. For a driver that truncates latencies to whole
+  units (`DriverTraits.cut_us`) the real sum is higher by up to one unit per operation: a deviation
+  is only what that cannot explain, throughput x (mean + unit) if too little is accounted for. If a
+  driver also leaves out the requests that the window's start cuts (`cut_requests`), the bounds are
+  widened by that many operations per worker.
+- Rate: requests are sent at 99 % of the intended rate at least. Otherwise the step measured another
+  load than the suite asked for: the note says which, and how far behind schedule the workers were
+  at the end. If the number sent is unknown, those that ended count, and one more per worker.
+- Window: it opens when every worker has finished its first request and the warm-up is over, and
+  closes before the first worker starts its last: Locust's drivers, engine and SDK, stop workers
+  only once it is closed. Workers run out of objects to delete one after another: the window closes
+  with the last, so its tail has fewer workers than stated, and a window of only deletes without a
+  warm-up opens before the first request; both are noted. Drivers that wrap other tools have their
+  own windows, which they document.
+- Headroom of the driver's network: `results.analysis.steps.visit` judges its NIC by what the hosts
+  used, and `results.analysis.steps.steadiness` whether throughput was constant over the window;
+  both when results are derived, not when they are measured.
+- Percentiles: p is given if a sample is expected beyond it, and with its order-statistic interval
+  if fewer than 20 are (p50 of fewer than 40 samples, p90 of 200, p99 of 2000).
 """
 
 from __future__ import annotations
@@ -54,24 +50,25 @@ from weighbridge.results.statistics import t_quantile
 from weighbridge.suites import Bounds, Operation
 
 SAMPLES_BEYOND: Final = 20
-"""Samples beyond a percentile from which on it is given without an interval of its own."""
+"""Samples beyond a percentile from which it is given without its own interval."""
 DRIVER_CPU_SHARE: Final = 0.8
 RATE_KEPT: Final = 0.99
-"""Share of the intended rate at which requests must be begun."""
+"""Share of the intended rate at which requests must be sent."""
 LITTLE_NOTED: Final = 0.05
 LITTLE_REFUSED: Final = 0.20
 
 ASIDES: Final = (
     "too few samples",
-    "tells no percentiles",
+    "reports no percentiles",
+    "tells no percentiles",  # as earlier versions wrote it to steps.jsonl
     "CPU is not known",
     "steadiness is not known",
 )
-"""What notes have in them that are no reason for a step not to be valid."""
+"""Parts of notes that do not make a step invalid; they are also searched for in recorded runs."""
 
 
 class Verdict(Record):
-    """Whether a measurement may be ranked, and what a reader must know of it."""
+    """Whether a measurement may be ranked, and what readers must know of it."""
 
     valid: bool
     notes: tuple[str, ...] = ()
@@ -83,24 +80,23 @@ def samples_needed(percent: float) -> int:
 
 
 def enough_samples(count: int, percent: float) -> bool:
-    """Whether a percentile of so many samples may be given."""
+    """Whether a percentile of this many samples may be given without an interval."""
     return count >= samples_needed(percent)
 
 
 def least_samples(percent: float) -> int:
-    """The fewest samples of which a percentile is given at all: with one of them beyond it, as is
-    to be expected; 10 for p90.
+    """The fewest samples for which a percentile is given at all: one is expected beyond it; 10 for
+    p90.
 
-    Up to `samples_needed` it has an interval beside it.
+    Up to `samples_needed` it has an interval.
     """
     return math.ceil(round(100 / (100 - percent), 6))
 
 
 def judge(measurement: Measurement, bounds: Bounds, *, rate_per_s: float | None = None) -> Verdict:
-    """Whether a measurement may be ranked. `rate_per_s`: the workload's; None: a closed loop. Its
-    own notes are not repeated.
+    """Whether a measurement may be ranked. `rate_per_s`: the workload's; None: a closed loop.
 
-    Raises InvalidMeasurement when a histogram cannot be read.
+    Its own notes are not repeated. Raises InvalidMeasurement if a histogram cannot be read.
     """
     faults: list[str] = []
     notes: list[str] = []
@@ -127,17 +123,16 @@ def judge(measurement: Measurement, bounds: Bounds, *, rate_per_s: float | None 
                 "succeeded"
             )
     if measurement.load is not None and measurement.load.share >= DRIVER_CPU_SHARE:
-        used = f"used {measurement.load.share:.0%} of the CPU it may use"
+        used = f"used {measurement.load.share:.0%} of its CPU limit"
         if traits_of(measurement.driver).beside_gateway:
             notes.append(
                 f"{measurement.driver} {used}, which is the gateway host's: with more of it the "
                 "layer may do more"
             )
         else:
-            where = (
-                f" on {measurement.load.busiest.client}" if measurement.load.busiest.client else ""
-            )
-            faults.append(f"the driver{where} {used}: it may have been the limit")
+            client = measurement.load.busiest.client
+            where = f" on {client}" if client else ""
+            faults.append(f"the driver{where} {used}: it may have been the bottleneck")
     if rate_per_s is not None:
         faults += _too_slow(measurement, rate_per_s, done + failed)
     little = _little(measurement, done, failed) if rate_per_s is None and done else None
@@ -145,7 +140,7 @@ def judge(measurement: Measurement, bounds: Bounds, *, rate_per_s: float | None 
         miss, bound = little
         text = f"throughput x mean latency makes {1 + miss:.0%} of the workers (Little's law)"
         if abs(miss) > LITTLE_REFUSED + bound:
-            faults.append(f"{text}: samples were lost or the driver was the limit")
+            faults.append(f"{text}: samples were lost or the driver was the bottleneck")
         elif abs(miss) > LITTLE_NOTED + bound:
             notes.append(text)
     if measurement.load is None:
@@ -154,7 +149,7 @@ def judge(measurement: Measurement, bounds: Bounds, *, rate_per_s: float | None 
         tally.count and tally.latency is None and tally.bins is None
         for tally in measurement.tallies
     ):
-        notes.append(f"{tool_label(measurement.driver)} tells no percentiles")
+        notes.append(f"{tool_label(measurement.driver)} reports no percentiles")
     for tally in measurement.tallies:
         if tally.latency is None and tally.bins is None:
             continue
@@ -189,10 +184,8 @@ def _called(operation: Operation) -> str:
 
 
 def _too_slow(measurement: Measurement, rate_per_s: float, ended: int) -> list[str]:
-    """That requests were begun at less than the intended rate, and what piled up; nothing where
-    they were not.
-    """
-    # What was begun is known to the request; of what ended, each worker may have one more in hand.
+    """That requests were sent at less than the intended rate, and how far behind; else empty."""
+    # Of requests that ended, each worker may have one more outstanding.
     begun, blur = (
         (measurement.begun, 1) if measurement.begun is not None else (ended, measurement.workers)
     )
@@ -206,18 +199,17 @@ def _too_slow(measurement: Measurement, rate_per_s: float, ended: int) -> list[s
             "ms behind their intended starts"
         )
     reached = (
-        f"{begun / measurement.window_s:.4g} requests/s were begun of the {rate_per_s:g} "
+        f"{begun / measurement.window_s:.4g} requests/s were sent of the {rate_per_s:g} "
         f"intended ({begun / intended:.1%})"
     )
     return [f"{reached}: {behind}"]
 
 
 def _little(measurement: Measurement, done: int, failed: int) -> tuple[float, float] | None:
-    """By how much of the workers' time is accounted for more or less than there is, as a share of
-    it, and how far that is blurred.
+    """The relative deviation of the workers' accounted time from the available time, and its blur.
 
-    Where the driver cuts latencies to whole units, the miss that is left when they were cut by as
-    much as explains most of it. None where what is needed is not known.
+    If the driver truncates latencies, what is left after the truncation that explains most of it.
+    None if something needed is unknown.
     """
     asked_s = measurement.window_s * measurement.workers
     blur = traits_of(measurement.driver).cut_requests * measurement.workers / done
@@ -233,12 +225,11 @@ def _little(measurement: Measurement, done: int, failed: int) -> tuple[float, fl
 
 
 def outlier(values: Sequence[float], level: float = 0.01) -> int | None:
-    """Which one of the values, all above 0, lies so far from the others that so few sets of normal
-    logarithms have one; None: none.
+    """The index of a value, all above 0, that is an outlier at this level among normal logarithms;
+    or None.
 
-    F. E. Grubbs' two-sided test (Technometrics 11, 1969). No value is left out by it, and two far
-    ones hide each other. Of fewer than 3 values nothing can be told: None. Raises ValueError for a
-    value that is not above 0.
+    F. E. Grubbs' two-sided test (Technometrics 11, 1969). It leaves no value out, and two outliers
+    hide each other. None for fewer than 3 values. Raises ValueError for a value not above 0.
     """
     logs = [math.log(value) for value in values]
     count = len(logs)
@@ -252,19 +243,11 @@ def outlier(values: Sequence[float], level: float = 0.01) -> int | None:
 
 
 def outlier_words(values: Sequence[tuple[int, float]]) -> tuple[str, ...]:
-    """That the throughput of a repeat lies far from the others, of pairs of a repeat's number from
-    0 and its throughput.
-    """
-    found = (
-        outlier([value for _, value in values]) if all(value > 0 for _, value in values) else None
-    )
-    return (
-        ()
-        if found is None
-        else (
-            (
-                f"the throughput of repeat {values[found][0] + 1} lies far from the others (Grubbs’ "
-                "test, 1 %)"
-            ),
-        )
-    )
+    """That a repeat's throughput is an outlier; `values` are (repeat from 0, throughput) pairs."""
+    if any(value <= 0 for _, value in values):
+        return ()
+    found = outlier([value for _, value in values])
+    if found is None:
+        return ()
+    repeat = values[found][0] + 1
+    return (f"the throughput of repeat {repeat} is an outlier (Grubbs’ test, 1 %)",)

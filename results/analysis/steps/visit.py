@@ -1,11 +1,9 @@
-"""What is kept of one step of one repeat when its histograms and series have been read: points,
-verdicts and what the hosts used.
+"""What is kept of one step of one repeat: points, verdicts and what the hosts used.
 
-`steps.jsonl` keeps what was measured and what was said of it then. Verdicts that need a whole
-window, or what the hosts used, are made here, so that they are made anew whenever the rest is:
-whether the step was steady, and whether the NIC of the driver's host may have been the limit. A
-histogram that cannot be read spoils its own step alone: no figure of it is ranked, and a note says
-so.
+`steps.jsonl` has what was measured, and the verdicts made then. Verdicts that need a complete
+window, or what the hosts used, are made here, and so again whenever results are derived: whether
+the step was steady, and whether the NIC of the driver's host may have been the bottleneck. An
+unreadable histogram spoils only its own step: none of its figures is ranked, and a note says so.
 """
 
 from __future__ import annotations
@@ -41,9 +39,10 @@ from weighbridge.results.record import (
 from weighbridge.suites import Operation
 
 MOVED: Final = 1.05
-"""What requests in flight could do to the time to first byte is a doubt from here on. A closed loop
-has always some in flight, and of large bodies nearly all of those have had their first byte: less
-than this is in every step."""
+"""From this factor on, what requests in flight could do to the time to first byte is a doubt. A
+closed loop always has some in flight, and with large bodies nearly all of those have had their
+first byte: smaller effects are in every step.
+"""
 
 
 class Point(Figures):
@@ -52,57 +51,52 @@ class Point(Figures):
     repeat: NonNegativeInt
     valid: bool
     steady: bool | None = None
-    """None: it cannot be told."""
+    """None: unknown."""
     move: float | None = None
-    """By how much its step moved from the start of the window to the end, as a share of its mean;
-    None: not known.
+    """The change of its step over the window, relative to the mean (`window_move`); None: unknown.
     """
     grain: NonNegativeFloat = 0.0
-    """The move that its window cannot resolve."""
+    """The move that its window cannot resolve (`window_grain`)."""
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
-    """What the driver said beside its figures: never why a repeat is not valid."""
+    """What the driver noted with its figures: never why a repeat is not valid."""
 
     @property
     def ops_s(self) -> float:
-        """Its throughput; 0 where nothing is known."""
+        """Its throughput; 0 if unknown."""
         return self.value("throughput") or 0.0
 
     @property
     def ranked(self) -> bool:
-        """Whether it goes into figures that are compared: it is valid, and not known to be
-        unsteady. Of what is not known to be steady either the row says that it is provisional.
+        """Whether it counts in compared figures: valid and not known to be unsteady (then
+        provisional).
         """
         return self.valid and self.steady is not False
 
 
 class JudgedStep(Record):
-    """One step of one repeat.
-
-    `notes` are its own and those that were made here, the gravest first.
-    """
+    """One step of one repeat; `notes` are its own and those made here, gravest first."""
 
     key: StepKey
     valid: bool
     steady: bool | None = None
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
-    """What the driver said beside its figures."""
+    """What the driver noted with its figures."""
     use: StepUse | None = None
     points: dict[Operation, Point]
 
     @property
     def ranked(self) -> bool:
-        """Whether anything may be concluded from it."""
+        """Whether conclusions may be drawn from it."""
         return self.valid and self.steady is not False
 
 
 def read_visits(store: RunStore, plan: ResolvedPlan) -> dict[StepKey, JudgedStep]:
-    """All steps of a run folder with what the hosts used in them, read one by one; of a step that
-    was measured again the last.
+    """All steps of a run folder with what the hosts used, read one by one; the last result of each.
 
-    Telemetry that cannot be read is a gap of its step. Raises InvalidMeasurement with file:line
-    about a line of `steps.jsonl` that is no step, and UsageError when the file cannot be read.
+    Unreadable telemetry is a gap of its step. Raises InvalidMeasurement with file:line on an
+    unreadable line of `steps.jsonl`, and UsageError if the file is unreadable.
     """
     closed = closed_loops(plan)
     found: dict[StepKey, JudgedStep] = {}
@@ -114,20 +108,20 @@ def read_visits(store: RunStore, plan: ResolvedPlan) -> dict[StepKey, JudgedStep
 def read_visit(
     store: RunStore, step: StepResult, closed: Collection[str], *, place: str = "steps.jsonl"
 ) -> JudgedStep:
-    """One step with what the hosts used in it; `closed` are the workloads that name no rate."""
+    """One step with what the hosts used; `closed` are the workloads without a rate."""
     use, gaps = _read_use(store, step)
     return visit(step, use, closed_loop=step.key.workload in closed, place=place, gaps=gaps)
 
 
 def closed_loops(plan: ResolvedPlan) -> frozenset[str]:
-    """The workloads that name no rate."""
+    """The workloads without a rate."""
     return frozenset(
         workload.name for workload in plan.suite.workloads if workload.rate_per_s is None
     )
 
 
 def _read_use(store: RunStore, step: StepResult) -> tuple[StepUse | None, tuple[str, ...]]:
-    """What the hosts used in a step, None where that is not known, and why it cannot be told."""
+    """What the hosts used in a step, None if unknown, and why it is unknown."""
     if step.measurement is None:
         return None, ()
     try:
@@ -145,10 +139,9 @@ def visit(
     place: str = "steps.jsonl",
     gaps: tuple[str, ...] = (),
 ) -> JudgedStep:
-    """What is kept of a step. `closed_loop`: its workload names no rate. `place`: where it is read
-    from, for what is said of it.
+    """What is kept of a step. `closed_loop`: its workload has no rate.
 
-    `gaps` are what could not be read beside it.
+    `place`: where the step was read from, for notes. `gaps`: what could not be read with it.
     """
     measurement = step.measurement
     if measurement is None:
@@ -194,7 +187,7 @@ def visit(
 
 
 def _figures(reader: _Reader) -> dict[str, MetricFigure]:
-    """All that is known of each metric."""
+    """Everything known of each metric."""
     found: dict[str, MetricFigure] = {}
     for metric in METRICS.values():
         read = metric.read(reader)
@@ -205,11 +198,10 @@ def _figures(reader: _Reader) -> dict[str, MetricFigure]:
 
 
 class _Reader:
-    """One operation of a step as metrics read it (`OperationReader`); requests that were not seen
-    to end are in its latencies (`results.analysis.steps.censoring`).
+    """One operation of a step as metrics read it (`OperationReader`). Its latencies include
+    requests not seen to end (`results.analysis.steps.censoring`).
 
-    `fault` says why its histograms cannot be read: then of its latencies the exact maximum alone is
-    known.
+    `fault` says why its histograms cannot be read: only the exact maximum is then known.
     """
 
     def __init__(self, tally: Tally, window_s: float, done: int, use: StepUse | None) -> None:
@@ -231,10 +223,11 @@ class _Reader:
             self.fault = str(error)
 
     def latency(self, percent: float) -> MetricFigure | None:
-        """A percentile in ms with the interval of order statistics where samples beyond it are few;
-        100 is the maximum.
+        """A percentile in ms, with its order-statistic interval if few samples are beyond it; 100:
+        maximum.
 
-        None where none lies beyond. A bucket's top is never above the exact maximum.
+        None if no sample is expected beyond it. Never above the exact maximum, unlike a bucket's
+        top.
         """
         longest = highest_ms(self.tally.max_us, None if self.fault else self.tally.in_flight_max_us)
         if (
@@ -262,13 +255,13 @@ class _Reader:
         )
 
     def first_byte(self, percent: float) -> MetricFigure | None:
-        """A percentile of the time to first byte in ms, and whether that is a lower bound; None
-        where nothing is certain.
+        """A percentile of the time to first byte in ms, and whether it is a lower bound; None if
+        uncertain.
 
-        Whether a request that was not seen to end had had its first byte is not known. If none had,
-        the percentile is what `bounded` makes of it; where that is more than MOVED of what those
-        have that ended, or has no end, all that is certain is told: the percentile there would be
-        if all had had theirs at once.
+        Whether requests not seen to end had their first byte is unknown. If none had, the
+        percentile is that of `bounded`; if that exceeds MOVED times that of requests that ended, or
+        has no upper end, only a lower bound is certain: the percentile if all had had theirs at
+        once.
         """
         first, in_flight = self._first, self._in_flight
         if first is None or first.count < least_samples(percent):

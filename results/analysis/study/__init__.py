@@ -1,1 +1,1 @@
-"""What a replayed study came to, beside its published figures and conclusions."""
+"""The results of a replayed study, with its published figures and conclusions."""

@@ -1,11 +1,10 @@
 """The recap of a study: a map of per cent change from one level of a factor to another, all else
-being the same.
+being equal.
 
-As the study of 2012 had it (M. Nelson, Argonaut vs Bobtail Performance Preview): a cell for each
-kind of requests, object size and number of operations under way. A cell makes a claim only with
-enough repeats on both sides that nothing puts in doubt, an interval that lies beyond the practical
-threshold, and a test that still shows it after Benjamini and Hochberg's correction over all cells
-of its map.
+As in the study of 2012 (M. Nelson, Argonaut vs Bobtail Performance Preview): a cell for each kind
+of requests, object size and number of outstanding operations. A cell makes a claim only with enough
+repeats without doubts on both sides, an interval beyond the practical threshold, and significance
+after Benjamini and Hochberg's correction over all cells of its map.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from weighbridge.results.analysis.comparison import Share
 from weighbridge.results.analysis.findings import NEAR
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import doubt_words, touching
+from weighbridge.results.percent import percent, show_percent
 from weighbridge.results.statistics import (
     LEVEL,
     REPEATS_FOR_A_CLAIM,
@@ -34,21 +34,18 @@ from weighbridge.suites import Workload
 from weighbridge.suites.studies import FactorComparison, Study, Variant
 
 SAME: Final = "~"
-"""No change that matters: below the practical threshold, or not shown by the repeats."""
+"""No change that matters: below the practical threshold, or not significant."""
 
 _PICKS: Final = {"sequential": "sequential", "uniform": "random"}
 
 Verdict = Literal["changed", "same", "provisional", "missing"]
-"""What may be said of a cell.
-
-`provisional`: fewer repeats than a claim needs, or a doubt, whatever was measured.
-"""
+"""The verdict on a cell. `provisional`: fewer repeats than a claim needs, or a doubt."""
 
 
 class RecapCell(Record):
     """How the throughput of one kind of requests changed.
 
-    `ratio` is None where a side was not measured or is not valid.
+    `ratio` is None if a side was not measured or is not valid.
     """
 
     down: str
@@ -61,9 +58,9 @@ class RecapCell(Record):
     ratio: Ratio | None
     verdict: Verdict
     p: Share | None = None
-    """Of Welch's test on the logarithms; None where a side has one repeat."""
+    """Welch's test on the logarithms; None if a side has one repeat."""
     q: Share | None = None
-    """The same, corrected for the number of cells of the map."""
+    """The p-value corrected for the number of cells of the map."""
     why: str = ""
     """Why it is missing."""
 
@@ -74,20 +71,17 @@ class RecapCell(Record):
 
     @property
     def text(self) -> str:
-        """`+34 %`, `~`, or a cross where it is missing; in brackets where it makes no claim."""
+        """`+34 %`, `~`, or a cross if missing; in brackets if it makes no claim."""
         if self.ratio is None or self.percent is None:
             return "×"
         if self.verdict == "same":
             return SAME
-        words = SAME if abs(self.percent) < NEAR * 100 else _signed(self.ratio.value)
+        words = SAME if abs(self.percent) < NEAR * 100 else show_percent(self.ratio.value)
         return words if self.verdict == "changed" else f"({words})"
 
 
 class Recap(Record):
-    """The map of one level against the baseline of its factor.
-
-    Cells are in the order in which they are drawn.
-    """
+    """The map of one level vs the baseline of its factor; cells are in drawing order."""
 
     title: str
     factor: str
@@ -98,13 +92,13 @@ class Recap(Record):
     cells: tuple[RecapCell, ...]
 
     def cell(self, down: str, across: str) -> RecapCell | None:
-        """The cell at a place; None where nothing was to be compared."""
+        """The cell at a place; None if nothing was to be compared."""
         return next((one for one in self.cells if (one.down, one.across) == (down, across)), None)
 
 
 def recaps(study: Study, rows: Sequence[Row], workloads: Sequence[Workload]) -> tuple[Recap, ...]:
-    """The maps that a study compares, of all variants that the rows are of; those without any cell
-    are left out.
+    """The maps that a study compares, for all variants that have rows; maps without cells are left
+    out.
     """
     here = {row.layout for row in rows}
     variants = [variant for variant in study.variants if variant.name in here]
@@ -118,10 +112,7 @@ def recaps(study: Study, rows: Sequence[Row], workloads: Sequence[Workload]) -> 
 
 
 def change(after: Sequence[float], before: Sequence[float]) -> tuple[Ratio, Verdict]:
-    """The ratio of two sets of repeats, all above 0, and what may be said of it.
-
-    Raises ValueError where `ratio` does.
-    """
+    """The ratio of two sets of repeats and the verdict on it. Raises ValueError as `ratio` does."""
     found = ratio(after, before)
     if found.repeats < REPEATS_FOR_A_CLAIM:
         return found, "provisional"
@@ -131,9 +122,7 @@ def change(after: Sequence[float], before: Sequence[float]) -> tuple[Ratio, Verd
 
 
 def corrected_cells(cells: Sequence[RecapCell]) -> tuple[RecapCell, ...]:
-    """The cells of one map, with p-values corrected for their number: what is not shown any more
-    has not changed.
-    """
+    """The cells of one map with corrected p-values; insignificant ones have not changed."""
     tested = [number for number, cell in enumerate(cells) if cell.p is not None]
     made = list(cells)
     for number, q in zip(
@@ -201,7 +190,7 @@ def _recap(
 
 
 def _differ(a: Variant, b: Variant, factor: str, baseline: str, level: str) -> bool:
-    """Whether two variants differ in a factor, as is asked for, and in nothing else."""
+    """Whether two variants differ in a factor as requested, and in nothing else."""
     rest_a, rest_b = (
         {name: value for name, value in one.factors.items() if name != factor} for one in (a, b)
     )
@@ -209,7 +198,7 @@ def _differ(a: Variant, b: Variant, factor: str, baseline: str, level: str) -> b
 
 
 def _kind(row: Row) -> tuple[object, ...]:
-    """What two rows must have in common to be compared."""
+    """What two rows must share to be compared."""
     return row.workload, row.operation, row.api, row.driver, row.layer, row.workers
 
 
@@ -223,9 +212,8 @@ def _column(row: Row) -> str:
 
 
 def _operation_words(rows: Sequence[Row], picks: dict[str, str]) -> dict[tuple[object, ...], str]:
-    """What the requests of each kind are called:
-
-    `write`; `read, random` beside sequential ones; the API where several.
+    """Names of the requests of each kind: `write`, `read, random`; with the API if there are
+    several.
     """
     apis = {(row.api, row.layer) for row in rows}
     words = {}
@@ -259,7 +247,7 @@ def _cell(down: str, before: Row, after: Row) -> RecapCell:
             **head,
             ratio=None,
             verdict="missing",
-            why="nothing was done in a repeat: there is no ratio",
+            why="a repeat had no successful operation: there is no ratio",
         )
     found, verdict = change(a, b)
     p = welch(a, b).p if found.repeats >= 2 else None
@@ -273,41 +261,21 @@ def _throughputs(row: Row) -> list[float]:
     return [point.ops_s for point in row.used]
 
 
-def _signed(value: float) -> str:
-    """A change as a reader takes it in: whole per cent, and above threefold as a multiple."""
-    return (
-        f"{value:.1f}×"
-        if value >= 3
-        else f"{(value - 1) * 100:+.0f} %".replace("-", "\N{MINUS SIGN}")
-    )
-
-
 def recap_csv(maps: Iterable[Recap]) -> str:
-    """All cells of all maps, a line each: change with its interval, repeats of the side that has
-    fewer, and what may be said.
-    """
+    """All cells of all maps as CSV: change, interval, smaller number of repeats, verdict."""
     head = (
-        *(
-            "factor",
-            "baseline",
-            "level",
-            "kind",
-            "column",
-            "baseline_layout",
-            "layout",
-            "workload",
-            "workers",
-        ),
-        *("change_percent", "low_percent", "high_percent", "repeats", "p", "q", "verdict", "why"),
+        *("factor", "baseline", "level", "kind", "column", "baseline_layout", "layout"),
+        *("workload", "workers", "change_percent", "low_percent", "high_percent", "repeats"),
+        *("p", "q", "verdict", "why"),
     )
     lines = []
     for one in maps:
         for cell in one.cells:
-            told: list[float | None] = [None, None, None, None]
+            change_of: list[float | None] = [None, None, None, None]
             if cell.ratio is not None:
                 ends = (cell.ratio.value, cell.ratio.low, cell.ratio.high)
-                told = [
-                    *(None if end is None else (end - 1) * 100 for end in ends),
+                change_of = [
+                    *(None if end is None else percent(end) for end in ends),
                     cell.ratio.repeats,
                 ]
             place = (
@@ -319,7 +287,6 @@ def recap_csv(maps: Iterable[Recap]) -> str:
                 cell.workers,
             )
             tests = ("" if value is None else f"{value:.3g}" for value in (cell.p, cell.q))
-            lines.append(
-                (one.factor, one.baseline, one.level, *place, *told, *tests, cell.verdict, cell.why)
-            )
+            level = (one.factor, one.baseline, one.level)
+            lines.append((*level, *place, *change_of, *tests, cell.verdict, cell.why))
     return csv_lines(head, lines)

@@ -1,6 +1,4 @@
-"""What a replayed study came to: its own tables with our figures, its recap, and its published
-figures beside ours.
-"""
+"""The results of a replayed study: its tables, its recap, and its published figures beside ours."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.study.recap import Recap, recaps
-from weighbridge.results.analysis.study.study_conclusions import Held, conclusions
+from weighbridge.results.analysis.study.study_conclusions import ConclusionResult, conclusions
 from weighbridge.results.doubt import PairDoubt
 from weighbridge.results.figures import UNKNOWN, show_figure
 from weighbridge.results.metrics import METRICS
@@ -34,11 +32,11 @@ from weighbridge.suites.studies import (
 )
 
 FILE: Final = "study.json"
-"""Name of the file of a run folder that says which study it replays."""
+"""The file of a run folder that says which study it replays."""
 
 NOT_VALID: Final = "not valid"
 NOT_RANKED: Final = "not ranked"
-"""Not steady, or above what it stands on."""
+"""Not steady, or above a layer below it."""
 SEVERAL: Final = "several"
 NOT_REPLAYED: Final = "not replayed"
 
@@ -53,14 +51,12 @@ class StudyRun(Record):
 
     @property
     def chosen(self) -> StudyScale:
-        """What the scale says."""
+        """The scale."""
         return self.study.scales[self.scale]
 
 
 class StudyTable(Record):
-    """A table of words and figures; the first `labels` cells of each line say what the others are
-    of.
-    """
+    """A table of words and figures; the first `labels` cells of each line are its labels."""
 
     title: str
     note: str = ""
@@ -70,31 +66,31 @@ class StudyTable(Record):
 
     @property
     def shown(self) -> tuple[tuple[str, ...], ...]:
-        """The lines as people read them."""
+        """The lines as text."""
         return tuple(tuple(show(value) for value in line) for line in self.lines)
 
     def csv(self) -> str:
-        """The same with all digits; empty where nothing is known."""
+        """The table with all digits; empty cells are unknown."""
         return csv_lines(self.head, self.lines)
 
 
 class StudyOutcome(Record):
-    """All of it."""
+    """All results of a study."""
 
     run: StudyRun
     tables: tuple[StudyTable, ...]
     recaps: tuple[Recap, ...]
     published: tuple[StudyTable, ...]
-    conclusions: tuple[Held, ...] = ()
-    """The study's own conclusions, and what this run says to each."""
+    conclusions: tuple[ConclusionResult, ...] = ()
+    """The study's conclusions, and this run's verdict on each."""
 
     @property
     def concluded(self) -> StudyTable | None:
-        """The conclusions as a table; None of a study that has none."""
+        """The conclusions as a table; None if the study has none."""
         if not self.conclusions:
             return None
         return StudyTable(
-            title="What the study concluded, and what this run says to it",
+            title="What the study concluded, and this run’s verdict",
             head=("The study", "This run", "Why"),
             labels=3,
             lines=tuple((one.says, one.verdict, one.why) for one in self.conclusions),
@@ -102,17 +98,14 @@ class StudyOutcome(Record):
 
 
 def show(value: Value) -> str:
-    """A cell in words."""
+    """A cell as text."""
     if value is None:
         return UNKNOWN
     return show_figure(value) if isinstance(value, float) else str(value)
 
 
 def study_of(run_folder: Path) -> StudyRun | None:
-    """The study that a run replays; None where it replays none.
-
-    Raises UsageError when its file cannot be read.
-    """
+    """The study that a run replays; None if it replays none. Raises UsageError if unreadable."""
     path = run_folder / FILE
     try:
         return StudyRun.model_validate_json(read_whole(path))
@@ -127,8 +120,8 @@ def study_of(run_folder: Path) -> StudyRun | None:
 def outcome(
     run: StudyRun, plan: ResolvedPlan, rows: Sequence[Row], between: Sequence[PairDoubt] = ()
 ) -> StudyOutcome:
-    """What a study came to. `rows` are those of the table and those of the layers beneath,
-    `between` what there is to doubt of layouts beside each other. Raises UsageError.
+    """The results of a study. `rows` are those of the table and of the layers below; `between` are
+    doubts about pairs of layouts. Raises UsageError.
     """
     workloads = plan.suite.workloads
     table = _Levels(run, [workload.name for workload in workloads])
@@ -142,9 +135,7 @@ def outcome(
 
 
 class _Levels:
-    """What a row is, dimension by dimension, and in which order and by which name levels are
-    shown.
-    """
+    """The levels of a row in each dimension, with their order and names."""
 
     def __init__(self, run: StudyRun, workloads: Sequence[str]) -> None:
         self.run = run
@@ -171,7 +162,7 @@ class _Levels:
         return own[dimension]()
 
     def place(self, row: Row, dimension: str) -> float:
-        """What to sort by."""
+        """The sort key."""
         if dimension == "size":
             return row.object_size_bytes or 0.0
         if dimension == "workers":
@@ -180,7 +171,7 @@ class _Levels:
         return order.index(level) if level in order else 0
 
     def name(self, row: Row, dimension: str) -> str:
-        """What a level is called."""
+        """The name of a level."""
         level = self.level(row, dimension)
         if dimension == "workers":
             theirs = self.run.chosen.study_workers(row.workload, row.workers)
@@ -226,7 +217,7 @@ def _table(shape: TableShape, levels: _Levels, rows: Sequence[Row]) -> StudyTabl
 def _keys(
     dimensions: Sequence[str], levels: _Levels, rows: Sequence[Row]
 ) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """The combinations of levels that there are, in order, with their names."""
+    """The existing combinations of levels, in order, with their names."""
     ordered = sorted(rows, key=lambda row: [levels.place(row, name) for name in dimensions])
     keys = [tuple(levels.level(row, name) for name in dimensions) for row in ordered]
     names = [tuple(levels.name(row, name) for name in dimensions) for row in ordered]
@@ -234,7 +225,7 @@ def _keys(
 
 
 def _figure(rows: Sequence[Row], figure: str) -> Value:
-    """A figure of the one row that there is."""
+    """A figure of the only row."""
     if not rows:
         return None
     if len(rows) > 1:
@@ -250,10 +241,7 @@ def _figure(rows: Sequence[Row], figure: str) -> Value:
 
 
 def published_lines(file: str) -> tuple[dict[str, str], ...]:
-    """The lines of a file of published figures.
-
-    Raises UsageError when there is none of that name.
-    """
+    """The lines of a file of published figures. Raises UsageError for an unknown name."""
     path = resources.files("weighbridge.results").joinpath("published", f"{file}.csv")
     if not path.is_file():
         raise UsageError(f"no published figures {file!r} in results/published")
@@ -261,10 +249,10 @@ def published_lines(file: str) -> tuple[dict[str, str], ...]:
 
 
 def _published(one: Published, run: StudyRun, rows: Sequence[Row]) -> StudyTable:
-    """Every published line, with ours where the replay has the like of it."""
+    """Every published line, with ours if the replay has a counterpart."""
     lines = published_lines(one.file)
-    told = {figure.column for figure in one.figures}
-    own = [column for column in (lines[0] if lines else {}) if column not in told]
+    figures_of = {figure.column for figure in one.figures}
+    own = [column for column in (lines[0] if lines else {}) if column not in figures_of]
     head = [column.replace("_", " ") for column in own]
     head += [title for figure in one.figures for title in _titles(figure)]
     body: list[tuple[Value, ...]] = []
@@ -283,9 +271,7 @@ def _published(one: Published, run: StudyRun, rows: Sequence[Row]) -> StudyTable
 def _beside(
     one: Published, run: StudyRun, rows: Sequence[Row], line: dict[str, str]
 ) -> tuple[str, list[Row]]:
-    """What of the replay stands beside a published line, in words, and its row if it was to be
-    measured in this run.
-    """
+    """The replay's counterpart of a published line, in words, and its row if this run has one."""
     place = one.beside(line)
     if place.variant is None or place.workload is None or place.workers is None:
         return NOT_REPLAYED, []

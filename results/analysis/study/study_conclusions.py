@@ -1,12 +1,10 @@
-"""What a study concluded, held against what its replay measured: supported, contradicted, or not to
-be told, and why.
+"""A study's conclusions checked by its replay: supported, contradicted, or undecided, and why.
 
-A conclusion is made of checks, each of them of cells that are set against other cells
-(suites.studies.conclusion). It is supported where every cell agrees, contradicted where one says
-the opposite, and otherwise it cannot be told. Cells are judged by the very function that compares
-layouts (`results.analysis.comparing.compare`), all that the study's conclusions are about at once,
-so that p-values are corrected for no fewer than there are. A verdict that is not a claim (no
-difference found, provisional, not comparable) agrees with nothing and contradicts nothing.
+A conclusion consists of checks, each comparing cells with other cells (suites.studies.conclusion).
+It is supported if every cell agrees, contradicted if one says the opposite, and else undecided.
+Cells are judged by the function that compares layouts (`results.analysis.comparing.compare`), for
+all conclusions of the study at once, so that p-values are corrected for all of them. A verdict that
+is not a claim (no difference found, provisional, not comparable) neither agrees nor contradicts.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from weighbridge.suites import Bounds
 from weighbridge.suites.studies import Cells, Conclusion, ConclusionCheck, Study, StudyScale
 
 Verdict = Literal["supports", "contradicts", "cannot tell"]
-"""What a replay says to a conclusion."""
+"""A replay's verdict on a conclusion."""
 
 _NOT_SHOWN: Final = "no difference found, which is not the same as there being none"
 _FIGURES: Final = {
@@ -41,19 +39,19 @@ _THAN: Final = "than"
 
 
 class ConclusionCell(Record):
-    """A cell that a conclusion is about.
+    """A cell of a conclusion.
 
-    `agrees` is None where it cannot be told; `text` says what was seen, or why not.
+    `agrees` is None if undecided; `text` says what was measured, or why it is undecided.
     """
 
     agrees: bool | None
     text: str
     why: str = ""
-    """Why it cannot be told, without the cell's name: the same for all cells that lack the same."""
+    """Why it is undecided, without the cell's name: equal for all cells with the same reason."""
 
 
-class Held(Record):
-    """A conclusion held against a run."""
+class ConclusionResult(Record):
+    """A conclusion and a run's verdict on it."""
 
     id: str
     says: str
@@ -83,9 +81,11 @@ def conclusions(
     rows: Sequence[Row],
     bounds: Bounds,
     between: Sequence[PairDoubt] = (),
-) -> tuple[Held, ...]:
-    """What a replay says to each of a study's conclusions. `rows` are those of gateways and of
-    layers; `bounds` the suite's; `between` what there is to doubt of layouts beside each other.
+) -> tuple[ConclusionResult, ...]:
+    """A replay's verdict on each of a study's conclusions.
+
+    `rows` are those of gateways and of layers; `bounds` are the suite's; `between` are doubts about
+    pairs of layouts.
     """
     cells = _Cells(study, scale, rows, between)
     asked = {
@@ -112,7 +112,7 @@ class _Cells:
             self._rows.setdefault(_Place(row.layout, row.workload, row.workers), []).append(row)
 
     def pairs(self, check: ConclusionCheck) -> Iterator[_Pair]:
-        """Every two cells that a check sets against each other."""
+        """All pairs of cells that a check compares."""
         for variant, workload, workers in product(
             check.of.variants, check.of.workloads, check.of.workers
         ):
@@ -129,12 +129,12 @@ class _Cells:
         return _Place(variant, workload, self._scale.our_workers(workload, workers))
 
     def row(self, place: _Place) -> Row | None:
-        """The one row of a place; None where there is none, or more than one to choose from."""
+        """The only row of a place; None if there is none, or several."""
         found = self._rows.get(place, [])
         return found[0] if len(found) == 1 else None
 
     def lacks(self, pair: _Pair) -> str:
-        """Why two cells cannot be compared at all; empty where they can be."""
+        """Why two cells cannot be compared at all; empty if they can."""
         for place in (pair.of, pair.than):
             row = self.row(place)
             if row is None:
@@ -153,7 +153,7 @@ class _Cells:
                 row.value("bandwidth") is None
                 or any(point.value("bandwidth") is None for point in row.points)
             ):
-                return "no bandwidth is known"
+                return "bandwidth unknown"
         return next(
             (
                 one.doubt.what
@@ -164,7 +164,7 @@ class _Cells:
         )
 
     def words(self, pair: _Pair) -> tuple[str, str]:
-        """What the two cells are called: the first whole, the second by what it differs in."""
+        """Names of the two cells: the first in full, the second by what differs."""
         of, than = pair.of, pair.than
         named = f"{self._study.label(of.variant)} in {of.workload} at {self._workers(of)}"
         differs = [self._study.label(than.variant)] if than.variant != of.variant else []
@@ -181,9 +181,7 @@ class _Cells:
 def _judged(
     cells: _Cells, pairs: Sequence[_Pair], bounds: Bounds
 ) -> dict[tuple[_Pair, str], Effect]:
-    """Every pair's effects by metric, of one comparison of all of them: each pair is made a kind of
-    requests of its own.
-    """
+    """Every pair's effects by metric, from one comparison with a kind of requests per pair."""
     rows = []
     number_of = {
         f"cell-{number}": pair for number, pair in enumerate(pairs) if not cells.lacks(pair)
@@ -211,9 +209,7 @@ def _judged(
 
 
 def _by_bandwidth(row: Row) -> Row:
-    """The row with its MB/s where its operations a second are, so that requests of different sizes
-    can be compared.
-    """
+    """The row with MB/s in place of op/s, so that requests of different sizes can be compared."""
     points = tuple(point.model_copy(update=_swapped(point)) for point in row.points)
     return row.model_copy(update={**_swapped(row), "points": points})
 
@@ -222,26 +218,28 @@ def _swapped(one: Figures) -> dict[str, object]:
     return {"figures": {**one.figures, "throughput": one.figure("bandwidth")}}
 
 
-def _held(one: Conclusion, cells: _Cells, effects: Mapping[tuple[_Pair, str], Effect]) -> Held:
+def _held(
+    one: Conclusion, cells: _Cells, effects: Mapping[tuple[_Pair, str], Effect]
+) -> ConclusionResult:
     seen = tuple(
         _seen(check, pair, cells, effects) for check in one.checks for pair in cells.pairs(check)
     )
     agree = [cell for cell in seen if cell.agrees is True]
-    against = [cell for cell in seen if cell.agrees is False]
-    untold = Counter(cell.why for cell in seen if cell.agrees is None)
-    verdict: Verdict = "contradicts" if against else "cannot tell" if untold else "supports"
-    if against:
-        why = f"{_share(len(against), len(seen))} the opposite: {against[0].text}"
-    elif untold:
+    opposite = [cell for cell in seen if cell.agrees is False]
+    undecided = Counter(cell.why for cell in seen if cell.agrees is None)
+    verdict: Verdict = "contradicts" if opposite else "cannot tell" if undecided else "supports"
+    if opposite:
+        why = f"{_share(len(opposite), len(seen))} the opposite: {opposite[0].text}"
+    elif undecided:
         reasons = "; ".join(
-            f"{reason} ({count})" if len(untold) > 1 else reason
-            for reason, count in untold.most_common()
+            f"{reason} ({count})" if len(undecided) > 1 else reason
+            for reason, count in undecided.most_common()
         )
-        why = f"{_share(sum(untold.values()), len(seen))} nothing: {reasons}"
+        why = f"{_share(undecided.total(), len(seen))} nothing: {reasons}"
         why += f"; {len(agree)} would support it" if agree else ""
     else:
         why = f"{_share(len(agree), len(seen))} so: {agree[0].text}"
-    return Held(
+    return ConclusionResult(
         id=one.id,
         says=one.says,
         verdict=verdict,
@@ -267,28 +265,26 @@ def _seen(
     metric = "throughput" if check.metric == "bandwidth" else check.metric
     effect = effects.get((pair, metric))
     if lack or effect is None:
-        return _untold(f"{of} and {than}", lack or f"no {_FIGURES[check.metric]} to compare")
+        return _undecided(f"{of} and {than}", lack or f"no {_FIGURES[check.metric]} to compare")
     if not effect.claimed or effect.ratio is None:
         doubted = ", ".join(dict.fromkeys(doubt.what for doubt in effect.doubts))
-        return _untold(
+        return _undecided(
             f"{of} and {than}",
             doubted or (_NOT_SHOWN if effect.verdict == "not shown" else effect.verdict),
         )
     text = f"{of} has {show_ratio(effect.ratio.value)} the {_FIGURES[check.metric]} of {than}"
     agrees = _agrees(check, effect)
     if agrees is None:
-        return _untold(text, f"the interval has {show_ratio(check.factor)} in it")
+        return _undecided(text, f"the interval includes {show_ratio(check.factor)}")
     return ConclusionCell(agrees=agrees, text=text)
 
 
-def _untold(text: str, why: str) -> ConclusionCell:
+def _undecided(text: str, why: str) -> ConclusionCell:
     return ConclusionCell(agrees=None, text=f"{text}: {why}", why=why)
 
 
 def _agrees(check: ConclusionCheck, effect: Effect) -> bool | None:
-    """Whether a claim is what a check expects; None where the interval of the ratio leaves that
-    open.
-    """
+    """Whether a claim is as a check expects; None if the ratio's interval leaves that open."""
     if check.expect == "better":
         return effect.verdict == "better"
     if effect.verdict == "too small to matter" or (

@@ -1,1 +1,1 @@
-"""What the settings that a tuning tried do to each objective."""
+"""What the settings tried by a tuning do to each objective."""

@@ -1,6 +1,4 @@
-"""The confirmation of a tuning: its winner against the baseline on fresh deployments, so on data
-that it was not chosen on.
-"""
+"""The confirmation of a tuning: winner vs baseline on fresh deployments, so on new data."""
 
 from __future__ import annotations
 
@@ -25,19 +23,16 @@ from weighbridge.suites.tuning import Objective
 
 
 class Confirmation(Record):
-    """What the run came to that was to confirm a winner.
-
-    `effects` are in the order of the objectives.
-    """
+    """The results of the run that confirms a winner; `effects` are in the objectives' order."""
 
     folder: Path
     """Its run folder."""
     state: State
     baseline: str
     winner: str
-    """The layouts, by their names there."""
+    """The layouts, by their names in that run."""
     repeats: NonNegativeInt
-    """Visits of the side that has fewer; 0 where nothing could be compared."""
+    """Visits of the side that has fewer; 0 if nothing was comparable."""
     effects: tuple[Effect | None, ...]
     """None: the run has nothing about this objective."""
 
@@ -48,7 +43,7 @@ class Confirmation(Record):
 
     @property
     def confirmed(self) -> bool:
-        """Whether the winner is shown to be better in one objective at least, and worse in none."""
+        """Whether the winner is better in at least one objective, and worse in none."""
         verdicts = [one.verdict for one in self.effects if one is not None]
         return (
             len(self.known) == len(self.effects)
@@ -58,8 +53,8 @@ class Confirmation(Record):
 
     @property
     def gain(self) -> Ratio | None:
-        """How much better the winner is, as the geometric mean over the objectives; its interval
-        where there is one objective.
+        """How much better the winner is: the geometric mean over the objectives, with the interval
+        of a single one.
         """
         ratios = [
             one.ratio if METRICS[one.metric].better == "more" else one.ratio.inverted
@@ -73,10 +68,7 @@ class Confirmation(Record):
 
 
 def confirmation_folder(folder: Path) -> Path | None:
-    """The newest run folder of those below; None where none has begun.
-
-    Links are none: they may lead to anything.
-    """
+    """The newest run folder below this one; None if there is none. Links are not followed."""
     if folder.is_symlink():
         return None
     runs = (path.parent for path in folder.glob("*/manifest.json") if not path.parent.is_symlink())
@@ -91,7 +83,7 @@ def confirmation(
     rows: tuple[Row, ...],
     bounds: Bounds,
 ) -> Confirmation | None:
-    """What a run of baseline and winner says of a tuning's objectives; None where it has no two
+    """The verdict on a tuning's objectives by a run of baseline and winner; None without two
     layouts.
     """
     if not comparison.subjects:
@@ -115,7 +107,7 @@ def confirmation(
 
 
 def _at(objective: Objective, winner: str, comparison: Comparison) -> Effect | None:
-    """The cell of the comparison that an objective is about."""
+    """The comparison's cell of an objective."""
     return next(
         (
             one
@@ -130,7 +122,7 @@ def _at(objective: Objective, winner: str, comparison: Comparison) -> Effect | N
 def _within(
     objective: Objective, sides: tuple[str, str], rows: tuple[Row, ...], bounds: Bounds
 ) -> Effect | None:
-    """The largest throughput that keeps p90 within its bound, visit by visit, of both sides."""
+    """The largest throughput with p90 within its bound, per visit, for both sides."""
     mine = [
         row
         for row in rows
@@ -170,9 +162,7 @@ def _within(
 
 
 def _largest(rows: list[Row], bound_ms: float) -> list[float]:
-    """Of each visit the largest throughput at a worker count whose p90 is within the bound; of
-    visits without one nothing.
-    """
+    """Per visit, the largest throughput whose p90 is within the bound, if there is one."""
     found: dict[int, float] = {}
     for row in rows:
         for point in row.points:

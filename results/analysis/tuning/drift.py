@@ -1,6 +1,4 @@
-"""How the baseline of a tuning moved over the run: its line, its scatter and its range, for each
-objective.
-"""
+"""The drift of a tuning's baseline over the run, for each objective: line, scatter and range."""
 
 from __future__ import annotations
 
@@ -21,36 +19,36 @@ from weighbridge.results.statistics import LEVEL
 
 HOUR_S: Final = 3600.0
 SPAN_S: Final = 360.0
-"""Trials that span less time tell nothing about an hour."""
+"""Trials over a shorter time say nothing about an hour."""
 _FARTHEST: Final = 300.0
-_BESIDE: Final = "every trial is set against the baseline beside it"
+_BESIDE: Final = "every trial is compared with the baseline trials next to it"
 
 
 class Drift(Record):
-    """How the baseline moved over the run, for one objective."""
+    """The baseline's drift over the run, for one objective."""
 
     objective: NonNegativeInt
     trials: NonNegativeInt
     per_hour: float | None = None
-    """By which factor it changed in an hour, by the line through the logarithms of its trials; None
-    where it cannot be told.
+    """The factor by which it changed per hour, by the line through the logarithms of its trials;
+    None if unknown.
     """
     p: float | None = None
-    """How often chance alone would make such a line, if trials scattered each by itself."""
+    """The probability of such a line by chance, if trials scatter independently."""
     spread: NonNegativeFloat | None = None
-    """Standard deviation of its logarithms: by how much trials of the same scatter, as a share."""
+    """Standard deviation of its logarithms: the relative scatter of equal trials."""
     range: NonNegativeFloat | None = None
     """Its highest trial over its lowest."""
     words: str
-    """All that in one sentence, and that trials were set against the baseline beside them."""
+    """All of that in one sentence, and that trials were compared with the baseline next to them."""
 
 
 def drifts(run: TuningRun, trials: Sequence[Trial], found: Sequence[Reading]) -> tuple[Drift, ...]:
     """The baseline's drift for each objective of a run, from all readings of it.
 
-    The line is of least squares, with one slope and, for each deployment, a height of its own; its
-    p is of Student's t. The spread is that of neighbours, which a slow drift leaves alone (J. von
-    Neumann and others, Annals of Mathematical Statistics 12, 1941).
+    The least-squares line has one slope and, for each deployment, its own height; its p is
+    Student's. The spread is that of neighbours, which a slow drift hardly affects (J. von Neumann
+    and others, Annals of Mathematical Statistics 12, 1941).
     """
     own = {trial.number: trial for trial in trials if trial.arm.is_baseline}
     return tuple(
@@ -97,10 +95,10 @@ def _drift(number: int, what: str, trials: Mapping[int, Trial], found: Sequence[
 
 
 def _line(sets: Sequence[Sequence[tuple[float, float]]]) -> tuple[float | None, float | None]:
-    """Slope a second of one line through sets of (seconds, logarithm), each with its own height,
-    and its p; None: not told.
+    """Slope per second, and p, of a line through sets of (seconds, logarithm), each with its own
+    height; None: unknown.
     """
-    from scipy.special import stdtr  # noqa: PLC0415 - takes longer to import than all else that a command imports
+    from scipy.special import stdtr  # noqa: PLC0415 - slow to import
 
     freedom = sum(map(len, sets)) - len(sets) - 1
     if freedom < 1 or sum(max(at)[0] - min(at)[0] for at in sets) < SPAN_S:
@@ -123,17 +121,16 @@ def _words(what: str, drift: Drift) -> str:
     head = f"{what}: "
     trials = f"{drift.trials} trial{'s' * (drift.trials > 1)}"
     if drift.trials == 1 or drift.range is None:
-        return f"{head}the baseline has {trials}, which tells no drift"
+        return f"{head}the baseline has {trials}, too few to show a drift"
     far = (
         f"{show_percent(drift.range, signed=False)} from its lowest to its highest of {trials}; "
         f"{_BESIDE}"
     )
     if drift.per_hour is None or drift.p is None:
-        return (
-            f"{head}too few trials of the baseline, or in too short a time, to tell a drift; {far}"
-        )
+        few = "the baseline has too few trials, or over too short a time, to show a drift"
+        return f"{head}{few}; {far}"
     if drift.p > LEVEL:
-        return f"{head}no drift of the baseline shown (p = {show_p(drift.p)}); {far}"
+        return f"{head}no significant drift of the baseline (p = {show_p(drift.p)}); {far}"
     way = "rose" if drift.per_hour > 1 else "fell"
     by = show_percent(drift.per_hour, signed=False).lstrip("\N{MINUS SIGN}")
     p = show_p(drift.p)

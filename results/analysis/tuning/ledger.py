@@ -1,8 +1,7 @@
-"""The ledger of a tuning: each setting that was tried, how it differs from the baseline, and
-whether that is real.
+"""The table of trials of a tuning: each tried setting, its effects, and whether they are real.
 
-Beside its effects stand what it costs, as times the baseline's CPU, and whether it keeps to what
-the tuning demands of every step, whatever it gains: failures, and a longest p90.
+It also has the CPU cost relative to the baseline, and the tuning's constraints on every step that
+the setting breaks: share of failures, and bound on p90.
 """
 
 from __future__ import annotations
@@ -46,42 +45,41 @@ _NUMBER: Final = re.compile(r"\d+(\.\d+)?")
 
 
 class LedgerEntry(Record):
-    """One arm: what it sets, its trials, and what they came to.
-
-    `effects` are in the order of the objectives.
+    """One variant: its settings, its trials and its results; `effects` are in the objectives'
+    order.
     """
 
     arm: Arm
     name: str
-    """The setting in words: `radosgw.threads 512 → 64`; of several, all of them."""
+    """The settings in words: `radosgw.threads 512 → 64`."""
     trials: NonNegativeInt
     """Those that count."""
     effects: tuple[Effect, ...]
     verdict: EntryVerdict
     clear: bool
-    """Whether each objective's interval is clear of its threshold: beyond it, or within it to both
-    sides. No more is learnt.
+    """Whether each objective's interval is beyond its threshold, or within it on both sides, so
+    that more trials would add nothing.
     """
     gain: float | None
-    """Geometric mean over the objectives of how much better it is than the baseline: 1.1 is 10 %
-    better. None: not known.
+    """How much better it is than the baseline, as geometric mean over the objectives: 1.1 is 10 %
+    better. None: unknown.
     """
     gain_low: float | None = None
     gain_high: float | None = None
-    """Its running 95 % interval as of one look, for pruning proposals; None with fewer than 2
+    """Its running 95 % interval, as of one look, for pruning proposals; None with fewer than 2
     trials.
     """
     gateway_cpu: Ratio | None = None
     storage_cpu: Ratio | None = None
-    """CPU seconds for 1000 operations as times the baseline's, over the objectives' steps; None
-    where not recorded.
+    """CPU seconds per 1000 operations relative to the baseline, over the objectives' steps; None:
+    not recorded.
     """
     notes: tuple[str, ...] = ()
-    """Why it is not allowed or failed, and what else must be known."""
+    """Why it is not allowed or failed, and other remarks."""
 
 
 class Ledger(Record):
-    """All entries, better ones first and then the largest gain, and how the baseline did."""
+    """The table of trials: variants, better ones first, then by gain; and the baseline's drift."""
 
     baseline: Arm
     objectives: tuple[Objective, ...]
@@ -89,27 +87,27 @@ class Ledger(Record):
     readings: tuple[Reading, ...]
     drift: tuple[Drift, ...]
     trials: NonNegativeInt
-    """All that were made, the baseline's and failed ones too."""
+    """All that were made, including the baseline's and failed ones."""
     looks: NonNegativeInt
-    """How often a setting was judged at the most; intervals are corrected for it."""
+    """How often a setting was judged at most; intervals are corrected for it."""
 
     @property
     def without_effect(self) -> tuple[LedgerEntry, ...]:
-        """Settings that were tried often enough and show no effect that matters."""
+        """Settings with enough trials and no effect that matters."""
         return tuple(
             one for one in self.entries if one.verdict in ("no effect shown", "too small to matter")
         )
 
-    def entry(self, arm: Arm) -> LedgerEntry | None:
-        """The entry of an arm; None where it has no trial."""
-        return next((one for one in self.entries if one.arm.name == arm.name), None)
+    def entry(self, variant: Arm) -> LedgerEntry | None:
+        """The entry of a variant; None if it has no trial."""
+        return next((one for one in self.entries if one.arm.name == variant.name), None)
 
 
 def ledger(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep]) -> Ledger:
-    """The ledger of the trials so far. `visits` are what is kept of their steps. A pure function:
-    also called after each round.
+    """The table of the trials so far; `visits` are their steps. A pure function, called after each
+    round.
 
-    Settings whose gain is not known come last, in the order in which they were first tried.
+    Settings with unknown gain come last, in the order in which they were first tried.
     """
     found = readings(run, trials, visits)
     by_arm: dict[str, list[Trial]] = {}
@@ -128,12 +126,12 @@ def ledger(run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, Jud
             tuple(next(judged) for _ in paired[name]),
             breaches(run, own, visits),
         )
-        arm = entry.arm
+        variant = entry.arm
         entries.append(
             entry.model_copy(
                 update={
-                    "gateway_cpu": cost_ratio(arm, own, gateway),
-                    "storage_cpu": cost_ratio(arm, own, storage),
+                    "gateway_cpu": cost_ratio(variant, own, gateway),
+                    "storage_cpu": cost_ratio(variant, own, storage),
                 },
             )
         )
@@ -178,7 +176,7 @@ def _entry(
         [effect.verdict for effect in own], counted=bool(counted), allowed=not broken
     )
     if verdict == "not comparable" and len(unknown) < len(own):
-        notes.append("an objective cannot be judged, so nothing is claimed by the others")
+        notes.append("an objective cannot be judged, so the others claim nothing")
     return LedgerEntry(
         arm=arm,
         name=arm_words(run, arm),
@@ -194,7 +192,7 @@ def _entry(
 
 
 def _grouped(reasons: Sequence[str]) -> dict[str, int]:
-    """How often each reason is given, those together that differ in a number alone."""
+    """How often each reason is given; reasons that differ in a number alone count together."""
     groups: dict[str, list[str]] = {}
     for reason in reasons:
         groups.setdefault(_NUMBER.sub("0", reason), []).append(reason)
@@ -202,7 +200,7 @@ def _grouped(reasons: Sequence[str]) -> dict[str, int]:
 
 
 def _verdict(found: Sequence[Verdict], *, counted: bool, allowed: bool) -> EntryVerdict:
-    """Over all objectives. What one of them does not tell is no reason to call a setting better."""
+    """Over all objectives. An objective without a result is no reason to call a setting better."""
     has = frozenset(found)
     if not counted:
         return "failed"
@@ -220,8 +218,8 @@ def _verdict(found: Sequence[Verdict], *, counted: bool, allowed: bool) -> Entry
 
 
 def _rank(one: LedgerEntry) -> tuple[bool, float]:
-    """What may be chosen first, then the largest gain: one objective's loss may be hidden in
-    another's gain.
+    """Allowed choices first, then the largest gain: one objective's loss may hide in another's
+    gain.
     """
     return one.verdict == "better", -math.inf if one.gain is None else one.gain
 
@@ -229,11 +227,11 @@ def _rank(one: LedgerEntry) -> tuple[bool, float]:
 def breaches(
     run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep]
 ) -> tuple[str, ...]:
-    """What an arm breaks by its trials, in words, step by step; empty where it keeps to all. Steps
-    that are not valid count too.
+    """The constraints that a variant's trials break, in words, step by step; else empty. Invalid
+    steps count too.
 
-    Of failures the share is that of all operations of a step over all trials; of p90 it is the
-    median over the trials.
+    For failures it is the share of all operations of a step over all trials; for p90 the median
+    over the trials.
     """
     found: list[str] = []
     share = run.tuning.constraints.error_share
@@ -258,24 +256,16 @@ def _failures(at: str, points: Sequence[Point], bound: float) -> list[str]:
     failed, done = (sum(point.count(one) or 0 for point in points) for one in ("errors", "samples"))
     if not failed or failed / (failed + done) <= bound:
         return []
-    return [
-        (
-            f"{at}: {failed / (failed + done):.2%} of operations failed, beyond the bound of "
-            f"{bound:.2%}"
-        )
-    ]
+    share = failed / (failed + done)
+    return [f"{at}: {share:.2%} of operations failed, beyond the bound of {bound:.2%}"]
 
 
 def _slow(what: str, points: Sequence[Point], bound_ms: float) -> list[str]:
     known = [p90_ms for point in points if (p90_ms := point.value("p90")) is not None]
     if not known or median(known) <= bound_ms:
         return []
-    return [
-        (
-            f"p90 of {what}: {median(known):.3g} ms (median of its trials), beyond the bound of "
-            f"{bound_ms:g} ms"
-        )
-    ]
+    found = f"{median(known):.3g} ms (median of its trials)"
+    return [f"p90 of {what}: {found}, beyond the bound of {bound_ms:g} ms"]
 
 
 Tier = Literal["gateway", "storage"]
@@ -284,10 +274,10 @@ Tier = Literal["gateway", "storage"]
 def costs(
     run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep], tier: Tier
 ) -> dict[int, float]:
-    """Logarithm of how many times the baseline's CPU each trial took, by its number: the mean over
-    the objectives' steps.
+    """The logarithm of each trial's CPU relative to the baseline, by number: the mean over the
+    objectives' steps.
 
-    Only trials that have it of every step, and a baseline beside each.
+    Only trials that have it for every step, with a baseline next to each.
     """
     wanted = steps(run)
     logs: dict[int, list[float]] = {}
@@ -308,12 +298,14 @@ def costs(
     }
 
 
-def cost_ratio(arm: Arm, trials: Sequence[Trial], found: Mapping[int, float]) -> Ratio | None:
-    """What an arm takes, with the 95 % interval of one look; None where nothing is known."""
+def cost_ratio(variant: Arm, trials: Sequence[Trial], found: Mapping[int, float]) -> Ratio | None:
+    """A variant's CPU relative to the baseline, with the 95 % interval of one look; None if
+    unknown.
+    """
     logs = [
         found[trial.number]
         for trial in trials
-        if trial.arm.name == arm.name and trial.number in found
+        if trial.arm.name == variant.name and trial.number in found
     ]
     if len(logs) < 2:
         return Ratio(value=math.exp(logs[0]), repeats=1) if logs else None
@@ -324,4 +316,4 @@ def _figure(visit: JudgedStep | None, tier: Tier) -> float | None:
     if visit is None or not visit.ranked:
         return None
     known = [figure for point in visit.points.values() if (figure := point.value(f"{tier}-cpu"))]
-    return known[0] if known else None  # of all operations of the step, whichever tells it
+    return known[0] if known else None  # it is equal for all operations of a step that have it

@@ -1,6 +1,4 @@
-"""The ledger as words: a line for each setting that was tried, whatever shows it (page, terminal,
-slide).
-"""
+"""The table of trials as text: a line for each setting, for page, terminal and slides."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ SIGNS: Final[dict[EntryVerdict, str]] = {
     "failed": "×",
     "not comparable": "–",
 }
-"""What stands before a verdict, so that it is not told by its colour alone."""
+"""Signs shown before verdicts, so that colour is not needed to read them."""
 
 RESTARTED: Final[dict[Scope, str]] = {
     "nothing": "nothing",
@@ -43,17 +41,16 @@ RESTARTED: Final[dict[Scope, str]] = {
     "buckets": "new buckets",
     "cluster": "new cluster",
 }
-"""What must be started or made anew before a setting counts, in a word or two."""
+"""What must be restarted or created for a setting to take effect, in a word or two."""
 
 
 _BEFORE: Final = re.compile(r"(?<![^ (])(?:[A-Za-z_][\w:-]*\.)+(?=[A-Za-z_])")
-"""What stands before the last part of a key, before its value."""
+"""The part of a key before its last word."""
 
 
 class ObjectiveChange(Record):
-    """What a setting does to one objective.
-
-    `tone` is what may be said of it; `value` is what to sort by, the larger the better.
+    """What a setting does to one objective; `tone` is the claim, `value` the sort key (more is
+    better).
     """
 
     change: str
@@ -82,30 +79,25 @@ class LedgerLine(Record):
 
     @property
     def weak(self) -> bool:
-        """Whether nothing is claimed by it."""
+        """Whether it claims nothing."""
         return self.verdict not in ("better", "worse", "trade-off")
 
 
 def ledger_lines(result: TuningResult) -> tuple[LedgerLine, ...]:
-    """The lines, the largest gain first; settings of which no gain is known last."""
+    """The lines by gain, largest first; settings with unknown gain last."""
     entries = sorted(result.ledger.entries, key=lambda one: -(one.gain or 0.0))
     return tuple(_line(result, one) for one in entries)
 
 
 def short_names(names: Sequence[str]) -> dict[str, str]:
-    """Settings without what their keys begin with, `threads 512 → 64`; as they are where two would
-    be called the same.
-    """
+    """Settings without the prefix of their keys, `threads 512 → 64`, unless two would be equal."""
     short = {name: _BEFORE.sub("", name) for name in names}
     called = list(short.values())
     return {name: brief if called.count(brief) == 1 else name for name, brief in short.items()}
 
 
 def change_figure(effect: Effect) -> str:
-    """The change as far as it may be claimed:
-
-    `+12 %`; `+2 % ~` where none is shown, in brackets without a claim.
-    """
+    """The change: `+12 %`; `+2 % ~` if not significant, `(+12 %)` if provisional."""
     if effect.ratio is None:
         return UNKNOWN
     change = show_percent(effect.ratio.value)
@@ -150,9 +142,7 @@ def _change(effect: Effect) -> ObjectiveChange:
 
 
 def _cpu(ratio: Ratio | None) -> str:
-    """CPU for an operation against the baseline's; with a mark where its interval does not leave it
-    as it was out.
-    """
+    """CPU per operation relative to the baseline, marked if its interval includes no change."""
     if ratio is None:
         return UNKNOWN
     unclear = ratio.low is not None and ratio.high is not None and not ratio.shown

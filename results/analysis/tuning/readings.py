@@ -1,10 +1,9 @@
-"""What each trial of a tuning read of each objective, and what the baseline would have read at that
-moment.
+"""Each trial's figure for each objective, and the baseline's figure at that moment.
 
-A rig drifts: caches fill, disks age, a host's neighbours come and go. So no trial is set against
-the mean of all of the baseline's trials, but against those that stand next to it in its own round:
-the one before it and the one after it, interpolated in time on logarithms. A drift that is a line
-within a round is taken out whole, any other for the most part.
+A test bed drifts: caches fill, disks age, a host's neighbours come and go. So a trial is not
+compared with the mean of all baseline trials, but with those next to it in its own round: the one
+before and the one after, interpolated in time on logarithms. A drift that is linear within a round
+is removed completely, any other for the most part.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from weighbridge.suites.tuning import Objective
 
 NO_BASELINE: Final = "the baseline has no trial that counts beside it"
 _DIGITS: Final = 12
-"""Beyond these a logarithm tells of its own rounding: figures that are equal must have a ratio of
-1, and no spread.
+"""Digits beyond these are rounding errors of a logarithm: equal figures must have a ratio of 1, and
+no spread.
 """
 
 
@@ -34,19 +33,19 @@ class Reading(Record):
 
     trial: NonNegativeInt
     objective: NonNegativeInt
-    """By its place among the run's objectives."""
+    """Its index in the run's objectives."""
     value: PositiveFloat | None
-    """None: it has none, and `why` says so."""
+    """None: there is none, and `why` says so."""
     why: str = ""
-    """Why there is no value; or why there is no reference."""
+    """Why there is no value, or no reference."""
     reference: PositiveFloat | None = None
-    """The baseline's figure at that moment, between its trials on both sides; None of the
-    baseline's own, and where it has none.
+    """The baseline's figure at that moment, from its trials on both sides; None for the baseline
+    itself, and if there is none.
     """
 
     @property
     def log_ratio(self) -> float | None:
-        """Logarithm of how many times the baseline's figure it is; None where either is missing."""
+        """Logarithm of the figure relative to the baseline's; None if either is missing."""
         if self.value is None or self.reference is None:
             return None
         return round(math.log(self.value / self.reference), _DIGITS)
@@ -55,9 +54,8 @@ class Reading(Record):
 def readings(
     run: TuningRun, trials: Sequence[Trial], visits: Mapping[StepKey, JudgedStep]
 ) -> tuple[Reading, ...]:
-    """All readings, by objective and then by trial.
-
-    A trial that failed has none; `visits` are those of the trials.
+    """All readings, by objective and then by trial; failed trials have none. `visits` are their
+    steps.
     """
     return tuple(
         one for number in range(len(run.objectives)) for one in _of(number, run, trials, visits)
@@ -65,7 +63,7 @@ def readings(
 
 
 def step_of(run: TuningRun, trial: Trial, workload: str, workers: int) -> StepKey:
-    """Which step of the run a trial's step is."""
+    """The key of a trial's step."""
     return StepKey(
         layout=trial.arm.name,
         api=run.suite.api[0],
@@ -78,8 +76,8 @@ def step_of(run: TuningRun, trial: Trial, workload: str, workers: int) -> StepKe
 def steps(
     run: TuningRun, objectives: Iterable[Objective] | None = None
 ) -> tuple[tuple[str, int], ...]:
-    """Workload and worker count of each step that these objectives are about (None: all of the
-    run's), each once.
+    """Workload and worker count of each step of these objectives (None: all of the run's), each
+    once.
     """
     wanted = run.objectives if objectives is None else objectives
     by_name = {workload.name: workload for workload in run.suite.workloads}
@@ -91,13 +89,13 @@ def steps(
 
 
 def references(trials: Sequence[Trial], figures: Mapping[int, float]) -> dict[int, float]:
-    """What the baseline's figure was at each trial of another arm, by the trial's number, where
-    there is one beside it.
+    """The baseline's figure at each trial of another variant, by trial number, if one is next to
+    it.
 
-    `figures` are all above 0, by the numbers of the trials that have one. The nearest before and
-    the nearest after, of the same round and deployment, are interpolated by the times at which
-    trials began; of one side alone that one is taken. A setting that wants a cluster of its own can
-    have no baseline on the same one: the nearest of its round are taken, whatever they stood on.
+    `figures` are positive, by trial number. The nearest before and after, of the same round and
+    deployment, are interpolated by the times at which trials began; a single one is used as it is.
+    A setting that needs its own cluster has no baseline on it: the nearest of its round are used,
+    whatever their deployment.
     """
     own: dict[tuple[int, int], list[Trial]] = {}
     for trial in trials:
@@ -112,17 +110,10 @@ def references(trials: Sequence[Trial], figures: Mapping[int, float]) -> dict[in
             beside = [
                 one for (_, number), some in own.items() if number == trial.round for one in some
             ]
-        before = max(
-            (one for one in beside if one.number < trial.number),
-            key=lambda one: one.number,
-            default=None,
-        )
-        after = min(
-            (one for one in beside if one.number > trial.number),
-            key=lambda one: one.number,
-            default=None,
-        )
-        known = [one for one in (before, after) if one is not None]
+        beside = sorted(beside, key=lambda one: one.number)
+        before = [one for one in beside if one.number < trial.number]
+        after = [one for one in beside if one.number > trial.number]
+        known = [*before[-1:], *after[:1]]
         if known:
             found[trial.number] = _between(trial, known, figures)
     return found
@@ -132,9 +123,9 @@ def _between(trial: Trial, beside: Sequence[Trial], figures: Mapping[int, float]
     if len(beside) == 1:
         return figures[beside[0].number]
     before, after = beside
-    whole = after.started_s - before.started_s
-    # Where clocks tell nothing, by count.
-    share = (trial.started_s - before.started_s) / whole if whole > 0 else -1.0
+    span_s = after.started_s - before.started_s
+    # By count if the clock does not tell.
+    share = (trial.started_s - before.started_s) / span_s if span_s > 0 else -1.0
     if not 0 <= share <= 1:
         share = (trial.number - before.number) / (after.number - before.number)
     return math.exp(
@@ -191,9 +182,8 @@ def _figure(
 def _within(
     objective: Objective, bound_ms: float, visits: Mapping[int, JudgedStep | None]
 ) -> tuple[float | None, str]:
-    """The largest throughput with p90 within a bound.
-
-    A step that is not ranked and might have been the one leaves it unknown.
+    """The largest throughput with p90 within a bound; unknown if an unranked step might have been
+    it.
     """
     found: list[float] = []
     for workers, visit in visits.items():
@@ -206,13 +196,8 @@ def _within(
             found.append(point.ops_s)
     if found:
         return max(found), ""
-    return (
-        None,
-        (
-            f"{objective.workload}: p90 is known to be within {bound_ms:g} ms at none of its worker "
-            "counts"
-        ),
-    )
+    at = f"{bound_ms:g} ms at none of its worker counts"
+    return None, f"{objective.workload}: p90 is known to be within {at}"
 
 
 def _point(

@@ -1,17 +1,16 @@
-"""What each setting of a tuning does to each objective, with its tests and the verdict that they
-allow.
+"""What each setting of a tuning does to each objective, with tests and verdicts.
 
-An effect is the mean of the logarithms of a setting's trials to the baseline beside each. It is
-judged after each round from `Trials.least` trials on, so its p-value is multiplied by how often it
-may be judged, and its interval is that much wider (Bonferroni's inequality); then all effects of
-the ledger are corrected together. Of a setting that is not shown to differ, an interval that is
-wholly within the practical threshold shows that it makes no difference that matters: the same as
-two one-sided tests at half the level (D. J. Schuirmann, Journal of Pharmacokinetics and
-Biopharmaceutics 15, 1987).
+An effect is the mean logarithm of a setting's trials relative to the baseline next to each. It is
+judged after each round from `Trials.least` trials on, so its p-value is multiplied by the number of
+possible looks, and its interval is that much wider (Bonferroni's inequality); then all effects are
+corrected together. If a difference is not significant, an interval completely within the practical
+threshold shows that it does not matter: two one-sided tests at half the level (D. J. Schuirmann,
+Journal of Pharmacokinetics and Biopharmaceutics 15, 1987).
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,14 +35,14 @@ from weighbridge.suites import Bounds
 
 @dataclass(frozen=True)
 class Pairs:
-    """The trials of one arm against the baseline beside each, for one objective."""
+    """One variant's trials, each with the baseline next to it, for one objective."""
 
     arm: Arm
     objective: int
     found: tuple[Reading, ...]
-    """Those that have both."""
+    """Those that have both figures."""
     lacking: tuple[str, ...]
-    """Why others have not."""
+    """Why others do not."""
     failed: tuple[str, ...]
     """Why trials could not be made."""
     looks: int
@@ -55,30 +54,26 @@ class Pairs:
 
     @property
     def tested(self) -> TTest | None:
-        """Their test; None of fewer than 2."""
+        """Their test; None for fewer than 2."""
         return one_sample(self.logs) if len(self.found) >= 2 else None
 
     @property
     def p(self) -> float | None:
-        """Corrected for the number of looks."""
+        """The p-value, corrected for the number of looks."""
         tested = self.tested
         return None if tested is None else min(1.0, tested.p * self.looks)
 
     @property
     def ratio(self) -> Ratio | None:
-        """With the interval that holds at every look."""
+        """The ratio, with the interval that holds at every look."""
         tested = self.tested
         if tested is not None:
             return tested.ratio_at(1 - LEVEL / self.looks)
-        return (
-            Ratio(value=self.found[0].value / self.found[0].reference, repeats=1)
-            if self.found
-            else None
-        )  # type: ignore[operator]
+        return Ratio(value=math.exp(self.logs[0]), repeats=1) if self.found else None
 
 
 def pairs(run: TuningRun, trials: Sequence[Trial], found: Sequence[Reading]) -> tuple[Pairs, ...]:
-    """An arm's pairs for each objective; `trials` are the arm's, one at least, and `found` all
+    """A variant's pairs for each objective; `trials` are its own, at least one; `found` all
     readings.
     """
     numbers = {trial.number for trial in trials}
@@ -99,9 +94,9 @@ def pairs(run: TuningRun, trials: Sequence[Trial], found: Sequence[Reading]) -> 
 
 
 def effects(run: TuningRun, found: Sequence[Pairs]) -> tuple[Effect, ...]:
-    """Their effects, in order, corrected together.
+    """The effects, in order, corrected together.
 
-    One of too few trials for a claim counts as a test, but helps no other.
+    One with too few trials for a claim counts as a test, but helps no other.
     """
     tested = [number for number, one in enumerate(found) if one.p is not None]
     q_of: dict[int, float] = dict(
@@ -114,9 +109,7 @@ def effects(run: TuningRun, found: Sequence[Pairs]) -> tuple[Effect, ...]:
 
 
 def is_clear(effect: Effect, bounds: Bounds) -> bool:
-    """Whether no more is learnt by another trial: it is shown and wholly beyond the threshold, or
-    wholly within it.
-    """
+    """Whether more trials would add nothing: the interval is beyond the threshold, or within."""
     ratio = effect.ratio
     if (
         ratio is None
@@ -155,8 +148,7 @@ def _effect(run: TuningRun, one: Pairs, q: float | None, shown: int, tests: int)
     verdict = _verdict(ratio, q, bound, METRICS[objective.of])
     smallest = None
     if tested is not None:
-        # What it takes to be shown beside those that are: Benjamini and Hochberg's level of the
-        # next rank.
+        # What it takes to be significant beside the others: Benjamini and Hochberg's next level.
         rank = shown if q is not None and q <= LEVEL else min(shown + 1, tests)
         smallest = tested.smallest_seen(LEVEL * rank / tests / one.looks)
     q = q if enough else None
@@ -207,14 +199,12 @@ def _median(values: Sequence[float | None]) -> float | None:
 
 
 def _most(reasons: Sequence[str]) -> str:
-    """The reason that is given most often."""
+    """The most frequent reason."""
     return Counter(reasons).most_common(1)[0][0] if reasons else ""
 
 
 def gains(run: TuningRun, found: Mapping[int, Sequence[Reading]]) -> list[float]:
-    """Logarithms of how many times better than the baseline each trial was, over all objectives;
-    `found` by objective.
-    """
+    """Logarithms of how many times better than the baseline each trial was, over all objectives."""
     signs = [1 if METRICS[one.of].better == "more" else -1 for one in run.objectives]
     by_trial: dict[int, list[float]] = {}
     for number, each in found.items():

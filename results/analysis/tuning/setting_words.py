@@ -1,6 +1,4 @@
-"""Words about settings that were tried: what an arm sets, and what an effect of it came to, in one
-sentence.
-"""
+"""Words about tried settings: what a variant sets, and one of its effects in a sentence."""
 
 from __future__ import annotations
 
@@ -18,20 +16,20 @@ from weighbridge.suites.tuning import Objective, Setting, show_setting
 
 _MORE: Final = ("more", "fewer", "as many")
 _LESS: Final = ("longer", "shorter", "as long")
-"""Words of changes of metrics of which more is better, and less."""
+"""Words for changes of metrics of which more is better, and less."""
 _MANY: Final = 1000.0
 
 
-def arm_words(run: TuningRun, arm: Arm) -> str:
-    """`radosgw.threads 512 → 64`; several joined by commas, and in brackets what only goes with
-    them.
-    """
-    if not arm.settings:
+def arm_words(run: TuningRun, variant: Arm) -> str:
+    """`radosgw.threads 512 → 64`; several joined by commas, with dependent ones in brackets."""
+    if not variant.settings:
         return "baseline"
     own = {
-        key: value for key, value in arm.settings.items() if run.tuning.parameter(key) is not None
+        key: value
+        for key, value in variant.settings.items()
+        if run.tuning.parameter(key) is not None
     }
-    beside = {key: value for key, value in arm.settings.items() if key not in own}
+    beside = {key: value for key, value in variant.settings.items() if key not in own}
     if not own:
         own, beside = beside, {}
     text = ", ".join(_set(run, key, value) for key, value in own.items())
@@ -43,10 +41,7 @@ def arm_words(run: TuningRun, arm: Arm) -> str:
 
 
 def about(run: TuningRun, objective: Objective) -> str:
-    """What an objective's requests are called:
-
-    `64 kB reads`; with their workload where two would be called the same.
-    """
+    """Name of an objective's requests: `64 kB reads`; with the workload if two would be equal."""
     called = {(one.workload, one.operation): _requests(run, one) for one in run.objectives}
     name = called[objective.workload, objective.operation]
     return f"{name} of {objective.workload}" if list(called.values()).count(name) > 1 else name
@@ -58,9 +53,7 @@ def objective_words(run: TuningRun, objective: Objective) -> str:
 
 
 def effect_words(name: str, objective: Objective, one: Effect) -> str:
-    """`radosgw.threads 512 → 64: 12 % more 64 kB reads at 16 workers (8 % to 16 % more), n = 6`;
-    `name` is the setting's.
-    """
+    """`radosgw.threads 512 → 64: 12 % more 64 kB reads at 16 workers (8 % to 16 % more), n = 6`."""
     where, metric = _where(objective), METRICS[objective.of]
     of = "" if metric.better == "more" else f"{metric.name} of "
     if one.ratio is None:
@@ -72,17 +65,15 @@ def effect_words(name: str, objective: Objective, one: Effect) -> str:
     repeats = f"n = {one.ratio.repeats}"
     if one.verdict == "not shown":
         kind = f"the {of}{one.about}" if of else one.about
-        return (
-            f"{name}: no effect on {kind} {where} "
-            f"shown{_why(one)}{f': {ends}' if ends else ''}, {repeats}"
-        )
+        found = f"{_why(one)}{f': {ends}' if ends else ''}"
+        return f"{name}: no effect on {kind} {where} found{found}, {repeats}"
     change = _change(metric, one.ratio.value)
     text = f"{of}{one.about} {where} {change}" if of else f"{change} {one.about} {where}"
     text = f"{name}: {text}{f' ({ends})' if ends else ''}"
     if one.verdict == "too small to matter":
         text += f", within the {(one.bound - 1) * 100:.3g} % that matter"
     if one.verdict == "provisional":
-        repeats += f": no claim with fewer than {REPEATS_FOR_A_CLAIM} trials"
+        repeats += f": provisional with fewer than {REPEATS_FOR_A_CLAIM} trials"
     return f"{text}, {repeats}"
 
 
@@ -92,7 +83,7 @@ def _set(run: TuningRun, key: str, value: Setting) -> str:
 
 
 def _shown(run: TuningRun, key: str, value: Setting | None) -> str:
-    """A number with a unit of size only where its range is written with units: 4096 may be a
+    """As in a configuration file; with a unit of size only if its range has units: 4096 may be a
     count.
     """
     if value is None or isinstance(value, (bool, str)):
@@ -103,14 +94,9 @@ def _shown(run: TuningRun, key: str, value: Setting | None) -> str:
         and parameter.range is not None
         and isinstance(parameter.range.low, str)
     )
-    # As files have it, since the baseline's is shown as it is written.
-    return (
-        show_bytes(value).replace(" ", "")
-        if of_sizes
-        else f"{value:g}"
-        if isinstance(value, float)
-        else str(value)
-    )
+    if of_sizes:
+        return show_bytes(value).replace(" ", "")
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _requests(run: TuningRun, objective: Objective) -> str:
@@ -136,12 +122,12 @@ def _why(one: Effect) -> str:
         return f" after correction for {one.tests} tests"
     if one.smallest is None:
         return ""
-    least = (
+    could = (
         f"{_digits((one.smallest - 1) * 100)} %"
         if one.smallest < TIMES
         else show_ratio(min(one.smallest, _MANY))
     )
-    return f" (one of {least} would be, 8 times in 10)"
+    return f" (could have found {could})"
 
 
 def _change(metric: Metric, ratio: float) -> str:
@@ -153,7 +139,7 @@ def _change(metric: Metric, ratio: float) -> str:
 
 
 def _ends(metric: Metric, ratio: Ratio) -> str:
-    """`8 % to 16 % more`, `3 % fewer to 8 % more`; nothing where there is no interval."""
+    """`8 % to 16 % more`, `3 % fewer to 8 % more`; empty without an interval."""
     if ratio.low is None or ratio.high is None:
         return ""
     ends = [

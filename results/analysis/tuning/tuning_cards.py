@@ -1,6 +1,4 @@
-"""What a tuning came to in four figures: what helps most, whether that held, what does nothing, and
-what to stay away from.
-"""
+"""A tuning in four figures: what helps most, whether it held, what has no effect, what to avoid."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ GREY: Final = "#9aa0ab"
 
 
 def cards(result: TuningResult) -> tuple[FigureCard, ...]:
-    """Those of which there is something to say."""
+    """The cards that have something to say."""
     return (*_best(result), *_confirmed(result), *_without(result), *_harmful(result))
 
 
@@ -72,8 +70,8 @@ def _without(result: TuningResult) -> Iterator[FigureCard]:
         yield FigureCard(
             figure=f"{len(none)} of {len(entries)}",
             about="Settings without an effect",
-            text="not shown, or too small to matter",
-            detail="each with what would have been shown",
+            text="not significant, or too small to matter",
+            detail="each with what could have been found",
             colour=GREY,
         )
 
@@ -86,8 +84,8 @@ def _harmful(result: TuningResult) -> Iterator[FigureCard]:
     if any(counts.values()):
         yield FigureCard(
             figure=str(sum(counts.values())),
-            about="Settings to stay away from",
+            about="Settings to avoid",
             text=", ".join(f"{count} {kind}" for kind, count in counts.items() if count),
-            detail="the ledger says why",
+            detail="the table of trials says why",
             colour=ORANGE,
         )

@@ -1,6 +1,4 @@
-"""What a tuning came to, and the sentences that tell it: the page, the terminal and the slides all
-take them from here.
-"""
+"""The results of a tuning, and the sentences about them for page, terminal and slides."""
 
 from __future__ import annotations
 
@@ -21,9 +19,7 @@ from weighbridge.suites.tuning import Parameter, show_setting
 
 
 class TuningResult(Record):
-    """A tuning with its trials, its ledger, what it chose, and what came of that on fresh
-    deployments.
-    """
+    """A tuning with its trials, their table, its choice, and that choice on fresh deployments."""
 
     run: TuningRun
     trials: tuple[Trial, ...]
@@ -36,7 +32,7 @@ class TuningResult(Record):
 
     @property
     def better(self) -> tuple[LedgerEntry, ...]:
-        """Settings that are better, the largest gain first."""
+        """Settings that are better, largest gain first."""
         return tuple(one for one in self.ledger.entries if one.verdict == "better")
 
     @property
@@ -46,7 +42,7 @@ class TuningResult(Record):
 
     @property
     def rounds(self) -> int:
-        """How often the baseline and what was still open were gone through."""
+        """The number of rounds over the baseline and open settings."""
         return len({one.round for one in self.trials})
 
     @property
@@ -54,33 +50,33 @@ class TuningResult(Record):
         """Trials that could not be made."""
         return tuple(one for one in self.trials if one.failed)
 
-    def scope(self, arm: Arm) -> Scope | None:
-        """What must be started anew for an arm; None where it is not known."""
-        known = [self.run.scopes[key] for key in arm.settings if key in self.run.scopes]
+    def scope(self, variant: Arm) -> Scope | None:
+        """What must be restarted for a variant; None if unknown."""
+        known = [self.run.scopes[key] for key in variant.settings if key in self.run.scopes]
         return widest(known) if known else None
 
-    def parameters(self, arm: Arm) -> tuple[Parameter, ...]:
-        """The parameters that an arm sets, without what goes with them."""
-        return tuple(one for one in self.run.tuning.parameters if one.key in arm.settings)
+    def parameters(self, variant: Arm) -> tuple[Parameter, ...]:
+        """The parameters that a variant sets, without dependent ones."""
+        return tuple(one for one in self.run.tuning.parameters if one.key in variant.settings)
 
-    def named(self, arm: Arm) -> tuple[str, ...]:
-        """Each parameter of an arm in words: `radosgw.threads 512 → 64`."""
-        keys = [one.key for one in self.parameters(arm)] or list(arm.settings)
+    def named(self, variant: Arm) -> tuple[str, ...]:
+        """Each parameter of a variant in words: `radosgw.threads 512 → 64`."""
+        keys = [one.key for one in self.parameters(variant)] or list(variant.settings)
         return tuple(
             f"{key} {show_setting(self.run.layout_settings.get(key))} → "
-            f"{show_setting(arm.settings[key])}"
+            f"{show_setting(variant.settings[key])}"
             for key in keys
         )
 
     def called(self, number: int) -> str:
-        """What an objective is called, by its place: `throughput of 64 kB reads at 16 workers`."""
+        """Name of an objective by its index: `throughput of 64 kB reads at 16 workers`."""
         return objective_words(self.run, self.run.objectives[number])
 
     # ---- sentences
 
     @property
     def headline(self) -> str:
-        """What came of it, in one sentence without a full stop."""
+        """The result in one sentence without a full stop."""
         entries = self.ledger.entries
         settings = counted(len(entries), "setting")
         if not entries:
@@ -106,7 +102,7 @@ class TuningResult(Record):
         worse = sum(one.verdict == "worse" for one in entries)
         if worse:
             return (
-                f"None of {settings} is better than what was there; {worse} "
+                f"None of {settings} is better than the baseline; {worse} "
                 f"{'is' if worse == 1 else 'are'} worse"
             )
         few = [one for one in entries if one.verdict == "provisional"]
@@ -115,7 +111,7 @@ class TuningResult(Record):
             if few and len(few) + len(self.refused) == len(entries)
             else ""
         )
-        return f"None of {settings} has an effect that can be claimed{why}"
+        return f"None of {settings} has a significant effect{why}"
 
     @property
     def winner_words(self) -> str:
@@ -126,8 +122,7 @@ class TuningResult(Record):
             if self.better:
                 return "No setting was chosen."
             return (
-                "No setting was chosen: none is shown to be better in one objective and worse "
-                "in none."
+                "No setting was chosen: none is better in at least one objective and worse in none."
             )
         reason = self.winner.reason.rstrip(".")
         names = self.named(self.winner.arm)
@@ -142,39 +137,33 @@ class TuningResult(Record):
             return "There is nothing to confirm."
         found = self.confirmation
         if found is None:
-            return "Not confirmed: it was not weighed against the baseline on fresh deployments."
+            return "Not confirmed: it was not compared with the baseline on fresh deployments."
         if not found.known:
-            return (
-                f"Not confirmed: the run that was to do it ({found.state}) has nothing that "
-                "can be compared."
-            )
-        told = "; ".join(
-            self._against(number, one)
-            for number, one in enumerate(found.effects)
-            if one is not None
+            return f"Not confirmed: its run ({found.state}) has nothing that can be compared."
+        effects = "; ".join(
+            self._versus(number, one) for number, one in enumerate(found.effects) if one is not None
         )
-        counted = (
-            f"n = {found.repeats}{'' if found.repeats >= REPEATS_FOR_A_CLAIM else ': no claim'}"
-        )
+        enough = found.repeats >= REPEATS_FOR_A_CLAIM
+        repeats = f"n = {found.repeats}{'' if enough else ', too few for a claim'}"
         if found.confirmed:
-            return f"Confirmed on fresh deployments: {told}; {counted}."
+            return f"Confirmed on fresh deployments: {effects}; {repeats}."
         unfinished = "" if found.state == "done" else f" (its run is {found.state})"
-        return f"Not confirmed{unfinished}: {told}; {counted}."
+        return f"Not confirmed{unfinished}: {effects}; {repeats}."
 
-    def _against(self, number: int, effect: Effect) -> str:
-        """`throughput of 64 kB reads at 16 workers +19 % (+14 % to +24 %), 1,730 against 1,470
+    def _versus(self, number: int, effect: Effect) -> str:
+        """`throughput of 64 kB reads at 16 workers +19 % (+14 % to +24 %), 1,730 op/s vs 1,470
         op/s`.
         """
         if effect.ratio is None:
             return effect.text.rstrip(".")
         interval, values = interval_words(effect), value_words(effect)
-        doubt = ", no difference shown" if effect.verdict == "not shown" else ""
+        doubt = ", no difference found" if effect.verdict == "not shown" else ""
         change = f"{show_percent(effect.ratio.value)}{f' ({interval})' if interval else ''}{doubt}"
         return f"{self.called(number)} {change}{f', {values}' if values else ''}"
 
     @property
     def without_effect_words(self) -> str:
-        """How many settings show no effect that matters."""
+        """How many settings have no effect that matters."""
         none = self.ledger.without_effect
         if not none:
             return (
@@ -182,7 +171,7 @@ class TuningResult(Record):
                 if self.ledger.entries
                 else ""
             )
-        verb = "shows" if len(none) == 1 else "show"
+        verb = "has" if len(none) == 1 else "have"
         return (
             f"{len(none)} of {counted(len(self.ledger.entries), 'setting')} {verb} no effect "
             "that matters."
@@ -190,7 +179,7 @@ class TuningResult(Record):
 
     @property
     def _refuted(self) -> bool:
-        """Whether a whole confirmation, of enough visits for a claim, did not confirm."""
+        """Whether a complete confirmation with enough visits for a claim did not confirm."""
         found = self.confirmation
         if found is None or found.state != "done" or found.repeats < REPEATS_FOR_A_CLAIM:
             return False
@@ -212,16 +201,13 @@ class TuningResult(Record):
 
 
 def gain_words(effects: Sequence[Effect]) -> str:
-    """What is better of these effects, or all of them where none is:
-
-    `22 % more throughput and 18 % shorter p90`.
-    """
+    """The improvements among these effects, else all: `22 % more throughput, 18 % shorter p90`."""
     shown = [one for one in effects if one.verdict == "better"] or list(effects)
     return listed([change_words(one) for one in shown])
 
 
 def change_words(effect: Effect) -> str:
-    """`22 % more throughput`, `18 % shorter p90`; from three times on how many times."""
+    """`22 % more throughput`, `18 % shorter p90`; a factor from three times on."""
     if effect.ratio is None:
         return f"an unknown {METRICS[effect.metric].name}"
     metric, value = METRICS[effect.metric], effect.ratio.value
@@ -232,15 +218,12 @@ def change_words(effect: Effect) -> str:
 
 
 def could_be_shown(effect: Effect) -> str:
-    """The smallest effect that so many trials would have shown:
-
-    `6 %`; empty where it is not known.
-    """
+    """The smallest effect that this many trials could have found: `6 %`; empty if unknown."""
     return "" if effect.smallest is None else show_percent(effect.smallest, signed=False)
 
 
 def interval_words(effect: Effect) -> str:
-    """`+15 % to +29 %`; empty where there is none."""
+    """`+15 % to +29 %`; empty without an interval."""
     ratio = effect.ratio
     if ratio is None or ratio.low is None or ratio.high is None:
         return ""
@@ -248,10 +231,9 @@ def interval_words(effect: Effect) -> str:
 
 
 def value_words(effect: Effect) -> str:
-    """`412 against 338 op/s`; empty where a figure is not known."""
+    """`412 op/s vs 338 op/s`; empty if a figure is unknown."""
     if effect.baseline_value is None or effect.subject_value is None:
         return ""
-    return (
-        f"{show_figure(effect.subject_value)} against {show_figure(effect.baseline_value)} "
-        f"{METRICS[effect.metric].unit}"
-    )
+    unit = METRICS[effect.metric].unit
+    subject, baseline = show_figure(effect.subject_value), show_figure(effect.baseline_value)
+    return f"{subject} {unit} vs {baseline} {unit}"

@@ -168,6 +168,6 @@ def test_a_bench_beside_the_gateway_that_used_up_the_cpu_is_noted_and_valid(
     verdict = judge(made.model_copy(update={"load": used}), Bounds())
     assert verdict.valid
     assert any(
-        "rados-bench used 100% of the CPU it may use, which is the gateway host's" in note
+        "rados-bench used 100% of its CPU limit, which is the gateway host's" in note
         for note in verdict.notes
     )

@@ -48,7 +48,7 @@ def both(
     locust: Given | None = None,
     cosbench: Given | None = None,
 ) -> Agreement:
-    """One step of which Locust's p90 is 14 ms and COSBench's lies between 10 and 20 ms."""
+    """One step with a p90 of 14 ms by Locust and between 10 and 20 ms by COSBench."""
     a = row(
         "locust",
         [locust_ops_s],
@@ -82,10 +82,10 @@ def test_a_step_agrees_when_its_throughputs_are_near_and_the_p90_lies_in_the_bin
         (1000.0, 10.0, "agree in op/s, COSBench’s p90 one bin higher"),
         (1000.0, 20.001, "agree in op/s, COSBench’s p90 one bin lower"),
         (1000.0, 45.0, "agree in op/s, COSBench’s p90 3 bins lower"),
-        (860.0, None, "COSBench 14 % lower, p90 not known"),
+        (860.0, None, "COSBench 14 % lower, p90 unknown"),
     ],
 )
-def test_a_verdict_tells_throughput_first_and_then_where_the_p90_lies(
+def test_a_verdict_has_throughput_first_and_then_the_p90(
     rate: float, p90_ms: float | None, verdict: str
 ) -> None:
     found = both(1000.0, rate, {"p90_ms": p90_ms})
@@ -93,22 +93,20 @@ def test_a_verdict_tells_throughput_first_and_then_where_the_p90_lies(
     assert not found.agrees
 
 
-def test_a_p90_beyond_the_last_bin_is_told_as_that() -> None:
+def test_a_p90_beyond_the_last_bin_is_reported_as_such() -> None:
     found = both(1000.0, 1000.0, cosbench={"p90_in": Interval(low_ms=500_000, high_ms=None)})
-    assert found.verdict == "agree in op/s, p90 in COSBench’s last bin, which has no end"
+    assert found.verdict == "agree in op/s, p90 in COSBench’s last bin, which has no upper edge"
     assert found.p90_off is None
 
 
-def test_what_the_mean_latencies_foretell_is_bounded_by_the_millisecond_that_was_cut_and_the_request_that_was_left_out() -> (
-    None
-):
+def test_the_predicted_ratio_allows_for_truncation_and_uncounted_requests() -> None:
     # 2000 samples of 10 workers are 200 a worker, and one more may have been left out.
     found = both(1000.0, 900.0, {"mean_ms": 9.0}, {"mean_ms": 9.5})
     assert found.foretold == pytest.approx((9.0 / 10.5 * 200 / 201, 9.0 / 9.5))
     assert found.explained
 
 
-def test_a_difference_that_the_mean_latencies_do_not_make_is_not_explained() -> None:
+def test_a_difference_beyond_the_mean_latencies_is_not_explained() -> None:
     assert both(1000.0, 700.0).explained is False
     assert both(1000.0, 1300.0).explained is False
 
@@ -128,7 +126,7 @@ def test_mean_latencies_explain_a_step_over_all_its_operations() -> None:
 
 
 @pytest.mark.parametrize("side", ["locust", "cosbench"])
-def test_where_requests_failed_or_no_mean_is_known_latencies_explain_nothing(side: str) -> None:
+def test_with_failures_or_unknown_means_latencies_explain_nothing(side: str) -> None:
     for flaw in ({"errors": 3}, {"mean_ms": None}):
         found = both(1000.0, 700.0, **{side: flaw})
         assert (found.foretold, found.explained) == (None, None)
@@ -136,7 +134,7 @@ def test_where_requests_failed_or_no_mean_is_known_latencies_explain_nothing(sid
     assert both(1000.0, 700.0, cosbench={"mean_ms": 0.0}).explained is None
 
 
-def test_a_step_that_one_driver_could_not_do_is_not_compared_and_says_whose() -> None:
+def test_a_step_that_one_driver_could_not_do_is_not_compared_and_names_it() -> None:
     found = both(
         1000.0,
         970.0,
@@ -150,7 +148,7 @@ def test_a_step_that_one_driver_could_not_do_is_not_compared_and_says_whose() ->
     assert both(1000.0, 0.0).verdict == "not comparable (COSBench: nothing succeeded)"
 
 
-def test_enough_repeats_that_show_no_difference_are_the_same_rate() -> None:
+def test_enough_repeats_without_a_difference_are_the_same_rate() -> None:
     noisy = [100.0, 300.0, 80.0, 250.0, 90.0]
     (few,) = agreements(
         [row("locust", noisy[:4]), row("cosbench", [2 * rate for rate in noisy[:4]])]
@@ -160,7 +158,7 @@ def test_enough_repeats_that_show_no_difference_are_the_same_rate() -> None:
     assert enough.same_rate
 
 
-def test_one_driver_alone_agrees_with_nobody() -> None:
+def test_one_driver_has_no_agreement() -> None:
     assert agreements([row("locust", [100.0])]) == ()
     assert agreements([row("cosbench", [100.0])]) == ()
     assert sentences((), ()) == causes((), {}) == ()
@@ -171,7 +169,7 @@ def test_layouts_and_layers_are_not_mixed_up() -> None:
     assert agreements([row("locust", [1.0], layer="gateway"), row("cosbench", [1.0])]) == ()
 
 
-def test_one_sentence_counts_all_steps_and_says_what_could_not_be_compared() -> None:
+def test_one_sentence_counts_all_steps_and_those_not_comparable() -> None:
     found = [
         both(1000.0, 970.0),
         both(1000.0, 860.0, {"p90_ms": 9.0, "mean_ms": 8.6}),
@@ -180,16 +178,16 @@ def test_one_sentence_counts_all_steps_and_says_what_could_not_be_compared() -> 
     ]
     (text,) = sentences(found, ())
     assert text == (
-        "Locust and COSBench agree within the bins at 1 of 3 steps; COSBench serves 70 to 97 % of "
+        "Locust and COSBench agree within the bins in 1 of 3 steps; COSBench serves 70 to 97 % of "
         "Locust’s op/s, "
-        "and Locust’s p90 lies in COSBench’s bin at 2 of 3, one bin off at 1. Where throughputs "
+        "and Locust’s p90 lies in COSBench’s bin in 2 of 3, one bin off in 1. Where throughputs "
         "differ the mean latencies "
-        "account for it at 1 of 2. 1 of 4 steps could not be compared"
+        "explain it in 1 of 2. 1 of 4 steps could not be compared"
     )
-    assert sentences(found[3:], ()) == ("Locust and COSBench cannot be compared at any step",)
+    assert sentences(found[3:], ()) == ("Locust and COSBench cannot be compared in any step",)
 
 
-def test_it_is_told_in_how_many_kinds_of_requests_both_drivers_rank_alike() -> None:
+def test_the_kinds_of_requests_that_both_drivers_rank_alike_are_counted() -> None:
     def rows(workload: str, swift: float) -> list[Row]:
         return [
             row(driver, [rate], workload=workload, layout=layout)
@@ -204,7 +202,7 @@ def test_it_is_told_in_how_many_kinds_of_requests_both_drivers_rank_alike() -> N
     )
 
 
-def test_a_known_cause_is_told_only_where_it_applies() -> None:
+def test_a_known_cause_is_reported_only_where_it_applies() -> None:
     swift, s3 = both(1.0, 1.0), both(1.0, 1.0, {"api": "s3"}, {"api": "s3"})
     slow = {"swift": {"rgw: rgw_frontends": "beast endpoint=10.0.0.2:8000 tcp_nodelay=0"}}
     quick = {"swift": {"rgw: rgw_frontends": "beast endpoint=10.0.0.2:8000 tcp_nodelay=1"}}
@@ -257,7 +255,7 @@ def test_a_run_with_both_drivers_says_how_far_they_agree_on_page_in_file_and_in_
     run = fake_run(tmp_path, workloads=[small], repeats=1, driver="both")
     derived = derive(run.folder, pictures=False)
     page = derived.report.read_text()
-    assert derived.agreement[0].startswith("Locust and COSBench agree within the bins at ")
+    assert derived.agreement[0].startswith("Locust and COSBench agree within the bins in ")
     assert derived.agreement[0].split(".")[0] in page
     assert 'href="#agreement"' in page
     assert "(10, 20]" in page

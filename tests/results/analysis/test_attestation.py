@@ -44,15 +44,15 @@ def figure(
 APART = (figure("rgw-beast", 197e6), figure("swift", 142e6))
 
 
-def test_a_difference_beyond_the_bound_is_told_with_both_figures_and_the_bound() -> None:
-    (told,) = warnings(APART)
-    assert told == (
+def test_a_difference_beyond_the_bound_is_reported_with_both_figures_and_the_bound() -> None:
+    (sentences,) = warnings(APART)
+    assert sentences == (
         "disk wb0 write of store-2 gave 142 MB/s under swift and 197 MB/s under rgw-beast "
-        "(28 % apart, bound 10 %): results may differ for that"
+        "(28 % apart, bound 10 %): results may differ because of it"
     )
 
 
-def test_a_network_is_told_from_where_to_where() -> None:
+def test_a_network_figure_names_both_hosts() -> None:
     of = [
         figure(layout, value, host="store-1", what=what, kind="network", unit="bit/s")
         for what in ("network from gateway-1", "network to gateway-1")
@@ -64,29 +64,28 @@ def test_a_network_is_told_from_where_to_where() -> None:
     ]
 
 
-def test_a_difference_within_the_bound_is_not_told() -> None:
+def test_a_difference_within_the_bound_is_not_reported() -> None:
     close = (figure("rgw-beast", 200e6), figure("swift", 182e6))
     assert warnings(close) == ()
     assert (
-        verdict(close)
-        == "The hosts were the same within the bounds in all 2 deployments, by 1 figures"
+        verdict(close) == "The hosts were equal within the bounds in all 2 deployments (1 figure)"
     )
     assert len(warnings((figure("rgw-beast", 200e6), figure("swift", 178e6)))) == 1
 
 
-def test_a_layout_that_was_not_attested_is_not_said_to_have_had_the_same_hosts() -> None:
+def test_a_layout_without_attestation_has_unknown_hosts() -> None:
     of = [figure("rgw-beast", 200e6, repeat=repeat) for repeat in range(5)]
-    unknown = "swift was not attested: whether its hosts were the same is not known"
+    unknown = "swift was not attested: whether its hosts were equal is unknown"
     assert verdict(of, ("rgw-beast", "swift")) == (
-        "The hosts were the same within the bounds in the 5 deployments that were attested, by 1 "
-        f"figures; {unknown}"
+        "The hosts were equal within the bounds in the 5 attested deployments (1 figure); "
+        f"{unknown}"
     )
     assert verdict(of, ("rgw-beast", "a", "b")).endswith(
-        "; a and b were not attested: whether their hosts were the same is not known"
+        "; a and b were not attested: whether their hosts were equal is unknown"
     )
     assert summary(of, ("rgw-beast", "swift"))[0].endswith(unknown)
-    assert sameness(of, ("rgw-beast", "again"), twins={"again": "rgw-beast"}).verdict.endswith(
-        "in all 5 deployments, by 1 figures"
+    assert sameness(of, ("rgw-beast", "again"), controls={"again": "rgw-beast"}).verdict.endswith(
+        "in all 5 deployments (1 figure)"
     )
     (one,) = between(of, ("rgw-beast", "swift"))
     assert (one.layouts, one.doubt.what, one.doubt.grade) == (
@@ -95,13 +94,13 @@ def test_a_layout_that_was_not_attested_is_not_said_to_have_had_the_same_hosts()
         "mild",
     )
     assert one.doubt.words == unknown
-    # Where none of the two was attested nobody said that they were the same, and where both were
-    # there is a figure.
+    # If neither was attested nobody claimed that they are equal, and if both were there is a
+    # figure.
     assert between(of, ("a", "b")) == ()
     assert between((*of, figure("swift", 200e6)), ("rgw-beast", "swift")) == ()
 
 
-def test_what_no_limit_holds_has_a_wider_bound() -> None:
+def test_figures_without_a_limit_have_a_wider_bound() -> None:
     def pair(value: float) -> list[Attested]:
         return [
             figure(layout, one, what="disk wb0 random read", promised=None)
@@ -116,7 +115,7 @@ def test_what_no_limit_holds_has_a_wider_bound() -> None:
 @pytest.mark.parametrize(
     ("kind", "unit"), [("cpu", "events/s"), ("disk", "B/s"), ("network", "bit/s")]
 )
-def test_each_kind_has_a_bound_of_its_own(kind: Kind, unit: Unit) -> None:
+def test_each_kind_has_its_own_bound(kind: Kind, unit: Unit) -> None:
     (compared,) = compare(
         [figure("a", 100, kind=kind, unit=unit), figure("b", 100, kind=kind, unit=unit)]
     )
@@ -136,29 +135,29 @@ def test_the_largest_difference_of_all_repeats_of_all_layouts_counts() -> None:
     ]
     (compared,) = compare(of)
     assert compared.apart == 0.5
-    (told,) = warnings(of)
-    assert "100 MB/s under swift (repeat 2) and 200 MB/s under rgw-beast (repeat 1)" in told
+    (sentences,) = warnings(of)
+    assert "100 MB/s under swift (repeat 2) and 200 MB/s under rgw-beast (repeat 1)" in sentences
 
 
-def test_a_limit_that_is_not_reached_is_told_even_where_all_deployments_are_alike() -> None:
-    told = warnings(
+def test_a_missed_limit_is_reported_even_if_all_deployments_agree() -> None:
+    sentences = warnings(
         [figure("rgw-beast", 140e6, promised=200e6), figure("swift", 141e6, promised=200e6)]
     )
-    assert len(told) == 1
-    assert told[0].startswith(
+    assert len(sentences) == 1
+    assert sentences[0].startswith(
         "disk wb0 write of store-2 promises 200 MB/s and gave 140 MB/s under rgw-beast (30 % less"
     )
 
 
-def test_each_figure_is_held_against_the_promise_of_its_own_deployment() -> None:
+def test_each_figure_is_compared_with_its_deployments_promise() -> None:
     of = [
         figure("a", 90.0, what="CPU", kind="cpu", unit="events/s", promised=95.0),
         figure("b", 95.0, what="CPU", kind="cpu", unit="events/s", promised=190.0),
     ]
     assert warnings(of) == (
         (
-            "CPU of store-2 promises 190 events/s and gave 95.0 events/s under b (50 % less, bound 30 "
-            "%)"
+            "CPU of store-2 promises 190 events/s and gave 95.0 events/s under b (50 % less, "
+            "bound 30 %)"
         ),
     )
     assert lines(of, ("a", "b"))[0].promised == "95.0 to 190 events/s"
@@ -171,7 +170,7 @@ def test_more_than_was_promised_is_no_shortfall() -> None:
     assert compared.apart is None
 
 
-def test_figures_of_other_hosts_and_about_other_things_are_not_compared_with_each_other() -> None:
+def test_only_figures_of_the_same_host_and_subject_are_compared() -> None:
     of = [
         figure("a", 100),
         figure("b", 900, host="store-3"),
@@ -181,15 +180,17 @@ def test_figures_of_other_hosts_and_about_other_things_are_not_compared_with_eac
     assert len(compare(of)) == 3
 
 
-def test_a_terminal_gets_the_verdict_and_the_worst_first() -> None:
+def test_the_terminal_shows_the_verdict_and_the_worst_first() -> None:
     hosts = [f"store-{number}" for number in range(9)]
     of = [figure("a", 100e6, host=host) for host in hosts]
     of += [figure("b", 70e6 - number * 1e6, host=host) for number, host in enumerate(hosts)]
-    told = summary(of, most=2)
-    assert told[0] == "9 of 9 figures of the hosts differ beyond their bound over 2 deployments"
-    assert told[1].startswith("disk wb0 write of store-8 gave 62.0 MB/s under b")
-    assert told[2].startswith("disk wb0 write of store-7")
-    assert told[3:] == ("and 7 more: the report has them all",)
+    sentences = summary(of, most=2)
+    assert (
+        sentences[0] == "9 of 9 figures of the hosts differ beyond their bound over 2 deployments"
+    )
+    assert sentences[1].startswith("disk wb0 write of store-8 gave 62.0 MB/s under b")
+    assert sentences[2].startswith("disk wb0 write of store-7")
+    assert sentences[3:] == ("and 7 more: see the report",)
 
 
 def test_a_run_without_attestation_says_so() -> None:
@@ -197,10 +198,10 @@ def test_a_run_without_attestation_says_so() -> None:
     assert lines((), ("a", "b")) == ()
 
 
-def test_one_deployment_has_nothing_to_be_compared_with() -> None:
+def test_one_deployment_cannot_be_compared() -> None:
     assert (
         verdict([figure("swift", 100)])
-        == "One deployment was attested, by 1 figures: there is nothing to compare it with"
+        == "Only one deployment was attested (1 figure): there is nothing to compare it with"
     )
 
 
@@ -236,11 +237,11 @@ def test_the_table_has_a_cell_for_each_layout_with_the_range_over_its_repeats() 
         (0.5, "bit/s", "0.500 bit/s"),
     ],
 )
-def test_figures_are_shown_with_units_that_people_use(value: float, unit: Unit, shown: str) -> None:
+def test_figures_have_readable_units(value: float, unit: Unit, shown: str) -> None:
     assert show(value, unit) == shown
 
 
-def test_what_is_kept_in_a_run_folder_comes_back_as_it_was(run: RunStore, tmp_path: Path) -> None:
+def test_attestation_is_read_back_as_it_was_written(run: RunStore, tmp_path: Path) -> None:
     store = RunStore(tmp_path, run.manifest)
     assert store.attested() == ()
     store.attest(APART)
@@ -250,7 +251,7 @@ def test_what_is_kept_in_a_run_folder_comes_back_as_it_was(run: RunStore, tmp_pa
     assert len((tmp_path / "attestation.jsonl").read_text().splitlines()) == 3
 
 
-def test_hosts_beyond_their_bound_are_a_grave_doubt_about_those_two_layouts() -> None:
+def test_hosts_that_differ_beyond_their_bound_are_a_grave_doubt_about_two_layouts() -> None:
     figures = [
         Attested(
             layout=layout,

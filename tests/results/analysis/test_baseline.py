@@ -1,4 +1,4 @@
-"""What a baseline says is odd, worked out by hand, and how it is kept."""
+"""The anomalies of a baseline, computed by hand, and its storage."""
 
 from __future__ import annotations
 
@@ -77,35 +77,35 @@ def made(*figures: HostFigure) -> Baseline:
     return Baseline(**facts, machine={}, figures=figures)
 
 
-def test_a_disk_that_differs_from_the_others_like_it_is_told_of_with_both_figures() -> None:
-    (told,) = oddities(
+def test_a_disk_that_differs_from_its_equals_is_reported_with_both_figures() -> None:
+    (sentences,) = oddities(
         [disk("store-1", 200 * MB), disk("store-2", 190 * MB), disk("store-3", 80 * MB)]
     )
     assert (
-        told
+        sentences
         == "disk wb0 random read of 64 kB on store-3 gave 80.0 MB/s, 58 % less than the median of "
         "the 3 (190 MB/s)"
     )
 
 
-def test_disks_that_the_hardware_file_tells_apart_are_not_compared() -> None:
+def test_disks_that_differ_in_the_hardware_file_are_not_compared() -> None:
     assert oddities([disk("store-1", 200 * MB), disk("store-2", 80 * MB, like="1 GiB")]) == ()
-    (told,) = oddities([disk("store-1", 200 * MB), disk("store-2", 80 * MB)])
-    assert told.endswith("on store-2 gave 80.0 MB/s, and its like on store-1 200 MB/s")
+    (sentences,) = oddities([disk("store-1", 200 * MB), disk("store-2", 80 * MB)])
+    assert sentences.endswith("on store-2 gave 80.0 MB/s, vs 200 MB/s on store-1")
 
 
-def test_a_promise_that_is_not_kept_is_told_of_beyond_the_bound_only() -> None:
+def test_a_missed_promise_is_reported_only_beyond_the_bound() -> None:
     assert oddities([disk("store-1", 91 * MB, promised=100 * MB)]) == ()
-    (told,) = oddities([disk("store-1", 85 * MB, promised=100 * MB)])
+    (sentences,) = oddities([disk("store-1", 85 * MB, promised=100 * MB)])
     assert (
-        told
+        sentences
         == "disk wb0 random read of 64 kB on store-1 gave 85.0 MB/s, 15 % less than the 100 MB/s "
-        "that are promised"
+        "promised"
     )
 
 
-def test_a_link_that_is_slower_one_way_is_told_of_once() -> None:
-    told = oddities(
+def test_a_link_slower_in_one_direction_is_reported_once() -> None:
+    sentences = oddities(
         [
             link("a", "b", 500e6, None),
             link("b", "a", 950e6, None),
@@ -113,20 +113,23 @@ def test_a_link_that_is_slower_one_way_is_told_of_once() -> None:
             link("c", "a", 900e6, None),
         ]
     )
-    assert told == ("a sends 500 Mbit/s to b, 47 % less than the 950 Mbit/s the other way",)
+    assert sentences == (
+        "a sends 500 Mbit/s to b, 47 % less than the 950 Mbit/s in the other direction",
+    )
 
 
-def test_a_network_that_cannot_carry_all_hosts_at_once_is_told_of_in_one_sentence() -> None:
-    (told,) = oddities([sent("a", 400e6), sent("b", 500e6)])
+def test_a_network_too_slow_for_all_hosts_at_once_is_reported_in_one_sentence() -> None:
+    (sentences,) = oddities([sent("a", 400e6), sent("b", 500e6)])
     assert (
-        told == "when all 2 hosts send at once, 900 Mbit/s pass of the 2.00 Gbit/s that their NICs "
-        "would let through (45 %)"
+        sentences
+        == "when all 2 hosts send at once, they reach 900 Mbit/s of the 2.00 Gbit/s of their NICs "
+        "(45 %)"
     )
     assert oddities([sent("a", 950e6), sent("b", 950e6)]) == ()
     assert oddities([sent("a", 400e6), sent("b", 500e6, None)]) == ()
 
 
-def test_the_csv_has_a_line_for_each_figure_and_nothing_where_nothing_is_known() -> None:
+def test_the_csv_has_a_line_per_figure_with_empty_unknowns() -> None:
     lines = list(
         csv.DictReader(
             io.StringIO(
@@ -148,11 +151,11 @@ def test_a_baseline_is_read_as_it_was_written_and_anything_else_is_refused(tmp_p
     path.write_text(baseline.model_dump_json())
     assert read_baseline(path) == baseline
     path.write_text("{}")
-    with pytest.raises(InvalidMeasurement, match="is no baseline"):
+    with pytest.raises(InvalidMeasurement, match="is not a baseline"):
         read_baseline(path)
 
 
-def test_the_chart_is_titled_by_what_is_odd_and_shows_every_figure_with_its_promise(
+def test_the_charts_title_names_anomalies_and_it_shows_every_promise(
     tmp_path: Path,
 ) -> None:
     chart = baseline_chart(
@@ -174,7 +177,7 @@ def test_the_chart_is_titled_by_what_is_odd_and_shows_every_figure_with_its_prom
     )
 
 
-def test_of_very_many_figures_the_chart_shows_the_lowest_and_says_so(tmp_path: Path) -> None:
+def test_the_chart_of_many_figures_shows_the_lowest_and_says_so(tmp_path: Path) -> None:
     write_charts(
         [baseline_chart(made(*(sent(f"host-{n:03}", 1e9 + n) for n in range(MOST_BARS + 5))))],
         tmp_path,

@@ -1,6 +1,4 @@
-"""Comparing block by block, and when to: against SciPy's paired test, and by simulation with fixed
-seeds.
-"""
+"""Comparing within blocks, and when to: vs SciPy's paired test, and by simulation."""
 
 from __future__ import annotations
 
@@ -11,11 +9,11 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from weighbridge.results.analysis.contrast import TOGETHER, paired, together
+from weighbridge.results.analysis.blocks import TOGETHER, paired, together
 from weighbridge.results.statistics import TTest, welch
 
 
-def test_blocks_compared_by_themselves_are_students_paired_test() -> None:
+def test_comparing_within_blocks_is_students_paired_test() -> None:
     one, other = [110.0, 95.0, 130.0, 120.0, 100.0], [100.0, 90.0, 115.0, 118.0, 93.0]
     theirs = ttest_rel(np.log(one), np.log(other))
     tested = paired(one, other)
@@ -27,11 +25,10 @@ def test_blocks_compared_by_themselves_are_students_paired_test() -> None:
     )
 
 
-def test_how_far_sides_go_together_is_a_correlation_within_blocks_over_all_cells() -> None:
+def test_together_is_the_correlation_within_blocks_over_all_cells() -> None:
     assert together([([1.0, 2.0, 4.0], [10.0, 20.0, 40.0])]) == pytest.approx(1.0)
     assert together([([1.0, 2.0, 4.0], [4.0, 2.0, 1.0])]) == pytest.approx(-1.0)
-    # A second cell that goes the other way by as much takes it to nothing; how high either lies
-    # says nothing.
+    # A second cell with the opposite correlation cancels it; levels do not matter.
     assert together([([1.0, 2.0], [1.0, 2.0]), ([70.0, 140.0], [2.0, 1.0])]) == pytest.approx(0.0)
     logs = np.random.default_rng(3).normal(size=(2, 9))
     assert together([(list(np.exp(logs[0])), list(np.exp(logs[1])))]) == pytest.approx(
@@ -40,7 +37,7 @@ def test_how_far_sides_go_together_is_a_correlation_within_blocks_over_all_cells
     assert together([]) == together([([5.0, 5.0], [7.0, 9.0])]) == together([([5.0], [7.0])]) == 0.0
 
 
-def test_sides_that_are_not_of_the_same_blocks_are_refused() -> None:
+def test_sides_of_different_blocks_are_refused() -> None:
     for wrong in (
         lambda: paired([1.0, 2.0], [1.0]),
         lambda: together([([1.0, 2.0], [1.0])]),
@@ -56,9 +53,7 @@ def by_rule(cells: list[tuple[list[float], list[float]]]) -> list[TTest]:
 
 
 def cells(draw: np.random.Generator, blocks: float) -> list[tuple[list[float], list[float]]]:
-    """Twelve cells of a layout against itself, whose blocks differ by a share beside 5 % of each
-    step's own.
-    """
+    """Twelve cells of a layout vs itself, with block effects and 5 % scatter of each step."""
     common = blocks * draw.normal(size=5)
     return [
         (list(np.exp(a + common)), list(np.exp(b + common)))

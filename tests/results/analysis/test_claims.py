@@ -1,6 +1,4 @@
-"""What whole runs claim, by fewer runs of the same program that makes the tables of
-docs/statistics.md.
-"""
+"""What complete runs claim: fewer runs of the program behind the tables of docs/statistics.md."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ RUNS = 120
 
 
 @pytest.mark.parametrize("number", [0, 2, 6])
-def test_runs_of_a_layout_against_itself_claim_little_and_what_they_say_of_themselves_is_true(
+def test_runs_of_a_layout_vs_itself_rarely_claim_anything(
     number: int,
 ) -> None:
     regime, tally = REGIMES[number], Tally()
@@ -31,7 +29,7 @@ def test_runs_of_a_layout_against_itself_claim_little_and_what_they_say_of_thems
     assert tally.equivalent <= 0.05 * tally.at_bound, regime.name
 
 
-def test_days_that_differ_are_no_regression_where_earlier_runs_tell_how_much_they_do() -> None:
+def test_differing_days_are_no_regression_given_earlier_runs() -> None:
     draw, pairs, lone, known, found = np.random.default_rng(8), 60, 0, 0, 0
     for _ in range(pairs):
         a, b, slow = day(draw, 0.10), day(draw, 0.10), day(draw, 0.10, slower=math.log(2))

@@ -43,14 +43,14 @@ def row(
 FEW = " (a claim needs 5 repeats of each side)"
 
 
-def wholes(found: Sequence[Finding]) -> list[Finding]:
+def overalls(found: Sequence[Finding]) -> list[Finding]:
     return [finding for pairs in overall(found).values() for finding in pairs]
 
 
 def test_one_repeat_gives_a_ratio_and_says_that_it_makes_no_claim() -> None:
     _, cell = find([row("rgw-beast", 8, [180.0], p90_ms=20), row("swift", 8, [100.0], p90_ms=34)])
     assert cell.text == (
-        "rgw-beast serves 1.8× swift’s 1 MB reads at 8 workers, p90 20 against 34 ms; n = 1: "
+        "rgw-beast serves 1.8× swift’s 1 MB reads at 8 workers, p90 20 ms vs 34 ms; n = 1: "
         "provisional, "
         "a claim needs 5 repeats of each side."
     )
@@ -62,7 +62,7 @@ def test_the_faster_layout_is_named_first_whichever_it_is() -> None:
     assert cell.text.startswith("swift serves 2.0× rgw-beast’s 1 MB reads")
 
 
-def test_five_repeats_give_an_interval_and_say_whether_a_difference_was_shown() -> None:
+def test_five_repeats_give_an_interval_and_a_verdict() -> None:
     rates = [100.0, 103.0, 99.0, 101.0, 98.0]
     wide = [100.0, 112.0, 93.0, 104.0, 94.0]
     _, apart = find([row("a", 8, [2 * rate for rate in rates[::-1]]), row("b", 8, rates)])
@@ -71,15 +71,13 @@ def test_five_repeats_give_an_interval_and_say_whether_a_difference_was_shown() 
     assert apart.text.startswith("a serves 2.0× (1.9–2.1) b’s 1 MB reads at 8 workers")
     assert apart.text.endswith("; n = 5.")
     assert "within 1 % of each other" in near.text
-    assert "n = 5: no difference shown" in near.text
-    assert near.brief.startswith("a, b: no difference shown (0.")
+    assert "n = 5: no difference found" in near.text
+    assert near.brief.startswith("a, b: no difference found (0.")
     assert same.brief == "a and b within 1 %"
-    assert "n = 5: equivalent, less than the 5 % apart that matter" in same.text
+    assert "n = 5: equivalent, the difference is below the 5 % that matter" in same.text
 
 
-def test_a_p90_that_a_cpu_limit_made_is_not_set_against_another_and_a_lower_bound_has_its_sign() -> (
-    None
-):
+def test_a_p90_set_by_a_cpu_limit_is_not_compared_and_lower_bounds_have_a_sign() -> None:
     held = Doubt(what="set by the CPU limit", grade="grave", words="held", metrics=("p90",))
     _, limited = find(
         [row("a", 8, [180.0], p90_ms=11), row("b", 8, [100.0], p90_ms=17, doubts=(held,))]
@@ -88,24 +86,24 @@ def test_a_p90_that_a_cpu_limit_made_is_not_set_against_another_and_a_lower_boun
     _, stalled = find(
         [row("a", 8, [180.0], p90_ms=11), row("b", 8, [100.0], p90_ms=5000, at_least=("p90",))]
     )
-    assert "p90 11 against ≥ 5,000 ms" in stalled.text
+    assert "p90 11 ms vs ≥ 5,000 ms" in stalled.text
 
 
-def test_a_cell_that_is_not_valid_is_no_ratio_and_says_why() -> None:
-    whole, cell = find(
+def test_an_invalid_cell_has_no_ratio_and_says_why() -> None:
+    total, cell = find(
         [
             row("a", 8, [100.0]),
             row("b", 8, [50.0], valid=False, notes=("not valid", "the driver used 95% of the CPU")),
         ]
     )
-    assert whole.ratio is None
+    assert total.ratio is None
     assert cell.ratio is None
     assert (
         cell.text
         == "1 MB reads: a and b cannot be compared at 8 workers (b: the driver used 95% of the "
         "CPU)."
     )
-    assert headline([whole]) == "Nothing could be compared"
+    assert headline([total]) == "Nothing could be compared"
 
 
 def test_a_valid_step_in_which_nothing_succeeded_is_not_compared() -> None:
@@ -123,26 +121,26 @@ def test_over_worker_counts_the_ratio_is_the_geometric_mean_of_the_comparable_on
         row("a", 8, [9.0]),
         row("b", 8, []),
     ]
-    whole = find(rows)[0]
-    assert whole.ratio is not None
-    assert whole.ratio.value == pytest.approx(4)
-    assert "at 1 to 4 workers (2.0× to 8.0× by worker count)" in whole.text
-    assert whole.text.endswith("Not comparable at 8 workers.")
+    total = find(rows)[0]
+    assert total.ratio is not None
+    assert total.ratio.value == pytest.approx(4)
+    assert "at 1 to 4 workers (2.0× to 8.0× by worker count)" in total.text
+    assert total.text.endswith("Not comparable at 8 workers.")
 
 
-def test_it_is_said_where_the_slower_one_leads() -> None:
-    whole = find(
+def test_the_worker_counts_where_the_slower_one_is_ahead_are_named() -> None:
+    total = find(
         [row("a", 1, [100.0]), row("b", 1, [200.0]), row("a", 4, [900.0]), row("b", 4, [100.0])]
     )[0]
-    assert whole.faster == "a"
-    assert "but b does more at 1" in whole.text
+    assert total.faster == "a"
+    assert "but b is ahead at 1" in total.text
 
 
 def test_every_layout_is_compared_with_the_first() -> None:
-    told = find([row("a", 1, [100.0]), row("b", 1, [200.0]), row("c", 1, [300.0])])
-    found = wholes(told)
+    findings = find([row("a", 1, [100.0]), row("b", 1, [200.0]), row("c", 1, [300.0])])
+    found = overalls(findings)
     assert [(one.faster, one.slower) for one in found] == [("b", "a"), ("c", "a")]
-    assert headline(told) == f"Provisional: c does more in the requests replayed, by 1.5×{FEW}"
+    assert headline(findings) == f"Provisional: c does more in the requests replayed, by 1.5×{FEW}"
 
 
 def test_the_headline_counts_kinds_of_requests_and_hides_none() -> None:
@@ -163,7 +161,7 @@ def test_the_headline_counts_kinds_of_requests_and_hides_none() -> None:
     )
 
 
-def test_a_lead_that_enough_repeats_do_not_show_is_too_close_to_call() -> None:
+def test_an_insignificant_lead_is_too_close_to_call() -> None:
     noisy = [
         row("a", 1, [100.0, 300.0, 80.0, 250.0, 90.0]),
         row("b", 1, [100.0, 90.0, 110.0, 200.0, 95.0]),
@@ -173,31 +171,31 @@ def test_a_lead_that_enough_repeats_do_not_show_is_too_close_to_call() -> None:
 
 def test_one_layout_alone_has_no_findings() -> None:
     assert find([row("a", 1, [100.0])]) == ()
-    assert headline(()) == "One layout was weighed: there is nothing to compare it with"
+    assert headline(()) == "Only one layout was measured: there is nothing to compare it with"
 
 
-def test_two_apis_are_told_apart() -> None:
+def test_two_apis_are_named() -> None:
     rows = [row(name, 1, [100.0], api=api) for api in ("swift", "s3") for name in ("a", "b")]
-    assert ["Swift API" in one.text for one in wholes(find(rows))] == [True, False]
-    assert ["S3 API" in one.text for one in wholes(find(rows))] == [False, True]
+    assert ["Swift API" in one.text for one in overalls(find(rows))] == [True, False]
+    assert ["S3 API" in one.text for one in overalls(find(rows))] == [False, True]
 
 
 def test_a_run_with_missing_steps_gives_findings_for_the_rest(run: RunStore) -> None:
     found = find(summarize(run.plan(), run.steps()))
-    assert len(wholes(found)) == 3
-    assert all(one.ratio is not None for one in wholes(found))
+    assert len(overalls(found)) == 3
+    assert all(one.ratio is not None for one in overalls(found))
     assert [one.text for one in found if one.ratio is None] == [
         "64 MB reads: rgw-beast and swift cannot be compared at 8 workers (swift: not measured)."
     ]
 
 
-def test_two_workloads_of_the_same_requests_are_told_apart_by_name() -> None:
+def test_two_workloads_of_equal_requests_are_named() -> None:
     rows = [
         row(name, 1, [100.0], workload=workload)
         for workload in ("hot", "cold")
         for name in ("a", "b")
     ]
-    assert ["1 MB reads of hot" in one.text for one in wholes(find(rows))] == [True, False]
+    assert ["1 MB reads of hot" in one.text for one in overalls(find(rows))] == [True, False]
 
 
 def binned(low_ms: float, high_ms: float) -> dict[str, object]:
@@ -205,19 +203,19 @@ def binned(low_ms: float, high_ms: float) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("fast", "slow", "told"),
+    ("fast", "slow", "text"),
     [
-        ((10, 20), (30, 40), "p90 in (10, 20] against (30, 40] ms"),
-        ((10, 20), (10, 20), "p90 not told apart: both in (10, 20] ms"),
-        ((10, 20), (20, 30), "p90 not told apart: in (10, 20] and (20, 30] ms"),
-        ((15, 25), (20, 30), "p90 not told apart: in (15, 25] and (20, 30] ms"),
+        ((10, 20), (30, 40), "p90 in (10, 20] vs (30, 40] ms"),
+        ((10, 20), (10, 20), "p90 not distinguishable: both in (10, 20] ms"),
+        ((10, 20), (20, 30), "p90 not distinguishable: in (10, 20] and (20, 30] ms"),
+        ((15, 25), (20, 30), "p90 not distinguishable: in (15, 25] and (20, 30] ms"),
     ],
 )
-def test_latencies_told_in_bins_are_ranked_only_where_the_bins_do_not_touch(
-    fast: tuple[int, int], slow: tuple[int, int], told: str
+def test_latencies_reported_in_bins_are_ranked_only_if_the_bins_do_not_touch(
+    fast: tuple[int, int], slow: tuple[int, int], text: str
 ) -> None:
     _, cell = find([row("a", 8, [180.0], **binned(*fast)), row("b", 8, [100.0], **binned(*slow))])
-    assert f"at 8 workers, {told}; n = 1" in cell.text
+    assert f"at 8 workers, {text}; n = 1" in cell.text
 
 
 def test_layouts_are_compared_within_a_driver_and_kinds_are_named_by_it() -> None:
@@ -226,13 +224,13 @@ def test_layouts_are_compared_within_a_driver_and_kinds_are_named_by_it() -> Non
         for driver, rates in (("locust", (200.0, 100.0)), ("cosbench", (90.0, 100.0)))
         for name, rate in zip("ab", rates, strict=True)
     ]
-    assert [one.text.split(" at ")[0] for one in wholes(find(rows))] == [
+    assert [one.text.split(" at ")[0] for one in overalls(find(rows))] == [
         "a serves 2.0× b’s 1 MB reads by Locust",
         "b serves 1.1× a’s 1 MB reads by COSBench",
     ]
 
 
-def test_a_kind_that_two_drivers_made_counts_once_and_only_for_what_both_say() -> None:
+def test_a_kind_of_two_drivers_counts_once_and_only_for_what_both_agree_on() -> None:
     kinds = {
         "alike": ((200.0, 100.0), (300.0, 100.0)),
         "apart": ((200.0, 100.0), (100.0, 200.0)),
@@ -258,7 +256,7 @@ def test_a_kind_that_two_drivers_made_counts_once_and_only_for_what_both_say() -
     assert headline(find(rows[4:8])) == "No layout leads: in 1 the drivers do not agree"
 
 
-def test_of_an_error_the_reason_is_its_first_line() -> None:
+def test_the_reason_is_the_first_line_of_an_error() -> None:
     _, cell = find(
         [row("a", 8, [100.0]), row("b", 8, [], notes=("no COSBench there\nName its folder.",))]
     )

@@ -18,9 +18,19 @@ def row(
     notes: tuple[str, ...] = (),
 ) -> Row:
     return made_row(
-        layout=layout, api="s3", workload=workload, operation="read", object_size_bytes=64_000, workers=workers, repeats=5,
-        throughput_ops_s=100.0, valid=valid, steady=True, doubts=doubts, notes=notes,
-    )  # fmt: skip
+        layout=layout,
+        api="s3",
+        workload=workload,
+        operation="read",
+        object_size_bytes=64_000,
+        workers=workers,
+        repeats=5,
+        throughput_ops_s=100.0,
+        valid=valid,
+        steady=True,
+        doubts=doubts,
+        notes=notes,
+    )
 
 
 def busy(share: int) -> Doubt:
@@ -37,13 +47,13 @@ def test_texts_that_differ_in_their_numbers_alone_are_one_reason_with_their_rang
     )
     assert [one.text for one in found] == [
         (
-            "provisional: machine busy: other programs used 12 to 18 % of this machine’s CPUs (all of "
-            "a; b: 64 kB reads at 1 worker)"
+            "provisional: machine busy: other programs used 12 to 18 % of this machine’s CPUs "
+            "(all of a; b: 64 kB reads at 1 worker)"
         )
     ]
 
 
-def test_digits_of_a_name_are_no_number() -> None:
+def test_digits_in_names_are_not_numbers() -> None:
     differ = [
         Doubt(what="not whole", grade="mild", words=f"{host} was lost")
         for host in ("client-1", "client-2")
@@ -51,7 +61,7 @@ def test_digits_of_a_name_are_no_number() -> None:
     assert len(reasons([row("a", 1, differ[0]), row("a", 4, differ[1])], NONE)) == 2
 
 
-def test_the_gravest_reason_has_the_first_letter_and_a_row_has_the_letters_of_its_own() -> None:
+def test_reasons_have_letters_by_gravity_and_rows_have_theirs() -> None:
     grave = Doubt(
         what="machine busy", grade="grave", words="other programs used 52 % of this machine’s CPUs"
     )
@@ -64,7 +74,7 @@ def test_the_gravest_reason_has_the_first_letter_and_a_row_has_the_letters_of_it
     assert [marks(one, found) for one in rows] == ["b", "a b", ""]
 
 
-def test_a_doubt_of_one_metric_names_it() -> None:
+def test_a_doubt_about_one_metric_names_it() -> None:
     limited = Doubt(
         what="set by the CPU limit",
         grade="grave",
@@ -78,7 +88,7 @@ def test_a_doubt_of_one_metric_names_it() -> None:
     )
 
 
-def test_a_row_that_is_not_valid_says_why_as_a_reason() -> None:
+def test_an_invalid_row_has_a_reason() -> None:
     (found,) = reasons(
         [row("a", 1, valid=False, notes=("not valid", "3 % failed")), row("b", 1)], NONE
     )

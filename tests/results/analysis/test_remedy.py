@@ -45,28 +45,28 @@ def comparison(
     return Comparison(baseline="a", subjects=("b",), effects=(effect,), tests=1)
 
 
-def test_what_is_all_claimed_needs_nothing(plan: ResolvedPlan) -> None:
+def test_a_comparison_with_only_claims_needs_nothing(plan: ResolvedPlan) -> None:
     assert remedy(comparison("better"), plan, ARGV) is None
 
 
-def test_few_repeats_want_the_same_command_with_five_of_them(plan: ResolvedPlan) -> None:
+def test_few_repeats_need_the_same_command_with_five(plan: ResolvedPlan) -> None:
     found = remedy(comparison("provisional", "few repeats"), plan, ARGV)
     assert found is not None
     assert found.says.endswith(
-        "1 of 1 comparisons of throughput and p90 claim nothing (1 provisional). What would: 5 "
+        "1 of 1 comparisons of throughput and p90 are inconclusive (1 provisional). They need 5 "
         "repeats"
     )
     assert found.command == "weighbridge compare --layouts a,b --repeats 5"
 
 
-def test_a_busy_machine_wants_the_same_command_on_a_quiet_one(plan: ResolvedPlan) -> None:
+def test_a_busy_machine_needs_the_same_command_on_a_quiet_one(plan: ResolvedPlan) -> None:
     found = remedy(comparison("not comparable", "machine busy"), plan, ARGV[:4])
     assert found is not None
-    assert found.says.endswith("What would: a quiet machine")
+    assert found.says.endswith("They need a quiet machine")
     assert found.command == "weighbridge compare --layouts a,b"
 
 
-def test_unknown_steadiness_wants_longer_windows(plan: ResolvedPlan) -> None:
+def test_unknown_steadiness_needs_longer_windows(plan: ResolvedPlan) -> None:
     found = remedy(
         comparison("provisional", "steadiness not known"),
         plan,
@@ -76,11 +76,11 @@ def test_unknown_steadiness_wants_longer_windows(plan: ResolvedPlan) -> None:
     assert found.command == "weighbridge compare --suite gateways-lab"
 
 
-def test_a_difference_that_is_not_shown_wants_as_many_repeats_as_its_spread_asks_for(
+def test_an_insignificant_difference_needs_repeats_by_its_spread(
     plan: ResolvedPlan,
 ) -> None:
-    # The ratio is half as far beyond the threshold of 5 % as what 5 repeats show: four times as
-    # many would.
+    # The ratio is half as far beyond the threshold of 5 % as 5 repeats can find: it takes four
+    # times as many.
     ratio = Ratio(value=1.05 * math.exp(0.05), low=0.99, high=1.24, repeats=5)
     found = remedy(
         comparison("not shown", ratio=ratio, smallest=1.05 * math.exp(0.1)), plan, ARGV[:4]
@@ -89,23 +89,25 @@ def test_a_difference_that_is_not_shown_wants_as_many_repeats_as_its_spread_asks
     assert found.command == "weighbridge compare --layouts a,b --repeats 20"
 
 
-def test_a_difference_that_no_sensible_number_of_repeats_would_show_is_not_chased(
+def test_a_difference_that_needs_too_many_repeats_is_not_chased(
     plan: ResolvedPlan,
 ) -> None:
     ratio = Ratio(value=1.0501, low=0.9, high=1.2, repeats=5)
     found = remedy(comparison("not shown", ratio=ratio, smallest=1.3), plan, ARGV[:4])
     assert found is not None
     assert not found.command
-    assert found.says.endswith("; it would take more than 30 repeats to show what is not shown.")
+    assert found.says.endswith(
+        "; settling those that are not significant would take more than 30 repeats."
+    )
 
 
-def test_what_has_no_interval_is_not_said_to_want_repeats(plan: ResolvedPlan) -> None:
+def test_without_an_interval_no_repeats_are_advised(plan: ResolvedPlan) -> None:
     found = remedy(comparison("not comparable", "set by the CPU limit"), plan, ARGV[:4])
     assert found is not None
     assert "neither more repeats nor a quieter machine" in found.says
 
 
-def test_a_run_that_was_resumed_is_asked_for_again_by_its_plan(
+def test_the_command_of_a_resumed_run_is_made_from_its_plan(
     plan: ResolvedPlan, tmp_path: Path
 ) -> None:
     found = remedy(

@@ -10,7 +10,8 @@ from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.export import export
 from weighbridge.results.export.hgrm_format import distribution, hgrm_files
-from weighbridge.results.record.histogram import Histogram, rank_of, read_log
+from weighbridge.results.record.histogram import Histogram, rank_of
+from weighbridge.results.record.interval_log import read_log
 from weighbridge.results.record.store import RunStore
 
 RECORDED = Path(__file__).parents[2] / "data" / "hdrhistogram"

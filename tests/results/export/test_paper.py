@@ -107,7 +107,7 @@ def test_a_twin_is_no_line_of_the_table_and_a_note_says_so(tmp_path: Path) -> No
     effects = effects_paper(data, data.comparison)
     assert {line[3] for group in effects.groups for line in group} == {"rgw-beast"}
     assert any(
-        note.startswith("Noise floor of throughput: swift beside itself") for note in effects.notes
+        note.startswith("Noise floor of throughput: swift vs itself") for note in effects.notes
     )
 
 

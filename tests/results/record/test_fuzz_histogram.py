@@ -1,4 +1,4 @@
-"""Histograms and interval logs as other programs may hand them over, made wrong on purpose."""
+"""Histograms and interval logs as other programs may supply them, corrupted on purpose."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 
 from tests.mutation import Dice, cases, tried, wrong_bytes, wrong_text
 from weighbridge.common.errors import InvalidMeasurement
-from weighbridge.results.record.histogram import Histogram, log_header, log_line, read_log
+from weighbridge.results.record.histogram import Histogram
+from weighbridge.results.record.interval_log import log_header, log_line, read_log
 
 PLAIN = Histogram.of([1, 5, 900, 12_345, 12_345, 3_000_000])
 ENCODED = PLAIN.encode()
@@ -21,7 +22,7 @@ LOG = (
 
 
 def repacked(dice: Dice, text: str) -> str:
-    """A histogram whose counts, not their packing, are wrong: what is inside is reached only so."""
+    """A histogram that decompresses, with wrong counts: otherwise no case gets past the packing."""
     packed = base64.b64decode(text)
     inner = wrong_bytes(dice, zlib.decompress(packed[8:]))
     again = zlib.compress(inner)
@@ -29,7 +30,7 @@ def repacked(dice: Dice, text: str) -> str:
 
 
 @cases
-def test_whatever_stands_for_a_histogram_is_one_or_an_error_of_ours(dice: Dice) -> None:
+def test_any_text_is_a_histogram_or_invalid_measurement(dice: Dice) -> None:
     text = (
         repacked(dice, ENCODED)
         if dice.random() < 0.5
@@ -46,9 +47,7 @@ def test_whatever_stands_for_a_histogram_is_one_or_an_error_of_ours(dice: Dice) 
 
 
 @cases
-def test_whatever_stands_in_an_interval_log_is_intervals_or_an_error_with_its_line(
-    dice: Dice,
-) -> None:
+def test_any_interval_log_is_read_or_refused_with_a_line_number(dice: Dice) -> None:
     text = wrong_text(dice, LOG)
     for tag, start_s, length_s, histogram in (
         tried(lambda: read_log(text), InvalidMeasurement, saying="line ") or ()
@@ -59,6 +58,6 @@ def test_whatever_stands_in_an_interval_log_is_intervals_or_an_error_with_its_li
         assert histogram.count >= 0
 
 
-def test_a_line_of_an_interval_log_that_is_none_is_told_with_its_number() -> None:
+def test_a_malformed_line_of_an_interval_log_is_refused_with_its_number() -> None:
     with pytest.raises(InvalidMeasurement, match="line 5"):
         read_log(log_header("2026-11-22T04:42:26+00:00") + "Tag=read,0.000,nan,1.0,x\n")

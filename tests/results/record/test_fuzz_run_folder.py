@@ -1,6 +1,4 @@
-"""Every file of a run folder, made wrong on purpose: a record that can be written again comes of
-it, or an error of ours.
-"""
+"""Every file of a run folder, corrupted on purpose: it gives a valid record or our own error."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ from weighbridge.results.analysis.study.study import StudyRun, study_of
 from weighbridge.results.influx.cursor import CURSOR, Cursor, parts
 from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.record.attestation import Attested
-from weighbridge.results.record.hold import _told
+from weighbridge.results.record.hold import _holders
 from weighbridge.results.record.manifest import Manifest, RunEvent
 from weighbridge.results.record.measurement import Bins, Second
 from weighbridge.results.record.reading import read_lines, read_record
@@ -52,7 +50,7 @@ Folders = dict[str, Path]
 
 @cache
 def folders_in(runs: Path) -> Folders:
-    """Run folders of one step a layout, by what they are, and an empty one."""
+    """Run folders with one step a layout, by kind, and an empty one."""
     return {
         "run": fake_run(runs, workloads=WORKLOADS, repeats=1).folder,
         "tuning": fake_tuning(runs).folder,
@@ -62,7 +60,7 @@ def folders_in(runs: Path) -> Folders:
 
 @pytest.fixture(scope="session")
 def runs_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the run folders are."""
+    """The folder of the run folders."""
     return tmp_path_factory.mktemp("fuzzed")
 
 
@@ -73,9 +71,7 @@ def folders(runs_once: Path) -> Folders:
 
 
 def cut(document: Any, most: int = 2) -> Any:
-    """A document whose lists have no more than a few entries: every key is in it, and it is quick
-    to read.
-    """
+    """A document with its lists cut to a few entries: it has every key and is quick to read."""
     if isinstance(document, dict):
         return {key: cut(value, most) for key, value in document.items()}
     return (
@@ -84,11 +80,8 @@ def cut(document: Any, most: int = 2) -> Any:
 
 
 def of_file(folder: Path, name: str) -> Any:
-    return json.loads(
-        (folder / name).read_bytes().splitlines()[0]
-        if name.endswith("l")
-        else (folder / name).read_bytes()
-    )
+    data = (folder / name).read_bytes()
+    return json.loads(data.splitlines()[0] if name.endswith("l") else data)
 
 
 def study(folder: Path) -> dict[str, Any]:
@@ -96,9 +89,9 @@ def study(folder: Path) -> dict[str, Any]:
     _, found = studies.load(studies.find("swift-vs-rgw-read-2014"))
     document: dict[str, Any] = StudyRun(study=found, scale="lab").model_dump(mode="json")
     kept = {"factors", "variants", "compares"}
-    whole = document["study"]
+    given = document["study"]
     document["study"] = {
-        key: value if key in kept else cut(value, 1) for key, value in whole.items()
+        key: value if key in kept else cut(value, 1) for key, value in given.items()
     }
     del document["study"]["scales"]["full"]
     return document
@@ -117,20 +110,20 @@ RECORDS: Final[dict[str, tuple[type[BaseModel], Callable[[Folders], Any]]]] = {
 
 
 def same(record: BaseModel) -> bool:
-    """Whether a record is the same when it is written and read again."""
+    """Whether a record is unchanged when written and read back."""
     written = record.model_dump_json()
     return type(record).model_validate_json(written).model_dump_json() == written
 
 
 @cache
 def documents(runs: Path) -> dict[str, list[Any]]:
-    """A whole document of each file of records, and those of each file of lines."""
+    """A complete document for each file of one record, and the lines of each other file."""
     folders = folders_in(runs)
     found = {name: [made(folders)] for name, (_, made) in RECORDS.items()}
     return found | {name: made(folders) for name, (_, made) in LINES.items()}
 
 
-def test_what_the_cases_are_made_of_is_read(runs_once: Path) -> None:
+def test_the_uncorrupted_documents_are_read(runs_once: Path) -> None:
     for name, (model, _) in RECORDS.items():
         assert model.model_validate(documents(runs_once)[name][0])
     for name, (adapter, _) in LINES.items():
@@ -138,9 +131,7 @@ def test_what_the_cases_are_made_of_is_read(runs_once: Path) -> None:
 
 
 @cases
-def test_whatever_a_record_s_file_holds_is_a_record_or_an_error_of_ours(
-    dice: Dice, runs_once: Path
-) -> None:
+def test_any_record_file_is_read_or_refused(dice: Dice, runs_once: Path) -> None:
     for name, (model, _) in RECORDS.items():
         path = runs_once / name
         path.write_bytes(wrong_json(dice, documents(runs_once)[name][0]))
@@ -155,9 +146,20 @@ EVENT: Final = RunEvent(
     at="2026-11-22T04:42:26Z", kind="step", text="swift, small-read", layout="swift"
 ).model_dump(mode="json")
 ATTESTED: Final = Attested(
-    layout="swift", repeat=0, host="store-1", kind="disk", what="disk wb0 read", value=1.5, unit="B/s", promised=2.5,
-    operation="read", pick="random", request_bytes=4096, sender="a", receiver="b",
-).model_dump(mode="json")  # fmt: skip
+    layout="swift",
+    repeat=0,
+    host="store-1",
+    kind="disk",
+    what="disk wb0 read",
+    value=1.5,
+    unit="B/s",
+    promised=2.5,
+    operation="read",
+    pick="random",
+    request_bytes=4096,
+    sender="a",
+    receiver="b",
+).model_dump(mode="json")
 SECOND: Final = Second(
     second=0, operation="read", count=2, bytes=2, errors=0, max_us=9, sum_us=12, bands=((1, 2),)
 )
@@ -209,9 +211,7 @@ LINES: Final[dict[str, tuple[TypeAdapter[Any], Callable[[Folders], list[Any]]]]]
 
 
 @cases
-def test_whatever_a_file_of_lines_holds_is_records_or_an_error_with_its_line(
-    dice: Dice, runs_once: Path
-) -> None:
+def test_any_file_of_lines_is_read_or_refused_with_a_line(dice: Dice, runs_once: Path) -> None:
     for name, (adapter, _) in LINES.items():
         path = runs_once / name
         data = wrong_json(dice, dice.choice(documents(runs_once)[name]))
@@ -225,23 +225,15 @@ def test_whatever_a_file_of_lines_holds_is_records_or_an_error_with_its_line(
 
 
 @cases
-def test_whoever_wrote_down_that_they_hold_a_run_is_read_or_passed_over(
-    dice: Dice, folders: Folders
-) -> None:
+def test_any_holders_file_is_read(dice: Dice, folders: Folders) -> None:
     path = folders["empty"] / "holders.jsonl"
-    path.write_bytes(
-        b"\n".join(
-            [
-                wrong_json(dice, {"pid": 17, "since": "2026-11-22T04:42:26Z"}),
-                b'{"pid":1,"since":""}',
-            ]
-        )
-    )
-    assert tried(lambda: _told(path), UsageError) is not None
+    holder = wrong_json(dice, {"pid": 17, "since": "2026-11-22T04:42:26Z"})
+    path.write_bytes(holder + b'\n{"pid":1,"since":""}')
+    assert tried(lambda: _holders(path), UsageError) is not None
 
 
 @cases
-def test_whatever_a_cursor_was_left_as_points_to_where_a_step_begins_or_to_the_beginning(
+def test_any_cursor_file_points_to_the_start_of_a_step_or_of_the_run(
     dice: Dice, folders: Folders
 ) -> None:
     store = RunStore.open(folders["run"])
@@ -263,7 +255,7 @@ def test_whatever_a_cursor_was_left_as_points_to_where_a_step_begins_or_to_the_b
 
 
 def all_of(folder: Path) -> RunData:
-    """A run of which everything has been read and judged."""
+    """A run with everything read and judged."""
     data = RunData(folder)
     for part in (
         "plan",
@@ -283,7 +275,7 @@ def all_of(folder: Path) -> RunData:
 
 
 class Changing:
-    """A run folder of which files are made wrong, and put back."""
+    """A run folder whose files are corrupted and restored."""
 
     def __init__(self, pristine: Path, folder: Path) -> None:
         shutil.copytree(pristine, folder)
@@ -297,15 +289,15 @@ class Changing:
 
     @contextmanager
     def wrong(self, dice: Dice) -> Iterator[Path]:
-        """The folder with one of its files, or two, made wrong."""
+        """The folder with one or two files corrupted."""
         chosen = dice.sample(list(self.files), dice.choice((1, 1, 1, 2)))
         for path in chosen:
-            self._spoil(dice, path)
+            self._corrupt(dice, path)
         yield self.folder
         for path in chosen:
             path.write_bytes(self.files[path])
 
-    def _spoil(self, dice: Dice, path: Path) -> None:
+    def _corrupt(self, dice: Dice, path: Path) -> None:
         kind, data = dice.randrange(12), self.files[path]
         lines = data.splitlines(keepends=True)
         if kind == 0:
@@ -322,9 +314,7 @@ class Changing:
 
 @pytest.fixture(scope="session")
 def changing(folders: Folders, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Changing]:
-    """Folders to make wrong, of which a report has been made once: what a report keeps in memory
-    takes its time the first time.
-    """
+    """Folders to corrupt. A report was made of each: it caches things that take time once."""
     copies = tmp_path_factory.mktemp("changed")
     made = {name: Changing(folders[name], copies / name) for name in ("run", "tuning")}
     for one in made.values():
@@ -333,23 +323,21 @@ def changing(folders: Folders, tmp_path_factory: pytest.TempPathFactory) -> dict
 
 
 @cases
-def test_a_run_folder_with_anything_in_it_is_judged_or_refused_by_an_error_of_ours(
-    dice: Dice, changing: dict[str, Changing]
-) -> None:
+def test_any_run_folder_is_judged_or_refused(dice: Dice, changing: dict[str, Changing]) -> None:
     with changing["run"].wrong(dice) as folder:
         tried(lambda: all_of(folder))
 
 
 @settings(CASES, max_examples=max(1, CASES.max_examples // 500))
 @given(dice=DICE)
-def test_a_report_of_a_folder_with_anything_in_it_is_made_or_refused_by_an_error(
+def test_a_report_of_any_run_folder_is_made_or_refused(
     dice: Dice, changing: dict[str, Changing]
 ) -> None:
     with changing[dice.choice(("run", "run", "run", "tuning"))].wrong(dice) as folder:
         tried(lambda: derive(folder, pictures=False))
 
 
-def test_a_plan_whose_passes_replay_what_its_suite_has_not_is_refused_in_words(
+def test_a_plan_that_replays_a_workload_unknown_to_its_suite_is_refused(
     folders: Folders, tmp_path: Path
 ) -> None:
     plan = of_file(folders["run"], "plan.resolved.json")
@@ -357,12 +345,12 @@ def test_a_plan_whose_passes_replay_what_its_suite_has_not_is_refused_in_words(
     passes[0]["workloads"][0]["name"] = "another"
     (tmp_path / "plan.resolved.json").write_text(json.dumps(plan))
     with pytest.raises(
-        UsageError, match=rf"on {layout} 'another' is replayed, which is no workload of the suite"
+        UsageError, match=rf"{layout} replays 'another', which is not a workload of the suite"
     ):
         read_record(tmp_path / "plan.resolved.json", ResolvedPlan)
 
 
-def test_a_plan_whose_layout_is_named_as_a_path_is_refused(
+def test_a_plan_whose_layout_is_named_like_a_path_is_refused(
     folders: Folders, tmp_path: Path
 ) -> None:
     plan = of_file(folders["run"], "plan.resolved.json")
@@ -372,7 +360,7 @@ def test_a_plan_whose_layout_is_named_as_a_path_is_refused(
         read_record(tmp_path / "plan.resolved.json", ResolvedPlan)
 
 
-def test_a_counter_beyond_64_bits_is_refused_with_its_line_and_never_divided(
+def test_a_counter_beyond_64_bits_is_refused_with_its_line(
     folders: Folders, tmp_path: Path
 ) -> None:
     (tmp_path / "telemetry.jsonl").write_text(
@@ -384,7 +372,7 @@ def test_a_counter_beyond_64_bits_is_refused_with_its_line_and_never_divided(
 
 @pytest.mark.parametrize("value", [5e-324, 1e-310, 1e308])
 @pytest.mark.parametrize("where", [("window_s",), ("load", "window_s"), ("load", "cpu_limit")])
-def test_a_window_that_nobody_measured_is_refused_with_its_line_and_never_divided_by(
+def test_an_impossible_window_is_refused_with_its_line(
     folders: Folders, tmp_path: Path, where: tuple[str, ...], value: float
 ) -> None:
     line = next(one for one in steps(folders) if one["measurement"])
@@ -402,7 +390,7 @@ def test_a_window_that_nobody_measured_is_refused_with_its_line_and_never_divide
 @pytest.mark.parametrize(
     ("name", "value"), [("cpus", 1e-310), ("nic_bits_s", 1e-310), ("cpu_s", 1e308)]
 )
-def test_telemetry_that_no_host_can_have_is_refused_with_its_line(
+def test_impossible_telemetry_is_refused_with_its_line(
     folders: Folders, tmp_path: Path, name: str, value: float
 ) -> None:
     line = telemetry(folders)[1 if name == "cpu_s" else 0]

@@ -6,6 +6,11 @@ from fake_run import WORKLOADS, fake_run
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.store import RunStore
 
+HISTOGRAMS = "steps.jsonl has these histograms too"
+SECONDS = "steps.jsonl has these seconds too"
+UNKNOWN = "what the hosts used in these steps is unknown"
+IGNORED = "their last lines were ignored"
+
 
 @pytest.fixture
 def store(runs: Path) -> RunStore:
@@ -22,24 +27,24 @@ def tear(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-10])
 
 
-def test_a_whole_run_lacks_nothing(store: RunStore) -> None:
+def test_a_complete_run_has_no_gaps(store: RunStore) -> None:
     assert gaps(store) == ()
 
 
-def test_a_run_that_is_still_being_made_says_how_far_it_is(store: RunStore) -> None:
+def test_a_run_in_progress_says_how_far_it_is(store: RunStore) -> None:
     tear(store.folder / "steps.jsonl")
     store.set_state("running")
     assert gaps(store) == (
-        "the run is still being made, or was killed: 3 of 4 steps are there",
-        "steps.jsonl: its last line is torn and was left out",
+        "the run is still running, or was killed: 3 of 4 steps were measured",
+        "steps.jsonl: the last line is torn and was ignored",
     )
 
 
 def test_a_run_that_failed_says_why(store: RunStore) -> None:
     store.set_state("failed", error="gateway-1: radosgw died\nlast lines of its log: ...")
-    assert gaps(store) == ("the run failed (gateway-1: radosgw died): 4 of 4 steps are there",)
+    assert gaps(store) == ("the run failed (gateway-1: radosgw died): 4 of 4 steps were measured",)
     store.set_state("interrupted")
-    assert gaps(store) == ("the run was interrupted: 4 of 4 steps are there",)
+    assert gaps(store) == ("the run was interrupted: 4 of 4 steps were measured",)
 
 
 @pytest.mark.parametrize("content", [b"", None])
@@ -48,47 +53,35 @@ def test_a_run_without_any_step_says_so(store: RunStore, content: bytes | None) 
     path.unlink()
     if content is not None:
         path.write_bytes(content)
-    assert gaps(store) == ("the run is done, and 0 of 4 steps are there",)
+    assert gaps(store) == ("the run is done, but 0 of 4 steps were measured",)
 
 
 def test_a_run_that_its_budget_ended_says_so(store: RunStore) -> None:
     lines = (store.folder / "steps.jsonl").read_text().splitlines(keepends=True)
     (store.folder / "steps.jsonl").write_text("".join(lines[:2]))
     store.event("budget", "the budget ends the run before repeat 2 of 2")
-    assert gaps(store) == ("the run's budget ended it: 2 of 4 steps are there",)
+    assert gaps(store) == ("the run's budget ended it: 2 of 4 steps were measured",)
 
 
-def test_files_that_are_missing_are_counted_with_what_that_means(store: RunStore) -> None:
+def test_missing_files_are_counted_with_the_consequence(store: RunStore) -> None:
     for folder in ("latency", "series", "telemetry"):
         min((store.folder / folder).iterdir()).unlink()
     tear(min((store.folder / "telemetry").iterdir()))
     name = "rgw-beast.swift.small-read.w1.r0"
     assert gaps(store) == (
-        (
-            f"latency: 1 of 4 files is missing (the first: latency/{name}.hlog): their histograms are "
-            "in steps.jsonl too"
-        ),
-        (
-            f"series: 1 of 4 files is missing (the first: series/{name}.jsonl): their seconds are in "
-            "steps.jsonl too"
-        ),
-        (
-            f"telemetry: 1 of 4 files is missing (the first: telemetry/{name}.jsonl): what the hosts "
-            "used in these steps is not known"
-        ),
-        (
-            f"telemetry: 1 of 4 files is torn (the first: telemetry/{name[:-1]}1.jsonl): their last "
-            "lines were left out"
-        ),
+        f"latency: 1 of 4 files is missing (the first: latency/{name}.hlog): {HISTOGRAMS}",
+        f"series: 1 of 4 files is missing (the first: series/{name}.jsonl): {SECONDS}",
+        f"telemetry: 1 of 4 files is missing (the first: telemetry/{name}.jsonl): {UNKNOWN}",
+        f"telemetry: 1 of 4 files is torn (the first: telemetry/{name[:-1]}1.jsonl): {IGNORED}",
     )
 
 
-def test_a_run_that_recorded_no_telemetry_lacks_none(runs: Path) -> None:
+def test_a_run_without_telemetry_has_no_gap(runs: Path) -> None:
     workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
     assert gaps(fake_run(runs, workloads=[workload], repeats=1, telemetry=False)) == ()
 
 
-def test_a_step_without_telemetry_has_no_cpu_seconds_in_the_table_rather_than_none_used(
+def test_cpu_seconds_of_a_step_without_telemetry_are_unknown_not_zero(
     store: RunStore,
 ) -> None:
     (store.folder / "telemetry" / "swift.swift.small-read.w1.r0.jsonl").unlink()

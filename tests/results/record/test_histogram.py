@@ -12,13 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weighbridge.common.errors import InvalidMeasurement
-from weighbridge.results.record.histogram import (
-    HIGHEST_US,
-    Histogram,
-    log_header,
-    log_line,
-    read_log,
-)
+from weighbridge.results.record.histogram import HIGHEST_US, Histogram
+from weighbridge.results.record.interval_log import log_header, log_line, read_log
 
 latencies = st.lists(st.integers(1, 10_000_000), min_size=1, max_size=60)
 
@@ -34,19 +29,19 @@ def test_p90_of_six_samples_is_the_sixth() -> None:
     assert Histogram.of([10, 20, 30, 40, 50, 60]).percentile_us(90) == 60
 
 
-def test_a_rank_is_not_pushed_on_by_binary_fractions() -> None:
+def test_a_rank_is_not_raised_by_binary_fractions() -> None:
     assert Histogram.of([1] * 999 + [2]).percentile_us(99.9) == 1
 
 
 @given(latencies, latencies)
-def test_merging_is_counting_all_samples_in_one(a: list[int], b: list[int]) -> None:
+def test_merging_equals_counting_all_samples_together(a: list[int], b: list[int]) -> None:
     merged = Histogram.merged([Histogram.of(a), Histogram.of(b)])
     assert merged.buckets() == Histogram.of(a + b).buckets()
     assert merged.count == len(a) + len(b)
 
 
 @given(st.lists(st.integers(1, HIGHEST_US), max_size=60))
-def test_what_is_encoded_is_decoded_again(values: list[int]) -> None:
+def test_an_encoded_histogram_is_decoded_unchanged(values: list[int]) -> None:
     histogram = Histogram.of(values)
     again = Histogram.decode(histogram.encode())
     assert again.buckets() == histogram.buckets()
@@ -59,7 +54,7 @@ def test_a_latency_that_cannot_be_counted_is_an_error_and_not_dropped() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "xx", "HISTFAAA", "AAAA" * 40])
-def test_what_is_no_histogram_is_refused(text: str) -> None:
+def test_malformed_text_is_refused(text: str) -> None:
     with pytest.raises(InvalidMeasurement, match="cannot be decoded"):
         Histogram.decode(text)
 
@@ -77,23 +72,23 @@ def test_a_histogram_of_other_bounds_is_refused() -> None:
 
 
 @pytest.mark.parametrize("percent", [0, -1, 100.1])
-def test_a_percentage_that_is_none_is_refused(percent: float) -> None:
+def test_an_impossible_percentage_is_refused(percent: float) -> None:
     with pytest.raises(ValueError, match="percentage"):
         Histogram.of([1]).percentile_us(percent)
 
 
-def test_a_percentile_of_nothing_is_refused() -> None:
-    with pytest.raises(InvalidMeasurement, match="no samples"):
+def test_a_percentile_of_an_empty_histogram_is_refused() -> None:
+    with pytest.raises(InvalidMeasurement, match="empty histogram"):
         Histogram().percentile_us(50)
 
 
 def test_an_interval_log_is_read_back_without_its_torn_last_line() -> None:
     histogram = Histogram.of([100, 200, 300])
     line = log_line("read", 0.0, 20.0, 300, histogram.encode())
-    whole = log_header("2014-11-04T12:00:00Z") + line
-    ((tag, start, length, again),) = read_log(whole + line[:-9])
+    log = log_header("2014-11-04T12:00:00Z") + line
+    ((tag, start, length, again),) = read_log(log + line[:-9])
     assert (tag, start, length, again.buckets()) == ("read", 0.0, 20.0, histogram.buckets())
-    assert "#[StartTime: 1415102400.000 (seconds since epoch)" in whole
+    assert "#[StartTime: 1415102400.000 (seconds since epoch)" in log
     assert ",0.300," in line
 
 
@@ -103,21 +98,21 @@ def test_a_tag_that_the_log_format_cannot_hold_is_refused(tag: str) -> None:
         log_line(tag, 0, 1, 1, "x")
 
 
-def test_a_histogram_that_unfolds_without_end_is_refused_before_it_does() -> None:
+def test_a_decompression_bomb_is_refused_before_it_expands() -> None:
     bomb = base64.b64encode(
         struct.pack(">ii", 0x1C849304 | 0x10, 100_000) + zlib.compress(bytes(100_000_000))
     ).decode()
     assert len(bomb) < 200_000
     tracemalloc.start()
     try:
-        with pytest.raises(InvalidMeasurement, match="unfolds to more than"):
+        with pytest.raises(InvalidMeasurement, match="decompresses to more than"):
             Histogram.decode(bomb)
         assert tracemalloc.get_traced_memory()[1] < 10_000_000
     finally:
         tracemalloc.stop()
 
 
-def test_the_largest_histogram_there_can_be_is_read() -> None:
+def test_the_largest_possible_histogram_is_read() -> None:
     full = Histogram.counted(
         (min(HIGHEST_US, int(1.0005**n) + 1), 2**40 + n) for n in range(40_000)
     )

@@ -19,12 +19,12 @@ with holding(Path(sys.argv[1])):
 """
 
 
-def test_no_other_user_can_open_what_holds_a_run(tmp_path: Path) -> None:
+def test_no_other_user_can_open_the_lock_file(tmp_path: Path) -> None:
     with holding(tmp_path):
         assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
 
 
-def test_a_second_process_is_refused_by_the_first_ones_number_until_that_is_killed(
+def test_a_second_process_is_refused_with_the_pid_of_the_first_until_that_is_killed(
     tmp_path: Path,
 ) -> None:
     command = [sys.executable, "-c", HOLDER, str(tmp_path)]
@@ -46,13 +46,13 @@ def test_a_second_process_is_refused_by_the_first_ones_number_until_that_is_kill
         assert [one.pid for one in before] == [first.pid]
 
 
-def test_whoever_held_a_folder_before_is_told_and_nobody_where_nobody_did(tmp_path: Path) -> None:
+def test_earlier_holders_are_reported(tmp_path: Path) -> None:
     for times in range(3):
         with holding(tmp_path) as before:
             assert [one.pid for one in before] == [os.getpid()] * times
 
 
-def test_a_line_that_a_holder_could_not_finish_names_nobody_and_hides_nobody(
+def test_a_torn_line_of_a_holder_is_ignored(
     tmp_path: Path,
 ) -> None:
     with holding(tmp_path):

@@ -1,6 +1,4 @@
-"""Stacks and block events as perf 6.1 really printed them for Ceph 16.2, and what is made of
-them.
-"""
+"""Stacks and block events from real output of perf 6.1 for Ceph 16.2."""
 
 from __future__ import annotations
 
@@ -74,22 +72,22 @@ def test_each_sample_of_a_program_is_in_one_stack_from_its_root_to_its_leaf() ->
     assert deepest[-1] == "_raw_spin_unlock_irqrestore_[k]"
 
 
-def test_processes_that_were_not_asked_about_are_left_out() -> None:
-    told = (DATA / "script-6.1-ceph-16.txt").read_text()
-    only = fold(told, {9455: PROGRAMS[9455]})
+def test_other_processes_are_left_out() -> None:
+    script = (DATA / "script-6.1-ceph-16.txt").read_text()
+    only = fold(script, {9455: PROGRAMS[9455]})
     assert {stack.frames[0] for stack in only} == {"gateway"}
     assert 0 < sum(stack.samples for stack in only) < 30
     assert fold("", PROGRAMS) == ()
 
 
-def test_threads_that_a_number_tells_apart_are_one() -> None:
+def test_threads_that_differ_by_a_number_are_one() -> None:
     threads = {stack.frames[2] for stack in recorded()}
     assert "msgr-worker" in threads
     assert not [name for name in threads if name[-1].isdigit()]
 
 
-def test_frames_of_pythons_interpreter_are_one() -> None:
-    told = "swift-proxy-ser 5/5 1.0: \n" + "".join(
+def test_adjacent_frames_of_the_python_interpreter_are_one() -> None:
+    script = "swift-proxy-ser 5/5 1.0: \n" + "".join(
         f"\t  {ip} {symbol} ({dso})\n"
         for ip, symbol, dso in (
             ("1", "__memmove", "/usr/lib/libc.so.6"),
@@ -99,16 +97,16 @@ def test_frames_of_pythons_interpreter_are_one() -> None:
             ("5", "_start", "/usr/bin/python3.11"),
         )
     )
-    (stack,) = fold(told, PROXY)
+    (stack,) = fold(script, PROXY)
     assert stack.frames == ("gateway", "swift-proxy-ser", "_start", PYTHON, "__memmove")
 
 
-def test_parameters_are_dropped_and_what_has_no_name_is_called_by_its_file() -> None:
-    told = (
+def test_parameters_are_dropped_and_unnamed_frames_are_named_by_their_file() -> None:
+    script = (
         "a b 5/6 1.0: \n\t1 [unknown] (/usr/lib/x/libssl.so.3)\n\t2 f(std::vector<int>&)+0x51 "
         "(/usr/bin/x)\n"
     )
-    (stack,) = fold(told, PROXY)
+    (stack,) = fold(script, PROXY)
     assert stack.frames[-2:] == ("f", "[libssl.so.3]")
     assert unresolved([stack]) == 1
 
@@ -163,25 +161,25 @@ EVENTS = """\
 """
 
 
-def test_sizes_latencies_and_seeks_of_a_disk_are_those_worked_out_by_hand() -> None:
+def test_sizes_latencies_and_seeks_match_a_calculation_by_hand() -> None:
     trace = parse(EVENTS, device="7,3", host="store-1", disk="wb0", seconds=4.0)
     read, write = trace.ways
     assert (write.requests, write.bytes, write.seeks, write.median_seek_bytes) == (1, 8192, 0, None)
     assert write.q2c is not None
     assert write.d2c is not None
-    # Two were queued, after 6 and 5 ms both are done; they were given to the device as one.
+    # Two were queued and completed after 6 and 5 ms; they were issued to the device as one.
     assert write.q2c.mean_ms == pytest.approx(5.5)
     assert write.q2c.max_ms == pytest.approx(6)
     assert write.d2c.p50_ms == pytest.approx(4)
-    # The first read goes on where the write has ended, the second begins 200 sectors later and is
-    # never seen to end.
+    # The first read starts where the write ended; the second starts 200 sectors later and is never
+    # seen to complete.
     assert (read.requests, read.seeks, read.median_seek_bytes) == (2, 1, 200 * 512)
     assert read.d2c is not None
     assert read.d2c.max_ms == pytest.approx(10)
     assert trace.flushes == 1
 
 
-def test_recorded_block_events_come_to_what_they_say() -> None:
+def test_recorded_block_events_are_counted() -> None:
     trace = parse(
         (DATA / "block-6.1.txt").read_text(), device="7,12", host="store-1", disk="wb0", seconds=2.0
     )
@@ -194,7 +192,7 @@ def test_recorded_block_events_come_to_what_they_say() -> None:
     assert "store-1,wb0,2.00,read,2,65536,4096,4096,61440,1,10375168,13.5130" in disk_csv(trace)
 
 
-def test_a_disk_that_was_not_asked_anything_has_no_ways() -> None:
+def test_an_idle_disk_has_no_requests() -> None:
     assert parse(EVENTS, device="7,9", host="store-1", disk="wb0", seconds=4.0).ways == ()
 
 
@@ -205,13 +203,13 @@ def test_the_step_to_profile_is_one_of_the_suite() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("small-read", "no WORKLOAD:WORKERS"),
+        ("small-read", "is not WORKLOAD:WORKERS"),
         ("small-red:1", "did you mean"),
-        ("small-read:2", "at 2 workers"),
+        ("small-read:2", "with 2 workers"),
         (":1", "no workload"),
     ],
 )
-def test_what_is_no_step_of_the_suite_is_refused(text: str, why: str) -> None:
+def test_an_unknown_step_is_refused(text: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         choose(text, SUITE)
 
@@ -228,7 +226,7 @@ def profile(**changes: object) -> Profile:
     return Profile.model_validate({**fixed, **changes})
 
 
-def test_profiles_are_read_again_and_shown_with_what_could_not_be_had(tmp_path: Path) -> None:
+def test_profiles_are_read_back_and_shown_with_what_is_missing(tmp_path: Path) -> None:
     assert read_profiles(tmp_path) == ()
     folder = tmp_path / "profile" / "one"
     folder.mkdir(parents=True)

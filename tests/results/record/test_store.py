@@ -15,7 +15,8 @@ from hdrh.log import HistogramLogReader
 from fake_run import WORKLOADS, fake_run
 from made_up import fake_measurement
 from weighbridge.common.errors import InvalidMeasurement, UsageError
-from weighbridge.results.record.histogram import Histogram, read_log
+from weighbridge.results.record.histogram import Histogram
+from weighbridge.results.record.interval_log import read_log
 from weighbridge.results.record.manifest import ConfigFile, Sheet
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore, StoreError
@@ -43,7 +44,7 @@ def store(runs: Path) -> RunStore:
     )
 
 
-def test_a_run_is_found_again_as_it_was_written(run: RunStore) -> None:
+def test_a_run_is_read_back_as_it_was_written(run: RunStore) -> None:
     again = RunStore.open(run.folder)
     assert again.manifest == run.manifest
     assert again.manifest.state == "done"
@@ -54,7 +55,7 @@ def test_a_run_is_found_again_as_it_was_written(run: RunStore) -> None:
     assert len(steps) == 2 * 2 * 11 - 2
 
 
-def test_each_step_has_a_histogram_log_and_a_series_of_its_own(run: RunStore) -> None:
+def test_each_step_has_its_own_histogram_log_and_series(run: RunStore) -> None:
     measured = next(one for one in run.steps() if one.measurement is not None)
     assert measured.measurement is not None
     ((tag, _, length, histogram),) = read_log(
@@ -74,20 +75,20 @@ def test_the_log_of_a_step_has_the_maximum_of_each_of_its_histograms(store: RunS
     one = step(1)
     assert one.measurement is not None
     (tally,) = one.measurement.tallies
-    told = tally.model_copy(update={"first_byte": Histogram.of([1000, 2000]).encode()})
+    changed = tally.model_copy(update={"first_byte": Histogram.of([1000, 2000]).encode()})
     store.append(
         one.model_copy(
-            update={"measurement": one.measurement.model_copy(update={"tallies": (told,)})}
+            update={"measurement": one.measurement.model_copy(update={"tallies": (changed,)})}
         )
     )
-    *_, whole, first = (
+    *_, all_bytes, first = (
         (store.folder / "latency" / f"{one.key.file_name}.hlog").read_text().splitlines()
     )
-    assert whole.startswith(f"Tag=read,0.000,0.500,{(tally.max_us or 0) / 1000:.3f},HIST")
+    assert all_bytes.startswith(f"Tag=read,0.000,0.500,{(tally.max_us or 0) / 1000:.3f},HIST")
     assert first.startswith("Tag=read-first-byte,0.000,0.500,2.000,HIST")
 
 
-def test_a_torn_last_line_is_dropped_and_cut_off_before_the_next(store: RunStore) -> None:
+def test_a_torn_last_line_is_dropped_and_removed_by_the_next_append(store: RunStore) -> None:
     before = store.steps()
     path = store.folder / "steps.jsonl"
     with path.open("ab") as file:
@@ -98,13 +99,13 @@ def test_a_torn_last_line_is_dropped_and_cut_off_before_the_next(store: RunStore
     assert path.read_bytes().count(b"\n") == 2
 
 
-def test_a_file_that_is_one_torn_line_is_begun_anew(store: RunStore) -> None:
+def test_a_file_of_one_torn_line_is_started_again(store: RunStore) -> None:
     (store.folder / "steps.jsonl").write_bytes(b"x" * 100_000)
     store.append(step(7))
     assert [one.order for one in store.steps()] == [7]
 
 
-def test_any_other_broken_line_is_named_by_file_and_line(store: RunStore) -> None:
+def test_any_other_broken_line_is_refused_with_file_and_line(store: RunStore) -> None:
     path = store.folder / "steps.jsonl"
     store.append(step(1))
     lines = path.read_bytes().splitlines(keepends=True)
@@ -113,28 +114,30 @@ def test_any_other_broken_line_is_named_by_file_and_line(store: RunStore) -> Non
         store.steps()
 
 
-def test_of_a_step_measured_again_both_are_kept_and_the_last_counts(store: RunStore) -> None:
+def test_both_results_of_a_step_measured_again_are_kept_and_the_last_counts(
+    store: RunStore,
+) -> None:
     store.append(step(1, notes=("first",)))
     store.append(step(1, notes=("second",)))
     assert len(store.steps()) == 3
     assert store.latest()[step(1).key].notes == ("second",)
 
 
-def test_a_step_of_an_unknown_version_is_refused_by_name(store: RunStore) -> None:
+def test_a_step_of_an_unknown_version_is_refused(store: RunStore) -> None:
     path = store.folder / "steps.jsonl"
     path.write_text(path.read_text().replace('"schema_version":1', '"schema_version":7'))
     with pytest.raises(InvalidMeasurement, match="version 7 of its format"):
         store.steps()
 
 
-def test_a_run_of_an_unknown_version_is_refused_by_name(store: RunStore) -> None:
+def test_a_run_of_an_unknown_version_is_refused(store: RunStore) -> None:
     path = store.folder / "manifest.json"
     path.write_text(path.read_text().replace('"schema_version": 1', '"schema_version": 2'))
     with pytest.raises(UsageError, match="version 2 of its format; this program knows version 1"):
         RunStore.open(store.folder)
 
 
-def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_a_manifest_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="folder of a run"):
         RunStore.open(tmp_path)
 
@@ -160,8 +163,8 @@ def test_facts_of_the_same_name_are_replaced_and_others_kept(store: RunStore) ->
 
 
 def test_events_are_kept_in_order(store: RunStore) -> None:
-    store.event("up", "swift stands", layout="swift")
-    store.event("down", "swift is gone")
+    store.event("up", "swift is running", layout="swift")
+    store.event("down", "swift was torn down")
     assert [(one.kind, one.layout) for one in store.events()] == [("up", "swift"), ("down", None)]
 
 
@@ -171,14 +174,14 @@ def test_a_failed_run_says_why(store: RunStore) -> None:
     assert (manifest.state, manifest.error) == ("failed", "gateway-1: radosgw: died")
 
 
-def test_who_may_read_a_run_can_keep_nobody_from_writing_to_it(store: RunStore) -> None:
-    store.event("up", "swift stands")
+def test_readers_cannot_block_writers(store: RunStore) -> None:
+    store.event("up", "swift is running")
     for path in store.folder.rglob("*"):
         if path.is_file() and path.stat().st_mode & 0o004:
             with path.open("rb") as read:
                 fcntl.flock(read, fcntl.LOCK_EX)
                 writing = threading.Thread(
-                    target=store.event, args=("down", "swift is gone"), daemon=True
+                    target=store.event, args=("down", "swift was torn down"), daemon=True
                 )
                 writing.start()
                 writing.join(5)
@@ -186,9 +189,8 @@ def test_who_may_read_a_run_can_keep_nobody_from_writing_to_it(store: RunStore) 
     assert (store.folder / "events.jsonl").stat().st_mode & 0o004
 
 
-def test_when_the_disk_is_full_what_was_whole_stays_readable(store: RunStore) -> None:
-    # A limit on the size of a file ends a write just where a full disk would: short, or with an
-    # error.
+def test_complete_lines_stay_readable_when_the_disk_is_full(store: RunStore) -> None:
+    # A file size limit ends a write as a full disk would: short, or with an error.
     program = """
         import resource, signal, sys
         from pathlib import Path
@@ -197,8 +199,8 @@ def test_when_the_disk_is_full_what_was_whole_stays_readable(store: RunStore) ->
         store = RunStore.open(Path(sys.argv[1]))
         step = StepResult.model_validate_json(sys.argv[2])
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        size = (store.folder / "steps.jsonl").stat().st_size
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size + int(sys.argv[3]), size + int(sys.argv[3])))
+        limit = (store.folder / "steps.jsonl").stat().st_size + int(sys.argv[3])
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
         try:
             store.append(step)
         except StoreError as error:
@@ -231,7 +233,7 @@ def test_when_the_disk_is_full_what_was_whole_stays_readable(store: RunStore) ->
     assert [one.order for one in store.steps()] == [0, 1]
 
 
-def test_a_file_that_cannot_be_written_is_an_error_with_its_path(store: RunStore) -> None:
+def test_an_unwritable_file_is_an_error_with_its_path(store: RunStore) -> None:
     (store.folder / "events.jsonl").mkdir()
     with pytest.raises(StoreError, match=r"events\.jsonl"):
         store.event("up", "x")
@@ -256,7 +258,7 @@ def test_names_that_could_leave_the_run_folder_are_refused(name: str) -> None:
         StepKey(layout=name, api="s3", workload="w", workers=1, repeat=0)
 
 
-def test_a_histogram_that_was_merged_from_repeats_counts_all_of_them(run: RunStore) -> None:
+def test_a_histogram_merged_from_repeats_counts_all_of_them(run: RunStore) -> None:
     tallies = [
         tally
         for one in run.steps()
@@ -268,7 +270,7 @@ def test_a_histogram_that_was_merged_from_repeats_counts_all_of_them(run: RunSto
     assert merged.count == sum(tally.count for tally in tallies)
 
 
-def test_the_histogram_logs_are_read_by_hdrhistograms_own_reader(run: RunStore) -> None:
+def test_hdrhistograms_own_reader_reads_the_logs(run: RunStore) -> None:
     measured = next(one for one in run.steps() if one.measurement is not None)
     assert measured.measurement is not None
     (tally,) = measured.measurement.tallies

@@ -1,6 +1,4 @@
-"""Files of a run folder cut at every byte of their last line, as a kill or a machine that loses its
-power may leave them.
-"""
+"""Files of a run folder cut at every byte of their last line, as by a kill or a power failure."""
 
 from __future__ import annotations
 
@@ -21,10 +19,8 @@ from weighbridge.results.record.store import RunStore
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
-    """A run of two steps, the last line of each of whose files is short enough to be cut at every
-    byte.
-    """
+def complete(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
+    """A run of two steps whose files end in lines short enough to be cut at every byte."""
     workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
     store = fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=1)
     short = [_short(step) for step in store.steps()]
@@ -59,32 +55,30 @@ def _short(step: StepResult) -> StepResult:
 
 
 @pytest.fixture
-def store(whole: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunStore:
-    """The same to be spoilt, on a disk that takes no time."""
+def store(complete: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunStore:
+    """A copy to damage, on a disk that takes no time."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    return RunStore.open(Path(shutil.copytree(whole.folder, tmp_path / "run")))
+    return RunStore.open(Path(shutil.copytree(complete.folder, tmp_path / "run")))
 
 
 def cuts(path: Path) -> Iterator[bytes]:
-    """What is left of a file for every cut within its last line, the one before its newline too."""
+    """The file cut at every byte of its last line, including just before the newline."""
     text = path.read_bytes()
     begins = text.rfind(b"\n", 0, -1) + 1
     for end in range(begins + 1, len(text)):
         yield text[:end]
 
 
-def test_steps_are_read_without_the_torn_one_and_its_line_comes_back_as_it_was(
-    store: RunStore,
-) -> None:
+def test_a_torn_step_is_dropped_and_can_be_appended_again(store: RunStore) -> None:
     path = store.folder / "steps.jsonl"
     text, (first, last) = path.read_bytes(), store.steps()
     tried = 0
     for left in cuts(path):
         path.write_bytes(left)
         assert store.steps() == (first,)
-        if tried % 100 == 0:  # all that is made of a run takes longer
+        if tried % 100 == 0:  # deriving a run is slow
             assert (
-                "steps.jsonl: its last line is torn and was left out" in RunData(store.folder).gaps
+                "steps.jsonl: the last line is torn and was ignored" in RunData(store.folder).gaps
             )
         store.append(last)
         assert path.read_bytes() == text
@@ -99,7 +93,7 @@ def test_steps_are_read_without_the_torn_one_and_its_line_comes_back_as_it_was(
         ("attestation.jsonl", RunStore.attested, lambda store: store.attest(store.attested()[:1])),
     ],
 )
-def test_lines_of_other_files_are_read_without_the_torn_one_and_the_next_is_whole(
+def test_a_torn_line_of_other_files_is_dropped_and_the_next_is_complete(
     store: RunStore,
     name: str,
     read: Callable[[RunStore], tuple[object, ...]],
@@ -114,10 +108,10 @@ def test_lines_of_other_files_are_read_without_the_torn_one_and_the_next_is_whol
         assert read(store)[:-1] == before[:-1]
         assert all(json.loads(line) for line in path.read_bytes().splitlines())
         path.write_bytes(left)
-    assert f"{name}: its last line is torn and was left out" in RunData(store.folder).gaps
+    assert f"{name}: the last line is torn and was ignored" in RunData(store.folder).gaps
 
 
-def test_telemetry_is_read_without_the_torn_line_of_which_the_run_tells(store: RunStore) -> None:
+def test_a_torn_line_of_telemetry_is_dropped_and_reported(store: RunStore) -> None:
     key = store.steps()[-1].key
     path = store.folder / "telemetry" / f"{key.file_name}.jsonl"
     before = store.telemetry(key)
@@ -125,17 +119,15 @@ def test_telemetry_is_read_without_the_torn_line_of_which_the_run_tells(store: R
     assert before.tail is not None
     for left in cuts(path):
         path.write_bytes(left)
-        told = store.telemetry(key)
-        assert told is not None
-        assert told == before.model_copy(update={"tail": None})
+        assert store.telemetry(key) == before.model_copy(update={"tail": None})
     assert any(
         gap.startswith("telemetry: 1 of 2 files is torn") for gap in RunData(store.folder).gaps
     )
 
 
 @pytest.mark.parametrize("folder", ["series", "latency"])
-def test_files_that_are_there_for_others_are_told_of_when_they_are_cut_and_nothing_is_lost(
-    whole: RunStore, tmp_path: Path, folder: str
+def test_cut_files_for_other_programs_are_reported_and_cost_no_figure(
+    complete: RunStore, tmp_path: Path, folder: str
 ) -> None:
     workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
     store = fake_run(tmp_path, workloads=[workload], repeats=1)
@@ -154,7 +146,7 @@ def test_files_that_are_there_for_others_are_told_of_when_they_are_cut_and_nothi
         assert data.rows == rows
 
 
-def test_who_held_a_run_is_known_whoever_was_killed_while_writing_that_down(tmp_path: Path) -> None:
+def test_a_holder_killed_while_writing_its_line_hides_no_other(tmp_path: Path) -> None:
     with holding(tmp_path):
         pass
     path = tmp_path / "holders.jsonl"
@@ -162,6 +154,6 @@ def test_who_held_a_run_is_known_whoever_was_killed_while_writing_that_down(tmp_
     for end in range(1, len(line)):
         path.write_bytes(line + line[:end])
         with holding(tmp_path) as before:
-            assert len(before) == 1 + (end == len(line) - 1)  # but for its newline it is whole
+            assert len(before) == 1 + (end == len(line) - 1)  # complete except for its newline
         with holding(tmp_path) as before:
             assert len(before) == 2 + (end == len(line) - 1)

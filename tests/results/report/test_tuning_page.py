@@ -83,7 +83,7 @@ def test_a_winner_that_is_no_better_on_fresh_deployments_is_said_not_to_be_confi
 def test_a_winner_that_was_not_weighed_again_is_not_called_confirmed(tmp_path: Path) -> None:
     run = fake_tuning(tmp_path, Course(confirmed=None))
     assert "onfirmed" not in tuned(run).headline
-    assert "not weighed against the baseline on fresh deployments" in section(
+    assert "not compared with the baseline on fresh deployments" in section(
         page_of(run), "confirmation"
     )
 
@@ -115,8 +115,7 @@ def test_without_a_better_setting_the_page_says_so_and_chooses_nothing(tmp_path:
     page = page_of(run)
     assert (
         tuned(run).headline
-        == f"None of {sum(len(knob.faster) for knob in dull)} settings has an effect that can be "
-        "claimed"
+        == f"None of {sum(len(knob.faster) for knob in dull)} settings has a significant effect"
     )
     assert 'id="winner"' not in page
     assert not (run.derived / WINNERS).exists()
@@ -135,7 +134,7 @@ def test_a_tuning_that_is_not_whole_has_a_page_that_claims_nothing(
         "not allowed",
     }
     assert "fewer than 5 trials" in page if rounds else "No setting has been tried yet" in page
-    assert f"{len(RunData(run.folder).trials)} trials are there" in section(page, "faults")
+    assert f"{len(RunData(run.folder).trials)} trials were made" in section(page, "faults")
 
 
 def test_a_trial_that_was_cut_off_is_in_no_figure(tmp_path: Path) -> None:

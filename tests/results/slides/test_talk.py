@@ -121,7 +121,7 @@ def test_two_that_nothing_is_known_of_are_not_said_to_be_near_each_other(told: E
         ).title
 
     said = (
-        "1 MB reads by rgw-beast and swift: no difference shown (0.59× to 1.7×) at 1 to 16 workers"
+        "1 MB reads by rgw-beast and swift: no difference found (0.59× to 1.7×) at 1 to 16 workers"
     )
     assert title("not shown") == said
     assert title("provisional") == f"Provisional: {said}"

@@ -199,20 +199,24 @@ def test_what_runs_of_the_same_thing_scatter_by_is_in_every_interval(
 def test_earlier_runs_of_something_else_are_refused(
     whole: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
-    with pytest.raises(UsageError, match="is A, and earlier runs as well"):
+    with pytest.raises(UsageError, match="is A and also given as an earlier run"):
         run(whole, earlier[1], "--history", whole)
-    with pytest.raises(UsageError, match="is B, and earlier runs as well"):
+    with pytest.raises(UsageError, match="is B and also given as an earlier run"):
         run(whole, earlier[1], *earlier)
-    with pytest.raises(UsageError, match="one of the earlier runs, and earlier runs as well"):
+    with pytest.raises(
+        UsageError, match="one of the earlier runs and also given as an earlier run"
+    ):
         run(whole, whole, *earlier[:2], *earlier[:2])
-    with pytest.raises(UsageError, match=r"no earlier run of the same thing as A: (.|\n)*cache: "):
+    with pytest.raises(
+        UsageError, match=r"not an earlier run of the same thing as A: (.|\n)*cache: "
+    ):
         run(whole, whole, "--history", another(tmp_path / "cache", 5, cache="none"))
     other = another(tmp_path / "settings", 6)
     plan = json.loads((other / "plan.resolved.json").read_text())
     plan["layouts"][1]["settings"] = {"proxy": {"workers": 4}}
     (other / "plan.resolved.json").write_text(json.dumps(plan))
     with pytest.raises(
-        UsageError, match=r"no earlier run of the same thing as A:\n.*proxy\.workers"
+        UsageError, match=r"not an earlier run of the same thing as A:\n.*proxy\.workers"
     ):
         run(whole, whole, "--history", other)
     # B may be set to anything: that is what is tried.
@@ -352,10 +356,10 @@ def test_an_aa_trial_of_either_run_gives_the_noise_floor(
     done = run(whole, twice)
     assert done.return_value == 0
     assert (
-        "Noise floor of throughput: rgw-beast beside itself, 10 pairs of repeats in 2 cells: "
+        "Noise floor of throughput: rgw-beast vs itself, 10 pairs of repeats in 2 cells: "
         in done.output
     )
-    assert "take every verdict with care" in done.output
+    assert "treat every verdict with care" in done.output
     assert "swift (B)" not in done.output
 
 
@@ -413,7 +417,7 @@ def test_an_earlier_run_whose_hosts_could_do_something_else_tells_no_scatter(
     fast, slow = (attested(whole, tmp_path / str(value), value) for value in (1395, 245))
     before = attested(another(tmp_path / "runs", 1), tmp_path / "before", 245)
     with pytest.raises(
-        UsageError, match="same thing as A: its hosts were not the same: CPU of gateway-1 gave "
+        UsageError, match="same thing as A: its hosts differ: CPU of gateway-1 gave "
     ):
         run(fast, fast, "--history", before)
     assert run(slow, slow, "--history", before).return_value == 0
@@ -434,5 +438,5 @@ def test_a_layout_that_was_attested_in_one_run_alone_is_compared_provisionally(
 ) -> None:
     done = run(attested(whole, tmp_path / "a", 1395), whole, *earlier, "--fail-on", "regression")
     assert done.return_value == 4
-    assert "swift (B) was not attested: whether its hosts were the same is not known" in done.output
+    assert "swift (B) was not attested: whether its hosts were equal is unknown" in done.output
     assert "worse" not in done.output.partition("that B is not")[0]

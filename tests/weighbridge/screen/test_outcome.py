@@ -96,7 +96,7 @@ def test_bins_are_shown_as_intervals_and_how_far_two_drivers_agree_in_a_sentence
     ]
     assert "(0, 10]" in line
     assert [
-        line for line in lines if line.startswith("≈ Locust and COSBench agree within the bins at ")
+        line for line in lines if line.startswith("≈ Locust and COSBench agree within the bins in ")
     ]
 
 
@@ -128,7 +128,7 @@ def test_why_a_step_is_not_valid_is_told_without_what_its_driver_says_of_itself(
 ) -> None:
     notes = (
         "not valid",
-        "the driver used 87% of the CPU it may use",
+        "the driver used 87% of its CPU limit",
         "the driver's CPU is not known",
         "means are 0.5 ms low",
     )
@@ -150,7 +150,7 @@ def test_why_a_step_is_not_valid_is_told_without_what_its_driver_says_of_itself(
     assert [line for line in printed(told, 200) if " not valid: " in line] == [
         f"{mark}  not valid: {words} ({where})"
         for mark, words, where in (
-            ("a", "the driver used 87% of the CPU it may use", "rgw-beast: 1 MB reads at 1 worker"),
+            ("a", "the driver used 87% of its CPU limit", "rgw-beast: 1 MB reads at 1 worker"),
             ("b", "no COSBench there", "rgw-beast: 1 MB reads at 9 workers"),
         )
     ]
@@ -179,17 +179,15 @@ def test_a_layout_weighed_against_itself_gives_its_noise_floor_and_no_finding(
     derived = derive(store.folder, pictures=False)
     assert derived.comparable
     text = "\n".join(printed(derived, 140))
-    assert (
-        "Noise floor of throughput: swift beside itself, 10 pairs of repeats in 2 cells: " in text
-    )
+    assert "Noise floor of throughput: swift vs itself, 10 pairs of repeats in 2 cells: " in text
     # The made-up twin is the slower of two layouts: an A/A trial that shows a difference says that
     # something is wrong.
     assert (
-        "In 2 of the cells a difference was shown where there is none: take every verdict with "
+        "In 2 of the cells a difference was found although there is none: treat every verdict with "
         "care." in text
     )
     assert "•" not in text
-    assert "Noise floor of throughput: swift beside itself" in derived.report.read_text()
+    assert "Noise floor of throughput: swift vs itself" in derived.report.read_text()
     assert "not measured: compare --aa" not in text
 
 
@@ -209,8 +207,8 @@ def test_a_control_that_failed_is_not_said_not_to_have_been_made(tmp_path: Path)
     )
     derived = derive(store.folder, pictures=False)
     said = (
-        "The rig’s noise floor is not known: swift-again, the control of swift, could not be "
-        "used (swift-again: not measured)"
+        "The noise floor of this machine is unknown: swift-again, the A/A control of swift, "
+        "could not be used (swift-again: not measured)"
     )
     first = talk(evidence(store)).slides[0]
     for text in (

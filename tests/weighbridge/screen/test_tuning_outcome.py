@@ -49,7 +49,7 @@ def test_what_was_chosen_whether_it_held_and_what_does_nothing_are_sentences(
     text = printed(derived)
     assert "▲ Chosen: radosgw.max_concurrent_requests 1024 → 64." in text
     assert "▲ Confirmed on fresh deployments: " in text
-    assert "settings show no effect that matters." in text
+    assert "settings have no effect that matters." in text
     assert "~ radosgw.gc.processor_period 3600 → 600: " in text
     assert "the baseline fell by" in text
     assert str(derived.folder / "winner" / "ceph.conf") in text

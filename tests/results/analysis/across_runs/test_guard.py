@@ -41,11 +41,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
     found = weighed(store.folder)
     hosts = found.plan.hardware.hosts
     disk = {"bandwidth": 2e8}
-    told = {
+    data = {
         name: one.model_dump() | {"nic": 1e9, "disks": [disk] if "store" in name else []}
         for name, one in hosts.items()
     }
-    return changed(found, hardware=found.plan.hardware.model_dump() | {"hosts": told})
+    return changed(found, hardware=found.plan.hardware.model_dump() | {"hosts": data})
 
 
 def changed(
@@ -59,9 +59,9 @@ def changed(
     sheets = {(one.title, one.layout): one for one in run.manifest.sheets} | (
         {(sheet.title, sheet.layout): sheet} if sheet else {}
     )
-    told = run.plan.model_dump()
+    data = run.plan.model_dump()
     resolved = type(run.plan).model_validate(
-        {**told, "suite": {**told["suite"], **(suite or {})}, **plan}
+        {**data, "suite": {**data["suite"], **(suite or {})}, **plan}
     )
     return run.model_copy(
         update={
@@ -71,20 +71,20 @@ def changed(
     )
 
 
-PERIODS = {"short": 0.01, "long": 0.1, "untold": None}
+PERIODS = {"short": 0.01, "long": 0.1, "unknown": None}
 
 
 def machine(**facts: str | None) -> Sheet:
-    told = {**MACHINE, **{name.replace("__", "."): text for name, text in facts.items()}}
+    data = {**MACHINE, **{name.replace("__", "."): text for name, text in facts.items()}}
     return Sheet(
-        title="machine", facts={name: text for name, text in told.items() if text is not None}
+        title="machine", facts={name: text for name, text in data.items() if text is not None}
     )
 
 
 def hosts(run: ComparedRun, name: str, **limits: Any) -> dict[str, Any]:
-    told = run.plan.hardware.model_dump()
-    told["hosts"][name] |= limits
-    return {"hardware": told}
+    data = run.plan.hardware.model_dump()
+    data["hosts"][name] |= limits
+    return {"hardware": data}
 
 
 def workloads(run: ComparedRun, **fields: Any) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def workloads(run: ComparedRun, **fields: Any) -> dict[str, Any]:
     return {"suite": {"workloads": [{**one, **fields}]}}
 
 
-def test_runs_whose_quotas_have_other_periods_are_not_compared_and_neither_is_one_that_does_not_tell(
+def test_runs_with_different_or_unknown_quota_periods_are_not_compared(
     run: ComparedRun,
 ) -> None:
     hardware = hosts(run, "gateway-1", cpus=0.6)["hardware"]
@@ -101,12 +101,12 @@ def test_runs_whose_quotas_have_other_periods_are_not_compared_and_neither_is_on
         for name, period_s in PERIODS.items()
     }
     assert guard(kept["short"], kept["short"], PAIRS).unlike == ()
-    for other in ("long", "untold"):
+    for other in ("long", "unknown"):
         with pytest.raises(UsageError, match=r"hosts \(gateway-1\): 0.6 CPU in periods of 10 ms"):
             guard(kept["short"], kept[other], PAIRS)
 
 
-def test_a_run_is_like_itself_in_everything(run: ComparedRun) -> None:
+def test_a_run_equals_itself_in_everything(run: ComparedRun) -> None:
     found = guard(run, run, PAIRS)
     assert found.same == GUARD_FACTS
     assert (found.unknown, found.unlike, found.differs) == ((), (), ())
@@ -142,7 +142,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("fact", GUARD_FACTS)
-def test_each_guard_fact_that_differs_is_refused_by_its_name_unless_told(
+def test_each_differing_guard_fact_is_refused_by_name_unless_allowed(
     fact: str, run: ComparedRun
 ) -> None:
     other = changed(run, **CHANGES[fact](run))
@@ -155,7 +155,7 @@ def test_each_guard_fact_that_differs_is_refused_by_its_name_unless_told(
     assert guard(run, other, PAIRS, ["all"]).unlike == found.unlike
 
 
-def test_all_that_differs_is_listed_at_once_with_both_values(run: ComparedRun) -> None:
+def test_all_differences_are_listed_at_once_with_both_values(run: ComparedRun) -> None:
     other = changed(run, sheet=machine(cpu="another", cpus="4"), suite={"seed": 7})
     with pytest.raises(UsageError) as refused:
         guard(run, other, PAIRS, ["seed"])
@@ -165,7 +165,7 @@ def test_all_that_differs_is_listed_at_once_with_both_values(run: ComparedRun) -
     ]
 
 
-def test_a_fact_that_one_run_does_not_tell_differs_and_one_that_none_tells_is_unknown(
+def test_a_fact_known_of_one_run_differs_and_one_known_of_none_is_unknown(
     run: ComparedRun,
 ) -> None:
     silent = changed(run, sheet=machine(cpu=None))
@@ -176,11 +176,11 @@ def test_a_fact_that_one_run_does_not_tell_differs_and_one_that_none_tells_is_un
     assert "cpu" not in found.same
 
 
-def test_memory_that_differs_by_what_a_kernel_keeps_is_the_same(run: ComparedRun) -> None:
+def test_memory_that_differs_by_what_a_kernel_reserves_is_equal(run: ComparedRun) -> None:
     assert guard(run, changed(run, sheet=machine(memory="24684012 kB")), PAIRS).unlike == ()
 
 
-def test_a_workload_or_a_worker_count_that_one_run_has_more_is_no_difference(
+def test_an_extra_workload_or_worker_count_in_one_run_is_no_difference(
     run: ComparedRun,
 ) -> None:
     (one,) = run.plan.suite.model_dump()["workloads"]
@@ -197,11 +197,13 @@ def test_a_workload_or_a_worker_count_that_one_run_has_more_is_no_difference(
     ]
 
 
-def test_what_is_the_point_of_comparing_is_listed_and_not_refused(run: ComparedRun) -> None:
-    told = [one.model_dump() for one in run.plan.layouts]
-    told[1] |= {"release": "swift-2.38", "settings": {"proxy": {"workers": 4}}}
+def test_differences_that_are_the_point_of_comparing_are_listed_and_not_refused(
+    run: ComparedRun,
+) -> None:
+    data = [one.model_dump() for one in run.plan.layouts]
+    data[1] |= {"release": "swift-2.38", "settings": {"proxy": {"workers": 4}}}
     other = changed(
-        run, layouts=told, sheet=machine(**{"package boto3": "1.45", "load before": "9 9 9"})
+        run, layouts=data, sheet=machine(**{"package boto3": "1.45", "load before": "9 9 9"})
     )
     other = other.model_copy(
         update={"manifest": other.manifest.model_copy(update={"weighbridge_version": "0.2.0"})}
@@ -224,12 +226,12 @@ def test_differences_are_written_with_the_guard_facts_first(run: ComparedRun) ->
     assert lines == ["guard,fact,of,a,b", "yes,seed,,2014,7", "no,weighbridge,,0.1.0,not known"]
 
 
-def test_a_name_that_is_no_guard_fact_is_answered_with_the_closest(run: ComparedRun) -> None:
+def test_an_unknown_guard_fact_is_answered_with_the_closest_name(run: ComparedRun) -> None:
     with pytest.raises(UsageError, match="no guard fact 'kernal' \\(did you mean 'kernel'\\?\\)"):
         guard(run, run, PAIRS, ["kernal"])
 
 
-def test_layouts_are_matched_by_name_or_as_asked(run: ComparedRun) -> None:
+def test_layouts_are_matched_by_name_or_as_requested(run: ComparedRun) -> None:
     assert match(run, run) == PAIRS
     assert match(run, run, ["swift"]) == (("swift", "swift"),)
     assert match(run, run, ["rgw-beast=swift"]) == (("rgw-beast", "swift"),)
@@ -243,22 +245,20 @@ def test_layouts_are_matched_by_name_or_as_asked(run: ComparedRun) -> None:
         (["swift", "swift=swift"], "named twice"),
     ],
 )
-def test_layouts_that_are_not_there_are_refused(
-    asked: list[str], said: str, run: ComparedRun
-) -> None:
+def test_unknown_layouts_are_refused(asked: list[str], said: str, run: ComparedRun) -> None:
     with pytest.raises(UsageError) as refused:
         match(run, run, asked)
     assert said in str(refused.value)
 
 
-def test_runs_without_a_layout_in_common_are_refused_with_what_each_has(run: ComparedRun) -> None:
-    told = [{**one.model_dump(), "name": f"{one.name}-tuned"} for one in run.plan.layouts]
+def test_runs_without_a_common_layout_are_refused_with_their_layouts(run: ComparedRun) -> None:
+    data = [{**one.model_dump(), "name": f"{one.name}-tuned"} for one in run.plan.layouts]
     with pytest.raises(
         UsageError, match="A has rgw-beast, swift; B has rgw-beast-tuned, swift-tuned"
     ):
-        match(run, changed(run, layouts=told))
+        match(run, changed(run, layouts=data))
 
 
-def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"manifest\.json"):
         weighed(tmp_path)

@@ -14,8 +14,8 @@ from weighbridge.results.statistics import TTest, welch
 def runs(
     draw: random.Random, count: int, between: float, apart: float = 0.0
 ) -> tuple[TTest, list[float]]:
-    """B against A, and the means of A and of `count` - 1 earlier runs: five repeats each that
-    scatter by 5 % within a run.
+    """B vs A, and the means of A and of `count` - 1 earlier runs: five repeats with 5 % scatter
+    each.
     """
     made = []
     for number in range(count + 1):
@@ -39,7 +39,7 @@ def test_runs_of_the_same_thing_are_called_different_at_most_5_times_in_100(
         assert alone >= 0.4 * 1000  # repeats of the two runs alone
 
 
-def test_a_change_beyond_what_runs_scatter_by_is_found() -> None:
+def test_a_change_beyond_the_scatter_of_runs_is_found() -> None:
     draw = random.Random(7)
     found = sum(
         across_runs(*runs(draw, 6, 0.03, apart=-0.3)).p_beyond(1.05) <= 0.05 for _ in range(300)
@@ -47,7 +47,7 @@ def test_a_change_beyond_what_runs_scatter_by_is_found() -> None:
     assert found >= 0.9 * 300
 
 
-def test_nothing_is_more_certain_for_earlier_runs_that_happen_to_agree() -> None:
+def test_earlier_runs_that_happen_to_agree_make_nothing_more_certain() -> None:
     tested = welch([9.0, 10.0, 11.0, 10.5, 9.5], [8.0, 9.0, 10.0, 9.5, 8.5])
     wide = across_runs(tested, [0.1, 0.1, 0.1])
     assert (wide.error, wide.freedom, wide.difference) == (
@@ -55,5 +55,5 @@ def test_nothing_is_more_certain_for_earlier_runs_that_happen_to_agree() -> None
         RUNS - 1,
         tested.difference,
     )
-    with pytest.raises(ValueError, match="2 runs tell no scatter"):
+    with pytest.raises(ValueError, match="2 runs give no scatter"):
         across_runs(tested, [0.1, 0.2])

@@ -85,7 +85,7 @@ def rate(found: Ceiling | CeilingGap) -> float:
     return found.bytes_s / MB
 
 
-def test_reads_come_from_all_disks_together_picked_as_the_workload_picks() -> None:
+def test_reads_come_from_all_disks_in_the_workloads_access_pattern() -> None:
     assert rate(ceiling("disk", DISKS, structure(), asked("read"))) == 10 + 20
     assert rate(ceiling("disk", DISKS, structure(), asked("read", in_order=True))) == 100 + 200
 
@@ -95,19 +95,20 @@ def test_writes_go_to_as_many_disks_as_there_are_replicas() -> None:
     assert rate(ceiling("disk", DISKS, structure(replicas=3), asked("write"))) == (60 + 120) / 3
 
 
-def test_where_the_store_places_data_the_better_of_sequential_and_random_requests_counts() -> None:
-    told = [
+def test_for_writes_the_better_of_sequential_and_random_requests_counts() -> None:
+    attested = [
         disk(host, "wb0", "write", pick, value)
         for host in STORES
         for pick, value in (("sequential", 40), ("random", 70))
     ]
-    assert rate(ceiling("disk", told, structure(), asked("write"))) == 70
+    assert rate(ceiling("disk", attested, structure(), asked("write"))) == 70
     assert (
-        rate(ceiling("disk", told[:2] + DISKS[4:], structure(), asked("write"))) == (70 + 120) / 2
+        rate(ceiling("disk", attested[:2] + DISKS[4:], structure(), asked("write")))
+        == (70 + 120) / 2
     )
 
 
-def test_a_journal_on_the_same_disk_takes_half_of_it_for_writes_and_nothing_for_reads() -> None:
+def test_a_journal_on_the_same_disk_halves_writes_and_not_reads() -> None:
     twice = ceiling("disk", DISKS, structure(writes=2), asked("write"))
     assert rate(twice) == (60 + 120) / 2 / 2
     assert isinstance(twice, Ceiling)
@@ -115,7 +116,7 @@ def test_a_journal_on_the_same_disk_takes_half_of_it_for_writes_and_nothing_for_
     assert rate(ceiling("disk", DISKS, structure(writes=2), asked("read"))) == 30
 
 
-def test_journals_on_disks_of_their_own_hold_writes_back_where_they_are_the_slower() -> None:
+def test_separate_journal_disks_limit_writes_if_they_are_slower() -> None:
     own = structure(
         disks={"store-1": (0,)}, journals={"store-1": (1,)}, stores=("store-1",), replicas=1
     )
@@ -144,28 +145,28 @@ def test_journals_on_disks_of_their_own_hold_writes_back_where_they_are_the_slow
     )
 
 
-def test_only_the_disks_that_objects_are_kept_on_count() -> None:
+def test_only_disks_that_hold_objects_count() -> None:
     databases = [disk(host, "wb0", "read", "random", 1000) for host in STORES]
     objects = [disk(host, "wb1", "read", "random", 10) for host in STORES]
-    apart = structure(disks=dict.fromkeys(STORES, (1,)))
-    assert rate(ceiling("disk", [*databases, *objects], apart, asked("read"))) == 20
+    separate = structure(disks=dict.fromkeys(STORES, (1,)))
+    assert rate(ceiling("disk", [*databases, *objects], separate, asked("read"))) == 20
 
 
-def test_figures_of_the_nearest_size_by_ratio_are_taken_and_that_is_said() -> None:
+def test_the_nearest_measured_size_by_ratio_is_used_and_named() -> None:
     sizes = ((4096, 1), (4 * 2**20, 50))
-    told = [
+    attested = [
         disk(host, "wb0", "read", "random", value, size=size)
         for host in STORES
         for size, value in sizes
     ]
-    found = ceiling("disk", told, structure(), asked("read", 64 * MB))
+    found = ceiling("disk", attested, structure(), asked("read", 64 * MB))
     assert rate(found) == 100
     assert isinstance(found, Ceiling)
     assert found.how == "2 disks, random requests of 4 MiB, the nearest measured to 64 MB"
-    assert rate(ceiling("disk", told, structure(), asked("read", 16_000))) == 2
+    assert rate(ceiling("disk", attested, structure(), asked("read", 16_000))) == 2
 
 
-def test_over_deployments_it_is_the_median() -> None:
+def test_the_median_over_deployments_counts() -> None:
     again = [
         one.model_copy(update={"repeat": repeat, "value": one.value * by})
         for repeat, by in ((1, 2), (2, 7))
@@ -174,14 +175,14 @@ def test_over_deployments_it_is_the_median() -> None:
     assert rate(ceiling("disk", [*DISKS, *again], structure(), asked("read"))) == 60
 
 
-def test_a_disk_that_was_not_measured_makes_a_gap_and_no_smaller_sum() -> None:
+def test_an_unmeasured_disk_makes_a_gap_not_a_smaller_sum() -> None:
     found = ceiling(
         "disk", [one for one in DISKS if one.host == "store-1"], structure(), asked("read")
     )
-    assert found == CeilingGap(why="not measured on every disk that objects are kept on")
+    assert found == CeilingGap(why="not measured on every disk that holds objects")
 
 
-def test_without_figures_at_the_sizes_of_objects_there_is_a_gap_that_says_how_to_get_them() -> None:
+def test_without_figures_at_object_sizes_there_is_a_gap_with_advice() -> None:
     plain = [
         one.model_copy(update={"operation": None, "pick": None, "request_bytes": None})
         for one in DISKS
@@ -194,39 +195,39 @@ def test_without_figures_at_the_sizes_of_objects_there_is_a_gap_that_says_how_to
     )
 
 
-def test_what_is_kept_in_memory_has_no_ceiling_of_disks() -> None:
+def test_objects_in_memory_have_no_disk_ceiling() -> None:
     assert ceiling("disk", DISKS, structure(disks={}), asked("read")) == CeilingGap(
-        why="objects are kept in memory, on no disk"
+        why="objects are kept in memory, not on disk"
     )
 
 
-def test_of_a_gateway_that_nobody_here_knows_nothing_is_told() -> None:
+def test_an_unknown_gateway_has_no_ceilings() -> None:
     for kind in ("disk", "osd", "network"):
         assert isinstance(ceiling(kind, DISKS, None, asked("read")), CeilingGap)
 
 
-def test_the_bound_is_wider_where_no_limit_holds_a_figure() -> None:
+def test_the_bound_is_wider_for_figures_without_a_limit() -> None:
     free = [one.model_copy(update={"promised": None}) for one in DISKS]
     limited, unlimited = (
-        ceiling("disk", told, structure(), asked("read")) for told in (DISKS, free)
+        ceiling("disk", attested, structure(), asked("read")) for attested in (DISKS, free)
     )
     assert isinstance(limited, Ceiling)
     assert isinstance(unlimited, Ceiling)
     assert (limited.bound, unlimited.bound) == (BOUNDS["disk"], FREE_BOUND)
 
 
-def test_osds_that_bench_themselves_write_by_the_replicas() -> None:
-    told = [
+def test_the_osds_bench_is_divided_by_the_replicas() -> None:
+    attested = [
         disk(host, f"{number}", "write", "sequential", 30).model_copy(
             update={"kind": "osd", "what": f"osd.{number} write"}
         )
         for number, host in enumerate(STORES)
     ]
-    assert rate(ceiling("osd", told, structure(), asked("write"))) == (30 + 30) / 2
-    assert ceiling("osd", told[:1], structure(), asked("write")) == CeilingGap(
+    assert rate(ceiling("osd", attested, structure(), asked("write"))) == (30 + 30) / 2
+    assert ceiling("osd", attested[:1], structure(), asked("write")) == CeilingGap(
         why="not measured on every host of OSDs"
     )
-    assert isinstance(ceiling("osd", told, structure(), asked("read")), CeilingGap)
+    assert isinstance(ceiling("osd", attested, structure(), asked("read")), CeilingGap)
 
 
 def nics(**mb_s: float) -> dict[str, float]:
@@ -234,115 +235,112 @@ def nics(**mb_s: float) -> dict[str, float]:
 
 
 def links(client: float, gateway: float, store: float) -> tuple[list[Attested], dict[str, float]]:
-    """All pairs as they are measured where each host has a NIC of so many MB/s, and the NICs."""
+    """All pairs as measured with a NIC of this many MB/s on each host, and the NICs."""
     limits = {"client-1": client, "gateway-1": gateway, **dict.fromkeys(STORES, store)}
     ends = [("client-1", name) for name in ("gateway-1", *STORES)] + [
         ("gateway-1", name) for name in STORES
     ]
-    told = [
+    attested = [
         found
         for one, other in ends
         for found in both_ways(one, other, min(limits[one], limits[other]))
     ]
-    return told, {name: value * MB * 8 for name, value in limits.items()}
+    return attested, {name: value * MB * 8 for name, value in limits.items()}
 
 
 def network(
     hosts: tuple[list[Attested], dict[str, float]], operation: str, **changes: Any
 ) -> Ceiling | CeilingGap:
-    told, limits = hosts
+    attested, limits = hosts
     return ceiling(
         "network",
-        told,
+        attested,
         structure(**changes),
         asked(operation).model_copy(update={"nics_bit_s": limits}),
     )
 
 
 def test_the_network_is_its_narrowest_crossing() -> None:
-    # One client is sent no more than its link carries, whatever gateway and stores could send.
+    # One client receives at most what its link carries, whatever gateway and stores could send.
     assert rate(network(links(100, 500, 500), "read")) == 100
     # Two stores send 40 each.
     assert rate(network(links(1000, 1000, 40), "read")) == 80
 
 
-def test_all_clients_that_make_the_load_carry_it_together() -> None:
-    told, limits = links(100, 500, 500)
-    told += both_ways("client-2", "gateway-1", 60)
+def test_the_links_of_all_clients_add_up() -> None:
+    attested, limits = links(100, 500, 500)
+    attested += both_ways("client-2", "gateway-1", 60)
     both = asked("read").model_copy(
         update={"clients": ("client-1", "client-2"), "nics_bit_s": {**limits, **nics(client_2=60)}}
     )
-    found = ceiling("network", told, structure(), both)
+    found = ceiling("network", attested, structure(), both)
     assert rate(found) == 160
     assert isinstance(found, Ceiling)
     assert found.how == "what client-1, client-2 receive"
     unknown = both.model_copy(update={"clients": ("client-1", "client-3")})
-    assert ceiling("network", told, structure(), unknown) == CeilingGap(
-        why="not measured: what client-3 is sent (--layers network)"
+    assert ceiling("network", attested, structure(), unknown) == CeilingGap(
+        why="not measured: what client-3 receives (--layers network)"
     )
 
 
-def test_a_gateway_among_slower_stores_is_not_taken_for_as_slow_as_one_of_them() -> None:
-    told, limits = links(1000, 60, 40)
-    among_stores = [one for one in told if "client-1" not in (one.sender, one.receiver)]
+def test_a_gateway_is_not_limited_to_the_links_of_slower_stores() -> None:
+    attested, limits = links(1000, 60, 40)
+    among_stores = [one for one in attested if "client-1" not in (one.sender, one.receiver)]
     client = both_ways("client-1", "gateway-1", 1000)
-    # No store carried more than 40 to it, but its own NIC may carry 60: less than the two stores
-    # send together.
+    # No store carried more than 40 to it, but its own NIC allows 60: less than both stores send.
     slow = [
         one.model_copy(update={"value": 30 * MB * 8, "promised": 40 * MB * 8}) for one in client
     ]
     assert rate(network(([*among_stores, *slow], limits), "read")) == 60
 
 
-def test_a_gateway_that_sends_each_replica_itself_sends_as_many_times() -> None:
+def test_a_gateway_that_sends_each_replica_sends_that_many_times() -> None:
     found = network(links(1000, 100, 100), "write", copied_by="gateway")
     assert rate(found) == 50
     assert isinstance(found, Ceiling)
     assert found.how == "what gateway-1 sends, 2 times"
 
 
-def test_a_store_that_hands_replicas_on_is_sent_as_many_but_not_by_the_gateway() -> None:
-    # The gateway sends 100 once; two stores can be sent 2 x 100, two times what clients write.
+def test_stores_that_forward_replicas_receive_them_all_but_not_from_the_gateway() -> None:
+    # The gateway sends 100 once; two stores can receive 2 x 100, twice what clients write.
     assert rate(network(links(1000, 100, 100), "write")) == 100
     assert rate(network(links(1000, 100, 100), "write", replicas=3)) == pytest.approx(200 / 3)
 
 
-def test_a_front_on_a_host_of_its_own_is_a_crossing_more() -> None:
-    told, limits = links(1000, 500, 500)
+def test_a_front_on_its_own_host_adds_a_crossing() -> None:
+    attested, limits = links(1000, 500, 500)
     slow = [*both_ways("client-1", "balancer-1", 70), *both_ways("balancer-1", "gateway-1", 70)]
-    hosts = ([*told, *slow], {**limits, **nics(balancer_1=70)})
+    hosts = ([*attested, *slow], {**limits, **nics(balancer_1=70)})
     assert rate(network(hosts, "read", entrances=("balancer-1",))) == 70
 
 
-def test_of_a_pair_that_was_measured_alone_and_among_others_the_better_is_what_its_link_can_do() -> (
-    None
-):
-    told, limits = links(100, 500, 500)
+def test_the_better_of_a_pair_measured_alone_and_among_others_counts() -> None:
+    attested, limits = links(100, 500, 500)
     crowd = [
         one.model_copy(update={"value": one.value / 4, "what": f"{one.what}, all at once"})
-        for one in told
+        for one in attested
     ]
-    assert rate(network(([*told, *crowd], limits), "read")) == 100
+    assert rate(network(([*attested, *crowd], limits), "read")) == 100
 
 
-def test_a_link_that_was_not_measured_makes_a_gap_that_names_it() -> None:
-    told, limits = links(100, 500, 500)
-    lacking = [one for one in told if "store-2" not in (one.sender, one.receiver)]
+def test_an_unmeasured_link_makes_a_gap_that_names_it() -> None:
+    attested, limits = links(100, 500, 500)
+    lacking = [one for one in attested if "store-2" not in (one.sender, one.receiver)]
     assert network((lacking, limits), "read") == CeilingGap(
         why="not measured: what store-2 sends (--layers network)"
     )
 
 
-def test_links_without_limits_are_as_fast_as_they_were_seen_to_be() -> None:
-    told, _ = links(100, 500, 500)
-    free = [one.model_copy(update={"promised": None}) for one in told]
+def test_links_without_limits_are_as_fast_as_measured() -> None:
+    attested, _ = links(100, 500, 500)
+    free = [one.model_copy(update={"promised": None}) for one in attested]
     found = network((free, {}), "read")
     assert rate(found) == 100
     assert isinstance(found, Ceiling)
     assert found.bound == FREE_BOUND
 
 
-def test_hosts_that_are_gateway_and_store_at_once_have_no_link_between_them() -> None:
+def test_a_host_that_is_gateway_and_store_has_no_crossing_between_them() -> None:
     one_host = structure(
         entrances=("all-1",),
         gateways=("all-1",),

@@ -14,7 +14,7 @@ from weighbridge.results.analysis.layers.staircase import (
     percent,
     staircase_csv,
 )
-from weighbridge.results.analysis.layers.staircases import beside, doubted, staircases
+from weighbridge.results.analysis.layers.staircases import beside, staircases, with_ceiling_doubts
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import Resource
 from weighbridge.results.record.attestation import Attested
@@ -113,18 +113,9 @@ def hosts(disk_mb: float = 100, link_mb: float = 1000, layout: str = "rgw-beast"
         ("gateway-1", name) for name in STORES
     ]
     for one, other in [pair for end in ends for pair in (end, end[::-1])]:
-        link = {
-            "host": other,
-            "kind": "network",
-            "what": f"network from {one}",
-            "value": link_mb * MB * 8,
-            "unit": "bit/s",
-        }
-        found.append(
-            Attested.model_validate(
-                {**about, **link, "promised": None, "sender": one, "receiver": other}
-            )
-        )
+        rate = {"value": link_mb * MB * 8, "unit": "bit/s", "promised": None}
+        link = {"host": other, "what": f"network from {one}", "sender": one, "receiver": other}
+        found.append(Attested.model_validate({**about, **rate, **link, "kind": "network"}))
     return found
 
 
@@ -155,7 +146,7 @@ def test_each_layer_is_a_share_of_the_one_below_and_of_the_disks() -> None:
     )
 
 
-def test_the_gateway_is_taken_at_its_best_worker_count_of_those_that_are_valid() -> None:
+def test_the_gateways_best_valid_worker_count_counts() -> None:
     stair = only(
         plan(),
         [row(70, 1), row(60, 8), row(500, 8, valid=False, notes=("not valid",))],
@@ -192,7 +183,7 @@ def test_writes_to_single_disks_of_object_servers_are_divided_by_the_replicas() 
     assert levels(reads)["object-server"] == (240, 0.8)
 
 
-def test_a_store_is_a_share_of_its_network_where_that_is_less_than_its_disks() -> None:
+def test_a_store_is_a_share_of_its_network_if_that_is_slower_than_its_disks() -> None:
     stair = only(plan(), [row(20)], [below("rados", 90)], hosts(disk_mb=1000, link_mb=100))
     step = stair.step("rados")
     assert step is not None
@@ -200,7 +191,7 @@ def test_a_store_is_a_share_of_its_network_where_that_is_less_than_its_disks() -
     assert (step.below, step.of_below) == ("network", 0.9)
 
 
-def test_osds_alone_are_a_step_of_ceph_only() -> None:
+def test_only_ceph_has_a_step_of_osds_alone() -> None:
     asked = (*LAYERS, "osd")
     ceph = only(plan(layers=asked), [row(20, **WRITES)], [], hosts())
     swift = only(
@@ -210,7 +201,7 @@ def test_osds_alone_are_a_step_of_ceph_only() -> None:
     assert "osd" not in levels(swift)
 
 
-def test_a_front_stands_on_a_gateway_behind_it() -> None:
+def test_a_front_is_a_share_of_the_gateway_behind_it() -> None:
     planned = plan("rgw-haproxy", front="HAProxy", daemons=2)
     mine: dict[str, Any] = {"layout": "rgw-haproxy"}
     behind = row(40, layer="gateway", **mine)
@@ -236,7 +227,7 @@ def test_a_front_stands_on_a_gateway_behind_it() -> None:
     assert not stair.top.believable
 
 
-def test_what_was_not_measured_is_a_gap_that_the_shares_pass_over() -> None:
+def test_an_unmeasured_layer_is_a_gap_that_shares_skip() -> None:
     stair = only(
         plan(layers=("disk",)), [row(60)], [], [one for one in hosts() if one.kind == "disk"]
     )
@@ -252,7 +243,7 @@ def test_what_was_not_measured_is_a_gap_that_the_shares_pass_over() -> None:
     )
 
 
-def test_a_layer_that_failed_says_why_and_is_no_number() -> None:
+def test_a_failed_layer_is_a_gap_with_the_reason() -> None:
     failed = below("rados", None, valid=False, notes=("not valid", "rados bench: 2 instances died"))
     stair = only(plan(), [row(60)], [failed], hosts())
     assert levels(stair)["rados"] == (None, None)
@@ -290,7 +281,7 @@ def test_writes_above_their_disks_are_not_believable() -> None:
     )
 
 
-def test_what_is_above_a_ceiling_within_what_such_figures_differ_by_is_not_doubted() -> None:
+def test_a_figure_above_a_ceiling_within_the_bound_is_not_doubted() -> None:
     assert only(plan(), [row(109.9, **WRITES)], [], hosts()).top.doubt is None
     assert only(plan(), [row(110.1, **WRITES)], [], hosts()).top.doubt is not None
 
@@ -310,7 +301,7 @@ def cpu(host: str, tier: str, share: float = 0.99) -> Resource:
     )
 
 
-def test_a_layer_whose_load_ran_out_of_cpu_can_do_at_least_what_it_did() -> None:
+def test_a_layer_whose_load_generator_ran_out_of_cpu_is_a_lower_bound() -> None:
     held = below("rados", 50, resources=(cpu("gateway-1", "gateway"),))
     stair = only(plan(), [row(60)], [held], hosts())
     rados = stair.step("rados")
@@ -319,12 +310,12 @@ def test_a_layer_whose_load_ran_out_of_cpu_can_do_at_least_what_it_did() -> None
     assert rados.held == "CPU of gateway-1 (99 % of 0.6)"
     assert rados.doubt.verdict == "at least"
     assert "RADOS at least 50.0" in stair.words
-    # What is above it is then no wonder.
+    # Figures above it are then not surprising.
     assert stair.top.doubt is not None
     assert (stair.top.doubt.verdict, stair.top.believable) == ("held below", True)
 
 
-def test_a_gateway_that_used_up_its_own_cpu_was_not_held_by_its_load() -> None:
+def test_a_gateway_out_of_cpu_was_not_limited_by_its_load_generator() -> None:
     assert (
         only(plan(), [row(60, resources=(cpu("gateway-1", "gateway"),))], [], hosts()).top.held
         == ""
@@ -337,17 +328,17 @@ def test_a_gateway_that_used_up_its_own_cpu_was_not_held_by_its_load() -> None:
     assert all(step.held == "" for step in stair.steps)
 
 
-def test_rows_above_a_layer_below_say_so_in_their_notes_and_others_are_left_as_they_are() -> None:
+def test_only_rows_above_a_layer_below_get_a_note() -> None:
     rows = [row(20, 1), row(400, 8)]
     stairs = staircases(plan(), rows, [], hosts())
-    first, second = doubted(rows, stairs)
+    first, second = with_ceiling_doubts(rows, stairs)
     assert first == rows[0]
     assert second.notes == ("from memory: 1.3 times what its disks can do",)
 
 
-def test_a_figure_that_is_not_believable_is_not_ranked_and_one_from_memory_is() -> None:
+def test_unbelievable_figures_are_not_ranked_and_those_from_memory_are() -> None:
     rows = [row(400, 8), row(5000, 8, operation="write")]
-    read, written = doubted(rows, staircases(plan(), rows, [], hosts()))
+    read, written = with_ceiling_doubts(rows, staircases(plan(), rows, [], hosts()))
     assert (read.doubts, read.ranked) == ((), True)
     (doubt,) = written.doubts
     assert (doubt.what, doubt.grade) == ("above its ceiling", "grave")
@@ -355,7 +346,7 @@ def test_a_figure_that_is_not_believable_is_not_ranked_and_one_from_memory_is() 
     assert written.notes == (doubt.words,)
 
 
-def test_a_row_that_was_not_steady_is_no_step() -> None:
+def test_an_unsteady_row_is_not_a_step() -> None:
     moving = row(60, 8).model_copy(
         update={
             "steady": False,
@@ -370,7 +361,7 @@ def test_a_row_that_was_not_steady_is_no_step() -> None:
     )
 
 
-def test_of_a_mix_it_is_said_that_others_shared_the_layers() -> None:
+def test_a_mix_notes_that_other_operations_shared_the_layers() -> None:
     rows = [row(30), row(30, operation="write")]
     reads, _ = staircases(plan(mix=True), rows, [], hosts())
     assert reads.top.note == "a mix: other operations shared it"
@@ -381,7 +372,7 @@ def test_a_suite_about_rados_itself_has_rados_on_top() -> None:
     assert levels(stair) == {"disk": (300, None), "network": (1000, None), "rados": (60, 0.2)}
 
 
-def test_rbd_and_cephfs_stand_beside() -> None:
+def test_rbd_and_cephfs_are_listed_separately() -> None:
     rows = [
         below("rados", 1),
         row(2, api="rbd", layer="rbd", driver="fio"),
@@ -390,7 +381,7 @@ def test_rbd_and_cephfs_stand_beside() -> None:
     assert [one.layer for one in beside(rows)] == ["rbd", "cephfs"]
 
 
-def test_the_csv_has_a_line_for_each_step_with_gaps_left_empty() -> None:
+def test_the_csv_has_a_line_per_step_with_empty_gaps() -> None:
     stair = only(plan(layers=("disk",)), [row(60)], [], hosts())
     lines = {line["level"]: line for line in csv.DictReader(staircase_csv([stair]).splitlines())}
     assert list(lines) == ["disk", "network", "rados", "gateway"]
@@ -403,5 +394,5 @@ def test_the_csv_has_a_line_for_each_step_with_gaps_left_empty() -> None:
 @pytest.mark.parametrize(
     ("share", "words"), [(0.344, "34 %"), (1.5, "150 %"), (0.0123, "1.2 %"), (None, "")]
 )
-def test_shares_are_told_in_two_digits_or_more(share: float | None, words: str) -> None:
+def test_shares_have_two_digits_or_more(share: float | None, words: str) -> None:
     assert percent(share) == words

@@ -1,6 +1,4 @@
-"""Percentiles with requests that were not seen to end, and of few samples, against definitions
-written out and against numpy.
-"""
+"""Percentiles with requests not seen to end, and of few samples, vs their definitions and numpy."""
 
 from __future__ import annotations
 
@@ -19,15 +17,13 @@ from weighbridge.results.analysis.steps.censoring import (
 from weighbridge.results.record.histogram import Histogram
 
 SMALL_US = st.integers(1, 1000)
-"""Latencies that a histogram keeps exactly."""
+"""Latencies that a histogram represents exactly."""
 
 
 def product_limit(
     latencies: list[int], ages: list[int], percent: float
 ) -> tuple[float, float | None]:
-    """The estimate by its definition, in exact order: at each time the share of those that got so
-    far and go on.
-    """
+    """The estimate by definition: at each time, the share of those at risk that continue."""
     longer = 1.0
     for time in sorted(set(latencies)):
         at_risk = sum(one >= time for one in latencies) + sum(one >= time for one in ages)
@@ -43,7 +39,7 @@ def product_limit(
     st.lists(SMALL_US, max_size=20),
     st.sampled_from([1, 25, 50, 90, 99, 100]),
 )
-def test_a_percentile_is_that_of_the_product_limit(
+def test_a_percentile_is_the_product_limit_estimate(
     latencies: list[int], ages: list[int], percent: float
 ) -> None:
     found = bounded(Histogram.of(latencies), Histogram.of(ages), percent)
@@ -52,7 +48,7 @@ def test_a_percentile_is_that_of_the_product_limit(
 
 @settings(deadline=None)
 @given(st.lists(SMALL_US, min_size=1, max_size=200), st.sampled_from([1, 50, 90, 99, 99.9, 100]))
-def test_without_any_in_flight_it_is_the_percentile_of_all(
+def test_without_requests_in_flight_it_is_the_plain_percentile(
     latencies: list[int], percent: float
 ) -> None:
     wanted_ms = float(np.percentile(latencies, percent, method="inverted_cdf")) / 1000
@@ -60,9 +56,8 @@ def test_without_any_in_flight_it_is_the_percentile_of_all(
         assert bounded(Histogram.of(latencies), none, percent) == (wanted_ms, wanted_ms)
 
 
-def test_a_stall_before_the_end_is_seen_where_leaving_it_out_would_show_nothing() -> None:
-    # 16 workers, 10 ms a request for 9.5 s, then nothing any more: 16 are outstanding for half a
-    # second.
+def test_a_stall_before_the_end_shows_in_the_percentiles() -> None:
+    # 16 workers, 10 ms a request for 9.5 s, then nothing: 16 are outstanding for half a second.
     seen, stalled = Histogram.counted([(10_000, 16 * 950)]), Histogram.counted([(500_000, 16)])
     low_ms, high_ms = bounded(seen, stalled, 99.95) or (0.0, None)
     assert (low_ms, high_ms) == (pytest.approx(500, rel=1e-3), None)
@@ -94,7 +89,7 @@ def below(count: int, share: float, k: int) -> float:
     st.sampled_from([50, 90, 99]),
     st.sampled_from([0.83, 0.95, 0.99]),
 )
-def test_an_interval_lies_between_the_ranks_that_the_binomial_gives(
+def test_an_interval_lies_between_the_binomial_ranks(
     values: list[int], percent: float, confidence: float
 ) -> None:
     low_ms, high_ms = order_statistic_interval(Histogram.of(values), percent, confidence)
@@ -117,7 +112,7 @@ def test_intervals_of_60_samples_hold_the_90th_percentile_95_times_in_100_or_mor
     assert 945 <= held <= 990
 
 
-def test_few_samples_have_no_upper_end_and_what_is_in_flight_only_widens_it() -> None:
+def test_few_samples_have_no_upper_end_and_requests_in_flight_widen_the_interval() -> None:
     values = list(range(1, 61))
     low_ms, high_ms = order_statistic_interval(Histogram.of(values), 90)
     assert (low_ms, high_ms) == (0.049, 0.059)
@@ -127,12 +122,12 @@ def test_few_samples_have_no_upper_end_and_what_is_in_flight_only_widens_it() ->
 
 
 @pytest.mark.parametrize(("percent", "confidence"), [(0, 0.95), (100, 0.95), (90, 0), (90, 1)])
-def test_an_interval_that_is_none_is_refused(percent: float, confidence: float) -> None:
+def test_an_impossible_confidence_is_refused(percent: float, confidence: float) -> None:
     with pytest.raises(ValueError, match="no interval"):
         order_statistic_interval(Histogram.of([1]), percent, confidence)
 
 
-def test_an_interval_of_nothing_and_a_percentage_that_is_none_are_refused() -> None:
+def test_no_samples_and_impossible_percentages_are_refused() -> None:
     with pytest.raises(ValueError, match="no samples"):
         order_statistic_interval(Histogram(), 90)
     for percent in (0, 101):

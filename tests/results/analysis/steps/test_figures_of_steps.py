@@ -1,5 +1,5 @@
-"""What a step's figures are made of: successes alone, its own window, its own repeat; and what is
-judged of a constant rate.
+"""What a step's figures include: only successes, its own window, its own repeat; and constant
+rates.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def step_of(measurement: Measurement, *, repeat: int = 0) -> StepResult:
 
 
 def failing(errors: Mapping[str, int]) -> Measurement:
-    """8000 reads of 1 MB in 20 s that succeed, and as many as are given that do not."""
+    """8000 successful reads of 1 MB in 20 s, and the given number of failed ones."""
     return fake_measurement(workload="w", errors=errors)
 
 
@@ -61,7 +61,7 @@ def used(cpu_s: float, share: float) -> StepUse:
 
 
 @pytest.mark.parametrize("errors", [{}, {"http-503": 8}, {"timeout": 3000, "reset": 5000}])
-def test_requests_that_failed_are_no_throughput_no_samples_and_no_bytes_and_are_counted_by_themselves(
+def test_failed_requests_count_only_as_errors(
     errors: dict[str, int],
 ) -> None:
     row = row_of(failing(errors))
@@ -73,7 +73,7 @@ def test_requests_that_failed_are_no_throughput_no_samples_and_no_bytes_and_are_
     assert row.value("mean") == point.value("mean") is not None, "of one repeat its own"
 
 
-def test_a_request_that_failed_makes_no_other_one_cheaper_or_faster() -> None:
+def test_a_failed_request_makes_no_other_cheaper_or_faster() -> None:
     use = StepUse(gateway_cpu_s=16.0, storage_cpu_s=8.0)
     clean, spoilt = row_of(failing({}), use), row_of(failing({"http-503": 8000}), use)
     assert (clean.value("gateway-cpu"), clean.value("storage-cpu")) == (2.0, 1.0)
@@ -83,7 +83,7 @@ def test_a_request_that_failed_makes_no_other_one_cheaper_or_faster() -> None:
     ]
 
 
-def test_rates_are_over_the_window_as_long_as_it_really_was_and_not_over_the_warm_up() -> None:
+def test_rates_use_the_real_length_of_the_window_without_warm_up() -> None:
     measured = fake_measurement(workload="w", window_s=20.0)
     longer = measured.model_copy(update={"window_s": 20.4, "warmup_s": 7.0})
     row = row_of(longer)
@@ -104,7 +104,7 @@ def test_each_repeat_keeps_its_own_number_and_its_own_figures() -> None:
     ]
 
 
-def test_failures_are_those_of_the_repeat_that_had_them_also_of_one_that_is_left_out() -> None:
+def test_failures_belong_to_their_repeat_even_if_it_is_left_out() -> None:
     first = step_of(failing({"reset": 5}))
     second = step_of(failing({"timeout": 2000}), repeat=1).model_copy(update={"valid": False})
     (row,) = summarize(plan_of(repeats=2), [first, second])
@@ -112,7 +112,7 @@ def test_failures_are_those_of_the_repeat_that_had_them_also_of_one_that_is_left
     assert (row.count("errors"), row.repeats, row.count("samples")) == (2005, 1, 8000)
 
 
-def test_of_a_repeat_that_is_left_out_neither_latencies_nor_what_the_hosts_used_go_in() -> None:
+def test_a_repeat_left_out_adds_neither_latencies_nor_host_use() -> None:
     steps = [
         step_of(fake_measurement(workload="w", mean_ms=mean_ms), repeat=number)
         for number, mean_ms in enumerate((10, 40))
@@ -156,24 +156,27 @@ def test_a_percentile_of_few_digits_is_not_above_the_exact_maximum() -> None:
 
 
 @pytest.mark.parametrize("rate_per_s", [None, 400.0])
-def test_latencies_that_grow_at_the_same_throughput_are_looked_for_at_a_constant_rate_alone(
+def test_growing_latencies_count_only_at_a_constant_rate(
     tmp_path: Path, rate_per_s: float | None
 ) -> None:
-    """In a closed loop they cannot grow by themselves; at a rate they are all that shows that a
-    gateway falls behind.
+    """In a closed loop they cannot grow alone; at a rate only they show that a gateway falls
+    behind.
     """
     workload = WORKLOAD.model_copy(update={"name": "small-read", "rate_per_s": rate_per_s})
     run = fake_run(tmp_path, layouts=("swift",), workloads=(workload,), repeats=1, telemetry=False)
     key = StepKey(layout="swift", api="swift", workload="small-read", workers=4, repeat=0)
-    whole = run.latest()[key].measurement
-    assert whole is not None
+    complete = run.latest()[key].measurement
+    assert complete is not None
     growing = tuple(
         one.model_copy(update={"sum_us": one.sum_us * (1 if one.second < 10 else 2)})
-        for one in whole.seconds
+        for one in complete.seconds
     )
     run.append(
         StepResult(
-            key=key, measurement=whole.model_copy(update={"seconds": growing}), valid=True, order=1
+            key=key,
+            measurement=complete.model_copy(update={"seconds": growing}),
+            valid=True,
+            order=1,
         )
     )
     by_folder = read_visits(run, run.plan())[key]

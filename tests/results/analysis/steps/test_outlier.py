@@ -1,6 +1,4 @@
-"""Which repeat lies far from the others: against a published example, and by simulation with a
-fixed seed.
-"""
+"""Outlying repeats, vs a published example and by simulation with a fixed seed."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ import pytest
 from weighbridge.results.analysis.steps.validity import outlier, outlier_words
 
 
-def test_the_outlier_of_grubbs_test_is_that_of_the_handbook() -> None:
+def test_grubbs_test_finds_the_outlier_of_the_handbook() -> None:
     # NIST/SEMATECH e-Handbook 1.3.5.17.1, Tietjen and Moore's mass spectrometer: G = 2.468765 for
     # 245.57, beyond the bound
     values = [199.31, 199.53, 200.19, 200.82, 201.92, 201.95, 202.18, 245.57]
@@ -25,15 +23,13 @@ def test_the_outlier_of_grubbs_test_is_that_of_the_handbook() -> None:
 
 
 @pytest.mark.parametrize("count", [5, 8])
-def test_of_normal_logarithms_one_set_in_a_hundred_has_an_outlier(count: int) -> None:
+def test_one_set_of_normal_logarithms_in_a_hundred_has_an_outlier(count: int) -> None:
     draw = random.Random(5)
     sets = ([math.exp(draw.gauss(4, 0.1)) for _ in range(count)] for _ in range(8000))
     assert 0.006 <= sum(outlier(one) is not None for one in sets) / 8000 <= 0.014
 
 
-def test_a_repeat_at_half_of_the_others_is_found_on_either_side_and_few_or_equal_ones_have_none() -> (
-    None
-):
+def test_an_outlier_is_found_on_either_side_and_not_among_few_or_equal_values() -> None:
     assert outlier([100.0, 101.0, 99.0, 50.0, 102.0]) == 3
     assert outlier([100.0, 200.0, 99.0, 101.0, 102.0]) == 1
     assert outlier([1.0, 9.0]) is None
@@ -42,8 +38,8 @@ def test_a_repeat_at_half_of_the_others_is_found_on_either_side_and_few_or_equal
         outlier([1.0, 0.0, 2.0])
 
 
-def test_the_repeat_that_lies_far_from_the_others_is_named_as_people_count() -> None:
-    words = ("the throughput of repeat 5 lies far from the others (Grubbs’ test, 1 %)",)
+def test_the_outlying_repeat_is_counted_from_1() -> None:
+    words = ("the throughput of repeat 5 is an outlier (Grubbs’ test, 1 %)",)
     assert outlier_words([(0, 100.0), (1, 101.0), (3, 99.0), (4, 50.0), (5, 102.0)]) == words
     assert outlier_words([(0, 100.0), (1, 101.0), (2, 99.0)]) == ()
     assert outlier_words([(0, 100.0), (1, 101.0), (2, 99.0), (3, 0.0)]) == ()

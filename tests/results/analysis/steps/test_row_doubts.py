@@ -1,4 +1,4 @@
-"""What there is to doubt of a row, by what was left out of it and what was measured beside it."""
+"""Doubts about a row: what was left out of it, and what was measured beside it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from made_up import fake_measurement
-from weighbridge.results.analysis.run_data import begun
+from weighbridge.results.analysis.run_data import with_event_doubts
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.analysis.steps.throttling import Throttled
 from weighbridge.results.analysis.steps.use import StepUse
@@ -61,16 +61,16 @@ def steady(seed: int = 0, window_s: float = 20.0) -> Measurement:
 
 
 def falling() -> Measurement:
-    """The same, with half of its throughput in the second half of its window."""
-    whole = steady()
+    """The same with half the throughput in the second half of its window."""
+    complete = steady()
     seconds = tuple(
         one.model_copy(update={"count": one.count if one.second < 10 else one.count // 2})
-        for one in whole.seconds
+        for one in complete.seconds
     )
-    return whole.model_copy(update={"seconds": seconds})
+    return complete.model_copy(update={"seconds": seconds})
 
 
-def test_steady_repeats_beside_which_nothing_ran_are_in_no_doubt() -> None:
+def test_steady_repeats_on_a_quiet_machine_have_no_doubt() -> None:
     found = row(
         [steady(seed) for seed in range(REPEATS)],
         {number: StepUse(others=0.03) for number in range(REPEATS)},
@@ -87,10 +87,10 @@ def test_steady_repeats_beside_which_nothing_ran_are_in_no_doubt() -> None:
         (BUSY_GRAVE, "grave"),
     ],
 )
-def test_what_others_used_of_the_machine_is_a_doubt_by_its_share(
+def test_the_share_of_the_machine_used_by_others_decides_the_doubt(
     share: float, grade: str | None
 ) -> None:
-    # In one repeat nothing ran beside it: the middle one counts.
+    # One repeat was undisturbed: the median counts.
     shares = {number: StepUse(others=share if number else 0.0) for number in range(REPEATS)}
     found = row([steady(seed) for seed in range(REPEATS)], shares)
     assert [(one.what, one.grade) for one in found.doubts] == (
@@ -110,7 +110,7 @@ def test_a_busy_machine_in_some_repeats_is_a_mild_doubt_however_quiet_it_was_in_
 
 
 @pytest.mark.parametrize("lost", [None, StepUse(lab=True)])
-def test_a_repeat_of_which_it_is_not_known_what_others_used_is_a_mild_doubt(
+def test_a_repeat_with_unknown_use_by_others_is_a_mild_doubt(
     lost: StepUse | None,
 ) -> None:
     uses = {number: StepUse(others=0.0, lab=True) for number in range(REPEATS)}
@@ -126,13 +126,13 @@ def test_a_repeat_of_which_it_is_not_known_what_others_used_is_a_mild_doubt(
     )
 
 
-def test_of_hosts_that_are_no_containers_of_a_machine_nothing_is_asked_of_one() -> None:
+def test_hosts_that_are_not_containers_need_no_machine() -> None:
     assert (
         row([steady(seed) for seed in range(REPEATS)], {0: StepUse(gateway_cpu_s=1.0)}).doubts == ()
     )
 
 
-def test_repeats_that_were_left_out_as_not_steady_are_a_doubt_about_those_that_are_left() -> None:
+def test_unsteady_repeats_left_out_are_a_doubt_about_the_others() -> None:
     found = row([falling(), *(steady(seed) for seed in range(REPEATS))])
     assert (found.repeats, found.steady, found.provisional) == (REPEATS, True, True)
     (doubt,) = found.doubts
@@ -140,21 +140,21 @@ def test_repeats_that_were_left_out_as_not_steady_are_a_doubt_about_those_that_a
     assert "1 of 6 repeats" in doubt.words
 
 
-def test_what_is_not_known_to_be_steady_is_provisional_and_not_steady() -> None:
+def test_unknown_steadiness_is_provisional_and_not_steady() -> None:
     found = row([steady(window_s=5.0)])
     assert (found.steady, found.ranked, found.provisional) == (None, True, True)
     assert [one.what for one in found.doubts] == ["steadiness not known"]
     assert "a window of 5 s is too short" in found.doubts[0].words
 
 
-def test_short_windows_that_all_do_the_same_are_judged_over_their_repeats() -> None:
+def test_equal_short_windows_are_judged_over_their_repeats() -> None:
     found = row([steady(seed, window_s=5.0) for seed in range(REPEATS)])
     assert found.doubts == ()
     assert found.steady or (found.drift is not None and found.drift > 0.2)
     assert not any("too short to tell" in note for note in found.notes)
 
 
-def test_a_machine_that_drifts_from_repeat_to_repeat_makes_no_step_unsteady() -> None:
+def test_drift_from_repeat_to_repeat_makes_no_step_unsteady() -> None:
     slower = [
         fake_measurement(workload="w", window_s=5.0, seed=seed, mean_ms=10.0 + seed)
         for seed in range(REPEATS)
@@ -162,9 +162,7 @@ def test_a_machine_that_drifts_from_repeat_to_repeat_makes_no_step_unsteady() ->
     assert row(slower).steady is not False
 
 
-def test_a_percentile_that_a_cpu_limit_may_have_made_is_in_grave_doubt_and_no_other_figure() -> (
-    None
-):
+def test_only_a_percentile_set_by_a_cpu_limit_is_in_grave_doubt() -> None:
     measured = [steady(seed) for seed in range(REPEATS)]
     limited = row(measured, {number: StepUse(throttled=(HELD,)) for number in range(REPEATS)})
     assert {one.grade for one in limited.doubts} == {"grave"}
@@ -178,8 +176,8 @@ def test_a_percentile_that_a_cpu_limit_may_have_made_is_in_grave_doubt_and_no_ot
     assert {one.grade for one in once.doubts} == {"mild"}
 
 
-def test_a_cpu_limit_is_judged_by_the_repeats_that_count_alone() -> None:
-    # As many repeats that count for nothing, in which nothing was throttled, do not dilute it.
+def test_only_repeats_that_count_decide_on_a_cpu_limit() -> None:
+    # Unthrottled repeats that do not count do not dilute it.
     found = row(
         [*(steady(seed) for seed in range(REPEATS)), *(falling() for _ in range(REPEATS))],
         {
@@ -192,7 +190,7 @@ def test_a_cpu_limit_is_judged_by_the_repeats_that_count_alone() -> None:
     }
 
 
-def test_repeats_that_were_left_out_as_not_valid_are_a_doubt_too() -> None:
+def test_invalid_repeats_left_out_are_a_doubt_too() -> None:
     suite = Suite(name="s", about="a", workloads=(WORKLOAD,), repeats=6)
     plan = ResolvedPlan.model_validate(
         {
@@ -208,16 +206,16 @@ def test_repeats_that_were_left_out_as_not_valid_are_a_doubt_too() -> None:
     (found,) = summarize(plan, steps)
     assert (found.repeats, [one.words for one in found.doubts]) == (
         5,
-        ["1 of 6 repeats were not valid, and those that are left favour who fails"],
+        ["1 of 6 repeats were not valid, and the others favour who fails"],
     )
 
 
 def test_the_interval_of_a_lower_bound_has_no_upper_end() -> None:
-    whole = [steady(seed) for seed in range(REPEATS)]
+    complete = [steady(seed) for seed in range(REPEATS)]
     more = {"in_flight": Histogram.of([500_000] * 4).encode(), "in_flight_max_us": 500_000}
-    (tally,) = whole[0].tallies
-    late = whole[0].model_copy(update={"tallies": (tally.model_copy(update=more),)})
-    found = row([late, *whole[1:]])
+    (tally,) = complete[0].tallies
+    late = complete[0].model_copy(update={"tallies": (tally.model_copy(update=more),)})
+    found = row([late, *complete[1:]])
     assert found.figure("max").low is not None
     assert (found.figure("max").high, found.lower_bounds) == (None, ("max",))
     assert found.figure("p90").high is not None
@@ -243,7 +241,7 @@ def test_percentiles_in_bins_do_not_escape_the_cpu_limit() -> None:
 
 
 @pytest.mark.parametrize(("stall_ms", "metrics"), [(54.0, {"p90", "max"}), (9.0, set())])
-def test_a_percentile_that_a_driver_tells_as_an_interval_does_not_escape_the_cpu_limit(
+def test_a_percentile_reported_as_an_interval_does_not_escape_the_cpu_limit(
     stall_ms: float, metrics: set[str]
 ) -> None:
     held = HELD.model_copy(update={"stall_ms": stall_ms})
@@ -259,7 +257,7 @@ def test_a_percentile_that_a_driver_tells_as_an_interval_does_not_escape_the_cpu
     assert {metric for one in limited for metric in one.metrics} - {"p99"} == metrics
 
 
-def test_a_row_whose_deployments_came_up_on_a_busy_machine_is_provisional() -> None:
+def test_a_row_whose_deployments_started_on_a_busy_machine_is_provisional() -> None:
     measured = row([steady(seed) for seed in range(REPEATS)])
 
     def event(repeat: int, layout: str = "swift") -> RunEvent:
@@ -272,25 +270,25 @@ def test_a_row_whose_deployments_came_up_on_a_busy_machine_is_provisional() -> N
             share=0.53,
         )
 
-    (busy,) = begun([measured], [event(repeat) for repeat in range(3)])
+    (busy,) = with_event_doubts([measured], [event(repeat) for repeat in range(3)])
     assert [(one.what, one.grade) for one in busy.doubts] == [("machine busy", "mild")]
-    assert begun([measured], [event(0), event(1)]) == (measured,)
-    assert begun([measured], [event(repeat, "rgw-beast") for repeat in range(REPEATS)]) == (
-        measured,
-    )
+    assert with_event_doubts([measured], [event(0), event(1)]) == (measured,)
+    assert with_event_doubts(
+        [measured], [event(repeat, "rgw-beast") for repeat in range(REPEATS)]
+    ) == (measured,)
 
 
-def test_reads_of_a_layout_whose_storage_hosts_do_not_share_them_are_provisional() -> None:
+def test_reads_not_shared_by_storage_hosts_are_provisional() -> None:
     measured = row([steady(seed) for seed in range(REPEATS)])
     text = "osd.0 answers 51 % of the reads, where 3 OSDs alike would answer 33 % each"
     events = [
         RunEvent(at="", kind="uneven", text=text, layout="swift", repeat=repeat)
         for repeat in range(3)
     ]
-    (uneven,) = begun([measured], events)
+    (uneven,) = with_event_doubts([measured], events)
     assert [(one.what, one.grade, one.words) for one in uneven.doubts] == [
         ("reads uneven", "mild", text)
     ]
     writes = measured.model_copy(update={"operation": "write"})
-    assert begun([writes], events) == (writes,)
-    assert begun([measured], events[:2]) == (measured,)
+    assert with_event_doubts([writes], events) == (writes,)
+    assert with_event_doubts([measured], events[:2]) == (measured,)

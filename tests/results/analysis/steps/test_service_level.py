@@ -54,37 +54,37 @@ def test_the_bound_is_crossed_on_the_straight_line_between_two_points() -> None:
     assert (found.ops_s, found.at_ms, found.more) == (125.0, 15.0, False)
 
 
-def test_nothing_is_said_beyond_the_measured_points() -> None:
+def test_nothing_is_claimed_beyond_the_measured_points() -> None:
     assert most_within([(100.0, 10.0), (200.0, 30.0)], 9.0) is None
     found = most_within([(100.0, 10.0), (200.0, 30.0)], 50.0)
     assert found is not None
     assert (found.ops_s, found.more) == (200.0, True)
 
 
-def test_where_throughput_falls_as_workers_are_added_the_most_is_at_a_point() -> None:
+def test_if_throughput_falls_with_workers_the_most_is_at_a_point() -> None:
     found = most_within([(300.0, 5.0), (290.0, 30.0)], 20.0)
     assert found is not None
     assert (found.ops_s, found.at_ms, found.more) == (300.0, 5.0, False)
 
 
-def test_a_point_that_does_not_count_breaks_the_path() -> None:
+def test_an_unranked_point_breaks_the_path() -> None:
     found = most_within([(100.0, 10.0), (150.0, None), (200.0, 30.0)], 20.0)
     assert found is not None
     assert (found.ops_s, found.more) == (100.0, True)
 
 
-def test_a_break_that_lies_within_the_bound_on_both_sides_hides_nothing() -> None:
+def test_a_break_within_the_bound_on_both_sides_hides_nothing() -> None:
     found = most_within([(100.0, 10.0), (150.0, None), (200.0, 15.0), (300.0, 25.0)], 20.0)
     assert found is not None
     assert (found.ops_s, found.more) == (250.0, False)
 
 
-def test_a_path_of_no_latencies_serves_nothing_that_is_known() -> None:
+def test_a_path_without_latencies_serves_nothing_known() -> None:
     assert most_within([], 10.0) is None
     assert most_within([(100.0, None)], 10.0) is None
 
 
-def test_only_neighbours_that_count_are_joined() -> None:
+def test_only_ranked_neighbours_are_joined() -> None:
     stops = [
         stop(1, 10, 1.0),
         stop(2, 20, 2.0),
@@ -95,7 +95,7 @@ def test_only_neighbours_that_count_are_joined() -> None:
     assert [[one.workers for one in part] for part in stretches(stops)] == [[1, 2], [8]]
 
 
-def test_a_figure_comes_with_that_of_each_repeat(tmp_path: Path) -> None:
+def test_a_figure_has_a_range_over_repeats(tmp_path: Path) -> None:
     rows = [row for row in rows_of(tmp_path) if row.layout == "rgw-beast"]
     bound_ms = (rows[0].value("p90") or 0) * 1.2
     found = served("rgw-beast", rows, bound_ms)
@@ -128,7 +128,7 @@ def test_a_row_whose_p90_is_not_comparable_serves_nothing_within_a_bound_on_it(
     assert served("swift", rows, 1000.0) == Served(layout="swift", ops_s=None, known=False)
 
 
-def test_a_row_that_is_not_ranked_serves_nothing(tmp_path: Path) -> None:
+def test_an_unranked_row_serves_nothing(tmp_path: Path) -> None:
     rows = [
         row.model_copy(update={"doubts": (ABOVE,)})
         for row in rows_of(tmp_path)
@@ -138,13 +138,13 @@ def test_a_row_that_is_not_ranked_serves_nothing(tmp_path: Path) -> None:
     assert not any(one.joined for one in path(rows))
 
 
-def test_what_was_not_measured_is_not_on_the_path(tmp_path: Path) -> None:
+def test_unmeasured_rows_are_not_on_the_path(tmp_path: Path) -> None:
     rows = rows_of(tmp_path)
     gone = changed(rows[0], points=(), throughput_ops_s=None, p90_ms=None, valid=False)
     assert path([gone]) == ()
 
 
-def test_where_one_repeat_has_no_p90_the_others_make_neither_a_figure_nor_a_bin(
+def test_if_one_repeat_has_no_p90_there_is_neither_a_figure_nor_a_bin(
     tmp_path: Path,
 ) -> None:
     row = rows_of(tmp_path)[0]
@@ -153,7 +153,7 @@ def test_where_one_repeat_has_no_p90_the_others_make_neither_a_figure_nor_a_bin(
     assert (one.p90_ms, one.low_ms, one.high_ms, one.joined) == (None, None, None, False)
 
 
-def test_the_bound_that_nobody_asked_for_is_a_round_one_that_most_paths_cross() -> None:
+def test_the_default_bound_is_a_round_one_that_most_paths_cross() -> None:
     fast, slow = [stop(1, 10, 1.0), stop(8, 40, 30.0)], [stop(1, 8, 4.0), stop(8, 20, 90.0)]
     bound_ms = telling_bound_ms([fast, slow])
     assert bound_ms in (5.0, 10.0, 20.0)

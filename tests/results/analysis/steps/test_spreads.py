@@ -8,7 +8,7 @@ from weighbridge.results.metric_figure import MetricFigure
 
 
 @pytest.mark.parametrize(
-    ("value", "low", "high", "told"),
+    ("value", "low", "high", "text"),
     [
         (594.0, 576.0, 612.0, "594 ±3 %"),
         (594.0, 593.0, 595.0, "594 ±<1 %"),
@@ -16,10 +16,10 @@ from weighbridge.results.metric_figure import MetricFigure
         (594.0, 380.0, None, "594 (≥ 380)"),
     ],
 )
-def test_a_figure_has_half_of_its_interval_beside_it_or_the_ends_where_it_is_lopsided(
-    value: float, low: float, high: float | None, told: str
+def test_a_figure_shows_half_of_its_interval_or_lopsided_ends(
+    value: float, low: float, high: float | None, text: str
 ) -> None:
-    assert show_spread(MetricFigure(value=value, low=low, high=high)) == told
+    assert show_spread(MetricFigure(value=value, low=low, high=high)) == text
 
 
 def test_one_repeat_has_no_spread() -> None:
@@ -27,14 +27,22 @@ def test_one_repeat_has_no_spread() -> None:
     assert show_spread(MetricFigure()) == "–"
 
 
-def test_a_percentile_of_few_samples_has_what_order_statistics_allow_and_a_lower_bound_its_sign() -> (
-    None
-):
+def test_few_samples_show_an_order_statistic_interval_and_lower_bounds_a_sign() -> None:
     row = made_row(
-        layout="a", api="s3", workload="large", operation="write", object_size_bytes=8e6, workers=4, repeats=1, p90_ms=87.0,
-        p50_ms=40.0, max_ms=2000.0, intervals={"p50": (35, 70), "p90": (61, 140)},
-        at_least=("p50", "max"), valid=True,
-    )  # fmt: skip
+        layout="a",
+        api="s3",
+        workload="large",
+        operation="write",
+        object_size_bytes=8e6,
+        workers=4,
+        repeats=1,
+        p90_ms=87.0,
+        p50_ms=40.0,
+        max_ms=2000.0,
+        intervals={"p50": (35, 70), "p90": (61, 140)},
+        at_least=("p50", "max"),
+        valid=True,
+    )
     assert shown(row, "p90") == "87.0 [61.0–140]"
     assert shown(row, "p50") == "≥ 40.0 [35.0–70.0]"
     assert shown(row, "p90", spread=False) == "87.0"

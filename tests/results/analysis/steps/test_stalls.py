@@ -1,4 +1,4 @@
-"""Stalls and dips that come back, found in series of which it is known what they are."""
+"""Stalls and periodic dips, found in series with known answers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from weighbridge.results.analysis.steps.stalls import Stall, period_s, stall_wor
 def series(
     length: int, rate: float, noise: float, draw: np.random.Generator, *, kept: float = 0.0
 ) -> list[float]:
-    """Counts of a Poisson process whose rate scatters, of which `kept` is carried from a second to
-    the next.
+    """Counts of a Poisson process with a scattering rate, of which `kept` carries over to the next
+    second.
     """
     rest = draw.normal(size=length)
     for place in range(1, length):
@@ -24,7 +24,7 @@ def series(
     ("length", "rate", "noise", "kept"),
     [(10, 30, 0.2, 0), (60, 1000, 0.2, 0.5), (60, 5, 0, 0), (120, 200, 0.1, 0.8)],
 )
-def test_chance_is_seldom_taken_for_a_stall_or_for_what_comes_back(
+def test_chance_rarely_looks_like_a_stall_or_periodic_dips(
     length: int, rate: float, noise: float, kept: float
 ) -> None:
     draw = np.random.default_rng([2, length])
@@ -33,13 +33,13 @@ def test_chance_is_seldom_taken_for_a_stall_or_for_what_comes_back(
     assert sum(period_s(one) is not None for one in made) <= 2
 
 
-def test_requests_that_end_in_bursts_of_all_workers_are_no_stall() -> None:
+def test_bursts_of_all_workers_are_no_stall() -> None:
     lockstep = [0.0, 0.0, 0.0, 64.0] * 15
     assert stalls(lockstep, 64) == ()
     assert stalls(lockstep, 1)
 
 
-def test_a_stall_is_as_long_as_what_is_missing_beside_it_says() -> None:
+def test_a_stalls_length_includes_what_is_missing_next_to_it() -> None:
     assert stalls([100, 100, 100, 50, 0, 0, 50, 100, 100, 100], 4) == (
         Stall(second=4, length_s=3.0),
     )
@@ -49,13 +49,13 @@ def test_a_stall_is_as_long_as_what_is_missing_beside_it_says() -> None:
     assert stalls([100, 7, 100, 100, 100], 4)[0].length_s == pytest.approx(0.93)
 
 
-def test_few_completions_are_none_that_chance_cannot_explain() -> None:
+def test_few_completions_can_be_chance() -> None:
     assert stalls([3, 0, 1, 5, 2, 0, 4, 1, 2, 3], 1) == ()
     assert stalls([6, 8, 0, 0, 0, 0, 0, 0, 6, 10, 8, 6], 1)[0].second == 2
     assert stalls([], 4) == stalls([0, 0, 0], 4) == ()
 
 
-def test_stalls_are_said_with_their_length_and_their_rhythm() -> None:
+def test_stalls_are_described_with_length_and_period() -> None:
     def words(*starts: int, length_s: float = 3.0) -> str:
         return stall_words([Stall(second=start, length_s=length_s) for start in starts])
 
@@ -76,7 +76,7 @@ def test_stalls_are_said_with_their_length_and_their_rhythm() -> None:
     ("period", "width", "depth", "noise"),
     [(30, 3, 0.3, 0.05), (30, 15, 0.2, 0.1), (10, 2, 0.5, 0.1), (60, 6, 0.5, 0.05)],
 )
-def test_dips_that_come_back_are_found_with_their_period(
+def test_periodic_dips_are_found_with_their_period(
     period: int, width: int, depth: float, noise: float
 ) -> None:
     draw = np.random.default_rng([3, period])
@@ -90,7 +90,7 @@ def test_dips_that_come_back_are_found_with_their_period(
     assert sum(one is not None and one % period == 0 for one in found) >= 38
 
 
-def test_a_drift_a_step_in_the_level_and_what_is_too_small_to_matter_do_not_come_back() -> None:
+def test_drifts_steps_and_small_dips_are_not_periodic() -> None:
     draw = np.random.default_rng(4)
     along = np.arange(300)
     for level in (1 + along / 300, np.where(along < 140, 1.0, 0.6), 1 - 0.03 * (along % 30 < 3)):

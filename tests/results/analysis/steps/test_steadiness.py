@@ -1,4 +1,4 @@
-"""The rules of steadiness, tried on series of which it is known what they are."""
+"""The rules of steadiness on series with known answers."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ TRIALS = 200
 BASE = fake_measurement(mean_ms=100)
 
 
-def told(
+def series(
     counts: Sequence[float],
     *,
     window_s: float | None = None,
     sums_us: Sequence[float] | None = None,
 ) -> Measurement:
-    """A step that did so many reads in each second of its window; seconds without any are left out,
-    as drivers do.
-    """
+    """A step with these reads per second; seconds without any are left out, as drivers do."""
     seconds = tuple(
         Second(
             second=second,
@@ -43,9 +41,7 @@ def told(
 
 
 def level(shape: str, length: int, draw: np.random.Generator) -> np.ndarray:
-    """What throughput is about, second by second, as a share of what it is about most of the
-    time.
-    """
+    """Expected throughput per second, relative to its usual level."""
     along = np.arange(length) / (length - 1)
     match shape:
         case "ramp":
@@ -60,14 +56,14 @@ def level(shape: str, length: int, draw: np.random.Generator) -> np.ndarray:
 
 
 def verdicts(shape: str, length: int, mean: float, spread: float) -> list[bool | None]:
-    """What is said of many made-up steps: counts of a Poisson process whose rate has a scatter of
-    its own from second to second.
+    """Verdicts on many made-up steps: counts of a Poisson process whose rate scatters from second
+    to second.
     """
     draw = np.random.default_rng([2014, length, round(mean), round(spread * 100)])
     found = []
     for _ in range(TRIALS):
         rates = mean * level(shape, length, draw) * (1 + spread * draw.normal(size=length))
-        found.append(steadiness(told(draw.poisson(np.maximum(rates, 0)))).steady)
+        found.append(steadiness(series(draw.poisson(np.maximum(rates, 0)))).steady)
     return found
 
 
@@ -104,29 +100,29 @@ def test_of_ramps_of_30_percent_and_steps_in_the_level_at_least_90_percent_are_c
 @pytest.mark.parametrize(
     ("length", "mean", "spread"), [(10, 1000, 0.1), (20, 30, 0.0), (20, 5, 0.0)]
 )
-def test_what_scatters_too_much_to_show_a_ramp_of_30_percent_is_seldom_called_steady(
+def test_too_much_scatter_to_show_a_ramp_of_30_percent_is_rarely_called_steady(
     length: int, mean: float, spread: float
 ) -> None:
     assert verdicts("ramp", length, mean, spread).count(True) <= 0.2 * TRIALS
 
 
-def test_a_step_that_did_the_same_every_second_is_steady_and_nothing_is_said() -> None:
-    found = steadiness(told([500] * 20))
+def test_a_step_with_equal_seconds_is_steady_without_notes() -> None:
+    found = steadiness(series([500] * 20))
     assert (found.steady, found.notes) == (True, ())
 
 
-def test_a_step_still_warming_up_is_told_what_warm_up_would_have_done() -> None:
-    found = steadiness(told([100, 200, 300, 400, *[500] * 26]))
+def test_a_step_still_warming_up_is_noted_with_the_needed_warm_up() -> None:
+    found = steadiness(series([100, 200, 300, 400, *[500] * 26]))
     assert found.steady is False
     assert found.notes[0].startswith(
-        "not steady: throughput after the first 6 s is 7 % higher than of the whole window"
+        "not steady: throughput after the first 6 s is 7 % higher than over the complete window"
     )
     assert found.notes[0].endswith("warm up for at least 11 s")
 
 
-def test_a_second_in_which_nothing_completed_counts_as_nothing() -> None:
+def test_a_second_without_completions_counts_as_zero() -> None:
     stalled = [500.0] * 8 + [0.0] * 8 + [500.0] * 4
-    assert steadiness(told(stalled)).steady is False
+    assert steadiness(series(stalled)).steady is False
 
 
 @pytest.mark.parametrize("rate", [30, 300])
@@ -136,46 +132,47 @@ def test_a_total_stall_of_3_s_in_10_is_never_unknown(rate: int, start: int) -> N
     for _ in range(50):
         counts = draw.poisson(rate * np.maximum(0, 1 + 0.1 * draw.normal(size=10)))
         counts[start : start + 3] = 0
-        found = steadiness(told(counts))
+        found = steadiness(series(counts))
         assert found.steady is False
         assert any(f"a stall of {length} s after {start} s" in found.notes[0] for length in (3, 4))
 
 
-def test_a_stall_is_found_in_a_window_too_short_to_tell_anything_else() -> None:
-    assert steadiness(told([500, 0, 500])).notes == ("not steady: a stall of 1 s after 1 s",)
-    assert steadiness(told([500, 480, 520])).steady is None
+def test_a_stall_is_found_in_a_window_too_short_for_other_rules() -> None:
+    assert steadiness(series([500, 0, 500])).notes == ("not steady: a stall of 1 s after 1 s",)
+    assert steadiness(series([500, 480, 520])).steady is None
 
 
 @pytest.mark.parametrize(
     ("depth", "why"), [(1.0, "stalls of 3 s every 30 s"), (0.4, "throughput dips every 30 s")]
 )
-def test_a_stall_and_a_dip_that_come_back_every_30_s_of_300_are_found(
-    depth: float, why: str
-) -> None:
+def test_stalls_and_dips_every_30_s_of_300_are_found(depth: float, why: str) -> None:
     draw = np.random.default_rng(30)
     level = 1 - depth * (np.arange(300) % 30 < 3)
-    found = steadiness(told(draw.poisson(1000 * level * (1 + 0.05 * draw.normal(size=300)))))
+    found = steadiness(series(draw.poisson(1000 * level * (1 + 0.05 * draw.normal(size=300)))))
     assert found.steady is False
     assert f"not steady: {why}" in found.notes
 
 
-def test_one_stall_of_a_second_in_five_minutes_is_said_and_leaves_the_step_steady() -> None:
-    found = steadiness(told([500] * 100 + [0] + [500] * 199))
+def test_one_stall_of_a_second_in_five_minutes_is_noted_and_the_step_is_steady() -> None:
+    found = steadiness(series([500] * 100 + [0] + [500] * 199))
     assert (found.steady, found.notes) == (True, ("a stall of 1 s after 100 s",))
 
 
-def test_the_second_that_the_window_cuts_is_left_out() -> None:
-    assert steadiness(told([*[500] * 20, 7], window_s=20.02)).steady is True
-    assert steadiness(told([500] * 20, window_s=19.97)).steady is True
+def test_a_partial_last_second_is_left_out() -> None:
+    assert steadiness(series([*[500] * 20, 7], window_s=20.02)).steady is True
+    assert steadiness(series([500] * 20, window_s=19.97)).steady is True
 
 
 @pytest.mark.parametrize(
     ("measurement", "why"),
     [
-        (told([500] * 5), "a window of 5 s is too short to tell (needs 10 s)"),
-        (told([500] * 9, window_s=9.9), "too short"),
-        (fake_measurement(bins=True), "no figures by the second"),
-        (told([3, 0, 1, 5, 2, 0, 4, 1, 2, 3] * 2), "a drift of 30 % would not have been seen"),
+        (series([500] * 5), "a window of 5 s is too short to tell (needs 10 s)"),
+        (series([500] * 9, window_s=9.9), "too short"),
+        (fake_measurement(bins=True), "no per-second figures"),
+        (
+            series([3, 0, 1, 5, 2, 0, 4, 1, 2, 3] * 2),
+            "a drift of 30 % would not have been detected",
+        ),
         (
             fake_measurement().model_copy(
                 update={
@@ -198,7 +195,7 @@ def test_the_second_that_the_window_cuts_is_left_out() -> None:
         ),
     ],
 )
-def test_what_cannot_be_told_is_unknown_with_its_reason_and_never_steady(
+def test_undecidable_steadiness_is_unknown_with_its_reason(
     measurement: Measurement, why: str
 ) -> None:
     found = steadiness(measurement)
@@ -207,12 +204,12 @@ def test_what_cannot_be_told_is_unknown_with_its_reason_and_never_steady(
 
 
 def test_at_a_constant_rate_a_gateway_that_falls_behind_shows_in_its_latency() -> None:
-    behind = told([100] * 30, sums_us=[100 * (5000 + 2000 * second) for second in range(30)])
+    behind = series([100] * 30, sums_us=[100 * (5000 + 2000 * second) for second in range(30)])
     assert steadiness(behind).steady is True  # a closed loop: throughput alone
     found = steadiness(behind, closed_loop=False)
     assert found.steady is False
     assert any("mean latency rises" in note for note in found.notes)
-    kept_up = told([100] * 30, sums_us=[100 * 5000] * 30)
+    kept_up = series([100] * 30, sums_us=[100 * 5000] * 30)
     assert steadiness(kept_up, closed_loop=False).steady is True
 
 

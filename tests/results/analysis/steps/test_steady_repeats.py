@@ -1,4 +1,4 @@
-"""The rule of steadiness over repeats, tried on windows of which it is known what they are."""
+"""The rule of steadiness over repeats on windows with known answers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from weighbridge.results.record.measurement import Measurement, Second
 BASE = fake_measurement(mean_ms=100)
 
 
-def told(counts: list[int], window_s: float, sums_us: list[int] | None = None) -> Measurement:
-    """A step that did so many reads in each second of its window, of two operations in turn."""
+def series(counts: list[int], window_s: float, sums_us: list[int] | None = None) -> Measurement:
+    """A step with these reads per second of two alternating operations."""
     seconds = tuple(
         Second(
             second=second,
@@ -47,8 +47,8 @@ def windows(
     draw: np.random.Generator,
     window_s: float,
 ) -> list[float]:
-    """Moves of windows whose rate drifts from end to end by a share of its mean, with noise of
-    seconds and of counting.
+    """Moves of windows whose rate drifts by a share of its mean, with noise per second and of
+    counting.
     """
     lengths = np.array([1.0] * math.floor(window_s) + ([window_s % 1] if window_s % 1 else []))
     places = np.cumsum(lengths) - lengths / 2
@@ -60,7 +60,7 @@ def windows(
             * (1 + noise * draw.normal(size=len(lengths)) / np.sqrt(lengths))
         )
         move = window_move(
-            told([int(one) for one in draw.poisson(np.maximum(level, 0) * lengths)], window_s)
+            series([int(one) for one in draw.poisson(np.maximum(level, 0) * lengths)], window_s)
         )
         assert move is not None
         moves.append(move)
@@ -93,7 +93,7 @@ REGIMES = pytest.mark.parametrize(
 
 @REGIMES
 @pytest.mark.parametrize("way", [1, -1])
-def test_a_drift_of_20_percent_is_seldom_called_steady(
+def test_a_drift_of_20_percent_is_rarely_called_steady(
     repeats: int, rate: float, noise: float, window_s: float, way: int
 ) -> None:
     found = said(way * MOST, repeats=repeats, rate=rate, noise=noise, window_s=window_s)
@@ -101,21 +101,21 @@ def test_a_drift_of_20_percent_is_seldom_called_steady(
 
 
 @REGIMES
-def test_steady_noise_is_seldom_called_unsteady(
+def test_steady_noise_is_rarely_called_unsteady(
     repeats: int, rate: float, noise: float, window_s: float
 ) -> None:
     found = said(0.0, repeats=repeats, rate=rate, noise=noise, window_s=window_s)
     assert found.count(False) <= 0.03 * len(found)  # below 2 %, and what chance adds
 
 
-def test_what_is_steady_is_called_so_where_the_noise_allows_and_a_drift_is_found() -> None:
+def test_steadiness_and_drift_are_found_if_noise_allows() -> None:
     assert said(0.0, rate=1500, noise=0.05).count(True) >= 0.7 * 400
     assert said(0.0, rate=300, noise=0.1, repeats=20).count(True) >= 0.9 * 400
     assert said(0.4, rate=1500, noise=0.05).count(False) >= 0.9 * 400
     assert said(0.0, rate=30, noise=0.2).count(None) >= 0.9 * 400
 
 
-def test_what_is_not_ruled_out_is_said_and_holds_the_drift_as_often_as_promised() -> None:
+def test_the_drift_not_ruled_out_covers_the_real_one_as_often_as_promised() -> None:
     draw = np.random.default_rng(8)
     found = [
         steady_over_repeats(
@@ -134,32 +134,32 @@ def test_what_is_not_ruled_out_is_said_and_holds_the_drift_as_often_as_promised(
 
 
 def test_a_move_is_the_line_from_the_start_of_the_window_to_its_end() -> None:
-    assert window_move(told([90, 100, 110], 3.0)) == pytest.approx(0.30)
-    assert window_move(told([100, 100, 100], 3.0)) == pytest.approx(0.0)
+    assert window_move(series([90, 100, 110], 3.0)) == pytest.approx(0.30)
+    assert window_move(series([100, 100, 100], 3.0)) == pytest.approx(0.0)
     # The last half second did half of what a second does: it counts for as long as it is.
-    assert window_move(told([100, 100, 50], 2.5)) == pytest.approx(0.0)
+    assert window_move(series([100, 100, 50], 2.5)) == pytest.approx(0.0)
     # A line from 80 to 120 op/s: means of 88, 104 and 116 over 1, 1 and 0.5 s.
-    assert window_move(told([88, 104, 58], 2.5)) == pytest.approx(0.40)
-    # By how little a clock is off is no second of its own.
-    assert window_move(told([90, 100, 110, 3], 3.02)) == pytest.approx(0.30)
-    assert window_move(told([90, 100, 110], 2.97)) == pytest.approx(0.30)
-    assert window_move(told([0, 0, 300], 3.0)) == pytest.approx(4.5)
+    assert window_move(series([88, 104, 58], 2.5)) == pytest.approx(0.40)
+    # A clock's small error is not another second.
+    assert window_move(series([90, 100, 110, 3], 3.02)) == pytest.approx(0.30)
+    assert window_move(series([90, 100, 110], 2.97)) == pytest.approx(0.30)
+    assert window_move(series([0, 0, 300], 3.0)) == pytest.approx(4.5)
 
 
 def test_at_a_constant_rate_the_move_is_that_of_the_mean_latency() -> None:
-    slower = told([100, 100, 100], 3.0, sums_us=[900_000, 1_000_000, 1_100_000])
+    slower = series([100, 100, 100], 3.0, sums_us=[900_000, 1_000_000, 1_100_000])
     assert window_move(slower) == pytest.approx(0.0)
     assert window_move(slower, closed_loop=False) == pytest.approx(0.30)
-    assert window_move(told([100, 0, 100], 3.0, sums_us=[1, 0, 1]), closed_loop=False) is None
+    assert window_move(series([100, 0, 100], 3.0, sums_us=[1, 0, 1]), closed_loop=False) is None
 
 
-def test_no_move_is_known_of_a_window_without_two_seconds_or_without_figures() -> None:
-    assert window_move(told([100], 1.4)) is None
-    assert window_move(told([0, 0, 0], 3.0)) is None
+def test_a_window_without_two_seconds_or_figures_has_no_move() -> None:
+    assert window_move(series([100], 1.4)) is None
+    assert window_move(series([0, 0, 0], 3.0)) is None
     assert window_move(fake_measurement(bins=True)) is None
 
 
-def test_a_drift_that_every_repeat_does_again_is_said_with_its_size() -> None:
+def test_a_drift_in_every_repeat_is_noted_with_its_size() -> None:
     found = steady_over_repeats([0.28, 0.31, 0.33, 0.29, 0.29])
     assert (found.steady, found.notes) == (
         False,
@@ -167,13 +167,12 @@ def test_a_drift_that_every_repeat_does_again_is_said_with_its_size() -> None:
     )
 
 
-def test_what_one_step_is_too_noisy_to_tell_others_of_the_layout_help_to() -> None:
+def test_other_steps_of_the_layout_help_a_noisy_step() -> None:
     noisy, quiet = [0.3, -0.3, 0.25, -0.1, 0.05], [0.02, -0.03, 0.01, 0.04, -0.02] * 4
     assert steady_over_repeats(noisy).steady is None
     helped = steady_over_repeats(noisy, beside=quiet)
     assert (helped.steady, helped.notes) == (True, ())
-    # Its own figures must not speak against it, others that drift do not help, and none makes up
-    # for too few repeats.
+    # Its own figures must agree, others that drift do not help, and none replace missing repeats.
     assert steady_over_repeats([move + 0.21 for move in noisy], beside=quiet).steady is None
     assert steady_over_repeats(noisy, beside=[move + 0.3 for move in quiet]).steady is None
     assert steady_over_repeats(noisy[:4], beside=quiet).steady is None
@@ -181,7 +180,7 @@ def test_what_one_step_is_too_noisy_to_tell_others_of_the_layout_help_to() -> No
 
 
 @pytest.mark.parametrize("others", [0.0, 1.0])
-def test_with_others_beside_it_a_drift_is_still_seldom_called_steady(others: float) -> None:
+def test_with_other_steps_a_drift_is_still_rarely_called_steady(others: float) -> None:
     drift = MOST if others else 2 * MOST
     draw, steady = np.random.default_rng(9), 0
     for _ in range(200):
@@ -193,9 +192,9 @@ def test_with_others_beside_it_a_drift_is_still_seldom_called_steady(others: flo
 
 @pytest.mark.parametrize(
     ("moves", "why"),
-    [([0.0] * 4, "this has 4"), ([0.0] * 5 + [None], "this knows 5 of 6"), ([], "this has 0")],
+    [([0.0] * 4, "this has 4"), ([0.0] * 5 + [None], "this has 5 of 6"), ([], "this has 0")],
 )
-def test_too_few_repeats_tell_nothing(moves: list[float | None], why: str) -> None:
+def test_too_few_repeats_decide_nothing(moves: list[float | None], why: str) -> None:
     found = steady_over_repeats(moves)
     assert (found.steady, found.most) == (None, None)
     assert why in found.notes[0]
@@ -210,7 +209,7 @@ def test_windows_without_any_noise_are_judged_as_they_are() -> None:
     ("workers", "answer_s", "window_s"),
     [(4, 0.06, 2.0), (4, 0.063, 3.0), (16, 0.11, 2.5), (7, 0.3, 10.0)],
 )
-def test_workers_in_step_are_no_drift_however_alike_the_repeats_are(
+def test_workers_in_step_are_no_drift_however_equal_the_repeats(
     workers: int, answer_s: float, window_s: float
 ) -> None:
     for shift in np.linspace(0, answer_s, 23):
@@ -220,11 +219,11 @@ def test_workers_in_step_are_no_drift_however_alike_the_repeats_are(
             workers * sum(second <= at < second + 1 for at in ends)
             for second in range(math.ceil(window_s))
         ]
-        one = told(counts, window_s).model_copy(update={"workers": workers})
+        one = series(counts, window_s).model_copy(update={"workers": workers})
         move = window_move(one)
         assert move is not None
         assert abs(move) <= window_grain(one)
         assert steady_over_repeats([move] * 5, grain=window_grain(one)).steady is not False
-    # What drifts by more than that is found.
+    # Larger drifts are found.
     found = steady_over_repeats([window_grain(one) + 0.06] * 5, grain=window_grain(one))
     assert found.steady is False

@@ -47,7 +47,7 @@ def test_there_is_a_row_for_everything_planned_in_the_order_of_the_plan(run: Run
     assert [(row.layout, row.workload, row.workers) for row in rows] == wanted
 
 
-def test_over_repeats_percentiles_are_geometric_means_max_the_largest_and_mean_of_all_samples(
+def test_percentiles_are_geometric_means_max_the_largest_and_mean_that_of_all_samples(
     run: RunStore,
 ) -> None:
     row = rows_by(run)["rgw-beast", "small-read", 4]
@@ -73,7 +73,7 @@ def test_over_repeats_percentiles_are_geometric_means_max_the_largest_and_mean_o
     assert row.count("samples") == sum(tally.count for tally, _ in tallies)
 
 
-def test_a_repeat_that_is_not_valid_is_left_out_and_said(run: RunStore) -> None:
+def test_an_invalid_repeat_is_left_out_and_noted(run: RunStore) -> None:
     row = rows_by(run)["rgw-beast", "small-write", 32]
     assert row.valid
     assert row.repeats == 1
@@ -83,17 +83,17 @@ def test_a_repeat_that_is_not_valid_is_left_out_and_said(run: RunStore) -> None:
     assert any("http-503: 40" in note and note.startswith("repeat 1: ") for note in row.notes)
 
 
-def test_errors_of_a_repeat_left_out_are_counted_all_the_same(run: RunStore) -> None:
+def test_errors_of_a_repeat_left_out_still_count(run: RunStore) -> None:
     assert rows_by(run)["rgw-beast", "small-write", 32].count("errors") == 43
 
 
-def test_a_step_that_failed_is_no_number_and_says_why(run: RunStore) -> None:
+def test_a_failed_step_has_no_figures_and_says_why(run: RunStore) -> None:
     row = rows_by(run)["swift", "small-read", 16]
     assert (row.repeats, row.valid) == (1, True)
     assert "repeat 1: the gateway did not answer for 60 s" in row.notes
 
 
-def test_what_was_not_measured_has_empty_cells_and_is_not_valid(run: RunStore) -> None:
+def test_an_unmeasured_row_has_empty_cells_and_is_not_valid(run: RunStore) -> None:
     row = rows_by(run)["swift", "large-read", 8]
     assert not row.valid
     assert row.notes == ("not measured",)
@@ -106,7 +106,7 @@ def test_what_was_not_measured_has_empty_cells_and_is_not_valid(run: RunStore) -
     } == {None}
 
 
-def test_where_no_repeat_is_valid_figures_stay_but_the_row_is_not_valid() -> None:
+def test_without_valid_repeats_figures_stay_but_the_row_is_not_valid() -> None:
     workload = Workload(
         name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=2.0
     )
@@ -124,7 +124,7 @@ def test_where_no_repeat_is_valid_figures_stay_but_the_row_is_not_valid() -> Non
     assert row.notes == ("not valid", "driver busy")
 
 
-def test_percentiles_of_too_few_samples_are_unknown_in_one_repeat_and_so_in_the_row() -> None:
+def test_a_percentile_unknown_in_one_repeat_is_unknown_in_the_row() -> None:
     workload = Workload(
         name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=2.0
     )
@@ -145,7 +145,7 @@ def test_percentiles_of_too_few_samples_are_unknown_in_one_repeat_and_so_in_the_
     assert row.value("p90") is not None
 
 
-def test_a_percentile_of_few_samples_has_an_interval_beside_it_and_one_of_many_has_none() -> None:
+def test_a_percentile_of_few_samples_has_an_interval_and_one_of_many_has_none() -> None:
     workload = Workload(
         name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=2.0
     )
@@ -176,7 +176,7 @@ def test_a_percentile_is_never_above_the_exact_maximum(run: RunStore) -> None:
             assert max(known, default=0.0) <= point.value("max")
 
 
-def test_of_mixed_operations_each_has_a_row_and_only_bodies_have_bandwidth() -> None:
+def test_each_operation_of_a_mix_has_a_row_and_only_bodies_have_bandwidth() -> None:
     sizes = Objects(size=Uniform(uniform=(1000, 3000)))
     workload = Workload(
         name="w", objects=sizes, operations={"read": 3, "list": 1}, workers=(4,), runtime=5.0
@@ -200,9 +200,7 @@ def test_of_mixed_operations_each_has_a_row_and_only_bodies_have_bandwidth() -> 
     )
 
 
-def test_cpu_seconds_are_for_1000_operations_of_all_kinds_that_succeeded_and_the_geometric_mean_of_the_repeats() -> (
-    None
-):
+def test_cpu_seconds_are_per_1000_successes_of_all_kinds_over_repeats() -> None:
     workload = Workload(
         name="w",
         objects=Objects(size=1000),
@@ -229,7 +227,7 @@ def test_cpu_seconds_are_for_1000_operations_of_all_kinds_that_succeeded_and_the
         assert row.saturated is None
 
 
-def test_the_csv_names_lower_bounds_also_of_rows_that_are_not_ranked(run: RunStore) -> None:
+def test_the_csv_names_lower_bounds_even_of_unranked_rows(run: RunStore) -> None:
     row = changed(summarize(run.plan(), run.steps())[0], steady=False, at_least=("p90", "max"))
     (line,) = csv.DictReader(io.StringIO(csv_of([row])))
     assert (line["ranked"], line["lower_bounds"]) == ("no", "p90; max")
@@ -266,9 +264,7 @@ def test_the_csv_has_exactly_the_columns_of_the_study_and_empty_cells_for_unknow
 
 
 def binned_steps(*samples_ms: float, repeats: int = 1, window_s: float = 5.0) -> list[StepResult]:
-    """Steps as COSBench tells them; of each repeat all latencies are about the one that is given
-    for it.
-    """
+    """Steps as COSBench reports them; all latencies of a repeat are near the given one."""
     return [
         StepResult(
             key=StepKey(
@@ -299,7 +295,7 @@ def binned_plan(repeats: int) -> ResolvedPlan:
     )
 
 
-def test_percentiles_of_bins_are_intervals_and_no_figures() -> None:
+def test_percentiles_of_bins_are_intervals_not_figures() -> None:
     (row,) = summarize(binned_plan(1), binned_steps(14.5))
     assert (row.value("p50"), row.value("p90"), row.value("p99"), row.value("max")) == (
         None,
@@ -314,14 +310,14 @@ def test_percentiles_of_bins_are_intervals_and_no_figures() -> None:
     assert row.value("mean") == 14.0
 
 
-def test_over_repeats_the_interval_is_of_the_median_and_that_of_the_max_the_highest() -> None:
+def test_the_interval_over_repeats_is_that_of_the_median_and_of_the_highest_max() -> None:
     (row,) = summarize(binned_plan(3), binned_steps(14.5, 44.5, 24.5))
     assert (str(row.within("p50")), str(row.within("max"))) == ("(20, 30]", "(40, 50]")
     (two,) = summarize(binned_plan(2), binned_steps(14.5, 24.5))
     assert str(two.within("p50")) == "(15, 25]"
 
 
-def test_of_too_few_samples_in_one_repeat_there_is_no_interval_over_repeats() -> None:
+def test_too_few_samples_in_one_repeat_give_no_interval_over_repeats() -> None:
     steps = [
         *binned_steps(14.5),
         *(step for step in binned_steps(14.5, 14.5, window_s=0.4) if step.key.repeat),
@@ -332,14 +328,14 @@ def test_of_too_few_samples_in_one_repeat_there_is_no_interval_over_repeats() ->
     assert str(row.within("max")) == "(10, 20]"
 
 
-def test_the_csv_has_the_ends_of_intervals_in_columns_of_their_own() -> None:
+def test_the_csv_has_separate_columns_for_the_ends_of_intervals() -> None:
     (line,) = csv.DictReader(io.StringIO(csv_of(summarize(binned_plan(1), binned_steps(14.5)))))
     assert (line["p90_ms"], line["p90_low_ms"], line["p90_high_ms"]) == ("", "10", "20")
     assert (line["p99_low_ms"], line["max_low_ms"], line["max_high_ms"]) == ("", "10", "20")
     assert line["driver"] == "cosbench"
 
 
-def test_intervals_stand_where_figures_do_in_the_table_and_are_sorted_by_their_upper_end() -> None:
+def test_the_table_shows_intervals_and_sorts_them_by_their_upper_end() -> None:
     shown = table(summarize(binned_plan(1), binned_steps(14.5)))
     titles = [column.title for column in shown.columns]
     (line,) = shown.lines
@@ -348,7 +344,7 @@ def test_intervals_stand_where_figures_do_in_the_table_and_are_sorted_by_their_u
     assert line.cells[titles.index("Driver")] == "COSBench"
 
 
-def test_the_csv_tells_first_bytes_intervals_over_repeats_and_what_is_in_doubt() -> None:
+def test_the_csv_has_first_bytes_intervals_over_repeats_and_doubts() -> None:
     row = made_row(
         layout="a",
         api="s3",

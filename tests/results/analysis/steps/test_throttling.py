@@ -1,4 +1,4 @@
-"""Which latencies a CPU quota may have made."""
+"""Which latencies a CPU quota may have set."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from weighbridge.results.analysis.steps.throttling import Throttled, touching
 
 
-def held(
+def throttled(
     *,
     periods: int = 1000,
     stops: int = 960,
@@ -29,7 +29,7 @@ def held(
     return found
 
 
-LONG = held(periods=100, stops=80, stopped_s=3.6, period_ms=100.0)
+LONG = throttled(periods=100, stops=80, stopped_s=3.6, period_ms=100.0)
 """Stopped for 45 ms in 80 of 100 periods: 36 % of the time."""
 
 
@@ -45,34 +45,34 @@ LONG = held(periods=100, stops=80, stopped_s=3.6, period_ms=100.0)
         (100, 300.0, False),
     ],
 )
-def test_a_percentile_is_the_limits_where_stops_are_frequent_and_long_beside_it(
+def test_frequent_and_long_stops_set_a_percentile(
     percent: float, latency_ms: float, touched: bool
 ) -> None:
     assert LONG.touches(percent, latency_ms) is touched
 
 
-def test_short_stops_do_not_make_what_is_much_longer_than_they_are() -> None:
-    assert held().stall_ms == pytest.approx(5.2, abs=0.01)
-    assert not held().touches(90, 35.0)
-    assert held().touches(90, 9.0)
+def test_short_stops_do_not_set_a_much_longer_latency() -> None:
+    assert throttled().stall_ms == pytest.approx(5.2, abs=0.01)
+    assert not throttled().touches(90, 35.0)
+    assert throttled().touches(90, 9.0)
 
 
-def test_stops_that_take_less_of_the_time_than_lies_beyond_a_percentile_do_not_make_it() -> None:
-    few = held(stops=10, stopped_s=0.4, period_ms=100.0)
+def test_stops_rarer_than_the_tail_do_not_set_the_percentile() -> None:
+    few = throttled(stops=10, stopped_s=0.4, period_ms=100.0)
     assert not few.touches(90, 30.0)
     assert few.touches(99, 30.0)
 
 
-def test_cpus_that_were_stopped_at_once_wait_no_longer_than_a_period() -> None:
-    assert held(stops=500, stopped_s=9.0).stall_ms == 10.0
-    assert held(stops=500, stopped_s=9.0, period_ms=None).stall_ms == pytest.approx(18.0)
+def test_cpus_stopped_at_once_wait_at_most_one_period() -> None:
+    assert throttled(stops=500, stopped_s=9.0).stall_ms == 10.0
+    assert throttled(stops=500, stopped_s=9.0, period_ms=None).stall_ms == pytest.approx(18.0)
 
 
-def test_what_is_not_known_makes_no_latency() -> None:
-    unknown = held(stopped_s=None)
+def test_unknown_stops_set_no_latency() -> None:
+    unknown = throttled(stopped_s=None)
     assert (unknown.stall_ms, unknown.share_of_time) == (None, None)
     assert not unknown.touches(100, 0.1)
-    assert not held(stops=0, stopped_s=0.0).touches(100, 0.1)
+    assert not throttled(stops=0, stopped_s=0.0).touches(100, 0.1)
     nothing = {
         "host": "h",
         "tier": "gateway",
@@ -84,9 +84,9 @@ def test_what_is_not_known_makes_no_latency() -> None:
     assert Throttled.counted(**nothing, periods=None, throttled_periods=None) is None  # type: ignore[arg-type]
 
 
-def test_of_several_hosts_the_one_that_was_stopped_longest_is_named() -> None:
-    assert touching((held(), LONG), 90, 8.0) == LONG
-    assert touching((held(), LONG), 50, 300.0) is None
+def test_the_host_stopped_longest_is_named() -> None:
+    assert touching((throttled(), LONG), 90, 8.0) == LONG
+    assert touching((throttled(), LONG), 50, 300.0) is None
     assert (
         LONG.words
         == "CPU limit of gateway-1 (0.6 CPU): throttled in 80 % of its periods of 100 ms, 45.0 ms "

@@ -1,4 +1,4 @@
-"""What limited a step, from telemetry whose figures are known."""
+"""What limited a step, from telemetry with known figures."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from typing import Any
 
 import pytest
 
+from weighbridge.results.analysis.steps.other_programs import beside_words
+from weighbridge.results.analysis.steps.queues import Queue, queue_words
 from weighbridge.results.analysis.steps.use import (
-    Queue,
     Resource,
-    StepUse,
-    beside_words,
     limit_brief,
     limit_words,
     over_repeats,
-    queue_words,
     quota_touches,
     step_use,
 )
@@ -84,7 +82,7 @@ def disk(**what: Any) -> tuple[DiskSecond, ...]:
     return (DiskSecond.model_validate({**IDLE, **what}),)
 
 
-def test_a_cpu_is_used_by_the_seconds_of_its_quota_and_named_when_it_is_the_limit() -> None:
+def test_cpu_use_is_relative_to_the_quota_and_named_if_it_is_the_bottleneck() -> None:
     found = resources(used(GATEWAY, cpu_s=0.582, cpu_periods=10, throttled_periods=9))
     cpu = found["CPU of gateway-1"]
     assert cpu.share == pytest.approx(0.97)
@@ -92,9 +90,7 @@ def test_a_cpu_is_used_by_the_seconds_of_its_quota_and_named_when_it_is_the_limi
     assert limit_brief([cpu]) == "gateway-1 CPU 97 %"
 
 
-def test_a_cpu_whose_quota_runs_out_in_half_of_its_periods_is_saturated_however_low_its_mean() -> (
-    None
-):
+def test_a_cpu_throttled_in_half_of_its_periods_is_saturated_at_any_mean() -> None:
     assert resources(used(GATEWAY, cpu_s=0.3, cpu_periods=10, throttled_periods=5))[
         "CPU of gateway-1"
     ].saturated
@@ -103,7 +99,7 @@ def test_a_cpu_whose_quota_runs_out_in_half_of_its_periods_is_saturated_however_
     ].saturated
 
 
-def test_the_sentence_of_a_limit_names_the_period_where_it_is_known() -> None:
+def test_the_sentence_of_a_limit_names_the_period_if_known() -> None:
     limits = GATEWAY.model_copy(update={"cpu_period_ms": 10.0})
     found = resources(
         used(limits, cpu_s=0.594, cpu_periods=100, throttled_periods=73), hosts=(limits,)
@@ -114,22 +110,24 @@ def test_the_sentence_of_a_limit_names_the_period_where_it_is_known() -> None:
     )
 
 
-def test_throttling_is_told_of_each_host_with_a_quota_by_periods_time_and_length() -> None:
+def test_throttling_is_recorded_for_each_host_with_a_quota() -> None:
     limits = GATEWAY.model_copy(update={"cpu_period_ms": 10.0})
     free = HostLimits(host="store-9", tier="storage")
     seconds = used(limits, cpu_s=0.5, cpu_periods=100, throttled_periods=80, throttled_s=0.4)
     use = step_use(recorded(seconds, used(free, cpu_s=0.1), hosts=(limits, free)), 10.0)
-    (held,) = use.throttled
-    assert (held.host, held.tier, held.quota_cpus, held.period_ms) == (
+    (throttled,) = use.throttled
+    assert (throttled.host, throttled.tier, throttled.quota_cpus, throttled.period_ms) == (
         "gateway-1",
         "gateway",
         0.6,
         10.0,
     )
-    assert (held.share_of_periods, held.share_of_time, held.stall_ms) == pytest.approx(
-        (0.8, 0.4, 5.0)
-    )
-    assert held.stalls == 800
+    assert (
+        throttled.share_of_periods,
+        throttled.share_of_time,
+        throttled.stall_ms,
+    ) == pytest.approx((0.8, 0.4, 5.0))
+    assert throttled.stalls == 800
     assert quota_touches(use, 90, 8.0) == (
         "CPU limit of gateway-1 (0.6 CPU): throttled in 80 % of its periods of 10 ms, 5.00 ms "
         "each time"
@@ -137,20 +135,20 @@ def test_throttling_is_told_of_each_host_with_a_quota_by_periods_time_and_length
     assert quota_touches(use, 90, 11.0) is None
 
 
-def test_a_host_that_counts_no_periods_tells_of_no_throttling() -> None:
+def test_a_host_without_period_counters_has_no_throttling() -> None:
     use = step_use(recorded(used(GATEWAY, cpu_s=0.6)), 10.0)
     assert use.throttled == ()
     assert quota_touches(use, 100, 1.0) is None
 
 
-def test_where_nothing_is_used_up_the_most_used_is_told_without_being_called_the_limit() -> None:
+def test_without_saturation_the_most_used_is_named_but_not_as_bottleneck() -> None:
     use = step_use(recorded(used(GATEWAY, cpu_s=0.384, memory_held_bytes=900 * 2**20)), 10.0)
     assert limit_words(use.resources) == "none above 80 %: gateway-1 CPU 64 %"
     just_below = step_use(recorded(used(GATEWAY, cpu_s=0.4795)), 10.0)
     assert limit_words(just_below.resources) == "none above 80 %: gateway-1 CPU 79 %"
 
 
-def test_of_several_the_most_used_is_first_and_the_others_are_named() -> None:
+def test_the_most_used_resource_is_first_and_others_are_named() -> None:
     use = step_use(
         recorded(used(GATEWAY, cpu_s=0.5), used(STORE, cpu_s=0.297), hosts=(GATEWAY, STORE)), 10.0
     )
@@ -169,17 +167,17 @@ def test_the_clients_cpu_is_called_the_drivers_own_limit() -> None:
         ({"written_bytes": 190_000_000, "writes": 10}, 0.95, "200 MB/s written"),
         ({"read_bytes": 190_000_000, "written_bytes": 50_000_000}, 0.95, "200 MB/s read"),
         ({"writes": 900}, 0.9, "1000 writes/s"),
-        ({"busy_s": 0.85, "waited_s": 3.0}, 0.85, "the time, with a request in hand"),
+        ({"busy_s": 0.85, "waited_s": 3.0}, 0.85, "the time, with a request in progress"),
     ],
 )
-def test_a_disk_is_used_by_the_limit_that_is_nearest(
+def test_disk_use_is_relative_to_the_nearest_limit(
     what: dict[str, Any], share: float, limit: str
 ) -> None:
     found = resources(used(STORE, disks=disk(**what)), hosts=(STORE,))["disk of store-1"]
     assert (found.share, found.limit) == (pytest.approx(share), limit)
 
 
-def test_a_disk_is_never_busier_than_the_requests_it_had_in_hand() -> None:
+def test_a_disk_is_never_busier_than_its_requests_in_progress() -> None:
     """The kernel counts ticks in which there was a request, however short it was."""
     found = resources(
         used(STORE, disks=disk(busy_s=1.0, waited_s=0.04, writes=200)), hosts=(STORE,)
@@ -187,32 +185,32 @@ def test_a_disk_is_never_busier_than_the_requests_it_had_in_hand() -> None:
     assert found.share == pytest.approx(0.2)  # of the requests a second, not of the time
 
 
-def test_disks_of_one_host_are_told_apart() -> None:
+def test_disks_of_one_host_are_numbered() -> None:
     two = HostLimits(host="store-1", tier="storage", disks=(DiskLimit(), DiskLimit()))
     both = (
         DiskSecond.model_validate(IDLE),
         DiskSecond.model_validate({**IDLE, "busy_s": 0.9, "waited_s": 2.0}),
     )
     assert limit_words(tuple(resources(used(two, disks=both), hosts=(two,)).values())) == (
-        "disk 2 of store-1 (90 % of the time, with a request in hand)"
+        "disk 2 of store-1 (90 % of the time, with a request in progress)"
     )
 
 
-def test_a_nic_is_used_by_the_busier_of_its_directions() -> None:
+def test_nic_use_is_that_of_the_busier_direction() -> None:
     found = resources(used(GATEWAY, sent_bytes=120_000_000, received_bytes=10_000_000))[
         "network of gateway-1"
     ]
     assert (found.share, found.limit) == (pytest.approx(0.96), "1 Gbit/s sent")
 
 
-def test_memory_is_saturated_only_when_next_to_none_is_left() -> None:
+def test_memory_is_saturated_only_if_almost_none_is_left() -> None:
     assert not resources(used(GATEWAY, memory_held_bytes=950 * 2**20))[
         "memory of gateway-1"
     ].saturated
     assert resources(used(GATEWAY, memory_held_bytes=1000 * 2**20))["memory of gateway-1"].saturated
 
 
-def test_of_what_has_no_limit_or_cannot_be_told_nothing_is_said() -> None:
+def test_resources_without_limit_or_samples_have_no_figure() -> None:
     bare = HostLimits(host="store-1", tier="storage")
     assert (
         resources(
@@ -239,16 +237,14 @@ def test_seconds_outside_the_window_do_not_count() -> None:
     assert use.gateway_cpu_s == pytest.approx(3.0)
 
 
-def test_cpu_seconds_are_of_the_whole_window_and_unknown_where_less_than_half_of_it_was_sampled() -> (
-    None
-):
+def test_cpu_seconds_cover_the_window_and_are_unknown_if_less_than_half_was_sampled() -> None:
     assert step_use(recorded(used(GATEWAY, 6, cpu_s=0.5)), 10.0).gateway_cpu_s == pytest.approx(5.0)
     little = step_use(recorded(used(GATEWAY, 4, cpu_s=0.5)), 10.0)
     assert (little.gateway_cpu_s, little.resources) == (None, ())
     assert little.gaps == ("gateway-1: sampled in less than half of the window",)
 
 
-def test_cpu_seconds_are_summed_over_the_hosts_of_a_tier_and_unknown_when_one_of_them_is() -> None:
+def test_cpu_seconds_of_a_tier_are_unknown_if_those_of_one_host_are() -> None:
     other = STORE.model_copy(update={"host": "store-2"})
     both = recorded(
         used(STORE, cpu_s=0.1),
@@ -262,7 +258,7 @@ def test_cpu_seconds_are_summed_over_the_hosts_of_a_tier_and_unknown_when_one_of
     assert step_use(one, 10.0).storage_cpu_s is None
 
 
-def test_where_one_host_is_of_both_tiers_neither_is_known() -> None:
+def test_if_one_host_has_both_tiers_neither_is_known() -> None:
     shared = HostLimits(host="all-1", tier="shared", cpus=1)
     use = step_use(
         recorded(used(shared, cpu_s=0.9), used(GATEWAY, cpu_s=0.1), hosts=(shared, GATEWAY)), 10.0
@@ -272,8 +268,8 @@ def test_where_one_host_is_of_both_tiers_neither_is_known() -> None:
 
 
 def test_a_recording_that_was_cut_short_says_so() -> None:
-    whole = recorded(used(GATEWAY, cpu_s=0.5))
-    assert step_use(whole.model_copy(update={"tail": None}), 10.0).gaps == (
+    complete = recorded(used(GATEWAY, cpu_s=0.5))
+    assert step_use(complete.model_copy(update={"tail": None}), 10.0).gaps == (
         "its recording was cut short",
     )
 
@@ -300,33 +296,33 @@ def test_over_repeats_shares_are_medians() -> None:
         (
             "apache.a",
             {"workers_busy": 150.0, "workers_idle": 0.0},
-            "apache.a has no worker idle (150 busy)",
+            "apache.a has no idle worker (150 busy)",
         ),
         ("apache.a", {"workers_busy": 16.0, "workers_idle": 84.0}, ""),
         ("osd.0", {"op": 900.0}, ""),
         ("unknown.a", {"qlen": 28.0, "qactive": 16.0}, ""),
     ],
 )
-def test_requests_that_wait_in_a_daemon_are_told_and_those_that_are_worked_on_are_not(
+def test_waiting_requests_are_reported_and_those_in_progress_are_not(
     probe: str, values: dict[str, float], said: str
 ) -> None:
-    told = [
+    lines = [
         ProbeSecond(
             second=at, at_s=at + 0.5, phase="measure", host="gateway-1", probe=probe, values=values
         )
         for at in range(3)
     ]
-    use = step_use(recorded(used(GATEWAY, cpu_s=0.1), probes=told), 10.0)
-    assert queue_words([use]) == said
-    assert queue_words([use, StepUse(queues=(Queue(probe=probe, waiting=0.0),))]) == "", (
+    use = step_use(recorded(used(GATEWAY, cpu_s=0.1), probes=lines), 10.0)
+    assert queue_words([use.queues]) == said
+    assert queue_words([use.queues, (Queue(probe=probe, waiting=0.0),)]) == "", (
         "in half of the repeats is not in most"
     )
-    assert queue_words([StepUse()]) == ""
+    assert queue_words([()]) == ""
 
 
-def test_what_the_machine_used_beside_its_hosts_is_told_when_it_is_much() -> None:
+def test_heavy_use_by_other_programs_is_reported() -> None:
     machine = HostLimits(host="this machine", tier="machine", cpus=2)
-    for cpu_s, told in (
+    for cpu_s, words in (
         (1.5, "other programs and the kernel used 0.900 of this machine’s 2 CPUs"),
         (0.9, ""),
     ):
@@ -336,7 +332,7 @@ def test_what_the_machine_used_beside_its_hosts_is_told_when_it_is_much() -> Non
             ),
             10.0,
         )
-        assert beside_words([use]) == told
+        assert beside_words([use.beside]) == words
         assert limit_words(use.resources) == "CPU of gateway-1 (100 % of 0.6)", (
             "the machine is no host"
         )
@@ -344,40 +340,36 @@ def test_what_the_machine_used_beside_its_hosts_is_told_when_it_is_much() -> Non
         recorded(used(machine, cpu_s=1.5), used(GATEWAY), hosts=(machine, GATEWAY)), 10.0
     )
     assert (unknown.beside, unknown.others) == (None, None)
-    assert beside_words([unknown]) == ""
+    assert beside_words([unknown.beside]) == ""
 
 
-def test_what_others_used_is_a_share_of_the_machine_without_hosts_and_without_the_conductor() -> (
-    None
-):
+def test_use_by_others_excludes_hosts_and_conductor() -> None:
     machine = HostLimits(host="this machine", tier="machine", cpus=2)
     seconds = used(machine, cpu_s=1.5, conductor_cpu_s=0.1)
     use = step_use(recorded(seconds, used(GATEWAY, cpu_s=0.6), hosts=(machine, GATEWAY)), 10.0)
     assert use.others == pytest.approx(0.4)
-    assert beside_words([use]).startswith("other programs and the kernel used 0.800")
-    told = used(machine, cpu_s=1.5, conductor_cpu_s=0.1, kernel_cpu_s=0.3)
-    use = step_use(recorded(told, used(GATEWAY, cpu_s=0.6), hosts=(machine, GATEWAY)), 10.0)
+    assert beside_words([use.beside]).startswith("other programs and the kernel used 0.800")
+    sampled = used(machine, cpu_s=1.5, conductor_cpu_s=0.1, kernel_cpu_s=0.3)
+    use = step_use(recorded(sampled, used(GATEWAY, cpu_s=0.6), hosts=(machine, GATEWAY)), 10.0)
     assert use.others == pytest.approx(0.25)
-    assert beside_words([use]) == "other programs used 0.500 of this machine’s 2 CPUs"
+    assert beside_words([use.beside]) == "other programs used 0.500 of this machine’s 2 CPUs"
     assert step_use(recorded(used(GATEWAY, cpu_s=0.6)), 10.0).others is None
 
 
-def test_a_second_in_which_one_host_was_not_sampled_is_left_out_of_what_others_used_and_the_rest_is_told() -> (
-    None
-):
+def test_seconds_without_samples_of_every_host_are_left_out_of_use_by_others() -> None:
     machine = HostLimits(host="this machine", tier="machine", cpus=2)
-    whole = used(machine, cpu_s=1.8)
-    # In second 3 the machine was idle: where it counted, the share would be another.
-    whole[3] = whole[3].model_copy(update={"cpu_s": 0.0})
+    complete = used(machine, cpu_s=1.8)
+    # In second 3 the machine was idle: if it counted, the share would differ.
+    complete[3] = complete[3].model_copy(update={"cpu_s": 0.0})
     host = used(GATEWAY, cpu_s=0.2)
     host[3] = host[3].model_copy(update={"cpu_s": None})
-    use = step_use(recorded(whole, host, hosts=(machine, GATEWAY)), 10.0)
+    use = step_use(recorded(complete, host, hosts=(machine, GATEWAY)), 10.0)
     assert (use.others, use.lab) == (pytest.approx(0.8), True)
-    lines = recorded(whole, host[:3] + host[4:], hosts=(machine, GATEWAY))
+    lines = recorded(complete, host[:3] + host[4:], hosts=(machine, GATEWAY))
     assert step_use(lines, 10.0).others == pytest.approx(0.8)
 
 
-def test_where_too_few_seconds_are_left_what_others_used_is_not_known() -> None:
+def test_with_too_few_seconds_use_by_others_is_unknown() -> None:
     machine = HostLimits(host="this machine", tier="machine", cpus=2)
     host = [
         one.model_copy(update={"cpu_s": None}) if one.second < 6 else one

@@ -26,7 +26,7 @@ def test_errors_within_the_bound_are_noted_and_beyond_it_refused() -> None:
     assert "beyond the bound of 0.50%" in beyond.notes[0]
 
 
-def test_nothing_done_is_not_valid() -> None:
+def test_a_step_without_operations_is_not_valid() -> None:
     empty = fake_measurement().model_copy(update={"tallies": ()})
     assert judge(empty, Bounds()).notes == ("nothing was done inside the window",)
     assert not judge(empty, Bounds()).valid
@@ -55,13 +55,13 @@ def test_only_failures_are_not_valid_whatever_the_bound() -> None:
 
 
 @pytest.mark.parametrize(("share", "valid"), [(0.79, True), (0.81, False), (1.3, False)])
-def test_a_busy_driver_may_have_been_the_limit(share: float, valid: bool) -> None:
+def test_a_busy_driver_may_have_been_the_bottleneck(share: float, valid: bool) -> None:
     verdict = judge(fake_measurement(driver_share=share), Bounds())
     assert verdict.valid is valid
     assert valid or "the driver used" in verdict.notes[0]
 
 
-def test_of_several_clients_the_busiest_is_judged_and_named() -> None:
+def test_the_busiest_of_several_clients_is_judged_and_named() -> None:
     def used(*cpu_s: float) -> Measurement:
         clients = tuple(
             ClientLoad(client=f"client-{n}", cpu_s=one, cpu_limit=0.5)
@@ -82,12 +82,12 @@ def test_of_several_clients_the_busiest_is_judged_and_named() -> None:
     assert not verdict.valid
     assert (
         verdict.notes[0]
-        == "the driver on client-2 used 93% of the CPU it may use: it may have been the limit"
+        == "the driver on client-2 used 93% of its CPU limit: it may have been the bottleneck"
     )
     assert judge(used(0.7 * half, 0.7 * half), Bounds()).valid
 
 
-def test_a_load_written_down_before_there_were_several_clients_is_read_as_it_was() -> None:
+def test_a_load_recorded_before_several_clients_existed_is_read() -> None:
     load = Load.model_validate_json('{"cpu_s": 0.9, "cpu_limit": 0.5, "window_s": 2.0}')
     assert (load.share, load.busiest.client, load.clients) == (0.9, "", ())
 
@@ -118,20 +118,20 @@ def test_littles_law_is_noted_beyond_5_and_refused_beyond_20_percent(
     assert any("Little" in note for note in verdict.notes) is noted
 
 
-def test_littles_law_is_not_applied_at_a_rate_nor_where_the_time_of_failures_is_not_known() -> None:
+def test_littles_law_is_not_applied_at_a_rate_or_with_unknown_times_of_failures() -> None:
     assert judge(slowed(fake_measurement(), 2), Bounds(), rate_per_s=200).valid
     assert judge(slowed(fake_measurement(errors={"timeout": 1}), 2), Bounds()).valid
 
 
 def timed(measurement: Measurement, **parts: int) -> Measurement:
-    """With parts of the workers' time told, in microseconds; those not named are 0."""
-    told = {"failed_us": 0, "outstanding_us": 0, "before_us": 0, **parts}
+    """With parts of the workers' time in microseconds; the others are 0."""
+    times = {"failed_us": 0, "outstanding_us": 0, "before_us": 0, **parts}
     return measurement.model_copy(
-        update={"tallies": tuple(one.model_copy(update=told) for one in measurement.tallies)}
+        update={"tallies": tuple(one.model_copy(update=times) for one in measurement.tallies)}
     )
 
 
-def test_failures_do_not_switch_littles_law_off_where_their_time_is_known() -> None:
+def test_failures_with_known_time_keep_littles_law_on() -> None:
     # 4 workers for 20 s are 80 s, which the successes of the made-up step fill.
     failing = fake_measurement(errors={"http-503": 1})
     assert not judge(timed(slowed(failing, 2)), Bounds()).valid
@@ -153,7 +153,7 @@ def test_each_part_of_the_workers_time_enters_littles_law(part: str, sign: int) 
     assert not any("Little" in note for note in judge(timed(fake_measurement()), Bounds()).notes)
 
 
-def test_littles_law_is_sharp_for_few_operations_where_all_of_their_time_is_known() -> None:
+def test_littles_law_is_sharp_for_few_operations_with_known_times() -> None:
     few = timed(slowed(fake_measurement(workers=8, mean_ms=10_000, window_s=20), 1.3))
     assert any("Little" in note for note in judge(few, Bounds()).notes)
 
@@ -178,18 +178,18 @@ def test_a_step_that_did_not_keep_its_rate_is_not_valid(
     assert verdict.valid is valid
 
 
-def test_a_rate_that_was_not_kept_is_told_with_the_delay_that_piled_up() -> None:
+def test_a_missed_rate_is_noted_with_the_accumulated_delay() -> None:
     late = fake_measurement().model_copy(update={"begun": 8000, "behind_us": 4_000_000})
     verdict = judge(late, Bounds(), rate_per_s=500)
     assert verdict.notes[0] == (
-        "400 requests/s were begun of the 500 intended (80.0%): when the window closed, workers "
+        "400 requests/s were sent of the 500 intended (80.0%): when the window closed, workers "
         "were up to 4000 ms behind their"
         " intended starts"
     )
     assert "is not known" in judge(fake_measurement(), Bounds(), rate_per_s=500).notes[0]
 
 
-def test_littles_law_is_wide_where_workers_did_few_operations() -> None:
+def test_littles_law_is_wide_for_few_operations() -> None:
     few = slowed(fake_measurement(workers=8, mean_ms=10_000, window_s=20), 1.3)
     assert not any("Little" in note for note in judge(few, Bounds()).notes)
 
@@ -215,21 +215,19 @@ def test_too_few_samples_are_noted_but_valid() -> None:
     assert verdict.notes == ("reads: too few samples for p99 (needs 100)",)
 
 
-def test_of_a_driver_that_tells_no_latencies_only_what_it_tells_is_judged() -> None:
+def test_a_driver_without_latencies_is_judged_by_what_it_reports() -> None:
     measurement = fake_measurement()
-    untold = {"latency": None, "first_byte": None, "min_us": None, "max_us": None, "sum_us": None}
-    tally = Tally.model_validate({**measurement.tallies[0].model_dump(), **untold})
+    unknown = {"latency": None, "first_byte": None, "min_us": None, "max_us": None, "sum_us": None}
+    tally = Tally.model_validate({**measurement.tallies[0].model_dump(), **unknown})
     assert judge(measurement.model_copy(update={"tallies": (tally,)}), Bounds()).valid
     with pytest.raises(ValidationError, match="do not fit the latencies"):
         Tally.model_validate({**tally.model_dump(), "sum_us": 0})
 
 
 def cut(mean_ms: float, factor: float, *, workers: int = 4) -> Measurement:
-    """A step of COSBench in which as many operations were done as only a part `factor` of the
-    window explains.
-    """
-    told = fake_measurement(mean_ms=mean_ms, workers=workers, bins=True, window_s=50.0)
-    return told.model_copy(update={"window_s": told.window_s / factor})
+    """A COSBench step with as many operations as explain only the part `factor` of the window."""
+    measured = fake_measurement(mean_ms=mean_ms, workers=workers, bins=True, window_s=50.0)
+    return measured.model_copy(update={"window_s": measured.window_s / factor})
 
 
 @pytest.mark.parametrize(
@@ -246,7 +244,7 @@ def cut(mean_ms: float, factor: float, *, workers: int = 4) -> Measurement:
         (200.0, 1.10, True),  # nor can a sum that was cut be too much
     ],
 )
-def test_littles_law_allows_cosbench_the_milliseconds_that_it_cuts(
+def test_littles_law_allows_for_cosbenchs_truncated_milliseconds(
     mean_ms: float, factor: float, noted: bool
 ) -> None:
     verdict = judge(cut(mean_ms, factor), Bounds())
@@ -254,9 +252,7 @@ def test_littles_law_allows_cosbench_the_milliseconds_that_it_cuts(
     assert verdict.valid
 
 
-def test_littles_law_allows_cosbench_two_requests_of_each_worker_at_the_ends_of_its_window() -> (
-    None
-):
+def test_littles_law_allows_cosbench_two_uncounted_requests_per_worker() -> None:
     ours = slowed(fake_measurement(workers=8, mean_ms=5_000, window_s=40, spread=0.01), 1.25)
     theirs = slowed(
         fake_measurement(workers=8, mean_ms=5_000, window_s=40, spread=0.01, bins=True), 1.25
@@ -266,14 +262,14 @@ def test_littles_law_allows_cosbench_two_requests_of_each_worker_at_the_ends_of_
     assert not any("Little" in note for note in judge(theirs, Bounds()).notes)
 
 
-def test_that_the_drivers_cpu_is_not_known_is_said_and_no_fault() -> None:
+def test_unknown_driver_cpu_is_noted_and_no_fault() -> None:
     verdict = judge(fake_measurement(bins=True), Bounds())
     assert verdict.valid
     assert verdict.notes == ("the driver's CPU is not known",)
 
 
-def test_a_driver_without_any_distribution_tells_no_percentiles_whatever_the_samples() -> None:
+def test_a_driver_without_a_distribution_has_no_percentiles_whatever_the_samples() -> None:
     measurement = fake_measurement(mean_ms=500)
     tally = measurement.tallies[0].model_copy(update={"latency": None})
     bench = measurement.model_copy(update={"tallies": (tally,), "driver": "rados-bench"})
-    assert judge(bench, Bounds()).notes == ("rados bench tells no percentiles",)
+    assert judge(bench, Bounds()).notes == ("rados bench reports no percentiles",)

@@ -37,7 +37,7 @@ def nic(share: float, tier: str = "client") -> StepUse:
 
 
 def unreadable(measurement: Measurement) -> Measurement:
-    """The same with a histogram that was cut short."""
+    """The same with a truncated histogram."""
     (tally,) = measurement.tallies
     assert tally.latency is not None
     return measurement.model_copy(
@@ -49,9 +49,7 @@ def unreadable(measurement: Measurement) -> Measurement:
     ("use", "valid"),
     [(nic(0.79), True), (nic(0.8), False), (nic(0.99, "gateway"), True), (None, True)],
 )
-def test_a_step_whose_driver_had_no_room_left_on_its_nic_is_not_valid(
-    use: StepUse | None, valid: bool
-) -> None:
+def test_a_step_whose_driver_filled_its_nic_is_not_valid(use: StepUse | None, valid: bool) -> None:
     found = visit(step_of(fake_measurement()), use)
     assert found.valid is found.ranked is found.points["read"].valid is valid
     assert (
@@ -61,7 +59,7 @@ def test_a_step_whose_driver_had_no_room_left_on_its_nic_is_not_valid(
     )
 
 
-def test_the_nic_of_every_client_is_judged_not_that_of_the_first_alone() -> None:
+def test_the_nic_of_every_client_is_judged() -> None:
     second = nic(0.9).resources[0].model_copy(update={"host": "client-2"})
     found = visit(step_of(fake_measurement()), StepUse(resources=(*nic(0.1).resources, second)))
     assert (found.valid, found.notes[0]) == (
@@ -70,14 +68,14 @@ def test_the_nic_of_every_client_is_judged_not_that_of_the_first_alone() -> None
     )
 
 
-def test_what_was_not_valid_when_it_was_measured_is_not_judged_for_steadiness() -> None:
+def test_invalid_steps_are_not_judged_for_steadiness() -> None:
     found = visit(
         step_of(fake_measurement()).model_copy(update={"valid": False, "notes": ("driver busy",)})
     )
     assert (found.valid, found.steady, found.notes) == (False, None, ("driver busy",))
 
 
-def test_a_histogram_that_cannot_be_read_spoils_its_own_step_and_leaves_no_percentile() -> None:
+def test_an_unreadable_histogram_spoils_its_step_and_leaves_no_percentile() -> None:
     found = visit(step_of(unreadable(fake_measurement())), place="steps.jsonl:7")
     point = found.points["read"]
     assert (found.valid, point.valid, point.value("p50"), point.value("p90")) == (
@@ -94,8 +92,8 @@ def test_a_histogram_that_cannot_be_read_spoils_its_own_step_and_leaves_no_perce
 
 @pytest.fixture
 def spoilt(runs: Path) -> RunStore:
-    """Two repeats of one step on each of two layouts, of which the histogram in line 2 of
-    `steps.jsonl` was spoilt.
+    """Two repeats of one step on each of two layouts, with a bad histogram in line 2 of
+    `steps.jsonl`.
     """
     run = fake_run(runs, workloads=ONE, repeats=2)
     path = run.folder / "steps.jsonl"
@@ -110,7 +108,7 @@ def by_layout(run: RunStore) -> dict[tuple[str, int], JudgedStep]:
     return {(key.layout, key.repeat): one for key, one in read_visits(run, run.plan()).items()}
 
 
-def test_one_histogram_that_cannot_be_read_takes_nothing_else_with_it(spoilt: RunStore) -> None:
+def test_an_unreadable_histogram_spoils_nothing_else(spoilt: RunStore) -> None:
     found = by_layout(spoilt)
     assert {place: one.valid for place, one in found.items()} == {
         ("rgw-beast", 0): True,
@@ -124,11 +122,11 @@ def test_one_histogram_that_cannot_be_read_takes_nothing_else_with_it(spoilt: Ru
     assert swift.notes[0] == "1 of 2 repeats left out as not valid"
 
 
-def test_a_run_with_such_a_histogram_still_gets_its_report(spoilt: RunStore) -> None:
+def test_a_run_with_an_unreadable_histogram_still_gets_its_report(spoilt: RunStore) -> None:
     assert "cannot be decoded" in derive(spoilt.folder, pictures=False).report.read_text()
 
 
-def test_telemetry_that_cannot_be_read_is_a_gap_of_its_step(runs: Path) -> None:
+def test_unreadable_telemetry_is_a_gap_of_its_step(runs: Path) -> None:
     run = fake_run(runs, workloads=ONE, repeats=1)
     key = StepKey(layout="swift", api="swift", workload="small-read", workers=4, repeat=0)
     path = run.folder / "telemetry" / f"{key.file_name}.jsonl"
@@ -143,7 +141,7 @@ def test_telemetry_that_cannot_be_read_is_a_gap_of_its_step(runs: Path) -> None:
     )
 
 
-def test_of_a_step_that_was_measured_again_the_last_counts(runs: Path) -> None:
+def test_the_last_result_of_a_step_counts(runs: Path) -> None:
     run = fake_run(runs, workloads=ONE, repeats=1, telemetry=False)
     again = fake_measurement(mean_ms=40, window_s=3.0)
     run.append(step_of(again))
@@ -151,7 +149,7 @@ def test_of_a_step_that_was_measured_again_the_last_counts(runs: Path) -> None:
 
 
 def moving(measurement: Measurement) -> Measurement:
-    """The same, with half of its throughput in the second half of its window."""
+    """The same with half the throughput in the second half of its window."""
     seconds = tuple(
         one.model_copy(update={"count": one.count if one.second < 10 else one.count // 2})
         for one in measurement.seconds
@@ -159,7 +157,7 @@ def moving(measurement: Measurement) -> Measurement:
     return measurement.model_copy(update={"seconds": seconds})
 
 
-def test_repeats_that_were_not_steady_are_left_out_where_others_were_and_the_row_is_not_ranked_where_none_was(
+def test_unsteady_repeats_are_left_out_and_a_row_of_only_those_is_not_ranked(
     runs: Path,
 ) -> None:
     plan = fake_run(runs, layouts=("swift",), workloads=ONE, repeats=2, telemetry=False).plan()
@@ -188,18 +186,18 @@ def test_repeats_that_were_not_steady_are_left_out_where_others_were_and_the_row
     assert (unknown.repeats, unknown.steady, unknown.ranked) == (2, None, True)
 
 
-def test_what_is_in_flight_at_the_end_is_a_lower_bound_of_the_maximum_and_of_percentiles(
+def test_requests_in_flight_make_maximum_and_percentiles_lower_bounds(
     runs: Path,
 ) -> None:
     plan = fake_run(runs, layouts=("swift",), workloads=ONE, repeats=1, telemetry=False).plan()
-    whole = fake_measurement(mean_ms=10)
-    (tally,) = whole.tallies
+    complete = fake_measurement(mean_ms=10)
+    (tally,) = complete.tallies
 
     def stalled(requests: int, age_us: int) -> Measurement:
         more = {"in_flight": Histogram.of([age_us] * requests).encode(), "in_flight_max_us": age_us}
-        return whole.model_copy(update={"tallies": (tally.model_copy(update=more),)})
+        return complete.model_copy(update={"tallies": (tally.model_copy(update=more),)})
 
-    usual = visit(step_of(whole)).points["read"]
+    usual = visit(step_of(complete)).points["read"]
     late = visit(step_of(stalled(4, 500_000))).points["read"]
     assert (usual.lower_bounds, late.lower_bounds) == ((), ("max",))
     assert (late.value("max"), late.value("p90")) == (
@@ -217,20 +215,20 @@ def test_what_is_in_flight_at_the_end_is_a_lower_bound_of_the_maximum_and_of_per
 
 
 def stalling(share: float) -> Measurement:
-    """Reads whose first byte is the whole of their latency; so many more by share were in flight
+    """Reads whose first byte is the complete of their latency; so many more by share were in flight
     for 5 s at the end.
     """
-    whole = fake_measurement(mean_ms=10)
-    (tally,) = whole.tallies
+    complete = fake_measurement(mean_ms=10)
+    (tally,) = complete.tallies
     more: dict[str, object] = {"first_byte": tally.latency}
     if share:
         more["in_flight"] = Histogram.of([5_000_000] * int(share * tally.count)).encode()
         more["in_flight_max_us"] = 5_000_000
-    return whole.model_copy(update={"tallies": (tally.model_copy(update=more),)})
+    return complete.model_copy(update={"tallies": (tally.model_copy(update=more),)})
 
 
 @pytest.mark.parametrize(("share", "bound"), [(0.0, False), (0.002, False), (0.13, True)])
-def test_the_time_to_first_byte_is_a_lower_bound_where_requests_in_flight_could_move_it(
+def test_the_time_to_first_byte_is_a_lower_bound_if_requests_in_flight_could_move_it(
     share: float, bound: bool
 ) -> None:
     measured = stalling(share)
@@ -242,14 +240,12 @@ def test_the_time_to_first_byte_is_a_lower_bound_where_requests_in_flight_could_
     assert point.value("first-byte") < usual_ms if bound else point.value("first-byte") == usual_ms
 
 
-def test_where_far_more_are_in_flight_than_ended_nothing_is_known_of_the_time_to_first_byte() -> (
-    None
-):
+def test_if_most_requests_are_in_flight_the_time_to_first_byte_is_unknown() -> None:
     point = visit(step_of(stalling(10.0))).points["read"]
     assert (point.value("first-byte"), point.figure("first-byte").at_least) == (None, False)
 
 
-def test_a_gateway_that_stalls_leaves_the_time_to_first_byte_of_its_row_in_doubt(
+def test_a_stalling_gateway_puts_the_time_to_first_byte_in_doubt(
     runs: Path,
 ) -> None:
     plan = fake_run(runs, layouts=("swift",), workloads=ONE, repeats=1, telemetry=False).plan()

@@ -1,4 +1,4 @@
-"""The recap of a study, by cases that can be computed on paper."""
+"""The recap of a study, on cases that can be computed on paper."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_change_is_the_ratio_of_the_geometric_means() -> None:
     assert change([50.0], [100.0])[0].value == pytest.approx(0.5)
 
 
-def test_five_alike_repeats_that_are_a_third_more_are_a_change() -> None:
+def test_five_equal_repeats_a_third_higher_are_a_change() -> None:
     after, before = [132.0, 134.0, 133.0, 135.0, 131.0], [100.0, 101.0, 99.0, 100.0, 100.0]
     assert change(after, before)[1] == "changed"
     assert change(after[:4], before)[1] == "provisional"
@@ -133,7 +133,7 @@ def test_repeats_that_scatter_as_much_as_they_differ_show_no_change() -> None:
     )
 
 
-def test_of_a_map_of_many_cells_one_that_a_lone_test_would_show_is_no_change() -> None:
+def test_a_cell_significant_only_without_correction_is_no_change() -> None:
     before, after = [100.0, 101.0, 99.0, 100.0, 100.0], [107.0, 127.0, 109.0, 125.0, 117.0]
     (lone,) = one_map([row("old-xfs", "write-4k", before), row("new-xfs", "write-4k", after)]).cells
     assert lone.p is not None
@@ -161,7 +161,7 @@ def test_of_a_map_of_many_cells_one_that_a_lone_test_would_show_is_no_change() -
     assert (cell.verdict, cell.text) == ("same", "~")
 
 
-def test_a_change_below_five_per_cent_is_none_that_matters_however_sure_it_is() -> None:
+def test_a_change_below_five_per_cent_does_not_matter_however_certain() -> None:
     found, verdict = change([103.0, 103.1, 102.9, 103.0, 103.0], [100.0, 100.1, 99.9, 100.0, 100.0])
     assert found.shown
     assert verdict == "same"
@@ -198,7 +198,7 @@ def test_a_cell_reads_as_a_change_in_whole_per_cent_or_as_a_multiple(
     assert one_map(rows).cells[0].text == text
 
 
-def test_cells_stand_by_store_and_operation_down_and_by_size_and_workers_across() -> None:
+def test_cells_are_arranged_by_store_and_operation_and_by_size_and_workers() -> None:
     rows = [
         row(f"{release}-{store}", workload, [value], workers=workers)
         for release, value in (("old", 100.0), ("new", 200.0))
@@ -233,7 +233,7 @@ def test_variants_that_differ_in_more_than_the_factor_are_not_compared() -> None
 @pytest.mark.parametrize(
     "spoilt", [{"values": [100.0], "valid": False}, {"values": []}, {"values": [0.0]}]
 )
-def test_what_was_not_measured_or_is_not_valid_is_a_cross_and_never_a_number(
+def test_unmeasured_or_invalid_cells_are_a_cross(
     spoilt: dict[str, Any],
 ) -> None:
     found = one_map([row("old-xfs", "write-4k", [100.0]), row("new-xfs", "write-4k", **spoilt)])
@@ -244,7 +244,7 @@ def test_what_was_not_measured_or_is_not_valid_is_a_cross_and_never_a_number(
     assert (line["change_percent"], line["repeats"], line["verdict"]) == ("", "", "missing")
 
 
-def test_each_level_against_the_baseline_is_a_map_of_its_own() -> None:
+def test_each_level_has_its_own_map() -> None:
     compares = [
         {"factor": "store", "baseline": "xfs", "against": ["ext4"]},
         *[one.model_dump() for one in study().compares],
@@ -258,7 +258,7 @@ def test_each_level_against_the_baseline_is_a_map_of_its_own() -> None:
     ]
 
 
-def test_the_map_is_drawn_with_its_text_in_each_cell_and_its_csv_beside_it(tmp_path: Path) -> None:
+def test_the_map_is_drawn_with_text_in_each_cell_and_has_a_csv(tmp_path: Path) -> None:
     rows = [
         row("old-xfs", "write-4k", [100.0]),
         row("new-xfs", "write-4k", [250.0]),
@@ -282,7 +282,7 @@ def test_the_map_is_drawn_with_its_text_in_each_cell_and_its_csv_beside_it(tmp_p
     assert [line["change_percent"] for line in lines] == ["150.000", ""]
 
 
-def test_a_cell_that_makes_a_claim_is_drawn_stronger_than_one_that_makes_none() -> None:
+def test_a_cell_with_a_claim_is_drawn_stronger() -> None:
     five = [0.999, 1.0, 1.001, 1.0, 1.0]
     rows = [
         row("old-xfs", "write-4k", [100.0 * one for one in five]),

@@ -1,6 +1,4 @@
-"""What a replayed study came to: every published line beside ours, and its tables as it printed
-them.
-"""
+"""The results of a replayed study: its published lines with ours, and its tables as printed."""
 
 from __future__ import annotations
 
@@ -34,15 +32,15 @@ STUDIES = {name: loader.load(path)[1] for name, path in loader.shipped().items()
 
 def plan_of(study: Study) -> ResolvedPlan:
     suite = loader.suite_of(study, "lab")
-    whole = Suite.model_validate(
+    suite = Suite.model_validate(
         {**suite.model_dump(), "workloads": [*suite.workloads, *study.scales["lab"].beneath]}
     )
     layouts = tuple(PlannedLayout(name=variant.name, gateway="rgw") for variant in study.variants)
-    return ResolvedPlan(suite=whole, hardware=PlannedHardware(name="made-up"), layouts=layouts)
+    return ResolvedPlan(suite=suite, hardware=PlannedHardware(name="made-up"), layouts=layouts)
 
 
 def rows_of(study: Study, plan: ResolvedPlan) -> list[Row]:
-    """A made-up row for all that could be measured: every figure tells where it is from."""
+    """A made-up row for everything measurable; each figure identifies its row."""
     found = []
     for number, variant in enumerate(study.variants, start=1):
         for workload in plan.suite.workloads:
@@ -95,11 +93,11 @@ def test_every_published_line_appears_once_and_with_all_its_figures(name: str) -
             number for number, title in enumerate(grid.head) if title.endswith(": published")
         ]
         for line, shown in zip(lines, grid.lines, strict=True):
-            told = [
+            expected = [
                 None if not line[figure.column] else float(line[figure.column]) * figure.scale
                 for figure in one.figures
             ]
-            assert [shown[number] for number in columns] == told
+            assert [shown[number] for number in columns] == expected
         assert "not comparable" in grid.note
         assert study.source.author in grid.note
 
@@ -113,9 +111,7 @@ def test_every_published_line_appears_once_and_with_all_its_figures(name: str) -
         ("ornl-2013", [2]),
     ],
 )
-def test_published_lines_stand_beside_what_the_replay_has_of_them(
-    name: str, replayed: list[int]
-) -> None:
+def test_published_lines_have_the_replays_counterparts(name: str, replayed: list[int]) -> None:
     grids = outcome_of(name).published
     beside = [
         [line[-1] for line in grid.lines if not str(line[-1]).startswith(NOT_REPLAYED)]
@@ -124,7 +120,7 @@ def test_published_lines_stand_beside_what_the_replay_has_of_them(
     assert [len(one) for one in beside] == replayed
 
 
-def test_the_mb_of_rados_bench_are_told_as_the_mib_that_they_are() -> None:
+def test_the_mb_of_rados_bench_are_shown_as_mib() -> None:
     (grid,) = outcome_of("ceph-osd-backends-2016").published
     first = dict(zip(grid.head, grid.lines[0], strict=True))
     assert first["BW, MB/s: published"] == pytest.approx(80.233, abs=0.001)  # 76.516 MiB/s
@@ -134,7 +130,7 @@ def test_the_mb_of_rados_bench_are_told_as_the_mib_that_they_are() -> None:
     assert first["IOPS: published"] == pytest.approx(80.233e6 / 4194304, rel=0.01)
 
 
-def test_a_published_line_stands_beside_our_number_of_workers_for_the_studys_own() -> None:
+def test_a_published_line_has_the_counterpart_at_our_number_of_workers() -> None:
     grid = outcome_of("swift-vs-rgw-read-2014").published[0]
     lines = [dict(zip(grid.head, line, strict=True)) for line in grid.lines]
     wanted = ("small-read", "swift-native", "512")
@@ -148,7 +144,7 @@ def test_a_published_line_stands_beside_our_number_of_workers_for_the_studys_own
     )  # the third variant at 32 workers, its p90
 
 
-def test_what_the_replay_does_not_have_is_named_as_such_and_is_no_number() -> None:
+def test_lines_without_a_counterpart_are_marked_as_such() -> None:
     grid = outcome_of("ceph-benchmarks-2012").published[0]
     lines = [dict(zip(grid.head, line, strict=True)) for line in grid.lines]
     insane = [line for line in lines if line["servers"] == "insane"]
@@ -177,7 +173,7 @@ def test_the_table_of_2014_has_its_rows_and_columns_with_both_numbers_of_workers
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_no_cell_of_a_studys_tables_has_two_figures_to_choose_from(name: str) -> None:
+def test_every_cell_of_a_studys_tables_has_one_figure(name: str) -> None:
     for grid in outcome_of(name).tables:
         assert grid.lines
         assert all(
@@ -199,7 +195,7 @@ def test_no_cell_of_a_studys_tables_has_two_figures_to_choose_from(name: str) ->
         ),
     ],
 )
-def test_each_study_has_the_maps_that_it_asks_for(name: str, titles: list[str]) -> None:
+def test_each_study_has_its_maps(name: str, titles: list[str]) -> None:
     found = outcome_of(name).recaps
     assert [one.title for one in found][: len(titles)] == titles
     assert all(cell.verdict == "provisional" for one in found for cell in one.cells)
@@ -219,7 +215,7 @@ def test_the_map_of_2012_has_a_cell_for_each_store_size_kind_and_number_of_opera
     assert len(found.cells) == 12 * 6
 
 
-def test_figures_that_are_not_valid_are_words_and_no_numbers() -> None:
+def test_invalid_figures_are_words_not_numbers() -> None:
     study = STUDIES["ceph-osd-backends-2016"]
     rows = [row.model_copy(update={"valid": False}) for row in rows_of(study, plan_of(study))]
     found = outcome_of("ceph-osd-backends-2016", rows)
@@ -238,7 +234,7 @@ def replayed_run(folder: Path) -> Path:
     return store.folder
 
 
-def test_a_run_that_replays_a_study_has_its_section_its_chart_and_its_tables_rebuilt_from_its_folder(
+def test_a_replays_section_chart_and_tables_are_rebuilt_from_its_folder(
     tmp_path: Path,
 ) -> None:
     folder = replayed_run(tmp_path)
@@ -270,7 +266,7 @@ def test_a_run_that_replays_a_study_has_its_section_its_chart_and_its_tables_reb
     assert float(small[1][2]) > 0  # the slowest request; for a p90 there are too few
 
 
-def test_a_run_that_replays_none_has_no_section_of_one(tmp_path: Path) -> None:
+def test_a_run_without_a_study_has_no_section(tmp_path: Path) -> None:
     workload = (
         loader.suite_of(STUDIES["swift-vs-rgw-read-2014"], "lab")
         .workloads[0]

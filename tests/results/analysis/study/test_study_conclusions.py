@@ -1,6 +1,4 @@
-"""A study's own conclusions, held against rows of a replay: when they are supported or
-contradicted, and when it cannot be told.
-"""
+"""A study's conclusions checked by rows of a replay: supported, contradicted, or undecided."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from made_rows import changed, made_point, made_row
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.study import study_conclusions
-from weighbridge.results.analysis.study.study_conclusions import Held, conclusions
+from weighbridge.results.analysis.study.study_conclusions import ConclusionResult, conclusions
 from weighbridge.results.doubt import Doubt, PairDoubt
 from weighbridge.suites import Bounds
 from weighbridge.suites.studies import ConclusionCheck, Study, loader
@@ -22,11 +20,11 @@ SHIPPED = {name: loader.load(path)[1] for name, path in loader.shipped().items()
 STUDY_2014 = SHIPPED["swift-vs-rgw-read-2014"]
 SCATTER = (0.99, 1.0, 1.01, 0.995, 1.005)
 OTHER = (1.005, 0.99, 0.995, 1.01, 1.0)
-"""What each repeat of a row is of its figure: two that do not go up and down together."""
+"""Each repeat relative to the row's figure: two uncorrelated series."""
 
 
 def row(variant: str, workload: str, workers: int, throughput: float, **changed: Any) -> Row:
-    """A row of as many repeats as `scatter` has numbers; p90 goes the other way than throughput."""
+    """A row with a repeat per number of `scatter`; p90 is the inverse of throughput."""
     scatter = changed.pop("scatter", SCATTER)
     size = changed.pop("size", 1e6)
     points = tuple(
@@ -74,13 +72,13 @@ def study(*checks: dict[str, Any]) -> Study:
     )
 
 
-def held(rows: Sequence[Row], *checks: dict[str, Any]) -> Held:
+def concluded(rows: Sequence[Row], *checks: dict[str, Any]) -> ConclusionResult:
     (found,) = conclusions(study(*checks), STUDY_2014.scales["lab"], rows, Bounds())
     return found
 
 
 def cells(expect: str, **more: Any) -> dict[str, Any]:
-    """Swift against civetweb in small reads by the study's 32 workers, which is one here."""
+    """Swift vs civetweb in small reads at the study's 32 workers, which is one here."""
     of = {"variants": ["swift"], "workloads": ["small-read"], "workers": [32]}
     return {"expect": expect, "of": of, "than": {"variants": ["rgw-civetweb"]}, **more}
 
@@ -108,26 +106,27 @@ def two(swift: float, rgw: float, **changed: Any) -> list[Row]:
         ("alike", 125.0, "cannot tell"),  # the interval has the factor in it
     ],
 )
-def test_what_is_expected_of_two_cells_is_supported_or_contradicted_by_what_may_be_claimed_of_them(
+def test_claims_support_or_contradict_what_is_expected_of_two_cells(
     expect: str, swift: float, verdict: str
 ) -> None:
-    assert held(two(swift, 100), cells(expect)).verdict == verdict
+    assert concluded(two(swift, 100), cells(expect)).verdict == verdict
 
 
-def test_of_a_latency_less_is_better() -> None:
-    assert held(two(200, 100), cells("better", metric="p90")).verdict == "supports"
-    assert held(two(50, 100), cells("better", metric="p90")).verdict == "contradicts"
+def test_a_lower_latency_is_better() -> None:
+    assert concluded(two(200, 100), cells("better", metric="p90")).verdict == "supports"
+    assert concluded(two(50, 100), cells("better", metric="p90")).verdict == "contradicts"
 
 
-def test_one_cell_that_says_the_opposite_contradicts_whatever_the_others_say_or_lack() -> None:
+def test_one_opposite_cell_contradicts_whatever_the_others_say() -> None:
     both = cells("better", than={"variants": ["rgw-civetweb", "rgw-apache-fastcgi"]})
     rows = two(200, 100)
-    assert held(rows, both).verdict == "cannot tell"
-    assert "not measured in this run" in held(rows, both).why
+    assert concluded(rows, both).verdict == "cannot tell"
+    assert "not measured in this run" in concluded(rows, both).why
     assert (
-        held([*rows, row("rgw-apache-fastcgi", "small-read", 1, 100)], both).verdict == "supports"
+        concluded([*rows, row("rgw-apache-fastcgi", "small-read", 1, 100)], both).verdict
+        == "supports"
     )
-    found = held([*rows, row("rgw-apache-fastcgi", "small-read", 1, 300)], both)
+    found = concluded([*rows, row("rgw-apache-fastcgi", "small-read", 1, 300)], both)
     assert found.verdict == "contradicts"
     assert found.why.startswith(
         "1 of 2 cells says the opposite: Swift-Native in small-read at 1 worker (study: 32) has "
@@ -145,12 +144,12 @@ def test_one_cell_that_says_the_opposite_contradicts_whatever_the_others_say_or_
         ({"steady": False, "notes": ("not steady",)}, "Swift-Native: not steady"),
     ],
 )
-def test_cells_of_which_nothing_may_be_claimed_support_nothing_and_contradict_nothing(
+def test_cells_without_claims_neither_support_nor_contradict(
     changed: dict[str, Any], why: str
 ) -> None:
     for swift in (50, 200):
         for expect in ("better", "not-better", "alike"):
-            found = held(two(swift, 100, **changed), cells(expect))
+            found = concluded(two(swift, 100, **changed), cells(expect))
             assert found.verdict == "cannot tell"
             assert why in found.why
 
@@ -158,7 +157,7 @@ def test_cells_of_which_nothing_may_be_claimed_support_nothing_and_contradict_no
 @pytest.mark.parametrize(
     "verdict", ["provisional", "not comparable", "not shown", "no such word yet"]
 )
-def test_a_verdict_that_is_no_claim_is_no_answer_whatever_the_ratio(
+def test_a_verdict_without_a_claim_decides_nothing_whatever_the_ratio(
     monkeypatch: pytest.MonkeyPatch, verdict: str
 ) -> None:
     compare = study_conclusions.compare
@@ -175,35 +174,36 @@ def test_a_verdict_that_is_no_claim_is_no_answer_whatever_the_ratio(
 
     monkeypatch.setattr(study_conclusions, "compare", doubted)
     assert {
-        held(two(200, 100), cells(expect)).verdict for expect in ("better", "not-better", "alike")
+        concluded(two(200, 100), cells(expect)).verdict
+        for expect in ("better", "not-better", "alike")
     } == {"cannot tell"}
 
 
-def test_layouts_whose_hosts_were_not_the_same_are_not_set_against_each_other() -> None:
+def test_layouts_with_different_hosts_are_not_compared() -> None:
     doubt = Doubt(
         what="hosts differ", grade="grave", words="CPU of gateway-1 gave 245 and 1395 events/s"
     )
-    apart = PairDoubt(layouts=("rgw-civetweb", "swift"), doubt=doubt)
+    differing = PairDoubt(layouts=("rgw-civetweb", "swift"), doubt=doubt)
     made = study(cells("better"))
-    (found,) = conclusions(made, made.scales["lab"], two(200, 100), Bounds(), [apart])
+    (found,) = conclusions(made, made.scales["lab"], two(200, 100), Bounds(), [differing])
     assert (found.verdict, found.why) == ("cannot tell", "its one cell says nothing: hosts differ.")
 
 
-def test_a_mild_doubt_about_a_row_is_said_and_settles_nothing() -> None:
+def test_a_mild_doubt_about_a_row_is_reported_and_decides_nothing() -> None:
     doubt = Doubt(
         what="machine busy", grade="mild", words="other programs used 15 % of this machine’s CPUs"
     )
-    found = held(two(200, 100, doubts=(doubt,)), cells("better"))
+    found = concluded(two(200, 100, doubts=(doubt,)), cells("better"))
     assert (found.verdict, found.why) == ("cannot tell", "its one cell says nothing: machine busy.")
     grave = doubt.model_copy(update={"grade": "grave"})
-    found = held(two(200, 100, doubts=(grave,)), cells("better"))
+    found = concluded(two(200, 100, doubts=(grave,)), cells("better"))
     assert (found.verdict, found.why) == (
         "cannot tell",
         "its one cell says nothing: Swift-Native: machine busy.",
     )
 
 
-def test_a_layout_is_set_against_itself_at_another_number_of_workers() -> None:
+def test_a_layout_is_compared_with_itself_at_another_number_of_workers() -> None:
     grows = cells(
         "better",
         of={"variants": ["swift"], "workloads": ["small-read"], "workers": [512]},
@@ -213,10 +213,10 @@ def test_a_layout_is_set_against_itself_at_another_number_of_workers() -> None:
         row("swift", "small-read", workers, throughput)
         for workers, throughput in ((1, 100.0), (32, 400.0))
     )
-    found = held([few, many], grows)
+    found = concluded([few, many], grows)
     assert found.verdict == "supports"
     assert "at 32 workers (study: 512) has 4.0× the throughput of 1 worker (study: 32)" in found.why
-    assert held([few, row("swift", "small-read", 32, 60.0)], grows).verdict == "contradicts"
+    assert concluded([few, row("swift", "small-read", 32, 60.0)], grows).verdict == "contradicts"
 
 
 def test_requests_of_other_sizes_are_compared_by_their_bytes() -> None:
@@ -231,14 +231,14 @@ def test_requests_of_other_sizes_are_compared_by_their_bytes() -> None:
         "of": of,
         "than": {"workloads": ["rados-1m"]},
     }
-    assert "2.0× the bandwidth of rados-1m" in held(rows, larger).why
-    assert held(rows, larger).verdict == "supports"
-    assert held(rows, {**larger, "metric": "throughput"}).verdict == "contradicts"
+    assert "2.0× the bandwidth of rados-1m" in concluded(rows, larger).why
+    assert concluded(rows, larger).verdict == "supports"
+    assert concluded(rows, {**larger, "metric": "throughput"}).verdict == "contradicts"
     unknown = [changed(one, bandwidth_mb_s=None) for one in rows]
-    assert held(unknown, larger).why.endswith("no bandwidth is known.")
+    assert concluded(unknown, larger).why.endswith("bandwidth unknown.")
 
 
-def test_all_that_the_conclusions_are_about_is_corrected_together(
+def test_all_cells_of_the_conclusions_are_corrected_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     compared: list[int] = []
@@ -255,20 +255,18 @@ def test_all_that_the_conclusions_are_about_is_corrected_together(
         for workers in (1, 4)
     ]
     twice = {"variants": ["swift"], "workloads": ["small-read"], "workers": [32, 64]}
-    held(rows, cells("better"), cells("alike", of=twice))
+    concluded(rows, cells("better"), cells("alike", of=twice))
     assert compared == [4]  # two pairs; the one that is asked for twice is tested once
 
 
-def test_the_study_of_2014_has_its_nine_conclusions_and_its_replay_measures_every_cell_of_them() -> (
-    None
-):
+def test_the_replay_of_2014_measures_every_cell_of_the_studys_nine_conclusions() -> None:
     assert len(STUDY_2014.conclusions) == 9
     lab = STUDY_2014.scales["lab"]
-    whole = [*loader.suite_of(STUDY_2014, "lab").workloads, *lab.beneath]
+    workloads = [*loader.suite_of(STUDY_2014, "lab").workloads, *lab.beneath]
     rows = [
         row(one.name, workload.name, workers, 100.0)
         for one in STUDY_2014.variants
-        for workload in whole
+        for workload in workloads
         for workers in workload.workers
     ]
     seen = [cell for one in conclusions(STUDY_2014, lab, rows, Bounds()) for cell in one.cells]
@@ -293,12 +291,12 @@ def test_the_study_of_2014_has_its_nine_conclusions_and_its_replay_measures_ever
         ({"than": {}}, "than: at least one of variants, workloads and workers must be named"),
     ],
 )
-def test_a_check_that_names_too_little_is_refused(changed: dict[str, Any], message: str) -> None:
+def test_an_incomplete_check_is_refused(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ConclusionCheck.model_validate(cells("better") | changed)
 
 
-def test_a_conclusion_about_a_variant_that_the_study_does_not_have_is_refused() -> None:
+def test_a_conclusion_about_an_unknown_variant_is_refused() -> None:
     with pytest.raises(
         ValueError, match=r"conclusion one: no variant 'swif' \(did you mean 'swift'\?\)"
     ):

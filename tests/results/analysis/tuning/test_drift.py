@@ -1,4 +1,4 @@
-"""The drift of a tuning's baseline on trials that are made up."""
+"""The drift of a tuning's baseline on made-up trials."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def baselines(rig: Rig, count: int, **more: int) -> Rig:
     return rig
 
 
-def test_a_baseline_that_falls_by_3_percent_an_hour_is_told_so() -> None:
+def test_a_baseline_that_falls_by_3_percent_an_hour_is_reported() -> None:
     found = drift(
         baselines(
             Rig(tuning_run(), level=lambda at_s: 1000 * 0.97 ** (at_s / 3600), scatter=0.0005), 90
@@ -34,11 +34,11 @@ def test_a_baseline_that_falls_by_3_percent_an_hour_is_told_so() -> None:
     assert found.words == (
         "throughput of 64 kB reads at 16 workers: the baseline fell by 3 % an hour (p < 0.0001), "
         "3 % from its lowest to its "
-        "highest of 90 trials; every trial is set against the baseline beside it"
+        "highest of 90 trials; every trial is compared with the baseline trials next to it"
     )
 
 
-def test_the_line_is_that_of_least_squares_with_students_p() -> None:
+def test_the_line_is_least_squares_with_students_p() -> None:
     rig = baselines(
         Rig(tuning_run(), level=lambda at_s: 1000 * 1.1 ** (at_s / 3600), scatter=0.03), 20
     )
@@ -49,7 +49,7 @@ def test_the_line_is_that_of_least_squares_with_students_p() -> None:
     assert found.p == pytest.approx(line.pvalue)
 
 
-def test_deployments_have_a_height_of_their_own_so_that_a_new_one_is_no_drift() -> None:
+def test_each_deployment_has_its_own_height_so_a_new_one_is_no_drift() -> None:
     rig = Rig(
         tuning_run(), level=lambda at_s: 1000.0 if at_s < 20 * TRIAL_S else 2000.0, scatter=0.01
     )
@@ -58,15 +58,15 @@ def test_deployments_have_a_height_of_their_own_so_that_a_new_one_is_no_drift() 
     assert found.p > 0.05
     assert found.range == pytest.approx(2.0, rel=0.1)
     assert found.spread == pytest.approx(0.01, rel=0.4)
-    assert "no drift of the baseline shown" in found.words
+    assert "no significant drift of the baseline" in found.words
 
 
-def test_the_spread_is_that_of_neighbours_which_a_drift_leaves_alone() -> None:
+def test_the_spread_is_that_of_neighbours_unaffected_by_drift() -> None:
     steep = Rig(tuning_run(), level=lambda at_s: 1000 * 3 ** (at_s / 3600), scatter=0.04)
     assert drift(baselines(steep, 200)).spread == pytest.approx(0.04, rel=0.15)
 
 
-def test_trials_of_other_arms_and_those_that_do_not_count_are_no_part_of_it() -> None:
+def test_other_variants_and_trials_that_do_not_count_are_left_out() -> None:
     rig = Rig(tuning_run())
     rig.visit(rig.baseline)
     rig.visit(arm(64), 5.0)
@@ -77,20 +77,20 @@ def test_trials_of_other_arms_and_those_that_do_not_count_are_no_part_of_it() ->
     assert (found.trials, found.range) == (2, 1.0)
 
 
-def test_too_few_trials_or_too_short_a_time_tell_no_drift() -> None:
+def test_too_few_trials_or_too_short_a_time_show_no_drift() -> None:
     assert (
         drift(Rig(tuning_run())).words
         == "throughput of 64 kB reads at 16 workers: the baseline has no trial that counts"
     )
     one = drift(baselines(Rig(tuning_run()), 1))
     assert (one.per_hour, one.p, one.spread) == (None, None, None)
-    assert one.words.endswith("the baseline has 1 trial, which tells no drift")
+    assert one.words.endswith("the baseline has 1 trial, too few to show a drift")
     short = drift(baselines(Rig(tuning_run(), scatter=0.02), 8))
     assert (short.per_hour, short.p) == (None, None)
-    assert "in too short a time, to tell a drift" in short.words
+    assert "over too short a time, to show a drift" in short.words
 
 
-def test_a_p90_drifts_by_itself() -> None:
+def test_a_p90_has_its_own_drift() -> None:
     rig = Rig(
         tuning_run(Objective(of="p90", workload="small-read")),
         level=lambda at_s: 1000 * 0.5 ** (at_s / 3600),

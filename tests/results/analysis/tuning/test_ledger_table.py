@@ -13,11 +13,11 @@ from weighbridge.results.percent import show_percent
 from weighbridge.results.record.store import RunStore
 
 
-def test_every_verdict_has_a_sign_of_its_own() -> None:
+def test_every_verdict_has_its_own_sign() -> None:
     assert len(set(SIGNS.values())) == len(SIGNS)
 
 
-def test_lines_go_from_the_largest_gain_to_those_of_which_none_is_known(
+def test_lines_are_sorted_by_gain_with_unknown_ones_last(
     tuned_run: RunStore,
 ) -> None:
     result = RunData(tuned_run.folder).tuned
@@ -30,7 +30,7 @@ def test_lines_go_from_the_largest_gain_to_those_of_which_none_is_known(
     assert len(known) < len(gains)
 
 
-def test_a_shorter_p90_sorts_as_better_and_is_told_as_less(tuned_run: RunStore) -> None:
+def test_a_shorter_p90_sorts_as_better_and_is_shown_as_less(tuned_run: RunStore) -> None:
     result = RunData(tuned_run.folder).tuned
     assert result is not None
     p90 = ledger_lines(result)[0].changes[1]
@@ -40,7 +40,7 @@ def test_a_shorter_p90_sorts_as_better_and_is_told_as_less(tuned_run: RunStore) 
     assert p90.tone == "better"
 
 
-def test_names_are_shortened_only_where_they_stay_apart() -> None:
+def test_names_are_shortened_only_if_they_stay_distinct() -> None:
     names = [
         "radosgw.threads 512 → 64",
         "proxy.threads 512 → 64",
@@ -48,8 +48,8 @@ def test_names_are_shortened_only_where_they_stay_apart() -> None:
         "radosgw.a 1 → 2, radosgw.b 3 → 4",
         "proxy.conn_timeout 5 → 0.5",
         (
-            "options.proxy.app:proxy-server.gets unset → on (with options.proxy.app:proxy-server.wait "
-            "unset → 0.05)"
+            "options.proxy.app:proxy-server.gets unset → on "
+            "(with options.proxy.app:proxy-server.wait unset → 0.05)"
         ),
     ]
     assert list(short_names(names).values()) == [
@@ -64,7 +64,7 @@ def test_names_are_shortened_only_where_they_stay_apart() -> None:
 
 
 @pytest.mark.parametrize("form", ["markdown", "latex"])
-def test_the_ledger_goes_into_notes_and_papers_with_what_must_be_known(
+def test_notes_and_papers_have_the_table_of_settings_with_remarks(
     tuned_run: RunStore, form: str
 ) -> None:
     _, made = produce(tuned_run.folder, form, ["ledger"])
@@ -76,7 +76,7 @@ def test_the_ledger_goes_into_notes_and_papers_with_what_must_be_known(
     assert "ended with 22" in text
 
 
-def test_json_has_the_ledger_and_every_trial_with_null_for_what_is_unknown(
+def test_json_has_the_settings_and_every_trial_with_null_for_unknowns(
     tuned_run: RunStore,
 ) -> None:
     _, made = produce(tuned_run.folder, "json", ["ledger", "trials"])
@@ -91,12 +91,14 @@ def test_json_has_the_ledger_and_every_trial_with_null_for_what_is_unknown(
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "markdown"])
-def test_the_ledger_of_a_run_that_is_no_tuning_is_refused(run: RunStore, form: str) -> None:
+def test_the_settings_table_of_a_run_that_is_not_a_tuning_is_refused(
+    run: RunStore, form: str
+) -> None:
     with pytest.raises(UsageError, match="is no tuning"):
         produce(Path(run.folder), form, ["ledger"])
 
 
-def test_what_is_nearly_all_gone_is_not_told_as_all() -> None:
+def test_almost_minus_100_percent_is_not_shown_as_minus_100() -> None:
     assert [show_percent(ratio) for ratio in (0.004, 0.002, 0.0003, 0.006)] == [
         "−99.6 %",
         "−99.8 %",

@@ -1,11 +1,16 @@
-"""What requests and settings of a tuning are called."""
+"""Names of requests and settings of a tuning, and sentences about effects."""
 
-from fake_trials import tuning_run
+from __future__ import annotations
+
+from fake_trials import Rig, arm, tuning_run
+from trial_rounds import FEW, P90, READ, entry, rounds
 from weighbridge.results.analysis.tuning.setting_words import objective_words
-from weighbridge.suites.tuning import Objective
+from weighbridge.results.record.trial import Arm, TuningRun
+from weighbridge.suites import Bounds
+from weighbridge.suites.tuning import Objective, Parameter, Range
 
 
-def test_requests_at_a_rate_are_told_with_it_and_others_without() -> None:
+def test_requests_at_a_rate_are_named_with_it() -> None:
     run = tuning_run(Objective(of="p90", workload="small-read"))
     assert objective_words(run, run.objectives[0]) == "p90 of 64 kB reads at 16 workers"
     rated = run.suite.workloads[0].model_copy(update={"rate_per_s": 150.0})
@@ -16,3 +21,108 @@ def test_requests_at_a_rate_are_told_with_it_and_others_without() -> None:
         objective_words(at_a_rate, at_a_rate.objectives[0])
         == "p90 of 64 kB reads at 150 op/s at 16 workers"
     )
+
+
+def named(run: TuningRun, **settings: object) -> str:
+    rig = Rig(run)
+    who = Arm.model_validate(
+        {
+            "name": "x",
+            "settings": {key.replace("__", "."): value for key, value in settings.items()},
+        }
+    )
+    rig.visit(who)
+    return entry(rig, who).name
+
+
+def test_a_variant_is_named_by_its_changes() -> None:
+    run = tuning_run()
+    assert named(run, radosgw__threads=64) == "radosgw.threads 512 → 64"
+    assert named(run, radosgw__threads=64, apache__threads_per_child=64) == (
+        "radosgw.threads 512 → 64, apache.threads_per_child 25 → 64"
+    )
+    assert named(run, apache__threads_per_child=64, apache__server_limit=32) == (
+        "apache.threads_per_child 25 → 64 (with apache.server_limit unset → 32)"
+    )
+    assert named(run, options__cache=True) == "options.cache → on"
+
+
+def test_a_number_is_shown_as_a_size_only_if_its_range_has_sizes() -> None:
+    run = tuning_run()
+    assert named(run, radosgw__threads=4096) == "radosgw.threads 512 → 4096"
+    sizes = Parameter(
+        key="radosgw.window", range=Range(low="1MiB", high="64MiB", steps=3, scale="log")
+    )
+    tuning = run.tuning.model_copy(update={"parameters": (sizes,)})
+    of_sizes = run.model_copy(
+        update={"tuning": tuning, "layout_settings": {"radosgw.window": "16MiB"}}
+    )
+    assert named(of_sizes, radosgw__window=2**23) == "radosgw.window 16MiB → 8MiB"
+
+
+def text(
+    factor: float, *, of: Objective = READ, scatter: float = 0.01, threshold: Bounds | None = None
+) -> str:
+    return (
+        entry(
+            rounds(Rig(tuning_run(of, threshold=threshold), scatter=scatter, seed=8), (FEW, factor))
+        )
+        .effects[0]
+        .text
+    )
+
+
+def test_an_effect_is_one_sentence_with_interval_and_trials() -> None:
+    head = "radosgw.threads 512 → 64: "
+    assert text(1.2) == head + "21 % more 64 kB reads at 16 workers (19 % to 22 % more), n = 6"
+    assert text(0.8) == head + "20 % fewer 64 kB reads at 16 workers (18 % to 21 % fewer), n = 6"
+    assert (
+        text(4.0)
+        == head + "4.0 times as many 64 kB reads at 16 workers (4.0 to 4.1 times as many), n = 6"
+    )
+    assert (
+        text(1.25, of=P90)
+        == head + "p90 of 64 kB reads at 16 workers 20 % shorter (19 % to 21 % shorter), n = 6"
+    )
+    assert (
+        text(0.5, of=P90)
+        == head + "p90 of 64 kB reads at 16 workers 99 % longer (96 % to 102 % longer), n = 6"
+    )
+
+
+def test_without_an_effect_the_sentence_says_what_could_have_been_found() -> None:
+    assert text(1.0, scatter=0.05) == (
+        "radosgw.threads 512 → 64: no effect on 64 kB reads at 16 workers found (could have found "
+        "10 %): "
+        "5 % fewer to 10 % more, n = 6"
+    )
+
+
+def test_an_effect_too_small_to_matter_is_shown_with_the_threshold() -> None:
+    assert text(1.0) == (
+        "radosgw.threads 512 → 64: 0.4 % more 64 kB reads at 16 workers (1 % fewer to 2 % more), "
+        "within the 5 % that matter, n = 6"
+    )
+
+
+def test_an_objective_within_a_p90_is_named_by_its_bound() -> None:
+    of = Objective(workload="small-read", p90_within=0.05)
+    assert "more 64 kB reads with p90 within 50 ms (" in text(1.2, of=of)
+
+
+def test_huge_spreads_have_short_numbers() -> None:
+    rig = Rig(tuning_run())
+    for number, factor in enumerate((1e-5, 1e5)):
+        rig.visit(rig.baseline, round=number)
+        rig.visit(FEW, factor, round=number)
+    assert "100 % fewer to over 1,000 times as many" in entry(rig).effects[0].text
+
+
+def test_a_setting_insignificant_only_by_correction_says_so() -> None:
+    rig = Rig(tuning_run(), scatter=0.05, seed=21)
+    rounds(rig, (FEW, 1.1), *((arm(number), 1.0) for number in range(1, 30)))
+    effect = entry(rig).effects[0]
+    assert effect.p is not None
+    assert effect.q is not None
+    assert effect.p <= 0.05 < effect.q
+    assert " found after correction for 30 tests: " in effect.text

@@ -1,0 +1,101 @@
+"""The noise floor by A/A controls."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from compared_rows import FIVE, cell, row, times
+from weighbridge.results.analysis.comparing import compare
+from weighbridge.results.analysis.findings import find, headline
+
+
+def test_a_control_gives_the_noise_floor_and_is_never_compared_with_others() -> None:
+    rows = [
+        row("a", 1),
+        row("a", 8),
+        row("b", 1, times(1.15)),
+        row("b", 8, times(1.15)),
+        row("t", 1, times(1.1)),
+        row("t", 8, times(0.95)),
+    ]
+    found = compare(rows, {"t": "a"})
+    assert found.subjects == ("b",)
+    assert {one.subject for one in found.effects} == {"b"}
+    throughput, p90 = found.noise
+    assert (
+        throughput.metric,
+        throughput.layout,
+        throughput.twin,
+        throughput.cells,
+        throughput.repeats,
+    ) == (
+        "throughput",
+        "a",
+        "t",
+        2,
+        5,
+    )
+    # All pairs of a cell are equal: a mean's error is the root mean square of the two cells' means,
+    # times t(0.975, 10).
+    assert throughput.ratio == pytest.approx(
+        math.exp(2.2281 * math.sqrt((math.log(1.1) ** 2 + math.log(0.95) ** 2) / 2)), rel=1e-4
+    )
+    assert throughput.low < throughput.ratio < throughput.high
+    assert (throughput.pairs, throughput.shown) == (10, 2)
+    assert p90.ratio == pytest.approx(throughput.ratio)
+    assert cell(found).noise == cell(found, workers=None).noise == throughput.ratio
+    assert cell(found).text.endswith(
+        "; n = 5: no difference found beyond the noise floor of this machine; "
+        "the noise floor of this machine is 1.2×."
+    )
+
+
+def test_a_difference_within_the_noise_floor_is_no_claim() -> None:
+    found = cell(
+        compare([row("a"), row("b", rates=times(1.2)), row("t", rates=times(1.3))], {"t": "a"})
+    )
+    assert found.verdict == "not shown"
+    assert (
+        "no difference found beyond the noise floor of this machine; "
+        "the noise floor of this machine is 2.0×" in found.text
+    )
+    assert headline(
+        find([row("a"), row("b", rates=times(1.2)), row("t", rates=times(1.3))], {"t": "a"})
+    ).startswith("No layout leads")
+
+
+def test_the_noise_floor_is_an_estimate_over_all_pairs_and_does_not_grow_with_every_cell() -> None:
+    draw = random.Random(7)
+    few, many = (
+        compare(
+            [
+                row(name, cell, [math.exp(draw.gauss(0, 0.05)) for _ in FIVE])
+                for cell in range(1, cells + 1)
+                for name in "at"
+            ],
+            {"t": "a"},
+        ).noise[0]
+        for cells in (2, 40)
+    )
+    # Two sides that scatter by 5 % differ by 7 %; means of five stay within 1.96 times a root of
+    # five of that.
+    assert many.ratio == pytest.approx(math.exp(1.96 * 0.05 * math.sqrt(2 / 5)), rel=0.015)
+    assert many.high / many.low < few.high / few.low
+    assert few.low < many.ratio < few.high
+
+
+def test_an_aa_control_of_a_single_layout_gives_a_noise_floor_and_no_effects() -> None:
+    found = compare([row("a"), row("t", rates=times(1.02, FIVE[::-1]))], {"t": "a"})
+    assert (found.subjects, found.effects) == ((), ())
+    assert [floor.shown for floor in found.noise] == [1, 1]
+    assert 1.02 < found.noise[0].ratio < 1.06
+
+
+def test_an_unmeasured_control_gives_no_noise_floor() -> None:
+    found = compare([row("a"), row("b", rates=times(2.0)), row("t", rates=())], {"t": "a"})
+    assert found.noise == ()
+    assert cell(found).noise is None
+    assert "noise floor" not in cell(found).text
