@@ -42,7 +42,7 @@ class Endpoint(Record):
     @model_validator(mode="after")
     def _opened(self) -> Endpoint:
         if not (self.user or self.token):
-            raise ValueError("needs a user or a token")
+            raise ValueError("a user or a token is required")
         return self
 
     @property

@@ -10,7 +10,7 @@ def test_output_before_the_json_is_skipped() -> None:
 
 @pytest.mark.parametrize(
     ("printed", "why"),
-    [("", "is not JSON"), ("[1]", "is not an object"), ('{"a": ', "is not JSON")],
+    [("", "is not JSON"), ("[1]", "is not a JSON object"), ('{"a": ', "is not JSON")],
 )
 def test_output_without_an_object_raises_the_given_error_with_the_output(
     printed: str, why: str
