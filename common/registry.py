@@ -128,7 +128,7 @@ class Registry(Mapping[str, T]):
         return UsageError(
             f"{self.what} {entry.name!r} of the package {package} cannot be used: {entry.value}: "
             f"{why}",
-            advice=f"Repair, upgrade or uninstall {package}; its entry point group is "
+            advice=f"Repair, upgrade or uninstall {package}: its entry point group is "
             f"{self.group}.",
         )
 

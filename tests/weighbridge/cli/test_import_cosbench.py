@@ -59,9 +59,7 @@ def test_what_would_measure_something_else_is_refused_and_writes_nothing(
     out = tmp_path / "demo.yaml"
     done = weighbridge("import-cosbench", file, "--out", out)
     assert (done.returncode, out.exists()) == (2, False)
-    assert (
-        "demo.xml:2:25: storage: policy 'POLICY' chooses where objects are stored" in done.stderr
-    )
+    assert "demo.xml:2:25: storage: policy 'POLICY' chooses where objects are stored" in done.stderr
     assert weighbridge("import-cosbench", file, "--out", out, "--partial").returncode == 0
     assert loader.load(out).name == "demo"
 
