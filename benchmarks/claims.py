@@ -99,7 +99,7 @@ def _blocks(draw: np.random.Generator) -> Array:
 
 
 def _line(draw: np.random.Generator, *, balanced: bool = True) -> Array:
-    """The machine gets 4 % faster with every visit; the first layout changes between blocks or not."""
+    """The machine gets 4 % faster with every visit; which layout comes first is balanced or not."""
     first = draw.permutation(np.arange(BLOCKS) % 2) if balanced else np.zeros(BLOCKS)
     places = 2 * np.arange(BLOCKS) + np.stack([first, 1 - first])
     return np.broadcast_to(0.04 * places[:, :, None], (2, BLOCKS, CELLS))
@@ -238,7 +238,7 @@ class ClaimTally:
 
 
 def add(tally: ClaimTally, regime: Regime, draw: np.random.Generator) -> None:
-    """Count a run of a layout vs itself, one with a difference it could find, and one at the bound."""
+    """Count a run of a layout vs itself, one with a difference to find, and one at the bound."""
     first = judged(logs_of(regime, draw))
     cells = [effect for effect in first.effects if effect.workers is not None]
     tally.runs += 1
@@ -280,7 +280,7 @@ def _same(one: Effect, other: Effect) -> bool:
 
 
 def day(draw: np.random.Generator, between: float, slower: float = 0.0) -> ComparedRun:
-    """A run on its own day: days vary by a standard deviation, half of whose variance cells share."""
+    """A run on its own day: days vary by a standard deviation; cells share half the variance."""
     share = math.sqrt(0.5) * between * (draw.normal() + draw.normal(size=CELLS)) - slower
     steps = share + 0.05 * draw.normal(size=(BLOCKS, CELLS))
     return PLANNED.model_copy(update={"rows": rows_of(np.stack([steps, -steps])[:, None])})
@@ -353,8 +353,8 @@ def main() -> None:
     runs = parser.parse_args().runs
     began_s = time.monotonic()
     print(
-        "| repeats vary by | any claim | covered by 95 % intervals | found, of 80 | median of that | "
-        "equivalent at the bound |"
+        "| repeats vary by | any claim | covered by 95 % intervals | found, of 80 "
+        "| median of that | equivalent at the bound |"
     )
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for number, regime in enumerate(REGIMES):

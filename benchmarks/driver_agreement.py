@@ -226,7 +226,7 @@ CLIENTS: dict[str, Callable[[NullTarget, AgreementCase, float], TurnFigures]] = 
 
 
 def turns(case: AgreementCase, number: int) -> dict[str, tuple[TurnFigures, float]]:
-    """One round: every client's turn, in rotated order, with the CPUs that the target used in it."""
+    """One round: each client's turn, in rotated order, and the CPUs that the target used in it."""
     turn_s = float(round(max(LEAST_TURN_S, REQUESTS_PER_TURN * case.delay_ms / 1000)))
     names = list(CLIENTS)
     shift = number % len(names)

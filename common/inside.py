@@ -150,17 +150,6 @@ def remove(folder: Path, name: str) -> None:
         os.unlink(last, dir_fd=parent)
 
 
-def is_there(folder: Path, name: str) -> bool:
-    """Whether anything, also a link, has this name. Raises OSError where a link is on the way."""
-    *above, last = parts_of(name)
-    try:
-        with _below(folder, above) as parent:
-            os.stat(last, dir_fd=parent, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
-
-
 def names(folder: Path, name: str) -> tuple[str, ...]:
     """The sorted names in a folder; empty if there is none. Raises OSError."""
     try:

@@ -12,7 +12,6 @@ from weighbridge.common.inside import (
     FolderEntry,
     Refused,
     entries,
-    is_there,
     make_folder,
     names,
     opened,
@@ -64,7 +63,6 @@ def test_every_function_refuses_a_name_that_is_no_plain_relative_path(
         lambda: write(folder, name, b""),
         lambda: make_folder(folder, name),
         lambda: remove(folder, name),
-        lambda: is_there(folder, name),
         lambda: names(folder, name),
     ):
         with pytest.raises(Refused, match="no plain path"):
@@ -77,8 +75,6 @@ def test_writing_a_file_creates_its_folders_and_reading_returns_the_content(fold
     assert read(folder, "a/b/c", largest_bytes=7) == b"content"
     assert names(folder, "a/b") == ("c",)
     assert names(folder, "none") == ()
-    assert is_there(folder, "a/b/c")
-    assert not is_there(folder, "a/none/c")
     remove(folder, "a/b/c")
     remove(folder, "a/b/c")
     assert names(folder, "a/b") == ()
