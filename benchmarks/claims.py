@@ -40,11 +40,12 @@ from typing import Final
 
 import numpy as np
 
+from benchmarks.simulated_runs import DIRECTION, Array, SimulatedCell, noise_of, rows_of
 from weighbridge.results.analysis.across_runs.guard import ComparedRun, Guarded
 from weighbridge.results.analysis.across_runs.runs_comparison import RUNS, compare_runs, regressions
 from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison, Effect
-from weighbridge.results.analysis.steps.summary import Point, Row
+from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.record.manifest import Manifest
 from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
 from weighbridge.suites import Bounds, Objects, Operation, Suite, Workload
@@ -52,13 +53,15 @@ from weighbridge.suites import Bounds, Objects, Operation, Suite, Workload
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from fake_layers import hardware
 
-Array = np.ndarray
 BLOCKS: Final = 5
 WORKERS: Final = (1, 8, 32)
 OPERATIONS: Final[tuple[Operation, ...]] = ("read", "write")
-CELLS: Final = len(WORKERS) * len(OPERATIONS)
-LEVEL_OPS_S: Final = 1000.0
-P90_MS: Final = 20.0
+RUN_CELLS: Final = tuple(
+    SimulatedCell(operation, operation, workers, 64_000)
+    for operation in OPERATIONS
+    for workers in WORKERS
+)
+CELLS: Final = len(RUN_CELLS)
 CLAIMED: Final = ("better", "worse")
 BOUNDS: Final = Bounds()
 WORKLOADS: Final = tuple(
@@ -147,65 +150,19 @@ REGIMES: Final = (
 def logs_of(regime: Regime, draw: np.random.Generator) -> Array:
     """Logarithms around 0 of one run's figures: metric (throughput, p90), layout, block, cell."""
     spreads = np.array(regime.spreads)[None, :, None, None]
-    visits, steps = draw.normal(size=(2, BLOCKS, 1)), draw.normal(size=(2, 2, BLOCKS, CELLS))
-    direction = np.array([1.0, -1.0])[:, None, None, None]
-    steps[1] = -0.8 * steps[0] + 0.6 * steps[1]
-    return (
-        spreads * (math.sqrt(0.5) * direction * visits[None] + math.sqrt(0.5) * steps)
-        + direction * regime.more(draw)[None]
-    )
+    noise = noise_of(draw, 2, BLOCKS, CELLS)
+    return spreads * noise + DIRECTION * regime.more(draw)[None]
 
 
-def rows_of(logs: Array) -> tuple[Row, ...]:
+def table_of(logs: Array) -> tuple[Row, ...]:
     """The table of a run with these logarithms."""
-    rows = []
-    for number in range(CELLS):
-        operation, workers = OPERATIONS[number // len(WORKERS)], WORKERS[number % len(WORKERS)]
-        for layout in range(logs.shape[1]):
-            points = tuple(
-                Point(
-                    repeat=block,
-                    valid=True,
-                    steady=True,
-                    figures={
-                        "throughput": LEVEL_OPS_S * math.exp(logs[0, layout, block, number]),
-                        "p90": P90_MS * math.exp(logs[1, layout, block, number]),
-                        "samples": 20_000,
-                        "errors": 0,
-                    },
-                )
-                for block in range(BLOCKS)
-            )
-            rows.append(
-                Row(
-                    layout="ab"[layout],
-                    api="s3",
-                    workload=operation,
-                    operation=operation,
-                    object_size_bytes=64_000,
-                    workers=workers,
-                    repeats=BLOCKS,
-                    figures={
-                        "throughput": float(np.median([point.ops_s for point in points])),
-                        "p90": float(
-                            np.median(
-                                [p90 for point in points if (p90 := point.value("p90")) is not None]
-                            )
-                        ),
-                        "samples": 20_000 * BLOCKS,
-                        "errors": 0,
-                    },
-                    valid=True,
-                    steady=True,
-                    points=points,
-                )
-            )
-    return tuple(rows)
+    layouts = "ab"[: logs.shape[1]]
+    return rows_of(logs, RUN_CELLS, layouts, ops_s=1000, p90_ms=20, samples=20_000)
 
 
 def judged(logs: Array) -> Comparison:
     """The comparison of a run with these logarithms."""
-    return compare(rows_of(logs), bounds=BOUNDS)
+    return compare(table_of(logs), bounds=BOUNDS)
 
 
 @dataclass
@@ -283,7 +240,7 @@ def day(draw: np.random.Generator, between: float, slower: float = 0.0) -> Compa
     """A run on its own day: days vary by a standard deviation; cells share half the variance."""
     share = math.sqrt(0.5) * between * (draw.normal() + draw.normal(size=CELLS)) - slower
     steps = share + 0.05 * draw.normal(size=(BLOCKS, CELLS))
-    return PLANNED.model_copy(update={"rows": rows_of(np.stack([steps, -steps])[:, None])})
+    return PLANNED.model_copy(update={"rows": table_of(np.stack([steps, -steps])[:, None])})
 
 
 def _planned() -> ComparedRun:

@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from driver_accuracy import awake
-from nulltarget import NullTarget, workload
+from nulltarget import NullTarget, workload, wrk_put_script
 
 from weighbridge.drivers.engine import _native
 from weighbridge.results.record.histogram import Histogram
@@ -184,16 +184,9 @@ def engine(target: NullTarget, case: AgreementCase, turn_s: float) -> TurnFigure
 def wrk(target: NullTarget, case: AgreementCase, turn_s: float) -> TurnFigures:
     """A turn of wrk. Writes always send the same body."""
     with tempfile.TemporaryDirectory() as folder:
-        script, body = Path(folder, "agreement.lua"), Path(folder, "body")
-        text = WRK_DONE
+        script, text = Path(folder, "agreement.lua"), WRK_DONE
         if case.operation == "write":
-            body.write_bytes(
-                _native.content(target.seed, case.object_size_bytes, 0, case.object_size_bytes)
-            )
-            text += (
-                f'wrk.method = "PUT"\nlocal file = io.open("{body}", "rb")\nwrk.body = '
-                'file:read("*a")\nfile:close()\n'
-            )
+            text += wrk_put_script(folder, target.seed, case.object_size_bytes)
         script.write_text(text)
         argv = ["wrk", "-t1", f"-c{case.workers}", f"-d{turn_s:.0f}s", "--timeout", "30s"]
         before_s = children_cpu_s()

@@ -35,7 +35,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from nulltarget import KEY, USER, NullTarget, workload
+from nulltarget import KEY, USER, NullTarget, workload, wrk_put_script
 from pydantic import SecretStr
 
 from weighbridge.common.endpoint import Endpoint
@@ -212,15 +212,8 @@ def wrk(target: NullTarget, case: CostCase, window_s: float) -> TurnCost:
     with tempfile.TemporaryDirectory() as folder:
         argv = ["wrk", "-t1", f"-c{case.connections}", f"-d{window_s:.0f}s", "--timeout", "30s"]
         if case.operation == "write":
-            body = Path(folder, "body")
-            body.write_bytes(
-                _native.content(SEED, case.object_size_bytes, 0, case.object_size_bytes)
-            )
             script = Path(folder, "put.lua")
-            script.write_text(
-                f'wrk.method = "PUT"\nlocal file = io.open("{body}", "rb")\nwrk.body = '
-                'file:read("*a")\nfile:close()\n'
-            )
+            script.write_text(wrk_put_script(folder, SEED, case.object_size_bytes))
             argv += ["-s", str(script)]
         out, cpu_s = lifetime([*argv, url])
     done, bad = WRK_DONE.search(out), WRK_BAD.search(out)

@@ -33,27 +33,18 @@ from typing import Final
 
 import numpy as np
 
+from benchmarks.simulated_runs import DIRECTION, Array, SimulatedCell, noise_of, rows_of
 from weighbridge.conductor.balance import blocks
 from weighbridge.conductor.further import clear
 from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.contrast import ALWAYS
-from weighbridge.results.analysis.steps.summary import Point, Row
-from weighbridge.suites import Bounds, Operation, Suite, loader
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.suites import Bounds, Suite, loader
 
 NAMES: Final = ("A", "B", "A-again")
 BOUNDS: Final = Bounds()
 RULES: Final = ("five", "strict", "twice", "eager")
-
-
-@dataclass(frozen=True)
-class QuickCell:
-    """One workload and operation at one worker count."""
-
-    workload: str
-    operation: Operation
-    workers: int
-    size_bytes: float
 
 
 @dataclass(frozen=True)
@@ -92,17 +83,17 @@ def _cases() -> tuple[TruthCase, ...]:
     )
 
 
-def cells_of(suite: Suite) -> tuple[QuickCell, ...]:
+def cells_of(suite: Suite) -> tuple[SimulatedCell, ...]:
     """The cells of a suite, one per worker count."""
     return tuple(
-        QuickCell(one.name, operation, workers, one.objects.mean_bytes)
+        SimulatedCell(one.name, operation, workers, one.objects.mean_bytes)
         for one in suite.workloads
         for operation in one.operations
         for workers in one.workers
     )
 
 
-def logs_of(case: TruthCase, cells: int, repeats_max: int, draw: np.random.Generator) -> np.ndarray:
+def logs_of(case: TruthCase, cells: int, repeats_max: int, draw: np.random.Generator) -> Array:
     """Logarithms of one run's figures: metric (throughput, p90), layout, repeat, cell."""
     order = blocks(NAMES, repeats_max, int(draw.integers(2**32)))
     place = np.array(
@@ -112,61 +103,20 @@ def logs_of(case: TruthCase, cells: int, repeats_max: int, draw: np.random.Gener
         ]
     )
     spreads = np.array([case.spreads[0], case.spreads[1], case.spreads[0]])[None, :, None, None]
-    direction = np.array([1.0, -1.0])[:, None, None, None]
-    visits, steps = (
-        draw.normal(size=(3, repeats_max, 1)),
-        draw.normal(size=(2, 3, repeats_max, cells)),
-    )
-    steps[1] = -0.8 * steps[0] + 0.6 * steps[1]
-    truth = np.full(cells, math.log(case.ratio))
-    truth[-1] = math.log(case.last)
-    differs = np.zeros((3, 1, cells))
-    differs[1] = truth
+    noise = noise_of(draw, len(NAMES), repeats_max, cells)
+    differs = np.zeros((len(NAMES), 1, cells))
+    differs[1] = math.log(case.ratio)
+    differs[1, :, -1] = math.log(case.last)
     drift = case.drift * place[:, :, None]
-    return (
-        spreads * math.sqrt(0.5) * (direction * visits[None] + steps)
-        + direction * (differs + drift)[None]
-    )
+    return spreads * noise + DIRECTION * (differs + drift)[None]
 
 
-def rows_of(logs: np.ndarray, cells: Sequence[QuickCell], repeats: int) -> tuple[Row, ...]:
+def table_of(logs: Array, cells: Sequence[SimulatedCell], repeats: int) -> tuple[Row, ...]:
     """The table of the first repeats of a run with these logarithms."""
-    rows = []
-    for number, cell in enumerate(cells):
-        for layout, name in enumerate(NAMES):
-            points = tuple(
-                Point(
-                    repeat=repeat,
-                    valid=True,
-                    steady=True,
-                    figures={
-                        "throughput": 300.0 * math.exp(logs[0, layout, repeat, number]),
-                        "p90": 40.0 * math.exp(logs[1, layout, repeat, number]),
-                        "samples": 1000,
-                        "errors": 0,
-                    },
-                )
-                for repeat in range(repeats)
-            )
-            rows.append(
-                Row(
-                    layout=name,
-                    api="swift",
-                    workload=cell.workload,
-                    operation=cell.operation,
-                    object_size_bytes=cell.size_bytes,
-                    workers=cell.workers,
-                    repeats=repeats,
-                    figures={"throughput": 300.0, "p90": 40.0},
-                    valid=True,
-                    steady=True,
-                    points=points,
-                )
-            )
-    return tuple(rows)
+    return rows_of(logs[:, :, :repeats], cells, NAMES, ops_s=300, p90_ms=40, samples=1000)
 
 
-def wrong(case: TruthCase, found: Comparison, cells: Sequence[QuickCell]) -> bool:
+def wrong(case: TruthCase, found: Comparison, cells: Sequence[SimulatedCell]) -> bool:
     """Whether any claim is false."""
     for one in found.effects:
         last = (one.workload, one.workers) == (cells[-1].workload, cells[-1].workers)
@@ -243,7 +193,7 @@ def main() -> None:
         for run in range(runs):
             logs = logs_of(case, len(cells), counts[-1], np.random.default_rng([2014, number, run]))
             looks = [
-                compare(rows_of(logs, cells, repeats), {"A-again": "A"}, BOUNDS)
+                compare(table_of(logs, cells, repeats), {"A-again": "A"}, BOUNDS)
                 for repeats in counts
             ]
             for rule in RULES:

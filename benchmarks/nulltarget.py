@@ -108,6 +108,16 @@ class NullTarget:
         }
 
 
+def wrk_put_script(folder: str, seed: int, size_bytes: int) -> str:
+    """A script that makes wrk PUT the engine's content, from a file in this folder."""
+    body = Path(folder, "body")
+    body.write_bytes(_native.content(seed, size_bytes, 0, size_bytes))
+    return (
+        'wrk.method = "PUT"\n'
+        f'local file = io.open("{body}", "rb")\nwrk.body = file:read("*a")\nfile:close()\n'
+    )
+
+
 def workload(operation: str, size_bytes: int, objects: int, **more: object) -> dict[str, Any]:
     """A workload of one operation on objects of one size, as the engine takes it."""
     return {

@@ -19,7 +19,7 @@ def credential(origin: str, value: str) -> str:
     message about that would contain the key.
     """
     value = value.removesuffix("\n").removesuffix("\r")
-    if not value.isprintable() or not _is_latin_1(value):
+    if not value.isprintable() or any(ord(letter) > 0xFF for letter in value):
         raise UsageError(
             f"{origin}: contains a line break, a control character or a character beyond Latin-1, "
             "which no HTTP header can carry",
@@ -49,11 +49,3 @@ def _forms(secret: str) -> tuple[str, ...]:
         escape(secret, {'"': "&quot;"}),
         escape(secret, {'"': "&quot;", "'": "&#39;"}),
     )
-
-
-def _is_latin_1(value: str) -> bool:
-    try:
-        value.encode("latin-1")
-    except UnicodeEncodeError:
-        return False
-    return True

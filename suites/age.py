@@ -17,7 +17,7 @@ from weighbridge.suites.workload import (
     excess,
 )
 
-FULLEST: Final = 0.85
+MAX_FILL: Final = 0.85
 """Fuller OSDs make Ceph warn (mon_osd_nearfull_ratio) and soon refuse moved data (backfillfull)."""
 
 
@@ -56,13 +56,13 @@ class Age(Record):
             too_much = self.excess(self.count(None))
             if too_much:
                 raise ValueError(f"fill: {too_much}")
-        elif not 0 < self.fill * self.swell <= FULLEST:
+        elif not 0 < self.fill * self.swell <= MAX_FILL:
             # Deleted objects are freed later (RGW's garbage collection, Swift's tombstones), so
             # everything ever written must fit.
             raise ValueError(
                 f"fill: {self.fill:.0%} and {self.churn} rounds of {self.share:.0%} of it come to "
                 f"{self.fill * self.swell:.0%} of the disks, which must be above 0 and at most "
-                f"{FULLEST:.0%}"
+                f"{MAX_FILL:.0%}"
             )
         return self
 

@@ -48,6 +48,11 @@ def _verify(value: object) -> object:
     return parse_share(value)
 
 
+def _check_order(smallest_bytes: int, largest_bytes: int) -> None:
+    if smallest_bytes > largest_bytes:
+        raise ValueError(f"the smallest size {smallest_bytes} is above the largest {largest_bytes}")
+
+
 class Uniform(Record):
     """Object sizes drawn uniformly from a range, both ends included."""
 
@@ -55,10 +60,7 @@ class Uniform(Record):
 
     @model_validator(mode="after")
     def _ordered(self) -> Uniform:
-        if self.uniform[0] > self.uniform[1]:
-            raise ValueError(
-                f"the smallest size {self.uniform[0]} is above the largest {self.uniform[1]}"
-            )
+        _check_order(*self.uniform)
         return self
 
     @property
@@ -85,10 +87,7 @@ class SizeBar(Record):
 
     @model_validator(mode="after")
     def _ordered(self) -> SizeBar:
-        if self.bounds[0] > self.bounds[1]:
-            raise ValueError(
-                f"the smallest size {self.bounds[0]} is above the largest {self.bounds[1]}"
-            )
+        _check_order(*self.bounds)
         return self
 
 
