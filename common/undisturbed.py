@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FrameType
 from typing import Final
 
@@ -21,8 +20,22 @@ def undisturbed(ending: Callable[[], object]) -> None:
     if threading.current_thread() is not threading.main_thread():
         ending()
         return
-    with _signals_deferred():
+    received: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+
+    # A handler that Python did not set cannot be restored, so it stays.
+    before = {one: handler for one in SIGNALS if (handler := signal.getsignal(one)) is not None}
+    for one in before:
+        signal.signal(one, note)
+    try:
         ending()
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+        if received:
+            signal.raise_signal(received[0])
 
 
 class Endings:
@@ -64,23 +77,3 @@ class Endings:
             self._actions[-1]()
         finally:
             self._actions.pop()
-
-
-@contextmanager
-def _signals_deferred() -> Iterator[None]:
-    received: list[int] = []
-
-    def note(number: int, _frame: FrameType | None) -> None:
-        received.append(number)
-
-    # A handler that Python did not set cannot be restored, so it stays.
-    before = {one: handler for one in SIGNALS if (handler := signal.getsignal(one)) is not None}
-    for one in before:
-        signal.signal(one, note)
-    try:
-        yield
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
-        if received:
-            signal.raise_signal(received[0])
