@@ -153,7 +153,7 @@ def unpaired(book: Ledger, rig: Rig, factors: dict[str, float]) -> Iterator[Sett
     tested = {name: welch(own, base) for name, own in values.items() if name in factors}
     looks, bound = book.looks, rig.run.tuning.threshold.throughput_ratio
     judged = {name: len(values[name]) >= REPEATS_FOR_A_CLAIM for name in tested}
-    p_values = [min(1, one.p * looks) if judged[name] else 1 for name, one in tested.items()]
+    p_values = [min(1.0, one.p * looks) if judged[name] else 1.0 for name, one in tested.items()]
     for (name, one), q in zip(tested.items(), corrected(p_values), strict=True):
         if not judged[name]:
             continue
