@@ -78,7 +78,7 @@ def from_cosbench(
     if not steps:
         raise UsageError(f"{path}: nothing in it can be expressed in a suite")
     about = " ".join((root.get("description") or "").split())
-    content = {
+    content: dict[str, object] = {
         "name": _slug(root.get("name") or "", "imported"),
         "about": about or f"Imported from COSBench's {path.name}",
         "api": [api],
