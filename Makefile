@@ -1,30 +1,31 @@
-# The two commands: `make compare` and `make test`. Each sets up what it needs first.
+# The two main commands are `make compare` and `make test`. Each installs what it needs first.
 VENV ?= .venv
 export VENV
-# Tests start a thousand Python programs: what these import is compiled once, whatever the environment says.
+# Tests start a thousand Python programs: each module is compiled once, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 BIN := $(VENV)/bin
 CRATES := drivers/engine gateways/apache/responder
 ARGS ?=
-# Four files of tests at a time, the longest first: what a file has made for its tests is made once.
+# Four test files at a time, the longest first; a file runs in one process, so its fixtures are created once.
 AT_ONCE := -n 4 --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
 .PHONY: compare test quick check unit unit-long system rust setup setup-test bench fuzz lock clean help
 
-compare: setup ## Weigh a real RGW against a real Swift on this machine (about ten minutes the first time); ARGS="..." goes to the command
+compare: setup ## Compare a real RGW with a real Swift on this machine (about ten minutes the first time); ARGS="..." are passed on
 	$(BIN)/weighbridge compare $(ARGS)
 
 test: setup-test ## Every check and every test; all of them run, whatever fails
-	@# Beside what needs no root: the images that system tests want, and what reads the code (one process, most of the time).
+	@# In parallel with the unit tests: the images for system tests, and the checks of the code (mostly one process).
 	@$(BIN)/python tests/system/build_images.py >$(VENV)/images.log 2>&1 & images=$$!; \
 	  $(MAKE) --no-print-directory check rust >$(VENV)/check.log 2>&1 & check=$$!; \
 	  $(MAKE) --no-print-directory unit-long; done=$$?; \
 	  wait $$check || done=$$?; cat $(VENV)/check.log; wait $$images || cat $(VENV)/images.log; \
 	  $(MAKE) --no-print-directory system || done=$$?; exit $$done
 
-quick: setup-test ## Lint, types, and the tests of what differs from the last commit (SINCE=COMMIT: from that one)
+quick: setup-test ## Lint, types, and the tests affected by changes since the last commit (SINCE=COMMIT: since that one)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
-	@tests=$$($(BIN)/python tests/touched.py $(or $(SINCE),HEAD)); [ -z "$$tests" ] || WEIGHBRIDGE_FUZZ_CASES=1000 $(BIN)/pytest -q -n 2 $$tests
+	@tests=$$($(BIN)/python tests/touched.py $(or $(SINCE),HEAD)); \
+	  [ -z "$$tests" ] || WEIGHBRIDGE_FUZZ_CASES=1000 $(BIN)/pytest -q -n 2 $$tests
 
 check: setup-test ## Lint, types and imports: ruff, mypy --strict, import-linter, rustfmt, clippy; warnings are errors
 	$(BIN)/ruff check .
@@ -34,44 +35,45 @@ check: setup-test ## Lint, types and imports: ruff, mypy --strict, import-linter
 	$(BIN)/lint-imports
 	for crate in $(CRATES); do (cd $$crate && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings) || exit; done
 
-rust: setup-test ## Tests in Rust: of the engine, and of the FastCGI responder
+rust: setup-test ## Rust tests of the engine and the FastCGI responder
 	for crate in $(CRATES); do (cd $$crate && cargo test --quiet) || exit; done
 
-unit: setup-test ## Tests that need no root and no cluster, without those that take minutes
-	@# A tenth of the cases of each fuzz test: `make test` has all of them.
+unit: setup-test ## Tests that need no root and no cluster, without the slow ones
+	@# A tenth of the cases of each fuzz test; `make test` runs all.
 	WEIGHBRIDGE_FUZZ_CASES=$${WEIGHBRIDGE_FUZZ_CASES:-1000} $(BIN)/pytest -q tests --ignore=tests/system -m "not long" $(AT_ONCE)
 
 unit-long: setup-test ## All tests that need no root and no cluster
 	$(BIN)/pytest -q tests --ignore=tests/system $(AT_ONCE)
 
 system: setup-test ## Tests with real Ceph, Swift and a browser; needs root
-	@# Most wait for daemons: four files at a time, each in a place of its own; then what wants half of the machine, two at a
-	@# time; then what wants it for itself. All of them run, whatever fails.
+	@# Most tests wait for daemons: four files at a time, each with its own state; then those that need half of the
+	@# machine, two at a time; then those that need all of it. All of them run, whatever fails.
 	$(BIN)/pytest -q tests/system -m "not pair and not alone" $(AT_ONCE); four=$$?; \
 	  $(BIN)/pytest -q tests/system -m pair -n 2 --dist load; two=$$?; \
 	  $(BIN)/pytest -q tests/system -m alone && [ $$four = 0 ] && [ $$two = 0 ]
 
-bench: setup-test ## The figures of the README, measured on this machine (ARGS="--json FILE")
+bench: setup-test ## Measure the figures of the README on this machine (ARGS="--json FILE")
 	$(BIN)/python benchmarks/driver_cost.py $(ARGS)
 
-setup: ## Install what this machine lacks, make .venv, build the Rust parts
+setup: ## Install missing packages, create .venv, build the Rust parts
 	@scripts/setup.sh
 
 setup-test:
 	@scripts/setup.sh test
 
-fuzz: setup-test ## Every parser with made-up wrong input that differs from run to run (SEED=N: a run again; CASES=N)
+fuzz: setup-test ## Fuzz every parser with a new seed (SEED=N repeats a run; CASES=N)
 	@seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "seed $$seed"; done=0; \
 	  export WEIGHBRIDGE_FUZZ_SEED=$$seed WEIGHBRIDGE_FUZZ_CASES=$${CASES:-100000}; \
 	  $(BIN)/pytest -q tests --ignore=tests/system -k fuzz -n 4 || done=1; \
 	  for crate in $(CRATES); do (cd $$crate && cargo test --quiet --test 'any_*') || done=1; done; \
-	  [ $$done = 0 ] || { echo "make fuzz SEED=$$seed does it again" >&2; exit 1; }
+	  [ $$done = 0 ] || { echo "repeat with: make fuzz SEED=$$seed" >&2; exit 1; }
 
-lock: ## Renew the versions and sums of Python packages that `make setup` installs
+lock: ## Update the versions and hashes of the Python packages that `make setup` installs
 	@scripts/lock.sh
 
-clean: ## Take away what was built (results in runs/ and the images stay)
-	rm -rf $(VENV) build *.egg-info $(addsuffix /target,$(CRATES)) drivers/engine/_native*.so gateways/apache/fastcgi_responder .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean: ## Remove what was built (results in runs/ and the images stay)
+	rm -rf $(VENV) build *.egg-info $(addsuffix /target,$(CRATES)) drivers/engine/_native*.so
+	rm -rf gateways/apache/fastcgi_responder .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20

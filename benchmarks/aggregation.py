@@ -1,20 +1,20 @@
-"""How long results take: histograms of many drivers into steps, steps into the table, and a run
-into its report.
+"""What results cost: merging histograms of many drivers, the table of a run, and its report.
 
 usage: aggregation.py [--steps N] [--histograms N] [--report N] [--linear] [--json FILE]
 
-Made up first, seeded and not counted: a run of N steps (10,000), each of 100 drivers' histograms of
-1000 latencies (1e9 operations at the default). Then, each in a process of its own whose CPU (with
-that of processes it starts), wall time and peak memory (of its largest process) are told:
+Prepared first, seeded and not counted: a run of N steps (10,000), each with 100 drivers' histograms
+of 1000 latencies (1e9 operations by default). Then each stage runs in its own process; printed are
+its CPU time (with its child processes), wall time and peak memory (of its largest process):
 
-  sum     adds the histograms of each step up, as the Locust driver does, judges each step, and
-          writes `steps.jsonl`; by as many processes as there are CPUs
-  table   reads `steps.jsonl`, judges every step, and writes the table as CSV page    derives a run
-  of 200 steps with telemetry, without files of pictures: table, findings, the HTML report with its
-  charts report  derives the same run with every picture as PNG, SVG and PDF
+  sum     merges the histograms of each step, as the Locust driver does, judges the step and
+          writes `steps.jsonl`, with one process per CPU
+  table   reads `steps.jsonl`, judges every step and writes the table as CSV
+  page    derives a run of 200 steps with telemetry, without picture files: table, findings, the
+          HTML report with its charts
+  report  derives the same run with every picture as PNG, SVG and PDF
 
-`--linear` measures sum and table at a tenth of the steps as well, to show that cost grows with the
-steps and no faster.
+`--linear` also measures sum and table at a tenth of the steps, to show that cost is linear in
+steps.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, astuple, dataclass
 from functools import lru_cache
+from itertools import chain
 from multiprocessing import Pool
 from pathlib import Path
 
@@ -53,10 +54,8 @@ from fake_run import fake_run
 
 SECONDS = 20
 LATENCIES = 1000
-KINDS = 500
-"""Different histograms, from which each step's are drawn: what is added does not know that it was
-there before.
-"""
+DISTINCT = 500
+"""Distinct histograms from which each step's are drawn; duplicates do not make merging faster."""
 BANDS = 14
 WORKERS = tuple(2**power for power in range(10))
 REPEATS = 5
@@ -64,8 +63,8 @@ LAYOUTS = ("rgw-beast", "swift")
 
 
 @dataclass(frozen=True)
-class Cost:
-    """What one stage took. Wall time counts the start of its process too."""
+class StageCost:
+    """The cost of one stage. Wall time includes the start of its process."""
 
     stage: str
     steps: int
@@ -75,8 +74,8 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What one driver tells of its window, as far as it is added up."""
+class DriverResult:
+    """What one driver reports of its window, as far as it is merged."""
 
     latency: str
     sum_us: int
@@ -84,14 +83,16 @@ class Told:
     max_us: int
 
 
-def told(seed: int) -> list[Told]:
-    """What drivers tell: latencies lognormal about 3 to 30 ms."""
+def driver_results(seed: int) -> list[DriverResult]:
+    """Results of drivers, with lognormal latencies around 3 to 30 ms."""
     draw = random.Random(seed)
     made = []
-    for _ in range(KINDS):
+    for _ in range(DISTINCT):
         middle = draw.uniform(8.0, 10.3)
         values = [max(1, round(draw.lognormvariate(middle, 0.4))) for _ in range(LATENCIES)]
-        made.append(Told(Histogram.of(values).encode(), sum(values), min(values), max(values)))
+        made.append(
+            DriverResult(Histogram.of(values).encode(), sum(values), min(values), max(values))
+        )
     return made
 
 
@@ -111,25 +112,17 @@ def keys(steps: int) -> Iterator[StepKey]:
 
 
 def prepare(folder: Path, steps: int, histograms: int) -> None:
-    """A run folder without steps, and `told.jsonl`: a line a step, what its drivers told."""
-    kinds, draw = [json.dumps(astuple(one)) for one in told(2014)], random.Random(steps)
-    with (folder / "told.jsonl").open("w") as file:
+    """A run folder without steps, and a file with a line of driver results for each step."""
+    results = [json.dumps(astuple(one)) for one in driver_results(2014)]
+    draw = random.Random(steps)
+    with (folder / "driver_results.jsonl").open("w") as file:
         for _ in range(steps):
-            file.write(f"[{','.join(draw.choices(kinds, k=histograms))}]\n")
+            file.write(f"[{','.join(draw.choices(results, k=histograms))}]\n")
     names = dict.fromkeys(key.workload for key in keys(steps))
     suite = Suite(
         name="many",
         about="Many steps",
-        workloads=tuple(
-            Workload(
-                name=name,
-                objects=Objects(size=64000),
-                operations={"read": 1},
-                workers=WORKERS,
-                runtime=f"{SECONDS}s",
-            )
-            for name in names
-        ),
+        workloads=tuple(read_workload(name) for name in names),
         repeats=REPEATS,
         layouts=LAYOUTS,
     )
@@ -140,20 +133,30 @@ def prepare(folder: Path, steps: int, histograms: int) -> None:
     RunStore.create(folder, plan_yaml="name: many\n", plan=plan, suite=suite.name)
 
 
+def read_workload(name: str) -> Workload:
+    """Reads at every worker count."""
+    return Workload(
+        name=name,
+        objects=Objects(size=64000),
+        operations={"read": 1},
+        workers=WORKERS,
+        runtime=f"{SECONDS}s",
+    )
+
+
 def run_in(folder: Path) -> RunStore:
     """The only run folder of a folder."""
     (found,) = (path for path in folder.iterdir() if path.is_dir())
     return RunStore.open(found)
 
 
-def add_up(folder: Path, steps: int) -> None:
-    """Each step's histograms as one, judged, in `steps.jsonl`, by as many processes as there are
-    CPUs: no step knows of another.
+def merge(folder: Path, steps: int) -> None:
+    """Merge and judge each step's histograms into `steps.jsonl`, with one process per CPU.
 
-    They are not synced one by one, as in a run.
+    Unlike in a run, the lines are not synced one by one.
     """
     with (
-        (folder / "told.jsonl").open("rb") as file,
+        (folder / "driver_results.jsonl").open("rb") as file,
         (run_in(folder).folder / "steps.jsonl").open("w") as out,
         Pool() as pool,
     ):
@@ -162,7 +165,7 @@ def add_up(folder: Path, steps: int) -> None:
 
 
 def step_line(job: tuple[int, StepKey, bytes]) -> str:
-    """The line of one step, of what its drivers told."""
+    """The line of one step, from its drivers' results."""
     order, key, line = job
     encoded, sums_us, lows_us, highs_us = zip(*json.loads(line), strict=True)
     count, sum_us = LATENCIES * len(encoded), sum(sums_us)
@@ -181,7 +184,7 @@ def step_line(job: tuple[int, StepKey, bytes]) -> str:
         workers=key.workers,
         driver="locust-engine",
         started_at="2014-11-04T12:00:00Z",
-        window_s=sum_us / 1e6 / key.workers,  # what Little's law asks for
+        window_s=sum_us / 1e6 / key.workers,  # as Little's law requires
         warmup_s=5.0,
         tallies=(tally,),
         seconds=series(count),
@@ -196,7 +199,7 @@ def step_line(job: tuple[int, StepKey, bytes]) -> str:
 
 @lru_cache(maxsize=1)
 def series(count: int) -> tuple[Second, ...]:
-    """A step's series: the same every second, in as many bands as latencies of a gateway lie in."""
+    """A step's series: the same every second, in as many bands as a gateway's latencies span."""
     each = count // SECONDS
     bands = tuple((band, each // BANDS) for band in range(44, 44 + BANDS))
     return tuple(
@@ -223,56 +226,37 @@ def tabulate(folder: Path) -> None:
 
 
 def prepare_report(folder: Path, steps: int) -> None:
-    """A run of so many steps with telemetry, in which five repeats of two layouts do reads at ten
-    worker counts.
-    """
-    workloads = tuple(
-        Workload(
-            name=f"read-{number}",
-            objects=Objects(size=64000),
-            operations={"read": 1},
-            workers=WORKERS,
-            runtime=f"{SECONDS}s",
-        )
-        for number in range(max(1, steps // (REPEATS * len(LAYOUTS) * len(WORKERS))))
-    )
+    """A run with telemetry: five repeats of two layouts read at ten worker counts."""
+    count = max(1, steps // (REPEATS * len(LAYOUTS) * len(WORKERS)))
+    workloads = tuple(read_workload(f"read-{number}") for number in range(count))
     fake_run(folder, workloads=workloads, repeats=REPEATS)
 
 
-def measured(stage: str, folder: Path, steps: int) -> Cost:
-    """One stage in a process of its own. Raises CalledProcessError when it fails."""
+def measured(stage: str, folder: Path, steps: int) -> StageCost:
+    """One stage in its own process. Raises CalledProcessError if it fails."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    command = [
-        sys.executable,
-        __file__,
-        "--stage",
-        stage,
-        "--folder",
-        str(folder),
-        "--steps",
-        str(steps),
-    ]
+    options = ["--stage", stage, "--folder", str(folder), "--steps", str(steps)]
     answer = subprocess.run(
-        command,
+        [sys.executable, __file__, *options],
         check=True,
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     wall_s, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Cost(stage, steps, cpu_s, wall_s, float(answer.stdout) / 1024)
+    return StageCost(stage, steps, cpu_s, wall_s, float(answer.stdout) / 1024)
 
 
-def costs(steps: int, histograms: int) -> Iterator[Cost]:
-    """Sum and table of so many steps."""
+def costs(steps: int, histograms: int) -> Iterator[StageCost]:
+    """The cost of merging and tabulating so many steps."""
     with tempfile.TemporaryDirectory(prefix="weighbridge-aggregation-") as name:
         prepare(Path(name), steps, histograms)
         yield measured("sum", Path(name), steps)
         yield measured("table", Path(name), steps)
 
 
-def report_costs(steps: int) -> Iterator[Cost]:
-    """The report of so many, without files of pictures and with them."""
+def report_costs(steps: int) -> Iterator[StageCost]:
+    """The cost of the report of so many steps, without and with picture files."""
     with tempfile.TemporaryDirectory(prefix="weighbridge-aggregation-") as name:
         prepare_report(Path(name), steps)
         yield measured("page", Path(name), steps)
@@ -280,22 +264,16 @@ def report_costs(steps: int) -> Iterator[Cost]:
 
 
 def do_stage(stage: str, folder: Path, steps: int) -> None:
-    """What a process of its own does: one stage, then it prints the peak memory of its largest
-    process in KiB.
-    """
+    """Run one stage in this process, and print the peak memory of its largest process in KiB."""
     match stage:
         case "sum":
-            add_up(folder, steps)
+            merge(folder, steps)
         case "table":
             tabulate(folder)
         case _:
             derive(run_in(folder).folder, pictures=stage == "report")
-    print(
-        max(
-            resource.getrusage(who).ru_maxrss
-            for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-        )
-    )
+    whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    print(max(resource.getrusage(who).ru_maxrss for who in whose))
 
 
 def main() -> None:
@@ -306,7 +284,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=10_000)
     parser.add_argument("--histograms", type=int, default=100)
     parser.add_argument(
-        "--report", type=int, default=200, help="steps of the run whose report is made; 0: none"
+        "--report", type=int, default=200, help="steps of the run for the report; 0: no report"
     )
     parser.add_argument("--linear", action="store_true")
     parser.add_argument("--json", type=Path)
@@ -319,26 +297,25 @@ def main() -> None:
         do_stage(options.stage, options.folder, options.steps)
         return
     sizes = [options.steps // 10, options.steps] if options.linear else [options.steps]
-    found: list[Cost] = []
+    found: list[StageCost] = []
     print(f"load of this machine before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
-    for steps in sizes:
-        for cost in costs(steps, options.histograms):
-            found.append(cost)
-            show(cost, options.histograms)
-    for cost in report_costs(options.report) if options.report else ():
+    stages = [costs(steps, options.histograms) for steps in sizes]
+    if options.report:
+        stages.append(report_costs(options.report))
+    for cost in chain.from_iterable(stages):
         found.append(cost)
         show(cost, options.histograms)
     if options.json:
         options.json.write_text(json.dumps([asdict(cost) for cost in found], indent=1) + "\n")
 
 
-def show(cost: Cost, histograms: int) -> None:
+def show(cost: StageCost, histograms: int) -> None:
     """A line of the table."""
     what = f"{cost.steps:,} steps" + (f" x {histograms} histograms" if cost.stage == "sum" else "")
     each = cost.cpu_s / cost.steps * 1e3
     print(
         f"{cost.stage:<7}{what:<30}{cost.cpu_s:8.1f} s CPU{cost.wall_s:8.1f} "
-        f"s{cost.peak_mib:8.0f} MiB  {each:.2f} ms CPU a step"
+        f"s{cost.peak_mib:8.0f} MiB  {each:.2f} ms CPU per step"
     )
 
 

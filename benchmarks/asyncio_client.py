@@ -1,7 +1,6 @@
-"""A plain asyncio client: HTTP/1.1 written by hand over kept connections. A job as JSON on stdin,
-what it saw as JSON on stdout.
+"""A plain asyncio HTTP/1.1 client over kept connections: a job as JSON on stdin, results on stdout.
 
-It shares no code with the engine, so that driver_agreement.py can set the two beside each other.
+It shares no code with the engine, so that driver_agreement.py can compare the two.
 """
 
 from __future__ import annotations
@@ -18,34 +17,32 @@ import time
 LARGEST_PIECE = 256 * 1024
 
 
-async def worker(port: int, request: bytes, closes_ns: int, latencies_ns: list[int]) -> None:
-    """Ask again and again over one connection, one request outstanding, and note how long each took
-    that ended in time.
-    """
+async def worker(port: int, request: bytes, window_end_ns: int, latencies_ns: list[int]) -> None:
+    """Repeat a request over one connection and record the latencies of those that ended in time."""
     loop = asyncio.get_running_loop()
     buffer = memoryview(bytearray(LARGEST_PIECE))
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setblocking(False)  # noqa: FBT003 - the standard library's signature
         while True:
-            began_ns = time.perf_counter_ns()
+            start_ns = time.perf_counter_ns()
             await loop.sock_sendall(connection, request)
-            await answer(loop, connection, buffer)
-            ended_ns = time.perf_counter_ns()
-            if ended_ns >= closes_ns:
+            await read_response(loop, connection, buffer)
+            end_ns = time.perf_counter_ns()
+            if end_ns >= window_end_ns:
                 return
-            latencies_ns.append(ended_ns - began_ns)
+            latencies_ns.append(end_ns - start_ns)
 
 
-async def answer(
+async def read_response(
     loop: asyncio.AbstractEventLoop, connection: socket.socket, buffer: memoryview
 ) -> None:
-    """Read one answer to its end. Raises SystemExit when it is no success."""
+    """Read one complete response. Raises SystemExit if it is no success."""
     got = 0
     while (end := bytes(buffer[:got]).find(b"\r\n\r\n")) < 0:
         count = await loop.sock_recv_into(connection, buffer[got:])
         if not count:
-            raise SystemExit("closed before an answer")
+            raise SystemExit("closed before a response")
         got += count
     head = bytes(buffer[:end]).lower()
     if not head.startswith(b"http/1.1 20"):
@@ -60,40 +57,39 @@ async def answer(
 
 
 async def measure(job: dict[str, int | str], body: bytes) -> list[int]:
-    """Do the job: latencies in nanoseconds."""
+    """Run the job: latencies in nanoseconds."""
     head = f"{job['method']} {job['path']} HTTP/1.1\r\nHost: asyncio\r\n"
     head += f"Content-Length: {len(body)}\r\n\r\n" if body else "\r\n"
     port, request = int(job["port"]), head.encode() + body
     latencies_ns: list[int] = []
-    closes_ns = time.perf_counter_ns() + int(float(job["window_s"]) * 1e9)
+    window_end_ns = time.perf_counter_ns() + int(float(job["window_s"]) * 1e9)
     await asyncio.gather(
-        *(worker(port, request, closes_ns, latencies_ns) for _ in range(int(job["connections"])))
+        *(
+            worker(port, request, window_end_ns, latencies_ns)
+            for _ in range(int(job["connections"]))
+        )
     )
     return latencies_ns
 
 
 def main() -> None:
-    """Load as told."""
+    """Run the job on stdin."""
     job = json.load(sys.stdin)
     body = random.Random(1).randbytes(int(job["body_bytes"]))
     gc.disable()
     before_s = time.process_time()
     latencies_ns = sorted(asyncio.run(measure(job, body)))
     cpu_s = time.process_time() - before_s
-    at_us = [
-        latencies_ns[math.ceil(len(latencies_ns) * share / 100) - 1] / 1000
-        for share in (50, 90, 99)
-    ]
-    print(
-        json.dumps(
-            {
-                "count": len(latencies_ns),
-                "window_s": job["window_s"],
-                "percentiles_us": at_us,
-                "cpu_s": cpu_s,
-            }
-        )
-    )
+    count = len(latencies_ns)
+    result = {
+        "count": count,
+        "window_s": job["window_s"],
+        "percentiles_us": [
+            latencies_ns[math.ceil(count * percent / 100) - 1] / 1000 for percent in (50, 90, 99)
+        ],
+        "cpu_s": cpu_s,
+    }
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

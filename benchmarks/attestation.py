@@ -1,15 +1,15 @@
-"""How far apart attestations of the same hosts are: the noise below which a difference between
-deployments says nothing.
+"""How much repeated attestations of the same hosts differ: the noise below which differences
+between deployments mean nothing.
 
     python benchmarks/attestation.py [--hardware lab-small] [--runs 5] [--idle 0] [--json FILE]
 
-Raises the hosts of a hardware file again and again, attests them as a run does and takes them away;
-client hosts and others alike have this machine's own root, since no gateway is wanted. Prints the
-figures of each, how far apart they are (as a part of the highest), and the largest of each kind,
-which is what the bounds of `results.record.attestation` are to be above. `--idle 0.8` waits before
-each run until that part of the machine's CPUs has been idle for two seconds. `others` is the part
-of the machine's CPU time that went to others meanwhile. Needs root and the lab's tools; the image
-of the tools is built first and not counted.
+Repeatedly starts the hosts of a hardware file, attests them as a run does and tears them down; all
+hosts have this machine's files as their root, since no gateway is needed. Prints the figures of
+each, how much they differ (as a share of the highest), and the largest difference of each kind: the
+bounds of `results.record.attestation` must be above it. `--idle 0.8` waits before each run until
+that share of the machine's CPUs has been idle for two seconds. `others` is the share of the
+machine's CPU time that others used meanwhile. Needs root and the lab's tools; the image with the
+tools is built first and not counted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from weighbridge.topologies.loader import load_hardware, shipped_hardware
 
 
 def needs_of(hardware: Hardware) -> dict[str, HostNeed]:
-    """Hosts with disks keep data, all others but clients answer: as in the layouts that ship."""
+    """Hosts with disks store data, others but clients are gateways, as in the shipped layouts."""
     return {
         name: HostNeed(
             roles=("any",), disks=len(spec.disks), tier="storage" if spec.disks else "gateway"
@@ -44,7 +44,7 @@ def needs_of(hardware: Hardware) -> dict[str, HostNeed]:
 
 
 def once(hardware: Hardware, tools: Path) -> tuple[Attestation, float]:
-    """One attestation, and the part of the machine's CPU time that others had of it."""
+    """One attestation, and the share of the machine's CPU time that others used."""
     label = f"attestation-{secrets.token_hex(3)}"
     folder = place().deployments / label
     folder.mkdir(parents=True)
@@ -76,7 +76,7 @@ def once(hardware: Hardware, tools: Path) -> tuple[Attestation, float]:
 
 
 def main() -> int:
-    """Run them, print a row for each figure and the largest spread of each kind."""
+    """Run them; print a row for each figure and the largest difference of each kind."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -97,26 +97,24 @@ def main() -> int:
     rows = []
     for of in zip(*(run.ceilings for run in runs), strict=True):
         values = [one.value for one in of]
-        apart = 1 - min(values) / max(values)
+        difference = 1 - min(values) / max(values)
         rows.append(
             {
                 "host": of[0].host,
                 "kind": of[0].kind,
                 "what": of[0].what,
                 "values": values,
-                "apart": round(apart, 3),
+                "apart": round(difference, 3),
             }
         )
         print(
-            f"{of[0].host:10} {of[0].what:28} {apart:6.1%} ",
+            f"{of[0].host:10} {of[0].what:28} {difference:6.1%} ",
             *(f"{value:.4g}" for value in values),
             of[0].unit,
         )
     for kind in ("cpu", "disk", "network"):
-        print(
-            f"{kind}: at most "
-            f"{max((float(row['apart']) for row in rows if row['kind'] == kind), default=0.0):.1%} apart"
-        )
+        largest = max((float(row["apart"]) for row in rows if row["kind"] == kind), default=0.0)
+        print(f"{kind}: differences up to {largest:.1%}")
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1))
     return 0

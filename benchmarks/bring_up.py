@@ -1,13 +1,12 @@
-"""Seconds from cached images to the first verified PUT and GET, to a gateway that stands, and down
-again.
+"""Seconds from cached images to the first verified PUT and GET, to a running gateway, and down.
 
     python benchmarks/bring_up.py [--layouts rgw-beast,swift@swift-2.35] [--runs 5] [--json FILE]
 
 `verified_s`: from nothing to PUT, HEAD, GET and DELETE verified over every API of the layout.
-`standing_s`: until it may be weighed (RGW: HEALTH_OK and all placement groups clean; both: facts
-read, limits on). `down_s`: taking all of it away. Needs root and the lab's tools; images are built
-first and not counted. `load` is the machine's load average before each run: figures of a busy
-machine say little, since Swift's start is nothing but CPU.
+`standing_s`: until it is ready to be measured (RGW: HEALTH_OK and all placement groups clean; both:
+facts read, limits applied). `down_s`: tearing everything down. Needs root and the lab's tools;
+images are built first and not counted. `load` is the machine's load average before each run:
+figures of a busy machine mean little, since Swift's start is purely CPU-bound.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from weighbridge.topologies.reference import split
 
 
 def once(layout: str, hardware_name: str, where: StatePlace) -> dict[str, float | str]:
-    """Bring a layout up and down; the seconds of each part."""
+    """Start a layout and tear it down; the seconds of each part."""
     hardware = hardware_named(hardware_name)
     planned = layout_named(layout, hardware)
     ensure(planned.gateway.releases[planned.gateway.release], lambda _: None, store=where.images)
@@ -36,24 +35,24 @@ def once(layout: str, hardware_name: str, where: StatePlace) -> dict[str, float 
     verified: list[float] = []
     started = time.monotonic()
 
-    def say(line: str) -> None:
+    def log(line: str) -> None:
         if line.startswith("verified"):
             verified.append(time.monotonic() - started)
 
-    with deploy(planned, hardware, where, say):
-        standing = time.monotonic() - started
+    with deploy(planned, hardware, where, log):
+        ready = time.monotonic() - started
         down = time.monotonic()
     return {
         "layout": layout,
         "verified_s": round(verified[0], 2),
-        "standing_s": round(standing, 2),
+        "standing_s": round(ready, 2),
         "down_s": round(time.monotonic() - down, 2),
         "load": round(load, 1),
     }
 
 
 def main() -> int:
-    """Run them in turns, print a row each and the medians."""
+    """Run the layouts in turn; print a row for each run and the medians."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,29 +1,28 @@
-"""How often a comparison claims what is not there, holds the truth in its intervals, and shows what
-it says that it would show.
+"""How often a comparison makes false claims, covers the truth by its intervals, and finds the
+differences that it says it could find.
 
-Whole runs are made up, with fixed seeds, and judged by `results.analysis.comparing.compare`, as
+Complete runs are simulated with fixed seeds and judged by `results.analysis.comparing.compare`, as
 every report is: two layouts in blocks, two workloads at three worker counts, throughput and p90.
-Half of the scatter of repeats is the deployment's, which all its cells share; p90 rises where
-throughput falls. What a machine may do besides is in REGIMES.
+Half of the variance of repeats comes from the deployment, shared by all its cells; p90 rises where
+throughput falls. What else a machine may do is in REGIMES.
 
-The rule of a claim (`results.statistics`), which this holds against each: the interval lies beyond
-the practical bound, as a p-value `TTest.p_beyond(bound)`; all that a run tests is corrected
-together by Benjamini and Hochberg, of every metric and also what is over all worker counts; a claim
-has q <= 5 %. Correcting each metric by itself, with the point beyond the bound, makes 10 to 14 % of
-runs claim something where one layout scatters by 3 % and the other by 20 %. Where the sides go up
-and down together from block to block (`results.analysis.blocks.together` >= 0.5 over all cells of
-the two) each block is compared by itself.
+The rule for claims (`results.statistics`), tested here against each of them: the interval lies
+beyond the practical bound, as a p-value `TTest.p_beyond(bound)`; all tests of a run are corrected
+together by Benjamini and Hochberg, over all metrics and including those over all worker counts; a
+claim has q <= 5 %. Correcting each metric separately, with only the point beyond the bound, makes
+10 to 14 % of runs claim something if one layout varies by 3 % and the other by 20 %. Where the
+sides rise and fall together from block to block (`results.analysis.blocks.together` >= 0.5 over
+all cells of the two) they are compared block by block.
 
-Columns, in per cent: runs of a layout against itself that claim any difference (at most 5 wanted);
-95 % intervals of cells that hold the truth; where one cell differs by what another run said that it
-would show 8 times in 10, runs that show it (80 wanted), and the median of those differences; cells
-that differ by exactly the practical bound and are called equivalent (at most 5 wanted).
+Columns, in per cent: runs of a layout vs itself that claim any difference (target: at most 5); 95 %
+intervals of cells that cover the truth; where one cell differs by what another run said it would
+find 8 times in 10, runs that find it (target: 80), and the median of those differences; cells that
+differ by exactly the practical bound and are called equivalent (target: at most 5).
 
-A second table is of runs against each other
-(`results.analysis.across_runs.runs_comparison.compare_runs`): a layout that did not change,
-measured on days that differ, is called worse somewhere, by the repeats of the two runs alone and
-with so many runs of the same thing known (at most 5 wanted); and a layout that became 30 % slower
-in all cells is.
+A second table compares runs (`results.analysis.across_runs.runs_comparison.compare_runs`): an
+unchanged layout, measured on days that differ, is called worse somewhere, by the repeats of the two
+runs alone and with so many runs of the same thing known (target: at most 5); and a layout that
+became 30 % slower in all cells is.
 
     .venv/bin/python -m benchmarks.claims [--runs 1000]
 """
@@ -41,11 +40,12 @@ from typing import Final
 
 import numpy as np
 
+from benchmarks.simulated_runs import DIRECTION, Array, SimulatedCell, noise_of, rows_of
 from weighbridge.results.analysis.across_runs.guard import ComparedRun, Guarded
 from weighbridge.results.analysis.across_runs.runs_comparison import RUNS, compare_runs, regressions
 from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison, Effect
-from weighbridge.results.analysis.steps.summary import Point, Row
+from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.record.manifest import Manifest
 from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
 from weighbridge.suites import Bounds, Objects, Operation, Suite, Workload
@@ -53,13 +53,15 @@ from weighbridge.suites import Bounds, Objects, Operation, Suite, Workload
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from fake_layers import hardware
 
-Array = np.ndarray
 BLOCKS: Final = 5
 WORKERS: Final = (1, 8, 32)
 OPERATIONS: Final[tuple[Operation, ...]] = ("read", "write")
-CELLS: Final = len(WORKERS) * len(OPERATIONS)
-LEVEL_OPS_S: Final = 1000.0
-P90_MS: Final = 20.0
+RUN_CELLS: Final = tuple(
+    SimulatedCell(operation, operation, workers, 64_000)
+    for operation in OPERATIONS
+    for workers in WORKERS
+)
+CELLS: Final = len(RUN_CELLS)
 CLAIMED: Final = ("better", "worse")
 BOUNDS: Final = Bounds()
 WORKLOADS: Final = tuple(
@@ -76,15 +78,13 @@ WORKLOADS: Final = tuple(
 
 @dataclass(frozen=True)
 class Regime:
-    """How repeats scatter: standard deviations of the two layouts' logarithms, and what comes on
-    top (layout, block, cell).
-    """
+    """How repeats vary: standard deviations of logarithms, and effects (layout, block, cell)."""
 
     name: str
     spreads: tuple[float, float]
     more: Callable[[np.random.Generator], Array] = lambda _: np.zeros((2, BLOCKS, CELLS))
     why: str = ""
-    """Why it may claim more, or its intervals hold more, than is wanted."""
+    """Why it may exceed the targets."""
 
 
 def _outliers(draw: np.random.Generator) -> Array:
@@ -102,9 +102,7 @@ def _blocks(draw: np.random.Generator) -> Array:
 
 
 def _line(draw: np.random.Generator, *, balanced: bool = True) -> Array:
-    """The machine gets 4 % faster with every visit; who is visited first changes from block to
-    block, or never does.
-    """
+    """The machine gets 4 % faster with every visit; which layout comes first is balanced or not."""
     first = draw.permutation(np.arange(BLOCKS) % 2) if balanced else np.zeros(BLOCKS)
     places = 2 * np.arange(BLOCKS) + np.stack([first, 1 - first])
     return np.broadcast_to(0.04 * places[:, :, None], (2, BLOCKS, CELLS))
@@ -150,124 +148,73 @@ REGIMES: Final = (
 
 
 def logs_of(regime: Regime, draw: np.random.Generator) -> Array:
-    """Logarithms about 0 of one run's figures: metric (throughput, p90), layout, block, cell."""
+    """Logarithms around 0 of one run's figures: metric (throughput, p90), layout, block, cell."""
     spreads = np.array(regime.spreads)[None, :, None, None]
-    visits, steps = draw.normal(size=(2, BLOCKS, 1)), draw.normal(size=(2, 2, BLOCKS, CELLS))
-    way = np.array([1.0, -1.0])[:, None, None, None]
-    steps[1] = -0.8 * steps[0] + 0.6 * steps[1]
-    return (
-        spreads * (math.sqrt(0.5) * way * visits[None] + math.sqrt(0.5) * steps)
-        + way * regime.more(draw)[None]
-    )
+    noise = noise_of(draw, 2, BLOCKS, CELLS)
+    return spreads * noise + DIRECTION * regime.more(draw)[None]
 
 
-def rows_of(logs: Array) -> tuple[Row, ...]:
+def table_of(logs: Array) -> tuple[Row, ...]:
     """The table of a run with these logarithms."""
-    rows = []
-    for number in range(CELLS):
-        operation, workers = OPERATIONS[number // len(WORKERS)], WORKERS[number % len(WORKERS)]
-        for layout in range(logs.shape[1]):
-            points = tuple(
-                Point(
-                    repeat=block,
-                    valid=True,
-                    steady=True,
-                    figures={
-                        "throughput": LEVEL_OPS_S * math.exp(logs[0, layout, block, number]),
-                        "p90": P90_MS * math.exp(logs[1, layout, block, number]),
-                        "samples": 20_000,
-                        "errors": 0,
-                    },
-                )
-                for block in range(BLOCKS)
-            )
-            rows.append(
-                Row(
-                    layout="ab"[layout],
-                    api="s3",
-                    workload=operation,
-                    operation=operation,
-                    object_size_bytes=64_000,
-                    workers=workers,
-                    repeats=BLOCKS,
-                    figures={
-                        "throughput": float(np.median([point.ops_s for point in points])),
-                        "p90": float(
-                            np.median(
-                                [p90 for point in points if (p90 := point.value("p90")) is not None]
-                            )
-                        ),
-                        "samples": 20_000 * BLOCKS,
-                        "errors": 0,
-                    },
-                    valid=True,
-                    steady=True,
-                    points=points,
-                )
-            )
-    return tuple(rows)
+    layouts = "ab"[: logs.shape[1]]
+    return rows_of(logs, RUN_CELLS, layouts, ops_s=1000, p90_ms=20, samples=20_000)
 
 
 def judged(logs: Array) -> Comparison:
-    """What is said of a run with these logarithms."""
-    return compare(rows_of(logs), bounds=BOUNDS)
+    """The comparison of a run with these logarithms."""
+    return compare(table_of(logs), bounds=BOUNDS)
 
 
 @dataclass
-class Tally:
-    """What many runs of one regime came to."""
+class ClaimTally:
+    """Counts over many runs of one regime."""
 
     runs: int = 0
     claiming: int = 0
     intervals: int = 0
     held: int = 0
-    told: int = 0
-    shown: int = 0
+    promised: int = 0
+    found: int = 0
     at_bound: int = 0
     equivalent: int = 0
     spans: list[float] = field(default_factory=list)
-    """The differences that runs said that they would show, in per cent."""
+    """The differences that runs said they could find, in per cent."""
 
     def row(self) -> str:
         """Its line of the table."""
         shares = (
             (self.claiming, self.runs),
             (self.held, self.intervals),
-            (self.shown, self.told),
+            (self.found, self.promised),
             (self.equivalent, self.at_bound),
         )
-        cells = [f"{100 * part / whole:.1f}" if whole else "-" for part, whole in shares]
+        cells = [f"{100 * part / total:.1f}" if total else "-" for part, total in shares]
         return " | ".join(
             [*cells[:3], f"{float(np.median(self.spans)):.0f} %" if self.spans else "-", cells[3]]
         )
 
 
-def add(tally: Tally, regime: Regime, draw: np.random.Generator) -> None:
-    """One run of a layout against itself; one more with a difference that the first said would be
-    shown; one at the bound.
-    """
+def add(tally: ClaimTally, regime: Regime, draw: np.random.Generator) -> None:
+    """Count a run of a layout vs itself, one with a difference to find, and one at the bound."""
     first = judged(logs_of(regime, draw))
     cells = [effect for effect in first.effects if effect.workers is not None]
     tally.runs += 1
     tally.claiming += any(effect.verdict in CLAIMED for effect in first.effects)
     for effect in cells:
-        if (
-            effect.ratio is not None
-            and effect.ratio.low is not None
-            and effect.ratio.high is not None
-        ):
+        ratio = effect.ratio
+        if ratio is not None and ratio.low is not None and ratio.high is not None:
             tally.intervals += 1
-            tally.held += effect.ratio.low <= 1 <= effect.ratio.high
+            tally.held += ratio.low <= 1 <= ratio.high
     place = int(draw.integers(len(cells)))
     asked = cells[place]
     if asked.smallest is not None and asked.verdict not in CLAIMED:
         metric, number = ("throughput", "p90").index(asked.metric), _cell(asked)
         logs = logs_of(regime, draw)
         logs[metric, 1, :, number] += math.log(asked.smallest)
-        tally.told += 1
+        tally.promised += 1
         tally.spans.append(100 * (asked.smallest - 1))
         again = next(one for one in judged(logs).effects if _same(one, asked))
-        tally.shown += again.verdict in CLAIMED
+        tally.found += again.verdict in CLAIMED
     logs = logs_of(regime, draw)
     logs[0, 1] += math.log(BOUNDS.throughput_ratio)
     logs[1, 1] += math.log(BOUNDS.p90_ratio)
@@ -290,12 +237,10 @@ def _same(one: Effect, other: Effect) -> bool:
 
 
 def day(draw: np.random.Generator, between: float, slower: float = 0.0) -> ComparedRun:
-    """A run of one layout on a day of its own: days differ by a standard deviation, half of whose
-    square all cells share.
-    """
+    """A run on its own day: days vary by a standard deviation; cells share half the variance."""
     share = math.sqrt(0.5) * between * (draw.normal() + draw.normal(size=CELLS)) - slower
     steps = share + 0.05 * draw.normal(size=(BLOCKS, CELLS))
-    return PLANNED.model_copy(update={"rows": rows_of(np.stack([steps, -steps])[:, None])})
+    return PLANNED.model_copy(update={"rows": table_of(np.stack([steps, -steps])[:, None])})
 
 
 def _planned() -> ComparedRun:
@@ -331,8 +276,8 @@ def alone(a: ComparedRun, b: ComparedRun) -> bool:
     return any(effect.verdict == "worse" for effect in compare(rows, bounds=BOUNDS).effects)
 
 
-def against_each_other(runs: int) -> None:
-    """The table of regressions."""
+def print_regressions(runs: int) -> None:
+    """Print the table of regressions."""
     counts = (RUNS, 6)
     known = " | ".join(f"{count} runs known: false | found" for count in counts)
     print(
@@ -343,11 +288,8 @@ def against_each_other(runs: int) -> None:
         lone, false, found = 0, dict.fromkeys(counts, 0), dict.fromkeys(counts, 0)
         for run in range(runs):
             draw = np.random.default_rng([41, round(100 * between), run])
-            a, b, slow = (
-                day(draw, between),
-                day(draw, between),
-                day(draw, between, slower=math.log(1 / 0.7)),
-            )
+            a, b = day(draw, between), day(draw, between)
+            slow = day(draw, between, slower=math.log(1 / 0.7))
             earlier = [day(draw, between) for _ in range(max(counts) - 1)]
             lone += alone(a, b)
             for count in counts:
@@ -360,7 +302,7 @@ def against_each_other(runs: int) -> None:
 
 
 def main() -> None:
-    """Print the tables, in Markdown as they stand in docs/statistics.md."""
+    """Print the tables in Markdown, as in docs/statistics.md."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -368,21 +310,22 @@ def main() -> None:
     runs = parser.parse_args().runs
     began_s = time.monotonic()
     print(
-        "| repeats scatter | any claim | held by 95 % intervals | shown, of 80 | median of that | "
-        "equivalent at the bound |"
+        "| repeats vary by | any claim | covered by 95 % intervals | found, of 80 "
+        "| median of that | equivalent at the bound |"
     )
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for number, regime in enumerate(REGIMES):
-        tally = Tally()
+        tally = ClaimTally()
         for run in range(runs):
             add(tally, regime, np.random.default_rng([2014, number, run]))
         print(f"| {regime.name}{' *' if regime.why else ''} | {tally.row()} |", flush=True)
     for regime in REGIMES:
         if regime.why:
             print(f"\\* {regime.name}: {regime.why}.")
-    against_each_other(runs // 2)
+    print_regressions(runs // 2)
     print(
-        f"\n{runs} runs a line, n = {BLOCKS}, {2 * CELLS} cells; {time.monotonic() - began_s:.0f} s"
+        f"\n{runs} runs per line, n = {BLOCKS}, {2 * CELLS} cells; "
+        f"{time.monotonic() - began_s:.0f} s"
     )
 
 

@@ -1,24 +1,25 @@
-"""CPU of `weighbridge --help`, as a person pays it: user + system time of the whole process.
+"""CPU of `weighbridge --help`: user + system time of the complete process.
 
 usage: command_cost.py [--runs N] [--json FILE]
 
-The first run may have to compile modules and is left out; the median of the others is reported with
-their range.
+The first run may have to compile modules and is not counted; reported are the median and range of
+the others.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
+import resource
 import statistics
+import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Cost:
+class CommandCost:
     """CPU of one command over several runs, in milliseconds."""
 
     command: str
@@ -29,18 +30,13 @@ class Cost:
 
 
 def cpu_ms(argv: list[str]) -> float:
-    """CPU milliseconds of one process, its output thrown away.
-
-    Raises RuntimeError when it fails.
-    """
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    actions = [(os.POSIX_SPAWN_DUP2, nothing, 1)]
-    pid = os.posix_spawn(argv[0], argv, dict(os.environ), file_actions=actions)
-    _, status, usage = os.wait4(pid, 0)
-    os.close(nothing)
-    if os.waitstatus_to_exitcode(status) != 0:
-        raise RuntimeError(f"{argv} ended with {os.waitstatus_to_exitcode(status)}")
-    return (usage.ru_utime + usage.ru_stime) * 1e3
+    """CPU milliseconds of one process, its output discarded. Raises RuntimeError if it fails."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(argv, stdout=subprocess.DEVNULL, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{argv} ended with {done.returncode}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1e3
 
 
 def main() -> None:
@@ -56,7 +52,7 @@ def main() -> None:
     rows = []
     for name, argv in (("weighbridge --help", command), ("python -c pass", bare)):
         times = [cpu_ms(argv) for _ in range(options.runs + 1)][1:]
-        rows.append(Cost(name, statistics.median(times), min(times), max(times), len(times)))
+        rows.append(CommandCost(name, statistics.median(times), min(times), max(times), len(times)))
     for row in rows:
         print(
             f"{row.command:<20} {row.median_ms:7.1f} ms CPU ({row.least_ms:.1f} to "

@@ -1,22 +1,21 @@
-"""What the period of the hosts' CPU quota does to the latencies of the same layout under the same
-limits.
+"""How the period of the hosts' CPU quota affects latencies of the same layout with the same limits.
 
-    python benchmarks/cpu_period.py [--layouts rgw-beast,swift] [--hardware lab-small] [--periods
-        100ms,20ms,10ms,5ms] [--workers 4,16] [--rounds 3] [--seconds 5] [--size 64KB] [--json FILE]
+    python benchmarks/cpu_period.py [--layouts rgw-beast,swift] [--hardware lab-small]
+        [--periods 100ms,20ms,10ms,5ms] [--workers 4,16] [--rounds 3] [--seconds 5]
+        [--size 64KB] [--json FILE]
 
-Each layout is deployed once; then every worker count is read once in each period, and all of that
-again in every round, the periods in another order each time (rotated). Only the period changes:
-quotas are the same share of a CPU, on all hosts, the client's too. The load is the suite's own
-Locust driver, whose engine times every request from when it is sent, so that a stall of the host is
-in the latency of each request that waited for it. A figure is the median of the rounds, max the
-largest.
+Each layout is deployed once; then reads run once at every worker count with each period, repeated
+in every round with the periods in another order (rotated). Only the period changes: quotas are the
+same share of a CPU on all hosts, including the client. The load is the suite's Locust driver, whose
+engine times every request from when it is sent, so that a stall of the host is in the latency of
+each request that waited for it. A figure is the median of the rounds, max the largest.
 
-`throttled` is what the gateway's host counted while the step ran: share of the periods of its quota
-in which it ran out, share of the time that it was stopped, and how long each stop was on average.
-`limited` names what the rule of `results.analysis.steps.throttling` says was set by the quota.
-`others` is the share of this machine's CPUs that neither the hosts nor this program used: figures
-of a busy machine say little. `slice` is the kernel's own (sched_cfs_bandwidth_slice_us), which is
-read and never changed. Needs root and the lab's tools; images are built first and not counted.
+`throttled` is what the gateway's host counted while the step ran: the share of its quota's periods
+in which it ran out, the share of the time that it was stopped, and the mean length of a stop.
+`limited` names the figures that the rule of `results.analysis.steps.throttling` attributes to the
+quota. `others` is the share of this machine's CPUs that neither the hosts nor this program used:
+figures of a busy machine mean little. `slice` is the kernel's (sched_cfs_bandwidth_slice_us), which
+is read and never changed. Needs root and the lab's tools; images are built first and not counted.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 
 from weighbridge.common.host import Counters
@@ -51,12 +51,13 @@ from weighbridge.topologies.quota import quota_of, slice_words
 from weighbridge.topologies.reference import split
 
 PERCENTS = (50.0, 90.0, 99.0)
+FIGURES = ("p50", "p90", "p99", "max")
 GATEWAY = "gateway-1"
-HELD = ("periods throttled", "time", "each ms", "set by the limit", "others")
+THROTTLING_COLUMNS = ("periods throttled", "time", "each ms", "set by the limit", "others")
 
 
 @dataclass(frozen=True)
-class Row:
+class PeriodRow:
     """One step. Latencies are in milliseconds, shares are of 1; throttling is the gateway's."""
 
     layout: str
@@ -71,17 +72,17 @@ class Row:
     time_throttled: float
     stall_ms: float
     limited: tuple[str, ...]
-    """What the gateway's limit is said to have made of p50, p90, p99 and max."""
+    """Which of p50, p90, p99 and max the gateway's quota is said to determine."""
     others: float
-    """Share of the machine's CPUs that was used by others while the step ran."""
+    """Share of the machine's CPUs that others used while the step ran."""
 
 
 def set_period(deployment: Deployment, period_s: float) -> None:
-    """Have all hosts keep their quotas in periods of this length."""
+    """Apply this period to the quotas of all hosts."""
     cgroups = Cgroups()
     for name, host in deployment.hosts.items():
         if not isinstance(host, LabHost):
-            raise TypeError(f"{name} is no lab host")
+            raise TypeError(f"{name} is not a lab host")
         spec = deployment.hardware.hosts[name]
         devices = tuple(disk.number for disk in host.bundle.disks)
         for write in cgroups.limits(host.bundle.cgroup, spec, devices, {"cpu"}, period_s=period_s):
@@ -91,7 +92,7 @@ def set_period(deployment: Deployment, period_s: float) -> None:
 def throttled(
     before: Counters, after: Counters, cpus: float, period_s: float, took_s: float
 ) -> Throttled | None:
-    """What the gateway's host was throttled between two looks at its counters."""
+    """How the gateway's host was throttled between two samples of its counters."""
     grown = [
         float(getattr(after, name) or 0) - float(getattr(before, name) or 0)
         for name in ("cpu_periods", "throttled_periods", "throttled_s")
@@ -109,66 +110,58 @@ def throttled(
     )
 
 
-def beside_s(deployment: Deployment, machine: LabMachine) -> float:
-    """CPU seconds of this machine that neither the hosts nor this process have used, since whenever
-    each began to count.
-    """
-    whole = machine.counters()
+def others_cpu_s(deployment: Deployment, machine: LabMachine) -> float:
+    """CPU seconds of this machine that neither the hosts nor this process used so far."""
+    total = machine.counters()
     return (
-        (whole.cpu_s or 0.0)
-        - (whole.conductor_cpu_s or 0.0)
+        (total.cpu_s or 0.0)
+        - (total.conductor_cpu_s or 0.0)
         - sum(one.counters().cpu_s or 0.0 for one in deployment.hosts.values())
     )
 
 
 def once(
     deployment: Deployment, driver: Driver, workload: Workload, workers: int, period_s: float
-) -> Row:
-    """One step in one period."""
+) -> PeriodRow:
+    """One step with one period."""
     set_period(deployment, period_s)
     gateway = deployment.hosts[GATEWAY]
     machine = LabMachine()
-    before, began, busy_before_s = (
-        gateway.counters(),
-        time.monotonic(),
-        beside_s(deployment, machine),
-    )
+    before, started_s = gateway.counters(), time.monotonic()
+    others_before_s = others_cpu_s(deployment, machine)
     measured = driver.step(Step(workload=workload, workers=workers, repeat=0)).measurement
-    took_s = time.monotonic() - began
+    took_s = time.monotonic() - started_s
     cpus = deployment.hardware.hosts[GATEWAY].cpus or 1.0
     held = throttled(before, gateway.counters(), cpus, period_s, took_s)
     [tally] = measured.tallies
     latency = Histogram.decode(tally.latency or "")
-    others = (beside_s(deployment, machine) - busy_before_s) / took_s / machine.cpus
-    percentiles = [latency.percentile_us(percent) / 1e3 for percent in PERCENTS]
-    figures = (
-        ("p50", 50.0, percentiles[0]),
-        ("p90", 90.0, percentiles[1]),
-        ("p99", 99.0, percentiles[2]),
-    )
-    figures = (*figures, ("max", 100.0, (tally.max_us or 0) / 1e3))
-    return Row(
+    others = (others_cpu_s(deployment, machine) - others_before_s) / took_s / machine.cpus
+    lengths_ms = [latency.percentile_us(percent) / 1e3 for percent in PERCENTS]
+    lengths_ms.append((tally.max_us or 0) / 1e3)
+    return PeriodRow(
         layout=deployment.layout.name,
         workers=workers,
         period_ms=period_s * 1e3,
         op_s=round(tally.count / measured.window_s, 1),
-        p50_ms=percentiles[0],
-        p90_ms=percentiles[1],
-        p99_ms=percentiles[2],
-        max_ms=(tally.max_us or 0) / 1e3,
+        p50_ms=lengths_ms[0],
+        p90_ms=lengths_ms[1],
+        p99_ms=lengths_ms[2],
+        max_ms=lengths_ms[3],
         periods_throttled=round(held.share_of_periods, 3) if held else 0.0,
         time_throttled=round(held.share_of_time or 0.0, 3) if held else 0.0,
         stall_ms=round(held.stall_ms or 0.0, 2) if held else 0.0,
         limited=tuple(
             name
-            for name, percent, length_ms in figures
+            for name, percent, length_ms in zip(
+                FIGURES, (*PERCENTS, 100.0), lengths_ms, strict=True
+            )
             if held and held.touches(percent, length_ms)
         ),
         others=round(max(0.0, others), 2),
     )
 
 
-def measure(name: str, options: argparse.Namespace) -> list[Row]:
+def measure(name: str, options: argparse.Namespace) -> list[PeriodRow]:
     """All rounds of one layout on one deployment."""
     hardware = hardware_named(options.hardware)
     planned = layout_named(name, hardware)
@@ -186,7 +179,7 @@ def measure(name: str, options: argparse.Namespace) -> list[Row]:
         }
     )
     suite = Suite(name="cpu-period", about="", api=("swift",), workloads=(workload,))
-    rows: list[Row] = []
+    rows: list[PeriodRow] = []
     with (
         tempfile.TemporaryDirectory() as folder,
         deploy(planned, hardware, place(), print) as deployment,
@@ -199,25 +192,22 @@ def measure(name: str, options: argparse.Namespace) -> list[Row]:
         ) as ready,
     ):
         ready.driver.prepare(Prepare(workload=workload))
-        for number in range(options.rounds):
-            for count in workers:
-                for place_of in range(len(periods_s)):
-                    period_s = periods_s[(place_of + number) % len(periods_s)]
-                    rows.append(once(deployment, ready.driver, workload, count, period_s))
-                    print(
-                        *(f"{key}={value}" for key, value in asdict(rows[-1]).items()), flush=True
-                    )
+        for number, count in product(range(options.rounds), workers):
+            shift = number % len(periods_s)
+            for period_s in periods_s[shift:] + periods_s[:shift]:
+                rows.append(once(deployment, ready.driver, workload, count, period_s))
+                print(*(f"{key}={value}" for key, value in asdict(rows[-1]).items()), flush=True)
     return rows
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[PeriodRow]) -> str:
     """Medians over the rounds, as Markdown."""
     lines = [
         (
             "| layout | workers | period ms | op/s | p50 ms | p90 ms | p99 ms | max ms | "
-            f"{' | '.join(HELD)} |"
+            f"{' | '.join(THROTTLING_COLUMNS)} |"
         ),
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- | ---: |",
+        f"| --- |{' ---: |' * 10} --- | ---: |",
     ]
     for cell in dict.fromkeys((row.layout, row.workers, row.period_ms) for row in rows):
         own = [row for row in rows if (row.layout, row.workers, row.period_ms) == cell]
@@ -231,12 +221,8 @@ def table(rows: Sequence[Row]) -> str:
             for name in ("periods_throttled", "time_throttled")
         ]
         stall_ms = statistics.median(row.stall_ms for row in own)
-        # What was said in most of the rounds.
-        limited = [
-            one
-            for one in ("p50", "p90", "p99", "max")
-            if 2 * sum(one in row.limited for row in own) > len(own)
-        ]
+        # Figures that are limited in most of the rounds.
+        limited = [one for one in FIGURES if 2 * sum(one in row.limited for row in own) > len(own)]
         others = statistics.median(row.others for row in own)
         words = [cell[0], str(cell[1]), f"{cell[2]:g}", *(f"{value:.3g}" for value in figures)]
         words += [
@@ -250,7 +236,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def main() -> int:
-    """Run all, print a row each, and the table of medians."""
+    """Run all layouts; print a row for each step, and the table of medians."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,6 +1,4 @@
-"""The engine without Locust, as a client of driver_cost.py: a job as JSON on stdin, what it did as
-JSON on stdout.
-"""
+"""The engine without Locust, for driver_cost.py: a job as JSON on stdin, results on stdout."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ STOP_S = 10.0
 
 
 def wait_until_idle(engine: _native.Engine) -> None:
-    """Wait for a job of the engine. Raises RuntimeError when something of it failed."""
+    """Wait for a job of the engine. Raises RuntimeError if any part of it failed."""
     while (progress := json.loads(engine.progress()))["running"]:
         time.sleep(0.01)
     if progress["failed"]:
@@ -23,13 +21,13 @@ def wait_until_idle(engine: _native.Engine) -> None:
 
 
 def cpu_s() -> float:
-    """CPU seconds of this process so far, of all its threads."""
+    """CPU seconds of this process so far, over all its threads."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
 def main() -> None:
-    """Load as told."""
+    """Run the job on stdin."""
     job = json.load(sys.stdin)
     engine = _native.Engine(json.dumps(job["config"]))
     if "write" not in job["config"]["workload"]["operations"]:
@@ -46,8 +44,8 @@ def main() -> None:
     snapshot = json.loads(engine.snapshot())
     [tally] = snapshot["tallies"]
     engine.stop(STOP_S)
-    told = {key: tally[key] for key in ("count", "bytes", "errors", "latency")}
-    print(json.dumps({**told, "window_s": snapshot["window_s"], "cpu_s": used_s}))
+    figures = {key: tally[key] for key in ("count", "bytes", "errors", "latency")}
+    print(json.dumps({**figures, "window_s": snapshot["window_s"], "cpu_s": used_s}))
 
 
 if __name__ == "__main__":

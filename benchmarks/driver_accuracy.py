@@ -1,15 +1,14 @@
-"""How exactly the engine measures: what it says of a null target whose delay is known.
+"""How accurately the engine measures a null target with a known delay.
 
     python benchmarks/driver_accuracy.py --json FILE [--quick]
 
-The target holds every answer back by the delay, so the true latency is the delay and what the
-kernel takes for the way there and back. While the engine measures, an independent probe (a blocking
-socket in a process of its own) asks the same target; its figures tell what of an error is the
-machine's: a target or client that did not get its CPU in time is late for both. A program of the
-idle class keeps each of the two CPUs from going to sleep, since waking a sleeping CPU of a virtual
-machine takes 0.05 to 0.2 ms that are neither the target's nor the driver's. Goal: p90 within 1 % +
-0.1 ms of the delay, and the maximum too where the probe's is. The engine's CPU is 0, the target's
-1.
+The target delays every response, so the true latency is the delay plus what the kernel takes for
+the way there and back. While the engine measures, an independent probe (a blocking socket in its
+own process) requests the same target; its figures show how much of an error is the machine's: a
+target or client that did not get its CPU in time is late for both. A program of the idle class
+keeps each of the two CPUs awake, since waking a sleeping CPU of a virtual machine takes 0.05 to 0.2
+ms that are neither the target's nor the driver's. Goal: p90 within 1 % + 0.1 ms of the delay, and
+also the maximum if the probe's is. The engine runs on CPU 0, the target on CPU 1.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ CONNECTIONS = 4
 
 
 @dataclass(frozen=True)
-class Row:
-    """What one client saw of one delay.
+class AccuracyRow:
+    """What one client measured at one delay.
 
-    Errors are measured less true; `within`: at most 1 % + 0.1 ms.
+    Errors are measured minus true; `within`: at most 1 % + 0.1 ms.
     """
 
     client: str
@@ -62,22 +61,31 @@ class Row:
 
 def row(
     client: str, delay_ms: float, connections: int, samples: int, values_ms: Sequence[float]
-) -> Row:
+) -> AccuracyRow:
     """A row of p50, p90, p99 and the maximum."""
     p50, p90, p99, largest = (round(value, 3) for value in values_ms)
     bound_ms = 0.01 * delay_ms + 0.1
-    return Row(
-        client, delay_ms, connections, samples, p50, p90, p99, largest,
-        round(p90 - delay_ms, 3), round((p90 / delay_ms - 1) * 100, 2), abs(p90 - delay_ms) <= bound_ms,
-        round(largest - delay_ms, 3), round((largest / delay_ms - 1) * 100, 2), abs(largest - delay_ms) <= bound_ms,
-    )  # fmt: skip
+    return AccuracyRow(
+        client=client,
+        delay_ms=delay_ms,
+        connections=connections,
+        samples=samples,
+        p50_ms=p50,
+        p90_ms=p90,
+        p99_ms=p99,
+        max_ms=largest,
+        p90_error_ms=round(p90 - delay_ms, 3),
+        p90_error_percent=round((p90 / delay_ms - 1) * 100, 2),
+        p90_within=abs(p90 - delay_ms) <= bound_ms,
+        max_error_ms=round(largest - delay_ms, 3),
+        max_error_percent=round((largest / delay_ms - 1) * 100, 2),
+        max_within=abs(largest - delay_ms) <= bound_ms,
+    )
 
 
 @contextmanager
 def awake(cpus: Sequence[int]) -> Iterator[None]:
-    """Keep CPUs from sleeping: a loop on each, of the class that runs only where nothing else wants
-    to.
-    """
+    """Keep CPUs awake: a loop on each, in the class that runs only when nothing else does."""
     with ExitStack() as stack:
         for cpu in cpus:
             code = (
@@ -94,10 +102,10 @@ def awake(cpus: Sequence[int]) -> Iterator[None]:
 
 
 def probe(port: int, path: str, seconds: float) -> None:
-    """Ask with a blocking socket for some seconds; prints the latencies in nanoseconds as JSON.
-    Runs in its own process.
+    """Request with a blocking socket for some seconds; print latencies in nanoseconds as JSON.
 
-    It says when it is ready and waits to be told, so that its own start falls into nobody's window.
+    Runs in its own process. It reports when it is ready and waits for a line, so that its start is
+    outside of the window.
     """
     request = f"GET {path} HTTP/1.1\r\nHost: probe\r\n\r\n".encode()
     latencies_ns = []
@@ -117,15 +125,15 @@ def probe(port: int, path: str, seconds: float) -> None:
 
 
 def idle(engine: _native.Engine) -> bool:
-    """Whether no worker runs; raises SystemExit when something failed."""
+    """Whether no worker runs; raises SystemExit if a request failed."""
     progress = json.loads(engine.progress())
     if progress["failed"]:
         raise SystemExit(f"engine: {progress['errors']}: {progress['last_error']}")
     return not progress["running"]
 
 
-def measure(delay_ms: float, window_s: float) -> list[Row]:
-    """What the engine and the probe see of a delay at the same time."""
+def measure(delay_ms: float, window_s: float) -> list[AccuracyRow]:
+    """What the engine and the probe measure at the same time."""
     with NullTarget(seed=SEED, core=TARGET_CPU, delay_ms=delay_ms) as target:
         work = workload("read", SIZE_BYTES, 100)
         bucket = f"bench-{work['name']}-0"
@@ -169,8 +177,8 @@ def measure(delay_ms: float, window_s: float) -> list[Row]:
     ]
 
 
-def show(rows: list[Row]) -> None:
-    """A table for people."""
+def show(rows: list[AccuracyRow]) -> None:
+    """Print a table."""
     print(
         f"{'client':7} {'delay_ms':>8} {'samples':>8} {'p50_ms':>8} {'p90_ms':>8} {'p99_ms':>8} "
         f"{'max_ms':>8} "
@@ -193,27 +201,27 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--json", type=Path, help="write the rows to this file")
-    parser.add_argument("--quick", action="store_true", help="2 s a delay instead of 10 s")
+    parser.add_argument("--quick", action="store_true", help="2 s per delay instead of 10 s")
     parser.add_argument(
         "--delays", type=float, nargs="+", default=[1.0, 2.0, 5.0, 10.0, 20.0, 100.0], metavar="MS"
     )
     parser.add_argument(
         "--probe", nargs=3, metavar=("PORT", "PATH", "SECONDS"), help=argparse.SUPPRESS
     )
-    asked = parser.parse_args()
-    if asked.probe:
-        probe(int(asked.probe[0]), asked.probe[1], float(asked.probe[2]))
+    options = parser.parse_args()
+    if options.probe:
+        probe(int(options.probe[0]), options.probe[1], float(options.probe[2]))
         return
     os.sched_setaffinity(0, {CLIENT_CPU})
     with awake((CLIENT_CPU, TARGET_CPU)):
         rows = [
             one
-            for delay_ms in asked.delays
-            for one in measure(delay_ms, 2.0 if asked.quick else 10.0)
+            for delay_ms in options.delays
+            for one in measure(delay_ms, 2.0 if options.quick else 10.0)
         ]
     show(rows)
-    if asked.json:
-        asked.json.write_text(
+    if options.json:
+        options.json.write_text(
             json.dumps([asdict(one) for one in rows], indent=1) + "\n", encoding="utf-8"
         )
 

@@ -1,22 +1,21 @@
-"""What it costs a client to make load: CPU of several clients against the same null target, in one
-run.
+"""What it costs a client to generate load: CPU of several clients with the same null target.
 
     python benchmarks/driver_cost.py --json FILE [--quick]
 
 Clients are pinned to CPU 0 and the target to CPU 1, so that neither takes the other's time and
-their shares do not depend on the scheduler. Rounds are interleaved: every client has its turn in
+their shares do not depend on the scheduler. Rounds are interleaved: every client has one turn in
 each, and a row is the median of the rounds. CPU is user and system time of all threads of the
 client:
 
 locust-engine  `python -m weighbridge.drivers.locust` with engine users, signing every request:
                inside its window, as it measures itself
-engine         the same engine without Locust: inside its window (getrusage) engine-blind   the same
-with `verify: 0`: no read is compared with what was written, where the others compare the default
-share locust-sdk     `python -m weighbridge.drivers.locust` with boto3 users: inside its window wrk
-unsigned requests: its whole life (wait4); starting it costs it some milliseconds warp
-signed requests, where it is installed: its whole life without what a run of the shortest length
-costs,
-               since it prepares its objects in the same process
+engine         the same engine without Locust: inside its window (getrusage)
+engine-blind   the same with `verify: 0`: no read is compared with what was written, where the
+               others compare the default share
+locust-sdk     `python -m weighbridge.drivers.locust` with boto3 users: inside its window
+wrk            unsigned requests: its complete life (wait4); its start costs some milliseconds
+warp           signed requests, if it is installed: its complete life minus that of the shortest
+               run, since it prepares its objects in the same process
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from nulltarget import KEY, USER, NullTarget, workload
+from nulltarget import KEY, USER, NullTarget, workload, wrk_put_script
 from pydantic import SecretStr
 
 from weighbridge.common.endpoint import Endpoint
@@ -66,8 +65,8 @@ PREFIX = "bench"
 
 
 @dataclass(frozen=True)
-class Case:
-    """What every client does: `operation` on objects of one size over so many connections."""
+class CostCase:
+    """What every client does: `operation` on objects of one size over some connections."""
 
     operation: Literal["read", "write"]
     object_size_bytes: int
@@ -75,10 +74,7 @@ class Case:
 
     @property
     def workload(self) -> Workload:
-        """The case as a workload; its warm-up is not counted.
-
-        As many reads are compared as in any suite.
-        """
+        """The case as a workload; it verifies the default share of reads."""
         objects = 200 if self.object_size_bytes < 2**20 else 4
         record = workload(self.operation, self.object_size_bytes, objects)
         return Workload.model_validate(
@@ -87,8 +83,8 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Spent:
-    """What a client did in one turn, and the CPU it took for it."""
+class TurnCost:
+    """What a client did in one turn, and its CPU time."""
 
     count: int
     cpu_s: float
@@ -96,7 +92,7 @@ class Spent:
 
 
 @dataclass(frozen=True)
-class Row:
+class CostRow:
     """One line of the result: medians of the rounds."""
 
     client: str
@@ -109,10 +105,10 @@ class Row:
 
 
 CASES = (
-    Case("read", 4096, 16),
-    Case("write", 4096, 16),
-    Case("read", 64 * 2**20, 4),
-    Case("write", 64 * 2**20, 4),
+    CostCase("read", 4096, 16),
+    CostCase("write", 4096, 16),
+    CostCase("read", 64 * 2**20, 4),
+    CostCase("write", 64 * 2**20, 4),
 )
 
 
@@ -125,9 +121,7 @@ def pinned(*argv: str) -> list[str]:
 def driver(
     target: NullTarget, users: Literal["engine", "sdk"]
 ) -> Iterator[Callable[[Order, type], object]]:
-    """A Locust driver; what it gives sends an order and returns the event of the type that answers
-    it.
-    """
+    """A Locust driver; the function sends an order and returns the answering event of a type."""
     with subprocess.Popen(
         pinned(sys.executable, "-m", "weighbridge.drivers.locust"),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
@@ -136,12 +130,12 @@ def driver(
         assert process.stdout is not None
         orders, events = process.stdin, process.stdout
 
-        def ask(order: Order, wanted: type) -> object:
+        def ask(order: Order, answer_type: type) -> object:
             orders.write(order.model_dump_json() + "\n")
             orders.flush()
             for line in events:
                 event = EVENT.validate_json(line)
-                if isinstance(event, wanted):
+                if isinstance(event, answer_type):
                     return event
                 if isinstance(event, Failed):
                     raise SystemExit(f"drivers.locust: {event.message}")
@@ -160,8 +154,8 @@ def driver(
 
 
 def locust(
-    users: Literal["engine", "sdk"], target: NullTarget, case: Case, window_s: float
-) -> Spent:
+    users: Literal["engine", "sdk"], target: NullTarget, case: CostCase, window_s: float
+) -> TurnCost:
     """A turn of the Locust driver."""
     work = case.workload.model_copy(update={"runtime": window_s})
     with driver(target, users) as ask:
@@ -172,12 +166,12 @@ def locust(
     [tally] = measurement.tallies
     if tally.failed:
         raise SystemExit(f"locust-{users}: {tally.errors}")
-    return Spent(tally.count, measurement.load.cpu_s, measurement.window_s)
+    return TurnCost(tally.count, measurement.load.cpu_s, measurement.window_s)
 
 
 def engine(
-    target: NullTarget, case: Case, window_s: float, verify: float = VERIFIED_SHARE
-) -> Spent:
+    target: NullTarget, case: CostCase, window_s: float, verify: float = VERIFIED_SHARE
+) -> TurnCost:
     """A turn of the engine alone."""
     work = case.workload.model_copy(update={"verify": verify})
     job = {
@@ -196,11 +190,11 @@ def engine(
     result = json.loads(done.stdout)
     if result["errors"]:
         raise SystemExit(f"engine: {result['errors']}")
-    return Spent(result["count"], result["cpu_s"], window_s)
+    return TurnCost(result["count"], result["cpu_s"], window_s)
 
 
 def lifetime(argv: list[str]) -> tuple[str, float]:
-    """Run a command: its output, and the CPU seconds of its whole life."""
+    """Run a command: its output, and the CPU seconds of its complete life."""
     with subprocess.Popen(pinned(*argv), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         out = process.stdout.read()
@@ -211,47 +205,49 @@ def lifetime(argv: list[str]) -> tuple[str, float]:
     return out, used.ru_utime + used.ru_stime
 
 
-def wrk(target: NullTarget, case: Case, window_s: float) -> Spent:
-    """A turn of wrk. Writes send the same body again and again, which is the least wrk can do."""
+def wrk(target: NullTarget, case: CostCase, window_s: float) -> TurnCost:
+    """A turn of wrk. Writes always send the same body, the least that wrk can do."""
     bucket = f"{PREFIX}-{case.workload.name}-0"
     url = f"{target.url}/{bucket}/{_native.object_name(0)}"
     with tempfile.TemporaryDirectory() as folder:
         argv = ["wrk", "-t1", f"-c{case.connections}", f"-d{window_s:.0f}s", "--timeout", "30s"]
         if case.operation == "write":
-            body = Path(folder, "body")
-            body.write_bytes(
-                _native.content(SEED, case.object_size_bytes, 0, case.object_size_bytes)
-            )
             script = Path(folder, "put.lua")
-            script.write_text(
-                f'wrk.method = "PUT"\nlocal file = io.open("{body}", "rb")\nwrk.body = '
-                'file:read("*a")\nfile:close()\n'
-            )
+            script.write_text(wrk_put_script(folder, SEED, case.object_size_bytes))
             argv += ["-s", str(script)]
         out, cpu_s = lifetime([*argv, url])
     done, bad = WRK_DONE.search(out), WRK_BAD.search(out)
     if done is None or bad is not None:
         raise SystemExit(f"wrk: {out}")
-    return Spent(int(done[1]), cpu_s, window_s)
+    return TurnCost(int(done[1]), cpu_s, window_s)
 
 
-def warp(target: NullTarget, case: Case, window_s: float) -> Spent:
-    """A turn of warp: a run as long as the window less a short one, which holds what is
-    prepared.
-    """
+def warp(target: NullTarget, case: CostCase, window_s: float) -> TurnCost:
+    """A turn of warp: a run of the window's length minus a short one, with the preparation."""
     short_s = 1.0
     long, short = (_warp_once(target, case, length_s) for length_s in (window_s + short_s, short_s))
-    return Spent(long.count - short.count, long.cpu_s - short.cpu_s, window_s)
+    return TurnCost(long.count - short.count, long.cpu_s - short.cpu_s, window_s)
 
 
-def _warp_once(target: NullTarget, case: Case, length_s: float) -> Spent:
+def _warp_once(target: NullTarget, case: CostCase, length_s: float) -> TurnCost:
     verb = {"read": "get", "write": "put"}[case.operation]
     with tempfile.TemporaryDirectory() as folder:
         argv = [
-            "warp", verb, f"--host={target.host}:{target.port}", f"--access-key={USER}", f"--secret-key={KEY}", "--no-color",
-            f"--obj.size={case.object_size_bytes}", f"--concurrent={case.connections}", f"--duration={length_s:.0f}s",
-            "--disable-multipart", "--disable-sha256-payload", "--noclear", f"--bucket={PREFIX}-warp", f"--benchdata={folder}/ops",
-        ]  # fmt: skip
+            "warp",
+            verb,
+            f"--host={target.host}:{target.port}",
+            f"--access-key={USER}",
+            f"--secret-key={KEY}",
+            "--no-color",
+            f"--obj.size={case.object_size_bytes}",
+            f"--concurrent={case.connections}",
+            f"--duration={length_s:.0f}s",
+            "--disable-multipart",
+            "--disable-sha256-payload",
+            "--noclear",
+            f"--bucket={PREFIX}-warp",
+            f"--benchdata={folder}/ops",
+        ]
         if verb == "get":
             argv.append(f"--objects={case.workload.objects.per_container}")
         out, cpu_s = lifetime(argv)
@@ -259,10 +255,10 @@ def _warp_once(target: NullTarget, case: Case, length_s: float) -> Spent:
     total = json.loads(ops[ops.index("{") :])["total"]
     if total.get("total_errors"):
         raise SystemExit(f"warp: {out}")
-    return Spent(total["total_requests"], cpu_s, length_s)
+    return TurnCost(total["total_requests"], cpu_s, length_s)
 
 
-CLIENTS: dict[str, Callable[[NullTarget, Case, float], Spent]] = {
+CLIENTS: dict[str, Callable[[NullTarget, CostCase, float], TurnCost]] = {
     "locust-engine": lambda *turn: locust("engine", *turn),
     "engine": engine,
     "engine-blind": lambda *turn: engine(*turn, verify=0.0),
@@ -272,12 +268,12 @@ CLIENTS: dict[str, Callable[[NullTarget, Case, float], Spent]] = {
 }
 
 
-def row(client: str, case: Case, turns: list[Spent]) -> Row:
+def row(client: str, case: CostCase, turns: list[TurnCost]) -> CostRow:
     """The medians of a client's turns at a case."""
     us_per_op = statistics.median(turn.cpu_s / turn.count * 1e6 for turn in turns)
     ops_s = statistics.median(turn.count / turn.window_s for turn in turns)
     s_per_gib = us_per_op / 1e6 * GIB / case.object_size_bytes
-    return Row(
+    return CostRow(
         client,
         case.operation,
         case.object_size_bytes,
@@ -288,9 +284,9 @@ def row(client: str, case: Case, turns: list[Spent]) -> Row:
     )
 
 
-def show(rows: list[Row]) -> None:
-    """A table for people, with each client's cost as a multiple of wrk's."""
-    floor = {
+def show(rows: list[CostRow]) -> None:
+    """Print a table, with each client's cost as a multiple of wrk's."""
+    wrk_us_per_op = {
         (one.operation, one.object_size_bytes): one.cpu_us_per_op
         for one in rows
         if one.client == "wrk"
@@ -300,11 +296,8 @@ def show(rows: list[Row]) -> None:
         f"{'cpu s/GiB':>9} {'op/s':>9} {'x wrk':>6}"
     )
     for one in rows:
-        times = (
-            one.cpu_us_per_op / floor[one.operation, one.object_size_bytes]
-            if floor
-            else float("nan")
-        )
+        base = wrk_us_per_op.get((one.operation, one.object_size_bytes), float("nan"))
+        times = one.cpu_us_per_op / base
         print(
             f"{one.client:14} {one.operation:9} {one.object_size_bytes:11} {one.connections:4} "
             f"{one.cpu_us_per_op:11.2f} "
@@ -312,10 +305,8 @@ def show(rows: list[Row]) -> None:
         )
 
 
-def show_verify(turns: dict[tuple[str, Case], list[Spent]]) -> None:
-    """What comparing a share of reads costs: the median over rounds of the ratio with and without
-    it in the same round.
-    """
+def show_verify(turns: dict[tuple[str, CostCase], list[TurnCost]]) -> None:
+    """Print the cost of verifying a share of reads: the median ratio to `verify: 0` by round."""
     for case in CASES:
         pairs = zip(
             turns.get(("engine", case), ()), turns.get(("engine-blind", case), ()), strict=True
@@ -344,7 +335,7 @@ def main() -> None:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="one round of 2 s windows instead of 5 rounds of 5 s: a look, not a result",
+        help="one round of 2 s windows instead of 5 rounds of 5 s: a trial, not a result",
     )
     parser.add_argument(
         "--clients",
@@ -353,10 +344,12 @@ def main() -> None:
         default=list(CLIENTS),
         help="only these; programs not on PATH are left out",
     )
-    asked = parser.parse_args()
-    clients = [name for name in asked.clients if name not in ("wrk", "warp") or shutil.which(name)]
-    rounds, window_s = (1, 2.0) if asked.quick else (5, 5.0)
-    turns: dict[tuple[str, Case], list[Spent]] = {}
+    options = parser.parse_args()
+    clients = [
+        name for name in options.clients if name not in ("wrk", "warp") or shutil.which(name)
+    ]
+    rounds, window_s = (1, 2.0) if options.quick else (5, 5.0)
+    turns: dict[tuple[str, CostCase], list[TurnCost]] = {}
     for number in range(rounds):
         for case in CASES:
             with NullTarget(seed=SEED, core=TARGET_CPU) as target:
@@ -378,8 +371,8 @@ def main() -> None:
     show(rows)
     if {"engine", "engine-blind"} <= set(clients):
         show_verify(turns)
-    if asked.json:
-        asked.json.write_text(
+    if options.json:
+        options.json.write_text(
             json.dumps([asdict(one) for one in rows], indent=1) + "\n", encoding="utf-8"
         )
 

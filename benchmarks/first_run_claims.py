@@ -1,24 +1,23 @@
-"""What the first run claims: how often the suite `quick` claims what is not there, when it ends,
-and what it finds.
+"""The claims of a first run: how often the suite `quick` claims falsely, when it ends, and what it
+finds.
 
-Whole runs of its cells are made up, with fixed seeds, in the very order that a plan would have
-(`weighbridge.conductor.balance`), with its A/A control, and looked at after 5, 6, 7 and 8 repeats
-by the functions that make claims (`results.analysis.comparing.compare`) and that end a run
-(`weighbridge.conductor.further.clear`). Half of the scatter of repeats is the deployment's, which
-all its cells share; p90 rises where throughput falls. Four rules are set beside each other on the
-same figures:
+Complete runs of its cells are simulated with fixed seeds, in the order that a plan would have
+(`weighbridge.conductor.balance`), with its A/A control, and judged after 5, 6, 7 and 8 repeats by
+the functions that make claims (`results.analysis.comparing.compare`) and end a run
+(`weighbridge.conductor.further.clear`). Half of the variance of repeats comes from the deployment,
+shared by all its cells; p90 rises where throughput falls. Four rules are compared on the same
+figures:
 
 - five: the run ends after 5 repeats, whatever it found: what two busy cores have time for.
-- strict: the suite's rule. The run ends after 5, 6 or 7 repeats only where every cell is shown at
+- strict: the suite's rule. The run ends after 5, 6 or 7 repeats only if every cell is decided at
   0.1 %, else after 8.
-- twice: it is read after 5 repeats, and gone on with to 8 where it left something open; a claim of
+- twice: it is read after 5 repeats, and continued to 8 if it left something open; a claim of
   either counts.
-- eager: it ends as soon as every cell is shown at 5 %. What is wanted is not this: it is here to be
-  compared.
+- eager: it ends as soon as every cell is decided at 5 %. Not a candidate: for comparison only.
 
-Columns, in per cent of runs or cells: runs with a wrong claim (a difference where there is none,
-the wrong way round, or equivalence of what differs by more than the bound), cells whose difference
-is claimed, and the mean number of repeats.
+Columns, in per cent of runs or cells: runs with a false claim (a difference where there is none,
+one of the wrong sign, or equivalence of what differs by more than the bound), cells whose
+difference is claimed, and the mean number of repeats.
 
     .venv/bin/python -m benchmarks.first_run_claims [--runs 1000] [--truth WORDS]
 """
@@ -34,13 +33,14 @@ from typing import Final
 
 import numpy as np
 
+from benchmarks.simulated_runs import DIRECTION, Array, SimulatedCell, noise_of, rows_of
 from weighbridge.conductor.balance import blocks
 from weighbridge.conductor.further import clear
 from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.contrast import ALWAYS
-from weighbridge.results.analysis.steps.summary import Point, Row
-from weighbridge.suites import Bounds, Operation, Suite, loader
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.suites import Bounds, Suite, loader
 
 NAMES: Final = ("A", "B", "A-again")
 BOUNDS: Final = Bounds()
@@ -48,20 +48,12 @@ RULES: Final = ("five", "strict", "twice", "eager")
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One kind of requests at one worker count."""
+class TruthCase:
+    """The truth, as the ratio of B to A in each cell (`last` for the last one), and how repeats
+    vary.
 
-    workload: str
-    operation: Operation
-    workers: int
-    size_bytes: float
-
-
-@dataclass(frozen=True)
-class Case:
-    """What is true, as the ratio of B to A in each cell (the last one apart), and how repeats
-    scatter: A's and B's spread, and by how much the machine gets faster from visit to visit, as a
-    share.
+    `spreads` are A's and B's; `drift` is the share by which the machine gets faster with each
+    visit.
     """
 
     name: str
@@ -71,7 +63,7 @@ class Case:
     drift: float = 0.0
 
 
-def _cases() -> tuple[Case, ...]:
+def _cases() -> tuple[TruthCase, ...]:
     scatter = (
         ("5 %", (0.05, 0.05), 0.0),
         ("15 %", (0.15, 0.15), 0.0),
@@ -85,85 +77,53 @@ def _cases() -> tuple[Case, ...]:
         ("1.3x", 1.3, 1.3),
     )
     return tuple(
-        Case(f"{what}; spread {how}", *truth, *spread)
+        TruthCase(f"{what}; spread {how}", *truth, *spread)
         for what, *truth in truths
         for how, *spread in drifting
     )
 
 
-def cells_of(suite: Suite) -> tuple[Cell, ...]:
-    """The cells of a suite, one a worker count."""
+def cells_of(suite: Suite) -> tuple[SimulatedCell, ...]:
+    """The cells of a suite, one per worker count."""
     return tuple(
-        Cell(one.name, operation, workers, one.objects.mean_bytes)
+        SimulatedCell(one.name, operation, workers, one.objects.mean_bytes)
         for one in suite.workloads
         for operation in one.operations
         for workers in one.workers
     )
 
 
-def logs_of(case: Case, cells: int, most: int, draw: np.random.Generator) -> np.ndarray:
+def logs_of(case: TruthCase, cells: int, repeats_max: int, draw: np.random.Generator) -> Array:
     """Logarithms of one run's figures: metric (throughput, p90), layout, repeat, cell."""
-    order = blocks(NAMES, most, int(draw.integers(2**32)))
+    order = blocks(NAMES, repeats_max, int(draw.integers(2**32)))
     place = np.array(
-        [[block * len(NAMES) + order[block].index(name) for block in range(most)] for name in NAMES]
+        [
+            [block * len(NAMES) + order[block].index(name) for block in range(repeats_max)]
+            for name in NAMES
+        ]
     )
     spreads = np.array([case.spreads[0], case.spreads[1], case.spreads[0]])[None, :, None, None]
-    way = np.array([1.0, -1.0])[:, None, None, None]
-    visits, steps = draw.normal(size=(3, most, 1)), draw.normal(size=(2, 3, most, cells))
-    steps[1] = -0.8 * steps[0] + 0.6 * steps[1]
-    truth = np.full(cells, math.log(case.ratio))
-    truth[-1] = math.log(case.last)
-    differs = np.zeros((3, 1, cells))
-    differs[1] = truth
+    noise = noise_of(draw, len(NAMES), repeats_max, cells)
+    differs = np.zeros((len(NAMES), 1, cells))
+    differs[1] = math.log(case.ratio)
+    differs[1, :, -1] = math.log(case.last)
     drift = case.drift * place[:, :, None]
-    return spreads * math.sqrt(0.5) * (way * visits[None] + steps) + way * (differs + drift)[None]
+    return spreads * noise + DIRECTION * (differs + drift)[None]
 
 
-def rows_of(logs: np.ndarray, cells: Sequence[Cell], repeats: int) -> tuple[Row, ...]:
+def table_of(logs: Array, cells: Sequence[SimulatedCell], repeats: int) -> tuple[Row, ...]:
     """The table of the first repeats of a run with these logarithms."""
-    rows = []
-    for number, cell in enumerate(cells):
-        for layout, name in enumerate(NAMES):
-            points = tuple(
-                Point(
-                    repeat=repeat,
-                    valid=True,
-                    steady=True,
-                    figures={
-                        "throughput": 300.0 * math.exp(logs[0, layout, repeat, number]),
-                        "p90": 40.0 * math.exp(logs[1, layout, repeat, number]),
-                        "samples": 1000,
-                        "errors": 0,
-                    },
-                )
-                for repeat in range(repeats)
-            )
-            rows.append(
-                Row(
-                    layout=name,
-                    api="swift",
-                    workload=cell.workload,
-                    operation=cell.operation,
-                    object_size_bytes=cell.size_bytes,
-                    workers=cell.workers,
-                    repeats=repeats,
-                    figures={"throughput": 300.0, "p90": 40.0},
-                    valid=True,
-                    steady=True,
-                    points=points,
-                )
-            )
-    return tuple(rows)
+    return rows_of(logs[:, :, :repeats], cells, NAMES, ops_s=300, p90_ms=40, samples=1000)
 
 
-def wrong(case: Case, found: Comparison, cells: Sequence[Cell]) -> bool:
-    """Whether anything is claimed that is not so."""
+def wrong(case: TruthCase, found: Comparison, cells: Sequence[SimulatedCell]) -> bool:
+    """Whether any claim is false."""
     for one in found.effects:
         last = (one.workload, one.workers) == (cells[-1].workload, cells[-1].workers)
         if one.workers is None and case.ratio != case.last and one.workload == cells[-1].workload:
             last = True
         truth = case.last if last else case.ratio
-        # B is the faster one in throughput and p90 wherever the two differ.
+        # Wherever the two differ, B is better in throughput and in p90.
         if one.verdict == "worse" or (one.verdict == "better" and truth == 1):
             return True
         if one.verdict == "too small to matter" and truth > BOUNDS.p90_ratio:
@@ -172,7 +132,7 @@ def wrong(case: Case, found: Comparison, cells: Sequence[Cell]) -> bool:
 
 
 def claimed(found: Comparison) -> int:
-    """How many cells of throughput and p90 have a difference that is claimed."""
+    """How many cells of throughput and p90 have a claimed difference."""
     return sum(
         one.verdict in ("better", "worse")
         for one in found.effects
@@ -181,14 +141,14 @@ def claimed(found: Comparison) -> int:
 
 
 def decided(found: Comparison) -> bool:
-    """Whether something is claimed of every cell of throughput and p90."""
+    """Whether every cell of throughput and p90 has a claim."""
     return all(
         one.claimed for one in found.effects if one.workers is not None and one.metric in ALWAYS
     )
 
 
-def look_by(rule: str, looks: Sequence[Comparison]) -> list[int]:
-    """Which of the looks are read by a rule; the run ends at the last of them."""
+def looks_read(rule: str, looks: Sequence[Comparison]) -> list[int]:
+    """Which of the looks a rule reads; the run ends at the last of them."""
     last = len(looks) - 1
     if rule == "five":
         return [0]
@@ -206,10 +166,10 @@ def main() -> None:
         "--truth",
         default="",
         metavar="WORDS",
-        help="only what is true in these words, such as '2x;'",
+        help="only cases whose name contains this, such as '2x;'",
     )
-    given = parser.parse_args()
-    runs = given.runs
+    options = parser.parse_args()
+    runs = options.runs
     suite = loader.load(loader.find("quick"))
     cells = cells_of(suite)
     counts = range(
@@ -227,29 +187,27 @@ def main() -> None:
     print("| --- |" + " --: |" * (3 * len(RULES)))
     began = time.monotonic()
     for number, case in enumerate(_cases()):
-        if given.truth not in case.name:
+        if options.truth not in case.name:
             continue
-        errors, shown, ended = (
-            dict.fromkeys(RULES, 0),
-            dict.fromkeys(RULES, 0),
-            dict.fromkeys(RULES, 0),
-        )
+        errors, differences, ended = (dict.fromkeys(RULES, 0) for _ in range(3))
         for run in range(runs):
             logs = logs_of(case, len(cells), counts[-1], np.random.default_rng([2014, number, run]))
             looks = [
-                compare(rows_of(logs, cells, repeats), {"A-again": "A"}, BOUNDS)
+                compare(table_of(logs, cells, repeats), {"A-again": "A"}, BOUNDS)
                 for repeats in counts
             ]
             for rule in RULES:
-                read = look_by(rule, looks)
+                read = looks_read(rule, looks)
                 errors[rule] += any(wrong(case, looks[one], cells) for one in read)
-                shown[rule] += claimed(looks[read[-1]])
+                differences[rule] += claimed(looks[read[-1]])
                 ended[rule] += counts[read[-1]]
-        parts = [
-            f"{errors[rule] / runs * 100:.1f} | {shown[rule] / runs / len(cells) / 2 * 100:.0f} | "
-            f"{ended[rule] / runs:.1f}"
-            for rule in RULES
-        ]
+        parts = []
+        for rule in RULES:
+            claimed_share = differences[rule] / runs / len(cells) / 2
+            parts.append(
+                f"{errors[rule] / runs * 100:.1f} | {claimed_share * 100:.0f} | "
+                f"{ended[rule] / runs:.1f}"
+            )
         print(f"| {case.name} | " + " | ".join(parts) + " |", flush=True)
     print(f"\n{time.monotonic() - began:.0f} s")
 

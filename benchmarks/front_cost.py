@@ -1,15 +1,14 @@
-"""What a front costs: CPU of the gateway host for anonymous S3 reads, straight from radosgw and
-through Apache, in one run.
+"""What a front costs: CPU of the gateway host for anonymous S3 reads, from radosgw directly and
+through Apache.
 
     python benchmarks/front_cost.py [--rounds 3] [--seconds 4] [--connections 32] [--json FILE]
 
-One deployment of rgw-beast stands; Apache is started before its radosgw and stopped again for each
-turn, by mod_proxy_http (`http`) and by mod_proxy_fcgi with the FastCGI responder (`fastcgi`), and
-left out (`direct`). wrk reads one object from the client host. Turns are interleaved: every path
-has its turn in each round, and a figure is the median of the rounds. CPU is user and system time by
-program, of all its processes, in milliseconds for a request (ticks of 10 ms); rates are those of a
-host with limits, and are there to show that something was done. Needs root, the lab's tools and
-wrk.
+In one deployment of rgw-beast, each turn starts Apache in front of radosgw and stops it: with
+mod_proxy_http (`http`), with mod_proxy_fcgi and the FastCGI responder (`fastcgi`), or not at all
+(`direct`). wrk reads one object from the client host. Turns are interleaved: every path has one per
+round, and a figure is the median of the rounds. CPU is user and system time by program, over all
+its processes, in milliseconds per request (ticks of 10 ms); rates are those of a host with limits
+and only show that there was load. Needs root, the lab's tools and wrk.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from weighbridge.topologies.images import ensure
 PATHS = ("direct", "http", "fastcgi")
 SIZES = {"4KiB": 4096, "1MiB": 1 << 20}
 RADOSGW_PORT = 8000
-PROGRAMS = ("radosgw", "apache2", "fastcgi_respond")  # as the kernel keeps names: 15 bytes
+PROGRAMS = ("radosgw", "apache2", "fastcgi_respond")  # the kernel keeps 15 bytes of a name
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 DONE = re.compile(r"(\d+) requests in ")
 BAD = re.compile(r"Non-2xx or 3xx responses: \d+|Socket errors: .*")
@@ -48,8 +47,10 @@ UPLOAD = """
 import json, os, sys, boto3
 from botocore.config import Config
 e = json.load(sys.stdin)
-s3 = boto3.client("s3", endpoint_url=e["url"], aws_access_key_id=e["user"], aws_secret_access_key=e["key"], region_name=e["region"],
-                  config=Config(s3={"addressing_style": "path"}, request_checksum_calculation="when_required"))
+s3 = boto3.client("s3", endpoint_url=e["url"], region_name=e["region"],
+                  aws_access_key_id=e["user"], aws_secret_access_key=e["key"],
+                  config=Config(s3={"addressing_style": "path"},
+                                request_checksum_calculation="when_required"))
 s3.create_bucket(Bucket="open")
 for name, size in e["sizes"].items():
     s3.put_object(Bucket="open", Key=name, Body=os.urandom(size), ACL="public-read")
@@ -57,8 +58,8 @@ for name, size in e["sizes"].items():
 
 
 @dataclass(frozen=True)
-class Turn:
-    """One turn of a path: `cpu_ms` by program for a request."""
+class PathTurn:
+    """One turn of a path: `cpu_ms` by program per request."""
 
     path: str
     size: str
@@ -69,15 +70,14 @@ class Turn:
 
 
 def ticks(host: Host) -> dict[str, int]:
-    """CPU ticks by program, of processes that are there."""
+    """CPU ticks by program, of running processes and their ended children."""
     used = dict.fromkeys(PROGRAMS, 0)
-    for line in host.run(
-        ["sh", "-c", "cat /proc/[0-9]*/stat 2>/dev/null || true"]
-    ).stdout.splitlines():
+    command = ["sh", "-c", "cat /proc/[0-9]*/stat 2>/dev/null || true"]
+    for line in host.run(command).stdout.splitlines():
         name, _, rest = line.partition("(")[2].rpartition(")")
         if name in used:
             fields = rest.split()
-            # Of children that have ended too: Apache ends processes while it runs.
+            # With those of ended children: Apache ends processes while it runs.
             used[name] += sum(int(field) for field in fields[11:15])
     return used
 
@@ -104,25 +104,28 @@ def front(deployment: Deployment, path: str) -> Iterator[int]:
             host.stop(one.service.name)
 
 
-def turn(deployment: Deployment, path: str, size: str, seconds: float, connections: int) -> Turn:
-    """Read one object over a path for so long."""
+def turn(
+    deployment: Deployment, path: str, size: str, seconds: float, connections: int
+) -> PathTurn:
+    """Read one object over a path for some seconds."""
     host = deployment.hosts["gateway-1"]
     with front(deployment, path) as port:
         url = f"http://{host.address}:{port}/open/{size}"
         argv = ["wrk", "-t", "1", "-c", str(connections), "--timeout", "30s", url]
-        deployment.client.run(
-            [*argv, "-d", "1s"]
-        )  # connections are made, and Apache's processes started
+        # Warm up: connections are opened and Apache starts its processes.
+        deployment.client.run([*argv, "-d", "1s"])
         before = ticks(host)
-        told = deployment.client.run([*argv, "-d", f"{seconds:g}s"], timeout_s=seconds + 60).stdout
+        output = deployment.client.run(
+            [*argv, "-d", f"{seconds:g}s"], timeout_s=seconds + 60
+        ).stdout
         used = {name: value - before[name] for name, value in ticks(host).items()}
-    requests = int(DONE.search(told)[1])  # type: ignore[index]
+    requests = int(DONE.search(output)[1])  # type: ignore[index]
     cpu_ms = {name: round(value * 1000 / TICKS_PER_S / requests, 4) for name, value in used.items()}
-    return Turn(path, size, requests, seconds, cpu_ms, " ".join(BAD.findall(told)))
+    return PathTurn(path, size, requests, seconds, cpu_ms, " ".join(BAD.findall(output)))
 
 
 def main() -> int:
-    """Take turns, print a row each and the medians with their ratio to `direct`."""
+    """Run the turns; print a row for each and the medians with their ratio to `direct`."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -134,7 +137,7 @@ def main() -> int:
     hardware = hardware_named("lab-small")
     planned = layout_named("rgw-beast", hardware)
     ensure(planned.gateway.releases[planned.gateway.release], print, store=place().images)
-    turns: list[Turn] = []
+    turns: list[PathTurn] = []
     with deploy(planned, hardware, place(), print) as deployment:
         s3 = next(one for one in deployment.endpoints if one.api == "s3")
         order = {**json.loads(s3.model_dump_json()), "sizes": SIZES}
@@ -154,12 +157,12 @@ def main() -> int:
             medians = {
                 name: statistics.median(one.cpu_ms[name] for one in own) for name in PROGRAMS
             }
-            whole = statistics.median(sum(one.cpu_ms.values()) for one in own)
-            direct = direct or whole
+            total = statistics.median(sum(one.cpu_ms.values()) for one in own)
+            direct = direct or total
             rate = statistics.median(one.requests / one.seconds for one in own)
             parts = ", ".join(f"{name} {value:.3f}" for name, value in medians.items() if value)
             print(
-                f"{size} {path}: {whole:.3f} CPU-ms a request ({parts}), {whole / direct:.2f} x "
+                f"{size} {path}: {total:.3f} CPU-ms per request ({parts}), {total / direct:.2f} x "
                 f"direct; {rate:.0f} requests/s"
             )
     if options.json:

@@ -1,4 +1,4 @@
-"""A null target in a process of its own, pinned to a core, for the benchmarks."""
+"""A null target in its own process, pinned to a core, for benchmarks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ USER, KEY = "test:tester", "testing"
 class NullTarget:
     """A running null target; use it with `with`.
 
-    `core` is the CPU it is pinned to, None: not pinned. `first`: before others.
+    `core` is the CPU it is pinned to (None: not pinned); `first` runs it before other programs
+    (SCHED_RR).
     """
 
     def __init__(
@@ -35,19 +36,20 @@ class NullTarget:
         first: bool = False,
     ) -> None:
         config = {
-            "host": "127.0.0.1", "port": 0, "threads": 1, "delay_ms": delay_ms, "delay_spread": delay_spread, "seed": seed,
-            "user": USER, "key": KEY,
-        }  # fmt: skip
+            "host": "127.0.0.1",
+            "port": 0,
+            "threads": 1,
+            "delay_ms": delay_ms,
+            "delay_spread": delay_spread,
+            "seed": seed,
+            "user": USER,
+            "key": KEY,
+        }
         self.seed = seed
-        pin = [] if core is None else ["taskset", "-c", str(core)]
-        argv = [
-            *(["chrt", "-r", "10"] if first else []),
-            *pin,
-            sys.executable,
-            "-c",
-            SERVE,
-            json.dumps(config),
-        ]
+        argv = ["chrt", "-r", "10"] if first else []
+        if core is not None:
+            argv += ["taskset", "-c", str(core)]
+        argv += [sys.executable, "-c", SERVE, json.dumps(config)]
         self._process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self.url: str = json.loads(self._process.stdout.readline())["listening"]
@@ -58,7 +60,7 @@ class NullTarget:
         return self
 
     def cpu_s(self) -> float:
-        """CPU seconds of it so far."""
+        """CPU seconds that it has used so far."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -72,34 +74,61 @@ class NullTarget:
         self._process.wait(10)
 
     def make_bucket(self, name: str) -> None:
-        """PUT a bucket."""
-        with urllib.request.urlopen(
-            urllib.request.Request(f"{self.url}/{name}", method="PUT"), timeout=10
-        ):
-            pass
+        """Create a bucket."""
+        self._send_put(name, None)
 
     def put(self, bucket: str, name: str, seed: int, size_bytes: int) -> None:
-        """PUT an object with the engine's content."""
-        body = _native.content(seed, size_bytes, 0, size_bytes)
-        with urllib.request.urlopen(
-            urllib.request.Request(f"{self.url}/{bucket}/{name}", data=body, method="PUT"),
-            timeout=30,
-        ):
+        """Store an object with the engine's content."""
+        self._send_put(f"{bucket}/{name}", _native.content(seed, size_bytes, 0, size_bytes))
+
+    def _send_put(self, path: str, body: bytes | None) -> None:
+        request = urllib.request.Request(f"{self.url}/{path}", data=body, method="PUT")
+        with urllib.request.urlopen(request, timeout=30):
             pass
 
     def config(self, workload: dict[str, Any], *, seed: int, threads: int = 1) -> dict[str, Any]:
         """The config of an engine that loads this target over S3, in buckets `bench-...`."""
         return {
-            "api": "s3", "host": self.host, "port": self.port, "tls": False, "ca_file": None, "base_path": "",
-            "access_key": USER, "secret_key": KEY, "region": "us-east-1", "token": "", "bucket_prefix": "bench",
-            "request_timeout_s": 30.0, "threads": threads, "verify": False, "seed": seed, "workload": workload,
-        }  # fmt: skip
+            "api": "s3",
+            "host": self.host,
+            "port": self.port,
+            "tls": False,
+            "ca_file": None,
+            "base_path": "",
+            "access_key": USER,
+            "secret_key": KEY,
+            "region": "us-east-1",
+            "token": "",
+            "bucket_prefix": "bench",
+            "request_timeout_s": 30.0,
+            "threads": threads,
+            "verify": False,
+            "seed": seed,
+            "workload": workload,
+        }
+
+
+def wrk_put_script(folder: str, seed: int, size_bytes: int) -> str:
+    """A script that makes wrk PUT the engine's content, from a file in this folder."""
+    body = Path(folder, "body")
+    body.write_bytes(_native.content(seed, size_bytes, 0, size_bytes))
+    return (
+        'wrk.method = "PUT"\n'
+        f'local file = io.open("{body}", "rb")\nwrk.body = file:read("*a")\nfile:close()\n'
+    )
 
 
 def workload(operation: str, size_bytes: int, objects: int, **more: object) -> dict[str, Any]:
     """A workload of one operation on objects of one size, as the engine takes it."""
     return {
-        "name": f"{operation}-{size_bytes}", "objects": {"size": size_bytes, "containers": 1, "per_container": objects},
-        "operations": {operation: 1.0}, "pick": "uniform", "workers": [1], "runtime": 1.0, "warmup": 0.0, "rate_per_s": None,
-        "verify": False, **more,
-    }  # fmt: skip
+        "name": f"{operation}-{size_bytes}",
+        "objects": {"size": size_bytes, "containers": 1, "per_container": objects},
+        "operations": {operation: 1.0},
+        "pick": "uniform",
+        "workers": [1],
+        "runtime": 1.0,
+        "warmup": 0.0,
+        "rate_per_s": None,
+        "verify": False,
+        **more,
+    }

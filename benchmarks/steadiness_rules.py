@@ -1,11 +1,11 @@
-"""How often the rules of steadiness call steady what is not, and not steady what is.
+"""How often the steadiness rules call steady what is not, and not steady what is.
 
-Three tables of made-up steps, with fixed seeds, judged by the functions that judge real ones. Over
+Three tables of simulated steps with fixed seeds, judged by the functions that judge real ones. Over
 repeats (`results.analysis.steps.steady_repeats`): windows of seconds whose rate drifts by a share
-from end to end, in every repeat, with noise from second to second and of counting. Of each drift:
-called steady, not steady; what is left is said to be unknown. "beside" are other steps of the
-layout: they drift as well, or do not. Stalls (`results.analysis.steps.stalls`): windows that stall
-once for 3 s, or never. Dips that come back: windows of 300 s, or without any dip.
+from end to end in every repeat, with noise per second and of counting. For each drift: called
+steady, not steady; the rest is called unknown. "beside" are other steps of the layout, which drift
+as well or do not. Stalls (`results.analysis.steps.stalls`): windows with one stall of 3 s, or none.
+Recurring dips: windows of 300 s with them, or without.
 
     .venv/bin/python -m benchmarks.steadiness_rules [--steps 2000]
 """
@@ -52,7 +52,7 @@ REGIMES: Final = tuple(
 
 
 def step(counts: np.ndarray, window_s: float) -> Measurement:
-    """A step that did so much in each second of its window."""
+    """A step with these counts per second."""
     seconds = tuple(
         Second(
             second=second, operation="read", count=int(count), bytes=0, errors=0, max_us=0, sum_us=0
@@ -71,9 +71,7 @@ def moves(
     rate: float,
     noise: float,
 ) -> tuple[list[float | None], float]:
-    """The moves of a step's repeats by WORKERS workers, and what the coarsest of their windows
-    cannot resolve.
-    """
+    """The moves of a step's repeats with WORKERS workers, and the coarsest window's resolution."""
     lengths = np.array([1.0] * math.floor(window_s) + ([window_s % 1] if window_s % 1 else []))
     places = (np.cumsum(lengths) - lengths / 2) / window_s - 0.5
     rates = (
@@ -88,8 +86,8 @@ def moves(
     return [window_move(one) for one in made], max(window_grain(one) for one in made)
 
 
-def over_repeats(steps: int) -> None:
-    """The table of the rule over repeats."""
+def print_over_repeats(steps: int) -> None:
+    """Print the table of the rule over repeats."""
     head = " | ".join(f"drift {drift:.0%}" for drift in DRIFTS)
     print(
         f"| repeats | window | op/s | noise | beside | {head} |\n|{' ---: |' * (5 + len(DRIFTS))}"
@@ -105,33 +103,22 @@ def over_repeats(steps: int) -> None:
 def line(
     steps: int, regime: tuple[int, float, int, float], *, head: str, drifting: bool, beside: int
 ) -> None:
-    """One line of it."""
+    """Print one line of it."""
     repeats, window_s, rate, noise = regime
     cells = []
     for drift in DRIFTS:
-        draw = np.random.default_rng(
-            [
-                repeats,
-                round(10 * window_s),
-                rate,
-                round(100 * noise),
-                round(100 * drift),
-                beside,
-                drifting,
-            ]
-        )
-        said = []
+        seeds = [repeats, round(10 * window_s), rate, round(100 * noise), round(100 * drift)]
+        draw = np.random.default_rng([*seeds, beside, drifting])
+        verdicts = []
         for _ in range(steps):
-            others = (
-                moves(draw, drift if drifting else 0.0, repeats * beside, window_s, rate, noise)[0]
-                if beside
-                else []
-            )
+            others: list[float | None] = []
+            if beside:
+                beside_drift = drift if drifting else 0.0
+                others, _ = moves(draw, beside_drift, repeats * beside, window_s, rate, noise)
             own, grain = moves(draw, drift, repeats, window_s, rate, noise)
-            said.append(steady_over_repeats(own, others, grain=grain).steady)
-        cells.append(
-            f"{100 * said.count(True) / steps:.1f} / {100 * said.count(False) / steps:.1f}"
-        )
+            verdicts.append(steady_over_repeats(own, others, grain=grain).steady)
+        shares = [100 * verdicts.count(verdict) / steps for verdict in (True, False)]
+        cells.append(" / ".join(f"{share:.1f}" for share in shares))
     print(
         f"| {repeats} | {window_s:g} s | {rate} | {noise:.0%} | {head} | {' | '.join(cells)} |",
         flush=True,
@@ -139,25 +126,23 @@ def line(
 
 
 def noisy(
-    draw: np.random.Generator, level: np.ndarray, rate: float, noise: float, kept: float = 0.0
+    draw: np.random.Generator, level: np.ndarray, rate: float, noise: float, carried: float = 0.0
 ) -> np.ndarray:
-    """Counts about a level, whose noise carries a share over from a second to the next."""
+    """Counts around a level, with noise that carries over a share from each second to the next."""
     rest = draw.normal(size=len(level))
     for place in range(1, len(level)):
-        rest[place] = kept * rest[place - 1] + math.sqrt(1 - kept**2) * rest[place]
+        rest[place] = carried * rest[place - 1] + math.sqrt(1 - carried**2) * rest[place]
     return draw.poisson(np.maximum(rate * level * (1 + noise * rest), 0))
 
 
-def one_stall(steps: int) -> None:
-    """The table of single stalls: what is said of windows with one, and how often a stall is said
-    to be where none is.
-    """
+def print_stalls(steps: int) -> None:
+    """Print the table of single stalls: verdicts on windows with one, and false stalls without."""
     print(
-        "\n| window | op/s | noise | carried over | stall of 3 s: not steady | unknown | none: a "
-        "stall is said |"
+        "\n| window | op/s | noise | carried over | stall of 3 s: not steady | unknown | "
+        "false stall reported |"
     )
     print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for length, rate, noise, kept in (
+    for length, rate, noise, carried in (
         (10, 30, 0.1, 0.0),
         (10, 300, 0.2, 0.0),
         (20, 1000, 0.1, 0.5),
@@ -166,30 +151,27 @@ def one_stall(steps: int) -> None:
         (120, 200, 0.2, 0.8),
     ):
         draw = np.random.default_rng([2, length, rate])
-        said, false = [], 0
+        verdicts, false = [], 0
         for _ in range(steps):
             start = draw.uniform(0, length - 3)
-            level = 1 - np.clip(
-                np.minimum(np.arange(length) + 1, start + 3) - np.maximum(np.arange(length), start),
-                0,
-                1,
+            ends = np.minimum(np.arange(length) + 1, start + 3)
+            level = 1 - np.clip(ends - np.maximum(np.arange(length), start), 0, 1)
+            verdicts.append(
+                steadiness(step(noisy(draw, level, rate, noise, carried), length)).steady
             )
-            said.append(steadiness(step(noisy(draw, level, rate, noise, kept), length)).steady)
-            quiet = steadiness(step(noisy(draw, np.ones(length), rate, noise, kept), length))
+            quiet = steadiness(step(noisy(draw, np.ones(length), rate, noise, carried), length))
             false += any("stall" in note for note in quiet.notes)
-        shares = (said.count(False), said.count(None), false)
+        shares = (verdicts.count(False), verdicts.count(None), false)
         cells = " | ".join(f"{100 * one / steps:.1f}" for one in shares)
-        print(f"| {length} s | {rate} | {noise:.0%} | {kept:g} | {cells} |", flush=True)
+        print(f"| {length} s | {rate} | {noise:.0%} | {carried:g} | {cells} |", flush=True)
 
 
-def coming_back(steps: int) -> None:
-    """The table of dips that come back in windows of 300 s."""
-    print(
-        "\n| dip | op/s | noise | carried over | found | without any: said |\n| --- | ---: | ---: "
-        "| ---: | ---: | ---: |"
-    )
+def print_recurring_dips(steps: int) -> None:
+    """Print the table of recurring dips in windows of 300 s."""
+    print("\n| dip | op/s | noise | carried over | found | false: found without any |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
     seconds = np.arange(300)
-    for period, width, depth, rate, noise, kept in (
+    for period, width, depth, rate, noise, carried in (
         (30, 3, 1.0, 1000, 0.05, 0.0),
         (30, 3, 0.5, 1000, 0.10, 0.0),
         (30, 3, 0.3, 1000, 0.10, 0.0),
@@ -201,33 +183,24 @@ def coming_back(steps: int) -> None:
         found = false = 0
         for _ in range(steps):
             level = 1 - depth * ((seconds + draw.integers(period)) % period < width)
-            found += (
-                period_s([float(one) for one in noisy(draw, level, rate, noise, kept)]) is not None
-            )
-            false += (
-                period_s([float(one) for one in noisy(draw, np.ones(300), rate, noise, kept)])
-                is not None
-            )
+            found += period_s(noisy(draw, level, rate, noise, carried).tolist()) is not None
+            quiet = noisy(draw, np.ones(300), rate, noise, carried)
+            false += period_s(quiet.tolist()) is not None
         shares = f"{100 * found / steps:.1f} | {100 * false / steps:.1f}"
-        print(
-            f"| by {depth:.0%} for {width} s every {period} s | {rate} | {noise:.0%} | {kept:g} | "
-            f"{shares} |",
-            flush=True,
-        )
+        dip = f"by {depth:.0%} for {width} s every {period} s"
+        print(f"| {dip} | {rate} | {noise:.0%} | {carried:g} | {shares} |", flush=True)
 
 
 def main() -> None:
-    """Print the three tables, in Markdown as they stand in docs/statistics.md; shares in per
-    cent.
-    """
+    """Print the three tables in Markdown, as in docs/statistics.md; shares in per cent."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--steps", type=int, default=2000, help="of each cell")
     steps = parser.parse_args().steps
-    over_repeats(steps)
-    one_stall(steps)
-    coming_back(steps)
+    print_over_repeats(steps)
+    print_stalls(steps)
+    print_recurring_dips(steps)
 
 
 if __name__ == "__main__":

@@ -1,3 +1,1 @@
-"""What every room stands on: the tree of errors, records, quantities with units, and YAML with
-places.
-"""
+"""What every room uses: the tree of errors, records, quantities, YAML with file positions."""

@@ -1,7 +1,7 @@
-"""What is worth showing of what a daemon counts.
+"""Which of a daemon's counters are worth showing, and how.
 
-Whoever brings a daemon declares it with its probe; it is kept with what was counted, so that a run
-can be read where nobody knows the daemon.
+The probe of a daemon declares them; they are recorded with the counts, so that a run can be read
+where the daemon is unknown.
 """
 
 from __future__ import annotations
@@ -12,27 +12,28 @@ from weighbridge.common.record import Record
 
 
 class CounterFigure(Record):
-    """One figure of all daemons of a kind, made of counters of theirs, over a window.
+    """One figure computed from the counters of all daemons of a kind over a window.
 
-    `sum`: the mean of a gauge, added up. `rate`: by how much a counter grows in a second, added up.
-    `latency`: milliseconds, what `NAME_sum_s` grew by for each of `NAME_count`. `hits`: percent,
-    the growth of the first counter of that of both.
+    `sum`: the sum of a gauge's means. `rate`: the sum of the counters' growth per second.
+    `latency`: growth of `NAME_sum_s` per `NAME_count`, in ms. `hits`: growth of the first counter
+    as a percentage of both.
     """
 
     words: str
-    """What it is, with `{}` for the value: `{} requests queued`."""
+    """The text, with `{}` for the value: `{} requests queued`."""
     reckon: Literal["sum", "rate", "latency", "hits"]
     counters: tuple[str, ...]
 
 
 class DaemonCounters(Record):
-    """What is shown of a kind of daemon. Its queue is told by gauges; empty: it does not tell.
+    """Which counters of a kind of daemon are shown.
 
-    `waiting` less `working` are requests that wait, `busy` and `idle` workers.
+    Gauges describe its queue (empty: it reports none): `waiting` minus `working` requests are
+    queued; `busy` and `idle` count workers.
     """
 
     daemon: str
-    """Its kind: what the names of its probes begin with, before the first dot."""
+    """Its kind: the part of its probes' names before the first dot."""
     figures: tuple[CounterFigure, ...] = ()
     waiting: str = ""
     working: str = ""

@@ -1,6 +1,4 @@
-"""Keys, passwords and tokens: looked at where they are read, and taken out of what others say
-before a person reads it.
-"""
+"""Keys, passwords and tokens: checked when they are read, and removed from text people see."""
 
 from __future__ import annotations
 
@@ -15,26 +13,23 @@ HIDDEN = "***"
 
 
 def credential(origin: str, value: str) -> str:
-    """A key, password or token as it came from `origin`, without the end of a line that files and
-    pipes leave on it.
+    """A key, password or token from `origin`, without the line end that files and pipes add.
 
-    Raises UsageError, which does not show it, for one that no field of an HTTP request can carry:
-    what a library says of that holds the key itself.
+    Raises UsageError, without showing the value, if no HTTP header can carry it: a library's own
+    message about that would contain the key.
     """
     value = value.removesuffix("\n").removesuffix("\r")
-    if not value.isprintable() or not _is_latin_1(value):
+    if not value.isprintable() or any(ord(letter) > 0xFF for letter in value):
         raise UsageError(
-            f"{origin}: holds a line break, a control character or one beyond Latin-1, which no "
-            "field of a request can carry",
-            advice='See how it was set: `printf %s "$NAME" | od -c` shows all of its characters.',
+            f"{origin}: contains a line break, a control character or a character beyond Latin-1, "
+            "which no HTTP header can carry",
+            advice='Check how it was set: `printf %s "$NAME" | od -c` shows all its characters.',
         )
     return value
 
 
 def redacted(text: str, secrets: Iterable[str]) -> str:
-    """A text without the secrets, also where it has them as Python, JSON, XML or a URL writes
-    them.
-    """
+    """The text without the secrets, also as Python, JSON, XML or a URL writes them."""
     for secret in sorted(filter(None, set(secrets)), key=len, reverse=True):
         for form in dict.fromkeys(sorted(_forms(secret), key=len, reverse=True)):
             text = text.replace(form, HIDDEN)
@@ -42,21 +37,15 @@ def redacted(text: str, secrets: Iterable[str]) -> str:
 
 
 def _forms(secret: str) -> tuple[str, ...]:
-    within = repr(secret)[1:-1], ascii(secret)[1:-1], json.dumps(secret)[1:-1]
-    coded = quote(secret), quote(secret, safe=""), quote_plus(secret)
     return (
         secret,
-        *within,
-        *coded,
+        repr(secret)[1:-1],
+        ascii(secret)[1:-1],
+        json.dumps(secret)[1:-1],
+        quote(secret),
+        quote(secret, safe=""),
+        quote_plus(secret),
         escape(secret),
         escape(secret, {'"': "&quot;"}),
         escape(secret, {'"': "&quot;", "'": "&#39;"}),
     )
-
-
-def _is_latin_1(value: str) -> bool:
-    try:
-        value.encode("latin-1")
-    except UnicodeEncodeError:
-        return False
-    return True

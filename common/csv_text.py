@@ -1,11 +1,10 @@
-"""Texts in cells of CSV, written so that a spreadsheet does not take them for formulas (OWASP, "CSV
+"""Text in CSV cells, written so that no spreadsheet takes it for a formula (OWASP, "CSV
 Injection").
 
-A text that begins with `=`, `+`, `-` or `@`, also as full-width letters, which spreadsheets in East
-Asia obey as well, or with a tab or an end of a line, gets one apostrophe more in front: also behind
-apostrophes, blanks and letters that do not show, which some spreadsheets drop. Numbers stay
-numbers, also where a text is one, such as `-1.5` or `+3e9`: programs that read the file must find
-them. `plain` is the way back.
+Text gets a leading apostrophe if it begins with `=`, `+`, `-`, `@` (or their full-width forms,
+which spreadsheets in East Asia also obey), a tab or a line end, also after apostrophes, blanks and
+invisible characters, which some spreadsheets drop. Numbers stay numbers, also in text (`-1.5`,
+`+3e9`), so that programs can read them. `plain` reverses it.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def inert(text: str) -> str:
-    """A text as it is to stand in a cell."""
+    """The text as it goes into a cell."""
     return f"'{text}" if _OBEYED.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def plain(cell: str) -> str:
-    """The text that a cell was made of."""
+    """The text that a cell was made from."""
     return cell[1:] if cell.startswith("'") and _OBEYED.match(cell) else cell
 
 
@@ -46,7 +45,7 @@ def csv_cell(value: object) -> str:
 
 
 def csv_lines(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
-    """A CSV file of a head and lines, cells by `csv_cell`."""
+    """A CSV file with a header and rows; cells by `csv_cell`."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(head)

@@ -1,6 +1,4 @@
-"""YAML files with places: every fault of a file at once, as file:line:column with the line, a caret
-and "did you mean".
-"""
+"""YAML files with positions: all faults of a file at once, with file:line:column and a caret."""
 
 from __future__ import annotations
 
@@ -23,35 +21,30 @@ Model = TypeVar("Model", bound=BaseModel)
 Path_ = tuple[str | int, ...]
 
 WRITTEN = "written"
-"""The context in which records are validated that a person wrote: names in them must be known here
-and now.
-"""
+"""Validation context for files that a person wrote: names in them must be known here."""
 
 LARGEST_FILE_BYTES = 1_000_000
-"""Files beyond this are refused unread: no suite, layout or hardware file comes near it."""
+"""Larger files are refused unread: no suite, layout or hardware file comes near this."""
 
 DEEPEST = 30
 MOST_VALUES = 50_000
-"""Bounds of what a file may unfold to."""
+"""Limits of what a file may unfold to."""
 
 LONGEST_NUMBER = 100
-"""Characters of a number: Python neither reads nor prints whole numbers of thousands of digits."""
+"""Characters of a number: Python refuses integers of thousands of digits."""
 
 LONGEST_SHOWN = 400
 """Characters of a line that are shown with a fault."""
 
 _USER_IN_URL = re.compile(r"(?<=://)[^/\s]*(?=@)")
-"""It is refused wherever a URL is wanted, and the line that is shown with the refusal must not tell
-it.
-"""
+"""Masked in the line shown with a fault: a URL with a user or password is refused."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault of a file: where (1-based line and column), what, and the text of that line.
+    """One fault of a file: position (line and column from 1), message, and the text of the line.
 
-    `caret` is where in the text it is, when the text is not the line itself: from 1, or 0 for
-    nowhere.
+    `caret` is its position in `text` where that is not the line itself: from 1, or 0 for none.
     """
 
     file: str
@@ -63,14 +56,14 @@ class Fault:
 
     def __str__(self) -> str:
         at = self.column if self.caret is None else self.caret
-        # Of a very long line what stands around the fault; nothing of it moves a terminal's cursor.
+        # Long lines are cut around the fault, and nothing shown may move a terminal's cursor.
         begin = max(0, at - LONGEST_SHOWN // 2) if len(self.text) > LONGEST_SHOWN else 0
         text = _USER_IN_URL.sub(lambda found: "*" * len(found[0]), self.text)
         shown = "".join(
             one if one.isprintable() else " " for one in text[begin : begin + LONGEST_SHOWN]
         )
-        told = f"{self.file}:{self.line}:{self.column}: {inert(self.message)}\n    {shown}"
-        return f"{told}\n    {' ' * (at - 1 - begin)}^" if at > 0 else told.rstrip()
+        lines = f"{self.file}:{self.line}:{self.column}: {inert(self.message)}\n    {shown}"
+        return f"{lines}\n    {' ' * (at - 1 - begin)}^" if at > 0 else lines.rstrip()
 
 
 class DocumentError(UsageError):
@@ -81,30 +74,21 @@ class DocumentError(UsageError):
         super().__init__("\n".join(str(fault) for fault in self.faults))
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # which of the two is known at run time
-    """Safe loading only: no tags make objects. libyaml's parser where PyYAML has it."""
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # known at run time
+    """Safe loading: tags make no objects. Uses libyaml's parser where PyYAML has it."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """The value of a node.
-
-        PyYAML lets what its own readers of numbers and dates raise through; here it has a place.
-        """
-        if (
-            isinstance(node, yaml.ScalarNode)
-            and node.tag in _NUMBERS
-            and len(node.value) > LONGEST_NUMBER
-        ):
+        """The value of a node; errors of PyYAML's number and date parsers get a position."""
+        scalar = isinstance(node, yaml.ScalarNode)
+        if scalar and node.tag in _NUMBERS and len(node.value) > LONGEST_NUMBER:
             problem = f"a number of more than {LONGEST_NUMBER} characters"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
         try:
             return super().construct_object(node, deep)
         except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:
             kind = node.tag.rpartition(":")[2]
-            value = repr(node.value[:60]) if isinstance(node, yaml.ScalarNode) else "this"
-            problem = (
-                f"{value} is not a value of YAML's type {kind!r}; as a text it would stand "
-                "in quotes"
-            )
+            value = repr(node.value[:60]) if scalar else "this"
+            problem = f"{value} is not a value of YAML's type {kind!r}; put text in quotes"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
 
 
@@ -112,12 +96,12 @@ _NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 
 
 class Document:
-    """One parsed YAML file that knows where each of its values stands."""
+    """One parsed YAML file that knows the position of each of its values."""
 
     def __init__(self, file: str, text: str) -> None:
         """Parse `text`; `file` is only its name in messages.
 
-        Raises DocumentError, or UsageError when it is too large.
+        Raises DocumentError, or UsageError if it is too large.
         """
         if len(text) > LARGEST_FILE_BYTES:
             raise _too_large(file)
@@ -128,7 +112,7 @@ class Document:
         self._faults: list[Fault] = []
         self._unfolds = False
         try:
-            self._see_how_deep(text)
+            self._refuse_deep_nesting(text)
             root = None if self._faults else yaml.compose(text, Loader=_Loader)
             if root is not None:
                 self._walk(root, (), 0)
@@ -145,9 +129,9 @@ class Document:
 
     @classmethod
     def read(cls, path: Path) -> Document:
-        """Read a file. Raises DocumentError, or UsageError when the file cannot be read."""
+        """Read a file. Raises DocumentError, or UsageError if the file cannot be read."""
         try:
-            # Neither a device nor a pipe has a size: what is read is bounded, whatever it is.
+            # Devices and pipes have no size, so the read itself is limited.
             with path.open("rb") as file:
                 data = file.read(LARGEST_FILE_BYTES + 1)
             if len(data) > LARGEST_FILE_BYTES:
@@ -161,36 +145,30 @@ class Document:
             raise UsageError(f"{str(path)!r}: {error}") from error
 
     def change(self, path: Path_, value: object, origin: Fault) -> None:
-        """Put a value in that did not come from the file. Faults about it are told at `origin`,
-        with other words.
+        """Set a value that does not come from the file; its faults are reported at `origin`.
 
-        Raises DocumentError at `origin` when there is no such place: something on the way is a
-        plain value.
+        Raises DocumentError at `origin` if the path leads through a plain value.
         """
         inner = self.data
         for part in path[:-1]:
             inner = inner.setdefault(part, {}) if isinstance(inner, dict) else None
         if not isinstance(inner, dict):
-            raise DocumentError(
-                [
-                    replace(
-                        origin,
-                        message=f"{'.'.join(map(str, path))}: there is nothing of that name to "
-                        "change",
-                    )
-                ]
-            )
+            message = f"{'.'.join(map(str, path))}: there is nothing of that name to change"
+            raise DocumentError([replace(origin, message=message)])
         inner[path[-1]] = value
         self._changes.append((path, origin))
 
     def _fault(self, line: int, column: int, message: str) -> None:
+        self._faults.append(self._fault_in_line(line, column, message))
+
+    def _fault_in_line(self, line: int, column: int, message: str) -> Fault:
         text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
-        self._faults.append(Fault(self.file, line, column, message, text))
+        return Fault(self.file, line, column, message, text)
 
-    def _see_how_deep(self, text: str) -> None:
-        """Refuse what is nested too deeply before nodes are made of it:
+    def _refuse_deep_nesting(self, text: str) -> None:
+        """Refuse deep nesting before nodes are composed.
 
-        PyYAML does so by calls in C, which end the process.
+        PyYAML composes by recursion in C, and running out of stack there ends the process.
         """
         depth = 0
         for event in yaml.parse(text, Loader=_Loader):
@@ -198,28 +176,24 @@ class Document:
                 depth += 1
                 if depth > DEEPEST + 1:
                     mark = event.start_mark
-                    self._fault(
-                        mark.line + 1 if mark else 1,
-                        mark.column + 1 if mark else 1,
-                        "nested too deeply",
-                    )
+                    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+                    self._fault(line, column, "nested too deeply")
                     return
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
 
     def _walk(self, node: yaml.Node, path: Path_, depth: int) -> None:
         place = (node.start_mark.line + 1, node.start_mark.column + 1)
-        if depth > DEEPEST or len(self._places) > MOST_VALUES:
-            # Aliases can make a small file unfold without end; none of our files is like that.
-            if not self._unfolds:
-                self._fault(
-                    *place,
-                    "nested too deeply"
-                    if depth > DEEPEST
-                    else f"too many values (more than {MOST_VALUES})",
-                )
-            self._unfolds = True
         if self._unfolds:
+            return
+        # Aliases can make a small file unfold without end.
+        if depth > DEEPEST:
+            self._unfolds = True
+            self._fault(*place, "nested too deeply")
+            return
+        if len(self._places) > MOST_VALUES:
+            self._unfolds = True
+            self._fault(*place, f"too many values (more than {MOST_VALUES})")
             return
         self._places[path] = place
         if isinstance(node, yaml.MappingNode):
@@ -243,21 +217,16 @@ class Document:
                 self._walk(value, (*path, index), depth + 1)
 
     def fault_at(self, path: Path_, message: str, *, key: bool = False) -> Fault:
-        """A fault at the value (or with `key` at the key) of a path such as ("workloads", 0,
-        "name").
-        """
+        """A fault at the value, or with `key` at the key, of a path: ("workloads", 0, "name")."""
         for changed, origin in reversed(self._changes):
             if path[: len(changed)] == changed:
                 return replace(origin, message=message)
-        line, column = self._place(path, key=key)
-        text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
-        return Fault(self.file, line, column, message, text)
+        return self._fault_in_line(*self._place(path, key=key), message)
 
     def _place(self, path: Path_, *, key: bool) -> tuple[int, int]:
         if key and (*path, "#key") in self._places:
             return self._places[(*path, "#key")]
-        # pydantic adds names of union members and the like, which are not in the file: skip what is
-        # not there.
+        # Skip the names of union members that pydantic adds: they are not in the file.
         known: Path_ = ()
         for part in path:
             if (*known, part) in self._places:
@@ -267,15 +236,9 @@ class Document:
     def into(self, model: type[Model]) -> Model:
         """The file as a record. Raises DocumentError with every fault at once."""
         if not isinstance(self.data, dict):
-            raise DocumentError(
-                [
-                    self.fault_at(
-                        (),
-                        "a mapping of keys is wanted here, such as `name: ...`, not "
-                        f"{_kind(self.data)}",
-                    )
-                ]
-            )
+            found = "nothing" if self.data is None else f"a {type(self.data).__name__}"
+            message = f"expected a mapping of keys here, such as `name: ...`, not {found}"
+            raise DocumentError([self.fault_at((), message)])
         try:
             return model.model_validate(self.data, context=WRITTEN)
         except ValidationError as error:
@@ -284,31 +247,26 @@ class Document:
     def faults_of(
         self, error: ValidationError, model: type[BaseModel], under: Path_ = ()
     ) -> list[Fault]:
-        """The faults of a pydantic error about the part of this file that stands at `under`, in the
-        order of the file.
-        """
+        """The faults of a pydantic error about the part of this file at `under`, in file order."""
         faults = []
         errors = error.errors(include_url=False, include_context=False)
         for one in errors:
             if one["type"] == "too_short" and any(
                 _below(other["loc"], one["loc"]) for other in errors
             ):
-                continue  # items that are wrong do not count as there: they are told by themselves
+                continue  # wrong items are not counted, but they have faults of their own
             path: Path_ = (*under, *one["loc"])
             unknown = one["type"] == "extra_forbidden"
             message = one["msg"].removeprefix("Value error, ")
             if unknown:
-                fields = _fields_at(model, one["loc"][:-1])
-                message = (
-                    "unknown key "
-                    f"{str(one['loc'][-1])!r}{did_you_mean(str(one['loc'][-1]), fields)}"
-                )
+                name = str(one["loc"][-1])
+                hint = did_you_mean(name, _fields_at(model, one["loc"][:-1]))
+                message = f"unknown key {name!r}{hint}"
             elif one["type"] == "missing":
                 message = f"{one['loc'][-1]!r} is missing"
                 path = path[:-1]
             else:
-                # Of a value that may be of several kinds pydantic puts its own name of the kind in,
-                # which is in no file.
+                # Leave out the names of union members that pydantic adds ("function-before[...]").
                 name = ".".join(str(part) for part in one["loc"] if "(" not in str(part))
                 message = f"{name}: {message}" if name else message
                 if one["type"] == "literal_error" and isinstance(one["input"], str):
@@ -328,7 +286,7 @@ def _too_large(file: str) -> UsageError:
 
 
 def did_you_mean(word: str, choices: Sequence[str], *, known: bool = True) -> str:
-    """` (did you mean 'x'?)`, else with `known` the list of what there is, else nothing."""
+    """` (did you mean 'x'?)`; if nothing is close, with `known` the list of choices, else ""."""
     close = difflib.get_close_matches(word, list(choices), 1)
     if close:
         return f" (did you mean {close[0]!r}?)"
@@ -339,12 +297,8 @@ def _below(path: Path_, other: Path_) -> bool:
     return len(path) > len(other) and path[: len(other)] == other
 
 
-def _kind(value: object) -> str:
-    return "nothing" if value is None else f"a {type(value).__name__}"
-
-
 def _fields_at(model: type[BaseModel], loc: Sequence[str | int]) -> list[str]:
-    """Names of the fields of the model that stands at `loc`, as far as annotations tell."""
+    """Names of the fields of the model at `loc`, as far as annotations show them."""
     models: list[Any] = [model]
     for part in loc:
         found: list[Any] = []

@@ -1,7 +1,4 @@
-"""An API of a gateway: where it is and what opens it.
-
-What gateways hand out and drivers are given.
-"""
+"""One API of a gateway: its URL and its credentials."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ ObjectApi = Literal["swift", "s3"]
 
 
 class Endpoint(Record):
-    """One API of a gateway that runs.
+    """One API of a running gateway, as gateways give it to drivers.
 
     S3: `url` is the endpoint, keys sign (SigV4). Swift: `url` is the v1 auth URL, or with `token`
     the storage URL.
@@ -24,39 +21,33 @@ class Endpoint(Record):
 
     api: ObjectApi
     url: Annotated[str, Field(pattern=r"^https?://[^/\s]+(/\S*)?$")]
-    """S3: http://host:port; Swift: http://host:port/auth/v1.0 (storage URL and token come from its
-    answer), or the storage URL.
-    """
+    """S3: http://host:port. Swift: http://host:port/auth/v1.0, or the storage URL."""
     user: str = ""
     """S3 access key, or Swift's X-Auth-User."""
     key: SecretStr = SecretStr("")
     """S3 secret key, or Swift's X-Auth-Key."""
     region: str = "us-east-1"
     addressing: Literal["path", "virtual"] = "path"
-    """S3: whether a bucket stands in the path, or before the host's name (`bucket.host`, which must
-    have an address).
-    """
+    """S3: the bucket in the path, or in the host name (`bucket.host` must resolve)."""
     token: SecretStr | None = None
-    """S3: session token that belongs to the keys.
+    """S3: the session token of the keys.
 
-    Swift: a token got elsewhere, in place of user and key; it cannot be renewed.
+    Swift: a token obtained elsewhere, used instead of user and key; it cannot be renewed.
     """
     storage_url: str | None = None
-    """Swift: where the storage is, whatever auth says of it; None: as auth says."""
+    """Swift: the storage URL to use; None: the one that auth answers."""
     ca_file: str | None = None
-    """PEM file of the authority that signed an https endpoint, on the client host; None: the
-    machine's own.
-    """
+    """PEM file on the client of the CA that signed https; None: the system's CAs."""
 
     @model_validator(mode="after")
     def _opened(self) -> Endpoint:
         if not (self.user or self.token):
-            raise ValueError("a user or a token is wanted")
+            raise ValueError("a user or a token is required")
         return self
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What opens it, for who takes that out of texts."""
+        """Its credentials, for redaction."""
         return tuple(
             secret.get_secret_value() for secret in (self.key, self.token) if secret is not None
         )

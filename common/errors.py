@@ -1,17 +1,17 @@
 """The errors of the suite. Libraries raise them; only the command layer prints them and exits.
 
-WeighbridgeError                 exit 3 ├── UsageError                   exit 2   what was asked
-cannot be done as asked; nothing was started │   ├── DocumentError                     faults of a
-YAML file, each with its place (common.document) │   └── MissingMeans                      a tool, a
-right or a resource of this machine is missing ├── TargetError                  exit 3   a host or a
-gateway failed │   ├── CommandFailed                     a command on a host ended with an error │
-├── ServiceFailed                     a service did not come up or died; carries its last log lines
-│   └── VerificationFailed                a gateway answered, but wrongly ├── DriverError
-exit 3   the program that makes the load failed └── InvalidMeasurement           exit 4   what was
-measured cannot be used
+WeighbridgeError             exit 3
+├── UsageError               exit 2   the request cannot be carried out; nothing was started
+│   ├── DocumentError                 all faults of a YAML file, with positions (common.document)
+│   └── MissingMeans                  a tool, a right or a resource of this machine is missing
+├── TargetError              exit 3   a host or a gateway failed
+│   ├── CommandFailed                 a command on a host failed
+│   ├── ServiceFailed                 a service did not start or died; has its last log lines
+│   └── VerificationFailed            a gateway answered, but wrongly
+├── DriverError              exit 3   the load generator failed
+└── InvalidMeasurement       exit 4   what was measured cannot be used
 
-Anything else that gets as far as the command is a fault of the suite itself: exit 5, a line, and a
-file with its details.
+Anything else that reaches the command is a bug of the suite: exit 5, one line, details in a file.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ EXIT_INVALID = 4
 EXIT_INTERNAL = 5
 
 DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""What the system says where a disk, a quota or a limit on files has no room left."""
+"""Error numbers of a disk, a quota or a file size limit that is exhausted."""
 
 
 class WeighbridgeError(Exception):
-    """Any error of the suite. `advice` says what to do about it, where something can be said."""
+    """Any error of the suite. `advice` says what to do about it, where known."""
 
     exit_code = EXIT_TARGET
 
@@ -46,7 +46,7 @@ class WeighbridgeError(Exception):
 
 
 class UsageError(WeighbridgeError):
-    """What was asked cannot be done as asked; nothing was started."""
+    """The request cannot be carried out; nothing was started."""
 
     exit_code = EXIT_USAGE
 
@@ -62,9 +62,9 @@ class TargetError(WeighbridgeError):
 
 
 class CommandFailed(TargetError):
-    """A command on a host ended with an error or took too long.
+    """A command on a host failed or took too long.
 
-    `code` is the exit status, or None when the command was ended for taking too long.
+    `code` is its exit status; None if it was ended for taking too long.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class CommandFailed(TargetError):
 
 
 class ServiceFailed(TargetError):
-    """A service did not come up or died.
+    """A service did not start or died.
 
     `log` is where its log is on this machine, `tail` its last lines.
     """
@@ -97,7 +97,7 @@ class ServiceFailed(TargetError):
         super().__init__(f"{host}: {service}: {what}\nlast lines of {log}:\n{lines}", advice=advice)
 
     def moved(self, log: str) -> ServiceFailed:
-        """The same error with another place of the log: hosts go, their logs are kept elsewhere."""
+        """The same error with the log's new place: hosts go, their logs are kept elsewhere."""
         return ServiceFailed(
             self.host, self.service, self.what, log=log, tail=self.tail, advice=self.advice
         )
@@ -108,7 +108,7 @@ class VerificationFailed(TargetError):
 
 
 class DriverError(WeighbridgeError):
-    """The program that makes the load failed."""
+    """The load generator failed."""
 
     exit_code = EXIT_TARGET
 

@@ -1,4 +1,4 @@
-"""Where this suite's own files are, in a checkout as in an installed package."""
+"""Where the suite's own files are, in a checkout or an installed package."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from typing import Final
 import weighbridge
 
 PACKAGE: Final = Path(weighbridge.__file__).resolve().parent
-"""The folder of the package.
+"""The package's folder.
 
-Its rooms are below it: in a checkout by links, so that paths below it must not be resolved.
+In a checkout the rooms below it are links: do not resolve paths below it.
 """
 IMPORTED_FROM: Final = PACKAGE.parent
-"""What has to be on a Python's path to import this suite: the checkout, or site-packages."""
+"""What must be on Python's path to import the suite: the checkout, or site-packages."""
 ROOMS: Final = ("common", "drivers", "gateways", "results", "suites", "topologies")
-"""The packages that are folders of their own in the repository.
-
-Globs of the package do not descend into them there.
-"""
+"""The packages that are top-level folders of the repository; globs skip the links to them."""

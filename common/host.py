@@ -1,6 +1,4 @@
-"""The Host seam: all that a gateway asks of a machine, and all that a kind of host (lab, ssh, fake)
-has to offer.
-"""
+"""The Host seam: what gateways need of a machine and each kind of host (lab, ssh) provides."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from weighbridge.common.piped import Piped
 
 TAIL_BYTES: Final = 65536
 LARGEST_LOG_BYTES: Final = 256 * 2**20
-"""Of a log as it is read into memory."""
+"""At most this much of a log is read into memory."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +34,7 @@ class Service:
 
 @dataclass(frozen=True)
 class Command:
-    """What starts a program on a host: its words, and what its environment has beside the host's
-    own.
-    """
+    """A program's command line on a host, and what its environment has beyond the host's."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
@@ -46,7 +42,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Completed:
-    """A command that ended with 0."""
+    """A command that ended with status 0."""
 
     stdout: str
     stderr: str
@@ -61,29 +57,25 @@ class DiskCounters:
     reads: int
     writes: int
     busy_s: float
-    """Time with something in hand (io_ticks): counted in ticks of the kernel, and so too much where
-    requests are short.
-    """
+    """Time with a request in flight (io_ticks): in kernel ticks, too much for short requests."""
     waited_s: float
-    """What all requests took together: a second of it in a second is one request in hand on
-    average.
-    """
+    """The time of all requests together: one second per second is a mean queue depth of one."""
 
 
 @dataclass(frozen=True)
 class Counters:
-    """What a host has used since it started. None: this kind of host cannot tell."""
+    """What a host has used since it started. None: this kind of host cannot measure it."""
 
     cpu_s: float | None = None
     throttled_s: float | None = None
     cpu_periods: int | None = None
     """Periods of the CPU quota in which the host had something to run ..."""
     throttled_periods: int | None = None
-    """... and those of them in which it used its quota up and had to wait."""
+    """... and those in which it used up its quota and had to wait."""
     memory_bytes: int | None = None
     """Page cache included."""
     memory_held_bytes: int | None = None
-    """Without what can be dropped: the page cache of files."""
+    """Without the page cache of files, which can be dropped."""
     memory_peak_bytes: int | None = None
     oom_kills: int | None = None
     disk_read_bytes: int | None = None
@@ -95,30 +87,26 @@ class Counters:
     network_faults: int | None = None
     """Packets that its NIC dropped or found broken, both ways."""
     conductor_cpu_s: float | None = None
-    """Of the machine that hosts are containers of: what this very process used of `cpu_s`."""
+    """On the machine that runs the containers: what this process used of `cpu_s`."""
     kernel_cpu_s: float | None = None
-    """Of the same: what its kernel used by itself, for all: interrupts, and threads of its own such
-    as those of loop disks.
-    """
+    """On the same: what its kernel used for everybody (interrupts, loop disks' threads)."""
 
 
 class Host(ABC):
-    """One machine of a deployment. Paths are the host's own, except those of `log`."""
+    """One machine of a deployment. Paths are on the host, except those that `log` returns."""
 
     name: str
     """Its name in the hardware file."""
     address: str
     """Its address on the deployment's network."""
     disks: tuple[str, ...]
-    """Device paths of its disks on the host, in the order of the hardware file; empty block devices
-    of this deployment.
-    """
+    """Device paths of its empty disks on the host, in the order of the hardware file."""
 
     @abstractmethod
     def put(
         self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root"
     ) -> None:
-        """Write a file (parents are made). `owner` is a user name of the host."""
+        """Write a file, creating its parents. `owner` is a user name of the host."""
 
     @abstractmethod
     def run(
@@ -129,44 +117,33 @@ class Host(ABC):
         env: Mapping[str, str] | None = None,
         timeout_s: float = 60,
     ) -> Completed:
-        """Run a command to its end. Raises CommandFailed on another status than 0, or when it takes
-        too long.
+        """Run a command to its end.
 
-        What is secret goes by `stdin`: words, and on some kinds of host `env` too, can be read in
-        the list of processes.
+        Pass secrets by `stdin`: arguments, and on some kinds of host `env` too, show in the process
+        list. Raises CommandFailed on a status other than 0, or after `timeout_s`.
         """
 
     @abstractmethod
     def start(self, services: Sequence[Service]) -> None:
-        """Start services and return at once.
-
-        Whether one works is asked of its port. Raises CommandFailed.
-        """
+        """Start services and return at once: ports show when they work. Raises CommandFailed."""
 
     @abstractmethod
     def stop(self, service: str, *, timeout_s: float = 10) -> None:
-        """End a service: TERM, and KILL when it is still there after `timeout_s`.
-
-        One that has ended is no error.
-        """
+        """End a service: TERM, and KILL after `timeout_s`. One that has ended is no error."""
 
     @abstractmethod
     def alive(self, service: str) -> bool:
-        """Whether the service's process is there."""
+        """Whether the service's process is running."""
 
     @abstractmethod
     def log(self, name: str) -> Path:
-        """Where the file /var/log/host/`name` of the host can be read on this machine (it may not
-        exist yet).
-        """
+        """Where this machine can read /var/log/host/`name`; the file may not exist yet."""
 
     @abstractmethod
     def spawn(
         self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
     ) -> Piped:
-        """Start a program on the host with its stdin and stdout as pipes here; it lives in the
-        host's network and limits.
-        """
+        """Start a program in the host's network and limits; its stdin and stdout are pipes here."""
 
     @abstractmethod
     def counters(self) -> Counters:
@@ -174,21 +151,16 @@ class Host(ABC):
 
     @abstractmethod
     def drop_kernel_caches(self) -> str:
-        """Write back and drop page cache, dentries and inodes; returns in words what was
-        dropped.
-        """
+        """Write back and drop page cache, dentries and inodes; returns in words what it did."""
 
     def stands(self) -> bool:
-        """Whether the host itself is there still; True where its end cannot be told from that of
-        its services.
-        """
+        """Whether the host itself is up; True where that cannot be told apart from its services."""
         return True
 
     def module(self, name: str, *arguments: str) -> Command:
-        """What runs a module of this suite on the host, as `python -m` would: on hosts that make
-        load or ask others.
+        """The command that runs a module of this suite on the host, as `python -m` would.
 
-        Here: this very suite by this very Python, which lab hosts without an image see. Raises
+        By default this suite and this Python, which lab hosts without an image see. Raises
         MissingMeans or CommandFailed where the host has no suite and cannot get one.
         """
         env = {
@@ -199,29 +171,29 @@ class Host(ABC):
         return Command((sys.executable, "-m", name, *arguments), env)
 
     def tool(self, name: str) -> tuple[str, ...]:
-        """The command that runs `name`, one of the tools that hosts are attested with, the same on
-        every host.
+        """The command that runs `name`, one of the tools of the attestation, the same on every
+        host.
 
-        Raises MissingMeans where hosts of this kind, or as they were raised, have none.
+        Raises MissingMeans where this kind of host has none, or these were started without.
         """
         raise MissingMeans(
             f"{self.name}: it has no {name}",
-            advice="only lab hosts that were raised to be attested have such tools",
+            advice="only lab hosts that were started for attestation have these tools",
         )
 
     def tail(self, name: str, lines: int = 15) -> list[str]:
-        """The last lines of the log file `name`; empty when there is none."""
+        """The last lines of the log file `name`; empty if there is none."""
         try:
             return self.logged(name, -TAIL_BYTES).decode(errors="replace").splitlines()[-lines:]
-        except TargetError as error:  # what stands there instead is what there is to say
+        except TargetError as error:  # what is in the log's place is worth showing
             return [error.message]
 
     def logged(self, name: str, begin: int = 0) -> bytes:
         """The log file `name` from a byte on, or its last bytes (`begin` < 0), up to
-        LARGEST_LOG_BYTES; nothing when there is none.
+        LARGEST_LOG_BYTES.
 
-        Whoever is root on a host may have put a link there, which is not followed. Raises
-        TargetError.
+        Empty if there is none. A link is not followed: root on the host may have put it there.
+        Raises TargetError.
         """
         path = self.log(name)
         folder = path.parents[len(inside.parts_of(name)) - 1]

@@ -1,6 +1,4 @@
-"""Texts from elsewhere that are shown to people: terminals and pages obey some of what may stand in
-them.
-"""
+"""Escaping of text from elsewhere: terminals and pages obey some control characters."""
 
 from __future__ import annotations
 
@@ -10,26 +8,23 @@ from collections.abc import Mapping
 from typing import Final, TypeVar
 
 _UNUSUAL: Final = re.compile(r"[^\n\t -~]")
-"""What is looked at one by one: most texts have nothing of it."""
+"""Checked one by one; most text has none of these."""
 
 Value = TypeVar("Value")
 
 
 def inert(text: str) -> str:
-    """A text whose unprintable characters are told by their numbers, as in Python; spaces, ends of
-    lines and tabs stay.
+    """The text with unprintable characters as Python's escapes; spaces, line ends and tabs stay.
 
-    Escape sequences, which move cursors and set colours and titles, are among them, and marks that
-    turn the order of letters.
+    Covers escape sequences, which move cursors and set colours and titles, and marks that reverse
+    the direction of text.
     """
     return text if text.isprintable() else _UNUSUAL.sub(_shown, text)
 
 
 def inert_all(value: Value) -> Value:
-    """A record, text, mapping, list or tuple with all its texts inert, all the way down; anything
-    else as it is.
-    """
-    from weighbridge.common.record import Record  # noqa: PLC0415 - the command line makes its errors inert before it imports anything heavy
+    """A record, text, mapping, list or tuple with all its text escaped; others unchanged."""
+    from weighbridge.common.record import Record  # noqa: PLC0415 - the command line escapes its errors before it imports anything heavy
 
     made: object = value
     if isinstance(value, str):
@@ -42,7 +37,7 @@ def inert_all(value: Value) -> Value:
         made = value.model_copy(
             update={name: inert_all(getattr(value, name)) for name in type(value).model_fields}
         )
-    return made  # type: ignore[return-value]  # of the kind that was given
+    return made  # type: ignore[return-value]  # the same type
 
 
 def _shown(letter: re.Match[str]) -> str:

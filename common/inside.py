@@ -1,9 +1,9 @@
-"""Files below a folder that others filled: a host that is measured, or whoever sent a run folder.
+"""Files below a folder that others filled: a measured host, or the sender of a run folder.
 
-A name is a plain path relative to the folder. On the way to it no link is followed, what is opened
-is a regular file, and what is read has a bound. Whatever is otherwise is an OSError whose
-`strerror` is a sentence: callers make the error of their room of it. The folder itself is as its
-user names it: links to it are the user's own.
+A name is a plain path relative to the folder. No link on the way to it is followed, only regular
+files are opened, and what is read has a limit. Anything else raises an OSError whose `strerror` is
+a sentence: callers turn it into their room's error. The folder itself comes from the user: links to
+it are the user's own.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 LONGEST_NAME: Final = 4096
-"""Characters of a path, as Linux has it."""
+"""Characters of a path; Linux allows no more."""
 
 DRAFT: Final = ".part"
-"""How the name of a file ends while it is written, which a process that is killed leaves."""
+"""Suffix of a file while it is written; a killed process leaves it."""
 
-# A pipe is opened without waiting for who writes to it, and no terminal becomes this program's.
+# Open pipes without waiting for a writer, and never acquire a controlling terminal.
 _CAREFULLY: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | _CAREFULLY
 _NEITHER: Final = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.ENODEV)
-"""What the kernel says of what is opened as a file or a folder and is neither."""
+"""Errors of the kernel for what is neither a file nor a folder."""
 _KINDS: Final = (
     (stat.S_ISLNK, "a link, which is not followed"),
     (stat.S_ISDIR, "a folder"),
@@ -45,16 +45,14 @@ class Refused(OSError):
 
 @dataclass(frozen=True)
 class FolderEntry:
-    """What stands below a folder: its path in it, and what it is where it is no regular file (""
-    where it is one).
-    """
+    """An entry below a folder: its path in it, and what it is ("" for a regular file)."""
 
     name: str
     otherwise: str = ""
 
 
 def parts_of(name: str) -> tuple[str, ...]:
-    """The parts of a plain path that is relative and leads nowhere but down. Raises Refused."""
+    """The parts of a plain relative path that leads nowhere but down. Raises Refused."""
     parts = tuple(name.split("/"))
     try:
         os.fsencode(name)
@@ -71,7 +69,7 @@ def parts_of(name: str) -> tuple[str, ...]:
 
 
 def read(folder: Path, name: str, *, largest_bytes: int) -> bytes:
-    """All of a file. Raises OSError."""
+    """The content of a file. Raises OSError."""
     with reading(folder, name, largest_bytes=largest_bytes) as file:
         data = file.read(largest_bytes + 1)
     if len(data) > largest_bytes:  # it has grown since it was opened
@@ -80,10 +78,7 @@ def read(folder: Path, name: str, *, largest_bytes: int) -> bytes:
 
 
 def reading(folder: Path, name: str, *, largest_bytes: int) -> BinaryIO:
-    """A file to be read piece by piece; one that is larger than this now is refused.
-
-    Raises OSError.
-    """
+    """A file to read piece by piece, refused if it is too large now. Raises OSError."""
     descriptor = opened(folder, name, os.O_RDONLY)
     if os.fstat(descriptor).st_size > largest_bytes:
         os.close(descriptor)
@@ -94,17 +89,17 @@ def reading(folder: Path, name: str, *, largest_bytes: int) -> BinaryIO:
 def opened(
     folder: Path, name: str, flags: int, *, mode: int = 0o644, make_folders: bool = False
 ) -> int:
-    """The descriptor of a regular file, by flags of os.open; O_CREAT makes it where it is missing.
+    """The descriptor of a regular file, by flags of os.open; O_CREAT creates it if missing.
 
     Raises OSError.
     """
     *above, last = parts_of(name)
     with _below(folder, above, make=make_folders) as parent:
         try:
-            # Emptied only when it is known to be a regular file.
+            # It is truncated below, once it is known to be a regular file.
             descriptor = os.open(last, (flags & ~os.O_TRUNC) | _CAREFULLY, mode, dir_fd=parent)
         except OSError as error:
-            raise _said(error, parent, last, folder / name) from None
+            raise _described(error, parent, last, folder / name) from None
     try:
         otherwise = _otherwise(os.fstat(descriptor).st_mode)
         if otherwise:
@@ -118,14 +113,14 @@ def opened(
 
 
 def write(folder: Path, name: str, data: bytes, *, mode: int = 0o644) -> None:
-    """Write a file so that the old or the new one is there, never half of one; folders are made on
-    the way. Raises OSError.
+    """Write a file atomically and replace whatever had its name, also a link; creates parent
+    folders.
 
-    Whatever had its name, a link as well, gives way to it.
+    Raises OSError.
     """
     *above, last = parts_of(name)
     with _below(folder, above, make=True) as parent:
-        # Nobody has one of this name: two processes may write the same file.
+        # A random name: two processes may write the same file.
         part = f".{secrets.token_hex(8)}{DRAFT}"
         descriptor = os.open(
             part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CAREFULLY, mode, dir_fd=parent
@@ -143,34 +138,20 @@ def write(folder: Path, name: str, data: bytes, *, mode: int = 0o644) -> None:
 
 
 def make_folder(folder: Path, name: str) -> Path:
-    """A folder and those between, made where they are missing.
-
-    Raises OSError, where one of them is a link as well.
-    """
+    """Create a folder and its parents where missing. Raises OSError, also where one is a link."""
     with _below(folder, parts_of(name), make=True):
         return folder / name
 
 
 def remove(folder: Path, name: str) -> None:
-    """Remove a file, or a link itself; where there is none it is no error. Raises OSError."""
+    """Remove a file, or a link itself; a missing one is no error. Raises OSError."""
     *above, last = parts_of(name)
     with suppress(FileNotFoundError), _below(folder, above) as parent:
         os.unlink(last, dir_fd=parent)
 
 
-def is_there(folder: Path, name: str) -> bool:
-    """Whether anything has this name, a link as well. Raises OSError where a link is on the way."""
-    *above, last = parts_of(name)
-    try:
-        with _below(folder, above) as parent:
-            os.stat(last, dir_fd=parent, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
-
-
 def names(folder: Path, name: str) -> tuple[str, ...]:
-    """What is in a folder, in order of names; nothing where there is none. Raises OSError."""
+    """The sorted names in a folder; empty if there is none. Raises OSError."""
     try:
         with _below(folder, parts_of(name)) as inner:
             return tuple(sorted(os.listdir(inner)))  # noqa: PTH208 - a descriptor, not a path
@@ -179,11 +160,11 @@ def names(folder: Path, name: str) -> tuple[str, ...]:
 
 
 def entries(folder: Path) -> Iterator[FolderEntry]:
-    """All that is below a folder but folders, in order of names within each. Raises OSError."""
+    """Everything below a folder but folders, sorted by name within each. Raises OSError."""
     waiting: list[str] = [""]
     while waiting:
         at = waiting.pop()
-        # Whoever fills the folder may still do so: what goes while it is looked at is not there.
+        # The folder may still change: skip what disappears while it is read.
         with suppress(FileNotFoundError), _below(folder, parts_of(at) if at else ()) as inner:
             inside = []
             for one in sorted(os.listdir(inner)):  # noqa: PTH208 - as above
@@ -193,7 +174,7 @@ def entries(folder: Path) -> Iterator[FolderEntry]:
                     if not stat.S_ISDIR(mode):
                         yield FolderEntry(name=name, otherwise=_otherwise(mode))
                     elif len(name) > LONGEST_NAME // 2:
-                        yield FolderEntry(name=name, otherwise="too far down to be looked at")
+                        yield FolderEntry(name=name, otherwise="nested too deeply to be read")
                     else:
                         inside.append(name)
             waiting += reversed(inside)
@@ -201,9 +182,7 @@ def entries(folder: Path) -> Iterator[FolderEntry]:
 
 @contextmanager
 def _below(folder: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
-    """The descriptor of a folder, reached part by part: no part can be changed into a link on the
-    way.
-    """
+    """The descriptor of a folder, opened part by part so that no part can turn into a link."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for number, part in enumerate(parts):
@@ -213,7 +192,7 @@ def _below(folder: Path, parts: Sequence[str], *, make: bool = False) -> Iterato
             try:
                 inner = os.open(part, _FOLDER, dir_fd=descriptor)
             except OSError as error:
-                raise _said(
+                raise _described(
                     error, descriptor, part, folder.joinpath(*parts[: number + 1])
                 ) from None
             os.close(descriptor)
@@ -223,10 +202,8 @@ def _below(folder: Path, parts: Sequence[str], *, make: bool = False) -> Iterato
         os.close(descriptor)
 
 
-def _said(error: OSError, parent: int, last: str, path: Path) -> OSError:
-    """The same error, with the whole path; of what is neither file nor folder, one that says what
-    it is.
-    """
+def _described(error: OSError, parent: int, last: str, path: Path) -> OSError:
+    """The same error with the full path; a Refused for what is neither file nor folder."""
     if error.errno in _NEITHER:
         with suppress(OSError):
             otherwise = _otherwise(os.stat(last, dir_fd=parent, follow_symlinks=False).st_mode)
@@ -240,10 +217,10 @@ def _otherwise(mode: int) -> str:
 
 
 def _too_large(path: Path, largest_bytes: int) -> Refused:
-    from weighbridge.common.quantities import show_bytes  # noqa: PLC0415 - small programs on hosts read files too, and start without pydantic
+    from weighbridge.common.quantities import show_bytes  # noqa: PLC0415 - small programs on hosts read files without pydantic
 
     return Refused(
         errno.EFBIG,
-        f"is larger than {show_bytes(largest_bytes)}, as no such file of ours is",
+        f"is larger than {show_bytes(largest_bytes)}, the limit for such a file",
         str(path),
     )

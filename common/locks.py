@@ -1,6 +1,4 @@
-"""Files that are locked: whoever can open one, if only to read it, can hold its lock, and with it
-everybody who waits for that.
-"""
+"""Lock files: whoever can open one, even read-only, can lock it and block everybody else."""
 
 from __future__ import annotations
 
@@ -11,13 +9,11 @@ from weighbridge.common import inside
 
 
 def open_lock(path: Path, flags: int = 0) -> int:
-    """A descriptor of a file that is to be locked, made where it is missing; this user alone can
-    open it. Raises OSError.
-    """
+    """The descriptor of a lock file, created if missing, for this user only. Raises OSError."""
     descriptor = inside.opened(path.parent, path.name, os.O_RDWR | os.O_CREAT | flags, mode=0o600)
     try:
         if os.fstat(descriptor).st_mode & 0o077:
-            os.fchmod(descriptor, 0o600)  # one that an earlier version made
+            os.fchmod(descriptor, 0o600)  # created by an earlier version
     except BaseException:
         os.close(descriptor)
         raise

@@ -1,4 +1,4 @@
-"""Paths as people give them: anything may stand where one is wanted."""
+"""Paths from users, which may be any text."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from pathlib import Path
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is such a file.
-
-    What can be no path, since it is too long or goes round in links, is no file.
-    """
+    """Whether there is such a file; False for what can be no path (too long, a loop of links)."""
     try:
         return path.is_file()
     except OSError:
@@ -17,7 +14,7 @@ def is_file(path: Path) -> bool:
 
 
 def expanded(name: str) -> Path:
-    """A path with `~` as the user's own folder; as it is where there is no such user."""
+    """The path with `~` expanded; unchanged if there is no such user."""
     try:
         return Path(name).expanduser()
     except RuntimeError:

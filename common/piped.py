@@ -1,6 +1,4 @@
-"""A program that runs on a host with its stdin and stdout as pipes here, whatever carries them
-there: a process or a connection.
-"""
+"""A program on a host whose stdin and stdout are pipes here, over a process or a connection."""
 
 from __future__ import annotations
 
@@ -9,14 +7,14 @@ from typing import IO, Protocol, Self
 
 
 class Piped(Protocol):
-    """What of `subprocess.Popen` is asked of such a program.
+    """The part of `subprocess.Popen` that such a program offers.
 
-    Its pipes have descriptors of their own, which can be waited for.
+    Its pipes have file descriptors that can be polled.
     """
 
     @property
     def stdin(self) -> IO[bytes] | None:
-        """Where it reads from; closing it is how most of our programs are told to end."""
+        """Its input; closing it tells most of our programs to end."""
 
     @property
     def stdout(self) -> IO[bytes] | None:
@@ -24,27 +22,26 @@ class Piped(Protocol):
 
     @property
     def returncode(self) -> int | None:
-        """Its exit status, negative or 128 + N when signal N ended it; None while it has not been
-        seen to end.
+        """Its exit status, negative or 128 + N after signal N; None until its end is known.
 
-        255 is, as ssh(1) has it, also that of one whose host has stopped answering: then the last
-        line of its stderr says so.
+        255 can also mean, as in ssh(1), that the host stopped answering: the last line of stderr
+        says so.
         """
 
     def poll(self) -> int | None:
-        """Its exit status when it has ended; None while it runs."""
+        """Its exit status once it has ended; None while it runs."""
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit status when it ends.
+        """Wait for its exit status.
 
         Raises subprocess.TimeoutExpired after `timeout` seconds.
         """
 
     def send_signal(self, sig: int) -> None:
-        """Signal it; one that has ended is no error."""
+        """Send a signal; a program that has ended is no error."""
 
     def kill(self) -> None:
-        """End it at once, with all that it started."""
+        """Kill it and everything that it started."""
 
     def __enter__(self) -> Self:
         """Itself."""

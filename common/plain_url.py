@@ -1,8 +1,7 @@
-"""Where servers are, as options and files name them: nothing that opens anything may stand there,
-for it is shown in every report.
+"""Server URLs and folders in options and files. They may hold no secret: every report shows them.
 
-What is wrong with one is told without repeating it: it may be that it holds a secret. So do
-Python's own words about a URL.
+Error messages never repeat them, since a refused one may hold a secret. Python's own messages about
+URLs do.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _SSH: Final = re.compile(
 
 @dataclass(frozen=True)
 class SshPlace:
-    """A folder on a host that is reached by ssh; port 0 and no user: as ~/.ssh has it."""
+    """A folder on a host reached by ssh; port 0 and an empty user: as ~/.ssh says."""
 
     user: str
     host: str
@@ -28,30 +27,26 @@ class SshPlace:
 
 
 def parts_of(url: str) -> SplitResult:
-    """The parts of an http or https URL of ASCII characters that has a host and, if any, a port
-    that is one. Raises ValueError.
-    """
+    """The parts of an ASCII http(s) URL with a host and a valid port or none. Raises ValueError."""
     try:
         parts = urlsplit(url)
         found = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         raise ValueError(
-            "not of the form http://HOST[:PORT][/PATH]: its host or its port is none"
+            "not of the form http://HOST[:PORT][/PATH]: its host or port is invalid"
         ) from None
     if "@" in parts.netloc:
-        raise ValueError("holds a user or a password")
+        raise ValueError("contains a user or a password")
     if not found or not url.isascii() or not url.isprintable() or " " in url:
         raise ValueError("not of the form http://HOST[:PORT][/PATH]")
     return parts
 
 
 def without_query(url: str) -> str:
-    """A URL as of `parts_of` that ends with its path. Raises ValueError."""
+    """A URL as of `parts_of`, without query or fragment. Raises ValueError."""
     parts_of(url)
     if "?" in url or "#" in url:
-        raise ValueError(
-            "goes on after its path with ? or #, and what stands there may be a password"
-        )
+        raise ValueError("has a query (?) or a fragment (#), which may contain a password")
     return url
 
 
@@ -59,9 +54,7 @@ def ssh_place(place: str) -> SshPlace:
     """What ssh://USER@HOST[:PORT]/PATH names. Raises ValueError."""
     found = _SSH.fullmatch(place)
     if found is None or not place.isprintable():
-        raise ValueError(
-            "not of the form ssh://USER@HOST[:PORT]/PATH, in which no password may stand"
-        )
+        raise ValueError("not of the form ssh://USER@HOST[:PORT]/PATH (without a password)")
     return SshPlace(
         found["user"] or "",
         found["host"].strip("[]"),
@@ -71,7 +64,7 @@ def ssh_place(place: str) -> SshPlace:
 
 
 def folder_or_ssh_place(place: str) -> str:
-    """The path of a folder, or a place as of `ssh_place`. Raises ValueError."""
+    """The path of a folder, or a location as of `ssh_place`. Raises ValueError."""
     if "://" in place:
         ssh_place(place)
     return place

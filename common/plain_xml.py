@@ -1,8 +1,7 @@
-"""XML from anywhere, such as the list of a bucket that a server answers: elements, attributes and
-text, and nothing else.
+"""Untrusted XML, such as a server's bucket listing: elements, attributes and text, nothing else.
 
-Document types are refused, and with them entities, what they unfold to and what they would fetch;
-so is what is larger or deeper than any such answer.
+Document types are refused, and with them entities, their expansion and what they would fetch; so is
+anything larger or deeper than such a response can be.
 """
 
 from __future__ import annotations
@@ -11,14 +10,12 @@ import xml.etree.ElementTree as ET
 from xml.parsers import expat
 
 LARGEST_BYTES = 32 * 1024 * 1024
-"""A list of a thousand names of 1024 bytes, each byte written as an entity of six, has some seven
-MB.
-"""
+"""A listing of 1000 names of 1024 bytes, each byte an entity of six, has some 7 MB."""
 DEEPEST = 50
 
 
 class NotPlain(ValueError):
-    """Not XML, or more of it than is read. The message says what and where."""
+    """Not XML, or refused. The message says what and where."""
 
 
 def parse(data: bytes) -> ET.Element:
@@ -29,7 +26,7 @@ def parse(data: bytes) -> ET.Element:
 
 
 class _Reader:
-    """One reading of one document."""
+    """One parse of one document."""
 
     def __init__(self) -> None:
         self._builder = ET.TreeBuilder()
@@ -49,16 +46,14 @@ class _Reader:
             return self._builder.close()
         except expat.ExpatError as error:
             raise NotPlain(f"not XML: {error}") from None
-        except (
-            LookupError,
-            ValueError,
-        ) as error:  # an encoding that is none, or that has more than a byte a character
-            raise error if isinstance(error, NotPlain) else NotPlain(f"not XML: {error}") from None
+        except NotPlain:
+            raise
+        except (LookupError, ValueError) as error:  # an unknown or a multi-byte encoding
+            raise NotPlain(f"not XML: {error}") from None
 
     def _refuse(self, *_: object) -> int:
         raise NotPlain(
-            f"line {self._parser.CurrentLineNumber}: a document type or an entity, which no "
-            "answer needs"
+            f"line {self._parser.CurrentLineNumber}: a document type or an entity, not allowed here"
         )
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:

@@ -1,6 +1,4 @@
-"""What tools print, where it is JSON: any of it, or an object with whatever the tool says before it
-left out.
-"""
+"""JSON that tools print, on its own or after other output."""
 
 from __future__ import annotations
 
@@ -11,32 +9,29 @@ from weighbridge.common.errors import WeighbridgeError
 from weighbridge.common.inert import inert
 
 
-def json_value(tool: str, told: str | bytes, error: type[WeighbridgeError]) -> Any:
-    """The JSON that a tool printed. Raises `error`, with what was printed, when it is none."""
+def json_value(tool: str, printed: str | bytes, error: type[WeighbridgeError]) -> Any:
+    """The JSON that a tool printed. Raises `error`, with the output, if it is none."""
     try:
-        return json.loads(told)
+        return json.loads(printed)
     except (ValueError, RecursionError) as wrong:
-        raise error(f"{tool}: what it printed is not JSON ({wrong}): {told[:300]!r}") from wrong
+        raise error(f"{tool}: what it printed is not JSON ({wrong}): {printed[:300]!r}") from wrong
 
 
-def json_object(tool: str, told: str, error: type[WeighbridgeError]) -> dict[str, Any]:
-    """The object of JSON that a tool printed, from the first `{` on: fio warns and `rados bench`
-    tells of hints before it.
+def json_object(tool: str, printed: str, error: type[WeighbridgeError]) -> dict[str, Any]:
+    """The JSON object in a tool's output, from the first `{`: fio prints warnings before it and
+    `rados bench` hints.
 
-    Raises `error`, with what was printed, when there is none.
+    Raises `error`, with the output, if there is none.
     """
     try:
-        found = json.loads(told[max(0, told.find("{")) :])
+        found = json.loads(printed[max(0, printed.find("{")) :])
     except (ValueError, RecursionError) as wrong:
-        raise error(f"{tool}: what it printed is not JSON ({wrong}): {told[:300]!r}") from wrong
+        raise error(f"{tool}: what it printed is not JSON ({wrong}): {printed[:300]!r}") from wrong
     if not isinstance(found, dict):
-        raise error(f"{tool}: what it printed is not an object of JSON: {told[:300]!r}")
+        raise error(f"{tool}: what it printed is not a JSON object: {printed[:300]!r}")
     return found
 
 
-def printable(told: object) -> str:
-    """What a tool told, in a sentence: at most 300 characters, none that cannot be printed:
-
-    JSON may hold halves of characters.
-    """
-    return inert(str(told)[:300])
+def printable(printed: object) -> str:
+    """At most 300 characters of a tool's output, all printable: JSON may hold lone surrogates."""
+    return inert(str(printed)[:300])

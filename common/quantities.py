@@ -1,8 +1,8 @@
-"""Quantities with units as people write them: `1MB`, `64MiB`, `20s`, `10Gbit`; inside, plain
-numbers in base units.
+"""Quantities as people write them (`1MB`, `64MiB`, `20s`, `10Gbit`); in code, numbers in base
+units.
 
 Sizes: B, kB/KB, MB, GB, TB are powers of 1000; KiB, MiB, GiB, TiB are powers of 1024 (IEC
-80000-13). Times: ms, s, m, h. Network rates: bit, kbit, Mbit, Gbit (powers of 1000) a second.
+80000-13). Times: ms, s, m, h. Network rates: bit, kbit, Mbit, Gbit (powers of 1000) per second.
 """
 
 from __future__ import annotations
@@ -35,22 +35,17 @@ def _scale(text: str, units: dict[str, int] | dict[str, float], example: str) ->
 
 
 def parse_bytes(value: object) -> object:
-    """Bytes of `4KiB`, `1MB` or a plain whole number.
-
-    Raises ValueError on anything else a string can be.
-    """
+    """Bytes of `4KiB`, `1MB` or a exact number. Raises ValueError on any other text."""
     if not isinstance(value, str):
         return value
     scaled = _scale(value, _BYTES, "4KiB or 1MB")
     if scaled != int(scaled):
-        raise ValueError(f"{value[:100]!r} is not a whole number of bytes")
+        raise ValueError(f"{value[:100]!r} is not a exact number of bytes")
     return int(scaled)
 
 
 def parse_seconds(value: object) -> object:
-    """Seconds of `20s`, `15m`, `2h`, `500ms`; a bare number is refused, since its unit would be a
-    guess.
-    """
+    """Seconds of `20s`, `15m`, `2h`, `500ms`; a bare number, of unknown unit, is refused."""
     if isinstance(value, str):
         return _scale(value, _SECONDS, "20s or 15m")
     if isinstance(value, int) and not isinstance(value, bool) and value != 0:
@@ -59,10 +54,10 @@ def parse_seconds(value: object) -> object:
 
 
 def parse_bits_per_s(value: object, info: ValidationInfo) -> object:
-    """Bits a second of `10Gbit`, `100Mbit`; a bare number is refused in a file, since its unit
-    would be a guess.
+    """Bits per second of `10Gbit`, `100Mbit`; a bare number is refused in a file: its unit would be
+    a guess.
 
-    In JSON, which only programs write, it is bits a second.
+    In JSON, which only programs write, it is bits per second.
     """
     if isinstance(value, str):
         return int(_scale(value, _BITS_PER_S, "10Gbit or 100Mbit"))
@@ -72,7 +67,7 @@ def parse_bits_per_s(value: object, info: ValidationInfo) -> object:
 
 
 def parse_share(value: object) -> object:
-    """The share that `20%` is: 0.2; anything else as it is.
+    """The share that `20%` is: 0.2; anything else unchanged.
 
     Raises ValueError on a percentage that is no number.
     """
@@ -88,31 +83,29 @@ Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(ge=0, le=5 * 2**40)]
 """A size in bytes, written `1MB` (10^6) or `1MiB` (2^20); at most 5 TiB, S3's largest object."""
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
-"""How many of something: what programs and kernels count in 64 bits.
+"""A number of things, as programs and kernels count in 64 bits.
 
-Larger whole numbers could not be divided by a time.
+Larger integers could not be divided by a time.
 """
 
 Seconds = Annotated[float, BeforeValidator(parse_seconds), Field(ge=0, le=30 * 86400)]
 """A duration in seconds, written `20s`, `15m`, `2h` or `500ms`."""
 
 BitsPerS = Annotated[int, BeforeValidator(parse_bits_per_s), Field(gt=0, le=10**13)]
-"""A network rate in bits a second, written `10Gbit`; at most 10 Tbit, which is beyond any NIC."""
+"""A network rate in bits per second, written `10Gbit`; at most 10 Tbit, beyond any NIC."""
 
 
 def show_bytes(count: float) -> str:
-    """`1 MB`, `4 KiB`, `64 MB`: the shorter of the decimal and the binary form where one is whole,
-    else to three digits.
-    """
+    """`1 MB`, `4 KiB`: the shorter of decimal and binary if one is exact, else three digits."""
     units = ("TiB", "GiB", "MiB", "KiB", "TB", "GB", "MB", "kB")
     scales = {unit: _BYTES[unit.lower()] for unit in units}
-    whole = [
+    exact = [
         f"{count // scale:.0f} {unit}"
         for unit, scale in scales.items()
         if count >= scale and count % scale == 0
     ]
-    if whole:
-        return min(whole, key=len)
+    if exact:
+        return min(exact, key=len)
     for unit in ("TB", "GB", "MB", "kB"):
         if count >= _BYTES[unit.lower()]:
             return f"{count / _BYTES[unit.lower()]:.3g} {unit}"

@@ -1,6 +1,4 @@
-"""The base of every record that crosses a room's door: frozen, validated, without unknown
-fields.
-"""
+"""The base of all records that cross a room's door."""
 
 from __future__ import annotations
 
@@ -8,11 +6,10 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Record(BaseModel):
-    """A frozen, self-validating record. Construction raises `pydantic.ValidationError` on any
-    fault, without what was given: that may be a key.
+    """A frozen, validated record without unknown fields.
 
-    Use tuples and frozen records inside; JSON comes from `model_dump_json` and goes in by
-    `model_validate_json`.
+    Construction raises `pydantic.ValidationError`, whose message hides the input: it may be a key.
+    Use tuples and frozen records inside; JSON by `model_dump_json` and `model_validate_json`.
     """
 
     model_config = ConfigDict(

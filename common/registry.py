@@ -1,6 +1,6 @@
-"""Registries: what there are several of (metrics, exports, drivers, ...), found by name.
+"""Registries: things of which there are several (metrics, exports, drivers, ...), found by name.
 
-Another package adds its own by an entry point, in its `pyproject.toml`:
+Another package adds its own by an entry point in its `pyproject.toml`:
 
     [project.entry-points."weighbridge.metrics"]
     p95 = "my_package.my_module:P95"
@@ -21,18 +21,17 @@ T = TypeVar("T")
 
 
 class Registry(Mapping[str, T]):
-    """Objects by name, of this package and of others. It is read-only; names are known without
-    importing what they name.
+    """Read-only mapping of names to objects of this package and others.
 
-    `group` is the entry point group, `what` the singular that errors use ("metric"). `own` declares
-    this package's objects in their order, each as itself or as "module:attribute", imported when it
-    is first asked for; entry points of this package in the same group come next, then other
-    packages' by name. (An installer sorts entry points by name, so an order that matters is
-    declared in `own`.) With `kind`, whatever is not an instance of it is refused.
+    `group` is the entry point group, `what` the singular for error messages ("metric"). `own`
+    declares this package's objects in order, as themselves or as "module:attribute", imported on
+    first use; names are known without importing. This package's entry points of the same group come
+    next, then those of other packages by name. (Installers sort entry points by name, so an order
+    that matters belongs in `own`.) With `kind`, anything that is not an instance of it is refused.
 
-    Names that two packages give, and objects that cannot be imported or are of another kind, raise
-    UsageError with the packages' names: the former at the first use of the registry, the latter
-    when the object is asked for.
+    UsageError, with the packages' names, is raised for a name that two packages have, on the first
+    use of the registry, and for an object that cannot be imported or is of another kind, when it is
+    requested.
     """
 
     def __init__(
@@ -69,8 +68,9 @@ class Registry(Mapping[str, T]):
         return f"Registry({self.group!r}: {', '.join(self)})"
 
     def known(self, name: str) -> str:
-        """The name, where there is such an object; it is not imported. Raises ValueError with the
-        closest name where not: a validator of a record's field.
+        """The name, if there is such an object, which is not imported: for validators of fields.
+
+        Raises ValueError with the closest name if there is none.
         """
         if name not in self:
             raise ValueError(f"no {self.what} {name!r}{did_you_mean(name, tuple(self))}")
@@ -79,58 +79,43 @@ class Registry(Mapping[str, T]):
     def get_or_refuse(self, name: str) -> T:
         """The object of that name.
 
-        Raises UsageError with the closest name and the list of all where there is none.
+        Raises UsageError with the closest name and the list of all names if there is none.
         """
         try:
             self.known(name)
         except ValueError as error:
-            raise UsageError(str(error), advice=f"There are {', '.join(self)}.") from None
+            raise UsageError(str(error), advice=f"Known are {', '.join(self)}.") from None
         return self[name]
 
     def _others(self) -> Mapping[str, EntryPoint]:
         """Entry points by name, in order: those of this package, then others'."""
         if self._found is None:
-            self._found = self._entry_points()
+            points = entry_points(group=self.group)
+            ours = [one for one in points if _package(one) == OWN_PACKAGE]
+            foreign = [one for one in points if _package(one) != OWN_PACKAGE]
+            foreign.sort(key=lambda one: (one.name, _package(one)))
+            packages = dict.fromkeys(self._own, OWN_PACKAGE)
+            for one in (*ours, *foreign):
+                if one.name in packages:
+                    raise UsageError(
+                        f"two packages have a {self.what} {one.name!r}: {packages[one.name]} and "
+                        f"{_package(one)}",
+                        advice=f"Rename one of them (entry point group {self.group}), or "
+                        "uninstall its package.",
+                    )
+                packages[one.name] = _package(one)
+            self._found = {one.name: one for one in (*ours, *foreign)}
         return self._found
 
-    def _entry_points(self) -> dict[str, EntryPoint]:
-        every = list(entry_points(group=self.group))
-        ours = [one for one in every if _package(one) == OWN_PACKAGE]
-        foreign = sorted(
-            (one for one in every if _package(one) != OWN_PACKAGE),
-            key=lambda one: (one.name, _package(one)),
-        )
-        found: dict[str, EntryPoint] = {}
-        for one in (*ours, *foreign):
-            first = (
-                OWN_PACKAGE
-                if one.name in self._own
-                else _package(found[one.name])
-                if one.name in found
-                else None
-            )
-            if first is not None:
-                raise UsageError(
-                    f"two packages have a {self.what} {one.name!r}: {first} and {_package(one)}",
-                    advice=f"Rename one of them (entry point group {self.group}), or uninstall "
-                    "its package.",
-                )
-            found[one.name] = one
-        return found
-
     def _load(self, name: str) -> T:
-        others = (
-            self._others()
-        )  # also for an own one: two of one name are refused whichever is asked for
+        others = self._others()  # also for an own object, so that duplicates are always refused
         declared = self._own.get(name)
         if declared is not None and not isinstance(declared, str):
             return declared
         entry = others[name] if declared is None else EntryPoint(name, declared, self.group)
         try:
             found = entry.load()
-        except (
-            Exception
-        ) as error:  # another package's module may fail by anything when it is imported
+        except Exception as error:  # importing another package's module may raise anything
             raise self._broken(entry, f"{type(error).__name__}: {error}") from error
         if self._kind is not None and not isinstance(found, self._kind):
             raise self._broken(
@@ -143,10 +128,11 @@ class Registry(Mapping[str, T]):
         return UsageError(
             f"{self.what} {entry.name!r} of the package {package} cannot be used: {entry.value}: "
             f"{why}",
-            advice=f"Repair, upgrade or uninstall {package}: its entry point group is {self.group}.",
+            advice=f"Repair, upgrade or uninstall {package}: its entry point group is "
+            f"{self.group}.",
         )
 
 
 def _package(entry: EntryPoint) -> str:
-    """The name of the package that an entry point is of; one that is of none was made here."""
+    """The name of an entry point's package; one made here has no distribution."""
     return entry.dist.name if entry.dist is not None else OWN_PACKAGE

@@ -1,4 +1,4 @@
-"""Scopes: what must be done anew before a changed setting counts."""
+"""Scopes: what must be restarted or created again before a changed setting takes effect."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from typing import Final, Literal, get_args
 from weighbridge.common.record import Record
 
 Scope = Literal["nothing", "reload", "restart", "buckets", "cluster"]
-"""`nothing`: running daemons take it. `reload`: a front reads its configuration again while it
-serves (Apache's graceful restart). `restart`: daemons whose configuration changed are ended and
-started (radosgw, Apache's stop and start, HAProxy, Swift's servers). `buckets`: that, and buckets
-and objects are made anew, since only new ones have it. `cluster`: all of the deployment is.
+"""From the least to the most disruptive.
+
+`nothing`: running daemons apply it. `reload`: a front reloads its configuration while it serves
+(Apache's graceful restart). `restart`: daemons whose configuration changed are stopped and started
+(radosgw, Apache, HAProxy, Swift's servers). `buckets`: also, buckets and objects are created again,
+since only new ones have it. `cluster`: all of the deployment is.
 """
 
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
-"""From the least to the most."""
+"""From the least to the most disruptive."""
 
 
 def widest(scopes: Iterable[Scope]) -> Scope:
-    """The scope that holds all of these; `nothing` of none."""
+    """The most disruptive of these scopes; `nothing` if there are none."""
     return max(scopes, key=SCOPES.index, default="nothing")
 
 
 def differing(before: Record, after: Record) -> tuple[str, ...]:
-    """Dotted keys of settings that differ, those that one of the two lacks included."""
+    """Dotted keys of settings that differ, including those that only one of the two has."""
     one, other = dict(_flat(before.model_dump(), "")), dict(_flat(after.model_dump(), ""))
     return tuple(
         key

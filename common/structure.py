@@ -1,6 +1,4 @@
-"""What a gateway is made of, so far as figures of its layers hang on it: where it keeps objects,
-how often, and who sends them.
-"""
+"""What a gateway consists of, as far as figures of its layers depend on it."""
 
 from __future__ import annotations
 
@@ -13,8 +11,9 @@ from weighbridge.common.record import Record
 
 
 class Structure(Record):
-    """The ways that an object takes through a gateway, by the names of its hosts. It is kept in the
-    plan of a run: fields that another version of this suite wrote there are passed over.
+    """The ways of an object through a gateway, by host names.
+
+    It is kept in a run's plan: fields that another version of the suite wrote there are ignored.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -24,23 +23,19 @@ class Structure(Record):
     gateways: Annotated[tuple[str, ...], Field(min_length=1)]
     """Hosts of the gateway's daemons."""
     daemons: PositiveInt = 1
-    """How many share the work, over all hosts."""
+    """How many of them there are, over all hosts."""
     front: str | None = None
-    """What stands before them, such as `HAProxy`."""
+    """What is in front of them, such as `HAProxy`."""
     stores: Annotated[tuple[str, ...], Field(min_length=1)]
-    """Hosts that keep objects."""
+    """Hosts that store objects."""
     disks: dict[str, tuple[NonNegativeInt, ...]]
-    """By host, the numbers of the disks that objects are kept on; empty where they are kept in
-    memory.
-    """
+    """By host, the numbers of the disks that store objects; empty where memory does."""
     journals: dict[str, tuple[NonNegativeInt, ...]] = Field(default_factory=dict)
-    """By host, disks of their own that everything is written to before."""
+    """By host, separate disks to which everything is written first."""
     writes: Literal[1, 2] = 1
-    """How often each byte goes to its disk: twice where its journal is on it."""
+    """How often each byte is written to its disk: twice if its journal is on it."""
     replicas: PositiveInt
     layer: StoreLayer | None = None
-    """The layer that is the store itself, where it can be measured without the gateway."""
+    """The layer of the store itself, where it can be measured without the gateway."""
     copied_by: Literal["gateway", "store"]
-    """Who sends the replicas: the gateway each of them, or the store that got the first one all the
-    others.
-    """
+    """Who sends the replicas: the gateway all, or the store that got the first one the others."""

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Renew requirements.lock (what running needs) and requirements-test.lock (what the tests need besides): every Python package with
-# its version and the sums of its files, as pyproject.toml's ranges resolve today, for all platforms. No address is in them.
-# Run by `make lock`.
+# Update requirements.lock (to run) and requirements-test.lock (also to test): every Python package with its version
+# and hashes, as pyproject.toml's ranges resolve today, for all platforms and without addresses. Run by `make lock`.
 set -eu
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
@@ -10,16 +9,18 @@ trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/venv"
 python="$work/venv/bin/python"
 "$python" -m pip --quiet --disable-pip-version-check install 'uv>=0.5'
-# The package itself is built without isolation, so what builds it is locked as well.
+# The package itself is built without isolation, so its build requirements are locked as well.
 "$python" -c '
 import pathlib, tomllib
-print("\n".join(tomllib.loads(pathlib.Path("pyproject.toml").read_text())["build-system"]["requires"]))' >"$work/build.in"
+project = tomllib.loads(pathlib.Path("pyproject.toml").read_text())
+print("\n".join(project["build-system"]["requires"]))' >"$work/build.in"
 
 lock() { # lock FILE [OPTION...]
   out=$1
   shift
-  "$python" -m uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
-    --no-emit-find-links --python-version 3.11 --output-file "$out" "$@" pyproject.toml "$work/build.in"
+  "$python" -m uv pip compile --quiet --upgrade --universal --generate-hashes --no-header --no-annotate \
+    --no-emit-index-url --no-emit-find-links --python-version 3.11 --output-file "$out" "$@" \
+    pyproject.toml "$work/build.in"
 }
 lock requirements-test.lock --extra test
 lock requirements.lock --constraint requirements-test.lock

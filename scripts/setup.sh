@@ -1,16 +1,16 @@
 #!/bin/sh
-# Install what this machine lacks, make the virtual environment and build the engine and the FastCGI responder.
+# Install missing packages, create the virtual environment, and build the engine and the FastCGI responder.
 # Run by `make setup`; safe to repeat.
 #
-#   scripts/setup.sh          what running needs
-#   scripts/setup.sh test     what the tests need besides: linters, a browser, load tools as independent witnesses
+#   scripts/setup.sh          to run Weighbridge
+#   scripts/setup.sh test     also to test it: linters, a browser, independent load generators
 #
 # VENV (.venv), CARGO_TARGET_DIR and pip's own cache settings are respected.
 set -eu
 cd "$(dirname "$0")/.."
 purpose=${1:-run}
 venv=${VENV:-.venv}
-least_rust=1.85 # the engine's pyo3 and the edition it is written in ask for it
+least_rust=1.85 # required by the engine's pyo3 and its edition
 
 say() { printf 'setup: %s\n' "$*"; }
 fail() { printf 'setup: %s\n' "$*" >&2; exit 2; }
@@ -22,7 +22,7 @@ as_root() {
   else fail "needs root to run: $*"; fi
 }
 
-# at_least HAVE WANT: whether dotted version HAVE is not below WANT
+# at_least HAVE WANT: whether the dotted version HAVE is at least WANT
 at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
 
 rust_is_enough() {
@@ -42,9 +42,9 @@ want setpriv util-linux
 want mkfs.xfs xfsprogs
 want gpg gpg
 want cc gcc
-[ -e /usr/include/features.h ] || wanted="$wanted libc6-dev" # what gcc links with, and the responder statically
+[ -e /usr/include/features.h ] || wanted="$wanted libc6-dev" # gcc links with it, the responder statically
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || wanted="$wanted debian-archive-keyring"
-# The engine is built against Python's stable ABI, so no python3-dev is wanted.
+# The engine is built for Python's stable ABI and does not need python3-dev.
 if [ "$purpose" = test ]; then
   want wrk wrk
   want curl curl
@@ -53,18 +53,20 @@ if [ "$purpose" = test ]; then
   want chromedriver chromium-driver
   want soffice libreoffice-impress
   want pdftoppm poppler-utils
-  # Slides are set in Arial: without a font of its metrics words break where they do for nobody else.
+  # Slides use Arial: without a font of the same metrics, lines break differently here.
   fc-list ':family=Liberation Sans' 2>/dev/null | grep -q . || wanted="$wanted fonts-liberation"
   want victoria-metrics victoria-metrics
   want influxd influxdb
   want haproxy haproxy
 fi
 
-# The names of a Rust toolchain that is new enough, tried in this order: Debian's own, Debian's for browsers (where the
-# release's own is older), Ubuntu's versioned ones.
+# The packages of a recent Rust toolchain, tried in this order: Debian's default, Debian's for browsers (where the
+# default is older), Ubuntu's versioned ones.
 rust_packages() {
-  for names in "rustc cargo rust-clippy rustfmt" "rustc-web cargo-web rust-web-clippy rustfmt-web" \
-               "rustc-1.89 cargo-1.89 rust-1.89-clippy rustfmt-1.89" "rustc-1.85 cargo-1.85 rust-1.85-clippy rustfmt-1.85"; do
+  for names in "rustc cargo rust-clippy rustfmt" \
+               "rustc-web cargo-web rust-web-clippy rustfmt-web" \
+               "rustc-1.89 cargo-1.89 rust-1.89-clippy rustfmt-1.89" \
+               "rustc-1.85 cargo-1.85 rust-1.85-clippy rustfmt-1.85"; do
     set -- $names
     version=$(apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: //p')
     case $version in ""|"(none)") continue ;; esac
@@ -81,7 +83,7 @@ rust_is_enough || rust_lacking=yes
 if [ "$purpose" = test ] && ! { cargo clippy --version && cargo fmt --version; } >/dev/null 2>&1; then rust_lacking=yes; fi
 
 python_wanted=""
-if ! command -v python3 >/dev/null 2>&1 || ! python3 -c 'import ensurepip, venv' 2>/dev/null; then python_wanted="python3 python3-venv"; fi
+if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then python_wanted="python3 python3-venv"; fi
 
 install() {
   say "installing $*"
@@ -89,36 +91,39 @@ install() {
 }
 
 if [ -n "$wanted$python_wanted" ] || [ "$rust_lacking" = yes ]; then
-  command -v apt-get >/dev/null 2>&1 || fail "this machine lacks:$wanted $python_wanted (Rust >= $least_rust: $rust_lacking); it has no apt-get: install them by its own package manager and run this again"
-  say "refreshing the list of packages"
+  command -v apt-get >/dev/null 2>&1 || fail "missing:$wanted $python_wanted (Rust >= $least_rust missing: \
+$rust_lacking), and there is no apt-get: install them with this system's package manager and run this again"
+  say "updating the package lists"
   as_root apt-get update -qq
   if [ "$rust_lacking" = yes ]; then
-    rust=$(rust_packages) || fail "no package of this release has Rust >= $least_rust; install it (rustup has it) and run this again"
+    rust=$(rust_packages) ||
+      fail "no package of this release has Rust >= $least_rust; install it (with rustup) and run this again"
     wanted="$wanted $rust"
   fi
   # shellcheck disable=SC2086
   [ -z "$python_wanted" ] || install $python_wanted
 fi
-python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "Python >= 3.11 is wanted, this is $(python3 --version)"
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+  fail "needs Python >= 3.11; this is $(python3 --version)"
 
 if ! [ -x "$venv/bin/python" ]; then
-  say "making the virtual environment $venv"
+  say "creating the virtual environment $venv"
   python3 -m venv "$venv"
 fi
 pip() { "$venv/bin/python" -m pip --quiet --disable-pip-version-check "$@"; }
 
-# One stamp for each purpose, made of what the result depends on: a second `make compare` starts at once.
+# One stamp per purpose, of everything the result depends on, so that a second `make compare` starts at once.
 stamp="$venv/.setup-$purpose"
 responder=gateways/apache/responder
 lock=requirements.lock
 [ "$purpose" != test ] || lock=requirements-test.lock
-now=$(cat pyproject.toml "$lock" drivers/engine/Cargo.toml drivers/engine/Cargo.lock drivers/engine/src/*.rs drivers/engine/src/*/*.rs \
-  $responder/Cargo.toml $responder/Cargo.lock $responder/src/*.rs | cksum)-$(pwd)
+now=$(cat pyproject.toml "$lock" drivers/engine/Cargo.toml drivers/engine/Cargo.lock drivers/engine/src/*.rs \
+  drivers/engine/src/*/*.rs $responder/Cargo.toml $responder/Cargo.lock $responder/src/*.rs | cksum)-$(pwd)
 stale=no
 if [ "$(cat "$stamp" 2>/dev/null || true)" != "$now" ] || ! ls drivers/engine/_native*.so >/dev/null 2>&1; then stale=yes; fi
 if ! [ -x gateways/apache/fastcgi_responder ]; then stale=yes; fi
 
-# Python's packages are fetched while the system's are installed: each waits for other things.
+# Python packages are downloaded while system packages are installed.
 fetching=""
 if [ "$stale" = yes ]; then
   say "installing Python packages into $venv"
@@ -127,11 +132,12 @@ if [ "$stale" = yes ]; then
 fi
 # shellcheck disable=SC2086
 [ -z "$wanted" ] || install $wanted
-[ -z "$fetching" ] || wait "$fetching" || fail "Python's packages could not be installed (see above)"
+[ -z "$fetching" ] || wait "$fetching" || fail "Python packages could not be installed (see above)"
 if ! rust_is_enough; then
   version=$(rustc --version 2>/dev/null) ||
-    fail "Rust >= $least_rust is wanted; $(command -v rustc || echo rustc) does not run (rustup without a toolchain?): mend it, or put another first in PATH"
-  fail "Rust >= $least_rust is wanted, this is $version ($(command -v rustc))"
+    fail "needs Rust >= $least_rust; $(command -v rustc || echo rustc) does not run (rustup without a toolchain?): \
+repair it, or put another first in PATH"
+  fail "needs Rust >= $least_rust; this is $version ($(command -v rustc))"
 fi
 
 if [ "$stale" = yes ]; then

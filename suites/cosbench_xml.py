@@ -1,8 +1,7 @@
-"""COSBench's workload files as elements that know their places. They come from anywhere: nothing in
-them is trusted.
+"""COSBench's workload files as elements with positions. Nothing in them is trusted.
 
-Read by expat with everything refused that a workload file has no use for: document types, and with
-them entities and what they unfold to or fetch; and whatever is larger or deeper than any such file.
+Parsed by expat, which refuses what no workload file needs: document types, and with them entities
+and their expansion; and files that are too large or nested too deeply.
 """
 
 from __future__ import annotations
@@ -25,63 +24,24 @@ LONGEST_SHOWN = 400
 """Characters of a tag that are shown with a fault."""
 
 HIDDEN = "***"
-SHOWN_ATTRIBUTES = frozenset(
-    {
-        *(
-            "name",
-            "description",
-            "type",
-            "workers",
-            "interval",
-            "division",
-            "runtime",
-            "rampup",
-            "rampdown",
-            "afr",
-            "totalOps",
-        ),
-        *("totalBytes", "driver", "ratio", "id", "closuredelay"),
-    }
-)
-SHOWN_KEYS = frozenset(
-    {
-        *(
-            "containers",
-            "objects",
-            "sizes",
-            "cprefix",
-            "csuffix",
-            "oprefix",
-            "osuffix",
-            "chunked",
-            "content",
-            "hashCheck",
-        ),
-        *(
-            "fileselection",
-            "createContainer",
-            "deleteContainer",
-            "histogram",
-            "timeout",
-            "policy",
-            "path_style_access",
-        ),
-        *("logging", "retry", "caching", "service", "region"),
-    }
-)
-"""Of a config. Of all others the value is hidden, for nobody knows what keys a COSBench that was
-added to has for its secrets.
-"""
+SHOWN_ATTRIBUTES = frozenset({
+    "name", "description", "type", "workers", "interval", "division", "runtime", "rampup",
+    "rampdown", "afr", "totalOps", "totalBytes", "driver", "ratio", "id", "closuredelay",
+})  # fmt: skip
+SHOWN_KEYS = frozenset({
+    "containers", "objects", "sizes", "cprefix", "csuffix", "oprefix", "osuffix", "chunked",
+    "content", "hashCheck", "fileselection", "createContainer", "deleteContainer", "histogram",
+    "timeout", "policy", "path_style_access", "logging", "retry", "caching", "service", "region",
+})  # fmt: skip
+"""Config keys whose values are shown; all others may be secrets of some COSBench extension."""
 SHOWN_URLS = frozenset({"auth_url", "url", "storage_url", "endpoint"})
-"""Of these nothing but where they lead."""
+"""Shown only if they are plain URLs."""
 _PLAIN_URL = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(/[^?#;@]*)?")
 
 
 @dataclass(frozen=True)
 class XmlPlace:
-    """Where something stands in the file: line and column from 1, what was read there, without
-    secrets, and where in that it is.
-    """
+    """A position in the file: line and column from 1, the tag without secrets, a caret in it."""
 
     file: str
     line: int
@@ -90,15 +50,13 @@ class XmlPlace:
     caret: int
 
     def fault(self, message: str) -> Fault:
-        """A fault there."""
+        """A fault at this position."""
         return Fault(self.file, self.line, self.column, message, self.text, self.caret)
 
 
 @dataclass(frozen=True)
 class Element:
-    """An element, its attributes and children in the order of the file, and the places of it and of
-    its attributes.
-    """
+    """An element with its attributes and children in file order, and their positions."""
 
     tag: str
     attributes: tuple[tuple[str, str], ...]
@@ -107,14 +65,14 @@ class Element:
     """Of the attributes, in their order."""
     children: list[Element] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
-    """Text between the tags, where it is more than blanks."""
+    """Text between the tags, without blanks."""
 
     def get(self, name: str) -> str | None:
         """The value of an attribute."""
         return next((value for key, value in self.attributes if key == name), None)
 
     def at(self, name: str) -> XmlPlace:
-        """Where an attribute stands; where there is none of the name, the element."""
+        """The position of an attribute; of the element if there is no such attribute."""
         return next(
             (
                 place
@@ -125,7 +83,7 @@ class Element:
         )
 
     def all(self, tag: str) -> Iterator[Element]:
-        """The children of a name."""
+        """The children with a tag."""
         return (child for child in self.children if child.tag == tag)
 
 
@@ -136,17 +94,13 @@ def read(path: Path) -> Element:
     """
     try:
         if not path.is_file():
-            raise UsageError(
-                f"{path}: {'not a file' if path.exists() else 'there is no such file'}"
-            )
+            raise UsageError(f"{path}: {'not a file' if path.exists() else 'no such file'}")
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE_BYTES + 1)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     if len(data) > LARGEST_FILE_BYTES:
-        raise UsageError(
-            f"{path}: larger than {LARGEST_FILE_BYTES} bytes: not a workload of COSBench"
-        )
+        raise UsageError(f"{path}: larger than {LARGEST_FILE_BYTES} bytes: no COSBench workload")
     return parse(str(path), data)
 
 
@@ -156,13 +110,13 @@ def parse(file: str, data: bytes) -> Element:
 
 
 class _Reader:
-    """One reading of one document."""
+    """One parse of one document."""
 
     def __init__(self, file: str, data: bytes) -> None:
         self.file = file
         self.data = data
         self.tags: dict[int, list[str]] = {}
-        """What was read so far on each line, as it can be shown."""
+        """By line, the tags read so far as they may be shown."""
         self.open: list[Element] = []
         self.root: Element | None = None
         self.count = 0
@@ -180,22 +134,16 @@ class _Reader:
             self.parser.Parse(self.data, True)  # noqa: FBT003 - the parameter has no name
         except expat.ExpatError as error:
             place = self._place(error.lineno, error.offset + 1)
-            raise DocumentError(
-                [place.fault(f"not XML: {expat.ErrorString(error.code)}")]
-            ) from None
-        except (
-            LookupError,
-            ValueError,
-        ) as error:  # an encoding that is none, or that has more than a byte a character
+            message = f"not XML: {expat.ErrorString(error.code)}"
+            raise DocumentError([place.fault(message)]) from None
+        except (LookupError, ValueError) as error:  # an unknown or a multi-byte encoding
             raise DocumentError([self._place(1, 1).fault(f"not XML: {error}")]) from None
         if self.root is None:
-            raise DocumentError([self._place(1, 1).fault("not XML: nothing in it")])
+            raise DocumentError([self._place(1, 1).fault("not XML: no element")])
         return self.root
 
     def _place(self, line: int, column: int) -> XmlPlace:
-        """A place of which no more is known than where it is: shown with the tags that begin on its
-        line.
-        """
+        """A position outside any known tag, shown with the tags that begin on its line."""
         return XmlPlace(
             self.file, line, column, " ".join(self.tags.get(line, ()))[:LONGEST_SHOWN], 0
         )
@@ -208,8 +156,8 @@ class _Reader:
 
     def _doctype(self, *_: object) -> int:
         raise self._refuse(
-            "a document type or an entity: no workload needs one, and it may stand for anything: "
-            "take it out"
+            "a document type or an entity: no workload needs one, and it may expand to anything; "
+            "remove it"
         )
 
     def _start(self, tag: str, attributes: list[str]) -> None:
@@ -220,8 +168,7 @@ class _Reader:
             raise self._refuse(f"nested deeper than {DEEPEST} elements")
         pairs = tuple(zip(attributes[::2], attributes[1::2], strict=True))
         line, column = self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1
-        # Never the file's own text: a secret may be written there in many ways, and is what was
-        # read of it in any.
+        # Never show the file's own text: there a secret may be encoded in many ways.
         text, carets = _tag_shown(tag, pairs)
         self.tags.setdefault(line, []).append(text)
         found = self._attributes(line, column, len(pairs))
@@ -237,9 +184,7 @@ class _Reader:
         self.open.append(element)
 
     def _attributes(self, tag_line: int, tag_column: int, count: int) -> dict[str, tuple[int, int]]:
-        """Where the attributes of the tag that begins here stand: expat does not tell, so they are
-        looked for.
-        """
+        """Positions of the current tag's attributes, which expat does not report."""
         places: dict[str, tuple[int, int]] = {}
         if not count:
             return places
@@ -263,34 +208,21 @@ class _Reader:
 
 
 def _tag_shown(tag: str, pairs: Sequence[tuple[str, str]]) -> tuple[str, list[int]]:
-    """A tag with what may be shown of its attributes, and where in that each of them begins, from
-    1.
-    """
+    """A tag with its attributes as they may be shown, and the column of each in it, from 1."""
     text, carets = f"<{tag}", []
     for name, value in pairs:
         carets.append(len(text) + 2)
-        shown = (
-            _config_shown(value)
-            if name == "config"
-            else value
-            if name in SHOWN_ATTRIBUTES
-            else HIDDEN
-        )
+        if name == "config":
+            shown = ";".join(_pair_shown(*part.partition("=")) for part in value.split(";"))
+        else:
+            shown = value if name in SHOWN_ATTRIBUTES else HIDDEN
         text += f' {name}="{shown}"'
     return f"{text}>", carets
 
 
-def _config_shown(config: str) -> str:
-    """A config with what may be shown of it.
-
-    What is no pair may be the rest of a secret with a semicolon in it.
-    """
-    return ";".join(_pair_shown(*part.partition("=")) for part in config.split(";"))
-
-
 def _pair_shown(key: str, equals: str, value: str) -> str:
     name = key.strip()
-    if not equals:
+    if not equals:  # it may be the rest of a secret that contains a semicolon
         return HIDDEN if name else key
     harmless = name in SHOWN_KEYS or (name in SHOWN_URLS and _PLAIN_URL.fullmatch(value.strip()))
     return f"{key}={value if harmless else HIDDEN}"

@@ -1,6 +1,4 @@
-"""COSBench's workload files as suites: what can be said in a suite is, and all that cannot is named
-with its line.
-"""
+"""COSBench's workload files as suites, with remarks on all that a suite cannot express."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import UsageError
 from weighbridge.suites import cosbench_xml, importer_yaml, loader
 from weighbridge.suites.importer_remarks import Remark, Remarks
-from weighbridge.suites.importer_shapes import NAMES, Shaper, WorkloadShape
+from weighbridge.suites.importer_shapes import NAME_KEYS, NAMES, ShapeBuilder, WorkloadShape
 from weighbridge.suites.importer_works import Stage, Work, stages
 from weighbridge.suites.suite import Suite
 
@@ -21,15 +19,24 @@ APIS = {"swift": "swift", "s3": "s3"}
 """COSBench's storages that are APIs of a suite."""
 
 LAYOUTS = {"swift": ("rgw-beast", "swift"), "s3": ("rgw-beast", "swift-s3api")}
-"""What is compared when the command names no layouts: both stores, by the API of the file."""
+"""The layouts compared by default: both stores, by the API of the file."""
 
 AFR_UNIT = 1_000_000
 """COSBench's `afr` is failures per million."""
 
 
+PREPARATION = {
+    "init": "the suite creates containers itself",
+    "prepare": "the suite creates objects itself",
+    "cleanup": "the suite deletes what it created",
+    "dispose": "the suite deletes what it created",
+}
+"""Why the works around the measured ones are left out."""
+
+
 @dataclass(frozen=True)
 class Import:
-    """A suite made of a workload file, the same as YAML, and what of the file is not in it."""
+    """A suite made from a workload file, its YAML, and what of the file is not in it."""
 
     suite: Suite
     text: str
@@ -38,7 +45,7 @@ class Import:
 
 @dataclass
 class _Steps:
-    """A workload that is being put together."""
+    """A workload under construction."""
 
     name: str
     shape: WorkloadShape
@@ -48,101 +55,91 @@ class _Steps:
 def from_cosbench(
     path: Path, *, partial: bool = False, size: int | None = None, runtime_s: int | None = None
 ) -> Import:
-    """The suite of a workload file of COSBench.
+    """The suite of a COSBench workload file.
 
     What would make it measure something else is an error unless `partial`; `size` in bytes and
-    `runtime_s` are taken where the file has none. Raises DocumentError with the places of all that
-    stands in the way, or UsageError.
+    `runtime_s` apply where the file has none. Raises DocumentError with the places of everything
+    that prevents it, or UsageError.
     """
     remarks = Remarks()
     root = cosbench_xml.read(path)
-    found = stages(root, remarks)
-    works = _works(found, remarks)
+    works = _works(stages(root, remarks), remarks)
     api = _api(works, remarks)
-    shaper = Shaper(remarks, size=size, runtime_s=runtime_s)
-    steps = _steps(works, shaper)
+    builder = ShapeBuilder(remarks, size=size, runtime_s=runtime_s)
+    steps = _steps(works, builder)
     repeats = _repeats(steps, remarks)
     share = _error_share([work for one in steps for work in one.works], remarks)
-    wrong = remarks.of("fault") if partial else remarks.of("fault", "changes")
+    wrong = remarks.of("fault") if partial else remarks.of("fault", "change")
     if wrong:
         error = DocumentError([remark.place.fault(remark.message) for remark in wrong])
         if not remarks.of("fault"):
-            error.advice = "With --partial the suite is made all the same, of what can be said."
+            error.advice = "Use --partial to make a suite of what can be expressed."
         raise error
     if not steps:
-        raise UsageError(f"{path}: nothing in it can be said in a suite")
-    text = importer_yaml.text(
-        {
-            "name": _slug(root.get("name") or "", "imported"),
-            "about": " ".join((root.get("description") or "").split())
-            or f"Imported from COSBench's {path.name}",
-            "api": [api],
-            "layouts": list(LAYOUTS[api]),
-            "repeats": repeats,
-            "cache": "none",
-            **({} if share is None else {"bounds": {"error_share": share}}),
-            "workloads": [
-                importer_yaml.workload(one.name, one.shape, _counts(one)) for one in steps
-            ],
-        },
-        path.name,
-        remarks.of("told", "changes"),
-    )
+        raise UsageError(f"{path}: nothing in it can be expressed in a suite")
+    about = " ".join((root.get("description") or "").split())
+    content: dict[str, object] = {
+        "name": _slug(root.get("name") or "", "imported"),
+        "about": about or f"Imported from COSBench's {path.name}",
+        "api": [api],
+        "layouts": list(LAYOUTS[api]),
+        "repeats": repeats,
+        "cache": "none",
+        **({} if share is None else {"bounds": {"error_share": share}}),
+        "workloads": [
+            importer_yaml.workload(
+                one.name, one.shape, list(dict.fromkeys(work.workers for work in one.works))
+            )
+            for one in steps
+        ],
+    }
+    notes = remarks.of("note", "change")
+    text = importer_yaml.text(content, path.name, notes)
     try:
         suite = loader.parse(f"{path.stem}.yaml", text)
     except DocumentError as error:
-        raise UsageError(f"{path}: makes a suite that is none:\n{error}") from None
-    return Import(suite, text, remarks.of("told", "changes"))
+        raise UsageError(f"{path}: the suite made from it is not valid:\n{error}") from None
+    return Import(suite, text, notes)
 
 
 def _works(found: Sequence[Stage], remarks: Remarks) -> list[Work]:
-    """The prepare and normal works in order; what the others are for is done by the suite
-    itself.
-    """
+    """The prepare and normal works in order; a suite does what the others are for itself."""
     works = []
     for stage in found:
         loads = [work for work in stage.works if work.kind in {"normal", "prepare"}]
-        normal = [work for work in loads if work.kind == "normal"]
-        if normal and len(loads) > 1:
-            message = (
-                f"stage {stage.name!r} runs {len(loads)} works at once; the workloads of a "
-                "suite run one after the other"
+        if len(loads) > 1 and any(work.kind == "normal" for work in loads):
+            remarks.change(
+                stage.place,
+                f"stage {stage.name!r} runs {len(loads)} works at once; the workloads of a suite "
+                "run one after the other",
             )
-            remarks.changes(stage.place, message)
         for work in stage.works:
             if work.kind == "delay":
-                remarks.told(
+                remarks.note(
                     work.element.place,
-                    f"the delay of stage {stage.name!r} is left out: nothing waits between steps "
+                    f"the delay of stage {stage.name!r} is left out: there is none between steps "
                     "here",
                 )
-            elif work.kind != "normal":
-                _tell_preparation(work, remarks)
+            elif work.kind in PREPARATION:
+                _note_preparation(work, remarks)
         works += loads
     if not any(work.kind == "normal" for work in works) and found:
         remarks.fault(found[0].place, "no stage has a normal work: nothing is measured")
     return works
 
 
-def _tell_preparation(work: Work, remarks: Remarks) -> None:
-    what = {
-        "init": "containers are made by the suite itself",
-        "prepare": "objects are made by the suite itself",
-        "cleanup": "the suite deletes what it made by itself",
-        "dispose": "the suite deletes what it made by itself",
-    }.get(work.kind)
-    if what is None:
-        return
-    remarks.told(work.element.place, f"{work.kind} (workers {work.workers}) is left out: {what}")
+def _note_preparation(work: Work, remarks: Remarks) -> None:
+    message = f"{work.kind} (workers {work.workers}) is left out: {PREPARATION[work.kind]}"
+    remarks.note(work.element.place, message)
     for name, value in (("runtime", work.runtime_s), ("rampup", work.rampup_s), ("afr", work.afr)):
         if value:
-            remarks.told(
+            remarks.note(
                 work.element.at(name),
-                f"{name} of {work.kind} is left out: all of it is done, or the run fails",
+                f"{name} of {work.kind} is left out: it is completed, or the run fails",
             )
-    for key in ("createContainer", "deleteContainer", "cprefix", "csuffix", "oprefix", "osuffix"):
+    for key in ("createContainer", "deleteContainer", *NAME_KEYS):
         if key in work.settings:
-            remarks.told(work.settings[key].place, f"{key} is left out: {NAMES}")
+            remarks.note(work.settings[key].place, f"{key} is left out: {NAMES}")
 
 
 def _api(works: Sequence[Work], remarks: Remarks) -> str:
@@ -154,35 +151,33 @@ def _api(works: Sequence[Work], remarks: Remarks) -> str:
         kind = work.storage.value
         if kind not in APIS:
             known = ", ".join(APIS)
-            remarks.changes(
-                work.storage.place,
-                f"storage {kind!r} is none that a suite can ask (known: {known})",
-            )
+            message = f"a suite has no API for storage {kind!r} (known: {known})"
+            remarks.change(work.storage.place, message)
         elif apis and APIS[kind] not in apis:
-            remarks.changes(
+            remarks.change(
                 work.storage.place,
-                f"some works ask by {kind}, others by {apis[0]}: a suite asks by each all it has",
+                f"some works use {kind}, others {apis[0]}: a suite runs all its workloads by each "
+                "of its APIs",
             )
         else:
             apis.append(APIS[kind])
     return apis[0] if apis else "swift"
 
 
-def _steps(works: Sequence[Work], shaper: Shaper) -> list[_Steps]:
-    """Works of one shape as the steps of one workload, in order of the first of each."""
+def _steps(works: Sequence[Work], builder: ShapeBuilder) -> list[_Steps]:
+    """Works of the same shape as steps of one workload, in order of the first of each."""
     found: list[_Steps] = []
     for work in works:
         if work.kind == "prepare":
-            shaper.prepared(work)
+            builder.prepared(work)
             continue
-        shape = shaper.shape(work)
+        shape = builder.shape(work)
         if shape is None or work.workers < 1:
             continue
         same = next((one for one in found if one.shape == shape), None)
         if same is not None and found[-1] is not same:
-            shaper.remarks.told(
-                work.element.place,
-                "this step comes after those of its own workload here, not in between",
+            builder.remarks.note(
+                work.element.place, "this step follows the others of its workload here"
             )
         if same is None:
             found.append(_Steps("", shape, [work]))
@@ -196,9 +191,7 @@ def _steps(works: Sequence[Work], shaper: Shaper) -> list[_Steps]:
 
 
 def _name(works: Sequence[Work], number: int, taken: Sequence[str]) -> str:
-    """A name for the workload of some works: theirs, or what the names of their stages have in
-    common.
-    """
+    """A unique name for a workload: that of its works, or their stages' common prefix."""
     names = {work.name for work in works}
     stage_names = [work.stage for work in works]
     common = stage_names[0]
@@ -214,16 +207,12 @@ def _name(works: Sequence[Work], number: int, taken: Sequence[str]) -> str:
 
 
 def _slug(text: str, otherwise: str) -> str:
-    """A name as suites have it: lower case letters, digits and hyphens."""
+    """A valid name of a suite: lower case letters, digits and hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40].strip("-") or otherwise
 
 
-def _counts(steps: _Steps) -> list[int]:
-    return list(dict.fromkeys(work.workers for work in steps.works))
-
-
 def _repeats(steps: Sequence[_Steps], remarks: Remarks) -> int:
-    """How often every step is in the file, when that is one number."""
+    """How often every step is in the file, if that is one number."""
     times: dict[tuple[str, int], list[Work]] = {}
     for one in steps:
         for work in one.works:
@@ -233,24 +222,24 @@ def _repeats(steps: Sequence[_Steps], remarks: Remarks) -> int:
         return numbers.pop()
     for works in times.values():
         for work in works[1:]:
-            remarks.changes(
+            remarks.change(
                 work.element.place,
-                "the same step again, and not every step as often: a suite repeats all or none",
+                "the same step again, but others are not repeated as often: a suite repeats all "
+                "steps or none",
             )
     return 1
 
 
 def _error_share(works: Sequence[Work], remarks: Remarks) -> float | None:
-    """What share of operations may fail, when all works say so alike; None leaves it to the suite's
-    own bound.
-    """
+    """The share of operations that may fail, if all works say the same; None: the default."""
     shares = {work.afr for work in works}
     if len(shares) == 1 and None not in shares:
         return (works[0].afr or 0) / AFR_UNIT
     for work in works:
         if work.afr is not None:
-            what = "works have different ones, or none: a suite has one bound, and its own is kept"
-            remarks.told(
-                work.element.at("afr"), f"afr {work.afr} (failures per million) is left out: {what}"
+            remarks.note(
+                work.element.at("afr"),
+                f"afr {work.afr} (failures per million) is left out: works have different ones, "
+                "or none, and a suite has one limit; its default applies",
             )
     return None

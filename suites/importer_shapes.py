@@ -1,10 +1,7 @@
-"""What a normal work of COSBench does, in the terms of a suite: which objects of which sizes, by
-which operations.
-"""
+"""A normal work of COSBench in the terms of a suite: which operations on which objects."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,29 +9,28 @@ from weighbridge.suites import importer_selectors
 from weighbridge.suites.cosbench_xml import XmlPlace
 from weighbridge.suites.importer_remarks import Remarks
 from weighbridge.suites.importer_selectors import Size, Span
-from weighbridge.suites.importer_works import OPERATION_TYPES, Operation, Settings, Work
-from weighbridge.suites.workload import Operation as Verb
+from weighbridge.suites.importer_works import OPERATION_TYPES, Settings, Work, WorkOperation
+from weighbridge.suites.workload import Operation
 
-SUITE_OPERATIONS: dict[str, Verb] = {
+SUITE_OPERATIONS: dict[str, Operation] = {
     "read": "read",
     "write": "write",
     "delete": "delete",
     "list": "list",
 }
 
-NAMES = "the suite makes and names containers and objects by itself"
-
-Naming = tuple[str, str, str, str]
+NAME_KEYS = ("cprefix", "csuffix", "oprefix", "osuffix")
 """Prefix and suffix of containers, and of objects."""
+NAMES = "the suite creates and names containers and objects itself"
 
 
 @dataclass(frozen=True)
 class ObjectRange:
-    """Objects of some containers, and how they are named."""
+    """Objects of some containers; `naming` has the values of NAME_KEYS."""
 
     containers: Span
     objects: Span
-    naming: Naming
+    naming: tuple[str, ...]
 
     def covers(self, other: ObjectRange) -> bool:
         """Whether all objects of the other are among these."""
@@ -51,8 +47,8 @@ class ObjectRange:
 
 
 @dataclass(frozen=True)
-class Written:
-    """Objects that a work of the file writes before others work on them."""
+class WrittenRange:
+    """Objects that a work of the file writes before others use them."""
 
     range: ObjectRange
     size: Size
@@ -62,26 +58,25 @@ class Written:
 
 @dataclass(frozen=True)
 class WorkloadShape:
-    """All of a workload but its name and its worker counts.
+    """A workload without its name and worker counts.
 
-    Two works of one shape are steps of one workload.
+    Works of the same shape are steps of one workload.
     """
 
     size: Size
     containers: int
     per_container: int
-    operations: tuple[tuple[Verb, int], ...]
+    operations: tuple[tuple[Operation, int], ...]
     pick: Literal["uniform", "sequential"]
     runtime_s: int
     warmup_s: int
     verify: bool
 
 
-class Shaper:
-    """Makes shapes of works, one after the other as they stand in the file; what it cannot it
-    remarks.
+class ShapeBuilder:
+    """Builds the shapes of works, given in file order, with remarks on what it cannot express.
 
-    `size` and `runtime_s` are taken where the file has none.
+    `size` and `runtime_s` apply where the file has none.
     """
 
     def __init__(
@@ -90,69 +85,55 @@ class Shaper:
         self.remarks = remarks
         self.size = size
         self.runtime_s = runtime_s
-        self.written: list[Written] = []
+        self.written: list[WrittenRange] = []
 
     def prepared(self, work: Work) -> None:
-        """Take note of what a prepare work writes."""
+        """Record what a prepare work writes."""
         place = work.element.at("config")
         objects = self._range(work.settings, place)
         size = self._size(work.settings, place)
         for what in (objects.containers, objects.objects) if objects else ():
             if what.order != "range":
                 self.remarks.fault(
-                    place,
-                    "COSBench prepares a range r(first,last) of containers and objects, and "
-                    "nothing else",
+                    place, "COSBench prepares only ranges r(first,last) of containers and objects"
                 )
         if objects is not None and size is not None:
-            self.written.append(Written(objects, size, place, "prepare"))
+            self.written.append(WrittenRange(objects, size, place, "prepare"))
 
     def shape(self, work: Work) -> WorkloadShape | None:
-        """The shape of a normal work; None when there is none, for a reason that has been
-        remarked.
-        """
+        """The shape of a normal work; None where a remark says why there is none."""
         operations = self._operations(work)
         runtime_s = self._runtime(work)
         if not operations:
             return None
-        ranges = {
-            operation: self._range(
-                operation.settings, operation.place, lists=operation.kind == "list"
-            )
-            for operation in operations
-        }
-        sizes = {
-            operation: self._size(operation.settings, operation.place)
-            for operation in operations
-            if operation.kind == "write"
-        }
-        if None in ranges.values() or None in sizes.values():
+        ranges: dict[WorkOperation, ObjectRange] = {}
+        sizes: dict[WorkOperation, Size] = {}
+        for operation in operations:
+            settings, place = operation.settings, operation.place
+            found = self._range(settings, place, lists=operation.kind == "list")
+            if found is not None:
+                ranges[operation] = found
+            if operation.kind == "write" and (size := self._size(settings, place)) is not None:
+                sizes[operation] = size
+        writes = [operation for operation in operations if operation.kind == "write"]
+        if len(ranges) < len(operations) or len(sizes) < len(writes):
             return None
-        known = {operation: one for operation, one in ranges.items() if one is not None}
-        # What is read says which objects there are; where nothing is, what is written, deleted or
-        # listed does.
-        first = next(
-            operation
-            for kind in ("read", "write", "delete", "list")
-            for operation in operations
-            if operation.kind == kind
-        )
-        base = known[first]
-        self._same_range(first, known)
-        size = self._size_of(
-            first, base, {key: size for key, size in sizes.items() if size is not None}
-        )
-        for operation, wrote in sizes.items():
-            if wrote is not None:
-                self.written.append(Written(known[operation], wrote, operation.place, "write"))
-        if size is None or runtime_s is None:
+        # Reads define the objects; without any, what is written, deleted or listed does.
+        first = min(operations, key=lambda one: ("read", "write", "delete", "list").index(one.kind))
+        base = ranges[first]
+        self._check_ranges(first, ranges)
+        size_of_objects = self._size_of(first, base, sizes)
+        for operation, size in sizes.items():
+            written = WrittenRange(ranges[operation], size, operation.place, "write")
+            self.written.append(written)
+        if size_of_objects is None or runtime_s is None:
             return None
-        weights: dict[Verb, int] = {}
+        weights: dict[Operation, int] = {}
         for operation in operations:
             verb = SUITE_OPERATIONS[operation.kind]
             weights[verb] = weights.get(verb, 0) + operation.ratio
         return WorkloadShape(
-            size=size,
+            size=size_of_objects,
             containers=base.containers.count,
             per_container=base.objects.count,
             operations=tuple(weights.items()),
@@ -165,120 +146,110 @@ class Shaper:
             ),
         )
 
-    def _operations(self, work: Work) -> tuple[Operation, ...]:
+    def _operations(self, work: Work) -> tuple[WorkOperation, ...]:
         if not work.operations:
             self.remarks.fault(work.element.place, f"work {work.name!r} has no <operation>")
         kept = []
         for operation in work.operations:
-            if operation.kind not in OPERATION_TYPES:
+            kind, place = operation.kind, operation.place
+            if kind not in OPERATION_TYPES:
                 known = ", ".join(OPERATION_TYPES)
-                self.remarks.fault(
-                    operation.place,
-                    f"COSBench has no operation {operation.kind!r} (known: {known})",
-                )
+                self.remarks.fault(place, f"COSBench has no operation {kind!r} (known: {known})")
             elif operation.ratio == 0:
-                self.remarks.told(
-                    operation.place,
-                    f"{operation.kind} has a ratio of 0 and is left out, as COSBench does",
-                )
-            elif operation.kind == "filewrite":
-                self.remarks.changes(
-                    operation.place,
-                    "filewrite writes files of the driver's machine; a suite writes made-up content",
+                message = f"{kind} has a ratio of 0 and is left out, as COSBench does"
+                self.remarks.note(place, message)
+            elif kind == "filewrite":
+                self.remarks.change(
+                    place,
+                    "filewrite writes files of the driver's machine; a suite writes random content",
                 )
             else:
-                self._tell(operation)
+                self._note_differences(operation)
                 kept.append(operation)
         total = sum(operation.ratio for operation in work.operations)
         if work.operations and total != 100:
             self.remarks.fault(
                 work.element.place,
-                f"the ratios of work {work.name!r} add up to {total}: COSBench wants 100",
+                f"the ratios of work {work.name!r} add up to {total}: COSBench requires 100",
             )
         return tuple(kept)
 
-    def _tell(self, operation: Operation) -> None:
-        """Remark the settings of an operation that have no word in a suite, and what it does
-        otherwise here.
-        """
+    def _note_differences(self, operation: WorkOperation) -> None:
+        """Note the settings that a suite does not have, and what an operation does otherwise."""
         settings, place = operation.settings, operation.place
         for key in ("name", "histogram"):
             if key in settings:
-                self.remarks.told(
+                self.remarks.note(
                     settings[key].place,
                     f"{key} is left out: a suite has one figure for each kind of operation anyway",
                 )
         if operation.kind == "write":
-            self.remarks.told(
-                place, "writes make new objects; COSBench writes again over those of its range"
+            self.remarks.note(
+                place, "writes create new objects; COSBench overwrites those of its range"
             )
             if _true(settings, "chunked"):
-                self.remarks.changes(
+                self.remarks.change(
                     settings["chunked"].place,
-                    "chunked uploads do not tell their length; here every upload does",
+                    "chunked uploads do not declare their length; here every upload does",
                 )
             if _true(settings, "hashCheck"):
-                what = "here reads are checked against what must have been written"
-                self.remarks.told(
+                self.remarks.note(
                     settings["hashCheck"].place,
-                    f"hashCheck puts a hash into what is written; {what}",
+                    "hashCheck adds a hash to what is written; here reads are compared with what "
+                    "was written",
                 )
             self._content(settings)
         if operation.kind == "read" and _true(settings, "hashCheck"):
-            self.remarks.told(
+            self.remarks.note(
                 settings["hashCheck"].place,
                 "hashCheck becomes verify: every byte of what is read is checked",
             )
         if operation.kind == "delete":
-            what = "here each object is deleted once, those written before first"
-            self.remarks.told(
-                place, f"COSBench counts the delete of what is gone, or fails, as a success; {what}"
+            self.remarks.note(
+                place,
+                "COSBench counts a delete of a missing object, or one that fails, as a success; "
+                "here each object is deleted once, the oldest first",
             )
         if operation.kind == "list":
-            self.remarks.told(
+            self.remarks.note(
                 place,
                 "COSBench's s3 storage lists nothing and counts it as a success; here lists are "
-                "asked for",
+                "requested",
             )
 
     def _content(self, settings: Settings) -> None:
         if "content" in settings and settings["content"].value != "random":
-            self.remarks.changes(
+            self.remarks.change(
                 settings["content"].place,
-                "content: other than random bytes, it may be compressed; here it is random",
+                "content other than random bytes may be compressed; here it is random",
             )
 
     def _runtime(self, work: Work) -> int | None:
         element = work.element
-        limits = [
-            name
-            for name, value in (("totalOps", work.total_ops), ("totalBytes", work.total_bytes))
-            if value
-        ]
+        totals = (("totalOps", work.total_ops), ("totalBytes", work.total_bytes))
+        limits = [name for name, value in totals if value]
         if work.runtime_s:
             for name in limits:
-                self.remarks.changes(
+                self.remarks.change(
                     element.at(name),
-                    f"{name} may end the work before its runtime does; here the runtime counts "
-                    "alone",
+                    f"{name} may end the work before its runtime does; here only the runtime "
+                    "counts",
                 )
             return work.runtime_s
         if not limits:
             self.remarks.fault(
                 element.place,
-                f"work {work.name!r} has no limit, neither runtime nor totalOps nor totalBytes",
+                f"work {work.name!r} has no limit: no runtime, totalOps or totalBytes",
             )
             return None
+        place = element.at(limits[0])
         if self.runtime_s is None:
-            self.remarks.changes(
-                element.at(limits[0]),
-                f"{limits[0]} ends the work after so much; a suite has a runtime: give one by "
-                "--runtime",
+            self.remarks.change(
+                place, f"{limits[0]} ends the work; a suite needs a runtime: give one by --runtime"
             )
             return None
-        self.remarks.told(
-            element.at(limits[0]),
-            f"{limits[0]} is replaced by the runtime of {self.runtime_s} s that was given",
+        self.remarks.note(
+            place, f"{limits[0]} is replaced by the given runtime of {self.runtime_s} s"
         )
         return self.runtime_s
 
@@ -288,9 +259,7 @@ class Shaper:
         spans: list[Span] = []
         for key in ("containers", "objects"):
             if key not in settings:
-                if (
-                    lists and key == "objects"
-                ):  # COSBench lists a container whatever its objects are
+                if lists and key == "objects":  # COSBench lists a container whatever is in it
                     spans.append(Span("uniform", 1, 1))
                     continue
                 self.remarks.fault(place, f"config must say which {key}: such as {key}=u(1,100)")
@@ -299,19 +268,15 @@ class Shaper:
             try:
                 spans.append(importer_selectors.span(value))
             except ValueError as error:
-                if value.lstrip().startswith("h("):
-                    self.remarks.changes(settings[key].place, f"{key}: {error}")
-                else:
-                    self.remarks.fault(settings[key].place, f"{key}: {error}")
+                histogram = value.lstrip().startswith("h(")
+                report = self.remarks.change if histogram else self.remarks.fault
+                report(settings[key].place, f"{key}: {error}")
                 return None
-        names = [
-            settings[key].value if key in settings else ""
-            for key in ("cprefix", "csuffix", "oprefix", "osuffix")
-        ]
-        for key in ("cprefix", "csuffix", "oprefix", "osuffix"):
+        naming = tuple(settings[key].value if key in settings else "" for key in NAME_KEYS)
+        for key in NAME_KEYS:
             if key in settings:
-                self.remarks.told(settings[key].place, f"{key} is left out: {NAMES}")
-        return ObjectRange(spans[0], spans[1], (names[0], names[1], names[2], names[3]))
+                self.remarks.note(settings[key].place, f"{key} is left out: {NAMES}")
+        return ObjectRange(spans[0], spans[1], naming)
 
     def _size(self, settings: Settings, place: XmlPlace) -> Size | None:
         if "sizes" not in settings:
@@ -321,133 +286,112 @@ class Shaper:
             return None
         self._content(settings)
         try:
-            size, drawn = importer_selectors.sizes(settings["sizes"].value)
+            size, note = importer_selectors.sizes(settings["sizes"].value)
         except ValueError as error:
             self.remarks.fault(settings["sizes"].place, f"sizes: {error}")
             return None
-        if drawn:
-            self.remarks.told(settings["sizes"].place, f"sizes: {drawn}")
+        if note:
+            self.remarks.note(settings["sizes"].place, f"sizes: {note}")
         return size
 
-    def _same_range(self, first: Operation, ranges: dict[Operation, ObjectRange]) -> None:
-        """See that all operations go to the same containers, and those that need objects to the
-        same ones.
-        """
+    def _check_ranges(self, first: WorkOperation, ranges: dict[WorkOperation, ObjectRange]) -> None:
+        """Remark operations on other containers, or on other objects where they need some."""
         base = ranges[first]
         for operation, one in ranges.items():
+            kind, place = operation.kind, operation.place
             containers = (one.containers.first, one.containers.last, one.naming[:2])
             if containers != (base.containers.first, base.containers.last, base.naming[:2]):
-                what = f"goes to other containers than {first.kind}"
-                self.remarks.changes(
-                    operation.place,
-                    f"{operation.kind} {what}; a workload has one set of containers",
+                self.remarks.change(
+                    place,
+                    f"{kind} uses other containers than {first.kind}; a workload has one set of "
+                    "containers",
                 )
-            elif operation.kind == "delete" and any(
+            elif kind == "delete" and any(
                 other.kind == "write" and by.covers(one) for other, by in ranges.items()
             ):
-                continue  # what was written is deleted, as here
-            elif operation.kind in {"read", "delete"} and not (
-                one.covers(base) and base.covers(one)
-            ):
-                self.remarks.changes(
-                    operation.place,
-                    f"{operation.kind} goes to other objects than the {first.kind} before it",
+                continue  # written objects are deleted, as here
+            elif kind in {"read", "delete"} and not (one.covers(base) and base.covers(one)):
+                self.remarks.change(
+                    place, f"{kind} uses other objects than the {first.kind} before it"
                 )
-            elif operation.kind == "read" and (one.containers.order, one.objects.order) != (
+            elif kind == "read" and (one.containers.order, one.objects.order) != (
                 base.containers.order,
                 base.objects.order,
             ):
-                self.remarks.changes(
-                    operation.place,
-                    "read goes to its objects in another order than the read before it",
+                self.remarks.change(
+                    place, "read picks its objects in another order than the read before it"
                 )
         if min(base.containers.first, base.objects.first) > 1:
-            self.remarks.told(
-                first.place, "containers and objects are counted from 1 here, as many as there are"
+            self.remarks.note(
+                first.place, "containers and objects are numbered from 1 here; the counts stay"
             )
 
-    def _pick(self, first: Operation, base: ObjectRange) -> Literal["uniform", "sequential"]:
+    def _pick(self, first: WorkOperation, base: ObjectRange) -> Literal["uniform", "sequential"]:
         if first.kind in {"write", "list"}:
             return "uniform"
-        orders = {span.order for span in (base.containers, base.objects) if span.count > 1} or {
-            "uniform"
-        }
+        spans = [span for span in (base.containers, base.objects) if span.count > 1]
+        orders = {span.order for span in spans} or {"uniform"}
         if orders == {"range"}:
-            what = (
-                "each worker goes through the same range by itself; here the workers go "
-                "through it together"
+            self.remarks.change(
+                first.place,
+                f"{first.kind} by r(): each worker goes through the same range by itself; here "
+                "the workers go through it together",
             )
-            self.remarks.changes(first.place, f"{first.kind} by r(): {what}")
         elif len(orders) > 1:
-            self.remarks.changes(
+            self.remarks.change(
                 first.place,
                 f"{first.kind} picks containers and objects in different ways; here in one",
             )
         return "uniform" if "uniform" in orders else "sequential"
 
     def _size_of(
-        self, first: Operation, base: ObjectRange, writes: dict[Operation, Size]
+        self, first: WorkOperation, base: ObjectRange, writes: dict[WorkOperation, Size]
     ) -> Size | None:
-        """The size of a workload's objects: as they were written before, or as the work writes
-        them.
-        """
-        places = {operation: operation.place for operation in writes}
+        """The size of a workload's objects, as written earlier or by the work itself."""
         if first.kind == "write":
-            sizes = list(writes.values())
-            self._alike(sizes[0], list(writes.items())[1:], places)
-            return sizes[0]
-        by = next((one for one in reversed(self.written) if one.range.covers(base)), None)
-        # Which objects there are makes no difference to a list but for how many.
-        if by is None and first.kind == "list":
-            by = next(
-                (
-                    one
-                    for one in reversed(self.written)
-                    if one.range.containers.covers(base.containers)
-                ),
-                None,
-            )
-        if by is None and self.size is None:
-            what = f"no stage before writes all that {first.kind} goes to, so its size is not known"
-            self.remarks.changes(first.place, f"{what}: give one by --size")
-            return None
-        if by is None:
-            self.remarks.told(
-                first.place,
-                f"what {first.kind} goes to is not written in this file: the size that was given "
-                "is taken",
-            )
-            size: Size | None = self.size
+            size: Size | None = writes[first]
         else:
-            size = by.size
-            if by.by == "write":
-                self.remarks.told(
-                    first.place,
-                    f"the size of what {first.kind} goes to is that of the writes of line "
-                    f"{by.place.line}",
+            size = self._size_before(first, base)
+        for operation, written in writes.items():
+            if size is not None and written != size:
+                self.remarks.change(
+                    operation.place,
+                    "writes objects of another size than the others; a workload has one size",
                 )
-            elif by.range.count > base.count:
-                self.remarks.told(
-                    first.place,
-                    f"{by.range.count} objects are prepared there; here the {base.count} that "
-                    f"{first.kind} goes to",
-                )
-        if size is not None:
-            self._alike(size, list(writes.items()), places)
         return size
 
-    def _alike(
-        self,
-        size: Size,
-        writes: Sequence[tuple[Operation, Size]],
-        places: dict[Operation, XmlPlace],
-    ) -> None:
-        for operation, wrote in writes:
-            if wrote != size:
-                self.remarks.changes(
-                    places[operation],
-                    "objects of another size are written than are worked on; a workload has one",
+    def _size_before(self, first: WorkOperation, base: ObjectRange) -> Size | None:
+        earlier = self.written[::-1]
+        by = next((one for one in earlier if one.range.covers(base)), None)
+        if by is None and first.kind == "list":  # a list depends on the number of objects only
+            by = next(
+                (one for one in earlier if one.range.containers.covers(base.containers)), None
+            )
+        if by is not None:
+            if by.by == "write":
+                self.remarks.note(
+                    first.place,
+                    f"the objects of {first.kind} have the size that line {by.place.line} writes",
                 )
+            elif by.range.count > base.count:
+                self.remarks.note(
+                    first.place,
+                    f"{by.range.count} objects are prepared there; here the {base.count} that "
+                    f"{first.kind} uses",
+                )
+            return by.size
+        if self.size is None:
+            self.remarks.change(
+                first.place,
+                f"no earlier stage writes all objects of {first.kind}, so their size is not "
+                "known: give one by --size",
+            )
+            return None
+        self.remarks.note(
+            first.place,
+            f"this file does not write the objects of {first.kind}: they have the given size",
+        )
+        return self.size
 
 
 def _true(settings: Settings, key: str) -> bool:

@@ -1,10 +1,8 @@
-"""The works of a COSBench workload file, as COSBench would see them, with all that it passes over
-named.
-"""
+"""The works of a COSBench workload file as COSBench reads them, with remarks on all it ignores."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from weighbridge.common.document import did_you_mean
@@ -18,8 +16,8 @@ ATTRIBUTES = {
     "workflow": ("config",),
     "workstage": ("name", "closuredelay", "trigger", "config"),
     "work": (
-        "name", "type", "workers", "interval", "division", "runtime", "rampup", "rampdown", "afr", "totalOps", "totalBytes",
-        "driver", "config",
+        "name", "type", "workers", "interval", "division", "runtime", "rampup", "rampdown", "afr",
+        "totalOps", "totalBytes", "driver", "config",
     ),
     "operation": ("type", "ratio", "division", "config", "id"),
 }  # fmt: skip
@@ -32,59 +30,50 @@ CHILDREN = {
 """The mapping files of COSBench 0.4.2."""
 
 KEYS = (
-    "containers", "objects", "sizes", "cprefix", "csuffix", "oprefix", "osuffix", "chunked", "content", "hashCheck", "name",
-    "files", "fileselection", "createContainer", "deleteContainer", "histogram",
+    "containers", "objects", "sizes", "cprefix", "csuffix", "oprefix", "osuffix", "chunked",
+    "content", "hashCheck", "name", "files", "fileselection", "createContainer", "deleteContainer",
+    "histogram",
 )  # fmt: skip
 """Of the config of workloads, stages, works and operations."""
 
 STORAGE_KEYS = {
     "swift": ("timeout", "token", "storage_url", "policy", "logging"),
     "s3": (
-        "accesskey",
-        "secretkey",
-        "endpoint",
-        "path_style_access",
-        "timeout",
-        "proxyhost",
-        "proxyport",
-        "logging",
+        "accesskey", "secretkey", "endpoint", "path_style_access", "timeout", "proxyhost",
+        "proxyport", "logging",
     ),
-}
+}  # fmt: skip
 AUTH_KEYS = {
     "swauth": ("username", "password", "auth_url", "url", "timeout", "retry", "caching", "logging"),
     "keystone": (
-        "username",
-        "password",
-        "tenant_name",
-        "tenant_id",
-        "auth_url",
-        "url",
-        "service",
-        "timeout",
+        "username", "password", "tenant_name", "tenant_id", "auth_url", "url", "service", "timeout",
         "logging",
     ),
     "none": ("logging", "caching"),
-}
+}  # fmt: skip
+ENDPOINT_KEYS = frozenset(
+    {"token", "storage_url", "accesskey", "secretkey", "endpoint", "path_style_access"}
+)
 
 WORK_TYPES = ("normal", "init", "prepare", "cleanup", "dispose", "delay")
 OPERATION_TYPES = ("read", "write", "filewrite", "delete", "list")
 
 
 @dataclass(frozen=True)
-class Setting:
-    """The value of a key of some config, and where that config stands."""
+class ConfigValue:
+    """The value of a config key, and the place of that config."""
 
     value: str
     place: XmlPlace
 
 
-Settings = Mapping[str, Setting]
-"""By key, what was inherited included: the last one wins, as in COSBench."""
+Settings = Mapping[str, ConfigValue]
+"""By key, inherited ones included: the last one wins, as in COSBench."""
 
 
 @dataclass(frozen=True, eq=False)
-class Operation:
-    """One operation of a work. No two are the same one, whatever they say."""
+class WorkOperation:
+    """One operation of a work. Compared by identity: a work may have two with equal fields."""
 
     kind: str
     ratio: int
@@ -94,11 +83,9 @@ class Operation:
 
 @dataclass(frozen=True)
 class Work:
-    """One work of a stage. Times in seconds; 0 is COSBench's word for no limit."""
+    """One work of a stage. Times in seconds; 0 means no limit, as in COSBench."""
 
     stage: str
-    number: int
-    """Of its stage, from 1."""
     name: str
     kind: str
     workers: int
@@ -107,16 +94,16 @@ class Work:
     total_ops: int
     total_bytes: int
     afr: int | None
-    storage: Setting
-    """Its type, and where that is said."""
+    storage: ConfigValue
+    """The type of its storage."""
     settings: Settings
-    operations: tuple[Operation, ...]
+    operations: tuple[WorkOperation, ...]
     element: Element
 
 
 @dataclass(frozen=True)
 class Stage:
-    """The works that run at once."""
+    """Works that run concurrently."""
 
     name: str
     works: tuple[Work, ...]
@@ -124,80 +111,63 @@ class Stage:
 
 
 def stages(root: Element, remarks: Remarks) -> tuple[Stage, ...]:
-    """The stages of a file, in order.
-
-    What COSBench passes over, refuses or has no figure for is remarked.
-    """
-    return _Reading(remarks).workload(root)
+    """The stages of a file, in order; remarks on what COSBench ignores or refuses."""
+    return _StageReader(remarks).workload(root)
 
 
-class _Reading:
+class _StageReader:
     def __init__(self, remarks: Remarks) -> None:
         self.remarks = remarks
 
     def workload(self, root: Element) -> tuple[Stage, ...]:
         if root.tag != "workload":
-            self.remarks.fault(
-                root.place, f"a workload file begins with <workload>, not <{root.tag}>"
-            )
+            message = f"a workload file begins with <workload>, not <{root.tag}>"
+            self.remarks.fault(root.place, message)
             return ()
-        self._look(root)
+        self._note_unknown(root)
         if not root.get("name"):
             self.remarks.fault(root.place, "the workload has no name")
         self._trigger(root)
         workflows = list(root.all("workflow"))
         if len(workflows) != 1:
-            self.remarks.fault(
-                root.place,
-                "the workload must have its workflow"
-                if not workflows
-                else "more than one <workflow>",
-            )
+            message = "more than one <workflow>" if workflows else "the workload has no <workflow>"
+            self.remarks.fault(root.place, message)
             return ()
         workflow = workflows[0]
-        self._look(workflow)
+        self._note_unknown(workflow)
         settings = self._settings(workflow, self._settings(root, {}))
-        storage = self._storage(root, Setting("none", root.place))
-        found = [
-            self.stage(element, number, settings, storage)
-            for number, element in enumerate(workflow.all("workstage"), start=1)
-        ]
+        storage = self._storage(root, ConfigValue("none", root.place))
+        found = [self.stage(element, settings, storage) for element in workflow.all("workstage")]
         if not found:
             self.remarks.fault(workflow.place, "the workflow has no <workstage>")
         return tuple(found)
 
-    def stage(self, element: Element, number: int, inherited: Settings, storage: Setting) -> Stage:
-        self._look(element)
+    def stage(self, element: Element, inherited: Settings, storage: ConfigValue) -> Stage:
+        self._note_unknown(element)
         name = element.get("name") or ""
         if not name:
             self.remarks.fault(element.place, "a stage has no name")
         self._trigger(element)
         delay = element.get("closuredelay")
         if delay not in {None, "", "0"}:
-            what = "nothing waits between steps here"
-            self.remarks.told(
+            self.remarks.note(
                 element.at("closuredelay"),
-                f"the pause of {delay} s after stage {name!r} is left out: {what}",
+                f"the pause of {delay} s after stage {name!r} is left out: steps follow each other "
+                "without one here",
             )
         settings = self._settings(element, inherited)
         storage = self._storage(element, storage)
-        works = tuple(
-            self.work(one, name, number, settings, storage) for one in element.all("work")
-        )
+        works = tuple(self.work(one, name, settings, storage) for one in element.all("work"))
         if not works:
             self.remarks.fault(element.place, f"stage {name!r} has no <work>")
         return Stage(name, works, element.place)
 
-    def work(
-        self, element: Element, stage: str, number: int, inherited: Settings, storage: Setting
-    ) -> Work:
-        self._look(element)
+    def work(self, element: Element, stage: str, inherited: Settings, storage: ConfigValue) -> Work:
+        self._note_unknown(element)
         kind = element.get("type") or "normal"
         if kind not in WORK_TYPES:
-            self.remarks.fault(
-                element.at("type"),
-                f"COSBench has no work of type {kind!r}{did_you_mean(kind, WORK_TYPES)}",
-            )
+            hint = did_you_mean(kind, WORK_TYPES)
+            self.remarks.fault(element.at("type"), f"COSBench has no work of type {kind!r}{hint}")
         settings = self._settings(element, inherited)
         storage = self._storage(element, storage)
         name = element.get("name") or ("" if kind == "normal" else kind)
@@ -208,21 +178,19 @@ class _Reading:
             self.remarks.fault(element.at("workers"), "a work must have `workers` above 0")
         for attribute, why in (
             ("driver", "the load of a suite is not tied to a driver"),
-            ("interval", "figures are told each second here"),
-            ("rampdown", "workers go on past the window here until all have been measured"),
+            ("interval", "figures are reported every second here"),
+            ("rampdown", "workers continue after the window here until all are measured"),
         ):
-            if element.get(attribute) not in {None, "", "0"}:
-                self.remarks.told(
-                    element.at(attribute),
-                    f"{attribute} {element.get(attribute)!r} is left out: {why}",
+            value = element.get(attribute)
+            if value not in {None, "", "0"}:
+                self.remarks.note(
+                    element.at(attribute), f"{attribute} {value!r} is left out: {why}"
                 )
         operations = tuple(self.operation(one, settings) for one in element.all("operation"))
-        if kind == "normal" and element.get("division") not in {None, "", "none"}:
-            self._division(element, operations)
-        afr = self._number(element, "afr", None)
+        if kind == "normal":
+            self._division(element, [operation.kind for operation in operations])
         return Work(
             stage=stage,
-            number=number,
             name=name,
             kind=kind,
             workers=workers or 0,
@@ -230,95 +198,84 @@ class _Reading:
             rampup_s=self._number(element, "rampup", 0) or 0,
             total_ops=self._number(element, "totalOps", 0) or 0,
             total_bytes=self._number(element, "totalBytes", 0) or 0,
-            afr=afr,
+            afr=self._number(element, "afr", None),
             storage=storage,
             settings=settings,
             operations=operations,
             element=element,
         )
 
-    def operation(self, element: Element, inherited: Settings) -> Operation:
-        self._look(element)
+    def operation(self, element: Element, inherited: Settings) -> WorkOperation:
+        self._note_unknown(element)
         kind = element.get("type") or ""
         ratio = self._number(element, "ratio", 100)
         if ratio is not None and ratio > 100:
-            self.remarks.fault(
-                element.at("ratio"), f"a ratio is a whole number from 0 to 100, not {ratio}"
-            )
+            message = f"a ratio is a whole number from 0 to 100, not {ratio}"
+            self.remarks.fault(element.at("ratio"), message)
         if element.get("id"):
-            self.remarks.told(
-                element.at("id"), "the id of an operation is left out: nothing refers to it"
-            )
-        if element.get("division") not in {None, "", "none"}:
-            self._division(element, (Operation(kind, 100, {}, element.place),))
-        return Operation(
-            kind, 100 if ratio is None else ratio, self._settings(element, inherited), element.place
-        )
+            message = "the id of an operation is left out: nothing refers to it"
+            self.remarks.note(element.at("id"), message)
+        self._division(element, [kind])
+        settings = self._settings(element, inherited)
+        return WorkOperation(kind, 100 if ratio is None else ratio, settings, element.place)
 
-    def _division(self, element: Element, operations: tuple[Operation, ...]) -> None:
-        what = f"division {element.get('division')!r}"
-        if {operation.kind for operation in operations} <= {"write", "delay"}:
-            self.remarks.told(
+    def _division(self, element: Element, kinds: Sequence[str]) -> None:
+        division = element.get("division")
+        if division in {None, "", "none"}:
+            return
+        if set(kinds) <= {"write", "delay"}:
+            self.remarks.note(
                 element.at("division"),
-                f"{what} is left out: each worker writes objects of its own here anyway",
+                f"division {division!r} is left out: each worker writes its own objects here",
             )
         else:
-            message = (
-                f"{what} gives each worker a part of the objects to itself; here all "
-                "workers share them all"
+            self.remarks.change(
+                element.at("division"),
+                f"division {division!r} gives each worker its own part of the objects; here all "
+                "workers share all of them",
             )
-            self.remarks.changes(element.at("division"), message)
 
-    def _look(self, element: Element) -> None:
-        """Name attributes, elements and words that COSBench passes over."""
+    def _note_unknown(self, element: Element) -> None:
+        """Note attributes, child elements and text that COSBench ignores."""
         known = ATTRIBUTES[element.tag]
         for name, _ in element.attributes:
             if name not in known:
                 hint = did_you_mean(name, known)
-                self.remarks.told(
+                self.remarks.note(
                     element.at(name),
-                    f"<{element.tag}> has no attribute {_shown(name)}{hint}; COSBench passes it "
-                    "over as well",
+                    f"<{element.tag}> has no attribute {_shown(name)}{hint}; COSBench ignores it "
+                    "as well",
                 )
+        children = CHILDREN.get(element.tag, ())
         for child in element.children:
-            if child.tag not in CHILDREN.get(element.tag, ()):
-                hint = did_you_mean(child.tag, CHILDREN.get(element.tag, ()))
-                self.remarks.told(
+            if child.tag not in children:
+                hint = did_you_mean(child.tag, children)
+                self.remarks.note(
                     child.place,
-                    f"<{_shown(child.tag)}> in <{element.tag}> is left out{hint}: COSBench has "
-                    "nothing of that name",
+                    f"<{_shown(child.tag)}> in <{element.tag}> is left out{hint}: COSBench has no "
+                    "such element",
                 )
         if element.words:
-            self.remarks.told(
-                element.place,
-                f"text within <{element.tag}> is left out: it means nothing to COSBench",
-            )
+            message = f"text within <{element.tag}> is left out: COSBench ignores it"
+            self.remarks.note(element.place, message)
 
     def _trigger(self, element: Element) -> None:
         if element.get("trigger"):
-            self.remarks.changes(
+            self.remarks.change(
                 element.at("trigger"),
-                f"the trigger of <{element.tag}> runs a script beside it, and what that does is "
-                "not known",
+                f"the trigger of <{element.tag}> runs a script, whose effect is not known",
             )
 
     def _settings(self, element: Element, inherited: Settings) -> Settings:
-        settings = dict(inherited)
+        pairs = self._pairs(element)
+        self._note_unknown_keys(element, "config", [key for key, _ in pairs], KEYS)
         place = element.at("config")
-        for key, value in self._pairs(element):
-            if key not in KEYS:
-                self.remarks.told(
-                    place,
-                    f"config has no key {_shown(key)}{did_you_mean(key, KEYS)}; COSBench passes "
-                    "it over as well",
-                )
-            settings[key] = Setting(value, place)
-        return settings
+        return {**inherited, **{key: ConfigValue(value, place) for key, value in pairs}}
 
     def _pairs(self, element: Element) -> list[tuple[str, str]]:
-        """The pairs of a config: split at `;`, and each at its first `=`.
+        """The pairs of a config, split at `;` and at the first `=`.
 
-        What is no pair may be part of a secret: not shown.
+        Anything else may be part of a secret and is not shown.
         """
         pairs = []
         for part in (element.get("config") or "").split(";"):
@@ -326,95 +283,80 @@ class _Reading:
             if equals and key.strip():
                 pairs.append((key.strip(), value.strip()))
             elif part.strip():
-                self.remarks.told(
-                    element.at("config"),
-                    "a part of config that is no key=value is left out, as COSBench does",
-                )
+                message = "a part of config that is no key=value is left out, as COSBench does"
+                self.remarks.note(element.at("config"), message)
         return pairs
 
-    def _storage(self, element: Element, inherited: Setting) -> Setting:
-        """The type of storage that holds for an element; where it is, and as whom, is a matter of
-        layouts.
-        """
+    def _storage(self, element: Element, inherited: ConfigValue) -> ConfigValue:
+        """The storage type in effect for an element; endpoints and users belong to layouts."""
         for auth in element.all("auth"):
-            self._look(auth)
+            self._note_unknown(auth)
             kind = auth.get("type") or "none"
             keys = [key for key, _ in self._pairs(auth)]
-            credentials = (
-                f": its config ({', '.join(_shown(key) for key in keys)}) stays behind"
-                if keys
-                else ""
-            )
-            self.remarks.told(
+            config = f", with its config ({', '.join(map(_shown, keys))})" if keys else ""
+            self.remarks.note(
                 auth.place,
-                f"auth {_shown(kind)} is left out{credentials}; a layout's own users and "
-                "endpoints are taken",
+                f"auth {_shown(kind)} is left out{config}; the layout has users and endpoints",
             )
-            self._strange(auth, keys, AUTH_KEYS.get(kind))
+            self._note_unknown_keys(auth, "auth", keys, AUTH_KEYS.get(kind))
         for storage in element.all("storage"):
-            self._look(storage)
-            inherited = Setting(storage.get("type") or "none", storage.place)
+            self._note_unknown(storage)
+            inherited = ConfigValue(storage.get("type") or "none", storage.place)
             pairs = self._pairs(storage)
-            self._strange(storage, [key for key, _ in pairs], STORAGE_KEYS.get(inherited.value))
+            known = STORAGE_KEYS.get(inherited.value)
+            self._note_unknown_keys(storage, "storage", [key for key, _ in pairs], known)
             for key, value in pairs:
-                self._storage_key(storage, key, value)
+                self._storage_key(storage.at("config"), key, value)
         return inherited
 
-    def _strange(self, element: Element, keys: list[str], known: tuple[str, ...] | None) -> None:
-        for key in keys if known is not None else ():
-            if key not in (known or ()):
-                hint = did_you_mean(key, known or ())
-                self.remarks.told(
+    def _note_unknown_keys(
+        self, element: Element, what: str, keys: Sequence[str], known: tuple[str, ...] | None
+    ) -> None:
+        if known is None:
+            return
+        for key in keys:
+            if key not in known:
+                self.remarks.note(
                     element.at("config"),
-                    f"{element.tag} has no key {_shown(key)}{hint}; COSBench passes it over as well",
+                    f"{what} has no key {_shown(key)}{did_you_mean(key, known)}; COSBench ignores "
+                    "it as well",
                 )
 
-    def _storage_key(self, element: Element, key: str, value: str) -> None:
-        place = element.at("config")
-        if key in {
-            "token",
-            "storage_url",
-            "accesskey",
-            "secretkey",
-            "endpoint",
-            "path_style_access",
-        }:
-            self.remarks.told(
-                place, f"storage: {key} stays behind: a layout's own users and endpoints are taken"
-            )
+    def _storage_key(self, place: XmlPlace, key: str, value: str) -> None:
+        if key in ENDPOINT_KEYS:
+            message = f"storage: {key} is left out: the layout has users and endpoints"
+            self.remarks.note(place, message)
         elif key == "policy":
-            self.remarks.changes(
+            self.remarks.change(
                 place,
-                f"storage: policy {_shown(value)} puts objects where that policy says; layouts "
-                "have one policy",
+                f"storage: policy {_shown(value)} chooses where objects are stored; layouts have "
+                "one policy",
             )
         elif key in {"proxyhost", "proxyport"}:
-            self.remarks.changes(
+            self.remarks.change(
                 place, f"storage: {key} sends requests through a proxy; here they go to the gateway"
             )
         elif key == "timeout":
-            self.remarks.told(
-                place,
-                "storage: timeout is left out: a request is given the suite's `timeout`, 60s "
-                "where it has none",
+            self.remarks.note(
+                place, "storage: timeout is left out: the suite has `timeout`, by default 60s"
             )
         elif key == "logging":
-            self.remarks.told(
+            self.remarks.note(
                 place, "storage: logging is left out: single operations are not logged here"
             )
 
     def _number(self, element: Element, name: str, default: int | None) -> int | None:
-        text = element.get(name)
-        if text is None:
+        value = element.get(name)
+        if value is None:
             return default
-        if not text.strip().isascii() or not text.strip().isdigit() or len(text.strip()) > 18:
-            self.remarks.fault(
-                element.at(name), f"{name}: a whole number from 0 up is wanted, not {_shown(text)}"
-            )
+        digits = value.strip()
+        if not digits.isascii() or not digits.isdigit() or len(digits) > 18:
+            message = f"{name}: must be a whole number, 0 or more, not {_shown(value)}"
+            self.remarks.fault(element.at(name), message)
             return None
-        return int(text)
+        return int(digits)
 
 
 def _shown(text: str) -> str:
-    """A word of the file as it can be shown: on one line, and not without end."""
+    """A word of the file in quotes, on one line and of limited length."""
     return repr(text if len(text) <= 60 else f"{text[:57]}...")

@@ -1,4 +1,4 @@
-"""A suite as the YAML that people edit, with what an import has to say above it."""
+"""An imported suite as the YAML that people edit, with the import's remarks above it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,13 @@ from weighbridge.suites.importer_selectors import Size
 from weighbridge.suites.importer_shapes import WorkloadShape
 from weighbridge.suites.workload import Uniform
 
-_UNITS = (
-    ("GB", 10**9),
-    ("MB", 10**6),
-    ("KB", 10**3),
-    ("GiB", 2**30),
-    ("MiB", 2**20),
-    ("KiB", 2**10),
-)
+_UNITS = {
+    "GB": 10**9, "MB": 10**6, "KB": 10**3, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10,
+}  # fmt: skip
 
 
 def workload(name: str, shape: WorkloadShape, workers: Sequence[int]) -> dict[str, object]:
-    """A workload as it stands in YAML."""
+    """A workload as YAML data."""
     return {
         "name": name,
         "objects": {
@@ -40,17 +35,17 @@ def workload(name: str, shape: WorkloadShape, workers: Sequence[int]) -> dict[st
 
 
 def text(suite: Mapping[str, object], origin: str, remarks: Sequence[Remark]) -> str:
-    """The whole file: where it comes from, what is not in it, and the suite."""
-    lines = [f"Made by `weighbridge import-cosbench` of {_one_line(origin)}."]
-    for weight, title in (
-        ("changes", "Not in it, so that it measures something else than that file:"),
-        ("told", "Left out, or done otherwise by every suite:"),
+    """The complete file: its origin, the remarks, and the suite."""
+    lines = [f"Made by `weighbridge import-cosbench` from {_one_line(origin)}."]
+    for severity, title in (
+        ("change", "Not in it, so that it measures something else than that file:"),
+        ("note", "Left out, or handled otherwise by every suite:"),
     ):
-        some = [remark for remark in remarks if remark.weight == weight]
-        lines += ["", title] if some else []
         same: dict[str, list[int]] = {}
-        for remark in some:
-            same.setdefault(remark.message, []).append(remark.place.line)
+        for remark in remarks:
+            if remark.severity == severity:
+                same.setdefault(remark.message, []).append(remark.place.line)
+        lines += ["", title] if same else []
         for message, places in same.items():
             numbers = ", ".join(map(str, dict.fromkeys(places)))
             lines.append(f"  line{'s' if ',' in numbers else ''} {numbers}: {_one_line(message)}")
@@ -61,7 +56,7 @@ def text(suite: Mapping[str, object], origin: str, remarks: Sequence[Remark]) ->
 
 
 def _one_line(message: str) -> str:
-    """Words of a file that came from anywhere must not end the comment that they stand in."""
+    """Text from a file, which must not end the comment that it is put in."""
     return "".join(one if one.isprintable() else " " for one in message)
 
 
@@ -72,18 +67,18 @@ def _size(size: Size) -> object:
         return {"uniform": [_bytes(one) for one in size.uniform]}
     bars = []
     for bar in size.histogram:
-        low, high = bar.bounds
-        bars.append(
-            {
-                "size": _bytes(low) if low == high else [_bytes(low), _bytes(high)],
-                "weight": int(bar.weight),
-            }
-        )
+        low, high = map(_bytes, bar.bounds)
+        bars.append({"size": low if low == high else [low, high], "weight": int(bar.weight)})
     return {"histogram": bars}
 
 
 def _bytes(count: int) -> str | int:
-    """A number of bytes exactly, in the largest unit that it is a whole number of."""
+    """A number of bytes, exactly, in the largest unit that divides it."""
     return next(
-        (f"{count // scale}{unit}" for unit, scale in _UNITS if count and count % scale == 0), count
+        (
+            f"{count // scale}{unit}"
+            for unit, scale in _UNITS.items()
+            if count and not count % scale
+        ),
+        count,
     )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from weighbridge.common.document import WRITTEN, did_you_mean
 from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.errors import UsageError
-from weighbridge.common.layers import Layer
+from weighbridge.common.layers import LAYERS, Layer
 from weighbridge.common.quantities import Seconds, parse_seconds
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
@@ -18,33 +18,29 @@ from weighbridge.suites.age import Age
 from weighbridge.suites.workload import Name, Workload
 
 Api = Literal[ObjectApi, "rados", "object-server", "rbd", "cephfs"]
-"""What requests are made by: an API of gateways, or one of what is below them (`rados`, Swift's
-`object-server`) or beside them.
-"""
+"""How requests are made: an API of gateways, of what is below them, or beside them."""
 
 DriverName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
-"""What makes the load of a step, by its name among those that are installed (entry point group
-`weighbridge.drivers`).
-"""
+"""The name of an installed load generator (entry point group `weighbridge.drivers`)."""
 DRIVER_NAMES: Registry[object] = Registry("weighbridge.drivers", "driver")
-"""Asked for names alone: no driver is imported here."""
+"""Used for names only: no driver is imported here."""
 DEFAULT_DRIVER: DriverName = "locust"
 BOTH = "both"
-"""Two drivers as suites could name them before they could name any: locust,cosbench."""
+"""An old name for two drivers: locust,cosbench."""
 
 ASKED_OF_HOSTS: tuple[Layer, ...] = ("disk", "network", "osd")
 
 
 class Every(Record):
-    """Caches dropped again and again while a step runs; the 2014 study did so every minute."""
+    """Caches dropped periodically while a step runs; the 2014 study did so every minute."""
 
     every: Annotated[Seconds, Field(ge=1)]
 
 
 def every(value: object) -> object:
-    """`every 60s` as what Every is made from; anything else as it is.
+    """The fields of Every for `every 60s`; anything else unchanged.
 
-    Raises ValueError when its time is none.
+    Raises ValueError if the time is invalid.
     """
     if isinstance(value, str) and value.startswith("every "):
         return {"every": parse_seconds(value.removeprefix("every ").strip())}
@@ -52,41 +48,33 @@ def every(value: object) -> object:
 
 
 class Bounds(Record):
-    """What a step may show and still be valid, and by how much two must differ for it to matter."""
+    """When a step is valid, and by how much two must differ for it to matter."""
 
     error_share: Annotated[float, Field(ge=0, le=1)] = 0.001
     """Share of operations that may fail (0.1 %: design rule 20)."""
     throughput_ratio: Annotated[float, Field(ge=1)] = 1.05
-    """Throughputs nearer to each other than this are of no practical weight, however sure the
-    difference is (design rule 16).
-    """
+    """Closer throughputs do not differ in practice, however certain it is (design rule 16)."""
     p90_ratio: Annotated[float, Field(ge=1)] = 1.10
-    """The same of 90th percentiles."""
+    """The same for 90th percentiles."""
     p99_ratio: Annotated[float, Field(ge=1)] = 1.10
-    """The same of 99th percentiles."""
+    """The same for 99th percentiles."""
     max_ratio: Annotated[float, Field(ge=1)] = 1.25
-    """The same of maxima: one request decides them."""
+    """The same for maxima: one request decides them."""
     first_byte_ratio: Annotated[float, Field(ge=1)] = 1.10
-    """The same of times to first byte."""
+    """The same for times to first byte."""
 
 
 class Further(Record):
-    """Blocks beyond `repeats`: after each it is looked whether every cell is clear, and the run
-    ends where all are.
-    """
+    """Blocks after those of `repeats`: the run ends once every cell is clear."""
 
     blocks: Annotated[int, Field(ge=1, le=100)]
     """At most so many."""
     within: Annotated[Seconds, Field(gt=0)]
-    """None is begun that would not end within this time of the run's beginning, in seconds, its
-    report included.
-    """
+    """No block starts that would end later than this after the run's start, report included."""
 
 
 class RadosBenchOptions(Record):
-    """How `rados bench` is run: so many at once, each with a pool of its own; the workers of a step
-    are shared out to them.
-    """
+    """How `rados bench` runs: concurrent instances, each with a pool, share a step's workers."""
 
     instances: Annotated[int, Field(ge=1, le=64)] = 1
     pg_num: Annotated[int, Field(ge=1, le=32768)] = 32
@@ -107,60 +95,51 @@ class Suite(Record):
     api: Annotated[tuple[Api, ...], Field(min_length=1)] = ("swift",)
     workloads: Annotated[tuple[Workload, ...], Field(min_length=1, max_length=100)]
     layouts: tuple[str, ...] = ("rgw-beast", "swift")
-    """Names of layouts compared when the command names none."""
+    """Names of the layouts compared if the command names none."""
     driver: str = DEFAULT_DRIVER
-    """What makes the load on gateways: the name of a driver, or of two with a comma between for
-    each step by the one and then by the other; `both` is locust,cosbench."""
+    """The load generator for gateways: the name of a driver, or two with a comma between, which
+    replay each step one after the other; `both` is locust,cosbench.
+    """
     users: Literal["engine", "sdk"] = "engine"
-    """Who makes the requests: the native engine, or boto3 / python-swiftclient as an application
-    would.
-    """
+    """What makes requests: the native engine, or boto3 / python-swiftclient."""
     processes: Annotated[int, Field(ge=1, le=64)] = 1
-    """Locust worker processes a client host."""
+    """Locust worker processes per client host."""
     timeout: Annotated[Seconds, Field(ge=1, le=3600)] = 60.0
-    """What a request may take until it is given up, in seconds. 1 h is the longest latency that
-    histograms tell from others.
-    """
+    """When a request is given up, in seconds; histograms resolve latencies up to 1 h."""
     repeats: Annotated[int, Field(ge=1, le=1000)] = 1
     cache: Literal["none", "before-step"] | Every = "before-step"
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 2014
-    """What the requests are drawn from: the same for every gateway, repeat by repeat."""
+    """Requests are drawn from it: the same for every gateway, repeat by repeat."""
     order: Literal["ascending", "descending", "shuffle"] = "ascending"
-    """In which order a workload's worker counts are measured; `shuffle`: drawn for each block, the
-    same for all of its layouts.
-    """
+    """The order of a workload's worker counts; `shuffle`: one per block for all its layouts."""
     order_seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
-    """What the order of layouts, and of shuffled worker counts, is drawn from; None: drawn for each
-    run, and recorded.
-    """
+    """Seed of the order of layouts and shuffled worker counts; None: drawn per run and recorded."""
     cleanup: Literal["after-step", "with-deployment"] = "after-step"
-    """When what was written goes: after the step or the workload that wrote it, or with the
-    deployment at the end of a visit. All workloads of such a visit are prepared before its first
-    step."""
+    """When written objects are deleted: after the step or workload that wrote them, or with the
+    deployment at the end of a visit. Then all workloads of a visit are prepared before its first
+    step.
+    """
     control: bool | tuple[Name, ...] = False
-    """Whether the first layout is measured twice a block, as two layouts (an A/A control): what
-    differs between them is noise. Names of workloads: with these alone."""
+    """Whether the first layout is measured twice per block, as two layouts (an A/A control): any
+    difference between them is noise. Names of workloads: for these only.
+    """
     further: Further | None = None
-    """Blocks that follow those of `repeats` where a difference is not clear; None: none do."""
+    """Blocks after those of `repeats` where a difference is not clear; None: none."""
     bounds: Bounds = Bounds()
     layers: tuple[Layer, ...] = ()
-    """Layers below and beside the gateways that are measured in the same deployments, each where a
-    layout has it.
-    """
+    """Layers below and beside the gateways to measure in the same deployments, where present."""
     rados: RadosBenchOptions = RadosBenchOptions()
     age: Age | None = None
-    """What each store is filled and churned with before it is measured; None: stores are fresh."""
+    """How each store is filled and churned before it is measured; None: stores are fresh."""
 
     @property
     def drivers(self) -> tuple[DriverName, ...]:
-        """The drivers of its gateways, in order."""
+        """The drivers for its gateways, in order."""
         return _named(self.driver)
 
     @property
     def sizes_bytes(self) -> tuple[int, ...]:
-        """Sizes of the objects that are read or written, each once and in order; of drawn sizes it
-        is their mean.
-        """
+        """Sorted distinct sizes of objects that are read or written; means of drawn sizes."""
         found = {
             round(one.objects.mean_bytes)
             for one in self.workloads
@@ -175,18 +154,17 @@ class Suite(Record):
         driver: str | None = None,
         layers: Sequence[str] | None = None,
     ) -> Suite:
-        """The suite with what a command line says otherwise; None leaves what is there.
+        """The suite with changes from a command line; None keeps what is there.
 
         Raises UsageError.
         """
         wanted = {"repeats": repeats, "driver": driver, "layers": layers}
         given = {name: value for name, value in wanted.items() if value is not None}
-        strange = [name for name in layers or () if name not in get_args(Layer)]
-        if strange:
-            known = list(get_args(Layer))
-            hints = ", ".join(f"no layer {name!r}{did_you_mean(name, known)}" for name in strange)
-            raise UsageError(hints, advice=f"Layers are {', '.join(known)}.")
-        if why := _strange(driver or DEFAULT_DRIVER):
+        unknown = [name for name in layers or () if name not in LAYERS]
+        if unknown:
+            hints = ", ".join(f"no layer {name!r}{did_you_mean(name, LAYERS)}" for name in unknown)
+            raise UsageError(hints, advice=f"Layers are {', '.join(LAYERS)}.")
+        if why := _unknown_drivers(driver or DEFAULT_DRIVER):
             raise UsageError(why, advice=f"Drivers are {', '.join(DRIVER_NAMES)}.")
         return Suite.model_validate({**self.model_dump(), **given}) if given else self
 
@@ -198,8 +176,8 @@ class Suite(Record):
     @field_validator("driver")
     @classmethod
     def _installed(cls, value: str, info: ValidationInfo) -> str:
-        # Of a run that is read it need not be installed: what it measured is there.
-        if info.context == WRITTEN and (why := _strange(value)):
+        # To read a run, its driver need not be installed.
+        if info.context == WRITTEN and (why := _unknown_drivers(value)):
             raise ValueError(why)
         return value
 
@@ -217,13 +195,11 @@ class Suite(Record):
         if twice:
             raise ValueError(f"two workloads are named {', '.join(twice)}")
         if isinstance(self.control, tuple):
-            strange = [name for name in self.control if name not in names]
-            if strange or not self.control:
-                raise ValueError(
-                    f"control: no workload {strange[0]!r}"
-                    if strange
-                    else "control: no workload; say false or leave it out"
-                )
+            if not self.control:
+                raise ValueError("control: no workload; say false or leave it out")
+            unknown = [name for name in self.control if name not in names]
+            if unknown:
+                raise ValueError(f"control: no workload {unknown[0]!r}")
         return self
 
 
@@ -233,11 +209,11 @@ def _named(drivers: str) -> tuple[DriverName, ...]:
     )
 
 
-def _strange(drivers: str) -> str:
-    """Why a suite cannot be replayed by drivers of such names; empty where it can."""
+def _unknown_drivers(drivers: str) -> str:
+    """Why a suite cannot be replayed by these drivers; empty if it can."""
     names, known = _named(drivers), list(DRIVER_NAMES)
     if len(set(names)) != len(names) or len(names) > 2:
-        return "one driver or two are named, with a comma between"
+        return "name one driver, or two with a comma between"
     return ", ".join(
         f"no driver {name!r}{did_you_mean(name, [*known, BOTH])}"
         for name in names

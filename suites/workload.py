@@ -1,7 +1,4 @@
-"""A workload: what is done to which objects.
-
-The same record goes to every driver and every gateway.
-"""
+"""A workload: what is done to which objects, the same for every driver and gateway."""
 
 from __future__ import annotations
 
@@ -13,27 +10,25 @@ from weighbridge.common.quantities import Bytes, Seconds, parse_share, show_byte
 from weighbridge.common.record import Record
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
-"""Lower case letters, digits and hyphens, so that it can be part of a bucket's name (S3's rules for
-buckets).
-"""
+"""Lower case letters, digits and hyphens: part of bucket names (S3's rules for buckets)."""
 
 Operation = Literal["read", "write", "delete", "list", "head"]
 OPERATIONS: tuple[Operation, ...] = ("read", "write", "delete", "list", "head")
 
 
 MOST_OBJECTS: Final = 100_000_000
-"""Of a workload: at 200 a second they take six days to be written, before the first step."""
+"""Of a workload: at 200 per second, writing them takes six days before the first step."""
 MOST_BYTES: Final = 2**50
-"""Of a workload's objects: at 100 MB/s they take four months to be written."""
+"""Of a workload's objects: at 100 MB/s, writing them takes four months."""
 
 VERIFIED_SHARE: Final = 0.01
-"""Share of reads that are compared with what was written unless a suite says otherwise: enough to
-see a store that gives other bytes, and of no weight in what a read costs
-(benchmarks/driver_cost.py)."""
+"""Default share of reads that are compared with what was written: enough to find a store that
+returns other bytes, at no noticeable cost (benchmarks/driver_cost.py).
+"""
 
 
 def excess(count: int, mean_bytes: float) -> str:
-    """Why so many objects are more than are ever written; empty where they are not."""
+    """Why these objects are too many to be written; empty if they are not."""
     if count > MOST_OBJECTS:
         return f"these are {count:,} objects; at most {MOST_OBJECTS:,} are written"
     if count * mean_bytes > MOST_BYTES:
@@ -45,7 +40,7 @@ def excess(count: int, mean_bytes: float) -> str:
 
 
 def _verify(value: object) -> object:
-    """`1%` as 0.01; yes and no, which suites could say before there were shares, as 1 and 0."""
+    """`1%` as 0.01; yes and no, from before there were shares, as 1 and 0."""
     if isinstance(value, bool):
         return float(value)
     if isinstance(value, int) and value != 0:
@@ -53,17 +48,19 @@ def _verify(value: object) -> object:
     return parse_share(value)
 
 
+def _check_order(smallest_bytes: int, largest_bytes: int) -> None:
+    if smallest_bytes > largest_bytes:
+        raise ValueError(f"the smallest size {smallest_bytes} is above the largest {largest_bytes}")
+
+
 class Uniform(Record):
-    """Object sizes drawn evenly from a range, both ends included."""
+    """Object sizes drawn uniformly from a range, both ends included."""
 
     uniform: tuple[Bytes, Bytes]
 
     @model_validator(mode="after")
     def _ordered(self) -> Uniform:
-        if self.uniform[0] > self.uniform[1]:
-            raise ValueError(
-                f"the smallest size {self.uniform[0]} is above the largest {self.uniform[1]}"
-            )
+        _check_order(*self.uniform)
         return self
 
     @property
@@ -73,14 +70,12 @@ class Uniform(Record):
 
     @property
     def largest_bytes(self) -> int:
-        """Size of the largest object there can be, in bytes."""
+        """Size of the largest possible object, in bytes."""
         return self.uniform[1]
 
 
 class SizeBar(Record):
-    """One bar of a histogram of sizes: sizes drawn evenly from `size` (one size, or a range), as
-    often as `weight` says.
-    """
+    """One bar of a histogram: sizes drawn uniformly from one size or a range, with a weight."""
 
     size: Bytes | tuple[Bytes, Bytes]
     weight: Annotated[float, Field(gt=0)]
@@ -92,10 +87,7 @@ class SizeBar(Record):
 
     @model_validator(mode="after")
     def _ordered(self) -> SizeBar:
-        if self.bounds[0] > self.bounds[1]:
-            raise ValueError(
-                f"the smallest size {self.bounds[0]} is above the largest {self.bounds[1]}"
-            )
+        _check_order(*self.bounds)
         return self
 
 
@@ -112,15 +104,12 @@ class SizeHistogram(Record):
 
     @property
     def largest_bytes(self) -> int:
-        """Size of the largest object there can be, in bytes."""
+        """Size of the largest possible object, in bytes."""
         return max(bar.bounds[1] for bar in self.histogram)
 
 
 class Objects(Record):
-    """The objects a workload works on:
-
-    `containers` x `per_container` objects, written before a step that needs them.
-    """
+    """`containers` x `per_container` objects, written before a step that needs them."""
 
     size: Bytes | Uniform | SizeHistogram
     containers: Annotated[int, Field(ge=1, le=MOST_OBJECTS)] = 1
@@ -133,7 +122,7 @@ class Objects(Record):
 
     @property
     def largest_bytes(self) -> int:
-        """Size of the largest object there can be, in bytes."""
+        """Size of the largest possible object, in bytes."""
         return self.size if isinstance(self.size, int) else self.size.largest_bytes
 
     @property
@@ -150,15 +139,13 @@ class Objects(Record):
 
 
 class Zipf(Record):
-    """Objects picked by Zipf's law: the k-th most popular in proportion to 1 / k^zipf."""
+    """Objects picked by Zipf's law: the k-th most popular with a weight of 1 / k^zipf."""
 
     zipf: Annotated[float, Field(gt=0, le=5)]
 
 
 class Workload(Record):
-    """Operation mix, sizes, objects, access pattern and runtime; `workers` are the steps it is
-    replayed at.
-    """
+    """Operation mix, objects, access pattern and runtime; each count of `workers` is a step."""
 
     name: Name
     objects: Objects
@@ -171,9 +158,9 @@ class Workload(Record):
     runtime: Seconds
     """Length of the measured window, in seconds."""
     warmup: Seconds = 5.0
-    """What is run before the window and not counted, in seconds."""
+    """Time before the window that is not counted, in seconds."""
     rate_per_s: Annotated[float, Field(gt=0, le=1e9)] | None = None
-    """Operations a second over all workers; latency then counts from the intended start.
+    """Operations per second of all workers; latency counts from the intended start.
 
     None: a closed loop.
     """
@@ -181,8 +168,8 @@ class Workload(Record):
     """Share of reads, drawn by the seed, of which every byte is compared with what was written:
     `1%`; `yes` is all, `0` none.
 
-    Lengths, and what other answers must have, are always checked. Drivers that are tools of others
-    compare nothing; of them more than the default is refused.
+    The length and format of responses are always checked. Drivers that are other projects' tools
+    compare nothing: a share above the default is refused for them.
     """
 
     @model_validator(mode="after")
@@ -195,5 +182,5 @@ class Workload(Record):
 
     @property
     def needs_objects(self) -> bool:
-        """Whether objects must be there before a step: all but pure writes need some."""
+        """Whether objects must exist before a step, as for all but pure writes."""
         return set(self.operations) != {"write"}

@@ -1,4 +1,4 @@
-"""What the process list of this machine shows while something runs."""
+"""The command lines of this machine while something runs."""
 
 from __future__ import annotations
 
@@ -10,18 +10,15 @@ from typing import Self
 
 
 class CommandLines:
-    """Reads all command lines of this machine again and again, from entering to leaving.
-
-    `seen` holds each once.
-    """
+    """Polls all command lines of this machine while entered; `seen` has each once."""
 
     PAUSE_S = 0.05
 
     def __init__(self) -> None:
         self.seen: set[bytes] = set()
         self.looks = 0
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._poll)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -33,12 +30,12 @@ class CommandLines:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._over.set()
+        self._stopped.set()
         self._thread.join()
 
-    def _look(self) -> None:
-        while not self._over.wait(self.PAUSE_S):
+    def _poll(self) -> None:
+        while not self._stopped.wait(self.PAUSE_S):
             for process in Path("/proc").glob("[0-9]*"):
-                with suppress(OSError):  # it ended while it was looked at
+                with suppress(OSError):  # it has ended
                     self.seen.add((process / "cmdline").read_bytes())
             self.looks += 1

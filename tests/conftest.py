@@ -13,16 +13,15 @@ def run(tmp_path: Path) -> Run:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes minutes comes first: begun last, it would be waited for alone.
+    """Run slow tests first, so that nothing waits for one at the end.
 
-    Only `tests/system` is looked into for system tests, and it holds nothing else: raises
-    UsageError for what is elsewhere.
+    Raises UsageError for a system test outside of `tests/system`, or any other test in it.
     """
     for item in items:
         if item.path.is_relative_to(SYSTEM) != (item.get_closest_marker("system") is not None):
             raise pytest.UsageError(
-                f"{item.nodeid}: system tests, and only those, are in tests/system and marked as "
-                "such"
+                f"{item.nodeid}: system tests, and only those, belong in tests/system and are "
+                "marked `system`"
             )
     items.sort(
         key=lambda item: (

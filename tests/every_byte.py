@@ -1,4 +1,4 @@
-"""Looking for secrets in whatever a run leaves: every file, and what is packed in it."""
+"""A search for secrets in everything a run leaves: every file, and what is packed in it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
+from xml.sax.saxutils import escape
 
 import duckdb
 
@@ -20,7 +21,7 @@ _BASE64 = re.compile(rb"[A-Za-z0-9+/]{64,}={0,2}")
 
 
 def found(folder: Path, secrets: Mapping[str, str]) -> list[str]:
-    """Where below a folder which secret stands, by its name: `run/logs/a.gz: the key of S3`."""
+    """Which secret is where below a folder, by name: `run/logs/a.gz: the key of S3`."""
     wanted = {name: _forms(secret) for name, secret in secrets.items()}
     return sorted(
         {
@@ -34,24 +35,18 @@ def found(folder: Path, secrets: Mapping[str, str]) -> list[str]:
 
 
 def within(content: bytes, secrets: Mapping[str, str]) -> list[str]:
-    """The names of the secrets that stand in a text."""
+    """The names of the secrets in a text."""
     return sorted(
         name for name, secret in secrets.items() if any(form in content for form in _forms(secret))
     )
 
 
 def _forms(secret: str) -> tuple[bytes, ...]:
-    """How it may be written: as it is, as in a URL, as in HTML or JSON, in base64."""
-    escaped = (
-        secret.replace("&", "&amp;")
-        .replace("<", "&lt;")
-        .replace(">", "&gt;")
-        .replace('"', "&quot;")
-    )
+    """Its encodings: plain, URL, HTML, JSON and base64."""
     texts = {
         secret,
         quote(secret, safe=""),
-        escaped,
+        escape(secret, {'"': "&quot;"}),
         secret.replace("/", "\\/"),
         base64.b64encode(secret.encode()).decode(),
     }
@@ -59,20 +54,16 @@ def _forms(secret: str) -> tuple[bytes, ...]:
 
 
 def _parts(path: Path) -> Iterator[tuple[str, bytes]]:
-    """A file by its name, as it stands, and unpacked."""
+    """A file's name, its content, and its unpacked content."""
     yield str(path), str(path).encode()
     if not path.is_file():
         return
     content = path.read_bytes()
     yield from _unpacked(str(path), content)
     if path.suffix == ".parquet":
-        with duckdb.connect() as asked:
-            yield (
-                f"{path} (its values)",
-                repr(
-                    asked.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
-                ).encode(),
-            )
+        with duckdb.connect() as database:
+            rows = database.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
+            yield f"{path} (its values)", repr(rows).encode()
 
 
 def _unpacked(name: str, content: bytes) -> Iterator[tuple[str, bytes]]:
@@ -99,15 +90,10 @@ def _inflated(data: bytes) -> bytes:
 
 
 def _decoded(text: bytes) -> bytes:
-    """What base64 holds, and what is deflated in it, as in a histogram behind eight bytes of its
-    own.
-    """
+    """Decoded base64, and what is deflated in it (histograms: after a header of eight bytes)."""
     try:
         data = base64.b64decode(text)
     except binascii.Error:
-        return b""  # it only looked like it
-    return (
-        data
-        + _inflated(data[8:])
-        + (gzip.decompress(data) if data.startswith(b"\x1f\x8b") else b"")
-    )
+        return b""  # not base64
+    unpacked = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else b""
+    return data + _inflated(data[8:]) + unpacked

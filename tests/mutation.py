@@ -1,8 +1,8 @@
-"""Documents made wrong on purpose: what the fuzz tests hand to every parser.
+"""Mutated documents: the input of the fuzz tests of every parser.
 
-Hypothesis draws one number a case and all that is done to a document follows from it, so that ten
-thousand cases take seconds. A case that failed is tried again as `Dice(NUMBER)`. With
-WEIGHBRIDGE_FUZZ_SEED=N other cases are drawn, with WEIGHBRIDGE_FUZZ_CASES=N so many.
+Hypothesis draws one number per case, which determines all changes of a document, so that ten
+thousand cases take seconds. Repeat a failed case with `Dice(NUMBER)`. WEIGHBRIDGE_FUZZ_SEED=N draws
+other cases, WEIGHBRIDGE_FUZZ_CASES=N that many.
 """
 
 from __future__ import annotations
@@ -26,14 +26,12 @@ from weighbridge.common.errors import WeighbridgeError
 
 SEED: Final = int(os.environ.get("WEIGHBRIDGE_FUZZ_SEED", "0"))
 CASE_S: Final = 2.0
-"""CPU time that one case may take: of this process alone, so that a busy machine makes no test
-fail.
-"""
+"""CPU time limit of one case, of this process only, so that no test fails on a busy machine."""
 CASE_BYTES: Final = 1 << 30
 """Address space that the cases of a test may take beyond what the process had."""
 
 LONGEST_MESSAGE: Final = 100_000
-"""Bytes of an error's text: faults of a whole file at once, each with its line."""
+"""Bytes of an error's text: all faults of a file, each with its line."""
 
 CASES: Final = settings(
     max_examples=int(os.environ.get("WEIGHBRIDGE_FUZZ_CASES", "10000")),
@@ -41,13 +39,13 @@ CASES: Final = settings(
     derandomize=True,
     database=None,
     suppress_health_check=list(HealthCheck),
-    phases=(Phase.generate,),  # there is nothing to shrink in a number that is only a seed
+    phases=(Phase.generate,),  # a seed cannot be shrunk
 )
 """The same cases in every run."""
 
 
 class Dice(Random):
-    """Chance that tells what it was seeded with."""
+    """A random generator that shows its seed."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -59,13 +57,11 @@ class Dice(Random):
 
 DICE: Final = st.integers(0, 2**64 - 1).map(lambda number: Dice(number ^ SEED))
 THROWS: Final = 10
-"""Cases of one draw: Hypothesis takes longer to draw a number than most parsers take for a case."""
+"""Cases per draw: Hypothesis takes longer to draw a number than most parsers for a case."""
 
 
 def cases(test: Callable[..., None]) -> Callable[..., None]:
-    """A test that is given `dice` ten thousand times, THROWS of them for each number that
-    Hypothesis draws.
-    """
+    """Call a test with `dice` ten thousand times, THROWS times per number drawn."""
 
     @functools.wraps(test)
     def thrown(*fixtures: Any, dice: Dice, **named: Any) -> None:
@@ -83,142 +79,37 @@ def cases(test: Callable[..., None]) -> Callable[..., None]:
 
 
 TEXTS: Final = (
-    *(
-        "",
-        " ",
-        "\t",
-        "\0",
-        "a\0b",
-        "\n",
-        "\r\n",
-        "\ufeff",
-        "\u202e",
-        "\u2028",
-        "\x85",
-        "é",
-        "💥",
-        "\ud800",
-        "'",
-        '"',
-        "\\",
-        "{}",
-        "[]",
-    ),
-    *(
-        "../../etc/passwd",
-        "/",
-        ".",
-        "-",
-        "--help",
-        "a" * 5000,
-        "%s",
-        "{0}",
-        "null",
-        "none",
-        "None",
-        "true",
-        "yes",
-        "on",
-        "~",
-        "*",
-        "&a",
-    ),
-    *(
-        "0",
-        "-1",
-        "1e999",
-        "-1e999",
-        "nan",
-        "inf",
-        "Infinity",
-        "0x10",
-        "0o17",
-        "1_000",
-        "١٢",
-        "²",
-        "1e3",
-        "1.5",
-        "9" * 400,
-        "-0",
-        "+1",
-    ),
-    *(
-        "1MB",
-        "1.5B",
-        "20s",
-        "-20s",
-        "10Gbit",
-        "5 TiB",
-        "1e9s",
-        "2026-11-22",
-        "2026-11-22T04:42:26+00:00",
-        "12:30:45",
-    ),
-    *(
-        "!!python/name:os.system",
-        "!x",
-        "<<: *a",
-        "- ",
-        "? a",
-        "| a",
-        ">",
-        "%YAML 9.9",
-        "---",
-        "...",
-        "{a: &b [*b]}",
-        "@",
-        "`",
-    ),
-    *(
-        "a,b,c",
-        "a=b",
-        "a:b",
-        "a;b",
-        "a~b",
-        "<a>",
-        "&lt;",
-        "http://[::1",
-        "http://a:99999/",
-        "${HOME}",
-        "N/A",
-        "0%",
-        "100%",
-    ),
-)
+    "", " ", "\t", "\0", "a\0b", "\n", "\r\n", "\ufeff", "\u202e", "\u2028", "\x85", "é", "💥",
+    "\ud800", "'", '"', "\\", "{}", "[]", "../../etc/passwd", "/", ".", "-", "--help", "a" * 5000,
+    "%s", "{0}", "null", "none", "None", "true", "yes", "on", "~", "*", "&a", "0", "-1", "1e999",
+    "-1e999", "nan", "inf", "Infinity", "0x10", "0o17", "1_000", "١٢", "²", "1e3", "1.5", "9" * 400,
+    "-0", "+1", "1MB", "1.5B", "20s", "-20s", "10Gbit", "5 TiB", "1e9s", "2026-11-22",
+    "2026-11-22T04:42:26+00:00", "12:30:45", "!!python/name:os.system", "!x", "<<: *a", "- ", "? a",
+    "| a", ">", "%YAML 9.9", "---", "...", "{a: &b [*b]}", "@", "`", "a,b,c", "a=b", "a:b", "a;b",
+    "a~b", "<a>", "&lt;", "http://[::1", "http://a:99999/", "${HOME}", "N/A", "0%", "100%",
+)  # fmt: skip
 """Hostile as the text of any value."""
 
 NUMBERS: Final = (
-    *(
-        0,
-        1,
-        -1,
-        2,
-        64,
-        65,
-        65536,
-        2**31,
-        2**32,
-        2**53 + 1,
-        2**63 - 1,
-        2**63,
-        2**64,
-        10**30,
-        10**400,
-        -(10**400),
-    ),
-    *(0.0, -0.0, 0.5, 1e-320, 1e308, -1e308, float("inf"), float("-inf"), float("nan")),
-)
+    0, 1, -1, 2, 64, 65, 65536, 2**31, 2**32, 2**53 + 1, 2**63 - 1, 2**63, 2**64, 10**30, 10**400,
+    -(10**400), 0.0, -0.0, 0.5, 1e-320, 1e308, -1e308, float("inf"), float("-inf"), float("nan"),
+)  # fmt: skip
+
+
+HOSTILE_BYTES: Final = (
+    b"\xff", b"\0", b"\xef\xbb\xbf", b"\r", b"\n", b"\t", b"{", b"[" * 3000, b'"', b"}",
+)  # fmt: skip
 
 
 def deep(of: Any, depth: int, key: str | None = None) -> Any:
-    """A value below so many lists, or mappings of one key."""
+    """A value nested in so many lists, or mappings with one key."""
     for _ in range(depth):
         of = [of] if key is None else {key: of}
     return of
 
 
 def hostile(dice: Random) -> Any:
-    """A value that nobody asked for, as JSON has values."""
+    """An unexpected JSON value."""
     kind = dice.randrange(10)
     if kind < 4:
         return dice.choice(TEXTS)
@@ -247,9 +138,9 @@ def places(value: Any) -> list[tuple[Any, Any]]:
 
 
 def wrong_values(dice: Random, value: Any, times: int | None = None) -> Any:
-    """A document of JSON with a few of its values or keys changed, swapped, doubled or taken out.
+    """A JSON document with a few values or keys changed, swapped, duplicated or removed.
 
-    `value` itself stays as it is.
+    `value` itself is not changed.
     """
     value = _copy(value)
     for _ in range(times or dice.choice((1, 1, 1, 2, 3))):
@@ -291,7 +182,7 @@ def _copy(value: Any) -> Any:
 
 
 def wrong_bytes(dice: Random, data: bytes) -> bytes:
-    """Bytes with a few of them flipped, cut, doubled or put in."""
+    """Bytes with a few of them flipped, cut, duplicated or inserted."""
     for _ in range(dice.choice((1, 1, 1, 2, 4))):
         at = dice.randrange(len(data) + 1)
         until = min(len(data), at + dice.choice((1, 1, 2, 8, 64, len(data))))
@@ -307,29 +198,12 @@ def wrong_bytes(dice: Random, data: bytes) -> bytes:
         elif kind == 4:
             data = data[:at] + str(dice.choice(TEXTS)).encode(errors="surrogatepass") + data[until:]
         else:
-            data = (
-                data[:at]
-                + dice.choice(
-                    (
-                        b"\xff",
-                        b"\0",
-                        b"\xef\xbb\xbf",
-                        b"\r",
-                        b"\n",
-                        b"\t",
-                        b"{",
-                        b"[" * 3000,
-                        b'"',
-                        b"}",
-                    )
-                )
-                + data[at:]
-            )
+            data = data[:at] + dice.choice(HOSTILE_BYTES) + data[at:]
     return data
 
 
 def wrong_lines(dice: Random, text: str) -> str:
-    """Text with a few of its lines taken out, doubled, swapped, moved, or with a word changed."""
+    """Text with a few lines removed, duplicated, swapped or moved, or with a word changed."""
     lines = text.split("\n")
     for _ in range(dice.choice((1, 1, 2, 3))):
         at, other = dice.randrange(len(lines)), dice.randrange(len(lines))
@@ -353,37 +227,23 @@ def wrong_lines(dice: Random, text: str) -> str:
 
 def _other_word(dice: Random, line: str) -> str:
     words = line.split(" ")
-    words[dice.randrange(len(words))] = _written(dice)
+    value = hostile(dice)
+    words[dice.randrange(len(words))] = value if isinstance(value, str) else json.dumps(value)
     return " ".join(words)
 
 
-def _written(dice: Random) -> str:
-    value = hostile(dice)
-    return value if isinstance(value, str) else _json(value)
-
-
-def _json(value: Any) -> str:
-    # Whole numbers of 400 digits are written as they are; what is no number is what Python and
-    # JavaScript write.
-    return json.dumps(value)
-
-
 def wrong_json(dice: Random, document: Any) -> bytes:
-    """A document as a program might tell it: values changed, or what it would be written as
-    changed, or both.
-    """
+    """A document as a program might send it, with values, bytes or both changed."""
     kind = dice.randrange(20)
     if kind == 0:
         return b"[" * 100_000 if dice.random() < 0.5 else b'{"a":' * 100_000
     value = wrong_values(dice, document) if kind < 15 else document
-    data = _json(value).encode(errors="surrogatepass")
+    data = json.dumps(value).encode(errors="surrogatepass")
     return wrong_bytes(dice, data) if kind >= 13 else data
 
 
 def wrong_text(dice: Random, text: str) -> str:
-    """Text changed by lines, by bytes or both; bytes that are no UTF-8 are replaced, as who reads
-    text does.
-    """
+    """Text with lines, bytes or both changed; invalid UTF-8 is replaced, as readers of text do."""
     kind = dice.randrange(10)
     if kind < 7:
         text = wrong_lines(dice, text)
@@ -401,11 +261,11 @@ def tried(
     saying: str = "",
     text: str | None = None,
 ) -> Found | None:
-    """What is read, within the bounds of a case; None where it is refused by one of these errors of
-    ours, or by any of ours.
+    """The result of `read` within the limits of a case; None if one of `errors` (default: any of
+    ours) refuses.
 
-    Its message is one that can be printed, of a length that can be read, and says `saying`. Where
-    `text` is what is read, faults of documents are within it.
+    The error's message must be printable, of limited length and contain `saying`. If `text` is what
+    is read, the positions of a DocumentError's faults must be within it.
     """
     expected = errors or (WeighbridgeError,)
     refused: WeighbridgeError | None = None
@@ -421,12 +281,12 @@ def tried(
     assert saying in words
     assert len(words.encode()) < LONGEST_MESSAGE
     if isinstance(refused, DocumentError) and text is not None:
-        see_that_faults_are_within(refused, text)
+        assert_faults_within(refused, text)
     return None
 
 
-def see_that_faults_are_within(error: DocumentError, text: str) -> None:
-    """Every fault points at a character of the text, or just behind one."""
+def assert_faults_within(error: DocumentError, text: str) -> None:
+    """Every fault points at a character of the text, or just after one."""
     lines = text.splitlines() or [""]
     assert error.faults
     for fault in error.faults:
@@ -436,9 +296,7 @@ def see_that_faults_are_within(error: DocumentError, text: str) -> None:
 
 
 def wrong_yaml(dice: Random, text: str, document: Any) -> str:
-    """A file as people may write it: its lines changed; or its values changed, then written as
-    JSON, which is YAML too.
-    """
+    """A file as people may write it: lines changed, or values changed and written as JSON."""
     kind = dice.randrange(20)
     if kind == 0:
         return "a: " * 5000 if dice.random() < 0.5 else "[" * 5000
@@ -448,14 +306,12 @@ def wrong_yaml(dice: Random, text: str, document: Any) -> str:
 
 
 class TooMuch(AssertionError):
-    """A case took more than it may."""
+    """A case exceeded a limit."""
 
 
 @contextmanager
 def bounded() -> Iterator[None]:
-    """See that a case takes no more than CASE_S of CPU time and CASE_BYTES of memory: then it fails
-    where it is.
-    """
+    """Fail a case at once if it takes more than CASE_S of CPU time or CASE_BYTES of memory."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise TooMuch(f"more than {CASE_S:g} s of CPU time")
@@ -473,5 +329,5 @@ def bounded() -> Iterator[None]:
 
 
 def _used_bytes() -> int:
-    with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - ten thousand times: Path would double it
+    with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - for every case: Path takes twice as long
         return int(file.read().split()[0]) * resource.getpagesize()

@@ -1,7 +1,7 @@
-//! Good bytes made wrong on purpose, and cut: what the property tests in Rust hand to every parser.
+//! Valid bytes, mutated and split: the input of the property tests of every parser in Rust.
 //!
-//! The same cases in every run. With `WEIGHBRIDGE_FUZZ_SEED=N` other cases are drawn, with
-//! `WEIGHBRIDGE_FUZZ_CASES=N` so many. A case that fails is made smaller while it fails, and told.
+//! The same cases in every run; `WEIGHBRIDGE_FUZZ_SEED=N` draws other cases and
+//! `WEIGHBRIDGE_FUZZ_CASES=N` that many. A failing case is shrunk and printed.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -11,10 +11,10 @@ use std::cell::Cell;
 use std::env;
 use std::fmt;
 
-/// Cases of a property, unless the environment says how many.
+/// Default number of cases of a property.
 const CASES: u32 = 20_000;
 
-/// Bytes that mean something to many parsers.
+/// Bytes with a meaning for many parsers.
 const HOSTILE: &[u8] = b"\0\t\n\r \"0:;<";
 
 /// Bytes that are shown as text.
@@ -27,7 +27,7 @@ impl fmt::Debug for Bytes {
     }
 }
 
-/// A small fault, at a place or at the end.
+/// A small mutation, at a position or at the end.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
     Flip(u32),
@@ -40,7 +40,7 @@ pub enum Fault {
     Truncate,
 }
 
-/// A few faults, each with its place; every fourth time none.
+/// Up to three faults with their positions.
 pub fn faults() -> impl Strategy<Value = Vec<(Index, Fault)>> {
     let byte = || prop_oneof![any::<u8>(), select(HOSTILE)];
     let fault = prop_oneof![
@@ -56,7 +56,7 @@ pub fn faults() -> impl Strategy<Value = Vec<(Index, Fault)>> {
     vec((any::<Index>(), fault), 0..4)
 }
 
-/// What is good, with these faults.
+/// Valid bytes with these faults.
 pub fn with_faults(mut bytes: Vec<u8>, faults: &[(Index, Fault)]) -> Bytes {
     for (place, fault) in faults {
         let at = place.index(bytes.len() + 1);
@@ -78,17 +78,17 @@ pub fn with_faults(mut bytes: Vec<u8>, faults: &[(Index, Fault)]) -> Bytes {
     Bytes(bytes)
 }
 
-/// What is good, with a few faults.
+/// Valid bytes with a few faults.
 pub fn spoilt(good: &[u8]) -> impl Strategy<Value = Bytes> {
     faults().prop_map(move |faults| with_faults(good.to_vec(), &faults))
 }
 
-/// Sizes of parts, each of so many bytes at most.
+/// Sizes of parts, each of at most `most` bytes.
 pub fn sizes(most: usize) -> impl Strategy<Value = Vec<usize>> {
     vec(1..=most, 0..40)
 }
 
-/// The bytes in parts of these sizes, and what is left as one more; none of them is empty.
+/// The bytes in non-empty parts of these sizes, and the rest as one more.
 pub fn cut<'a>(mut bytes: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
     let mut parts = Vec::new();
     for &size in sizes.iter().chain([&usize::MAX]) {
@@ -100,16 +100,16 @@ pub fn cut<'a>(mut bytes: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
     parts
 }
 
-/// Tries a property, which panics where it does not hold and says whether the case was a good one.
-/// Of the cases some must be good, and some not: else little would be tried. Of less than 1000
-/// cases that is left to chance.
+/// Checks a property, which panics where it does not hold and returns whether the case was valid.
+/// Some cases must be valid and some not, else little would be tested; below 1000 cases that is
+/// left to chance.
 pub fn hold<S: Strategy>(strategy: S, property: impl Fn(S::Value) -> bool) {
     let cases = number("WEIGHBRIDGE_FUZZ_CASES")
         .map_or(CASES, |cases| u32::try_from(cases.max(1)).unwrap_or(u32::MAX));
     let seed = number("WEIGHBRIDGE_FUZZ_SEED").unwrap_or(0);
     let config = Config {
         cases,
-        rng_algorithm: RngAlgorithm::XorShift, // five times as fast as the default where nothing is optimized
+        rng_algorithm: RngAlgorithm::XorShift, // in debug builds five times as fast as the default
         rng_seed: RngSeed::Fixed(seed),
         failure_persistence: None,
         ..Config::default()
@@ -123,19 +123,19 @@ pub fn hold<S: Strategy>(strategy: S, property: impl Fn(S::Value) -> bool) {
         Ok(()) => {}
         Err(TestError::Fail(why, case)) => {
             eprintln!("seed {seed}: {case:?}");
-            property(case); // once more: now where it panics is told
-            panic!("seed {seed}: it failed and did not fail again: {why}");
+            property(case); // again, so that the panic shows its place
+            panic!("seed {seed}: the property failed but not when repeated: {why}");
         }
         Err(TestError::Abort(why)) => panic!("seed {seed}: {why}"),
     }
     let good = good.get();
     assert!(
         cases < 1000 || (good > cases / 10 && good < cases),
-        "seed {seed}: {good} of {cases} were good"
+        "seed {seed}: {good} of {cases} cases were valid"
     );
 }
 
 fn number(variable: &str) -> Option<u64> {
     let text = env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a number")))
 }

@@ -1,6 +1,4 @@
-"""The recipes of ARCHITECTURE.md are made of the toys that tests install: what is printed there is
-what runs.
-"""
+"""The recipes of ARCHITECTURE.md show the code of the toy plug-ins that tests install."""
 
 from __future__ import annotations
 
@@ -15,15 +13,15 @@ SUPPORT = ROOT / "tests" / "support"
 
 
 @pytest.mark.parametrize(
-    ("toy", "begins"),
+    ("toy", "start"),
     [
         ("toy_chart/toy_chart.py", "def errors_by_workers"),
         ("toy_metric/toy_metric.py", "P95 = Metric("),
     ],
 )
-def test_the_code_of_a_recipe_is_the_toys_own(toy: str, begins: str) -> None:
+def test_the_code_of_a_recipe_is_that_of_the_toy(toy: str, start: str) -> None:
     (block,) = (
-        one for one in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if one.startswith(begins)
+        one for one in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if one.startswith(start)
     )
     code = (SUPPORT / toy).read_text()
     for part in re.split(r"\n{3,}", block.strip()):
@@ -31,7 +29,7 @@ def test_the_code_of_a_recipe_is_the_toys_own(toy: str, begins: str) -> None:
 
 
 @pytest.mark.parametrize("toy", ["toy_store", "toy_front", "toy_driver", "toy_metric", "toy_chart"])
-def test_every_toy_is_named_and_installed_by_an_entry_point_of_its_group(toy: str) -> None:
+def test_every_toy_is_documented_and_has_an_entry_point(toy: str) -> None:
     assert f"tests/support/{toy}" in PAGE
     (points,) = (SUPPORT / toy).glob("*.dist-info/entry_points.txt")
     group = re.search(r"\[(weighbridge\.\w+)\]", points.read_text())

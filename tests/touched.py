@@ -1,9 +1,8 @@
-"""Print the unit tests that what is changed since a commit (default: HEAD) touches, for `make
-quick`: a file a line.
+"""Print the unit tests affected by changes since a commit (default: HEAD), one file per line, for
+`make quick`.
 
-A test is touched when it changed itself, or when a module that it imports or a conftest.py above it
-did. Tests that take minutes in all (marked `long`) are left out, unless they changed themselves:
-`make unit` runs them.
+A test is affected if it changed itself, or a module that it imports or a conftest.py above it did.
+Slow tests (marked `long`) are left out unless they changed themselves: `make unit` runs them.
 """
 
 from __future__ import annotations
@@ -21,14 +20,15 @@ SUPPORT = ROOT / "tests" / "support"
 
 
 def changed(commit: str) -> set[Path]:
-    """Python files that differ from the commit, or that git does not know yet."""
-    told = ("git", "-C", str(ROOT))
-    differ = subprocess.run(
-        [*told, "diff", "--name-only", "-z", commit], check=True, capture_output=True, text=True
-    ).stdout
-    unknown = [*told, "ls-files", "--others", "--exclude-standard", "-z"]
-    new = subprocess.run(unknown, check=True, capture_output=True, text=True).stdout
-    return {ROOT / name for name in (differ + new).split("\0") if name.endswith(".py")}
+    """Python files that differ from the commit, or are unknown to git."""
+    names = ""
+    for command in (
+        ("diff", "--name-only", "-z", commit),
+        ("ls-files", "--others", "--exclude-standard", "-z"),
+    ):
+        git = ["git", "-C", str(ROOT), *command]
+        names += subprocess.run(git, check=True, capture_output=True, text=True).stdout
+    return {ROOT / name for name in names.split("\0") if name.endswith(".py")}
 
 
 def module_of(path: Path) -> str:
@@ -42,9 +42,7 @@ def module_of(path: Path) -> str:
 
 @functools.cache
 def imports_of(path: Path) -> frozenset[str]:
-    """The modules that a file imports, by name; of `from a import b` both `a` and `a.b`, of which
-    one may be none.
-    """
+    """The names of modules that a file imports; for `from a import b` both `a` and `a.b`."""
     found = set()
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
@@ -55,7 +53,7 @@ def imports_of(path: Path) -> frozenset[str]:
 
 
 def touched(files: set[Path]) -> Iterator[Path]:
-    """The test files that are touched by a change of these."""
+    """The test files affected by a change of these files."""
     modules = {module_of(path) for path in files}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         if path.is_relative_to(SYSTEM):
@@ -69,7 +67,7 @@ def touched(files: set[Path]) -> Iterator[Path]:
 
 
 def main(commit: str = "HEAD") -> None:
-    """Print them."""
+    """Print the affected tests."""
     sys.stdout.writelines(f"{path.relative_to(ROOT)}\n" for path in touched(changed(commit)))
 
 

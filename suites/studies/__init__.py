@@ -1,6 +1,4 @@
-"""Studies that others published, as plans that can be replayed: which layouts, which suite, and the
-figures they printed.
-"""
+"""Published studies as plans that can be replayed: layouts, a suite, and the published figures."""
 
 from weighbridge.suites.studies.conclusion import Cells, Compared, Conclusion, ConclusionCheck
 from weighbridge.suites.studies.published import Measured, Published, PublishedColumn, Rule

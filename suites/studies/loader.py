@@ -1,4 +1,4 @@
-"""Finding and reading studies: by path, or by the name of one that ships."""
+"""Finding and reading studies, by path or by the name of one that ships."""
 
 from __future__ import annotations
 
@@ -7,47 +7,35 @@ from pathlib import Path
 from weighbridge.common.document import Document, DocumentError, did_you_mean
 from weighbridge.common.errors import UsageError
 from weighbridge.suites import loader as suite_files
-from weighbridge.suites.shelf import Shelf
+from weighbridge.suites.shipped_files import ShippedFiles
 from weighbridge.suites.studies.study import ScaleName, Study
 from weighbridge.suites.suite import Suite
 
-_SHELF = Shelf(
+_STUDIES = ShippedFiles(
     "weighbridge.suites.studies",
     "study",
     "Give the path of a YAML file, or the name of a study that ships: weighbridge study --list.",
 )
-
-
-def shipped() -> dict[str, Path]:
-    """The studies that ship, by name."""
-    return _SHELF.shipped()
-
-
-def find(name: str) -> Path:
-    """The file of a study given as a path or as the name of a shipped one.
-
-    Raises UsageError when there is none.
-    """
-    return _SHELF.find(name)
+shipped = _STUDIES.by_name
+find = _STUDIES.find
 
 
 def load(path: Path) -> tuple[Document, Study]:
-    """Read a study; the document tells where things stand.
+    """Read a study; the document has the positions of its values.
 
-    Raises DocumentError with all faults at once, or UsageError.
+    Raises DocumentError with all faults, or UsageError.
     """
     document = Document.read(path)
     study = document.into(Study)
-    faults = []
-    for name, scale in study.scales.items():
-        known = list(suite_files.shipped())
-        faults += [
-            document.fault_at(
-                ("scales", name, "suites", number), f"no suite {one!r}{did_you_mean(one, known)}"
-            )
-            for number, one in enumerate(scale.suites)
-            if one not in known
-        ]
+    known = list(suite_files.shipped())
+    faults = [
+        document.fault_at(
+            ("scales", name, "suites", number), f"no suite {one!r}{did_you_mean(one, known)}"
+        )
+        for name, scale in study.scales.items()
+        for number, one in enumerate(scale.suites)
+        if one not in known
+    ]
     if faults:
         raise DocumentError(faults)
     return document, study
@@ -56,13 +44,12 @@ def load(path: Path) -> tuple[Document, Study]:
 def suite_of(study: Study, scale: ScaleName) -> Suite:
     """The suite that a scale replays, with the workloads of all the suites that it names.
 
-    Raises UsageError when suites that are to be joined differ in more than name, text and
-    workloads.
+    Raises UsageError if suites to be joined differ in more than name, text and workloads.
     """
-    said = study.scales[scale]
-    if said.suite is not None:
-        return said.suite
-    first, *others = [suite_files.load(suite_files.shipped()[name]) for name in said.suites]
+    wanted = study.scales[scale]
+    if wanted.suite is not None:
+        return wanted.suite
+    first, *others = [suite_files.load(suite_files.shipped()[name]) for name in wanted.suites]
     joined = {"name": study.name, "about": study.about}
     for other in others:
         same = first.model_copy(

@@ -1,4 +1,4 @@
-"""How the columns of a study's published figures are to be read beside what its replay measures."""
+"""How columns of a study's published figures compare with what its replay measures."""
 
 from __future__ import annotations
 
@@ -11,30 +11,25 @@ from weighbridge.common.record import Record
 Measured = Literal[
     "throughput_ops_s", "bandwidth_mb_s", "p50_ms", "p90_ms", "p99_ms", "max_ms", "mean_ms"
 ]
-"""Figures of a row of the table, by its own names. MB are 10^6 bytes."""
+"""Column names of the result table. MB are 10^6 bytes."""
 
 Where = Literal["variant", "workload", "workers"]
 
 
 class PublishedColumn(Record):
-    """One column of published figures.
-
-    `ours` is what this suite measures of the same kind; None: nothing.
-    """
+    """One column of published figures; `ours` is our figure of the same kind, if any."""
 
     column: str
     title: str
     ours: Measured | None = None
     scale: PositiveFloat = 1.0
-    """What a published figure is multiplied by to be in the unit of ours: 1.048576 for the MB of
-    `rados bench`, which are MiB.
-    """
+    """Factor from the published unit to ours: the MB of `rados bench` are MiB (1.048576)."""
 
 
 class Replayed(Record):
-    """What of a replay stands beside a published line; None: another rule tells it, or nothing.
+    """The cell of a replay to show beside a published line; None: set by another rule, or none.
 
-    `workers` are the study's own.
+    `workers` are the study's.
     """
 
     variant: str | None = None
@@ -43,15 +38,13 @@ class Replayed(Record):
 
 
 class Rule(Record):
-    """Published lines whose cells are all as `when` says stand beside what `beside` says; of two
-    rules the later one holds.
-    """
+    """Published lines whose cells match `when` belong to a cell of the replay; later rules win."""
 
     when: dict[str, str]
     beside: Replayed
 
     def holds(self, line: dict[str, str]) -> bool:
-        """Whether it is about this line of the file."""
+        """Whether it applies to this line of the file."""
         return all(line.get(column) == value for column, value in self.when.items())
 
 
@@ -62,18 +55,16 @@ class Published(Record):
     """Its name without `.csv`."""
     title: str
     same: dict[Where, str] = Field(default_factory=dict)
-    """Columns whose cells are names of this study's variants or workloads, or its numbers of
-    workers, as they are.
-    """
+    """Columns that directly hold the study's variants, workloads or worker counts."""
     rules: tuple[Rule, ...] = ()
     figures: Annotated[tuple[PublishedColumn, ...], Field(min_length=1)]
     note: str = ""
-    """What a reader must know of these figures."""
+    """What a reader must know about these figures."""
 
     def beside(self, line: dict[str, str]) -> Replayed:
-        """What of a replay a published line stands beside.
+        """The cell of a replay to show beside a published line.
 
-        Raises ValueError when a cell that tells it is none of its kind.
+        Raises ValueError if one of the line's cells is invalid.
         """
         found: dict[str, object] = {
             key: line[column] for key, column in self.same.items() if line.get(column)

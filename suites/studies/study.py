@@ -1,4 +1,4 @@
-"""A study that was published, as a plan that can be replayed on lab hosts or at its own size."""
+"""A published study, as a plan that can be replayed on lab hosts or at its own size."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ from weighbridge.suites.suite import RadosBenchOptions, Suite
 from weighbridge.suites.workload import Name, Workload
 
 ScaleName = Literal["lab", "full"]
-"""lab: scaled to one machine of two cores. full: the study's own numbers, on hardware that can hold
-them.
-"""
+"""lab: scaled to one machine of two cores. full: the study's numbers, on suitable hardware."""
 
 OWN_DIMENSIONS = ("variant", "workload", "operation", "size", "workers")
-"""What tells one figure of any study from another, beside the study's own factors."""
+"""Dimensions of any study's figures, besides its own factors."""
 
 
 class Source(Record):
-    """Who published it, what it is called, when, and where it stood."""
+    """Author, title, date and place of publication."""
 
     author: str
     title: str
@@ -42,22 +40,17 @@ class Source(Record):
 
 
 class Variant(Record):
-    """One layout of the study.
-
-    `layout` is a reference as a command line has it; `factors` say what it is in the study's words.
-    """
+    """One layout of the study: `layout` is a reference as on a command line."""
 
     name: Name
     layout: str
     factors: dict[str, str] = Field(default_factory=dict)
     rados: RadosBenchOptions | None = None
-    """How `rados bench` is run on it, where that is what it differs in; None: as the suite says."""
+    """Options of `rados bench` for this variant; None: the suite's."""
 
 
 class FactorComparison(Record):
-    """A map of per cent change: what each other level of a factor does against the baseline, all
-    else being the same.
-    """
+    """A map of per cent change: each other level of a factor vs the baseline, all else equal."""
 
     factor: str
     baseline: str
@@ -65,8 +58,7 @@ class FactorComparison(Record):
 
 
 class TableShape(Record):
-    """A table as the study printed it: which dimensions run down and across, and what stands in its
-    cells.
+    """A table as the study printed it: dimensions down and across, and the figures in its cells.
 
     Dimensions are variant, workload, operation, size, workers, and the study's factors.
     """
@@ -77,46 +69,43 @@ class TableShape(Record):
     cells: dict[Measured, str]
     """Title of each figure, in order."""
     where: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Levels of dimensions that the table is about; all others are left out."""
+    """Levels of dimensions that the table covers; others are left out."""
 
 
 class StudyScale(Record):
     """A size at which the study is replayed."""
 
     about: Annotated[tuple[str, ...], Field(min_length=1)]
-    """What is smaller than in the study or otherwise, and by how much, in sentences."""
+    """How it differs from the study, and by how much, in sentences."""
     suite: Suite | None = None
     """The suite that is replayed ..."""
     suites: tuple[str, ...] = ()
     """... or the names of suites that ship, whose workloads are joined."""
     beneath: tuple[Workload, ...] = ()
-    """Workloads that `rados bench` replays beneath the gateways of those variants that have RADOS.
-    """
+    """Workloads that `rados bench` replays below the gateways of variants that have RADOS."""
     hardware: str | None = None
-    """Hardware file, or the name of one that ships; None: it must be given with the command."""
+    """Hardware file, or the name of a shipped one; None: the command must name it."""
     workers: dict[str, dict[int, PositiveInt]] = Field(default_factory=dict)
-    """By workload, what stands here for each of the study's own numbers of workers."""
+    """By workload: our worker count for each of the study's."""
 
     def study_workers(self, workload: str, workers: int) -> int:
-        """The study's own number of workers for one of ours."""
+        """The study's worker count for one of ours."""
         known = self.workers.get(workload, {})
         return next((theirs for theirs, ours in known.items() if ours == workers), workers)
 
     def our_workers(self, workload: str, workers: int) -> int:
-        """Our number of workers for one of the study's own."""
+        """Our worker count for one of the study's."""
         return self.workers.get(workload, {}).get(workers, workers)
 
     @model_validator(mode="after")
-    def _one(self) -> StudyScale:
+    def _one_source(self) -> StudyScale:
         if (self.suite is None) == (not self.suites):
-            raise ValueError("either a suite or the names of suites that ship are wanted")
+            raise ValueError("needs either a suite or the names of shipped suites")
         return self
 
 
 class Study(Record):
-    """A study: what it compared, how it is replayed, how its tables looked, and what it
-    published.
-    """
+    """A study: what it compared, how it is replayed, its tables and its published figures."""
 
     name: Name
     about: str
@@ -125,21 +114,21 @@ class Study(Record):
     """Changes to the layouts of all variants, as the end of a reference: `:osd.disks=5`."""
     variants: Annotated[tuple[Variant, ...], Field(min_length=1)]
     labels: dict[str, str] = Field(default_factory=dict)
-    """What levels of dimensions were called in the study."""
+    """What the study called levels of dimensions."""
     compares: tuple[FactorComparison, ...] = ()
     tables: Annotated[tuple[TableShape, ...], Field(min_length=1)]
     published: tuple[Published, ...] = ()
     conclusions: tuple[Conclusion, ...] = ()
-    """What the study concluded, each of which is held against what its replay measured."""
+    """What the study concluded; each is checked against its replay."""
     scales: Annotated[dict[ScaleName, StudyScale], Field(min_length=1)]
 
     @property
     def factors(self) -> tuple[str, ...]:
-        """Names of all factors, in the order in which variants name them."""
+        """Names of all factors, in the order of the variants."""
         return tuple(dict.fromkeys(name for variant in self.variants for name in variant.factors))
 
     def label(self, level: str) -> str:
-        """What a level was called in the study."""
+        """What the study called a level."""
         return self.labels.get(level, level)
 
     def levels(self, factor: str) -> tuple[str, ...]:
@@ -153,18 +142,18 @@ class Study(Record):
     @model_validator(mode="after")
     def _coherent(self) -> Study:
         faults = [
-            *self._unlike(),
-            *self._strange_factors(),
-            *self._strange_dimensions(),
-            *self._strange_rules(),
+            *self._ambiguous_variants(),
+            *self._unknown_factors(),
+            *self._unknown_dimensions(),
+            *self._unknown_rules(),
+            *self._unknown_cells(),
         ]
-        faults += self._strange_cells()
         if faults:
             raise ValueError("; ".join(dict.fromkeys(faults)))
         return self
 
-    def _unlike(self) -> list[str]:
-        """Variants that cannot be told apart."""
+    def _ambiguous_variants(self) -> list[str]:
+        """Variants that cannot be told apart, or whose factors are incomplete."""
         names = Counter(variant.name for variant in self.variants)
         faults = [f"two variants are named {name}" for name, count in names.items() if count > 1]
         levels = Counter(tuple(sorted(variant.factors.items())) for variant in self.variants)
@@ -173,14 +162,14 @@ class Study(Record):
             for one, count in levels.items()
             if count > 1
         ]
-        lacking = [
-            f"variant {variant.name} says nothing of {', '.join(missing)}"
+        faults += [
+            f"variant {variant.name} does not name {', '.join(missing)}"
             for variant in self.variants
             if (missing := [factor for factor in self.factors if factor not in variant.factors])
         ]
-        return faults + lacking
+        return faults
 
-    def _strange_factors(self) -> list[str]:
+    def _unknown_factors(self) -> list[str]:
         faults = []
         for one in self.compares:
             if one.factor not in self.factors:
@@ -194,7 +183,7 @@ class Study(Record):
             ]
         return faults
 
-    def _strange_dimensions(self) -> list[str]:
+    def _unknown_dimensions(self) -> list[str]:
         known = (*OWN_DIMENSIONS, *self.factors)
         return [
             f"table {table.title!r} has no dimension {name!r}{did_you_mean(name, known)}"
@@ -203,7 +192,7 @@ class Study(Record):
             if name not in known
         ]
 
-    def _strange_rules(self) -> list[str]:
+    def _unknown_rules(self) -> list[str]:
         known = [variant.name for variant in self.variants]
         named = {rule.beside.variant for one in self.published for rule in one.rules} - {None}
         return [
@@ -211,19 +200,19 @@ class Study(Record):
             for name in sorted(named - set(known), key=str)
         ]
 
-    def _strange_cells(self) -> list[str]:
-        """Conclusions about what the study does not have."""
+    def _unknown_cells(self) -> list[str]:
+        """Conclusions about variants that the study does not have."""
         faults = [
             f"two conclusions are named {name}"
             for name, count in Counter(one.id for one in self.conclusions).items()
             if count > 1
         ]
         variants = [variant.name for variant in self.variants]
-        for one in self.conclusions:
-            for cells in (cells for check in one.checks for cells in (check.of, check.than)):
-                strange = [name for name in cells.variants if name not in variants]
-                faults += [
-                    f"conclusion {one.id}: no variant {name!r}{did_you_mean(name, variants)}"
-                    for name in strange
-                ]
+        faults += [
+            f"conclusion {one.id}: no variant {name!r}{did_you_mean(name, variants)}"
+            for one in self.conclusions
+            for check in one.checks
+            for name in (*check.of.variants, *check.than.variants)
+            if name not in variants
+        ]
         return faults

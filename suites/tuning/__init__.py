@@ -1,6 +1,4 @@
-"""Tunings: which settings of which layout are tried, by what they are judged, and the spaces of
-parameters that ship.
-"""
+"""Tunings: the settings of a layout that are tried, the objectives, and the spaces that ship."""
 
 from weighbridge.suites.tuning.objective import Objective
 from weighbridge.suites.tuning.parameter import Level, Parameter, Range, Setting, show_setting

@@ -1,4 +1,4 @@
-"""Finding and reading tunings: by path, or by the name of one that ships."""
+"""Finding and reading tunings, by path or by the name of one that ships."""
 
 from __future__ import annotations
 
@@ -7,42 +7,32 @@ from pathlib import Path
 from weighbridge.common.document import Document, DocumentError
 from weighbridge.common.errors import UsageError
 from weighbridge.suites import loader as suite_files
-from weighbridge.suites.shelf import Shelf
+from weighbridge.suites.shipped_files import ShippedFiles
 from weighbridge.suites.suite import Suite
 from weighbridge.suites.tuning.tuning import Tuning
 
-_SHELF = Shelf(
+_TUNINGS = ShippedFiles(
     "weighbridge.suites.tuning",
     "tuning",
     "Give the path of a YAML file, or the name of a tuning that ships: weighbridge tune --list.",
 )
-
-
-def shipped() -> dict[str, Path]:
-    """The tunings that ship, by name."""
-    return _SHELF.shipped()
-
-
-def find(name: str) -> Path:
-    """The file of a tuning given as a path or as the name of a shipped one.
-
-    Raises UsageError when there is none.
-    """
-    return _SHELF.find(name)
+shipped = _TUNINGS.by_name
+find = _TUNINGS.find
 
 
 def load(path: Path) -> tuple[Document, Tuning]:
-    """Read a tuning; the document tells where things stand.
+    """Read a tuning; the document has the positions of its values.
 
-    Raises DocumentError with all faults at once, or UsageError.
+    Raises DocumentError with all faults, or UsageError.
     """
     document = Document.read(path)
     return document, document.into(Tuning)
 
 
 def suite_of(document: Document, tuning: Tuning) -> Suite:
-    """What a tuning replays: the steps that its objectives are about. Raises DocumentError that
-    points into the tuning's file, with all faults at once.
+    """What a tuning replays: the steps that its objectives need.
+
+    Raises DocumentError with all faults, in the tuning's file.
     """
     base = tuning.own if tuning.suite is None else _named(document, tuning.suite)
     faults = suite_files.faults(document, base) if tuning.suite is None else []
@@ -64,6 +54,6 @@ def _named(document: Document, name: str) -> Suite:
     try:
         return suite_files.load(suite_files.find(name))
     except DocumentError:
-        raise  # it points into the suite's own file
+        raise  # it points into the suite's file
     except UsageError as error:
         raise DocumentError([document.fault_at(("suite",), error.message)]) from error

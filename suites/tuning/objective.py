@@ -1,6 +1,4 @@
-"""What a tuning is after: a metric at a worker count, or the most throughput that keeps p90 within
-a bound.
-"""
+"""The objective of a tuning: a metric at a worker count, or the most throughput within a p90."""
 
 from __future__ import annotations
 
@@ -15,34 +13,28 @@ from weighbridge.suites.workload import Name, Operation, Workload
 
 
 class Objective(Record):
-    """One figure of one workload that is to be better: more throughput, or a shorter p90, p99, max
-    ...
+    """One figure of one workload to improve: more throughput, or a shorter p90, p99, max ...
 
-    `p90_within` makes it the largest throughput over the workload's worker counts of those whose
-    p90 is within it.
+    With `p90_within`: the largest throughput over those of the workload's worker counts whose p90
+    is within it.
     """
 
     of: Annotated[str, Field(min_length=1, max_length=80)] = "throughput"
-    """The key of a metric that is compared (`weighbridge.results.metrics`; whoever measures by it
-    refuses others).
-    """
+    """The key of a metric that can be compared (`weighbridge.results.metrics`)."""
     workload: Name
     operation: Operation | None = None
-    """Of a mix, which operation's figures; None: the only one's."""
+    """Of a mix, the operation that counts; None: the only one."""
     workers: Annotated[int, Field(ge=1)] | None = None
-    """Which of the workload's worker counts; None: its only one, or with `p90_within` all of them.
-    """
+    """One of the workload's worker counts; None: its only one, or with `p90_within` all."""
     p90_within: Annotated[Seconds, Field(gt=0)] | None = None
 
     @model_validator(mode="after")
     def _sensible(self) -> Objective:
         if self.p90_within is not None and self.of != "throughput":
-            raise ValueError(
-                f"p90_within: is about throughput; of a {self.of} the shortest is looked for anyway"
-            )
+            raise ValueError(f"p90_within: applies to throughput only, not to {self.of}")
         if self.p90_within is not None and self.workers is not None:
             raise ValueError(
-                "workers: given, but with p90_within it is looked for among all of the workload's"
+                "workers: not allowed with p90_within, which covers all of the workload's counts"
             )
         return self
 
@@ -52,17 +44,14 @@ class Objective(Record):
         what = f"{self.operation} of {self.workload}" if self.operation else self.workload
         if self.p90_within is not None:
             return f"largest throughput of {what} with p90 within {self.p90_within * 1000:g} ms"
-        at = (
-            f" at {self.workers} worker{'s' * (self.workers > 1)}"
-            if self.workers is not None
-            else ""
-        )
-        return f"{self.of} of {what}{at}"
+        if self.workers is None:
+            return f"{self.of} of {what}"
+        return f"{self.of} of {what} at {self.workers} worker{'s' * (self.workers > 1)}"
 
     def resolved(self, suite: Suite) -> Objective:
-        """The same with operation and worker count named.
+        """The same objective with its operation and worker count filled in.
 
-        Raises ValueError when the suite has no such step, or it is not clear.
+        Raises ValueError if the suite has no such step, or more than one.
         """
         workload = next((one for one in suite.workloads if one.name == self.workload), None)
         if workload is None:
@@ -73,7 +62,7 @@ class Objective(Record):
         )
 
     def counts(self, workload: Workload) -> tuple[int, ...]:
-        """The worker counts that have to be measured for it, of an objective that is resolved."""
+        """The worker counts to measure for a resolved objective."""
         return workload.workers if self.workers is None else (self.workers,)
 
     def _operation(self, workload: Workload) -> Operation:
@@ -92,18 +81,11 @@ class Objective(Record):
     def _workers(self, workload: Workload) -> int | None:
         if self.p90_within is not None:
             return None
+        counts = ", ".join(map(str, workload.workers))
         if self.workers is not None and self.workers not in workload.workers:
             raise ValueError(
-                f"{workload.name} is not replayed at {self.workers} workers, but at "
-                f"{_listed(workload.workers)}"
+                f"{workload.name} is not replayed at {self.workers} workers, but at {counts}"
             )
         if self.workers is None and len(workload.workers) > 1:
-            raise ValueError(
-                f"{workload.name} is replayed at {_listed(workload.workers)} workers: name one of "
-                "these counts"
-            )
+            raise ValueError(f"{workload.name} is replayed at {counts} workers: name one of these")
         return self.workers if self.workers is not None else workload.workers[0]
-
-
-def _listed(counts: tuple[int, ...]) -> str:
-    return ", ".join(map(str, counts))

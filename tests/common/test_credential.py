@@ -35,26 +35,26 @@ FORMS = (
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
-def test_the_end_of_a_line_that_a_file_leaves_on_a_key_is_none_of_it(end: str) -> None:
+def test_the_line_end_after_a_key_is_removed(end: str) -> None:
     assert credential("$KEY", SECRET + end) == SECRET
 
 
 @pytest.mark.parametrize("value", UNSENDABLE)
-def test_a_key_that_no_request_can_carry_is_refused_with_its_origin_and_never_shown(
+def test_a_key_that_no_header_can_carry_is_refused_with_its_origin_and_never_shown(
     value: str,
 ) -> None:
     with pytest.raises(UsageError) as error:
         credential("swift: $ST_KEY", f"planted{value}")
-    assert str(error.value).startswith("swift: $ST_KEY: holds")
+    assert str(error.value).startswith("swift: $ST_KEY: contains")
     assert "planted" not in str(error.value)
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_secret_is_taken_out_of_a_text_however_it_is_written_there(form: str) -> None:
-    told = redacted(f"Invalid header value b'{form}' of {form}", (SECRET, ""))
-    assert "planted" not in told
-    assert told.startswith("Invalid header value b'")
+def test_a_secret_is_removed_from_a_text_in_every_encoding(form: str) -> None:
+    text = redacted(f"Invalid header value b'{form}' of {form}", (SECRET, ""))
+    assert "planted" not in text
+    assert text.startswith("Invalid header value b'")
 
 
-def test_of_secrets_within_each_other_the_longer_one_goes_first() -> None:
+def test_of_secrets_within_each_other_the_longer_one_is_removed_first() -> None:
     assert redacted("abc ab", ("ab", "abc")) == "*** ***"

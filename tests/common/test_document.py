@@ -26,7 +26,7 @@ def faults_of(text: str) -> list[str]:
     return [str(fault) for fault in error.value.faults]
 
 
-def test_all_faults_of_a_file_are_told_at_once_in_its_order_with_line_and_caret() -> None:
+def test_all_faults_of_a_file_are_reported_at_once_in_file_order_with_line_and_caret() -> None:
     faults = faults_of(
         "name: x\nlength: 10\ninner:\n  - {size: 4 Kob, often: 0}\n  - {szie: 1MB}\n"
     )
@@ -43,7 +43,7 @@ def test_all_faults_of_a_file_are_told_at_once_in_its_order_with_line_and_caret(
     assert "'size' is missing" in faults[3]
 
 
-def test_an_unknown_key_is_answered_with_the_closest_known_one() -> None:
+def test_an_unknown_key_is_reported_with_the_closest_known_one() -> None:
     assert (
         "unknown key 'szie' (did you mean 'size'?)"
         in faults_of("name: x\nlength: 1s\ninner: [{szie: 1, size: 1}]")[0]
@@ -72,7 +72,7 @@ def test_a_duplicate_key_is_a_fault_that_names_the_first() -> None:
         "[" * 100 + "]" * 100,
     ],
 )
-def test_what_is_not_our_yaml_is_a_fault_with_a_place_and_never_a_traceback(text: str) -> None:
+def test_malformed_yaml_is_a_fault_with_a_position_and_never_a_traceback(text: str) -> None:
     with pytest.raises(DocumentError) as error:
         Document("f.yaml", text).into(Outer)
     assert error.value.faults[0].line >= 1
@@ -80,10 +80,10 @@ def test_what_is_not_our_yaml_is_a_fault_with_a_place_and_never_a_traceback(text
 
 @pytest.mark.parametrize("text", ["", "just text", "- a\n- b\n"])
 def test_a_file_without_keys_is_refused_in_plain_words(text: str) -> None:
-    assert "a mapping of keys is wanted here" in faults_of(text)[0]
+    assert "expected a mapping of keys here" in faults_of(text)[0]
 
 
-def test_a_country_code_is_not_taken_for_a_name() -> None:
+def test_a_country_code_is_not_accepted_as_a_name() -> None:
     # YAML 1.1 reads `no` as false: better refused than silently renamed.
     assert "name:" in faults_of("name: no\nlength: 1s\n")[0]
 
@@ -111,7 +111,7 @@ def test_a_small_file_of_aliases_is_refused_before_it_unfolds() -> None:
 @pytest.mark.parametrize(
     "text", ["[" * 900_000, "{a: " * 200_000, "- " * 400_000, "? " * 400_000, "a: &x [*x]"]
 )
-def test_a_file_nested_without_end_is_refused_and_does_not_end_the_process(text: str) -> None:
+def test_a_deeply_nested_file_is_refused_and_does_not_crash_the_process(text: str) -> None:
     with pytest.raises(DocumentError, match="nested too deeply") as error:
         Document("deep.yaml", text)
     assert len(str(error.value)) < 2000, "the line is shown around the fault only"
@@ -132,7 +132,7 @@ def test_a_file_nested_without_end_is_refused_and_does_not_end_the_process(text:
         (":".join(["59"] * 9000), "a number of more than 100 characters"),
     ],
 )
-def test_a_value_that_makes_no_plain_value_is_a_fault_at_its_place(value: str, why: str) -> None:
+def test_a_value_that_cannot_be_read_is_a_fault_at_its_position(value: str, why: str) -> None:
     (fault,) = faults_of(f"name: x\nlength: {value}")
     assert fault.startswith("f.yaml:2:9: ")
     assert why in fault
@@ -147,14 +147,14 @@ def test_a_merge_of_merges_is_refused_before_it_unfolds() -> None:
         Document("merges.yaml", "\n".join(lines))
 
 
-def test_a_text_is_as_bounded_as_a_file_and_a_device_as_either() -> None:
+def test_text_files_and_devices_are_all_read_up_to_the_same_limit() -> None:
     with pytest.raises(UsageError, match="larger than 1000000 bytes"):
         Document("f.yaml", "#" * 1_000_001)
     with pytest.raises(UsageError, match="larger than 1000000 bytes"):
         Document.read(Path("/dev/zero"))
 
 
-def test_a_fault_holds_nothing_that_a_terminal_obeys() -> None:
+def test_a_fault_contains_no_terminal_control_characters() -> None:
     (fault,) = faults_of('name: x\nlength: "\\e[2J\\a1s\\u202e"\n')
     assert "2:9" in fault
     assert not {"\x1b", "\a", "\u202e"} & set(fault)
@@ -163,9 +163,9 @@ def test_a_fault_holds_nothing_that_a_terminal_obeys() -> None:
 
 def test_a_user_and_password_in_a_url_are_not_shown_with_the_line_of_a_fault() -> None:
     line = "url: http://user:planted@store.example/ # and https://pl@nted@other.example"
-    told = str(Fault("mine.yaml", 1, 6, "wrong", line))
+    shown = str(Fault("mine.yaml", 1, 6, "wrong", line))
     assert (
-        told.splitlines()[1]
+        shown.splitlines()[1]
         == "    url: http://************@store.example/ # and https://*******@other.example"
     )
-    assert told.splitlines()[2].index("^") == 4 + line.index("http")
+    assert shown.splitlines()[2].index("^") == 4 + line.index("http")

@@ -1,6 +1,4 @@
-"""YAML made wrong on purpose: faults are told within the file, and what is read is of a bounded
-size.
-"""
+"""Malformed YAML: faults have positions within the file, and what is read has a limited size."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from tests.mutation import Dice, cases, places, tried, wrong_yaml
 from weighbridge.common.document import Document, DocumentError
 from weighbridge.common.record import Record
 
-TEXT = """# What is weighed
+TEXT = """# What is measured
 name: &name small-read
 about: >
   Many lines
@@ -30,8 +28,8 @@ class Inner(Record):
     other: tuple[str, ...] = ()
 
 
-class Whole(Record):
-    """A record with a bit of everything."""
+class Outer(Record):
+    """A record with a field of every kind."""
 
     name: str
     about: str
@@ -40,10 +38,10 @@ class Whole(Record):
 
 
 @cases
-def test_whatever_a_file_holds_is_read_or_refused_with_places_within_it(dice: Dice) -> None:
+def test_any_file_is_read_or_refused_with_positions_within_it(dice: Dice) -> None:
     text = wrong_yaml(dice, TEXT, DOCUMENT)
     document = tried(lambda: Document("a.yaml", text), DocumentError, saying="a.yaml:", text=text)
     if document is not None:
         assert len(places(document.data)) <= 200_000
-        found = tried(lambda: document.into(Whole), DocumentError, saying="a.yaml:", text=text)
-        assert found is None or Whole.model_validate_json(found.model_dump_json()) == found
+        found = tried(lambda: document.into(Outer), DocumentError, saying="a.yaml:", text=text)
+        assert found is None or Outer.model_validate_json(found.model_dump_json()) == found

@@ -1,4 +1,4 @@
-"""Quantities as people may write them, made wrong on purpose."""
+"""Malformed quantities."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ADAPTERS: tuple[TypeAdapter[float], ...] = (
 
 
 @cases
-def test_whatever_is_written_for_a_quantity_is_one_within_its_bounds_or_refused(dice: Dice) -> None:
+def test_any_text_is_a_quantity_within_its_limits_or_refused(dice: Dice) -> None:
     value = (
         hostile(dice)
         if dice.random() < 0.3
@@ -34,6 +34,6 @@ def test_whatever_is_written_for_a_quantity_is_one_within_its_bounds_or_refused(
         assert show_bytes(found)
 
 
-def test_a_quantity_of_so_many_digits_that_it_has_no_end_is_refused_by_its_name() -> None:
+def test_a_quantity_with_too_many_digits_is_refused() -> None:
     with pytest.raises(ValueError, match="larger than any quantity"):
         parse_bytes("9" * 400 + "TB")

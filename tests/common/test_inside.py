@@ -1,4 +1,4 @@
-"""Files below a folder that others filled: plain names, no links, regular files, bounds."""
+"""Files below a folder that others filled: plain names, no links, regular files, size limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from weighbridge.common.inside import (
     FolderEntry,
     Refused,
     entries,
-    is_there,
     make_folder,
     names,
     opened,
@@ -55,7 +54,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", WRONG_NAMES)
-def test_a_name_that_is_no_plain_path_downwards_is_refused_whatever_is_asked(
+def test_every_function_refuses_a_name_that_is_no_plain_relative_path(
     folder: Path, name: str
 ) -> None:
     for ask in (
@@ -64,7 +63,6 @@ def test_a_name_that_is_no_plain_path_downwards_is_refused_whatever_is_asked(
         lambda: write(folder, name, b""),
         lambda: make_folder(folder, name),
         lambda: remove(folder, name),
-        lambda: is_there(folder, name),
         lambda: names(folder, name),
     ):
         with pytest.raises(Refused, match="no plain path"):
@@ -72,27 +70,23 @@ def test_a_name_that_is_no_plain_path_downwards_is_refused_whatever_is_asked(
     assert list(folder.iterdir()) == []
 
 
-def test_a_file_is_read_as_it_was_written_in_folders_that_are_made_on_the_way(folder: Path) -> None:
+def test_writing_a_file_creates_its_folders_and_reading_returns_the_content(folder: Path) -> None:
     write(folder, "a/b/c", b"content")
     assert read(folder, "a/b/c", largest_bytes=7) == b"content"
     assert names(folder, "a/b") == ("c",)
     assert names(folder, "none") == ()
-    assert is_there(folder, "a/b/c")
-    assert not is_there(folder, "a/none/c")
     remove(folder, "a/b/c")
     remove(folder, "a/b/c")
     assert names(folder, "a/b") == ()
 
 
-def test_the_folder_itself_may_be_reached_by_a_link_of_its_user(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_the_folder_itself_may_be_a_link(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").symlink_to(folder)
     write(tmp_path / "mine", "file", b"content")
     assert read(folder, "file", largest_bytes=100) == b"content"
 
 
-def test_a_link_is_neither_read_nor_written_through_at_any_place_of_a_path(
+def test_a_link_anywhere_in_a_path_is_neither_read_nor_written_through(
     folder: Path, outside: Path
 ) -> None:
     (folder / "file").symlink_to(outside)
@@ -118,7 +112,7 @@ def test_a_link_is_neither_read_nor_written_through_at_any_place_of_a_path(
     assert list(outside.parent.iterdir()) == [outside]
 
 
-def test_a_link_that_waits_where_a_file_is_drafted_is_not_written_through(
+def test_a_link_in_place_of_a_partial_file_is_not_written_through(
     folder: Path, outside: Path
 ) -> None:
     (folder / ".file.part").symlink_to(outside)
@@ -126,7 +120,7 @@ def test_a_link_that_waits_where_a_file_is_drafted_is_not_written_through(
     assert outside.read_text() == "secret"
 
 
-def test_what_is_no_regular_file_is_refused_at_once_and_named(folder: Path) -> None:
+def test_anything_but_a_regular_file_is_refused_at_once_and_named(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     (folder / "inner").mkdir()
     for name, words in (("pipe", "is a pipe"), ("inner", "is a folder")):
@@ -138,7 +132,7 @@ def test_what_is_no_regular_file_is_refused_at_once_and_named(folder: Path) -> N
         read(Path("/dev"), "zero", largest_bytes=100)
 
 
-def test_a_file_beyond_its_bound_is_refused_before_it_is_read(folder: Path) -> None:
+def test_a_file_above_its_limit_is_refused_before_it_is_read(folder: Path) -> None:
     with (folder / "large").open("wb") as file:
         file.truncate(2**40)
     with pytest.raises(Refused, match="is larger than 1 KiB"):
@@ -147,7 +141,7 @@ def test_a_file_beyond_its_bound_is_refused_before_it_is_read(folder: Path) -> N
         reading(folder, "large", largest_bytes=1024)
 
 
-def test_a_file_is_whole_whenever_it_is_read_while_two_write_it_and_no_draft_is_left(
+def test_a_file_is_always_complete_while_two_threads_write_it_and_no_partial_file_is_left(
     folder: Path,
 ) -> None:
     contents = (b"a" * 100_000, b"b" * 100_000)
@@ -165,12 +159,12 @@ def test_a_file_is_whole_whenever_it_is_read_while_two_write_it_and_no_draft_is_
     assert list(folder.iterdir()) == [folder / "file"]
 
 
-def test_a_file_for_its_owner_alone_never_was_anybody_elses(folder: Path) -> None:
+def test_a_file_is_created_with_its_mode(folder: Path) -> None:
     write(folder, "file", b"", mode=0o600)
     assert (folder / "file").stat().st_mode & 0o777 == 0o600
 
 
-def test_all_below_a_folder_is_told_with_what_it_is(folder: Path, outside: Path) -> None:
+def test_entries_below_a_folder_are_listed_with_their_kinds(folder: Path, outside: Path) -> None:
     write(folder, "b/c", b"")
     write(folder, "a", b"")
     (folder / "b" / "link").symlink_to(outside)
@@ -186,7 +180,7 @@ def test_all_below_a_folder_is_told_with_what_it_is(folder: Path, outside: Path)
     ]
 
 
-def test_folders_in_folders_without_end_are_looked_at_up_to_a_depth(folder: Path) -> None:
+def test_folders_are_listed_down_to_a_maximum_depth(folder: Path) -> None:
     at = os.open(folder, os.O_RDONLY)
     for _ in range(30):
         os.mkdir("d" * 200, dir_fd=at)
@@ -195,4 +189,4 @@ def test_folders_in_folders_without_end_are_looked_at_up_to_a_depth(folder: Path
         at = inner
     os.close(at)
     (entry,) = entries(folder)
-    assert entry.otherwise == "too far down to be looked at"
+    assert entry.otherwise == "nested too deeply to be read"

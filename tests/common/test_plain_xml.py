@@ -30,14 +30,14 @@ HOSTILE = {
 }
 
 
-def test_the_list_of_a_bucket_is_read_as_the_standard_library_reads_it() -> None:
+def test_a_bucket_listing_is_parsed_like_the_standard_library_does() -> None:
     root = plain_xml.parse(LIST)
     assert ET.tostring(root) == ET.tostring(ET.fromstring(LIST))
     assert [key.text for key in root.iterfind(".//{*}Contents/{*}Key")] == ["a&bé", "c"]
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_what_is_hostile_or_no_xml_is_refused_at_once(what: str) -> None:
+def test_hostile_or_malformed_xml_is_refused_at_once(what: str) -> None:
     began = time.process_time()
     with pytest.raises(NotPlain, match=r"XML|document type|nested"):
         plain_xml.parse(HOSTILE[what])

@@ -4,15 +4,16 @@ from weighbridge.common.errors import DriverError, TargetError
 from weighbridge.common.printed import json_object
 
 
-def test_what_a_tool_says_before_its_json_is_left_out() -> None:
+def test_output_before_the_json_is_skipped() -> None:
     assert json_object("rados bench", 'hints = 1\n{"a": "1"}\n', DriverError) == {"a": "1"}
 
 
 @pytest.mark.parametrize(
-    ("told", "why"), [("", "is not JSON"), ("[1]", "is not an object"), ('{"a": ', "is not JSON")]
+    ("printed", "why"),
+    [("", "is not JSON"), ("[1]", "is not a JSON object"), ('{"a": ', "is not JSON")],
 )
-def test_what_is_no_object_is_told_with_what_was_printed_by_the_error_that_the_caller_has(
-    told: str, why: str
+def test_output_without_an_object_raises_the_given_error_with_the_output(
+    printed: str, why: str
 ) -> None:
     with pytest.raises(TargetError, match=f"fio: what it printed {why}"):
-        json_object("fio", told, TargetError)
+        json_object("fio", printed, TargetError)

@@ -16,12 +16,12 @@ from weighbridge.common.quantities import BitsPerS, Bytes, Seconds, show_bytes
         (12, 12),
     ],
 )
-def test_mega_is_ten_to_the_six_and_mebi_two_to_the_twenty(text: object, count: int) -> None:
+def test_mega_is_10_to_the_6_and_mebi_2_to_the_20(text: object, count: int) -> None:
     assert TypeAdapter(Bytes).validate_python(text) == count
 
 
 @pytest.mark.parametrize("text", ["4 Kob", "-1MB", "1e3MB", "0.3B", "", "MB", "6TiB"])
-def test_a_size_that_is_not_one_is_refused(text: str) -> None:
+def test_an_invalid_size_is_refused(text: str) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter(Bytes).validate_python(text)
 
@@ -29,16 +29,14 @@ def test_a_size_that_is_not_one_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "seconds"), [("500ms", 0.5), ("20s", 20.0), ("15m", 900.0), ("2h", 7200.0), (0, 0.0)]
 )
-def test_times_are_seconds_inside(text: object, seconds: float) -> None:
+def test_times_become_seconds(text: object, seconds: float) -> None:
     assert TypeAdapter(Seconds).validate_python(text) == seconds
 
 
 @pytest.mark.parametrize(
     ("adapter", "bare"), [(TypeAdapter(Seconds), 20), (TypeAdapter(BitsPerS), 10)]
 )
-def test_a_bare_number_is_refused_where_its_unit_would_be_a_guess(
-    adapter: TypeAdapter[float], bare: int
-) -> None:
+def test_a_number_without_a_unit_is_refused(adapter: TypeAdapter[float], bare: int) -> None:
     with pytest.raises(ValidationError, match="has no unit"):
         adapter.validate_python(bare)
 
@@ -58,5 +56,5 @@ def test_network_rates_are_powers_of_a_thousand() -> None:
         (12, "12 B"),
     ],
 )
-def test_sizes_are_shown_in_their_shorter_form(count: int, text: str) -> None:
+def test_sizes_are_shown_in_the_shorter_unit(count: int, text: str) -> None:
     assert show_bytes(count) == text

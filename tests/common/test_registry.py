@@ -33,7 +33,7 @@ def shapes(**own: str | float) -> Registry[float]:
     return Registry(GROUP, "shape", own=own, kind=float)
 
 
-def test_objects_of_this_package_come_in_the_order_of_their_declaration_and_others_by_name(
+def test_own_objects_keep_their_order_and_others_follow_sorted_by_name(
     install: Install,
 ) -> None:
     install("zeta", "cube = zeta_shapes:CUBE", module="CUBE = 3.0")
@@ -44,13 +44,13 @@ def test_objects_of_this_package_come_in_the_order_of_their_declaration_and_othe
     assert len(there) == 4
 
 
-def test_entry_points_of_this_package_stand_before_those_of_others(install: Install) -> None:
+def test_entry_points_of_this_package_come_before_those_of_others(install: Install) -> None:
     install("acme", "arc = acme_shapes:ARC", module="ARC = 4.0")
     install("weighbridge", "wedge = weighbridge_shapes:WEDGE", module="WEDGE = 5.0")
     assert dict(shapes()) == {"wedge": 5.0, "arc": 4.0}
 
 
-def test_names_are_known_without_importing_what_they_name(install: Install) -> None:
+def test_names_are_known_without_imports(install: Install) -> None:
     install(
         "acme",
         "arc = acme_shapes:ARC\nbow = acme_shapes:BOW",
@@ -62,11 +62,11 @@ def test_names_are_known_without_importing_what_they_name(install: Install) -> N
     assert there.known("bow") == "bow"
 
 
-def test_an_own_object_may_be_declared_by_where_it_is_imported_from() -> None:
+def test_an_own_object_may_be_declared_by_its_import_path() -> None:
     assert shapes(pi="math:pi")["pi"] == pytest.approx(3.14159)
 
 
-def test_each_object_is_imported_alone(install: Install) -> None:
+def test_each_object_is_imported_separately(install: Install) -> None:
     install("acme", "arc = acme_shapes:ARC", module="raise RuntimeError('imported')")
     assert shapes(square=2.0).get_or_refuse("square") == 2.0
 
@@ -75,7 +75,7 @@ def test_an_unknown_name_is_refused_with_the_closest_one_and_the_list() -> None:
     there = shapes(square=2.0, circle=1.0)
     with pytest.raises(
         UsageError,
-        match=r"^no shape 'squar' \(did you mean 'square'\?\)\nThere are square, circle\.$",
+        match=r"^no shape 'squar' \(did you mean 'square'\?\)\nKnown are square, circle\.$",
     ):
         there.get_or_refuse("squar")
     with pytest.raises(ValueError, match=r"^no shape 'x' \(known: square, circle\)$"):
@@ -94,7 +94,7 @@ def test_two_packages_with_one_name_are_refused_with_the_names_of_both(install: 
         list(shapes())
 
 
-def test_another_package_cannot_take_the_place_of_an_own_object(install: Install) -> None:
+def test_another_package_cannot_replace_an_own_object(install: Install) -> None:
     install("acme", "square = acme_shapes:SQUARE", module="SQUARE = 4.0")
     with pytest.raises(
         UsageError, match="two packages have a shape 'square': weighbridge and acme\n"
@@ -123,6 +123,6 @@ def test_a_broken_plug_in_is_named_with_its_package_and_what_to_do(
     )
 
 
-def test_a_registry_cannot_be_written_to() -> None:
+def test_a_registry_is_read_only() -> None:
     with pytest.raises(TypeError):
         shapes(square=2.0)["circle"] = 1.0  # type: ignore[index]

@@ -77,7 +77,7 @@ def test_a_list_nested_without_end_is_an_answer_that_cannot_be_read() -> None:
     ("way", "why"),
     [
         ("whole", "an answer of 1001 bytes: more than 1000 are not read"),
-        ("without length", "an answer that goes on after 1000 bytes"),
+        ("without length", "an answer of more than 1000 bytes"),
         ("broken off", "1002 bytes"),
     ],
 )

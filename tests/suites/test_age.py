@@ -10,14 +10,14 @@ def age(**keys: Any) -> Age:
     return Age.model_validate({"fill": "5%", **keys})
 
 
-def test_a_fill_is_a_share_of_the_disks_or_bytes_of_objects() -> None:
+def test_fill_is_a_share_of_the_disks_or_bytes_of_objects() -> None:
     assert age(fill="5%").fill == pytest.approx(0.05)
     assert age(fill="2GB").fill == 2 * 10**9
     assert age(size=1000).count(2e6) == 100
     assert age(fill="1MB", size=1000).count(None) == 1000
 
 
-def test_a_share_of_what_nobody_knows_is_no_count() -> None:
+def test_a_share_of_unknown_disks_gives_no_count() -> None:
     with pytest.raises(ValueError, match="unknown size"):
         age().count(None)
 
@@ -29,7 +29,7 @@ def test_a_share_of_what_nobody_knows_is_no_count() -> None:
         ({"fill": "60%", "churn": 3, "share": "20%"}, "at most 85%"),
         ({"fill": "0%"}, "above 0"),
         ({"fill": 0}, "above 0"),
-        ({"fill": 10**400}, "above 1024 TiB of objects; at most"),
+        ({"fill": 10**400}, "at most 1024 TiB of objects are written"),
         ({"fill": "5 %%"}, "not a share"),
         ({"fill": "much"}, "not a quantity"),
         ({"share": "100%"}, "less than 1"),
@@ -38,19 +38,19 @@ def test_a_share_of_what_nobody_knows_is_no_count() -> None:
         ({"round": 3}, "round"),
     ],
 )
-def test_what_cannot_be_filled_or_churned_is_refused(keys: dict[str, Any], why: str) -> None:
+def test_an_impossible_fill_or_churn_is_refused(keys: dict[str, Any], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         age(**keys)
 
 
-def test_every_object_that_is_ever_written_has_a_number_of_its_own() -> None:
+def test_every_object_ever_written_has_its_own_number() -> None:
     one = age(churn=3, share="20%", containers=4, size={"uniform": [4096, 8192]})
     assert one.turnover(101) == 20
     assert one.workload(101).objects.count >= 101 + 3 * 20
     assert one.workload(101).objects.containers == 4
 
 
-def test_a_suite_keeps_its_age_through_json_and_through_what_a_command_line_changes() -> None:
+def test_a_suite_keeps_its_age_through_json_and_command_line_changes() -> None:
     workload = {
         "name": "w",
         "objects": {"size": 1},

@@ -1,4 +1,4 @@
-"""Suites, studies, tunings and COSBench's workload files, made wrong on purpose."""
+"""Malformed suites, studies, tunings and COSBench workload files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,12 @@ seed: 2014
 bounds: {error_share: 0.01}
 layers: [disk, rados]
 rados: {pg_num: 32}
-age: {fill: 5%, size: {histogram: [{size: 4KiB, weight: 1}, {size: [1MB, 2MB], weight: 2}]}, containers: 2, churn: 1, share: 0.2}
+age:
+  fill: 5%
+  size: {histogram: [{size: 4KiB, weight: 1}, {size: [1MB, 2MB], weight: 2}]}
+  containers: 2
+  churn: 1
+  share: 0.2
 workloads:
   - name: small
     objects: {size: {uniform: [4KiB, 8KiB]}, containers: 2, per_container: 10}
@@ -48,12 +53,25 @@ hardware: lab-small
 strategy: screen
 api: s3
 cache: none
-workloads: [{name: small, objects: {size: 16KB}, operations: {read: 100}, workers: [16], runtime: 4s, warmup: 1s}]
+workloads:
+  - name: small
+    objects: {size: 16KB}
+    operations: {read: 100}
+    workers: [16]
+    runtime: 4s
+    warmup: 1s
 objectives: [{of: throughput, workload: small, workers: 16}]
 trials: {least: 5, most: 6, baseline_every: 5}
 budget: 40m
 parameters:
-  - {key: haproxy.balance, values: [leastconn, random], scope: restart, option: b, default: a, effect: a, trap: b, reference: c}
+  - key: haproxy.balance
+    values: [leastconn, random]
+    scope: restart
+    option: b
+    default: a
+    effect: a
+    trap: b
+    reference: c
   - {key: haproxy.maxconn, values: [64, 16384], scope: reload, option: maxconn, effect: How many}
 """
 STUDY: Final = """name: studied
@@ -65,10 +83,22 @@ variants:
   - {name: b, layout: rgw-civetweb, factors: {frontend: civetweb}}
 labels: {a: A}
 compares: [{factor: frontend, baseline: beast, against: [civetweb]}]
-tables: [{title: T, down: [variant], across: [workers], cells: {throughput_ops_s: op/s}, where: {workload: [small]}}]
+tables:
+  - title: T
+    down: [variant]
+    across: [workers]
+    cells: {throughput_ops_s: op/s}
+    where: {workload: [small]}
 published:
-  - {file: figures, title: P, same: {variant: v}, figures: [{column: c, title: t, ours: p50_ms, scale: 1.5}], note: n}
-  - {file: more, title: Q, rules: [{when: {a: b}, beside: {variant: a, workers: 1}}], figures: [{column: c, title: t}]}
+  - file: figures
+    title: P
+    same: {variant: v}
+    figures: [{column: c, title: t, ours: p50_ms, scale: 1.5}]
+    note: n
+  - file: more
+    title: Q
+    rules: [{when: {a: b}, beside: {variant: a, workers: 1}}]
+    figures: [{column: c, title: t}]
 scales:
   lab: {about: [smaller], suites: [quick], hardware: lab-small, workers: {small: {1: 2}}}
 """
@@ -96,7 +126,7 @@ FILES: Final[dict[str, tuple[str, Any]]] = {
 
 
 @cases
-def test_whatever_a_file_holds_is_a_record_that_can_be_kept_or_refused_with_its_place(
+def test_any_file_is_a_serialisable_record_or_refused_with_its_position(
     dice: Dice, fuzzed: Path
 ) -> None:
     for kind, (text, load) in FILES.items():
@@ -109,7 +139,7 @@ def test_whatever_a_file_holds_is_a_record_that_can_be_kept_or_refused_with_its_
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_what_the_cases_are_made_of_is_read(kind: str, tmp_path: Path) -> None:
+def test_the_seed_files_are_valid(kind: str, tmp_path: Path) -> None:
     text, load = FILES[kind]
     (tmp_path / "seed.yaml").write_text(text)
     assert load(tmp_path / "seed.yaml")
@@ -120,19 +150,28 @@ XML: Final = """<?xml version="1.0" encoding="UTF-8" ?>
   <auth type="none" config="caching=false"/>
   <storage type="swift" config="timeout=30000"/>
   <workflow config="">
-    <workstage name="init"><work type="init" workers="1" config="cprefix=a;containers=r(1,2)"/></workstage>
+    <workstage name="init">
+      <work type="init" workers="1" config="cprefix=a;containers=r(1,2)"/>
+    </workstage>
     <workstage name="prepare" closuredelay="1">
-      <work type="prepare" workers="4" config="cprefix=a;containers=r(1,2);objects=r(1,50);sizes=c(64)KB"/>
+      <work type="prepare" workers="4"
+            config="cprefix=a;containers=r(1,2);objects=r(1,50);sizes=c(64)KB"/>
     </workstage>
     <workstage name="main">
-      <work name="main" workers="8" rampup="5" runtime="20" afr="200000" driver="driver1" interval="5" division="none">
+      <work name="main" workers="8" rampup="5" runtime="20" afr="200000" driver="driver1"
+            interval="5" division="none">
         <operation type="read" ratio="80" config="cprefix=a;containers=u(1,2);objects=u(1,50)"/>
-        <operation type="write" ratio="20" config="cprefix=a;containers=u(1,2);objects=u(51,99);sizes=h(1|64|10,64|512|90)KB"/>
+        <operation type="write" ratio="20" config="cprefix=a;containers=u(1,2);objects=u(51,99);
+                   sizes=h(1|64|10,64|512|90)KB"/>
       </work>
     </workstage>
     <workstage name="rest"><work type="delay" closuredelay="5"/></workstage>
-    <workstage name="cleanup"><work type="cleanup" workers="1" config="cprefix=a;containers=r(1,2);objects=r(1,99)"/></workstage>
-    <workstage name="dispose"><work type="dispose" workers="1" config="cprefix=a;containers=r(1,2)"/></workstage>
+    <workstage name="cleanup">
+      <work type="cleanup" workers="1" config="cprefix=a;containers=r(1,2);objects=r(1,99)"/>
+    </workstage>
+    <workstage name="dispose">
+      <work type="dispose" workers="1" config="cprefix=a;containers=r(1,2)"/>
+    </workstage>
   </workflow>
 </workload>
 """
@@ -140,23 +179,18 @@ DOCUMENTS: Final = {
     kind: yaml.load(text, Loader=yaml.BaseLoader) for kind, (text, _) in FILES.items()
 }  # texts alone
 SELECTORS: Final = (
-    "u(1,2)",
-    "c(64)KB",
-    "r(1,50)",
-    "z(1,100)",
-    "h(1|64|10)MB",
-    "s(1,9)",
-    "u(9,1)KB",
-    "c(1e9)TB",
-    "h()",
-    "u(1,)",
-    "c(-1)B",
-    "r(1,1e400)",
-)
+    "u(1,2)", "c(64)KB", "r(1,50)", "z(1,100)", "h(1|64|10)MB", "s(1,9)", "u(9,1)KB", "c(1e9)TB",
+    "h()", "u(1,)", "c(-1)B", "r(1,1e400)",
+)  # fmt: skip
+ATTRIBUTES: Final = (
+    "workers", "runtime", "ratio", "rampup", "afr", "type", "totalOps", "totalBytes", "name",
+    "config",
+)  # fmt: skip
+VALUES: Final = ("0", "-1", "1e400", "9" * 400, "x", "&#10;", ";", "=", "1.5")
 
 
 @cases
-def test_whatever_a_workload_file_of_cosbench_holds_is_a_suite_or_refused_with_its_place(
+def test_any_cosbench_file_is_a_suite_or_refused_with_its_position(
     dice: Dice, fuzzed: Path
 ) -> None:
     text = XML
@@ -166,25 +200,9 @@ def test_whatever_a_workload_file_of_cosbench_holds_is_a_suite_or_refused_with_i
             dice.choice(SELECTORS),
             1,
         )
-        attribute = dice.choice(
-            (
-                "workers",
-                "runtime",
-                "ratio",
-                "rampup",
-                "afr",
-                "type",
-                "totalOps",
-                "totalBytes",
-                "name",
-                "config",
-            )
-        )
-        text = text.replace(
-            f'{attribute}="',
-            f'{attribute}="{dice.choice(("0", "-1", "1e400", "9" * 400, "x", "&#10;", ";", "=", "1.5"))}',
-            1,
-        )
+        attribute = dice.choice(ATTRIBUTES)
+        value = dice.choice(VALUES)
+        text = text.replace(f'{attribute}="', f'{attribute}="{value}', 1)
     data = (
         wrong_bytes(dice, text.encode())
         if dice.random() < 0.4

@@ -28,7 +28,12 @@ scales:
       name: trial
       about: A trial
       workloads:
-        - {name: small-read, objects: {size: 4KiB}, operations: {read: 1}, workers: [1, 2], runtime: 1s, warmup: 0s}
+        - name: small-read
+          objects: {size: 4KiB}
+          operations: {read: 1}
+          workers: [1, 2]
+          runtime: 1s
+          warmup: 0s
 """
 
 
@@ -36,13 +41,15 @@ def study_of(text: str) -> Study:
     return Document("trial.yaml", text.replace("none", '"none"')).into(Study)
 
 
-def test_the_five_studies_ship_and_every_one_names_its_author_and_says_what_is_smaller_than_in_it() -> (
-    None
-):
+def test_five_studies_ship_and_each_has_an_author_and_the_differences_of_its_scales() -> None:
     shipped = loader.shipped()
     assert set(shipped) == {
-        "swift-vs-rgw-read-2014", "argonaut-vs-bobtail-2012", "ceph-benchmarks-2012", "ceph-osd-backends-2016", "ornl-2013",
-    }  # fmt: skip
+        "swift-vs-rgw-read-2014",
+        "argonaut-vs-bobtail-2012",
+        "ceph-benchmarks-2012",
+        "ceph-osd-backends-2016",
+        "ornl-2013",
+    }
     for name, path in shipped.items():
         _, study = loader.load(path)
         assert study.name == name
@@ -52,7 +59,7 @@ def test_the_five_studies_ship_and_every_one_names_its_author_and_says_what_is_s
         assert all(scale.about for scale in study.scales.values())
 
 
-def test_the_study_of_2014_at_full_scale_has_its_own_numbers() -> None:
+def test_the_2014_study_at_full_scale_has_its_published_parameters() -> None:
     _, study = loader.load(loader.find("swift-vs-rgw-read-2014"))
     small, large = (suite := loader.suite_of(study, "full")).workloads
     assert (small.objects.size, small.objects.containers, small.objects.per_container) == (
@@ -65,7 +72,7 @@ def test_the_study_of_2014_at_full_scale_has_its_own_numbers() -> None:
     assert suite.cache == Every(every=60.0)
 
 
-def test_the_study_of_2012_crosses_releases_stores_sizes_and_operations_under_way() -> None:
+def test_the_2012_study_crosses_releases_stores_sizes_and_concurrency() -> None:
     _, study = loader.load(loader.find("argonaut-vs-bobtail-2012"))
     suite = loader.suite_of(study, "lab")
     assert suite.rados.instances == 8
@@ -92,26 +99,28 @@ def test_the_study_of_2012_crosses_releases_stores_sizes_and_operations_under_wa
         ),
         (("name: quick", "name: slow"), "two variants are named slow"),
         (("factors: {delay: none}", "factors: {delay: long}"), "the same factors"),
-        (("factors: {delay: none}", "factors: {wait: none}"), "says nothing of"),
+        (("factors: {delay: none}", "factors: {wait: none}"), "does not name"),
         (
             ("down: [workers]", "down: [worker]"),
             "table 'All' has no dimension 'worker' (did you mean 'workers'?)",
         ),
         (
             ("    suite:\n", "    suites: [quick]\n    suite:\n"),
-            "either a suite or the names of suites",
+            "either a suite or the names of shipped suites",
         ),
         (("throughput_ops_s", "throughput"), "throughput"),
         (("runtime: 1s", "runtime: 1"), "has no unit"),
     ],
 )
-def test_a_fault_of_a_study_is_told_with_its_place(change: tuple[str, str], words: str) -> None:
+def test_a_fault_of_a_study_is_reported_with_its_position(
+    change: tuple[str, str], words: str
+) -> None:
     with pytest.raises(DocumentError, match=r"trial\.yaml:\d+:\d+: ") as error:
         study_of(STUDY.replace(*change))
     assert words in str(error.value)
 
 
-def test_suites_that_a_study_names_must_be_there_and_alike(tmp_path: Path) -> None:
+def test_suites_that_a_study_names_must_exist_and_differ_in_workloads_only(tmp_path: Path) -> None:
     path = tmp_path / "trial.yaml"
     start = STUDY[: STUDY.index("    suite:\n")].replace("none", '"none"')
     path.write_text(start + "    suites: [small-objects, large-objcts]\n")
@@ -127,12 +136,12 @@ def test_suites_that_a_study_names_must_be_there_and_alike(tmp_path: Path) -> No
         loader.suite_of(study, "lab")
 
 
-def test_an_unknown_study_is_answered_with_the_closest_known_one() -> None:
+def test_an_unknown_study_is_refused_with_the_closest_known_one() -> None:
     with pytest.raises(UsageError, match=r"no study 'ornl-2031' \(did you mean 'ornl-2013'"):
         loader.find("ornl-2031")
 
 
-def test_of_two_rules_about_a_published_line_the_later_one_holds_and_all_add_up() -> None:
+def test_rules_about_a_published_line_add_up_and_the_later_one_wins() -> None:
     published = Published.model_validate(
         {
             "file": "made-up",
@@ -155,8 +164,8 @@ def test_of_two_rules_about_a_published_line_the_later_one_holds_and_all_add_up(
 
 
 @pytest.mark.parametrize("name", list(loader.shipped()))
-def test_each_rados_bench_that_reads_has_an_object_for_each_of_its_workers(name: str) -> None:
-    # With fewer it ends with "read got -2": each worker begins with an object of its own.
+def test_each_rados_bench_that_reads_has_an_object_for_each_worker(name: str) -> None:
+    # With fewer it ends with "read got -2": each worker starts with its own object.
     _, study = loader.load(loader.find(name))
     for scale_name, scale in study.scales.items():
         suite = loader.suite_of(study, scale_name)

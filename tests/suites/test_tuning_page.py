@@ -1,4 +1,4 @@
-"""docs/tuning.md against what it describes."""
+"""docs/tuning.md describes tunings completely and correctly."""
 
 import re
 from pathlib import Path
@@ -23,30 +23,30 @@ PAGE = (Path(__file__).parents[2] / "docs/tuning.md").read_text(encoding="utf-8"
 
 
 def quoted() -> set[str]:
-    """Words in backquotes, and those of the example."""
+    """Words in backquotes outside the example."""
     (example,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     return set(re.findall(r"\w+", " ".join(re.findall(r"`([^`\n]+)`", PAGE.replace(example, "")))))
 
 
-def test_its_example_is_a_tuning_that_can_be_begun() -> None:
+def test_its_example_is_a_valid_tuning() -> None:
     (example,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     document = Document("example.yaml", example)
     assert loader.suite_of(document, document.into(Tuning)).workloads
 
 
-def test_every_key_of_a_tuning_is_on_it() -> None:
+def test_it_has_every_key_of_a_tuning() -> None:
     for record in (Tuning, Objective, Parameter, Level, Range, Trials, SearchOptions):
         missing = set(record.model_fields) - quoted() - {"value"}
         assert not missing, f"{record.__name__}: {missing}"
 
 
-def test_every_scope_strategy_verdict_and_shipped_tuning_is_on_it() -> None:
+def test_it_has_every_scope_strategy_verdict_and_shipped_tuning() -> None:
     assert {*SCOPES, *get_args(Strategy)} <= quoted()
     assert all(verdict in PAGE for verdict in get_args(EntryVerdict) if verdict != "not comparable")
     assert all(f"| `{name}` |" in PAGE for name in loader.shipped())
 
 
-def test_defaults_on_it_are_those_of_the_records() -> None:
+def test_its_defaults_are_those_of_the_records() -> None:
     trials, search, tuning = Trials(), SearchOptions(), Tuning.model_fields
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", PAGE, re.MULTILINE))
     assert rows["trials"] == f"{trials.least}, {trials.most}, {trials.baseline_every}"

@@ -1,6 +1,4 @@
-"""The spaces of parameters that ship: whole, and such that each of their settings can be tried on
-the layout that they name.
-"""
+"""The shipped parameter spaces: valid, and each setting can be tried on its layout."""
 
 from dataclasses import dataclass
 
@@ -37,7 +35,7 @@ SPACES = [
 
 @dataclass(frozen=True)
 class Site:
-    """Where a host would be."""
+    """A placeholder for a host."""
 
     name: str
     address: str
@@ -50,21 +48,20 @@ SITES = {
         ("client-1", "gateway-1", "store-1", "store-2", "store-3"), start=10
     )
 }
-STUDY = (
-    *(
-        "start_servers",
-        "min_spare_threads",
-        "max_spare_threads",
-        "server_limit",
-        "thread_limit",
-        "threads_per_child",
-    ),
-    *("max_request_workers", "max_connections_per_child"),
+STUDY_DIRECTIVES = (
+    "start_servers",
+    "min_spare_threads",
+    "max_spare_threads",
+    "server_limit",
+    "thread_limit",
+    "threads_per_child",
+    "max_request_workers",
+    "max_connections_per_child",
 )
 
 
 @dataclass(frozen=True)
-class Space:
+class ParameterSpace:
     document: Document
     tuning: Tuning
     suite: Suite
@@ -77,7 +74,7 @@ class Space:
             (parameter, level) for parameter in self.tuning.parameters for level in parameter.levels
         ]
 
-    def arm(self, parameter: Parameter, level: Level) -> Planned:
+    def variant(self, parameter: Parameter, level: Level) -> Planned:
         number = self.tuning.parameters.index(parameter)
         origin = self.document.fault_at(("parameters", number), "")
         return changed_layout(
@@ -86,33 +83,30 @@ class Space:
 
 
 @pytest.fixture(params=SPACES)
-def space(request: pytest.FixtureRequest) -> Space:
+def space(request: pytest.FixtureRequest) -> ParameterSpace:
     document, tuning = loader.load(loader.find(request.param))
     reference = parse(tuning.layout)
     hardware = load_hardware(shipped_hardware()[tuning.hardware or "lab-small"])
     baseline = load_layout(find(reference.name, shipped_layouts(), "layout"), hardware, reference)
-    return Space(document, tuning, loader.suite_of(document, tuning), baseline, hardware)
+    return ParameterSpace(document, tuning, loader.suite_of(document, tuning), baseline, hardware)
 
 
-def test_these_spaces_ship_each_under_the_name_of_its_file() -> None:
+def test_each_space_has_the_name_of_its_file() -> None:
     assert sorted(loader.shipped()) == SPACES
     for name in SPACES:
         assert loader.load(loader.find(name))[1].name == name
 
 
-def test_every_setting_by_itself_makes_a_layout_that_is_whole_and_another_one(space: Space) -> None:
-    arms = [space.arm(parameter, level) for parameter, level in space.tried]
-    assert all(arm.layout.settings != space.baseline.layout.settings for arm in arms)
-    gateways = [
-        arm.gateway.render(SITES) for arm in arms
-    ]  # what daemons are given, not what the layout says
-    unlike = [texts for texts in gateways if texts != space.baseline.gateway.render(SITES)]
-    assert len(unlike) == len(arms)
-    assert len({arm.layout.name for arm in arms}) == len(arms)
+def test_every_setting_makes_a_valid_and_different_layout(space: ParameterSpace) -> None:
+    variants = [space.variant(parameter, level) for parameter, level in space.tried]
+    assert all(variant.layout.settings != space.baseline.layout.settings for variant in variants)
+    baseline = space.baseline.gateway.render(SITES)  # the daemons' files, not the layout's text
+    assert all(variant.gateway.render(SITES) != baseline for variant in variants)
+    assert len({variant.layout.name for variant in variants}) == len(variants)
 
 
-def test_a_parameter_says_what_it_is_what_it_does_its_trap_and_where_that_is_from(
-    space: Space,
+def test_a_parameter_has_an_option_effect_trap_and_reference(
+    space: ParameterSpace,
 ) -> None:
     for parameter in space.tuning.parameters:
         assert all((parameter.option, parameter.effect, parameter.trap, parameter.reference)), (
@@ -122,29 +116,28 @@ def test_a_parameter_says_what_it_is_what_it_does_its_trap_and_where_that_is_fro
         assert parameter.trap.endswith(".")
 
 
-def test_a_scope_is_no_less_than_what_the_gateway_knows_to_be_needed(space: Space) -> None:
+def test_a_scope_is_at_least_what_the_gateway_requires(space: ParameterSpace) -> None:
     kind = type(space.baseline.gateway)
     for parameter, level in space.tried:
-        said = parameter.scope
-        assert said is not None, parameter.key
-        assert said != "cluster", (
-            f"{parameter.key}: trials on either side of a new deployment are not neighbours"
+        scope = parameter.scope
+        assert scope is not None, parameter.key
+        assert scope != "cluster", (
+            f"{parameter.key}: trials before and after a new deployment cannot be compared"
         )
-        # What a running daemon takes it is asked when it runs; a table of all options there is
-        # none.
-        least = "nothing" if said == "nothing" else kind.scope(parameter.key)
-        assert SCOPES.index(said) >= SCOPES.index(least), parameter.key
+        # Running daemons are asked what they can apply; there is no table of all options.
+        least = "nothing" if scope == "nothing" else kind.scope(parameter.key)
+        assert SCOPES.index(scope) >= SCOPES.index(least), parameter.key
         assert all(kind.scope(key) != "cluster" for key in level.also)
 
 
-def test_a_default_is_that_of_every_release_or_of_releases_that_there_are(space: Space) -> None:
+def test_defaults_by_release_name_known_releases(space: ParameterSpace) -> None:
     releases = type(space.baseline.gateway).releases
     for parameter in space.tuning.parameters:
         if isinstance(parameter.default, dict):
             assert set(parameter.default) <= set(releases), parameter.key
 
 
-def test_one_parameter_cannot_matter_and_says_so(space: Space) -> None:
+def test_one_parameter_is_a_declared_dummy(space: ParameterSpace) -> None:
     dummies = [
         parameter
         for parameter in space.tuning.parameters
@@ -153,26 +146,25 @@ def test_one_parameter_cannot_matter_and_says_so(space: Space) -> None:
     assert len(dummies) == 1
 
 
-def test_a_space_has_the_parameters_that_a_screen_is_good_for(space: Space) -> None:
-    # Design rule: 12 to 16 factors; here what one of these daemons has that may matter at such a
-    # load.
+def test_a_space_has_a_suitable_number_of_parameters_for_a_screen(space: ParameterSpace) -> None:
+    # Design rule: 12 to 16 factors; here, those of one daemon that may matter at such a load.
     assert 8 <= len(space.tuning.parameters) <= 16
 
 
 @pytest.mark.parametrize("name", SPACES)
-def test_every_setting_can_be_judged_and_the_winner_confirmed_within_the_budget(name: str) -> None:
+def test_the_budget_suffices_to_judge_every_setting_and_confirm_the_winner(name: str) -> None:
     found = ready(*read(name))
     assert found.tuning.budget is not None
     assert Course(found, attest=True).least_s() <= found.tuning.budget
 
 
-def test_there_are_trials_enough_for_a_claim(space: Space) -> None:
+def test_there_are_enough_trials_for_a_claim(space: ParameterSpace) -> None:
     assert space.tuning.trials.least >= 5
     assert space.tuning.confirm >= 5
 
 
-def test_apaches_space_has_every_directive_of_the_studys_block() -> None:
+def test_apaches_space_has_every_directive_of_the_study() -> None:
     _, tuning = loader.load(loader.find("apache-mpm"))
-    assert {f"apache.mpm.{name}" for name in STUDY} <= {
+    assert {f"apache.mpm.{name}" for name in STUDY_DIRECTIVES} <= {
         parameter.key for parameter in tuning.parameters
     }

@@ -59,9 +59,7 @@ def test_what_would_measure_something_else_is_refused_and_writes_nothing(
     out = tmp_path / "demo.yaml"
     done = weighbridge("import-cosbench", file, "--out", out)
     assert (done.returncode, out.exists()) == (2, False)
-    assert (
-        "demo.xml:2:25: storage: policy 'POLICY' puts objects where that policy says" in done.stderr
-    )
+    assert "demo.xml:2:25: storage: policy 'POLICY' chooses where objects are stored" in done.stderr
     assert weighbridge("import-cosbench", file, "--out", out, "--partial").returncode == 0
     assert loader.load(out).name == "demo"
 
@@ -86,4 +84,4 @@ def test_an_option_that_cannot_be_read_is_refused(
 def test_a_file_that_is_not_there_is_told() -> None:
     done = weighbridge("import-cosbench", "nothing.xml")
     assert done.returncode == 2
-    assert "nothing.xml: there is no such file" in done.stderr
+    assert "nothing.xml: no such file" in done.stderr
