@@ -172,7 +172,7 @@ def test_a_store_that_lies_is_found_out(
 ) -> None:
     Store.lie = lie
     with pytest.raises(VerificationFailed) as failure:
-        verify(client, [endpoint(store)], told_within_s=0.2)
+        verify(client, [endpoint(store)], listed_within_s=0.2)
     assert f" {operation} at {store}" in failure.value.message
     assert what in failure.value.message
 
@@ -253,7 +253,7 @@ def test_a_bucket_is_made_in_the_region_of_its_endpoint(store: str, client: Fake
             client,
             [s3(store).model_copy(update={"region": "eu-west-1"})],
             bucket="mine",
-            told_within_s=0,
+            listed_within_s=0,
         )
     assert b"<LocationConstraint>eu-west-1</LocationConstraint>" in Store.objects["/mine"]
 

@@ -1,11 +1,10 @@
-"""Counters of Apache, and of the FastCGI responder behind it, every second, as a program on their
-host.
+"""Counters of Apache and of the FastCGI responder behind it, as a program on their host.
 
-Arguments: Apache's address and port, the name of the virtual host that tells of it, and where there
-is one the responder's address and port; or `once` in their place. A line of JSON is printed at once
-and then every second until stdin ends: an object of numbers by name. A second in which one of them
-does not answer has no line; why it did not goes to stderr. With `once` the words of server-status
-are printed as an object, and no more.
+Arguments: Apache's address and port, the name of the virtual host for its status, and where there
+is one the responder's address and port; or `once` in their place. Prints a line of JSON at once and
+then every second until stdin closes: an object of numbers by name. A second in which one of them
+does not answer has no line; stderr gives the reason. With `once` it prints the fields of
+server-status as one object.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ NUMBERS = {
     "Total kBytes": "sent_kib",
     "Total Duration": "request_ms_sum",
 }
-"""What is told of server-status, by its own names. The last three only with ExtendedStatus."""
+"""The printed fields of server-status. The last three need ExtendedStatus."""
 STATES = {
     "_": "workers_waiting",
     "S": "workers_starting",
@@ -42,7 +41,7 @@ STATES = {
 
 
 def status(address: str, port: int, name: str) -> dict[str, str]:
-    """What server-status says, by its own names. Raises OSError, HTTPException or ValueError."""
+    """The fields of server-status. Raises OSError, HTTPException or ValueError."""
     connection = http.client.HTTPConnection(address, port, timeout=ANSWER_WITHIN_S)
     try:
         connection.request(
@@ -53,20 +52,19 @@ def status(address: str, port: int, name: str) -> dict[str, str]:
     finally:
         connection.close()
     if answer.status != http.client.OK:
-        raise ValueError(f"server-status was answered with {answer.status}")
+        raise ValueError(f"server-status returned {answer.status}")
     return dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
 
 
-def counters(said: dict[str, str]) -> dict[str, float]:
-    """The numbers of what server-status says."""
-    told = {told: float(said[name]) for name, told in NUMBERS.items() if name in said}
-    board = said.get("Scoreboard", "")
-    told.update((told_as, float(board.count(letter))) for letter, told_as in STATES.items())
-    return told
+def counters(status: dict[str, str]) -> dict[str, float]:
+    """The numbers in the fields of server-status."""
+    values = {key: float(status[name]) for name, key in NUMBERS.items() if name in status}
+    board = status.get("Scoreboard", "")
+    return values | {name: float(board.count(letter)) for letter, name in STATES.items()}
 
 
 def responder(address: str, port: int) -> dict[str, float]:
-    """Counters of the responder. Raises OSError or ValueError."""
+    """The responder's counters. Raises OSError or ValueError."""
     with (
         socket.create_connection((address, port), timeout=ANSWER_WITHIN_S) as wire,
         wire.makefile("r") as lines,
@@ -76,22 +74,22 @@ def responder(address: str, port: int) -> dict[str, float]:
         return {"responder_" + name: float(value) for name, value in json.loads(line).items()}
     except (AttributeError, OverflowError, RecursionError, TypeError) as error:
         raise ValueError(
-            f"the responder told what is no object of numbers ({error!r}): {line[:200]!r}"
+            f"the responder returned no object of numbers ({error!r}): {line[:200]!r}"
         ) from None
 
 
 def main() -> None:
-    """Tell until stdin ends."""
+    """Print counters until stdin closes, or the status once."""
     address, port, name = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     if sys.argv[4:] == ["once"]:
         sys.stdout.write(json.dumps(status(address, port, name)) + "\n")
         return
 
     def look() -> dict[str, float]:
-        told = counters(status(address, port, name))
+        values = counters(status(address, port, name))
         if len(sys.argv) > 5:
-            told.update(responder(sys.argv[4], int(sys.argv[5])))
-        return told
+            values.update(responder(sys.argv[4], int(sys.argv[5])))
+        return values
 
     tell(look, f"Apache at {address}:{port}", (OSError, http.client.HTTPException, ValueError))
 

@@ -1,12 +1,12 @@
-"""What HAProxy counts of itself, as a program on its host.
+"""HAProxy's counters, as a program on its host.
 
-`tell_haproxy.py SOCKET` prints a line of JSON at once and then one every second until its stdin
-ends: numbers by `frontend.NAME`, `backend.NAME` and `SERVER.NAME`, where NAME is the field's own in
-`show stat` (HAProxy's management manual, CSV format), `up` being 1 for a server that takes
-requests. `tell_haproxy.py SOCKET once` prints `{"info": {...}, "rows": [...]}`, `show info` and
-`show stat` as they are. `tell_haproxy.py SOCKET up SECONDS` ends with 0 when every server has
-passed all checks that it needs, and with 3 and words on stderr when it has not within so many
-seconds. A second in which HAProxy does not answer has no line; stderr says why.
+`haproxy_counters.py SOCKET` prints a line of JSON at once and then one every second until its stdin
+closes: numbers by `frontend.NAME`, `backend.NAME` and `SERVER.NAME`, where NAME is the field's name
+in `show stat` (HAProxy's management manual, CSV format); `up` is 1 for a server that takes
+requests. A second in which HAProxy does not answer has no line; stderr gives the reason.
+`haproxy_counters.py SOCKET once` prints `{"info": {...}, "rows": [...]}`, `show info` and `show
+stat` as they are. `haproxy_counters.py SOCKET up SECONDS` exits with 0 when every server has passed
+all checks that it needs, and with 3 and a message on stderr at the timeout.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ NAMES = (
         "ttime",
     ),
 )
-"""Fields that are told where a row has them; qtime, ctime, rtime and ttime are means of the last
-1024 requests, in ms.
+"""Printed where a row has them; qtime, ctime, rtime and ttime are means of the last 1024 requests,
+in ms.
 """
 
 TIMEOUT_S = 5.0
@@ -47,7 +47,7 @@ NOT_UP = 3
 
 
 def ask(path: str, command: str) -> str:
-    """What HAProxy answers to one command."""
+    """HAProxy's answer to a command."""
     with socket.socket(socket.AF_UNIX) as wire:
         wire.settimeout(TIMEOUT_S)
         wire.connect(path)
@@ -63,20 +63,18 @@ def ask(path: str, command: str) -> str:
 def rows(path: str) -> list[dict[str, str]]:
     """The rows of `show stat`: front ends, backends, servers.
 
-    Raises OSError, or ValueError when that is not what is answered.
+    Raises OSError, or ValueError for any other answer.
     """
     answer = ask(path, "show stat")
     try:
         reader = csv.DictReader(answer.lstrip("# ").splitlines())
         found, names = list(reader), reader.fieldnames or ()
     except csv.Error as error:
-        raise ValueError(
-            f"show stat was answered with what is no CSV ({error}): {answer[:200]!r}"
-        ) from None
-    # Cells that a row has too many of are a list under None, those that it lacks are None.
-    whole = all(None not in row and None not in row.values() for row in found)
-    if "svname" not in names or "status" not in names or not whole:
-        raise ValueError(f"show stat was answered with rows that are not whole: {answer[:200]!r}")
+        raise ValueError(f"show stat returned no CSV ({error}): {answer[:200]!r}") from None
+    # DictReader puts surplus cells in a list under None, and None into missing ones.
+    complete = all(None not in row and None not in row.values() for row in found)
+    if "svname" not in names or "status" not in names or not complete:
+        raise ValueError(f"show stat returned incomplete rows: {answer[:200]!r}")
     return found
 
 
@@ -87,27 +85,26 @@ def info(path: str) -> dict[str, str]:
 
 
 def numbers(found: list[dict[str, str]]) -> dict[str, int]:
-    """The flat numbers of a second."""
-    told = {}
+    """The counters of one second."""
+    values = {}
     for row in found:
-        whole = row["svname"] in ("FRONTEND", "BACKEND")
-        name = row["svname"].lower() if whole else row["svname"]
-        told.update({f"{name}.{field}": int(row[field]) for field in NAMES if row.get(field)})
-        if not whole:
-            told[f"{name}.up"] = int(row["status"].startswith("UP"))
-    return told
+        total = row["svname"] in ("FRONTEND", "BACKEND")
+        name = row["svname"].lower() if total else row["svname"]
+        values.update({f"{name}.{field}": int(row[field]) for field in NAMES if row.get(field)})
+        if not total:
+            values[f"{name}.up"] = int(row["status"].startswith("UP"))
+    return values
 
 
 def waiting(found: list[dict[str, str]]) -> list[str]:
-    """Servers that are not wholly up, in words:
-
-    `UP 1/3` may yet go down, and what has passed no check is only hoped to be up.
+    """Servers that are not fully up, in words: `UP 1/3` may still go down, and no check yet proves
+    nothing.
     """
     left = []
     for row in found:
         if row["svname"] in ("FRONTEND", "BACKEND") or row["status"] == "no check":
             continue
-        # A check that is under way is a star before the outcome of the last one.
+        # A running check is a star before the outcome of the last one.
         last = row.get("check_status", "").lstrip("* ")
         if row["status"] != "UP" or not last.endswith(("OK", "OKC")):
             left.append(f"{row['svname']} is {row['status']}, last check {last or 'not done'}")
@@ -115,9 +112,7 @@ def waiting(found: list[dict[str, str]]) -> list[str]:
 
 
 def await_up(path: str, within_s: float) -> list[str]:
-    """What is not up after so many seconds; returns as soon as nothing is left, or at the
-    deadline.
-    """
+    """The servers that are not up; returns as soon as there are none, or at the deadline."""
     deadline = time.monotonic() + within_s
     while True:
         try:
@@ -130,7 +125,7 @@ def await_up(path: str, within_s: float) -> list[str]:
 
 
 def main() -> None:
-    """Tell until stdin ends."""
+    """Print counters until stdin closes, or do what the arguments say."""
     path = sys.argv[1]
     if sys.argv[2:3] == ["up"]:
         left = await_up(path, float(sys.argv[3]))

@@ -1,6 +1,4 @@
-"""Small programs of this room that are given endpoints with what opens them, and run on a client
-host.
-"""
+"""Run a small program of this room on a client host, with endpoints and their credentials."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Host
 
 
-def answer_of(
+def run_with_endpoints(
     client: Host,
     program: str,
     endpoints: Sequence[Endpoint],
@@ -22,11 +20,9 @@ def answer_of(
     *,
     timeout_s: float,
 ) -> str:
-    """What a program prints that is given the order and the endpoints, by its stdin. Raises
-    CommandFailed.
+    """The output of a program that reads `order` and the endpoints as JSON on stdin.
 
-    Whatever it said before it failed is told without the secrets: Python's own words about a
-    request may repeat them.
+    Raises CommandFailed, with secrets removed from the output: Python's errors may repeat them.
     """
     given = {
         **order,
@@ -38,10 +34,12 @@ def answer_of(
             command.argv, stdin=json.dumps(given), env=command.env, timeout_s=timeout_s
         ).stdout
     except CommandFailed as error:
-        said = without_secrets(error.output, endpoints)
-        raise CommandFailed(error.host, error.argv, error.code, said, advice=error.advice) from None
+        output = without_secrets(error.output, endpoints)
+        raise CommandFailed(
+            error.host, error.argv, error.code, output, advice=error.advice
+        ) from None
 
 
 def without_secrets(text: str, endpoints: Iterable[Endpoint]) -> str:
-    """A text without what opens the endpoints."""
+    """A text without the secrets of the endpoints."""
     return redacted(text, (secret for endpoint in endpoints for secret in endpoint.secrets))

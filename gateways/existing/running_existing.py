@@ -1,4 +1,4 @@
-"""A gateway that already ran and was found to work, and what is true of it."""
+"""A gateway that already runs and has been verified, and what is known about it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import TargetError
 from weighbridge.common.host import Host
-from weighbridge.gateways.entrusted import answer_of, without_secrets
+from weighbridge.gateways.endpoint_program import run_with_endpoints, without_secrets
 from weighbridge.gateways.existing.credentials import source
 from weighbridge.gateways.existing.settings import ExistingSettings
 from weighbridge.gateways.gateway import Rendered, Standing
 
 _LOOK_TIMEOUT_S = 150.0
 _CLEAR_TIMEOUT_S = 24 * 3600.0
-"""Deleting has no deadline but this: each of its requests has one."""
+"""Deleting has no other deadline: each of its requests has one."""
 _EMPTY_WITHIN_S = 20.0
 _SERVER_FAILS = 500
 
 
-class ExistingStanding(Standing):
-    """It runs elsewhere; `client` is where it is reached from."""
+class RunningExisting(Standing):
+    """A gateway that runs elsewhere and is reached from `client`."""
 
     def __init__(
         self, client: Host, endpoints: Sequence[Endpoint], facts: Mapping[str, str]
@@ -34,11 +34,11 @@ class ExistingStanding(Standing):
         self.rendered: tuple[Rendered, ...] = ()
 
     def settle(self) -> tuple[str, ...]:
-        """Nothing can be asked of its daemons."""
-        return ("not settled: work that a gateway put off which is not this suite's",)
+        """Its daemons are out of reach."""
+        return ("not settled: deferred work of a gateway that is not this suite's",)
 
     def drop_caches(self) -> tuple[str, ...]:
-        """Nothing can be asked of its hosts."""
+        """Its hosts are out of reach."""
         return ("not dropped: caches of a gateway that is not this suite's",)
 
     def check(self) -> None:
@@ -51,14 +51,14 @@ class ExistingStanding(Standing):
 
 
 def look(client: Host, endpoints: Sequence[Endpoint]) -> list[dict[str, Any]]:
-    """What each endpoint tells of itself (see gateways.existing.look).
+    """What each endpoint shows to anyone (see gateways.existing.look).
 
-    Raises TargetError when one does not answer, or with 5xx.
+    Raises TargetError when one does not answer, or answers with 5xx.
     """
-    told = answer_of(
+    output = run_with_endpoints(
         client, "weighbridge.gateways.existing.look", endpoints, {}, timeout_s=_LOOK_TIMEOUT_S
     )
-    seen: list[dict[str, Any]] = [json.loads(line) for line in told.splitlines()]
+    seen: list[dict[str, Any]] = [json.loads(line) for line in output.splitlines()]
     for endpoint, one in zip(endpoints, seen, strict=True):
         fault = one.get("silent") or (
             f"answers with status {one['status']}" if one["status"] >= _SERVER_FAILS else ""
@@ -71,13 +71,13 @@ def look(client: Host, endpoints: Sequence[Endpoint]) -> list[dict[str, Any]]:
 
 
 def clear(client: Host, endpoints: Sequence[Endpoint], buckets: Sequence[str]) -> tuple[str, ...]:
-    """Delete buckets with all that is in them; returns in words what was deleted.
+    """Delete buckets and their objects; returns in words what was deleted.
 
     Raises TargetError that names each bucket that is left, or may be; CommandFailed.
     """
     order = {"buckets": list(buckets), "patience_s": _EMPTY_WITHIN_S}
     answer = json.loads(
-        answer_of(
+        run_with_endpoints(
             client,
             "weighbridge.gateways.existing.clear",
             endpoints,
@@ -105,7 +105,7 @@ def facts(
 ) -> dict[str, str]:
     """What is known, in words; most of what decides results is not."""
     found = {
-        "gateway": f"{settings.about} (already ran; nothing was stood up)",
+        "gateway": f"{settings.about} (already running; not started by this suite)",
         "caches": "not dropped, whatever the suite says: they are out of reach",
         "deferred work": "not settled between steps: it is out of reach",
         "hosts": "not known: neither their limits nor what else they do",
@@ -116,7 +116,7 @@ def facts(
         found[f"{endpoint.api}: server"] = one["server"] or "does not say"
         found[f"{endpoint.api}: tls"] = one["tls"] or "none: plain HTTP"
         if part is not None:
-            found[f"{endpoint.api}: credentials"] = f"of {source(part)}"
+            found[f"{endpoint.api}: credentials"] = f"from {source(part)}"
         if endpoint.api == "s3":
             found["s3: addressing"] = (
                 "virtual hosts (bucket.host)"
@@ -127,13 +127,13 @@ def facts(
 
 
 def _remedy(endpoint: Endpoint) -> str:
-    lines = ["It already ran elsewhere: see to it there."]
+    lines = ["It runs outside this suite: check it there."]
     if endpoint.addressing == "virtual":
         lines.append(
-            "With `addressing: virtual` every name before that of the endpoint has to have an "
-            "address (wildcard DNS)."
+            "With `addressing: virtual` the endpoint's host name needs an address for every name "
+            "before it (wildcard DNS)."
         )
     if endpoint.url.startswith("https:"):
         authorities = endpoint.ca_file or "those that this machine trusts (`ca_file` names others)"
-        lines.append(f"Authorities of its certificate: {authorities}.")
+        lines.append(f"CA certificates: {authorities}.")
     return "\n".join(lines)
