@@ -1,12 +1,12 @@
-"""Which counters of Ceph's daemons are told every second: those that say what limits a gateway."""
+"""Which counters of Ceph's daemons are recorded every second: those that show a bottleneck."""
 
 from __future__ import annotations
 
 from weighbridge.common.counters import CounterFigure, DaemonCounters
 
-# Each is `told=group.counter`, groups and counters as the daemon's `perf dump` has them. Where a
-# release has another name for the same thing it stands behind a comma. What a release or a kind of
-# object store does not have is not told.
+# Each is `key=group.counter`, with groups and counters of the daemon's `perf dump`. Other releases'
+# names for the same counter follow after a comma. Counters that a release or object store lacks are
+# left out.
 
 RADOSGW: tuple[str, ...] = (
     *("req=rgw.req", "failed_req=rgw.failed_req", "qlen=rgw.qlen", "qactive=rgw.qactive"),
@@ -27,7 +27,7 @@ RADOSGW: tuple[str, ...] = (
         "objecter_op_laggy=objecter.op_laggy",
     ),
     *("objecter_op_resend=objecter.op_resend", "objecter_send_bytes=objecter.op_send_bytes"),
-    # What is under way to OSDs, and how long requests waited since no more may be.
+    # Bytes and operations in flight to OSDs, and how long requests waited for the limit on them.
     *(
         "objecter_bytes=throttle-objecter_bytes.val",
         "objecter_bytes_wait=throttle-objecter_bytes.wait",

@@ -16,7 +16,7 @@ from weighbridge.gateways.gateway import ObjectServer, SwiftBelow
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.files import Secrets
 from weighbridge.gateways.swift.settings import SwiftSettings
-from weighbridge.gateways.swift.swift_servers import Proxy
+from weighbridge.gateways.swift.swift_roster import Proxy
 
 RESELLER = "AUTH_"
 """What tempauth puts before a user's account."""

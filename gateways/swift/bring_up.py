@@ -19,7 +19,7 @@ from weighbridge.gateways.swift.facts import LOG
 from weighbridge.gateways.swift.files import Secrets, files, put
 from weighbridge.gateways.swift.settings import SERVERS, SwiftCluster
 from weighbridge.gateways.swift.standing import SwiftStanding
-from weighbridge.gateways.swift.swift_servers import SwiftServers
+from weighbridge.gateways.swift.swift_roster import SwiftRoster
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import verify
 
@@ -49,7 +49,7 @@ class SwiftBringUp:
         self.hosts = hosts
         self.client = client
         self.say = say
-        self.roster = SwiftServers(cluster.place, cluster.settings, hosts)
+        self.roster = SwiftRoster(cluster.place, cluster.settings, hosts)
         self.stores = [hosts[name] for name in cluster.place.storage]
         self.caches = [hosts[name] for name in cluster.place.proxy]
         self.front = cluster.front()

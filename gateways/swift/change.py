@@ -23,7 +23,7 @@ from weighbridge.gateways.ports import DEADLINE_S, await_ports
 from weighbridge.gateways.swift import scopes
 from weighbridge.gateways.swift.files import Secrets, files, put
 from weighbridge.gateways.swift.settings import SERVERS, SwiftCluster
-from weighbridge.gateways.swift.swift_servers import SwiftServers
+from weighbridge.gateways.swift.swift_roster import SwiftRoster
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import OperationCheck, verify
 
@@ -74,7 +74,7 @@ class SwiftChange:
         self.cluster = cluster
         self.say = say
         self.front: Front | None = cluster.front()
-        roster = SwiftServers(cluster.place, cluster.settings, stood.hosts)
+        roster = SwiftRoster(cluster.place, cluster.settings, stood.hosts)
         self.roster = roster
         self.files = files(cluster.release, cluster.settings, roster, stood.secret, self.front)
         self.affected = [one for one in stood.daemons if self._affects(one)]

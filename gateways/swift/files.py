@@ -13,7 +13,7 @@ from weighbridge.gateways.gateway import Rendered
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.settings import SERVERS, SwiftSettings
-from weighbridge.gateways.swift.swift_servers import SwiftServers
+from weighbridge.gateways.swift.swift_roster import SwiftRoster
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Secrets:
 def files(
     release: str,
     settings: SwiftSettings,
-    roster: SwiftServers,
+    roster: SwiftRoster,
     secret: Secrets,
     front: Front | None,
 ) -> dict[str, dict[str, str]]:

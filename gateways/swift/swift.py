@@ -33,7 +33,7 @@ from weighbridge.gateways.swift.bring_up import SwiftBringUp
 from weighbridge.gateways.swift.files import Secrets, files, shown
 from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.settings import SwiftCluster, SwiftPlacement, SwiftSettings
-from weighbridge.gateways.swift.swift_servers import SwiftServers
+from weighbridge.gateways.swift.swift_roster import SwiftRoster
 
 
 class Swift(Gateway):
@@ -149,7 +149,7 @@ class Swift(Gateway):
             files(
                 self.release,
                 self.settings,
-                SwiftServers(self.place, self.settings, sites),
+                SwiftRoster(self.place, self.settings, sites),
                 secret,
                 self.cluster.front(),
             ),
@@ -158,7 +158,7 @@ class Swift(Gateway):
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
         """Compare every option with those the release knows, and have the front check its file."""
-        roster = SwiftServers(self.place, self.settings, hosts)
+        roster = SwiftRoster(self.place, self.settings, hosts)
         front = self.cluster.front()
         texts = files(self.release, self.settings, roster, Secrets(), front)
         asked = hosts[self.place.proxy[0]]

@@ -22,7 +22,7 @@ from weighbridge.common.scope import Scope, differing
 from weighbridge.gateways.gateway import Standing
 from weighbridge.gateways.null.null import Null, NullSettings
 from weighbridge.gateways.null.null import NullPlacement as NullPlace
-from weighbridge.gateways.rgw.effective import effective, read_as
+from weighbridge.gateways.rgw.options import effective, read_as
 from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 

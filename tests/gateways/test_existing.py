@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 from swiftclient.client import Connection
+from weighbridge.gateways.entrusted import answer_of
 
 from weighbridge.common.document import DocumentError
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import CommandFailed, TargetError, UsageError, VerificationFailed
-from weighbridge.gateways.entrusted import answer_of
 from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.existing import Existing
 from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSettings

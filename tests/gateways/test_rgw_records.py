@@ -8,9 +8,9 @@ from pydantic import ValidationError
 
 from weighbridge.gateways.apache.settings import STATS_PORT
 from weighbridge.gateways.rgw import objectstore
-from weighbridge.gateways.rgw.ceph_daemons import CephDaemons
+from weighbridge.gateways.rgw.ceph_roster import CephRoster
 from weighbridge.gateways.rgw.config import CONF, DATA_POOL, KEYRING, frontend, pools
-from weighbridge.gateways.rgw.keyring import keyring, new_key
+from weighbridge.gateways.rgw.files import keyring, new_key
 from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.gateways.rgw.settings import (
@@ -377,7 +377,7 @@ def test_the_last_disk_of_each_host_is_for_journals_when_they_have_their_own() -
     settings = RgwSettings.model_validate(
         {"osd": {"objectstore": "filestore", "filestore": {"journal": "own"}}}
     )
-    osds = CephDaemons(PLACE, settings, SITES).osds
+    osds = CephRoster(PLACE, settings, SITES).osds
     assert [(one.device, one.journal_disk) for one in osds] == [("/dev/wb0", "/dev/wb1")] * 3
     assert conf(settings)["osd.1"]["osd_journal"] == "/var/lib/ceph/journal/1"
     text = objectstore.script(settings.osd, osds[:1])
@@ -395,7 +395,7 @@ def test_a_file_system_is_made_without_discards_and_mounted_without_access_times
     settings = RgwSettings.model_validate(
         {"osd": {"objectstore": "filestore", "filestore": {"filesystem": filesystem}}}
     )
-    text = objectstore.script(settings.osd, CephDaemons(PLACE, settings, SITES).osds[:2])
+    text = objectstore.script(settings.osd, CephRoster(PLACE, settings, SITES).osds[:2])
     assert text.count(f"mkfs.{filesystem} ") == 2
     assert text.count(f"mount -t {filesystem} -o noatime,") == 2
     assert text.count(" -K " if filesystem != "ext4" else " nodiscard,") == 2
@@ -411,7 +411,7 @@ def test_memstore_makes_as_many_osds_as_it_is_told_on_no_disk() -> None:
     settings = RgwSettings.model_validate(
         {"osd": {"objectstore": "memstore", "memstore": {"per_host": 2, "size": "64MiB"}}}
     )
-    osds = CephDaemons(PLACE, settings, SITES).osds
+    osds = CephRoster(PLACE, settings, SITES).osds
     assert [(one.number, one.host, one.device) for one in osds][2:4] == [
         (2, "store-2", None),
         (3, "store-2", None),

@@ -8,7 +8,7 @@ from weighbridge.common.document import Document
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
-from weighbridge.gateways.swift.swift_servers import SwiftServers
+from weighbridge.gateways.swift.swift_roster import SwiftRoster
 from weighbridge.topologies.loader import shipped_layouts
 
 PLACE = SwiftPlacement(proxy=("gateway-1",), storage=("store-1", "store-2", "store-3"))
@@ -273,7 +273,7 @@ def test_what_a_release_lacks_is_not_written_for_it() -> None:
 
 def test_with_servers_per_port_each_disk_of_objects_has_a_port_in_the_ring() -> None:
     settings = SwiftSettings.model_validate({"object": {"servers_per_port": 2}})
-    roster = SwiftServers(PLACE_ABC, settings, SITES)
+    roster = SwiftRoster(PLACE_ABC, settings, SITES)
     ports = [(one.server, one.name, one.port) for one in roster.devices if one.host == "a"]
     assert ports == [
         ("account", "db0", 6202),
@@ -282,7 +282,7 @@ def test_with_servers_per_port_each_disk_of_objects_has_a_port_in_the_ring() -> 
         ("object", "d1", 6211),
     ]
     assert roster.ports(SITES["a"], "object") == (6210, 6211)
-    assert SwiftServers(PLACE_ABC, SwiftSettings(), SITES).ports(SITES["a"], "object") == (6200,)
+    assert SwiftRoster(PLACE_ABC, SwiftSettings(), SITES).ports(SITES["a"], "object") == (6200,)
 
 
 def test_the_interval_of_background_daemons_is_swifts_own_unless_the_layout_says_otherwise() -> (

@@ -1,4 +1,4 @@
-"""A Ceph cluster with radosgw that stands, and what is true of it."""
+"""A running Ceph cluster with radosgw, and what is known about it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.rgw.change import CephChange
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.facts import uneven
-from weighbridge.gateways.rgw.monitor import Ceph, ask
-from weighbridge.gateways.rgw.running import RunningCluster
+from weighbridge.gateways.rgw.monitor import CephDaemon, ask
+from weighbridge.gateways.rgw.ceph_state import CephState
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import OperationCheck
 
@@ -29,30 +29,28 @@ _KEPT = {
 }
 
 
-class RgwStanding(Standing):
-    """The cluster, healthy, with its gateway verified."""
+class RunningRgw(Standing):
+    """A healthy cluster with its gateway verified."""
 
     def __init__(
         self,
-        running: RunningCluster,
+        state: CephState,
         *,
         endpoints: Sequence[Endpoint],
         checks: Sequence[OperationCheck],
         below: Below,
     ) -> None:
-        self._running = running
-        self._osds = running.osds
-        self._gateways = tuple(running.radosgws)
-        self._objectstore = running.cluster.settings.osd.objectstore
+        self._state = state
+        self._osds = state.osds
+        self._gateways = tuple(state.radosgws)
+        self._objectstore = state.cluster.settings.osd.objectstore
         self.endpoints = tuple(endpoints)
         self._below = below
-        self.uneven = uneven(running.primaries)
-        self._tell(checks)
+        self.uneven = uneven(state.primaries)
+        self._describe(checks)
 
     def settle(self) -> tuple[str, ...]:
-        """Run RGW's garbage collection to its end: deleted and overwritten objects' data goes now,
-        not in the next step.
-        """
+        """Run RGW's garbage collection, so that it deletes no object data in the next step."""
         host = self._gateways[0].host
         host.run(["radosgw-admin", "gc", "process", "--include-all"], timeout_s=3600)
         left = len(
@@ -60,11 +58,11 @@ class RgwStanding(Standing):
                 host.run(["radosgw-admin", "gc", "list", "--include-all"], timeout_s=600).stdout
             )
         )
-        return (f"RGW garbage collection run to its end, {left} entries left",)
+        return (f"RGW garbage collection completed, {left} entries left",)
 
     def drop_caches(self) -> tuple[str, ...]:
-        """Drop BlueStore's object and buffer caches and RGW's metadata cache; RocksDB's block cache
-        has no such command.
+        """Drop BlueStore's object and buffer caches and RGW's metadata cache; RocksDB's
+        cannot be dropped.
         """
         bluestore = self._objectstore == "bluestore"
         dropped = [
@@ -72,7 +70,7 @@ class RgwStanding(Standing):
             *_each(self._gateways, "cache zap"),
         ]
         for ceph, answer in dropped:
-            # Both answer nothing when they have done it; a refusal is a text.
+            # Both answer nothing on success; a refusal is a text.
             if answer.strip():
                 raise ceph.failed(f"caches not dropped: {answer.strip()}")
         count = len(self._gateways)
@@ -89,11 +87,11 @@ class RgwStanding(Standing):
 
     def check(self) -> None:
         """Raise ServiceFailed when a daemon has died."""
-        daemon.check(self._running.daemons)
+        daemon.check(self._state.daemons)
 
     def check_room(self) -> None:
-        """Raise ServiceFailed when an OSD is full: the cluster then answers neither writes nor
-        deletes, and refuses none.
+        """Raise ServiceFailed when an OSD is full: the cluster then answers no writes or
+        deletes at all.
         """
         ceph = self._below.ceph
         if ceph is None:
@@ -101,11 +99,11 @@ class RgwStanding(Standing):
         checks = json.loads(ceph.host.run(["ceph", "health", "detail", "--format", "json"]).stdout)[
             "checks"
         ]
-        told = checks.get("OSD_FULL")
-        if told is None:
+        full_check = checks.get("OSD_FULL")
+        if full_check is None:
             return
         # Details are sentences such as `osd.0 is full`.
-        names = [detail["message"].split()[0] for detail in told["detail"]]
+        names = [detail["message"].split()[0] for detail in full_check["detail"]]
         full = next((osd for osd in self._osds if osd.name in names), self._osds[0])
         words = (
             "is full"
@@ -113,10 +111,9 @@ class RgwStanding(Standing):
             else f"is full ({len(names)} of {len(self._osds)} OSDs are)"
         )
         raise full.failed(
-            f"{words}: the cluster takes no writes and no deletes any more",
-            advice="Give the hosts larger disks in the hardware file, or have the suite write "
-            "less: smaller or fewer objects, "
-            "a shorter runtime, fewer workers.",
+            f"{words}: the cluster accepts no more writes or deletes",
+            advice="Give the hosts larger disks in the hardware file, or let the suite write less: "
+            "smaller or fewer objects, a shorter runtime, fewer workers.",
         )
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
@@ -124,33 +121,30 @@ class RgwStanding(Standing):
         self._planned(gateway, scope, lambda _: None)
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
-        """See Standing, and CephChange.
-
-        What fails halfway is started anew by the next change, whatever its scope.
-        """
+        """See Standing, and CephChange: after a failure the next one restarts what was touched."""
         change = self._planned(gateway, scope, say)
-        with change.doubting():
+        with change.restoring_on_failure():
             done, checks = change.run(self.endpoints)
-            self._tell(checks)
+            self._describe(checks)
         return done
 
     def _planned(self, gateway: Gateway, scope: Scope, say: Say) -> CephChange:
         if not isinstance(gateway.cluster, CephCluster):
             raise UsageError(f"an rgw gateway is running, which cannot become a {gateway.kind} one")
-        return CephChange(self._running, gateway.cluster, scope, say)
+        return CephChange(self._state, gateway.cluster, scope, say)
 
-    def _tell(self, checks: Sequence[OperationCheck]) -> None:
-        """What is true of it now."""
-        self.facts = MappingProxyType(self._running.facts(checks))
-        self.rendered = self._running.files.shown()
-        self._probes = self._running.probes()
+    def _describe(self, checks: Sequence[OperationCheck]) -> None:
+        """Update facts, files and probes."""
+        self.facts = MappingProxyType(self._state.facts(checks))
+        self.rendered = self._state.files.shown()
+        self._probes = self._state.probes()
 
     def below(self) -> Below:
-        """The cluster, and one radosgw by itself where a front hides it."""
+        """The cluster, and one radosgw by itself behind a front."""
         return self._below
 
     def room(self) -> Room | None:
-        """What the OSDs say of their stores (`ceph df`), journals and databases included."""
+        """The OSDs' stores (`ceph df`), journals and databases included."""
         ceph = self._below.ceph
         if ceph is None:
             return None
@@ -162,12 +156,12 @@ class RgwStanding(Standing):
         )
 
     def probes(self) -> tuple[Probe, ...]:
-        """The counters of each radosgw, of each OSD and of the front."""
+        """The probes of each radosgw, OSD and the front."""
         return self._probes
 
 
-def _each(daemons: Sequence[Ceph], command: str) -> list[tuple[Ceph, str]]:
-    """What each daemon answers to a command; hosts are asked at once."""
+def _each(daemons: Sequence[CephDaemon], command: str) -> list[tuple[CephDaemon, str]]:
+    """Each daemon's answer to a command; hosts are asked concurrently."""
     groups = [list(group) for _, group in groupby(daemons, key=lambda one: one.host.name)]
     answers = together([partial(ask, group, {"prefix": command}) for group in groups])
     return [(ceph, texts[0]) for answer in answers for ceph, texts in answer.items()]

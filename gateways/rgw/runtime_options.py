@@ -1,4 +1,4 @@
-"""Options that running daemons take, and what they say that they run with."""
+"""Reading and changing options of running daemons."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from weighbridge.common.errors import UsageError
-from weighbridge.gateways.rgw.monitor import Ceph, Command, ask, option
+from weighbridge.gateways.rgw.monitor import CephDaemon, Command, ask, option
 
 _READ_EACH_TIME: Final = frozenset(
     {"rgw_get_obj_window_size", "rgw_get_obj_max_req_size", "rgw_put_obj_min_window_size"}
 )
-"""What radosgw looks up anew for each request, and so takes although nothing in it is told of a
-change (rgw_rados.cc, Object::Read::iterate; rgw_sal_rados.cc, get_atomic_writer)."""
+"""Options that radosgw reads for each request, so that they take effect although it does not
+observe them (rgw_rados.cc, Object::Read::iterate; rgw_sal_rados.cc, get_atomic_writer).
+"""
 
-_UNSEEN = "may require restart"
-"""What a daemon answers to `config set` when nothing in it is told of the change: it may never look
-at the value.
+_NOT_OBSERVED = "may require restart"
+"""A daemon's answer to `config set` when nothing in it observes the option: it may never
+read it.
 """
 
 _ADVICE = "give the parameter the scope `restart`"
 
 
-def values(daemon: Ceph, names: Sequence[str]) -> dict[str, str]:
-    """Options as a daemon runs with them.
+def values(daemon: CephDaemon, names: Sequence[str]) -> dict[str, str]:
+    """The values that a daemon runs with.
 
-    Raises ServiceFailed for one that it does not know, CommandFailed.
+    Raises ServiceFailed for an unknown option, CommandFailed.
     """
     found = {}
     for name, answer in _each(daemon, "config get", names).items():
@@ -37,10 +38,8 @@ def values(daemon: Ceph, names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def refuse_fixed(daemon: Ceph, names: Sequence[str]) -> None:
-    """Raise UsageError when the daemon itself says that some of these cannot change while it
-    runs.
-    """
+def refuse_fixed(daemon: CephDaemon, names: Sequence[str]) -> None:
+    """Raise UsageError when the daemon reports that some of these cannot change at runtime."""
     fixed = [
         name
         for name, answer in _each(daemon, "config help", names).items()
@@ -48,16 +47,16 @@ def refuse_fixed(daemon: Ceph, names: Sequence[str]) -> None:
     ]
     if fixed:
         raise UsageError(
-            f"{daemon.name} says that it cannot take {', '.join(fixed)} while it runs",
+            f"{daemon.name} cannot change {', '.join(fixed)} while it is running",
             advice=_ADVICE,
         )
 
 
-def give(daemon: Ceph, wanted: Mapping[str, str]) -> None:
-    """Have a running daemon take options, by name as its release's parser writes them.
+def apply(daemon: CephDaemon, wanted: Mapping[str, str]) -> None:
+    """Set options of a running daemon; values are as its release's parser writes them.
 
-    Raises UsageError when it says of one that it may not count before a restart, with everything
-    taken back; ServiceFailed when it refuses one.
+    Raises UsageError when one may need a restart, after restoring all; ServiceFailed when the
+    daemon refuses one.
     """
     before = values(daemon, tuple(wanted))
     answers = {name: _set(daemon, name, value) for name, value in wanted.items()}
@@ -65,30 +64,32 @@ def give(daemon: Ceph, wanted: Mapping[str, str]) -> None:
         f"{name}: {answer.strip()}" for name, answer in answers.items() if "success" not in answer
     ]
     if refused:
-        raise daemon.failed(f"does not take an option while it runs: {refused[0]}")
-    silent = [
+        raise daemon.failed(f"refuses an option at runtime: {refused[0]}")
+    not_observed = [
         name
         for name, answer in answers.items()
-        if _UNSEEN in answer and name not in _READ_EACH_TIME
+        if _NOT_OBSERVED in answer and name not in _READ_EACH_TIME
     ]
     flagged = {
         name
-        for name, answer in _each(daemon, "config help", silent).items()
+        for name, answer in _each(daemon, "config help", not_observed).items()
         if "runtime" in _flags(answer)
     }
-    unseen = [name for name in silent if name not in flagged]
-    if unseen:
+    uncertain = [name for name in not_observed if name not in flagged]
+    if uncertain:
         for name, value in before.items():
             _set(daemon, name, value)
         what = (
-            f"{daemon.name} says that a change of {', '.join(unseen)} may require a restart, "
-            "and would not say that it does"
+            f"{daemon.name} reports that a change of {', '.join(uncertain)} may require a restart, "
+            "but not whether it does"
         )
         raise UsageError(what, advice=_ADVICE)
 
 
-def beyond_default(daemon: Ceph, names: Sequence[str]) -> dict[str, str]:
-    """Of these options, those that the daemon has from somewhere: `file 5`, `override 7`."""
+def beyond_default(daemon: CephDaemon, names: Sequence[str]) -> dict[str, str]:
+    """Those of these options that are not at their defaults, with sources: `file 5`,
+    `override 7`.
+    """
     if not names:
         return {}
     (answer,) = ask([daemon], {"prefix": "config diff"})[daemon]
@@ -105,15 +106,15 @@ def beyond_default(daemon: Ceph, names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _each(daemon: Ceph, prefix: str, names: Sequence[str]) -> dict[str, str]:
-    """The daemon's answer about each option, asked in one go."""
+def _each(daemon: CephDaemon, prefix: str, names: Sequence[str]) -> dict[str, str]:
+    """The daemon's answer about each option, in one request."""
     if not names:
         return {}
     commands: list[Command] = [{"prefix": prefix, "var": name} for name in names]
     return dict(zip(names, ask([daemon], *commands)[daemon], strict=True))
 
 
-def _set(daemon: Ceph, name: str, value: str) -> str:
+def _set(daemon: CephDaemon, name: str, value: str) -> str:
     return ask([daemon], {"prefix": "config set", "var": name, "val": [value]})[daemon][0]
 
 
@@ -124,8 +125,8 @@ def _flags(answer: str) -> Sequence[object]:
 
 def _help(answer: str) -> Mapping[str, object]:
     try:
-        told = json.loads(answer)
-    except json.JSONDecodeError:  # the words in which it says that it does not know the option
+        found = json.loads(answer)
+    except json.JSONDecodeError:  # a message that it does not know the option
         return {}
-    found: Mapping[str, object] = told.get("option", told)
-    return found
+    option: Mapping[str, object] = found.get("option", found)
+    return option

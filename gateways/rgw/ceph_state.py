@@ -1,4 +1,4 @@
-"""What the daemons of a standing gateway run with, as far as it is known."""
+"""What the daemons of a running cluster run with, as far as it is known."""
 
 from __future__ import annotations
 
@@ -8,21 +8,18 @@ from dataclasses import dataclass, field
 from weighbridge.common.host import Host
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.probe import Probe
-from weighbridge.gateways.rgw.ceph_daemons import CephDaemons
+from weighbridge.gateways.rgw.ceph_roster import CephRoster
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import CONF, KEYRING
 from weighbridge.gateways.rgw.facts import Media, facts
 from weighbridge.gateways.rgw.files import Files, HostFile
-from weighbridge.gateways.rgw.monitor import Ceph
+from weighbridge.gateways.rgw.monitor import CephDaemon
 from weighbridge.gateways.verify import OperationCheck
 
 
 @dataclass
-class RunningCluster:
-    """A gateway's daemons, and the files that they were started with or brought to since.
-
-    It changes with them.
-    """
+class CephState:
+    """The daemons of a gateway and the files they run with; changes update it."""
 
     cluster: CephCluster
     """The last one whose settings all daemons were seen to run with."""
@@ -32,45 +29,43 @@ class RunningCluster:
     native: bool
     """Whether radosgw speaks FastCGI itself."""
     files: Files
-    """All files, as they were when all was well."""
+    """All files, as of the last success."""
     store: tuple[Daemon, ...]
-    """The mon, the mgr and the OSDs, which are left alone."""
-    osds: tuple[Ceph, ...]
+    """The mon, the mgr and the OSDs, which changes leave alone."""
+    osds: tuple[CephDaemon, ...]
     media: tuple[Media, ...]
     primaries: Mapping[int, int]
-    """How many placement groups of the data pool each OSD answers reads of, by its number."""
-    radosgws: Mapping[Ceph, Daemon]
+    """For how many placement groups of the data pool each OSD, by number, answers reads."""
+    radosgws: Mapping[CephDaemon, Daemon]
     front: tuple[Daemon, ...]
-    confs: dict[Ceph, str | None]
-    """The ceph.conf that each radosgw runs with; None when that is in doubt."""
+    confs: dict[CephDaemon, str | None]
+    """The ceph.conf that each radosgw runs with; None when it is unknown."""
     front_files: Mapping[str, str] | None
-    """Those of the front by path, none where there is no front; None when what it runs with is in
-    doubt.
+    """The front's files by path, empty without a front; None when it is unknown what it
+    runs with.
     """
     defaults: dict[tuple[str, str], str] = field(default_factory=dict)
-    """By radosgw's name and option: what it runs with where no file says anything, which is not
-    always what Ceph documents.
+    """By radosgw name and option: the value when no file sets it, which may differ from Ceph's
+    documentation.
     """
 
     @property
     def daemons(self) -> tuple[Daemon, ...]:
-        """All of them."""
+        """All daemons."""
         return (*self.store, *self.radosgws.values(), *self.front)
 
     @property
     def keyrings(self) -> tuple[HostFile, ...]:
-        """They stay as they are: other keys would be another cluster's."""
+        """The keyrings, which never change: other keys would be another cluster's."""
         return tuple(file for file in self.files.files if file.path == KEYRING)
 
     @property
-    def roster(self) -> CephDaemons:
-        """Who is where."""
-        return CephDaemons(self.cluster.place, self.cluster.settings, self.hosts)
+    def roster(self) -> CephRoster:
+        """Which daemon runs where."""
+        return CephRoster(self.cluster.place, self.cluster.settings, self.hosts)
 
     def facts(self, checks: Sequence[OperationCheck]) -> dict[str, str]:
-        """What decides results, in words, as the daemons say it now; `checks` were passed when they
-        last came up.
-        """
+        """What decides results, in words, by the daemons; `checks` passed at the last start."""
         cluster = self.cluster
         found = facts(
             cluster,
@@ -89,9 +84,7 @@ class RunningCluster:
         }
 
     def probes(self) -> tuple[Probe, ...]:
-        """The counters of each radosgw, of each OSD and of the front; their programs are put on the
-        hosts.
-        """
+        """The probes of each radosgw, OSD and the front; their programs are put on the hosts."""
         cluster = self.cluster
         found = tuple(one.probe() for one in (*self.radosgws, *self.osds))
         front = cluster.front(native=self.native)
@@ -106,5 +99,5 @@ def conf_of(files: Files) -> str:
 
 
 def front_files_of(files: Files) -> dict[str, str]:
-    """Files of the front by path."""
+    """The front's files by path."""
     return {file.path: file.text for file in files.files if file.path not in {CONF, KEYRING}}

@@ -36,7 +36,7 @@ class Device:
     name: str
 
 
-class SwiftServers:
+class SwiftRoster:
     """The servers that a placement and its settings make on hosts at these places."""
 
     def __init__(

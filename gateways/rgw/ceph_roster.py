@@ -1,6 +1,4 @@
-"""Which daemons of a layout sit where: names, addresses, ports and disks, from its hosts' places
-alone.
-"""
+"""Which daemons of a layout run where: names, addresses, ports and disks."""
 
 from __future__ import annotations
 
@@ -13,13 +11,13 @@ from weighbridge.gateways.gateway import Site
 from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 
 MON_PORTS = (3300, 6789)
-"""Ports of a mon: the newer protocol's and the older one's."""
+"""Ports of a mon: of protocol v2 and v1."""
 
 
 @dataclass(frozen=True)
 class Osd:
-    """One OSD to be. `device` is its disk, None for memstore; `journal_disk` is the disk its
-    journal is on when it has its own.
+    """A planned OSD. `device` is its disk, None for memstore; `journal_disk` is set for a
+    separate journal.
     """
 
     number: int
@@ -32,7 +30,7 @@ class Osd:
 
 @dataclass(frozen=True)
 class Radosgw:
-    """One radosgw to be. `name` is what Ceph calls it, `service` what its host does."""
+    """A planned radosgw. `name` is its name in Ceph, `service` its service on the host."""
 
     name: str
     service: str
@@ -41,8 +39,8 @@ class Radosgw:
     port: int
 
 
-class CephDaemons:
-    """The daemons that a placement and its settings make on hosts at these places."""
+class CephRoster:
+    """The daemons that a placement and its settings make on these hosts."""
 
     def __init__(
         self, place: RgwPlacement, settings: RgwSettings, sites: Mapping[str, Site]
@@ -84,7 +82,7 @@ class CephDaemons:
         return tuple(found)
 
     def _disks(self, site: Site) -> Iterator[tuple[str | None, str | None]]:
-        """Disk and journal's disk of each OSD of a host."""
+        """Disk and journal disk of each OSD of a host."""
         osd = self._settings.osd
         if osd.objectstore == "memstore":
             yield from [(None, None)] * osd.memstore.per_host
