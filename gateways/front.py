@@ -171,9 +171,7 @@ class FrontedPlacement(Record):
     def _one_front(self) -> FrontedPlacement:
         placed = [name for name in self.fronts if getattr(self, name) is not None]
         if len(placed) > 1:
-            raise ValueError(
-                f"{' and '.join(placed)} are both placed: a layout has one front, the one clients use"
-            )
+            raise ValueError(f"{' and '.join(placed)} are both placed: a layout has only one front")
         return self
 
     @property

@@ -47,7 +47,7 @@ def _with_imports(module: str) -> dict[str, str]:
 
 
 def _archive(module: str, texts: Mapping[str, str]) -> bytes:
-    """An archive that Python runs as a program (PEP 441); its packages contain only these modules."""
+    """An archive that Python runs as a program (PEP 441); its packages have only these modules."""
     files = {"__main__.py": texts[module]}
     for name, text in texts.items():
         if name != module:

@@ -14,11 +14,11 @@ from weighbridge.common.scope import Scope
 from weighbridge.gateways import daemon
 from weighbridge.gateways.gateway import Below, Gateway, Room, Say, Standing
 from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.rgw.ceph_state import CephState
 from weighbridge.gateways.rgw.change import CephChange
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.facts import uneven
 from weighbridge.gateways.rgw.monitor import CephDaemon, ask
-from weighbridge.gateways.rgw.ceph_state import CephState
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import OperationCheck
 

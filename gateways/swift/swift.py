@@ -1,6 +1,4 @@
-"""The `swift` gateway: proxies with memcached, storage hosts with account, container and object
-servers, perhaps HAProxy.
-"""
+"""The `swift` gateway: proxies with memcached and storage hosts, perhaps behind a front."""
 
 from __future__ import annotations
 
@@ -49,14 +47,14 @@ class Swift(Gateway):
     grammars: ClassVar[tuple[FileGrammar, ...]] = (config.GRAMMAR,)
 
     def __init__(self, release: str, place: Record, settings: Record) -> None:
-        """Raises ValueError when release, placement and settings do not fit each other."""
+        """Raises ValueError when release, placement and settings do not fit together."""
         assert isinstance(place, SwiftPlacement)  # noqa: S101 - the seam's contract
         assert isinstance(settings, SwiftSettings)  # noqa: S101
         self.release = release
         self.cluster = SwiftCluster(release=release, place=place, settings=settings)
         if len(place.storage) < settings.replicas:
             raise ValueError(
-                f"{settings.replicas} replicas in zones of their own need {settings.replicas} "
+                f"{settings.replicas} replicas, each in its own zone, need {settings.replicas} "
                 "storage hosts"
             )
         if (
@@ -90,28 +88,27 @@ class Swift(Gateway):
 
     @property
     def settings(self) -> SwiftSettings:
-        """All that decides results."""
+        """All settings that decide results."""
         return self.cluster.settings
 
     def apis(self) -> tuple[ObjectApi, ...]:
-        """Swift's own, and S3 where the layout has s3api."""
+        """Swift, and S3 with s3api."""
         return ("swift", "s3") if self.settings.s3api else ("swift",)
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """Servers read their files when they start:
-
-        `restart`, but for what rings, daemons, ports and tokens hang on.
+        """`restart`, since servers read their files at start, but `cluster` for rings, daemons,
+        ports and tokens.
         """
         return scopes.scope(key)
 
     def layers(self) -> tuple[StoreLayer, ...]:
-        """Its object servers, and one proxy by itself where a front hides it."""
+        """The object servers, and one proxy by itself behind a front."""
         return ("object-server",) if self.place.front is None else ("gateway", "object-server")
 
     def structure(self, disks: Mapping[str, int]) -> Structure:
-        """Objects are on the storage hosts' disks but the first, or on their only one; a proxy
-        sends each replica by itself.
+        """Objects are on all disks but the first, or on the only one; a proxy sends each
+        replica itself.
         """
         place, settings = self.place, self.settings
         used = {name: tuple(range(disks.get(name, 0)))[: settings.disks] for name in place.storage}
@@ -141,9 +138,7 @@ class Swift(Gateway):
         }
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        """All configuration files as `bring_up` would write them, but for secrets, which it makes
-        afresh.
-        """
+        """All configuration files as `bring_up` would write them, but with other secrets."""
         secret = Secrets()
         return shown(
             files(
@@ -157,7 +152,7 @@ class Swift(Gateway):
         )
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
-        """Compare every option with those the release knows, and have the front check its file."""
+        """Check every option for the release, and have the front check its file."""
         roster = SwiftRoster(self.place, self.settings, hosts)
         front = self.cluster.front()
         texts = files(self.release, self.settings, roster, Secrets(), front)

@@ -1,6 +1,4 @@
-"""Which servers of a layout sit where: names, addresses, ports and disks, from its hosts' places
-alone.
-"""
+"""Which servers of a layout run where: names, addresses, ports and disks."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from weighbridge.gateways.swift.settings import SERVERS, SwiftPlacement, SwiftSe
 
 @dataclass(frozen=True)
 class Proxy:
-    """One proxy server to be. `service` is what its host calls it, `conf` its file."""
+    """A planned proxy server. `service` is its service on the host, `conf` its file."""
 
     service: str
     host: str
@@ -37,7 +35,7 @@ class Device:
 
 
 class SwiftRoster:
-    """The servers that a placement and its settings make on hosts at these places."""
+    """The servers that a placement and its settings make on these hosts."""
 
     def __init__(
         self, place: SwiftPlacement, settings: SwiftSettings, sites: Mapping[str, Site]
@@ -45,7 +43,7 @@ class SwiftRoster:
         self.sites: Mapping[str, Site] = {name: sites[name] for name in place.hosts}
         self.stores = tuple(sites[name] for name in place.storage)
         self.caches = tuple(sites[name] for name in place.proxy)
-        """Where a memcached sits."""
+        """Hosts of a memcached."""
         self.front = None if place.front is None else sites[place.front]
         self._settings = settings
 
@@ -57,27 +55,20 @@ class SwiftRoster:
         for site in self.caches:
             for index in range(settings.daemons):
                 name = f"proxy-server-{index}" if settings.daemons > 1 else "proxy-server"
-                found.append(
-                    Proxy(
-                        name,
-                        site.name,
-                        site.address,
-                        settings.port + index,
-                        f"/etc/swift/{name}.conf",
-                    )
-                )
+                conf = f"/etc/swift/{name}.conf"
+                found.append(Proxy(name, site.name, site.address, settings.port + index, conf))
         return tuple(found)
 
     @property
     def backends(self) -> tuple[Backend, ...]:
-        """The proxies as a front knows them."""
+        """The proxies as backends of a front."""
         return tuple(
             Backend(f"{one.host}-{one.port}", one.address, one.port) for one in self.proxies
         )
 
     def folders(self, store: Site) -> list[tuple[str, ...]]:
-        """Where each disk of a storage host is mounted: the first for databases, the others for
-        objects; an only one for both.
+        """Where each disk of a storage host is mounted: the first one for databases, the others for
+        objects; a single one for both.
         """
         count = len(store.disks[: self._settings.disks])
         first = f"{config.DATABASES}/db0"
@@ -96,7 +87,7 @@ class SwiftRoster:
         )
 
     def ports(self, store: Site, server: str) -> tuple[int, ...]:
-        """The ports a server of a storage host listens on."""
+        """The ports of a server on a storage host."""
         return tuple(
             dict.fromkeys(
                 one.port for one in self.devices if (one.host, one.server) == (store.name, server)

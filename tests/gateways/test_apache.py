@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
-from weighbridge.gateways.apache.tell_apache import counters
 
 from weighbridge.common.errors import CommandFailed, MissingMeans, UsageError
 from weighbridge.gateways.apache import apache as module
 from weighbridge.gateways.apache import reload_apache, scopes
 from weighbridge.gateways.apache.apache import Apache
+from weighbridge.gateways.apache.apache_counters import counters
 from weighbridge.gateways.apache.config import CONF, RESPONDER_CONF
 from weighbridge.gateways.apache.settings import ApacheSettings, MpmSettings
 from weighbridge.gateways.front import Backend, Behind

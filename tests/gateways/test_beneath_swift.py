@@ -11,9 +11,9 @@ from stub_host import StubHost
 
 from weighbridge.gateways.swift import below
 from weighbridge.gateways.swift.files import Secrets
+from weighbridge.gateways.swift.read_ring import described
 from weighbridge.gateways.swift.settings import SwiftSettings
 from weighbridge.gateways.swift.swift_roster import Proxy
-from weighbridge.gateways.swift.tell_ring import told
 
 PROXY = Proxy("proxy-server-0", "gateway-1", "10.0.0.2", 8080, "/etc/swift/proxy-server-0.conf")
 

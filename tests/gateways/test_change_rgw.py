@@ -147,9 +147,9 @@ class Stage:
             line = " ".join(argv)
             if "weighbridge.gateways.verify" in line:
                 return json.dumps(self.verified)
-            if "tell_haproxy" in line:
+            if "haproxy_counters" in line:
                 return json.dumps({"info": INFO, "rows": ROWS})
-            if "tell_apache" in line:
+            if "apache_counters" in line:
                 return json.dumps({**STATUS, "ParentServerMPMGeneration": self.generation()})
             if "reload_apache" in line:
                 return json.dumps({"ended": 20, "came": self.came})
@@ -406,7 +406,7 @@ def test_a_front_is_restarted_alone_when_its_file_alone_changed_and_waited_for(
     order = [
         place
         for place, (_, what) in enumerate(stage.events)
-        if re.search(r"start haproxy|tell_haproxy.* up |verify", what)
+        if re.search(r"start haproxy|haproxy_counters.* up |verify", what)
     ]
     assert [
         "start haproxy" in stage.events[order[0]][1],
@@ -433,7 +433,7 @@ def test_a_front_that_stays_is_waited_for_after_its_radosgw_were_away(tmp_path: 
     stage = Stage(tmp_path, front="haproxy")
     stage.change("restart", front="haproxy", radosgw={"threads": 32, "daemons": 1})
     assert stage.starts() == ["stop radosgw", "start radosgw"]
-    assert any(" up " in what and "tell_haproxy" in what for _, what in stage.events)
+    assert any(" up " in what and "haproxy_counters" in what for _, what in stage.events)
 
 
 @pytest.mark.parametrize(("came", "starts"), [(20, []), (7, ["stop apache", "start apache"])])

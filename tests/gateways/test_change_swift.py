@@ -24,9 +24,9 @@ from weighbridge.gateways.gateway import Standing
 from weighbridge.gateways.null.null import Null, NullSettings
 from weighbridge.gateways.null.null import NullPlacement as NullPlace
 from weighbridge.gateways.swift.ask_servers import silent
+from weighbridge.gateways.swift.server_processes import processes
 from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
-from weighbridge.gateways.swift.tell_servers import processes
 
 NAMES = ("client-1", "gateway-1", "balancer-1", "store-1", "store-2", "store-3")
 STORES = NAMES[3:]
@@ -80,12 +80,12 @@ class Stage:
     def answers(self, name: str) -> Any:
         def answer(argv: Sequence[str], stdin: str) -> str:
             line = " ".join(argv)
-            if "tell_servers" in line:
+            if "server_processes" in line:
                 return json.dumps({path: self.file(name, path) for path in json.loads(stdin)})
             known = {
                 "weighbridge.gateways.verify": self.verified,
                 "make_rings": dict.fromkeys(("account", "container", "object"), "cmluZw=="),
-                "tell_haproxy": {"info": INFO, "rows": ROWS},
+                "haproxy_counters": {"info": INFO, "rows": ROWS},
                 "ask_servers": self.silent,
             }
             return next((json.dumps(told) for word, told in known.items() if word in line), "0")

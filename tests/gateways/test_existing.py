@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 from swiftclient.client import Connection
-from weighbridge.gateways.entrusted import answer_of
 
 from weighbridge.common.document import DocumentError
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import CommandFailed, TargetError, UsageError, VerificationFailed
+from weighbridge.gateways.endpoint_program import run_with_endpoints
 from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.existing import Existing
 from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSettings
@@ -442,6 +442,6 @@ def test_a_program_that_fails_with_a_key_in_its_last_words_is_told_without_it(
 ) -> None:
     endpoint = Endpoint(api="s3", url="http://127.0.0.1:9", user="u", key=SecretStr("planted-key"))
     with pytest.raises(CommandFailed) as error:
-        answer_of(client, "tests.gateways.says_all", [endpoint], {}, timeout_s=20.0)
+        run_with_endpoints(client, "tests.gateways.says_all", [endpoint], {}, timeout_s=20.0)
     assert "Invalid header value" in str(error.value)
     assert "planted" not in str(error.value)

@@ -14,10 +14,10 @@ from typing import Any, Final, Self
 import pytest
 
 from tests.mutation import Dice, bounded, cases, wrong_bytes, wrong_json, wrong_text
-from weighbridge.gateways.apache import tell_apache
-from weighbridge.gateways.haproxy import tell_haproxy
-from weighbridge.gateways.rgw import tell_counters
-from weighbridge.gateways.swift import tell_memcached
+from weighbridge.gateways.apache import apache_counters
+from weighbridge.gateways.haproxy import haproxy_counters
+from weighbridge.gateways.rgw import ceph_counters
+from weighbridge.gateways.swift import memcached_counters
 
 STAT: Final = """# pxname,svname,qcur,scur,stot,bin,bout,status,check_status,hrsp_2xx,rtime,
 http,FRONTEND,,3,17,1234,5678,OPEN,,17,,
@@ -43,7 +43,7 @@ MEMCACHED: Final = (
 DUMP: Final = {
     "rgw": {"req": 12, "qlen": 1, "get_initial_lat": {"avgcount": 3, "sum": 0.25, "avgtime": 0.08}}
 }
-WANTED: Final = tell_counters.asked(
+WANTED: Final = ceph_counters.parse(
     ["req=rgw.req", "qlen=rgw.qlen", "lat=rgw.get_initial_lat", "hits=rgw.cache_hit,rgw.hits"]
 )
 
@@ -99,9 +99,9 @@ def told(monkeypatch: pytest.MonkeyPatch, answer: bytes, ask: Callable[[], objec
 def test_whatever_haproxy_answers_is_numbers_or_a_second_without_a_line(dice: Dice) -> None:
     answer = wrong_text(dice, dice.choice((STAT, STAT, INFO))).encode(errors="surrogatepass")
     with pytest.MonkeyPatch.context() as patch:
-        told(patch, answer, lambda: tell_haproxy.numbers(tell_haproxy.rows("/run/haproxy")))
-        told(patch, answer, lambda: tell_haproxy.waiting(tell_haproxy.rows("/run/haproxy")))
-        told(patch, answer, lambda: tell_haproxy.info("/run/haproxy"))
+        told(patch, answer, lambda: haproxy_counters.numbers(haproxy_counters.rows("/run/haproxy")))
+        told(patch, answer, lambda: haproxy_counters.waiting(haproxy_counters.rows("/run/haproxy")))
+        told(patch, answer, lambda: haproxy_counters.info("/run/haproxy"))
 
 
 @cases
@@ -113,8 +113,8 @@ def test_whatever_apache_and_its_responder_answer_is_numbers_or_a_second_without
     )
     counters = wrong_json(dice, {"requests": 3, "open": 1, "bytes": 12})
     with pytest.MonkeyPatch.context() as patch:
-        told(patch, b"", lambda: tell_apache.counters(said))
-        told(patch, counters, lambda: tell_apache.responder("10.0.0.1", 9000))
+        told(patch, b"", lambda: apache_counters.counters(said))
+        told(patch, counters, lambda: apache_counters.responder("10.0.0.1", 9000))
 
 
 @cases
@@ -123,7 +123,7 @@ def test_whatever_memcached_answers_is_numbers_or_a_second_without_a_line(dice: 
         told(
             patch,
             wrong_bytes(dice, MEMCACHED.encode()),
-            lambda: tell_memcached.counters("10.0.0.1", 11211),
+            lambda: memcached_counters.counters("10.0.0.1", 11211),
         )
 
 
@@ -135,7 +135,7 @@ def test_whatever_an_admin_socket_answers_is_numbers_or_a_second_without_a_line(
         told(
             patch,
             length.to_bytes(4, "big") + data,
-            lambda: tell_counters.flat("/run/ceph/osd.0.asok", WANTED),
+            lambda: ceph_counters.counters("/run/ceph/osd.0.asok", WANTED),
         )
 
 
@@ -151,10 +151,10 @@ def test_whatever_an_admin_socket_answers_is_numbers_or_a_second_without_a_line(
 def test_servers_of_a_haproxy_that_does_not_tell_them_are_not_up(
     rows: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tell_haproxy, "ask", lambda *_: rows)
+    monkeypatch.setattr(haproxy_counters, "ask", lambda *_: rows)
     with pytest.raises(ValueError, match="rows that are not whole"):
-        tell_haproxy.rows("/run/haproxy")
-    assert tell_haproxy.await_up("/run/haproxy", 0)
+        haproxy_counters.rows("/run/haproxy")
+    assert haproxy_counters.await_up("/run/haproxy", 0)
 
 
 @pytest.mark.parametrize("answer", [b"STAT\r\n", b"\r\n", b"STAT bytes\r\nEND\r\n", b"ERROR\r\n"])
@@ -163,7 +163,7 @@ def test_a_memcached_that_tells_no_statistics_makes_a_second_without_a_line(
 ) -> None:
     monkeypatch.setattr(socket, "create_connection", lambda *_, **__: Wire(answer))
     with pytest.raises(ValueError, match="memcached answered"):
-        tell_memcached.counters("10.0.0.1", 11211)
+        memcached_counters.counters("10.0.0.1", 11211)
 
 
 @pytest.mark.parametrize(
@@ -174,4 +174,4 @@ def test_a_daemon_that_tells_no_counters_makes_a_second_without_a_line(
 ) -> None:
     monkeypatch.setattr(socket, "socket", lambda *_: Wire(len(answer).to_bytes(4, "big") + answer))
     with pytest.raises(ValueError, match=r"perf dump was answered|no latency"):
-        tell_counters.flat("/run/ceph/osd.0.asok", WANTED)
+        ceph_counters.counters("/run/ceph/osd.0.asok", WANTED)

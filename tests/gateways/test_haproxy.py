@@ -13,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from weighbridge.gateways.front import Backend, Behind
-from weighbridge.gateways.haproxy import tell_haproxy
+from weighbridge.gateways.haproxy import haproxy_counters
 from weighbridge.gateways.haproxy.haproxy import PATH, Haproxy, faults, unknown
 from weighbridge.gateways.haproxy.settings import HaproxySettings
 
@@ -167,7 +167,7 @@ def haproxy(path: Path, answers: list[bytes]) -> Iterator[None]:
 
 def test_counters_are_told_by_server_and_haproxys_own_names(tmp_path: Path) -> None:
     with haproxy(tmp_path / "s", [STAT.encode()]):
-        argv = [sys.executable, "-I", str(Path(tell_haproxy.__file__)), str(tmp_path / "s")]
+        argv = [sys.executable, "-I", str(Path(haproxy_counters.__file__)), str(tmp_path / "s")]
         done = subprocess.run(
             argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
         )
@@ -187,7 +187,7 @@ def test_counters_are_told_by_server_and_haproxys_own_names(tmp_path: Path) -> N
 
 
 def test_a_second_in_which_haproxy_does_not_answer_has_no_line(tmp_path: Path) -> None:
-    argv = [sys.executable, "-I", str(Path(tell_haproxy.__file__)), str(tmp_path / "nobody")]
+    argv = [sys.executable, "-I", str(Path(haproxy_counters.__file__)), str(tmp_path / "nobody")]
     done = subprocess.run(
         argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
     )
@@ -207,7 +207,14 @@ def served(*checked: tuple[str, str]) -> bytes:
 
 
 def awaited(path: Path, answers: list[bytes], within_s: float) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-I", str(Path(tell_haproxy.__file__)), str(path), "up", str(within_s)]
+    argv = [
+        sys.executable,
+        "-I",
+        str(Path(haproxy_counters.__file__)),
+        str(path),
+        "up",
+        str(within_s),
+    ]
     with haproxy(path, answers):
         return subprocess.run(argv, capture_output=True, text=True, check=False)
 
@@ -230,5 +237,5 @@ def test_backends_are_waited_for_until_each_has_passed_its_checks(tmp_path: Path
 
 def test_backends_that_do_not_come_up_are_named_with_their_last_check(tmp_path: Path) -> None:
     done = awaited(tmp_path / "s", [served(("UP", "L7OK"), ("DOWN", "L7STS"))], -1)
-    assert done.returncode == tell_haproxy.NOT_UP
+    assert done.returncode == haproxy_counters.NOT_UP
     assert done.stderr == "s1 is DOWN, last check L7STS"

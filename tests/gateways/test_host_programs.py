@@ -32,12 +32,12 @@ ON_HOSTS = [
 ]
 ON_HOSTS += [
     "swift/known_options",
-    "swift/tell_memcached",
-    "swift/tell_storage",
-    "haproxy/tell_haproxy",
-    "rgw/tell_counters",
+    "swift/memcached_counters",
+    "swift/storage_counters",
+    "haproxy/haproxy_counters",
+    "rgw/ceph_counters",
 ]
-ON_HOSTS += ["apache/tell_apache", "apache/reload_apache"]
+ON_HOSTS += ["apache/apache_counters", "apache/reload_apache"]
 
 
 class Shelf:
@@ -88,7 +88,7 @@ def test_a_program_for_hosts_needs_no_newer_python_and_nothing_of_this_suite_but
 def test_a_program_that_imports_of_this_suite_runs_by_a_python_that_has_no_suite(
     tmp_path: Path,
 ) -> None:
-    path = shipped("swift/tell_storage", tmp_path)
+    path = shipped("swift/storage_counters", tmp_path)
     # The base of the virtual environment: what is installed in that one is not seen.
     argv = [
         os.path.realpath(sys.executable),
@@ -239,7 +239,13 @@ def test_a_token_is_kept_wherever_the_proxies_have_put_it(
 def test_memcacheds_counters_are_told_by_its_own_names(memcached: socketserver.TCPServer) -> None:
     address, port = memcached.server_address[:2]
     memcached.held.update({"a": b"1"})  # type: ignore[attr-defined]
-    argv = [sys.executable, "-I", str(ROOT / "swift/tell_memcached.py"), str(address), str(port)]
+    argv = [
+        sys.executable,
+        "-I",
+        str(ROOT / "swift/memcached_counters.py"),
+        str(address),
+        str(port),
+    ]
     done = subprocess.run(
         argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
     )
@@ -252,7 +258,7 @@ def test_a_memcached_that_is_gone_has_no_line(tmp_path: Path) -> None:
         argv = [
             sys.executable,
             "-I",
-            str(ROOT / "swift/tell_memcached.py"),
+            str(ROOT / "swift/memcached_counters.py"),
             "127.0.0.1",
             str(wire.getsockname()[1]),
         ]
@@ -276,7 +282,13 @@ def test_a_storage_host_is_told_of_without_asking_its_servers(tmp_path: Path) ->
         '{"async_pending": 7, "object_updater_sweep": 0.5, "object_auditor_stats_ALL": {"passes": '
         "1}}"
     )
-    argv = [sys.executable, "-I", str(ROOT / "swift/tell_storage.py"), str(tmp_path), str(recon)]
+    argv = [
+        sys.executable,
+        "-I",
+        str(ROOT / "swift/storage_counters.py"),
+        str(tmp_path),
+        str(recon),
+    ]
     done = subprocess.run(
         argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
     )

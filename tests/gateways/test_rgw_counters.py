@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.gateways.rgw import tell_counters
+from weighbridge.gateways.rgw import ceph_counters
 from weighbridge.gateways.rgw.counters import OSD, RADOSGW
 
-PROGRAM = str(Path(tell_counters.__file__))
+PROGRAM = str(Path(ceph_counters.__file__))
 GROUPS = {
     "rgw": {"req": 7, "qlen": 0, "put_initial_lat": {"avgcount": 2, "sum": 0.5, "avgtime": 0.25}},
     "rgw_op": {"get_obj_ops": 4},
@@ -48,17 +48,17 @@ def daemon(tmp_path: Path) -> Iterator[str]:
 def test_a_latency_is_told_as_its_sum_and_its_count_and_what_is_missing_is_left_out(
     daemon: str,
 ) -> None:
-    wanted = tell_counters.asked(
+    wanted = ceph_counters.parse(
         ["req=rgw.req", "lat=rgw.put_initial_lat", "none=rgw.nothing", "gone=other.req"]
     )
-    assert tell_counters.flat(daemon, wanted) == {"req": 7, "lat_sum_s": 0.5, "lat_count": 2.0}
+    assert ceph_counters.counters(daemon, wanted) == {"req": 7, "lat_sum_s": 0.5, "lat_count": 2.0}
 
 
 def test_a_counter_is_found_where_the_release_has_it(daemon: str) -> None:
-    wanted = tell_counters.asked(
+    wanted = ceph_counters.parse(
         ["get=rgw.get,rgw_op.get_obj_ops", "qlen=rgw.qlen,rgw_op.get_obj_ops"]
     )
-    assert tell_counters.flat(daemon, wanted) == {"get": 4, "qlen": 0}
+    assert ceph_counters.counters(daemon, wanted) == {"get": 4, "qlen": 0}
 
 
 def test_lines_come_at_once_and_every_second_until_stdin_ends(daemon: str) -> None:

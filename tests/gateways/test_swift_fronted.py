@@ -62,7 +62,7 @@ class Stage:
             )
         if "make_rings" in line:
             return json.dumps(dict.fromkeys(json.loads(stdin)["rings"], "cmluZw=="))
-        if "tell_haproxy" in line:
+        if "haproxy_counters" in line:
             return json.dumps({"info": INFO, "rows": ROWS})
         if "known_options" in line:
             return json.dumps(KNOWN)
@@ -105,7 +105,7 @@ def test_the_front_starts_when_proxies_and_storage_servers_have(stage: Stage) ->
     # its file.
     assert set(stage.stubs["balancer-1"].files) == {
         "/etc/haproxy/haproxy.cfg",
-        "/usr/local/lib/weighbridge/tell_haproxy.pyz",
+        "/usr/local/lib/weighbridge/haproxy_counters.pyz",
     }
 
 

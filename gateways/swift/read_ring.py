@@ -1,8 +1,8 @@
-"""The ring of objects as it lies on a host, as a program there: read by Swift's own code, whatever
-the form of its file.
+"""The object ring on a host, as a program there: read by Swift's own code, whatever its file
+format.
 
 stdout is JSON `{"part_power": n, "disks": [{"address": a, "port": n, "device": name}, ...],
-"table": [[n, ...], ...]}`: a row of the table for each replica, in it the number of a disk for each
+"table": [[n, ...], ...]}`: a row of the table for each replica, with a disk's index for each
 partition.
 """
 
@@ -15,12 +15,12 @@ from typing import Any
 PATH = "/etc/swift/object.ring.gz"
 
 
-def told(ring: Any) -> dict[str, Any]:
-    """What is said of a ring."""
-    # A device that was taken out leaves a hole in the list: disks are numbered anew, without holes.
+def described(ring: Any) -> dict[str, Any]:
+    """The printed form of a ring."""
+    # A removed device leaves a hole in the list: disks are renumbered without holes.
     there = [one for one in ring.devs if one is not None]
     number = {one["id"]: index for index, one in enumerate(there)}
-    # RingData has no public names for its table; these two are the same from 2.26 to 2.38.
+    # RingData has no public access to its table; these two names are the same from 2.26 to 2.38.
     return {
         "part_power": 32 - ring._part_shift,  # noqa: SLF001
         "disks": [
@@ -33,4 +33,4 @@ def told(ring: Any) -> dict[str, Any]:
 if __name__ == "__main__":
     from swift.common.ring.ring import RingData  # type: ignore[import-not-found]
 
-    json.dump(told(RingData.load(PATH)), sys.stdout)
+    json.dump(described(RingData.load(PATH)), sys.stdout)

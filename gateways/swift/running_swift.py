@@ -1,4 +1,4 @@
-"""A Swift deployment that stands."""
+"""A running Swift deployment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weighbridge.gateways.gateway import Below, Gateway, Room, Say, Standing
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.below import RESELLER
-from weighbridge.gateways.swift.change import SwiftChange, SwiftDeployment, fitting
+from weighbridge.gateways.swift.change import SwiftChange, SwiftState, fitting
 from weighbridge.gateways.swift.facts import facts
 from weighbridge.gateways.swift.files import shown
 from weighbridge.gateways.together import together
@@ -29,7 +29,7 @@ STORAGE = DaemonCounters(
     daemon="swift",
     figures=(
         CounterFigure(
-            words="{} folders of container updates put off",
+            words="{} folders of deferred container updates",
             reckon="sum",
             counters=("async_folders",),
         ),
@@ -38,68 +38,63 @@ STORAGE = DaemonCounters(
 )
 
 
-class SwiftStanding(Standing):
-    """Proxy and storage servers, verified."""
+class RunningSwift(Standing):
+    """Verified proxy and storage servers."""
 
     profile_remark = (
-        "Swift is Python: perf sees its interpreter, whose frames are shown as one, "
-        "not its functions"
+        "Swift is Python: perf shows its interpreter's frames as one, not Swift's functions"
     )
 
-    def __init__(self, stood: SwiftDeployment, below: Callable[[], Below]) -> None:
-        """`below` is asked once, when it is wanted: nothing of it can be changed.
+    def __init__(self, state: SwiftState, below: Callable[[], Below]) -> None:
+        """`below` is called at most once, on demand: its result never changes.
 
         Raises CommandFailed.
         """
-        self._stood = stood
-        self._caches = tuple(stood.hosts[name] for name in stood.cluster.place.proxy)
-        self._stores = tuple(stood.hosts[name] for name in stood.cluster.place.storage)
+        self._state = state
+        self._caches = tuple(state.hosts[name] for name in state.cluster.place.proxy)
+        self._stores = tuple(state.hosts[name] for name in state.cluster.place.storage)
         self._below = functools.cache(below)
-        self.endpoints = stood.endpoints
+        self.endpoints = state.endpoints
         self._describe()
 
     def _describe(self) -> None:
-        """What is true of it as it stands now. Raises CommandFailed."""
-        stood = self._stood
-        found = facts(stood.cluster, self._caches[0], self._stores)
-        watched = probes(self._caches, self._stores)
-        front, host = stood.cluster.front(), stood.front_host
+        """Update facts, files and probes. Raises CommandFailed."""
+        state = self._state
+        found = facts(state.cluster, self._caches[0], self._stores)
+        found_probes = probes(self._caches, self._stores)
+        front, host = state.cluster.front(), state.front_host
         if front is not None and host is not None:
             found |= front.facts(host)
-            watched = (*watched, *front.probes(host))
+            found_probes = (*found_probes, *front.probes(host))
         self.facts = MappingProxyType(
-            {**found, "verified": f"{stood.verified}, reads byte for byte"}
+            {**found, "verified": f"{state.verified}, reads byte for byte"}
         )
-        self._watched = watched
-        self.rendered = shown(stood.files, stood.secret)
+        self._probes = found_probes
+        self.rendered = shown(state.files, state.secret)
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
         """See Standing."""
-        fitting(self._stood, gateway, scope)
+        fitting(self._state, gateway, scope)
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
-        """Restart those servers whose files differ; see SwiftChange, and Standing for what is
-        raised.
-        """
-        done = SwiftChange(self._stood, fitting(self._stood, gateway, scope), say).run()
+        """Restart servers whose files differ; see SwiftChange, and Standing for errors."""
+        done = SwiftChange(self._state, fitting(self._state, gateway, scope), say).run()
         self._describe()
         return done
 
     def settle(self) -> tuple[str, ...]:
-        """Send the container updates that object servers have put off: without an updater they
-        would stay for ever.
-        """
+        """Send deferred container updates: without an updater they would stay forever."""
         pending = sum(together([partial(_pending, host) for host in self._stores]))
         if not pending:
-            return ("no container updates were put off (async_pending)",)
+            return ("no container updates were deferred (async_pending)",)
         update = ["swift-object-updater", "/etc/swift/object-server.conf", "once"]
         together([partial(host.run, update, timeout_s=3600) for host in self._stores])
         left = sum(together([partial(_pending, host) for host in self._stores]))
-        return (f"{pending} container updates that were put off (async_pending) sent, {left} left",)
+        return (f"{pending} deferred container updates (async_pending) sent, {left} left",)
 
     def drop_caches(self) -> tuple[str, ...]:
-        """Empty every memcached but for tempauth's token; Swift's own processes keep nothing of
-        objects in memory.
+        """Empty every memcached except for tempauth's token; Swift itself caches no objects
+        in memory.
         """
         order = {
             "servers": [[host.address, config.MEMCACHED_PORT] for host in self._caches],
@@ -111,27 +106,21 @@ class SwiftStanding(Standing):
         done = json.loads(host.run(command, stdin=json.dumps(order)).stdout)
         return (
             f"memcached: {done['dropped']} entries dropped",
-            (
-                f"not dropped: {done['kept']} entries of memcached, the user's token: clients need "
-                "not authenticate again"
-            ),
+            f"not dropped: {done['kept']} entries of memcached: the user's token, for the clients",
         )
 
     def check(self) -> None:
         """Raise ServiceFailed when a server has died."""
-        daemon.check(self._stood.daemons)
+        daemon.check(self._state.daemons)
 
     def below(self) -> Below:
-        """The object servers, and one proxy by itself where a front hides it.
-
-        Raises CommandFailed.
-        """
+        """The object servers, and one proxy by itself behind a front. Raises CommandFailed."""
         return self._below()
 
     def room(self) -> Room:
-        """The file systems of the disks in the ring of objects."""
+        """The file systems of the disks in the object ring."""
         servers = self.below().swift
-        assert servers is not None  # noqa: S101 - as `below` says
+        assert servers is not None  # noqa: S101 - `below` always has them
         folders: dict[str, list[str]] = {}
         for one in servers.servers:
             folders.setdefault(one.host, []).append(f"{config.OBJECTS}/{one.device}")
@@ -150,21 +139,19 @@ class SwiftStanding(Standing):
         )
 
     def probes(self) -> tuple[Probe, ...]:
-        """Each memcached, each storage host, and the front."""
-        return self._watched
+        """The probes of each memcached, each storage host and the front."""
+        return self._probes
 
 
 def probes(caches: Sequence[Host], stores: Sequence[Host]) -> tuple[Probe, ...]:
-    """What memcached counts, and what recon would tell of a storage host, without asking its
-    servers, which are being weighed.
-    """
+    """Counters of memcached, and recon's of storage hosts without load on their servers."""
     return (
         *(
             Probe(
                 host,
                 f"memcached.{host.name}",
                 (
-                    *program.ship(host, "weighbridge.gateways.swift.tell_memcached"),
+                    *program.ship(host, "weighbridge.gateways.swift.memcached_counters"),
                     host.address,
                     str(config.MEMCACHED_PORT),
                 ),
@@ -177,7 +164,7 @@ def probes(caches: Sequence[Host], stores: Sequence[Host]) -> tuple[Probe, ...]:
                 host,
                 f"swift.{host.name}",
                 (
-                    *program.ship(host, "weighbridge.gateways.swift.tell_storage"),
+                    *program.ship(host, "weighbridge.gateways.swift.storage_counters"),
                     config.OBJECTS,
                     f"{config.RECON}/object.recon",
                 ),
@@ -189,12 +176,5 @@ def probes(caches: Sequence[Host], stores: Sequence[Host]) -> tuple[Probe, ...]:
 
 
 def _pending(host: Host) -> int:
-    found = host.run(
-        [
-            "sh",
-            "-ec",
-            f"find {config.OBJECTS}/*/async_pending* -type f 2>/dev/null | wc -l || true",
-        ],
-        timeout_s=600,
-    )
-    return int(found.stdout)
+    script = f"find {config.OBJECTS}/*/async_pending* -type f 2>/dev/null | wc -l || true"
+    return int(host.run(["sh", "-ec", script], timeout_s=600).stdout)

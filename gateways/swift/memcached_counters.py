@@ -1,8 +1,8 @@
-"""What a memcached counts of itself, as a program on its host.
+"""Counters of a memcached, as a program on its host.
 
-`tell_memcached.py ADDRESS PORT` prints a line of JSON at once and then one every second until its
-stdin ends: numbers by their names in memcached's `stats`. A second in which it does not answer has
-no line; stderr says why.
+`memcached_counters.py ADDRESS PORT` prints a line of JSON at once and then one every second until
+its stdin closes: numbers by their names in memcached's `stats`. A second in which it does not
+answer has no line; stderr gives the reason.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ANSWER_WITHIN_S = 5.0
 
 def counters(address: str, port: int) -> dict[str, int]:
     """The counters by name. Raises OSError or ValueError."""
-    told: dict[str, int] = {}
+    values: dict[str, int] = {}
     with (
         socket.create_connection((address, port), timeout=ANSWER_WITHIN_S) as wire,
         wire.makefile("rwb") as talk,
@@ -33,16 +33,16 @@ def counters(address: str, port: int) -> dict[str, int]:
         for line in talk:
             words = line.decode().split()
             if words == ["END"]:
-                return told
+                return values
             if words[:1] != ["STAT"] or len(words) < 2 or (words[1] in NAMES and len(words) != 3):
                 raise ValueError(f"memcached answered {line!r}")
             if words[1] in NAMES:
-                told[words[1]] = int(words[2])
+                values[words[1]] = int(words[2])
     raise ValueError("memcached closed the connection in the middle of its answer")
 
 
 def main() -> None:
-    """Tell until stdin ends."""
+    """Print counters until stdin closes."""
     address, port = sys.argv[1], int(sys.argv[2])
     tell(lambda: counters(address, port), f"{address}:{port}")
 
