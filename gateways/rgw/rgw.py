@@ -75,7 +75,7 @@ class Rgw(Gateway):
         replicas = settings.pools.replicas
         if settings.pools.failure_domain == "host" and len(place.osd) < replicas:
             raise ValueError(
-                f"{replicas} replicas on hosts of their own need {replicas} osd hosts, not "
+                f"{replicas} replicas on separate hosts need {replicas} osd hosts, not "
                 f"{len(place.osd)}"
             )
         refuse_unfit(place, settings, len(place.radosgw) * settings.radosgw.daemons, "radosgw")

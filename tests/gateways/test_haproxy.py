@@ -1,4 +1,4 @@
-"""HAProxy's configuration, what it objects to, and what it tells of itself."""
+"""HAProxy's configuration, its errors and its counters."""
 
 import json
 import socket
@@ -27,7 +27,7 @@ OLD = """[NOTICE] 324/060812 (778) : haproxy version is 2.2.9-2+deb11u6
 [ALERT] 324/060812 (778) : parsing [/etc/haproxy/haproxy.cfg:2] : unknown keyword 'balanc' in 'backend' section
 [ALERT] 324/060812 (778) : Error(s) found in configuration file : /etc/haproxy/haproxy.cfg
 [ALERT] 324/060812 (778) : Fatal errors found in configuration.
-"""
+"""  # noqa: E501 - HAProxy's own line
 NEW = """[NOTICE]   (799) : haproxy version is 2.6.12-1+deb12u4
 [ALERT]    (799) : config : parsing [/etc/haproxy/haproxy.cfg:2] : unknown keyword 'balanc' in 'backend' section; did you mean 'balance' maybe ?
 [ALERT]    (799) : config : proxy 'gateways' has no server available
@@ -55,7 +55,7 @@ def sections(settings: HaproxySettings) -> dict[str, list[str]]:
     return found
 
 
-def test_every_backend_is_asked_for_its_health_and_every_client_is_awaited_long_enough() -> None:
+def test_every_backend_has_a_health_check_and_clients_have_long_timeouts() -> None:
     written = sections(HaproxySettings())
     assert written["frontend"] == ["bind 10.0.0.9:80", "default_backend gateways"]
     assert "option httpchk GET /healthcheck" in written["backend"]
@@ -69,7 +69,7 @@ def test_every_backend_is_asked_for_its_health_and_every_client_is_awaited_long_
     )
 
 
-def test_the_layouts_settings_are_what_is_written() -> None:
+def test_the_layouts_settings_are_written() -> None:
     settings = HaproxySettings.model_validate(
         {
             "port": 8000,
@@ -91,7 +91,7 @@ def test_the_layouts_settings_are_what_is_written() -> None:
     assert "default-server check inter 500ms fall 3 rise 2" in written["backend"]
 
 
-def test_lines_of_the_layouts_own_come_last_in_their_section_where_they_win() -> None:
+def test_the_layouts_lines_come_last_in_their_section_where_they_win() -> None:
     written = sections(
         HaproxySettings(
             options={
@@ -118,36 +118,36 @@ def test_lines_of_the_layouts_own_come_last_in_their_section_where_they_win() ->
         {"timeouts": {"server": "0s"}},
     ],
 )
-def test_settings_that_cannot_be_are_refused(settings: dict[str, object]) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         HaproxySettings.model_validate(settings)
 
 
-def test_what_an_old_haproxy_objects_to_is_told_with_the_line_itself() -> None:
+def test_an_old_haproxys_error_is_shown_with_the_faulty_line() -> None:
     assert faults(OLD, ["backend gateways", "    balanc leastconn"]) == [
         "haproxy.cfg:2: `balanc leastconn`: unknown keyword 'balanc' in 'backend' section"
     ]
 
 
-def test_what_a_new_haproxy_objects_to_keeps_its_suggestion() -> None:
+def test_a_new_haproxys_error_keeps_its_suggestion() -> None:
     first, second = faults(NEW, ["backend gateways", "    balanc leastconn"])
     assert first.endswith("did you mean 'balance' maybe ?")
     assert second == "haproxy.cfg: proxy 'gateways' has no server available"
 
 
-def test_only_what_haproxy_has_no_suggestion_for_is_looked_up() -> None:
+def test_only_errors_without_haproxys_suggestion_are_looked_up() -> None:
     assert [unknown(line) for line in faults(OLD, ["", "balanc x"])] == ["balanc"]
     assert [unknown(line) for line in faults(NEW, ["", "balanc x"])] == [None, None]
     assert unknown("haproxy.cfg:3: `option x`: unknown option 'http-no-dela'.") == "http-no-dela"
 
 
-def test_words_of_haproxy_that_are_not_understood_are_passed_on_whole() -> None:
+def test_other_output_of_haproxy_is_passed_on_unchanged() -> None:
     assert faults("something else entirely\n", []) == ["something else entirely"]
 
 
 @contextmanager
 def haproxy(path: Path, answers: list[bytes]) -> Iterator[None]:
-    """As much of HAProxy's socket as is asked of it, for as many questions as there are answers."""
+    """A stub of HAProxy's socket with these answers."""
 
     def serve(wire: socket.socket) -> None:
         for answer in answers:
@@ -165,25 +165,25 @@ def haproxy(path: Path, answers: list[bytes]) -> Iterator[None]:
         thread.join()
 
 
-def test_counters_are_told_by_server_and_haproxys_own_names(tmp_path: Path) -> None:
+def test_counters_are_printed_by_server_and_haproxys_own_names(tmp_path: Path) -> None:
     with haproxy(tmp_path / "s", [STAT.encode()]):
         argv = [sys.executable, "-I", str(Path(haproxy_counters.__file__)), str(tmp_path / "s")]
         done = subprocess.run(
             argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
         )
-    told = json.loads(done.stdout)
-    assert told["frontend.scur"] == 3
+    values = json.loads(done.stdout)
+    assert values["frontend.scur"] == 3
     assert (
-        told["gateway-1-8080.stot"],
-        told["gateway-1-8080.qcur"],
-        told["gateway-1-8080.up"],
+        values["gateway-1-8080.stot"],
+        values["gateway-1-8080.qcur"],
+        values["gateway-1-8080.up"],
     ) == (4, 2, 1)
     assert (
-        told["gateway-1-8081.hrsp_5xx"],
-        told["gateway-1-8081.ctime"],
-        told["gateway-1-8081.up"],
+        values["gateway-1-8081.hrsp_5xx"],
+        values["gateway-1-8081.ctime"],
+        values["gateway-1-8081.up"],
     ) == (1, 7, 0)
-    assert "frontend.qcur" not in told
+    assert "frontend.qcur" not in values
 
 
 def test_a_second_in_which_haproxy_does_not_answer_has_no_line(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def awaited(path: Path, answers: list[bytes], within_s: float) -> subprocess.Com
         return subprocess.run(argv, capture_output=True, text=True, check=False)
 
 
-def test_backends_are_waited_for_until_each_has_passed_its_checks(tmp_path: Path) -> None:
+def test_waiting_ends_when_each_backend_has_passed_its_checks(tmp_path: Path) -> None:
     before = [
         served(("UP 1/3", "INI"), ("UP", "L7OK")),
         served(("UP", "* L7OK"), ("DOWN", "L4CON")),
@@ -235,7 +235,7 @@ def test_backends_are_waited_for_until_each_has_passed_its_checks(tmp_path: Path
     )
 
 
-def test_backends_that_do_not_come_up_are_named_with_their_last_check(tmp_path: Path) -> None:
+def test_backends_that_stay_down_are_named_with_their_last_check(tmp_path: Path) -> None:
     done = awaited(tmp_path / "s", [served(("UP", "L7OK"), ("DOWN", "L7STS"))], -1)
     assert done.returncode == haproxy_counters.NOT_UP
     assert done.stderr == "s1 is DOWN, last check L7STS"

@@ -1,7 +1,7 @@
-"""TLS before a plain server, as a terminator of a site does it: `python tls_proxy.py CERTIFICATE
-ADDRESS PORT TO_ADDRESS TO_PORT`.
+"""TLS in front of a plain server: `python tls_proxy.py CERTIFICATE ADDRESS PORT TO_ADDRESS
+TO_PORT`.
 
-Prints its port when it listens (0: any); ends with its stdin. `authority` makes certificates by
+Prints its port when it listens (0: any); ends with its stdin. `authority` creates certificates with
 openssl.
 """
 
@@ -33,9 +33,7 @@ commonName = supplied
 def authority(
     folder: Path, names: Sequence[str], name: str = "authority", *, expired: bool = False
 ) -> tuple[Path, Path]:
-    """An authority of its own, and a certificate with its key that it signed for names: both as PEM
-    files.
-    """
+    """A new CA, and a certificate with its key signed for `names`: both as PEM files."""
     folder.mkdir(parents=True, exist_ok=True)
     ca, ca_key, asked, leaf, leaf_key = (
         folder / f"{name}{end}" for end in (".pem", ".key", ".csr", "-leaf.pem", "-leaf.key")
@@ -83,9 +81,9 @@ def authority(
     )
     signer = ("-config", str(folder / "ca.conf"), "-cert", str(ca), "-keyfile", str(ca_key))
     _run("ca", "-batch", "-notext", *signer, *times, "-in", str(asked), "-out", str(leaf))
-    whole = folder / f"{name}-server.pem"
-    whole.write_text(leaf.read_text() + leaf_key.read_text())
-    return ca, whole
+    certificate = folder / f"{name}-server.pem"
+    certificate.write_text(leaf.read_text() + leaf_key.read_text())
+    return ca, certificate
 
 
 def _run(*words: str) -> None:
@@ -94,7 +92,7 @@ def _run(*words: str) -> None:
 
 @contextlib.contextmanager
 def terminated(certificate: Path, backend: tuple[str, int]) -> Iterator[int]:
-    """TLS on a port of loopback before a server."""
+    """A TLS port on loopback in front of a server."""
     argv = [
         sys.executable,
         __file__,

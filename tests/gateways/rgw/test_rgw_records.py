@@ -1,14 +1,12 @@
 import base64
 import struct
 import time
-from dataclasses import dataclass
 
 import pytest
 from pydantic import ValidationError
 
+from tests.gateways.rgw.planned_rgw import PLACE, SITES, STORES, conf, rgw
 from weighbridge.gateways.apache.settings import STATS_PORT
-from weighbridge.gateways.rgw import objectstore
-from weighbridge.gateways.rgw.ceph_roster import CephRoster
 from weighbridge.gateways.rgw.config import CONF, DATA_POOL, KEYRING, frontend, pools
 from weighbridge.gateways.rgw.files import keyring, new_key
 from weighbridge.gateways.rgw.releases import RELEASES
@@ -20,66 +18,16 @@ from weighbridge.gateways.rgw.settings import (
     RgwSettings,
 )
 
-STORES = ("store-1", "store-2", "store-3")
-PLACE = RgwPlacement(mon="store-1", osd=STORES, radosgw=("gateway-1",))
-
-
-@dataclass(frozen=True)
-class Spot:
-    name: str
-    address: str
-    disks: tuple[str, ...] = ()
-
-
-SITES = {
-    "gateway-1": Spot("gateway-1", "10.0.0.9"),
-    **{
-        name: Spot(name, f"10.0.0.{index}", ("/dev/wb0", "/dev/wb1"))
-        for index, name in enumerate(STORES, 1)
-    },
-}
-
-
-def rgw(
-    settings: dict[str, object] | RgwSettings | None = None,
-    release: str = "ceph-16",
-    **place: object,
-) -> Rgw:
-    where = RgwPlacement.model_validate({**PLACE.model_dump(), **place})
-    return Rgw(
-        release,
-        where,
-        settings
-        if isinstance(settings, RgwSettings)
-        else RgwSettings.model_validate(settings or {}),
-    )
-
-
-def conf(
-    settings: dict[str, object] | RgwSettings, release: str = "ceph-16", **place: object
-) -> dict[str, dict[str, str]]:
-    text = next(
-        one.text for one in rgw(settings, release, **place).render(SITES) if one.path == CONF
-    )
-    sections: dict[str, dict[str, str]] = {}
-    for line in text.splitlines():
-        if line.startswith("["):
-            sections[line[1:-1]] = current = {}
-        elif line:
-            name, _, value = line.partition(" =")
-            current[name] = value.strip()
-    return sections
-
 
 @pytest.mark.parametrize(("kind", "length"), [(1, 16), (2, 32)])
-def test_a_key_says_its_kind_and_the_length_of_its_secret(kind: int, length: int) -> None:
+def test_a_key_contains_its_kind_and_the_length_of_its_secret(kind: int, length: int) -> None:
     raw = base64.b64decode(new_key(kind))  # type: ignore[arg-type]
     found, seconds, nanoseconds, size = struct.unpack("<HIIH", raw[:12])
     assert (found, nanoseconds, size, len(raw)) == (kind, 0, length, 12 + length)
     assert abs(seconds - time.time()) < 60
 
 
-def test_no_two_keys_are_alike() -> None:
+def test_no_two_keys_are_equal() -> None:
     keys = [
         line for line in keyring(1, 3, ["client.rgw.g"]).splitlines() if line.startswith("key = ")
     ]
@@ -92,7 +40,7 @@ def test_the_keyring_names_every_daemon_once() -> None:
     assert names == ["[mon.]", "[client.admin]", "[mgr.a]", "[osd.0]", "[osd.1]", "[client.rgw.g]"]
 
 
-def test_nagle_is_off_unless_the_layout_wants_it() -> None:
+def test_nagle_is_off_unless_the_layout_enables_it() -> None:
     assert (
         frontend(RadosgwSettings(), "10.0.0.1", 8000)
         == "beast endpoint=10.0.0.1:8000 tcp_nodelay=1"
@@ -103,7 +51,7 @@ def test_nagle_is_off_unless_the_layout_wants_it() -> None:
     )
 
 
-def test_civetweb_gets_a_thread_a_connection() -> None:
+def test_civetweb_gets_one_thread_for_each_connection() -> None:
     settings = RadosgwSettings(frontend="civetweb", threads=100)
     assert (
         frontend(settings, "10.0.0.1", 8001)
@@ -111,14 +59,14 @@ def test_civetweb_gets_a_thread_a_connection() -> None:
     )
 
 
-def test_crush_sees_hosts_apart_though_they_share_a_kernel() -> None:
+def test_crush_distinguishes_hosts_that_share_a_kernel() -> None:
     sections = conf(RgwSettings())
     assert sections["osd.0"]["crush_location"] == "root=default host=store-1"
     assert sections["osd.2"]["crush_location"] == "root=default host=store-2"
     assert sections["osd.2"]["public_addr"] == "10.0.0.2"
 
 
-def test_options_of_the_layout_win_over_ours() -> None:
+def test_options_of_the_layout_override_the_suites() -> None:
     sections = conf(
         RgwSettings(options={"osd": {"osd_memory_target": 2**30, "osd_op_num_shards": 1}})
     )
@@ -126,14 +74,14 @@ def test_options_of_the_layout_win_over_ours() -> None:
     assert sections["osd"]["osd_op_num_shards"] == "1"
 
 
-def test_quiet_logging_silences_each_daemon_and_default_logging_none() -> None:
+def test_quiet_logging_silences_every_daemon_and_default_logging_none() -> None:
     assert conf(RgwSettings())["global"]["debug_rgw"] == "0/0"
     assert not [
         name for name in conf(RgwSettings(log="default"))["global"] if name.startswith("debug_")
     ]
 
 
-def test_scrubs_are_off_without_a_flag_that_would_warn_for_ever() -> None:
+def test_scrubs_are_off_without_a_flag_that_causes_a_warning() -> None:
     assert conf(RgwSettings())["osd"]["osd_max_scrubs"] == "0"
     assert "osd_max_scrubs" not in conf(RgwSettings.model_validate({"osd": {"scrub": True}}))["osd"]
 
@@ -146,7 +94,7 @@ def test_a_single_replica_does_not_make_the_cluster_unhealthy() -> None:
     )
 
 
-def test_every_pool_has_the_placement_groups_the_layout_says() -> None:
+def test_every_pool_has_the_layouts_number_of_placement_groups() -> None:
     wanted = pools(PoolSettings(data_pg_num=64, index_pg_num=16, other_pg_num=4))
     assert wanted[DATA_POOL] == 64
     assert sorted(wanted.values()) == [4, 4, 4, 4, 4, 16, 64]
@@ -163,7 +111,7 @@ def test_every_pool_has_the_placement_groups_the_layout_says() -> None:
         ({"options": {"osd": {"bad name": 1}}}, "pattern"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(settings: dict[str, object], message: str) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         RgwSettings.model_validate(settings)
 
@@ -173,16 +121,14 @@ def test_a_host_cannot_be_named_twice() -> None:
         RgwPlacement(mon="a", osd=("a", "a"), radosgw=("b",))
 
 
-def test_too_few_hosts_for_the_replicas_are_refused_unless_osds_may_share_a_host() -> None:
+def test_too_few_hosts_for_the_replicas_are_refused_unless_replicas_may_share_a_host() -> None:
     place = RgwPlacement(mon="a", osd=("a",), radosgw=("b",))
-    with pytest.raises(
-        ValueError, match="3 replicas on hosts of their own need 3 osd hosts, not 1"
-    ):
+    with pytest.raises(ValueError, match="3 replicas on separate hosts need 3 osd hosts, not 1"):
         Rgw("ceph-16", place, RgwSettings())
     Rgw("ceph-16", place, RgwSettings(pools=PoolSettings(failure_domain="osd")))
 
 
-def test_what_is_asked_of_hosts_names_roles_and_disks() -> None:
+def test_needs_of_hosts_name_roles_and_disks() -> None:
     needs = Rgw("ceph-16", PLACE, RgwSettings()).needs()
     assert needs["store-1"].roles == ("mon", "osd")
     assert {name: need.disks for name, need in needs.items()} == {
@@ -193,11 +139,11 @@ def test_what_is_asked_of_hosts_names_roles_and_disks() -> None:
     }
 
 
-def test_both_apis_are_answered_on_one_port() -> None:
+def test_rgw_serves_both_apis() -> None:
     assert Rgw("ceph-16", PLACE, RgwSettings()).apis() == ("swift", "s3")
 
 
-def test_several_radosgw_have_a_name_a_section_and_a_port_each() -> None:
+def test_each_of_several_radosgw_has_a_name_a_section_and_a_port() -> None:
     settings = {"radosgw": {"daemons": 2, "port": 8100}}
     sections = conf(settings, haproxy="gateway-1")
     assert [name for name in sections if name.startswith("client.rgw")] == [
@@ -214,17 +160,17 @@ def test_several_radosgw_have_a_name_a_section_and_a_port_each() -> None:
     assert keys.count("[client.rgw.gateway-1.") == 2
 
 
-def test_the_only_radosgw_of_a_host_has_the_hosts_name() -> None:
+def test_the_single_radosgw_of_a_host_has_the_hosts_name() -> None:
     assert "client.rgw.gateway-1" in conf({})
 
 
-def test_a_front_end_that_the_layout_gives_by_option_is_not_overruled_by_ours() -> None:
+def test_a_front_end_given_as_an_option_is_not_overridden() -> None:
     sections = conf({"options": {"client": {"rgw_frontends": "beast port=9"}}})
     assert sections["client"]["rgw_frontends"] == "beast port=9"
     assert "rgw_frontends" not in sections["client.rgw.gateway-1"]
 
 
-def test_swift_clients_are_told_the_fronts_address_and_not_radosgws_own() -> None:
+def test_swift_clients_get_the_fronts_address_as_storage_url() -> None:
     assert "rgw_swift_url" not in conf({})["client"]
     assert conf({}, haproxy="gateway-1")["client"]["rgw_swift_url"] == "http://10.0.0.9"
     assert (
@@ -233,7 +179,7 @@ def test_swift_clients_are_told_the_fronts_address_and_not_radosgws_own() -> Non
     )
 
 
-def test_the_files_of_the_front_are_rendered_for_its_host_with_every_radosgw_in_them() -> None:
+def test_the_fronts_files_are_rendered_for_its_host_with_every_radosgw() -> None:
     shown = rgw({"radosgw": {"daemons": 2}}, haproxy="gateway-1").render(SITES)
     text = next(one.text for one in shown if one.path.endswith("haproxy.cfg"))
     assert "10.0.0.9:8000" in text
@@ -242,7 +188,7 @@ def test_the_files_of_the_front_are_rendered_for_its_host_with_every_radosgw_in_
     assert all("key = ***" in one.text for one in shown if one.path == KEYRING)
 
 
-def test_what_is_rendered_is_the_same_each_time() -> None:
+def test_rendering_is_repeatable() -> None:
     assert rgw().render(SITES) == rgw().render(SITES)
 
 
@@ -279,7 +225,7 @@ def test_what_is_rendered_is_the_same_each_time() -> None:
         ),
     ],
 )
-def test_a_place_that_cannot_work_is_refused_when_it_is_read(
+def test_a_placement_that_cannot_work_is_refused_when_it_is_read(
     settings: dict[str, object], place: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
@@ -293,13 +239,15 @@ def test_a_place_that_cannot_work_is_refused_when_it_is_read(
         ({"haproxy": "gateway-1", "apache": "gateway-1"}, "haproxy and apache are both placed"),
     ],
 )
-def test_a_place_that_contradicts_itself_is_refused(place: dict[str, object], message: str) -> None:
+def test_a_contradictory_placement_is_refused(place: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         RgwPlacement.model_validate({**PLACE.model_dump(), **place})
 
 
 @pytest.mark.parametrize("release", ["ceph-18", "ceph-20"])
-def test_what_a_release_has_no_more_is_refused_with_those_that_have_it(release: str) -> None:
+def test_features_that_a_release_dropped_are_refused_with_the_releases_that_have_them(
+    release: str,
+) -> None:
     with pytest.raises(
         ValueError,
         match=f"radosgw of {release} has no front end civetweb; ceph-14, ceph-16 have it",
@@ -311,12 +259,12 @@ def test_what_a_release_has_no_more_is_refused_with_those_that_have_it(release: 
         rgw({"osd": {"objectstore": "filestore"}}, release)
 
 
-def test_an_option_that_a_release_lacks_is_not_written_for_it() -> None:
+def test_options_that_a_release_lacks_are_not_written() -> None:
     assert "mon_allow_pool_size_one" in conf({}, "ceph-16")["mon"]
     assert "mon_allow_pool_size_one" not in conf({}, "ceph-14")["mon"]
 
 
-def test_each_release_has_the_kind_of_key_it_wants() -> None:
+def test_each_release_has_its_kind_of_key() -> None:
     assert {name: release.key_type for name, release in RELEASES.items()} == {
         "ceph-14": 1,
         "ceph-16": 1,
@@ -325,45 +273,7 @@ def test_each_release_has_the_kind_of_key_it_wants() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("osd", "message"),
-    [
-        ({"filestore": {"filesystem": "xfs"}}, "filestore: given, but objectstore is bluestore"),
-        (
-            {"objectstore": "memstore", "filestore": {}},
-            "filestore: given, but objectstore is memstore",
-        ),
-        ({"objectstore": "memstore", "disks": 1}, "disks: given, but memstore uses none"),
-        (
-            {"objectstore": "filestore", "filestore": {"journal": "own"}, "disks": 1},
-            "another one for an OSD",
-        ),
-        ({"objectstore": "filestore", "filestore": {"filesystem": "zfs"}}, "xfs"),
-    ],
-)
-def test_settings_of_another_object_store_are_refused(osd: dict[str, object], message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        RgwSettings.model_validate({"osd": osd})
-
-
-@pytest.mark.parametrize(
-    ("osd", "disks", "memory_mib"),
-    [
-        ({}, 1, 896),
-        ({"disks": 2, "memory_target": "1GiB"}, 2, 2048),
-        ({"objectstore": "filestore", "filestore": {"journal": "own"}}, 2, 896),
-        ({"objectstore": "memstore", "memstore": {"per_host": 2, "size": "1GiB"}}, 0, 2048),
-    ],
-)
-def test_disks_and_memory_are_asked_of_osd_hosts_as_their_stores_want_them(
-    osd: dict[str, object], disks: int, memory_mib: int
-) -> None:
-    needs = rgw({"osd": osd}).needs()
-    assert (needs["store-2"].disks, needs["store-2"].memory_bytes) == (disks, memory_mib << 20)
-    assert (needs["gateway-1"].disks, needs["gateway-1"].memory_bytes) == (0, 0)
-
-
-def test_a_hosts_cpu_is_spent_on_what_its_daemons_are_for() -> None:
+def test_hosts_have_the_tiers_of_their_daemons() -> None:
     needs = rgw({}, haproxy="gateway-1").needs()
     assert needs["gateway-1"].roles == ("radosgw", "haproxy")
     assert {name: need.tier for name, need in needs.items()} == {
@@ -373,54 +283,7 @@ def test_a_hosts_cpu_is_spent_on_what_its_daemons_are_for() -> None:
     assert rgw({}, radosgw=("store-1",)).needs()["store-1"].tier == "shared"
 
 
-def test_the_last_disk_of_each_host_is_for_journals_when_they_have_their_own() -> None:
-    settings = RgwSettings.model_validate(
-        {"osd": {"objectstore": "filestore", "filestore": {"journal": "own"}}}
-    )
-    osds = CephRoster(PLACE, settings, SITES).osds
-    assert [(one.device, one.journal_disk) for one in osds] == [("/dev/wb0", "/dev/wb1")] * 3
-    assert conf(settings)["osd.1"]["osd_journal"] == "/var/lib/ceph/journal/1"
-    text = objectstore.script(settings.osd, osds[:1])
-    assert (
-        text.index("mkfs.xfs -q -f -K /dev/wb1")
-        < text.index("/dev/wb0")
-        < text.index("ceph-osd --mkfs")
-    )
-
-
-@pytest.mark.parametrize("filesystem", ["xfs", "btrfs", "ext4"])
-def test_a_file_system_is_made_without_discards_and_mounted_without_access_times(
-    filesystem: str,
-) -> None:
-    settings = RgwSettings.model_validate(
-        {"osd": {"objectstore": "filestore", "filestore": {"filesystem": filesystem}}}
-    )
-    text = objectstore.script(settings.osd, CephRoster(PLACE, settings, SITES).osds[:2])
-    assert text.count(f"mkfs.{filesystem} ") == 2
-    assert text.count(f"mount -t {filesystem} -o noatime,") == 2
-    assert text.count(" -K " if filesystem != "ext4" else " nodiscard,") == 2
-
-
-def test_ext4_gets_the_shorter_names_without_which_filestore_does_not_start_on_it() -> None:
-    osd = conf({"osd": {"objectstore": "filestore", "filestore": {"filesystem": "ext4"}}})["osd"]
-    assert (osd["osd_max_object_name_len"], osd["osd_max_object_namespace_len"]) == ("256", "64")
-    assert "osd_max_object_name_len" not in conf({"osd": {"objectstore": "filestore"}})["osd"]
-
-
-def test_memstore_makes_as_many_osds_as_it_is_told_on_no_disk() -> None:
-    settings = RgwSettings.model_validate(
-        {"osd": {"objectstore": "memstore", "memstore": {"per_host": 2, "size": "64MiB"}}}
-    )
-    osds = CephRoster(PLACE, settings, SITES).osds
-    assert [(one.number, one.host, one.device) for one in osds][2:4] == [
-        (2, "store-2", None),
-        (3, "store-2", None),
-    ]
-    assert conf(settings)["osd"]["memstore_device_bytes"] == str(64 << 20)
-    assert "/dev/" not in objectstore.script(settings.osd, osds[:2])
-
-
-def test_sizes_of_the_gateway_reach_ceph_in_bytes() -> None:
+def test_sizes_are_written_in_bytes() -> None:
     client = conf(
         {"radosgw": {"max_chunk_size": "8MiB", "get_window": "32MiB", "print_continue": False}}
     )["client"]
@@ -431,7 +294,7 @@ def test_sizes_of_the_gateway_reach_ceph_in_bytes() -> None:
     assert client["rgw_print_continue"] == "false"
 
 
-def test_a_radosgw_with_fastcgi_is_asked_for_it_at_the_port_that_the_front_knows() -> None:
+def test_a_radosgw_with_fastcgi_listens_on_the_fronts_backend_port() -> None:
     assert (
         frontend(RadosgwSettings(), "10.0.0.1", 8001, native=True)
         == "fastcgi socket_port=8001 socket_host=10.0.0.1"

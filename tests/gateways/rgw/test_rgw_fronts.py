@@ -1,13 +1,11 @@
-"""Several radosgw and a front, on hosts that start nothing: order, addresses, and FastCGI where
-radosgw has it.
-"""
+"""Several radosgw and a front on stub hosts: order, addresses, and FastCGI where radosgw has it."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.gateways.stage import STORES, Stage
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways.daemon import Daemon
@@ -18,14 +16,11 @@ from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 
-sys.path.insert(0, str(Path(__file__).parent))
-from test_bring_up import STORES, Stage
-
 FILE = "/etc/front.conf"
 
 
 class PlainFront(Front):
-    """A front of two daemons that does nothing."""
+    """A front with two daemons that does nothing."""
 
     label = "Plain front"
     port = 80
@@ -33,7 +28,7 @@ class PlainFront(Front):
     wants_fastcgi = False
 
     def __init__(self) -> None:
-        """It has no settings."""
+        """No settings."""
 
     def files(self, address: str, backends: Sequence[Backend]) -> Mapping[str, str]:
         return {
@@ -61,9 +56,7 @@ class PlainFront(Front):
 
 
 class Fronted:
-    """A layout with a front on stub hosts; `natives` is what the front was told about radosgw at
-    each time it was made.
-    """
+    """A layout with a front on stub hosts; `natives` is each `native` argument for the front."""
 
     def __init__(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch, *, radosgw: str = "no FastCGI"
@@ -109,7 +102,7 @@ def fronted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fronted:
     return Fronted(tmp_path, monkeypatch)
 
 
-def test_one_radosgw_makes_the_zone_before_the_others_start_and_the_front_comes_last(
+def test_one_radosgw_creates_the_zone_before_the_others_start_and_the_front_starts_last(
     fronted: Fronted,
 ) -> None:
     fronted.up({"radosgw": {"daemons": 3}})
@@ -124,15 +117,15 @@ def test_one_radosgw_makes_the_zone_before_the_others_start_and_the_front_comes_
     assert services["radosgw.2"].argv == ("radosgw", "-f", "-n", "client.rgw.gateway-1.2")
 
 
-def test_endpoints_facts_probes_and_files_are_those_of_the_front_too(fronted: Fronted) -> None:
-    standing = fronted.up({"radosgw": {"daemons": 2}})
+def test_endpoints_facts_probes_and_files_include_the_fronts(fronted: Fronted) -> None:
+    running = fronted.up({"radosgw": {"daemons": 2}})
     address = fronted.stage.hosts["gateway-1"].address
-    assert [one.url for one in standing.endpoints] == [
+    assert [one.url for one in running.endpoints] == [
         f"http://{address}/auth/v1.0",
         f"http://{address}",
     ]
-    assert standing.facts["path"] == "through the front"
-    names = [probe.name for probe in standing.probes()]
+    assert running.facts["path"] == "through the front"
+    names = [probe.name for probe in running.probes()]
     assert names[:2] == ["radosgw.gateway-1.0", "radosgw.gateway-1.1"]
     assert names[-1] == "front"
     written = fronted.stage.hosts["gateway-1"].files[FILE]
@@ -140,42 +133,42 @@ def test_endpoints_facts_probes_and_files_are_those_of_the_front_too(fronted: Fr
         written
         == f"{address} gateway-1-8000 {address}:8000\n{address} gateway-1-8001 {address}:8001\n"
     )
-    assert [one.host for one in standing.rendered if one.path == FILE] == ["gateway-1"]
+    assert [one.host for one in running.rendered if one.path == FILE] == ["gateway-1"]
 
 
 def test_a_front_that_died_is_noticed(fronted: Fronted) -> None:
-    standing = fronted.up({})
+    running = fronted.up({})
     fronted.stage.hosts["gateway-1"].dead.add("front")
     with pytest.raises(Exception, match="gateway-1: front: died"):
-        standing.check()
+        running.check()
 
 
 def test_a_radosgw_without_fastcgi_answers_http_behind_the_front(fronted: Fronted) -> None:
-    standing = fronted.up({"apache": {"path": "fastcgi"}}, "apache")
+    running = fronted.up({"apache": {"path": "fastcgi"}}, "apache")
     assert fronted.natives
     assert not any(fronted.natives)
-    assert standing.facts["FastCGI of radosgw"] == "none in this release's program"
+    assert running.facts["FastCGI of radosgw"] == "none in this release's program"
     host = fronted.stage.hosts["gateway-1"]
     assert f"rgw_frontends = beast endpoint={host.address}:8000" in str(
         host.files["/etc/ceph/ceph.conf"]
     )
 
 
-def test_a_radosgw_with_fastcgi_is_spoken_to_directly(
+def test_a_radosgw_with_fastcgi_is_used_directly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fronted = Fronted(tmp_path, monkeypatch, radosgw="FastCGI")
-    standing = fronted.up({"apache": {"path": "fastcgi"}}, "apache")
+    running = fronted.up({"apache": {"path": "fastcgi"}}, "apache")
     assert fronted.natives
     assert all(fronted.natives)
-    assert standing.facts["FastCGI of radosgw"] == "yes: Plain front speaks to it directly"
+    assert running.facts["FastCGI of radosgw"] == "yes: Plain front speaks to it directly"
     host = fronted.stage.hosts["gateway-1"]
     conf = str(host.files["/etc/ceph/ceph.conf"])
     assert f"rgw_frontends = fastcgi socket_port=8000 socket_host={host.address}" in conf
     assert "rgw_print_continue = false" in conf
 
 
-def test_nobody_looks_for_fastcgi_where_apache_speaks_http(
+def test_fastcgi_is_not_looked_for_where_apache_speaks_http(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fronted = Fronted(tmp_path, monkeypatch, radosgw="FastCGI")
@@ -184,7 +177,7 @@ def test_nobody_looks_for_fastcgi_where_apache_speaks_http(
     assert not fronted.stage.when("FCGX_")
 
 
-def test_what_ceph_and_what_the_front_refuse_is_told_at_once(fronted: Fronted) -> None:
+def test_faults_of_ceph_and_the_front_are_reported_together(fronted: Fronted) -> None:
     fronted.front.refuses = "line 3: no such word"
     gateway = fronted.gateway({"options": {"osd": {"osd_unheard_of": 1}}})
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""The program that tells counters of Ceph's daemons, against a stand-in for an admin socket."""
+"""The program that prints counters of Ceph's daemons, with a stub of an admin socket."""
 
 import json
 import socketserver
@@ -21,7 +21,7 @@ GROUPS = {
 
 
 class Admin(socketserver.StreamRequestHandler):
-    """As much of an admin socket as is asked of it."""
+    """A stub of an admin socket."""
 
     def handle(self) -> None:
         asked = b""
@@ -45,7 +45,7 @@ def daemon(tmp_path: Path) -> Iterator[str]:
         thread.join()
 
 
-def test_a_latency_is_told_as_its_sum_and_its_count_and_what_is_missing_is_left_out(
+def test_a_latency_is_printed_as_sum_and_count_and_missing_counters_are_left_out(
     daemon: str,
 ) -> None:
     wanted = ceph_counters.parse(
@@ -61,7 +61,7 @@ def test_a_counter_is_found_where_the_release_has_it(daemon: str) -> None:
     assert ceph_counters.counters(daemon, wanted) == {"get": 4, "qlen": 0}
 
 
-def test_lines_come_at_once_and_every_second_until_stdin_ends(daemon: str) -> None:
+def test_lines_come_at_once_and_every_second_until_stdin_closes(daemon: str) -> None:
     argv = [sys.executable, "-I", PROGRAM, daemon, *RADOSGW]
     with subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -86,7 +86,7 @@ def test_lines_come_at_once_and_every_second_until_stdin_ends(daemon: str) -> No
     )
 
 
-def test_a_second_without_an_answer_has_no_line_but_says_why(tmp_path: Path) -> None:
+def test_a_second_without_an_answer_has_no_line_but_a_reason_on_stderr(tmp_path: Path) -> None:
     argv = [sys.executable, "-I", PROGRAM, str(tmp_path / "nobody"), "req=rgw.req"]
     done = subprocess.run(
         argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=10
@@ -96,7 +96,7 @@ def test_a_second_without_an_answer_has_no_line_but_says_why(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("counters", [RADOSGW, OSD])
-def test_no_two_counters_are_told_by_the_same_name(counters: tuple[str, ...]) -> None:
+def test_no_two_counters_have_the_same_name(counters: tuple[str, ...]) -> None:
     names = [one.partition("=")[0] for one in counters]
     assert len(set(names)) == len(names)
     assert 20 <= len(names) <= 40

@@ -1,17 +1,13 @@
-"""Swift behind HAProxy on hosts that start nothing: the order of its bring-up, and what is checked
-before it.
-"""
+"""Swift behind HAProxy on stub hosts: the order of its start, and the checks before it."""
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from stub_host import PORTS, StubHost
-
+from tests.gateways.stage import HAPROXY
+from tests.gateways.stub_host import PORTS, StubHost
 from weighbridge.common.errors import CommandFailed, UsageError
 from weighbridge.common.host import Host
 from weighbridge.gateways.gateway import Standing
@@ -24,11 +20,6 @@ PLACE = SwiftPlacement(
     storage=("store-1", "store-2", "store-3"),
     haproxy="balancer-1",
 )
-INFO = {"Version": "2.6.12", "Nbthread": "1", "Maxconn": "4096"}
-ROWS = [
-    {"svname": "a", "status": "UP", "algo": ""},
-    {"svname": "BACKEND", "status": "UP", "algo": "roundrobin"},
-]
 SERVERS = ("proxy", "account", "container", "object")
 KNOWN = {
     "samples": {server: {"DEFAULT": ["workers"]} for server in SERVERS},
@@ -63,14 +54,14 @@ class Stage:
         if "make_rings" in line:
             return json.dumps(dict.fromkeys(json.loads(stdin)["rings"], "cmluZw=="))
         if "haproxy_counters" in line:
-            return json.dumps({"info": INFO, "rows": ROWS})
+            return json.dumps(HAPROXY)
         if "known_options" in line:
             return json.dumps(KNOWN)
         if line.startswith("haproxy -c") and self.haproxy_code:
             raise CommandFailed("balancer-1", argv, self.haproxy_code, REFUSED)
         return "0"
 
-    def rise(self, settings: SwiftSettings) -> Standing:
+    def start(self, settings: SwiftSettings) -> Standing:
         return Swift("swift-2.35", PLACE, settings).bring_up(
             self.hosts, self.hosts["client-1"], print
         )
@@ -88,11 +79,11 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
 
 
-def test_the_front_starts_when_proxies_and_storage_servers_have(stage: Stage) -> None:
-    stage.rise(SwiftSettings.model_validate({"proxy": {"daemons": 2}}))
+def test_the_front_starts_after_proxies_and_storage_servers(stage: Stage) -> None:
+    stage.start(SwiftSettings.model_validate({"proxy": {"daemons": 2}}))
     started = stage.started()
     assert started[-1] == ("balancer-1", "haproxy")
-    # Hosts are worked on at once, in no order of theirs.
+    # Hosts are worked on concurrently, in any order.
     assert sorted(one for one in started if one[1].startswith("proxy")) == [
         *(("gateway-1", f"proxy-server-{index}") for index in (0, 1)),
         *(("gateway-2", f"proxy-server-{index}") for index in (0, 1)),
@@ -101,44 +92,43 @@ def test_the_front_starts_when_proxies_and_storage_servers_have(stage: Stage) ->
         "gateway-1",
         "gateway-2",
     ]
-    # memcached and servers are asked for by a daemon of their own; the front has only itself and
-    # its file.
+    # A host without servers has only the front's file and program.
     assert set(stage.stubs["balancer-1"].files) == {
         "/etc/haproxy/haproxy.cfg",
         "/usr/local/lib/weighbridge/haproxy_counters.pyz",
     }
 
 
-def test_clients_are_sent_to_the_front_and_its_facts_and_probes_stand_with_swifts(
+def test_endpoints_are_the_fronts_and_facts_and_probes_include_its_own(
     stage: Stage,
 ) -> None:
-    standing = stage.rise(SwiftSettings(s3api=True))
-    assert [one.url for one in standing.endpoints] == [
+    running = stage.start(SwiftSettings(s3api=True))
+    assert [one.url for one in running.endpoints] == [
         "http://10.0.0.3/auth/v1.0",
         "http://10.0.0.3",
     ]
-    assert standing.facts["path"] == "clients -> HAProxy on balancer-1 -> 1 backends"
-    assert standing.facts["daemons"].startswith("proxy and memcached on gateway-1, gateway-2;")
-    names = [one.name for one in standing.probes()]
+    assert running.facts["path"] == "clients -> HAProxy on balancer-1 -> 1 backends"
+    assert running.facts["daemons"].startswith("proxy and memcached on gateway-1, gateway-2;")
+    names = [one.name for one in running.probes()]
     assert names[:2] == ["memcached.gateway-1", "memcached.gateway-2"]
     assert names[-1] == "haproxy.balancer-1"
 
 
 def test_a_front_on_another_port_has_it_in_its_url(stage: Stage) -> None:
-    standing = stage.rise(SwiftSettings.model_validate({"haproxy": {"port": 8000}}))
-    assert standing.endpoints[0].url == "http://10.0.0.3:8000/auth/v1.0"
+    running = stage.start(SwiftSettings.model_validate({"haproxy": {"port": 8000}}))
+    assert running.endpoints[0].url == "http://10.0.0.3:8000/auth/v1.0"
 
 
-def test_what_was_rendered_is_what_was_written(stage: Stage) -> None:
-    standing = stage.rise(SwiftSettings())
-    for one in standing.rendered:
+def test_rendered_files_are_the_written_ones(stage: Stage) -> None:
+    running = stage.start(SwiftSettings())
+    for one in running.rendered:
         written = stage.stubs[one.host].files[one.path]
         assert isinstance(written, str)
         assert "***" in one.text or one.text == written
-    assert len(standing.rendered) == 2 * 2 + 1 + 3 * 5
+    assert len(running.rendered) == 2 * 2 + 1 + 3 * 5
 
 
-def test_faults_of_swift_and_haproxy_are_told_together_and_nothing_is_started(stage: Stage) -> None:
+def test_faults_of_swift_and_haproxy_are_reported_together_and_nothing_starts(stage: Stage) -> None:
     stage.haproxy_code = 1
     with pytest.raises(UsageError) as caught:
         Swift("swift-2.35", PLACE, SwiftSettings()).preflight(stage.hosts, print)
@@ -146,7 +136,7 @@ def test_faults_of_swift_and_haproxy_are_told_together_and_nothing_is_started(st
     assert said.startswith("swift-2.35:\n")
     assert "proxy-server.conf [DEFAULT]: Swift does not know the option 'bind_ip'" in said
     assert "unknown keyword 'x'; did you mean 'y' maybe ?" in said
-    # Proxies are alike: what is wrong with one is told once.
+    # A fault of several equal proxies is reported once.
     assert said.count("proxy-server.conf [DEFAULT]: Swift does not know the option 'bind_ip'") == 1
     assert stage.started() == []
 

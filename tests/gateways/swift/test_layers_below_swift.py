@@ -1,14 +1,11 @@
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from stub_host import StubHost
-
+from tests.gateways.stub_host import StubHost
 from weighbridge.gateways.swift import below
 from weighbridge.gateways.swift.files import Secrets
 from weighbridge.gateways.swift.read_ring import described
@@ -18,7 +15,7 @@ from weighbridge.gateways.swift.swift_roster import Proxy
 PROXY = Proxy("proxy-server-0", "gateway-1", "10.0.0.2", 8080, "/etc/swift/proxy-server-0.conf")
 
 
-def test_disks_are_numbered_without_the_holes_of_a_ring() -> None:
+def test_disks_are_numbered_without_holes() -> None:
     disks = [
         {"id": number, "ip": f"10.0.1.{number}", "port": 6200, "device": "d0", "zone": 1}
         for number in (0, 2, 3)
@@ -26,15 +23,13 @@ def test_disks_are_numbered_without_the_holes_of_a_ring() -> None:
     ring = SimpleNamespace(
         devs=[disks[0], None, *disks[1:]], _part_shift=31, _replica2part2dev_id=[[0, 3], [2, 0]]
     )
-    seen = told(ring)
+    seen = described(ring)
     assert seen["part_power"] == 1
     assert [disk["address"] for disk in seen["disks"]] == ["10.0.1.0", "10.0.1.2", "10.0.1.3"]
     assert seen["table"] == [[0, 2], [1, 0]]
 
 
-def test_a_proxy_past_its_front_is_told_where_the_storage_is_and_one_without_a_front_says_it_itself() -> (
-    None
-):
+def test_only_a_proxy_behind_a_front_gets_an_explicit_storage_url() -> None:
     fronted = below.direct(PROXY, "k", SwiftSettings(s3api=True), fronted=True)
     assert [(one.api, one.url, one.storage_url) for one in fronted] == [
         ("swift", "http://10.0.0.2:8080/auth/v1.0", "http://10.0.0.2:8080/v1/AUTH_weigh"),
@@ -59,7 +54,7 @@ def store(tmp_path: Path) -> StubHost:
     return StubHost("store-1", "10.0.1.1", tmp_path, [], answer, {})
 
 
-def test_object_servers_are_named_by_their_hosts_and_show_no_secret(store: StubHost) -> None:
+def test_object_servers_have_their_hosts_names_and_show_no_secret(store: StubHost) -> None:
     secret = Secrets()
     servers = below.object_servers(store, [store], secret, 1)
     assert [(one.host, one.port, one.device) for one in servers.servers] == [

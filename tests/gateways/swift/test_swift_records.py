@@ -55,12 +55,12 @@ def piped(settings: SwiftSettings) -> str:
     return proxy_conf(settings)["pipeline:main"]["pipeline"]
 
 
-def test_the_pipeline_is_the_one_of_swifts_sample_unless_the_studys_is_asked_for() -> None:
+def test_the_pipeline_is_that_of_swifts_sample_or_the_studys() -> None:
     assert piped(SwiftSettings()) == STANDARD
     assert piped(SwiftSettings(pipeline="study-2014")) == "healthcheck cache tempauth proxy-server"
 
 
-def test_s3_stands_just_before_authentication_and_multipart_after_it() -> None:
+def test_s3api_comes_just_before_authentication_and_slo_after_it() -> None:
     assert piped(SwiftSettings(s3api=True)) == STANDARD.replace("tempauth", "s3api tempauth")
     bare = proxy_conf(SwiftSettings(s3api=True, pipeline="study-2014"))
     assert bare["pipeline:main"]["pipeline"] == "healthcheck cache s3api tempauth slo proxy-server"
@@ -81,9 +81,7 @@ def test_every_filter_of_the_pipeline_is_configured_and_no_other(
     assert filters == set(proxy["pipeline:main"]["pipeline"].split()) - {"proxy-server"}
 
 
-def test_no_rate_is_limited_and_a_line_of_each_request_is_written_only_where_the_layout_says_so() -> (
-    None
-):
+def test_no_rate_is_limited_and_requests_are_logged_only_if_enabled() -> None:
     proxy = proxy_conf(SwiftSettings())
     assert not [name for name in proxy["filter:ratelimit"] if "ratelimit" in name]
     assert proxy["filter:proxy-logging"]["access_log_level"] == "WARNING"
@@ -92,7 +90,7 @@ def test_no_rate_is_limited_and_a_line_of_each_request_is_written_only_where_the
 
 
 @pytest.mark.parametrize("layout", ["swift", "swift-s3api", "swift-haproxy"])
-def test_layouts_that_ship_say_which_pipeline_they_have(layout: str) -> None:
+def test_shipped_layouts_name_their_pipeline(layout: str) -> None:
     assert Document.read(shipped_layouts()[layout]).data["settings"]["pipeline"] == "standard"
 
 
@@ -100,7 +98,7 @@ def test_the_user_has_the_key_of_this_deployment() -> None:
     assert proxy_conf(SwiftSettings(), "k3y")["filter:tempauth"]["user_weigh_bench"] == "k3y .admin"
 
 
-def test_what_decides_reads_is_written_for_the_object_server_alone() -> None:
+def test_settings_of_reads_are_written_only_for_the_object_server() -> None:
     settings = SwiftSettings.model_validate(
         {"object": {"keep_cache_private": True, "etag_validate_pct": 0}}
     )
@@ -124,7 +122,7 @@ def test_object_daemons_do_not_walk_the_databases_disk() -> None:
     assert devices["account"] == devices["container"] != devices["object"]
 
 
-def test_options_of_the_layout_win_over_ours() -> None:
+def test_options_of_the_layout_override_the_suites() -> None:
     settings = SwiftSettings.model_validate(
         {"options": {"object": {"app:object-server": {"splice": True, "mb_per_sync": 64}}}}
     )
@@ -132,7 +130,7 @@ def test_options_of_the_layout_win_over_ours() -> None:
     assert (app["splice"], app["mb_per_sync"]) == ("true", "64")
 
 
-def test_rsync_serves_each_kind_of_data_from_where_it_is() -> None:
+def test_rsync_serves_each_kind_of_data_from_its_folder() -> None:
     text = config.rsyncd_conf("10.0.0.1")
     modules = read(text[text.index("[") :])
     assert {name: modules[name]["path"] for name in modules.sections()} == {
@@ -142,13 +140,13 @@ def test_rsync_serves_each_kind_of_data_from_where_it_is() -> None:
     }
 
 
-def test_s3_is_answered_only_where_the_layout_says_so() -> None:
+def test_s3_is_served_only_if_enabled() -> None:
     assert Swift("swift-2.30", PLACE, SwiftSettings()).apis() == ("swift",)
     assert Swift("swift-2.30", PLACE, SwiftSettings(s3api=True)).apis() == ("swift", "s3")
 
 
 def test_fewer_hosts_than_replicas_are_refused() -> None:
-    with pytest.raises(ValueError, match="3 replicas in zones of their own need 3 storage hosts"):
+    with pytest.raises(ValueError, match="3 replicas, each in its own zone, need 3 storage hosts"):
         Swift("swift-2.30", SwiftPlacement(proxy=("p",), storage=("a", "b")), SwiftSettings())
 
 
@@ -185,7 +183,7 @@ def test_fewer_hosts_than_replicas_are_refused() -> None:
             "swift-2.35",
             {"haproxy": "p"},
             {"proxy": {"port": 65535, "daemons": 2}},
-            "there is no port above 65535",
+            "need ports above 65535",
         ),
         (
             "swift-2.30",
@@ -195,7 +193,7 @@ def test_fewer_hosts_than_replicas_are_refused() -> None:
         ),
     ],
 )
-def test_what_does_not_fit_together_is_refused(
+def test_contradictory_layouts_are_refused(
     release: str, place: dict[str, object], settings: dict[str, object], message: str
 ) -> None:
     placed = SwiftPlacement.model_validate({"proxy": ["p"], "storage": ["a", "b", "c"], **place})
@@ -204,16 +202,16 @@ def test_what_does_not_fit_together_is_refused(
 
 
 @pytest.mark.parametrize("daemons", [57_457, 2**63, 10**20])
-def test_more_proxies_than_there_are_ports_are_refused_before_any_is_counted_out(
+def test_more_proxies_than_ports_are_refused_at_once(
     daemons: int,
 ) -> None:
     with pytest.raises(
-        ValueError, match=f"{daemons} daemons from port 8080 on: there is no port above 65535"
+        ValueError, match=f"{daemons} daemons from port 8080 on need ports above 65535"
     ):
         SwiftSettings.model_validate({"proxy": {"daemons": daemons}})
 
 
-def test_every_proxy_has_one_list_of_memcacheds_so_that_they_share_tokens() -> None:
+def test_every_proxy_has_the_same_list_of_memcacheds() -> None:
     place = SwiftPlacement(proxy=("p", "q"), storage=("a", "b", "c"), haproxy="f")
     settings = SwiftSettings.model_validate({"proxy": {"daemons": 2}})
     texts = {
@@ -236,7 +234,7 @@ def test_every_proxy_has_one_list_of_memcacheds_so_that_they_share_tokens() -> N
     ]
 
 
-def test_what_is_rendered_has_no_secret_and_leaves_nothing_out() -> None:
+def test_rendered_files_are_complete_and_have_no_secret() -> None:
     place = SwiftPlacement(proxy=("p",), storage=("a", "b", "c"))
     shown = Swift("swift-2.30", place, SwiftSettings()).render(SITES)
     servers = {"swift", "account-server", "container-server", "object-server"}
@@ -255,7 +253,7 @@ def test_what_is_rendered_has_no_secret_and_leaves_nothing_out() -> None:
     )
 
 
-def test_what_a_release_lacks_is_not_written_for_it() -> None:
+def test_options_are_written_only_for_releases_that_have_them() -> None:
     written = {
         release: any(
             "etag_validate_pct" in one.text
@@ -271,7 +269,7 @@ def test_what_a_release_lacks_is_not_written_for_it() -> None:
     }
 
 
-def test_with_servers_per_port_each_disk_of_objects_has_a_port_in_the_ring() -> None:
+def test_with_servers_per_port_each_object_disk_has_a_port_in_the_ring() -> None:
     settings = SwiftSettings.model_validate({"object": {"servers_per_port": 2}})
     roster = SwiftRoster(PLACE_ABC, settings, SITES)
     ports = [(one.server, one.name, one.port) for one in roster.devices if one.host == "a"]
@@ -285,9 +283,7 @@ def test_with_servers_per_port_each_disk_of_objects_has_a_port_in_the_ring() -> 
     assert SwiftRoster(PLACE_ABC, SwiftSettings(), SITES).ports(SITES["a"], "object") == (6200,)
 
 
-def test_the_interval_of_background_daemons_is_swifts_own_unless_the_layout_says_otherwise() -> (
-    None
-):
+def test_background_daemons_use_swifts_own_interval_unless_it_is_set() -> None:
     assert (
         "interval"
         not in read(config.storage_conf(SwiftSettings(), "object", "10.0.0.1"))["object-updater"]
@@ -298,7 +294,7 @@ def test_the_interval_of_background_daemons_is_swifts_own_unless_the_layout_says
         assert {conf[f"{server}-{name}"]["interval"] for name in names} == {"5"}
 
 
-def test_hosts_say_what_their_cpu_is_spent_on() -> None:
+def test_hosts_have_the_tiers_of_their_services() -> None:
     place = SwiftPlacement(proxy=("p",), storage=("a", "b", "c"), haproxy="a")
     needs = Swift("swift-2.30", place, SwiftSettings()).needs()
     assert {name: need.tier for name, need in needs.items()} == {
@@ -319,7 +315,7 @@ def test_hosts_say_what_their_cpu_is_spent_on() -> None:
         ({"proxy": [], "storage": ["c"]}, "at least 1"),
     ],
 )
-def test_placements_that_cannot_be_are_refused(place: dict[str, object], message: str) -> None:
+def test_invalid_placements_are_refused(place: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         SwiftPlacement.model_validate(place)
 
@@ -334,6 +330,6 @@ def test_placements_that_cannot_be_are_refused(place: dict[str, object], message
         {"s3": True},
     ],
 )
-def test_settings_that_cannot_be_are_refused(settings: dict[str, object]) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         SwiftSettings.model_validate(settings)

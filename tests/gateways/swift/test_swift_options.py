@@ -1,4 +1,4 @@
-"""What a release of Swift knows, read from samples and code, and what is said of the rest."""
+"""The options that a release of Swift knows, read from samples and code, and faults of others."""
 
 import json
 from pathlib import Path
@@ -37,7 +37,8 @@ use = egg:swift#recon
 """
 CODE = """
 self.a = int(conf.get('read_by_code', 1)); self.b = config_true_value(wsgi_conf.get("read_too"))
-self.c = conf['and_this']; options.setdefault('and_that', 1); headers.get('not_this'); conf.get(name)
+self.c = conf['and_this']; options.setdefault('and_that', 1); headers.get('not_this')
+conf.get(name)
 """
 
 
@@ -64,8 +65,8 @@ def test_options_are_found_in_samples_and_in_code(tmp_path: Path) -> None:
     "text",
     [
         (
-            "[app:object-server]\nuse = egg:swift#object\nsplice = yes\nset workers = 1\nread_by_code "
-            "= 3"
+            "[app:object-server]\nuse = egg:swift#object\nsplice = yes\nset workers = 1\n"
+            "read_by_code = 3"
         ),
         "[filter:my-own-name]\nuse = egg:swift#recon\nrecon_cache_path = /x",
         "[filter:foreign]\nuse = egg:somebodys#else\nanything = 1",
@@ -73,7 +74,7 @@ def test_options_are_found_in_samples_and_in_code(tmp_path: Path) -> None:
         "[proxy-server:policy:3]\nsorting_method = timing",
     ],
 )
-def test_what_is_known_is_not_objected_to(tmp_path: Path, text: str) -> None:
+def test_known_options_and_sections_have_no_faults(tmp_path: Path, text: str) -> None:
     assert faults(known(tmp_path), "object", text) == []
 
 
@@ -82,7 +83,8 @@ def test_what_is_known_is_not_objected_to(tmp_path: Path, text: str) -> None:
     [
         (
             "[app:object-server]\nsplicee = yes",
-            "[app:object-server]: Swift does not know the option 'splicee' (did you mean 'splice'?)",
+            "[app:object-server]: Swift does not know the option 'splicee' "
+            "(did you mean 'splice'?)",
         ),
         (
             "[DEFAULT]\nworkerz = 1",
@@ -107,7 +109,7 @@ def test_what_is_known_is_not_objected_to(tmp_path: Path, text: str) -> None:
         ),
     ],
 )
-def test_what_is_not_known_is_named_with_what_was_meant(
+def test_unknown_names_are_reported_with_the_closest_known_ones(
     tmp_path: Path, text: str, message: str
 ) -> None:
     (fault,) = faults(known(tmp_path), "object", text)
@@ -115,11 +117,11 @@ def test_what_is_not_known_is_named_with_what_was_meant(
     assert message in fault
 
 
-def test_every_fault_of_a_file_is_told_at_once(tmp_path: Path) -> None:
+def test_all_faults_of_a_file_are_reported_at_once(tmp_path: Path) -> None:
     assert len(faults(known(tmp_path), "object", "[DEFAULT]\na = 1\nb = 2\n[nowhere]\nc = 3")) == 3
 
 
-def test_files_that_are_swifts_are_told_from_the_others() -> None:
+def test_only_files_of_swift_servers_are_checked() -> None:
     texts = {f"/etc/swift/{server}-server.conf": server for server in SERVERS}
     texts |= {
         "/etc/swift/proxy-server-1.conf": "proxy",
@@ -130,7 +132,7 @@ def test_files_that_are_swifts_are_told_from_the_others() -> None:
     assert len(own_files(texts)) == 4
 
 
-def test_an_option_that_the_release_lacks_is_left_out_of_its_file() -> None:
+def test_options_that_the_release_lacks_are_left_out() -> None:
     text = config.storage_conf(
         SwiftSettings(), "object", "10.0.0.1", lacks=frozenset({"etag_validate_pct"})
     )

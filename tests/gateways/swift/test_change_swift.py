@@ -1,11 +1,10 @@
-"""Changing a Swift on hosts that start nothing: what is ended and started, in which order, and what
-is found wrong.
+"""Changing settings of Swift on stub hosts: what is stopped and started, in which order,
+and errors.
 """
 
 import hashlib
 import json
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -14,9 +13,8 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from stub_host import PORTS, StubHost
-
+from tests.gateways.stage import HAPROXY
+from tests.gateways.stub_host import PORTS, StubHost
 from weighbridge.common.errors import ServiceFailed, UsageError, VerificationFailed
 from weighbridge.common.host import Host, Service
 from weighbridge.common.scope import SCOPES, Scope, differing
@@ -31,16 +29,11 @@ from weighbridge.gateways.swift.swift import Swift
 NAMES = ("client-1", "gateway-1", "balancer-1", "store-1", "store-2", "store-3")
 STORES = NAMES[3:]
 PLACE = SwiftPlacement(proxy=("gateway-1",), storage=STORES, haproxy="balancer-1")
-INFO = {"Version": "2.6.12", "Nbthread": "1", "Maxconn": "4096"}
-ROWS = [
-    {"svname": "a", "status": "UP", "algo": ""},
-    {"svname": "BACKEND", "status": "UP", "algo": "roundrobin"},
-]
 OBJECT_CONF = "/etc/swift/object-server.conf"
 
 
 class Restartable(StubHost):
-    """One whose services can be ended and started again, and which tells when."""
+    """A host whose services can be stopped and started again."""
 
     _events: list[tuple[str, str]]
 
@@ -85,10 +78,10 @@ class Stage:
             known = {
                 "weighbridge.gateways.verify": self.verified,
                 "make_rings": dict.fromkeys(("account", "container", "object"), "cmluZw=="),
-                "haproxy_counters": {"info": INFO, "rows": ROWS},
+                "haproxy_counters": HAPROXY,
                 "ask_servers": self.silent,
             }
-            return next((json.dumps(told) for word, told in known.items() if word in line), "0")
+            return next((json.dumps(answer) for word, answer in known.items() if word in line), "0")
 
         return answer
 
@@ -98,14 +91,14 @@ class Stage:
         digest = hashlib.sha256((content + self.spoilt).encode()).hexdigest()
         return {"sha256": digest, "age_s": 2.0, "processes": self.process}
 
-    def rise(self, **settings: Any) -> Standing:
-        standing = swift(**settings).bring_up(self.hosts, self.hosts["client-1"], print)
+    def start(self, **settings: Any) -> Standing:
+        running = swift(**settings).bring_up(self.hosts, self.hosts["client-1"], print)
         self.events.clear()
-        return standing
+        return running
 
     def done(self) -> list[tuple[str, str]]:
-        """What was ended and started since it stood, and when requests were made of servers and of
-        the whole.
+        """What was stopped and started since the deployment started, and the requests and
+        checks between.
         """
         words = {
             "ask_servers": "ask",
@@ -129,11 +122,11 @@ def swift(**settings: Any) -> Swift:
     return Swift("swift-2.35", PLACE, SwiftSettings.model_validate(settings))
 
 
-def test_object_servers_are_ended_given_their_file_and_started_before_anything_is_asked(
+def test_object_servers_are_stopped_and_started_with_their_file_before_any_request(
     stage: Stage,
 ) -> None:
-    standing = stage.rise()
-    done = standing.change(swift(object={"disk_chunk_size": "1MiB"}), "restart", print)
+    running = stage.start()
+    done = running.change(swift(object={"disk_chunk_size": "1MiB"}), "restart", print)
     assert done == ("restarted object-server on store-1, store-2, store-3",)
     happened = stage.done()
     assert sorted(happened[:3]) == [(store, "stop object-server") for store in STORES]
@@ -141,14 +134,14 @@ def test_object_servers_are_ended_given_their_file_and_started_before_anything_i
     assert happened[6:] == [("client-1", "ask"), ("client-1", "verify")]
     for store in STORES:
         assert "disk_chunk_size = 1048576" in str(stage.stubs[store].files[OBJECT_CONF])
-    assert "disk 1048576 bytes" in standing.facts["chunks"]
-    assert any("disk_chunk_size = 1048576" in one.text for one in standing.rendered)
+    assert "disk 1048576 bytes" in running.facts["chunks"]
+    assert any("disk_chunk_size = 1048576" in one.text for one in running.rendered)
 
 
-def test_the_front_goes_first_and_comes_last_but_for_background_daemons(stage: Stage) -> None:
-    standing = stage.rise(background=True)
+def test_the_front_stops_first_and_starts_last_except_for_background_daemons(stage: Stage) -> None:
+    running = stage.start(background=True)
     after = swift(background=True, log_level="WARNING", haproxy={"retries": 1})
-    assert standing.change(after, "restart", print)
+    assert running.change(after, "restart", print)
     happened = stage.done()
     stops = [what for _, what in happened if what.startswith("stop ")]
     assert stops[:2] == ["stop haproxy", "stop proxy-server"]
@@ -169,11 +162,11 @@ def test_the_front_goes_first_and_comes_last_but_for_background_daemons(stage: S
     }
 
 
-def test_a_front_that_stays_is_waited_for_when_proxies_behind_it_were_restarted(
+def test_an_unchanged_front_is_awaited_after_its_proxies_restarted(
     stage: Stage,
 ) -> None:
-    standing = stage.rise()
-    standing.change(swift(proxy={"workers": 2}), "restart", print)
+    running = stage.start()
+    running.change(swift(proxy={"workers": 2}), "restart", print)
     assert stage.done() == [
         ("gateway-1", "stop proxy-server"),
         ("gateway-1", "start proxy-server"),
@@ -183,22 +176,22 @@ def test_a_front_that_stays_is_waited_for_when_proxies_behind_it_were_restarted(
     ]
 
 
-def test_secrets_stay_the_same_and_are_not_shown(stage: Stage) -> None:
-    standing = stage.rise()
+def test_secrets_do_not_change_and_are_not_shown(stage: Stage) -> None:
+    running = stage.start()
     before = str(stage.stubs["gateway-1"].files["/etc/swift/proxy-server.conf"])
-    endpoints = standing.endpoints
-    standing.change(swift(proxy={"workers": 2}), "restart", print)
+    endpoints = running.endpoints
+    running.change(swift(proxy={"workers": 2}), "restart", print)
     after = str(stage.stubs["gateway-1"].files["/etc/swift/proxy-server.conf"])
     assert after == before.replace("workers = 1", "workers = 2")
-    assert standing.endpoints == endpoints
+    assert running.endpoints == endpoints
     key = endpoints[0].key.get_secret_value()
     assert key in after
-    assert not any(key in one.text for one in standing.rendered)
+    assert not any(key in one.text for one in running.rendered)
 
 
-def test_each_disk_with_a_port_of_its_own_is_asked(stage: Stage) -> None:
+def test_each_disks_own_port_is_awaited(stage: Stage) -> None:
     ports = {"servers_per_port": 2}
-    standing = stage.rise(object=ports)
+    running = stage.start(object=ports)
     asked: list[str] = []
     answer = stage.stubs["client-1"]._answer
 
@@ -208,18 +201,18 @@ def test_each_disk_with_a_port_of_its_own_is_asked(stage: Stage) -> None:
         return answer(argv, stdin)
 
     stage.stubs["client-1"]._answer = listening
-    standing.change(swift(object={**ports, "mb_per_sync": 64}), "restart", print)
-    # Stub hosts have two disks, of which one is for objects.
+    running.change(swift(object={**ports, "mb_per_sync": 64}), "restart", print)
+    # Stub hosts have two disks, one of them for objects.
     assert sorted(json.loads(asked[0])["servers"]) == [
         [f"10.0.0.{number}", 6210] for number in (3, 4, 5)
     ]
 
 
-def test_a_server_whose_port_is_open_and_that_answers_nothing_is_an_error(stage: Stage) -> None:
-    standing = stage.rise()
+def test_a_server_with_an_open_port_that_answers_nothing_is_an_error(stage: Stage) -> None:
+    running = stage.start()
     stage.silent = [1]
-    with pytest.raises(ServiceFailed, match="port 6200 is open, and no request was answered"):
-        standing.change(swift(object={"workers": 2}), "restart", print)
+    with pytest.raises(ServiceFailed, match="port 6200 is open, but no request was answered"):
+        running.change(swift(object={"workers": 2}), "restart", print)
 
 
 @pytest.mark.parametrize(
@@ -230,19 +223,19 @@ def test_a_server_whose_port_is_open_and_that_answers_nothing_is_an_error(stage:
         ([[77, 1.0], [12, 60.0]], "", "process 12 is older than /etc/swift/object-server.conf"),
     ],
 )
-def test_a_server_that_does_not_have_its_file_is_an_error(
+def test_a_server_that_does_not_run_with_its_file_is_an_error(
     stage: Stage, process: list[list[float]], spoilt: str, said: str
 ) -> None:
-    standing = stage.rise()
+    running = stage.start()
     stage.process, stage.spoilt = process, spoilt
     with pytest.raises(ServiceFailed, match=re.escape(said)):
-        standing.change(swift(object={"workers": 2}), "restart", print)
+        running.change(swift(object={"workers": 2}), "restart", print)
 
 
-def test_what_a_failed_change_left_in_doubt_is_started_anew_by_the_next_also_by_the_one_back(
+def test_the_change_after_a_failed_one_restarts_what_that_touched(
     stage: Stage,
 ) -> None:
-    standing = stage.rise()
+    running = stage.start()
     stage.verified["failed"] = {
         "api": "swift",
         "url": "http://x",
@@ -254,24 +247,24 @@ def test_what_a_failed_change_left_in_doubt_is_started_anew_by_the_next_also_by_
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("weighbridge.gateways.daemon._DIES_WITHIN_S", 0.0)
         with pytest.raises(VerificationFailed, match="503"):
-            standing.change(swift(object={"workers": 2}), "restart", print)
-    assert standing.facts["workers"].endswith(
+            running.change(swift(object={"workers": 2}), "restart", print)
+    assert running.facts["workers"].endswith(
         "object 1; threads for disk I/O of each object process: Swift's own number"
     )
     del stage.verified["failed"]
     stage.events.clear()
-    assert standing.change(swift(), "restart", print) == (
+    assert running.change(swift(), "restart", print) == (
         "restarted object-server on store-1, store-2, store-3",
     )
-    assert standing.change(swift(), "restart", print) == ("Swift: nothing is to be changed",)
+    assert running.change(swift(), "restart", print) == ("Swift: no change needed",)
     assert "workers = 1" in str(stage.stubs["store-1"].files[OBJECT_CONF])
 
 
-def test_a_server_that_has_died_is_started_by_the_next_change(stage: Stage) -> None:
-    standing = stage.rise()
+def test_the_next_change_starts_a_dead_server(stage: Stage) -> None:
+    running = stage.start()
     stage.stubs["store-2"].dead.add("container-server")
-    assert standing.change(swift(), "restart", print) == ("restarted container-server on store-2",)
-    standing.check()
+    assert running.change(swift(), "restart", print) == ("restarted container-server on store-2",)
+    running.check()
 
 
 @pytest.mark.parametrize(
@@ -280,7 +273,7 @@ def test_a_server_that_has_died_is_started_by_the_next_change(stage: Stage) -> N
         (
             {"part_power": 8, "disks": 1},
             "restart",
-            "Swift: part_power, disks cannot be changed while it stands",
+            "Swift: part_power, disks cannot be changed while it is running",
         ),
         ({"haproxy": {"port": 8000}}, "restart", "Swift: haproxy.port cannot be changed"),
         (
@@ -295,25 +288,25 @@ def test_a_server_that_has_died_is_started_by_the_next_change(stage: Stage) -> N
         ),
     ],
 )
-def test_what_cannot_be_changed_while_it_stands_is_refused_before_anything_is_ended(
+def test_settings_that_cannot_change_at_runtime_are_refused_before_anything_stops(
     stage: Stage, settings: dict[str, Any], scope: Scope, said: str
 ) -> None:
-    standing = stage.rise()
+    running = stage.start()
     with pytest.raises(UsageError, match=re.escape(said)):
-        standing.change(swift(**settings), scope, print)
+        running.change(swift(**settings), scope, print)
     assert stage.done() == []
 
 
 def test_another_gateway_release_or_placement_is_refused(stage: Stage) -> None:
-    standing = stage.rise()
+    running = stage.start()
     others = [
         Null("engine", NullPlace(target="gateway-1"), NullSettings()),
         Swift("swift-2.30", PLACE, SwiftSettings()),
         Swift("swift-2.35", SwiftPlacement(proxy=("gateway-1",), storage=STORES), SwiftSettings()),
     ]
     for other in others:
-        with pytest.raises(UsageError, match="not another kind, release or placement"):
-            standing.change(other, "restart", print)
+        with pytest.raises(UsageError, match="no other kind, release or placement"):
+            running.change(other, "restart", print)
 
 
 @pytest.mark.parametrize(
@@ -333,11 +326,11 @@ def test_another_gateway_release_or_placement_is_refused(stage: Stage) -> None:
         ("nothing.of.this", "cluster"),
     ],
 )
-def test_the_scope_of_a_setting_is_what_hangs_on_it(key: str, scope: Scope) -> None:
+def test_the_scope_of_a_setting_is_what_depends_on_it(key: str, scope: Scope) -> None:
     assert Swift.scope(key) == scope
 
 
-def test_every_setting_has_a_scope_within_which_it_can_be_changed_or_is_of_the_cluster() -> None:
+def test_every_setting_has_a_scope() -> None:
     other: Mapping[str, Any] = {
         "object": {"workers": 2, "tpool_threads": 4},
         "options": {"proxy": {"app:x": {"a": 1}}},
@@ -357,7 +350,7 @@ class _Answering(BaseHTTPRequestHandler):
 
 
 @pytest.mark.parametrize(("status", "left"), [(200, []), (404, []), (503, [0])])
-def test_a_server_answers_when_it_does_not_say_that_it_fails(status: int, left: list[int]) -> None:
+def test_any_answer_but_5xx_counts(status: int, left: list[int]) -> None:
     with HTTPServer(("127.0.0.1", 0), _Answering) as server:
         server.status = status  # type: ignore[attr-defined]
         thread = Thread(target=server.serve_forever)
@@ -369,11 +362,11 @@ def test_a_server_answers_when_it_does_not_say_that_it_fails(status: int, left: 
             thread.join()
 
 
-def test_a_port_that_nobody_listens_on_is_silent() -> None:
+def test_a_closed_port_is_silent() -> None:
     assert silent([("127.0.0.1", 9)], 0.0) == [0]
 
 
-def test_processes_are_found_by_the_file_among_their_arguments_with_their_age(
+def test_processes_are_found_by_the_file_in_their_arguments_with_their_age(
     tmp_path: Path,
 ) -> None:
     stat = "7 (a (b) c) " + " ".join(["S", *["0"] * 18, "4200", "0"])

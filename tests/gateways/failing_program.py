@@ -1,6 +1,4 @@
-"""A program that ends as Python does when a library raises: its last words repeat what it was
-given.
-"""
+"""A program that fails with an uncaught exception which repeats its input."""
 
 import json
 import sys

@@ -1,5 +1,5 @@
-"""The layouts of Ceph RGW that ship: what they have in common, and what is refused at the very word
-of a file.
+"""The shipped layouts of Ceph RGW: what they have in common, and errors with their place in
+the file.
 """
 
 import re
@@ -46,12 +46,12 @@ def refused(folder: Path, change: Callable[[str], str], layout: str = "rgw-beast
     return str(error.value)
 
 
-def test_every_layout_that_ships_is_known_here() -> None:
+def test_every_shipped_layout_is_tested_here() -> None:
     assert [name for name in shipped_layouts() if name.startswith("rgw-")] == LAYOUTS
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_layouts_differ_in_their_gateway_and_in_nothing_of_their_store(name: str) -> None:
+def test_layouts_differ_only_in_their_gateway_not_in_their_store(name: str) -> None:
     mine, beast = shipped(name), shipped("rgw-beast")
     assert mine.settings.osd == beast.settings.osd
     assert mine.settings.pools == beast.settings.pools
@@ -65,16 +65,14 @@ def test_layouts_differ_in_their_gateway_and_in_nothing_of_their_store(name: str
     assert mine.settings.options == {}
 
 
-def test_threads_of_all_radosgw_together_are_as_many_in_every_layout_that_is_not_tuned() -> None:
+def test_every_untuned_layout_has_the_same_number_of_radosgw_threads() -> None:
     threads = {
         name: shipped(name).settings.radosgw for name in LAYOUTS if not name.endswith("-tuned")
     }
     assert {one.threads * one.daemons for one in threads.values()} == {512}
 
 
-def test_a_tuned_layout_differs_from_the_one_as_shipped_in_what_it_says_was_tuned_and_nothing_else() -> (
-    None
-):
+def test_a_tuned_layout_differs_only_in_its_tuned_settings() -> None:
     tuned, beast = (
         load_layout(shipped_layouts()[name], HARDWARE).layout
         for name in ("rgw-beast-tuned", "rgw-beast")
@@ -86,21 +84,21 @@ def test_a_tuned_layout_differs_from_the_one_as_shipped_in_what_it_says_was_tune
     assert one == other.model_copy(update={"radosgw": other.radosgw.model_copy(update=winner)})
 
 
-def test_every_layout_has_as_many_placement_groups_as_its_three_osds_want() -> None:
-    """About 100 on each OSD, copies counted: what Ceph's autoscaler aims at."""
+def test_every_layout_has_the_right_number_of_placement_groups_for_three_osds() -> None:
+    """About 100 on each OSD, copies included: the target of Ceph's autoscaler."""
     for name in LAYOUTS:
         settings = shipped(name).settings.pools
         assert sum(pools(settings).values()) * settings.replicas / 3 == 100
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_a_layout_can_be_shown_without_any_host(name: str) -> None:
+def test_a_layout_can_be_rendered_without_any_host(name: str) -> None:
     shown = shipped(name).render(HARDWARE.sites)
     assert {one.host for one in shown} == {"gateway-1", "store-1", "store-2", "store-3"}
     assert not [one.path for one in shown if re.search(r"key = [^*]", one.text)]
 
 
-def test_osds_that_may_take_more_memory_than_their_host_has_are_refused(tmp_path: Path) -> None:
+def test_osds_with_more_memory_than_their_host_are_refused(tmp_path: Path) -> None:
     big = "objectstore: memstore\n    memstore: {per_host: 3, size: 1GiB}"
     said = refused(tmp_path, lambda text: text.replace("objectstore: bluestore", big))
     assert (
@@ -109,7 +107,7 @@ def test_osds_that_may_take_more_memory_than_their_host_has_are_refused(tmp_path
     )
 
 
-def test_osd_memory_below_cephs_floor_is_refused_where_it_is_written(tmp_path: Path) -> None:
+def test_osd_memory_below_cephs_minimum_is_refused_at_its_line(tmp_path: Path) -> None:
     said = refused(
         tmp_path, lambda text: text.replace("memory_target: 1536MiB", "memory_target: 512MiB")
     )
@@ -117,26 +115,26 @@ def test_osd_memory_below_cephs_floor_is_refused_where_it_is_written(tmp_path: P
     assert "memory_target: 512MiB" in said
 
 
-def test_a_release_without_the_front_end_is_refused_when_it_is_read(tmp_path: Path) -> None:
+def test_a_release_without_the_front_end_is_refused_when_the_layout_is_read(tmp_path: Path) -> None:
     said = refused(tmp_path, lambda text: text.replace("ceph-16", "ceph-18"), "rgw-civetweb")
     assert "radosgw of ceph-18 has no front end civetweb; ceph-14, ceph-16 have it" in said
 
 
-def test_a_port_that_is_taken_is_refused_when_it_is_read(tmp_path: Path) -> None:
+def test_a_taken_port_is_refused_when_the_layout_is_read(tmp_path: Path) -> None:
     said = refused(tmp_path, lambda text: text.replace("port: 80\n", "port: 8001\n"), "rgw-haproxy")
     assert "gateway-1: port 8001 of haproxy is taken by radosgw" in said
 
 
-def test_every_setting_says_what_it_is() -> None:
+def test_every_setting_is_documented() -> None:
     text = Path(str(RgwSettings.__module__).replace(".", "/") + ".py")
-    source = (Path(__file__).parents[2] / text).read_text()
+    source = (Path(__file__).parents[3] / text).read_text()
     silent = [
         field
         for model in _models(RgwSettings)
         for field in _fields(model, source)
         if not _documented(field, source)
     ]
-    # These hold records that say it.
+    # The fields of these records are documented.
     assert silent == ["gc", "filestore", "memstore", "radosgw", "osd", "pools", "haproxy", "apache"]
 
 
@@ -165,7 +163,7 @@ def _documented(field: str, source: str) -> bool:
     )
 
 
-def test_the_mon_which_makes_the_rule_is_told_whether_copies_may_share_a_host() -> None:
+def test_the_mon_gets_the_failure_domain_for_its_rule() -> None:
     for domain, kind in (("host", "1"), ("osd", "0")):
         settings = RgwSettings.model_validate({"pools": {"failure_domain": domain}})
         conf = Rgw("ceph-16", shipped("rgw-beast").place, settings).render(HARDWARE.sites)[0].text

@@ -1,16 +1,15 @@
-"""Checking of ceph.conf by the release's own programs: here against what they printed at 16.2."""
+"""Checking of ceph.conf by the release's own program, here with the output of 16.2."""
 
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.gateways.stub_host import StubHost
+from weighbridge.common.errors import UsageError
 from weighbridge.gateways.rgw import options
-
-sys.path.insert(0, str(Path(__file__).parent))
-from stub_host import StubHost
+from weighbridge.gateways.rgw.options import effective, read_as
 
 KNOWN = (
     "fsid = 0\nosd_max_scrubs = 1\nosd_op_num_shards = 0\nrgw_frontends = beast "
@@ -42,7 +41,7 @@ def test_a_file_with_known_options_has_no_faults(tmp_path: Path) -> None:
     assert options.faults(host(tmp_path), "ceph-16", CONF, []) == []
 
 
-def test_unknown_options_are_told_by_section_with_the_closest_that_there_is(tmp_path: Path) -> None:
+def test_unknown_options_are_reported_by_section_with_the_closest_known_one(tmp_path: Path) -> None:
     conf = CONF + "[mon]\nosd_max_scrub = 1\n[osd.1]\nqqq = 1\n[osd.2]\nqqq = 1\n"
     assert options.faults(host(tmp_path), "ceph-16", conf, []) == [
         "ceph-16 has no option 'osd_max_scrub' in [mon] (did you mean 'osd_max_scrubs'?)",
@@ -50,7 +49,7 @@ def test_unknown_options_are_told_by_section_with_the_closest_that_there_is(tmp_
     ]
 
 
-def test_values_that_ceph_cannot_take_are_told_in_its_words_without_its_help(
+def test_values_that_ceph_rejects_are_reported_in_its_words_without_its_usage_text(
     tmp_path: Path,
 ) -> None:
     asked: list[list[str]] = []
@@ -62,7 +61,22 @@ def test_values_that_ceph_cannot_take_are_told_in_its_words_without_its_help(
 
 
 @pytest.mark.parametrize("value", ["$(touch x)", "a b'c", "; reboot"])
-def test_a_value_is_an_argument_and_never_a_command(tmp_path: Path, value: str) -> None:
+def test_a_value_is_passed_as_an_argument_never_as_a_command(tmp_path: Path, value: str) -> None:
     asked: list[list[str]] = []
     options.faults(host(tmp_path, asked), "ceph-16", CONF, [{"rgw_frontends": value}])
     assert asked[0][3] == f"--rgw_frontends={value}"
+
+
+def test_a_daemons_section_overrides_its_kinds_which_overrides_global() -> None:
+    conf = (
+        "[global]\na = 1\nb = 1\nc = 1\n\n[client]\nb = 2\nc = 2\n\n[client.rgw.x]\nc = "
+        "3\n\n[osd]\na = 9\n"
+    )
+    assert effective(conf, "client.rgw.x") == {"a": "1", "b": "2", "c": "3"}
+
+
+def test_a_value_that_the_release_cannot_parse_is_refused_in_its_words(tmp_path: Path) -> None:
+    said = "33554432\n\x1e0\x1fparse error setting 'rgw_x' to 'y'\n7\n\x1e0\x1f"
+    host = StubHost("gateway-1", "10.0.0.1", tmp_path, [], lambda _, __: said, {})
+    with pytest.raises(UsageError, match=r"^parse error setting 'rgw_x' to 'y'$"):
+        read_as(host, "client.rgw.x", {"rgw_get_obj_window_size": "32M", "rgw_x": "y"})
