@@ -83,8 +83,10 @@ def test_known_options_and_sections_have_no_faults(tmp_path: Path, text: str) ->
     [
         (
             "[app:object-server]\nsplicee = yes",
-            "[app:object-server]: Swift does not know the option 'splicee' "
-            "(did you mean 'splice'?)",
+            (
+                "[app:object-server]: Swift does not know the option 'splicee' "
+                "(did you mean 'splice'?)"
+            ),
         ),
         (
             "[DEFAULT]\nworkerz = 1",
