@@ -13,6 +13,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -40,6 +41,11 @@ class WrongAnswer(Exception):
         self.operation = operation
         self.what = what
         self.answer = answer
+
+    def report(self, api: str, url: str) -> str:
+        """The failure with its API, URL and status, for messages."""
+        status = "" if self.answer is None else f" (status {self.answer.status})"
+        return f"{api} {self.operation} at {url}: {self.what}{status}"
 
 
 Exchange = Callable[[str, str, bytes, Mapping[str, str]], HttpAnswer]
@@ -199,6 +205,21 @@ def in_words(error: Exception) -> str:
     if isinstance(error, socket.gaierror):
         return "no answer: its name does not resolve"
     return f"no answer: {error!r}"
+
+
+def ask(
+    exchange: Exchange,
+    operation: str,
+    method: str,
+    path: str,
+    wanted: Sequence[int],
+    body: bytes = b"",
+    headers: Mapping[str, str] = MappingProxyType({}),
+) -> HttpAnswer:
+    """Send a request; returns its answer if the status is one of `wanted`. Raises WrongAnswer."""
+    with answered(operation):
+        answer = exchange(method, path, body, headers)
+    return expect(operation, wanted, answer)
 
 
 def expect(operation: str, wanted: Sequence[int], answer: HttpAnswer) -> HttpAnswer:

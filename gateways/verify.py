@@ -27,9 +27,8 @@ from weighbridge.gateways.exchange import (
     Exchange,
     HttpAnswer,
     WrongAnswer,
-    answered,
+    ask,
     exchanging,
-    expect,
 )
 
 if TYPE_CHECKING:
@@ -125,28 +124,26 @@ def check_operations(
     api, bucket, patience_s = endpoint["api"], order["bucket"], order["listed_within_s"]
     name = f"/{bucket}/check"
 
-    def ask(
+    def check(
         operation: str, method: str, path: str, wanted: Sequence[int], content: bytes = b""
     ) -> HttpAnswer:
         started = time.monotonic()
         # http.client sends Content-Length only for methods it expects a body of; an empty PUT needs
         # one too.
         headers = {"Content-Length": str(len(content))} if method == "PUT" else {}
-        with answered(operation):
-            answer = exchange(method, path, content, headers)
-        expect(operation, wanted, answer)
+        answer = ask(exchange, operation, method, path, wanted, content, headers)
         done.append((operation, answer.status, (time.monotonic() - started) * 1000))
         return answer
 
-    ask("make bucket", "PUT", f"/{bucket}", (200, 201, 202, 204), _location(endpoint))
-    written = ask("PUT", "PUT", name, (200, 201), body)
-    headed = ask("HEAD", "HEAD", name, (200,))
-    read = ask("GET", "GET", name, (200,))
+    check("make bucket", "PUT", f"/{bucket}", (200, 201, 202, 204), _location(endpoint))
+    written = check("PUT", "PUT", name, (200, 201), body)
+    headed = check("HEAD", "HEAD", name, (200,))
+    read = check("GET", "GET", name, (200,))
     _agree(body, written, headed, read, stores_bodies=order["stores_bodies"])
     query = "list-type=2&prefix=check" if api == "s3" else "format=json&prefix=check"
     deadline = time.monotonic() + patience_s
     while (
-        names := listed(answer := ask("LIST", "GET", f"/{bucket}?{query}", (200, 204)), api)
+        names := listed(answer := check("LIST", "GET", f"/{bucket}?{query}", (200, 204)), api)
     ) != ["check"]:
         if time.monotonic() > deadline:
             raise WrongAnswer(
@@ -154,12 +151,12 @@ def check_operations(
             )
         done.pop()
         time.sleep(_PAUSE_S)
-    ask("DELETE", "DELETE", name, (200, 204))
-    ask("GET after DELETE", "GET", name, (404,))
+    check("DELETE", "DELETE", name, (200, 204))
+    check("GET after DELETE", "GET", name, (404,))
     deadline = time.monotonic() + patience_s
     while True:
         try:
-            ask("delete bucket", "DELETE", f"/{bucket}", (200, 204))
+            check("delete bucket", "DELETE", f"/{bucket}", (200, 204))
         except WrongAnswer as wrong:
             # The container does not know yet that the object is gone: 409 until then.
             if (

@@ -15,16 +15,8 @@ from weighbridge.common.scope import Scope
 
 _GRACEFUL_SETTINGS: Final = frozenset(
     {
-        *(
-            f"mpm.{name}"
-            for name in (
-                "min_spare_threads",
-                "max_spare_threads",
-                "threads_per_child",
-                "max_request_workers",
-            )
-        ),
-        "mpm.max_connections_per_child",
+        *("mpm.min_spare_threads", "mpm.max_spare_threads", "mpm.threads_per_child"),
+        *("mpm.max_request_workers", "mpm.max_connections_per_child"),
         # Not `timeout`, which the responder uses too, nor `reuse` and `flush`: members of a
         # balancer keep them in memory.
         *("keep_alive", "keep_alive_timeout", "keep_alive_requests"),
@@ -35,41 +27,17 @@ _GRACEFUL_SETTINGS: Final = frozenset(
 _GRACEFUL: Final = frozenset(
     name.lower()
     for name in (
-        *(
-            "MinSpareThreads",
-            "MaxSpareThreads",
-            "ThreadsPerChild",
-            "MaxRequestWorkers",
-            "MaxConnectionsPerChild",
-        ),
-        *("AsyncRequestWorkerFactor", "MaxMemFree", "ThreadStackSize", "GracefulShutdownTimeout"),
-        *("KeepAlive", "KeepAliveTimeout", "MaxKeepAliveRequests", "Timeout", "RequestReadTimeout"),
-        *(
-            "EnableSendfile",
-            "EnableMMAP",
-            "FlushMaxThreshold",
-            "FlushMaxPipelined",
-            "ReadBufferSize",
-        ),
-        *("ExtendedStatus", "CustomLog", "LogLevel", "LogFormat", "BufferedLogs"),
-        *(
-            "HostnameLookups",
-            "UseCanonicalName",
-            "FileETag",
-            "SetEnv",
-            "SetEnvIf",
-            "Header",
-            "RequestHeader",
-        ),
+        *("MinSpareThreads", "MaxSpareThreads", "ThreadsPerChild", "MaxRequestWorkers"),
+        *("MaxConnectionsPerChild", "AsyncRequestWorkerFactor", "MaxMemFree", "ThreadStackSize"),
+        *("GracefulShutdownTimeout", "RequestReadTimeout", "Timeout"),
+        *("KeepAlive", "KeepAliveTimeout", "MaxKeepAliveRequests"),
+        *("EnableSendfile", "EnableMMAP", "ReadBufferSize"),
+        *("FlushMaxThreshold", "FlushMaxPipelined", "ExtendedStatus"),
+        *("CustomLog", "LogLevel", "LogFormat", "BufferedLogs", "HostnameLookups"),
+        *("UseCanonicalName", "FileETag", "SetEnv", "SetEnvIf", "Header", "RequestHeader"),
         *("LimitRequestBody", "LimitRequestFields", "LimitRequestFieldSize", "LimitRequestLine"),
-        *(
-            "ProxyPass",
-            "ProxyTimeout",
-            "ProxyIOBufferSize",
-            "ProxyReceiveBufferSize",
-            "ProxyAddHeaders",
-            "ProxyVia",
-        ),
+        *("ProxyPass", "ProxyTimeout", "ProxyIOBufferSize", "ProxyReceiveBufferSize"),
+        *("ProxyAddHeaders", "ProxyVia"),
     )
 )
 """Directives, in lower case, that the next generation of child processes uses."""

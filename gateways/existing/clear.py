@@ -15,14 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import quote
 
-from weighbridge.gateways.exchange import (
-    Exchange,
-    HttpAnswer,
-    WrongAnswer,
-    answered,
-    exchanging,
-    expect,
-)
+from weighbridge.gateways.exchange import WrongAnswer, ask, exchanging
 from weighbridge.gateways.verify import listed
 
 PARALLEL = 8
@@ -41,7 +34,7 @@ def clear(endpoint: Mapping[str, Any], bucket: str, patience_s: float) -> int | 
     with exchanging(endpoint, bucket) as exchange:
         deadline = time.monotonic() + patience_s
         while True:
-            page = _ask(
+            page = ask(
                 exchange, "LIST", "GET", f"/{bucket}?{_PAGE[endpoint['api']]}", (200, 204, 404)
             )
             if page.status == 404:
@@ -53,7 +46,7 @@ def clear(endpoint: Mapping[str, Any], bucket: str, patience_s: float) -> int | 
                 # A container that hears late of deleted objects lists them a while longer.
                 deadline = time.monotonic() + patience_s
             deleted += fresh
-            gone = _ask(exchange, "delete bucket", "DELETE", f"/{bucket}", (200, 204, 404, 409))
+            gone = ask(exchange, "delete bucket", "DELETE", f"/{bucket}", (200, 204, 404, 409))
             if gone.status != 409:
                 return deleted
             if time.monotonic() > deadline:
@@ -74,19 +67,11 @@ def _delete_share(endpoint: Mapping[str, Any], bucket: str, names: Sequence[str]
     deleted = 0
     with exchanging(endpoint, bucket) as exchange:
         for name in names:
-            answer = _ask(
+            answer = ask(
                 exchange, "DELETE", "DELETE", f"/{bucket}/{quote(name, safe='~/')}", (200, 204, 404)
             )
             deleted += answer.status != 404
     return deleted
-
-
-def _ask(
-    exchange: Exchange, operation: str, method: str, path: str, wanted: Sequence[int]
-) -> HttpAnswer:
-    with answered(operation):
-        answer = exchange(method, path, b"", {})
-    return expect(operation, wanted, answer)
 
 
 def clear_all(order: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,12 +83,7 @@ def clear_all(order: Mapping[str, Any]) -> dict[str, Any]:
             try:
                 objects = clear(endpoint, bucket, order["patience_s"])
             except WrongAnswer as wrong:
-                status = f" (status {wrong.answer.status})" if wrong.answer else ""
-                why = (
-                    f"{endpoint['api']} {wrong.operation} at {endpoint['url']}: "
-                    f"{wrong.what}{status}"
-                )
-                left[bucket] = why
+                left[bucket] = why = wrong.report(endpoint["api"], endpoint["url"])
                 if wrong.answer is None:
                     # No answer: each of the others would take just as long to fail.
                     left.update(dict.fromkeys(order["buckets"][number:], why))

@@ -17,14 +17,7 @@ from weighbridge.common import plain_xml
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import TargetError
 from weighbridge.common.record import Record
-from weighbridge.gateways.exchange import (
-    Exchange,
-    HttpAnswer,
-    WrongAnswer,
-    answered,
-    exchanging,
-    expect,
-)
+from weighbridge.gateways.exchange import Exchange, HttpAnswer, WrongAnswer, ask, exchanging
 from weighbridge.gateways.existing import clear
 
 BUCKET: Final = re.compile(r"wb-[0-9a-f]{8}[acgo]?-[a-z0-9-]+-[0-9]+|wb-check-[0-9a-f]{16}")
@@ -63,7 +56,7 @@ def left(endpoint: Endpoint) -> tuple[MadeBucket, ...]:
         found = (_left(endpoint, asked, name, made) for name, made in sorted(buckets))
         return tuple(one for one in found if one is not None)
     except WrongAnswer as wrong:
-        raise _failed(endpoint, wrong) from wrong
+        raise TargetError(wrong.report(endpoint.api, endpoint.url)) from wrong
 
 
 def delete(endpoint: Endpoint, bucket: str) -> int:
@@ -71,7 +64,7 @@ def delete(endpoint: Endpoint, bucket: str) -> int:
     try:
         return clear.clear(endpoint.model_dump(mode="json"), bucket, PATIENCE_S) or 0
     except WrongAnswer as wrong:
-        raise _failed(endpoint, wrong) from wrong
+        raise TargetError(wrong.report(endpoint.api, endpoint.url)) from wrong
 
 
 def _left(
@@ -140,9 +133,7 @@ def _objects(exchange: Exchange, api: str, bucket: str) -> Iterator[tuple[str, d
 
 
 def _get(exchange: Exchange, operation: str, path: str) -> HttpAnswer:
-    with answered(operation):
-        answer = exchange("GET", path, b"", {})
-    return expect(operation, (200, 204), answer)
+    return ask(exchange, operation, "GET", path, (200, 204))
 
 
 def _xml(answer: HttpAnswer) -> Any:
@@ -173,8 +164,3 @@ def _dated(name: str | None, when: str | None) -> tuple[str, datetime]:
     except ValueError:
         return name or "", datetime.now(UTC)
     return name or "", found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-
-
-def _failed(endpoint: Endpoint, wrong: WrongAnswer) -> TargetError:
-    status = f" (status {wrong.answer.status})" if wrong.answer else ""
-    return TargetError(f"{endpoint.api} {wrong.operation} at {endpoint.url}: {wrong.what}{status}")

@@ -21,21 +21,8 @@ from weighbridge.gateways.each_second import tell
 
 NAMES = (
     *("scur", "stot", "qcur", "bin", "bout", "req_tot", "hrsp_2xx", "hrsp_4xx", "hrsp_5xx"),
-    *(
-        "ereq",
-        "econ",
-        "eresp",
-        "wretr",
-        "wredis",
-        "cli_abrt",
-        "srv_abrt",
-        "connect",
-        "reuse",
-        "qtime",
-        "ctime",
-        "rtime",
-        "ttime",
-    ),
+    *("ereq", "econ", "eresp", "wretr", "wredis", "cli_abrt", "srv_abrt", "connect", "reuse"),
+    *("qtime", "ctime", "rtime", "ttime"),
 )
 """Printed where a row has them; qtime, ctime, rtime and ttime are means of the last 1024 requests,
 in ms.

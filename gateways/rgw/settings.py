@@ -39,19 +39,8 @@ HTTP frontends).
 _WORD = re.compile(r"[^\s,]+")
 
 _NOISY = (
-    "ms",
-    "rgw",
-    "objecter",
-    "rados",
-    "osd",
-    "bluestore",
-    "bluefs",
-    "bdev",
-    "rocksdb",
-    "filestore",
-    "journal",
-    "monc",
-    "auth",
+    *("ms", "rgw", "objecter", "rados", "osd", "bluestore", "bluefs", "bdev", "rocksdb"),
+    *("filestore", "journal", "monc", "auth"),
 )
 
 

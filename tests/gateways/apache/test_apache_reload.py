@@ -69,8 +69,8 @@ PARENT = """
 import os, signal, subprocess, sys, threading, time
 def child(threads):
     start = "threading.Thread(target=time.sleep, args=(600,), daemon=True).start()"
-        rest = "print('up', flush=True); time.sleep(600)"
-        code = f"import threading, time; [{start} for _ in range({threads})]; {rest}"
+    rest = "print('up', flush=True); time.sleep(600)"
+    code = f"import threading, time; [{start} for _ in range({threads})]; {rest}"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     process.stdout.readline()
     return process
