@@ -87,6 +87,14 @@ class StubHost(Host):
         return "nothing"
 
 
+def run_program(path: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a program for hosts with stdin closed, so that it prints its counters once."""
+    argv = [sys.executable, "-I", path, *arguments]
+    return subprocess.run(
+        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=60
+    )
+
+
 PORTS = """
 import json, sys
 for index in range(len(json.loads(sys.stdin.readline())["ports"])):

@@ -13,6 +13,19 @@ from weighbridge.gateways.rgw.facts import uneven
 from weighbridge.gateways.rgw.settings import RgwSettings
 from weighbridge.gateways.swift.settings import SwiftSettings
 
+FAILED = json.dumps(
+    {
+        "failed": {
+            "api": "swift",
+            "url": "http://u",
+            "operation": "GET",
+            "what": "200 was expected",
+            "status": 503,
+            "body": "busy",
+        }
+    }
+)
+
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
@@ -230,15 +243,7 @@ def test_a_wrong_answer_is_the_error_while_every_daemon_runs(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("weighbridge.gateways.daemon._DIES_WITHIN_S", 0.2)
-    failed = {
-        "api": "swift",
-        "url": "http://u",
-        "operation": "GET",
-        "what": "200 was expected",
-        "status": 503,
-        "body": "busy",
-    }
-    stage.verified = json.dumps({"failed": failed})
+    stage.verified = FAILED
     with pytest.raises(
         VerificationFailed, match=r"swift GET at http://u: 200 was expected \(status 503\)\nbusy"
     ):
@@ -246,15 +251,7 @@ def test_a_wrong_answer_is_the_error_while_every_daemon_runs(
 
 
 def test_a_dead_daemon_is_blamed_for_a_wrong_answer(stage: Stage) -> None:
-    failed = {
-        "api": "swift",
-        "url": "http://u",
-        "operation": "GET",
-        "what": "200 was expected",
-        "status": 503,
-        "body": "busy",
-    }
-    stage.verified = json.dumps({"failed": failed})
+    stage.verified = FAILED
     stage.hosts["store-2"].dead.add("object-server")
     with pytest.raises(ServiceFailed, match="store-2: object-server: died"):
         stage.swift()

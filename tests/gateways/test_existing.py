@@ -31,17 +31,8 @@ KEY = "a-planted-secret"
 
 @contextmanager
 def null_target(*options: str) -> Iterator[tuple[str, int]]:
-    argv = [
-        sys.executable,
-        "-m",
-        "weighbridge",
-        "null-target",
-        "--port",
-        "0",
-        "--user",
-        "weigh:er",
-        *options,
-    ]
+    command = (sys.executable, "-m", "weighbridge", "null-target")
+    argv = [*command, "--port", "0", "--user", "weigh:er", *options]
     env = {"WEIGHBRIDGE_NULL_KEY": KEY, "PYTHONPATH": str(Path(__file__).parents[2])}
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=env) as process:
         assert process.stdout is not None

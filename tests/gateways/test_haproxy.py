@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from tests.gateways.stub_host import run_program
 from weighbridge.gateways.front import Backend, Behind
 from weighbridge.gateways.haproxy import haproxy_counters
 from weighbridge.gateways.haproxy.haproxy import PATH, Haproxy, faults, unknown
@@ -167,32 +168,18 @@ def haproxy(path: Path, answers: list[bytes]) -> Iterator[None]:
 
 def test_counters_are_printed_by_server_and_haproxys_own_names(tmp_path: Path) -> None:
     with haproxy(tmp_path / "s", [STAT.encode()]):
-        argv = [sys.executable, "-I", str(Path(haproxy_counters.__file__)), str(tmp_path / "s")]
-        done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
-        )
+        done = run_program(haproxy_counters.__file__, str(tmp_path / "s"))
     values = json.loads(done.stdout)
     assert values["frontend.scur"] == 3
-    assert (
-        values["gateway-1-8080.stot"],
-        values["gateway-1-8080.qcur"],
-        values["gateway-1-8080.up"],
-    ) == (4, 2, 1)
-    assert (
-        values["gateway-1-8081.hrsp_5xx"],
-        values["gateway-1-8081.ctime"],
-        values["gateway-1-8081.up"],
-    ) == (1, 7, 0)
+    assert [values[f"gateway-1-8080.{name}"] for name in ("stot", "qcur", "up")] == [4, 2, 1]
+    assert [values[f"gateway-1-8081.{name}"] for name in ("hrsp_5xx", "ctime", "up")] == [1, 7, 0]
     assert "frontend.qcur" not in values
 
 
 def test_a_second_in_which_haproxy_does_not_answer_has_no_line(tmp_path: Path) -> None:
-    argv = [sys.executable, "-I", str(Path(haproxy_counters.__file__)), str(tmp_path / "nobody")]
-    done = subprocess.run(
-        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
-    )
+    done = run_program(haproxy_counters.__file__, str(tmp_path / "missing"))
     assert done.stdout == ""
-    assert "nobody" in done.stderr
+    assert "missing" in done.stderr
 
 
 def served(*checked: tuple[str, str]) -> bytes:
@@ -200,21 +187,12 @@ def served(*checked: tuple[str, str]) -> bytes:
     rows = "".join(
         f"gateways,s{number},{status},{last},\n" for number, (status, last) in enumerate(checked)
     )
-    return (
-        "# "
-        f"pxname,svname,status,check_status,\nclients,FRONTEND,OPEN,,\n{rows}gateways,BACKEND,UP,,\n\n"
-    ).encode()
+    head = "# pxname,svname,status,check_status,\nclients,FRONTEND,OPEN,,\n"
+    return f"{head}{rows}gateways,BACKEND,UP,,\n\n".encode()
 
 
 def awaited(path: Path, answers: list[bytes], within_s: float) -> subprocess.CompletedProcess[str]:
-    argv = [
-        sys.executable,
-        "-I",
-        str(Path(haproxy_counters.__file__)),
-        str(path),
-        "up",
-        str(within_s),
-    ]
+    argv = [sys.executable, "-I", haproxy_counters.__file__, str(path), "up", str(within_s)]
     with haproxy(path, answers):
         return subprocess.run(argv, capture_output=True, text=True, check=False)
 
@@ -225,14 +203,8 @@ def test_waiting_ends_when_each_backend_has_passed_its_checks(tmp_path: Path) ->
         served(("UP", "* L7OK"), ("DOWN", "L4CON")),
         served(("UP", "")),
     ]
-    assert (
-        awaited(
-            tmp_path / "s",
-            [*before, served(("UP", "* L7OK"), ("UP", "L7OKC"), ("no check", ""))],
-            60,
-        ).returncode
-        == 0
-    )
+    ready = served(("UP", "* L7OK"), ("UP", "L7OKC"), ("no check", ""))
+    assert awaited(tmp_path / "s", [*before, ready], 60).returncode == 0
 
 
 def test_backends_that_stay_down_are_named_with_their_last_check(tmp_path: Path) -> None:

@@ -40,38 +40,13 @@ def authority(
     )
     key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
     usage = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")
-    _run(
-        "req",
-        "-x509",
-        *key,
-        "-days",
-        "2",
-        "-subj",
-        f"/CN=Test {name}",
-        *usage,
-        "-keyout",
-        str(ca_key),
-        "-out",
-        str(ca),
-    )
+    files = ("-keyout", str(ca_key), "-out", str(ca))
+    _run("req", "-x509", *key, "-days", "2", "-subj", f"/CN=Test {name}", *usage, *files)
     kinds = ",".join(f"{'IP' if one.replace('.', '').isdigit() else 'DNS'}:{one}" for one in names)
-    of_server = (
-        "-addext",
-        "basicConstraints=critical,CA:FALSE",
-        "-addext",
-        f"subjectAltName={kinds}",
-    )
-    _run(
-        "req",
-        *key,
-        "-subj",
-        f"/CN={names[0]}",
-        *of_server,
-        "-keyout",
-        str(leaf_key),
-        "-out",
-        str(asked),
-    )
+    leaf_only = ("-addext", "basicConstraints=critical,CA:FALSE")
+    alternatives = ("-addext", f"subjectAltName={kinds}")
+    files = ("-keyout", str(leaf_key), "-out", str(asked))
+    _run("req", *key, "-subj", f"/CN={names[0]}", *leaf_only, *alternatives, *files)
     (folder / "index.txt").write_text("")
     (folder / "ca.conf").write_text(CA_CONFIG.format(folder=folder))
     times = (
@@ -93,15 +68,8 @@ def _run(*words: str) -> None:
 @contextlib.contextmanager
 def terminated(certificate: Path, backend: tuple[str, int]) -> Iterator[int]:
     """A TLS port on loopback in front of a server."""
-    argv = [
-        sys.executable,
-        __file__,
-        str(certificate),
-        "127.0.0.1",
-        "0",
-        backend[0],
-        str(backend[1]),
-    ]
+    places = ("127.0.0.1", "0", backend[0], str(backend[1]))
+    argv = [sys.executable, __file__, str(certificate), *places]
     with subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.gateways.stub_host import run_program
 from weighbridge.gateways.rgw import ceph_counters
 from weighbridge.gateways.rgw.counters import OSD, RADOSGW
 
-PROGRAM = str(Path(ceph_counters.__file__))
+PROGRAM = ceph_counters.__file__
 GROUPS = {
     "rgw": {"req": 7, "qlen": 0, "put_initial_lat": {"avgcount": 2, "sum": 0.5, "avgtime": 0.25}},
     "rgw_op": {"get_obj_ops": 4},
@@ -71,28 +72,14 @@ def test_lines_come_at_once_and_every_second_until_stdin_closes(daemon: str) -> 
         lines = [json.loads(process.stdout.readline()) for _ in range(2)]
         process.stdin.close()
         assert process.wait(10) == 0
-    assert (
-        lines
-        == [
-            {
-                "req": 7,
-                "qlen": 0,
-                "get": 4,
-                "put_initial_lat_sum_s": 0.5,
-                "put_initial_lat_count": 2.0,
-            }
-        ]
-        * 2
-    )
+    latency = {"put_initial_lat_sum_s": 0.5, "put_initial_lat_count": 2.0}
+    assert lines == [{"req": 7, "qlen": 0, "get": 4, **latency}] * 2
 
 
 def test_a_second_without_an_answer_has_no_line_but_a_reason_on_stderr(tmp_path: Path) -> None:
-    argv = [sys.executable, "-I", PROGRAM, str(tmp_path / "nobody"), "req=rgw.req"]
-    done = subprocess.run(
-        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=10
-    )
+    done = run_program(PROGRAM, str(tmp_path / "missing"), "req=rgw.req")
     assert done.stdout == ""
-    assert "nobody: [Errno 2]" in done.stderr
+    assert "missing: [Errno 2]" in done.stderr
 
 
 @pytest.mark.parametrize("counters", [RADOSGW, OSD])
