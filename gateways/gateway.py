@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Protocol
 
@@ -69,6 +69,13 @@ class HostNeed(Record):
     step.
     """
     tier: Tier = "gateway"
+
+
+def tier_of(roles: Collection[str], storage: Collection[str]) -> Tier:
+    """The tier of a host with these roles, of which `storage` are those that store data."""
+    if not set(roles) & set(storage):
+        return "gateway"
+    return "storage" if set(roles) <= set(storage) else "shared"
 
 
 class Rendered(Record):

@@ -6,15 +6,15 @@ nor its connection reuse.
 
 from __future__ import annotations
 
-import csv
 import json
 import re
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from weighbridge.gateways.haproxy.haproxy_counters import rows
 
 _WITHIN_S = 30.0
 
@@ -44,16 +44,11 @@ def balance(folder: Path) -> str:
                 if haproxy.poll() is not None or time.monotonic() > deadline:
                     sys.exit("HAProxy did not start with a bare backend")
                 time.sleep(0.005)
-            with socket.socket(socket.AF_UNIX) as wire:
-                wire.settimeout(_WITHIN_S)
-                wire.connect(str(path))
-                wire.sendall(b"show stat\n")
-                with wire.makefile("r", encoding="utf-8") as answer:
-                    rows = list(csv.DictReader(answer.read().lstrip("# ").splitlines()))
+            found = rows(str(path))
         finally:
             haproxy.terminate()
             haproxy.wait()
-    return next(row["algo"] for row in rows if row["svname"] == "BACKEND")
+    return next(row["algo"] for row in found if row["svname"] == "BACKEND")
 
 
 def main() -> None:

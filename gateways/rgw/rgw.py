@@ -24,7 +24,7 @@ from weighbridge.gateways.gateway import (
     Say,
     Site,
     Standing,
-    Tier,
+    tier_of,
 )
 from weighbridge.gateways.rgw import options, scopes
 from weighbridge.gateways.rgw.bring_up import CephBringUp
@@ -150,7 +150,9 @@ class Rgw(Gateway):
             roles.setdefault(place.front, []).append(place.front_name)
         store = {"disks": osd.least_disks, "memory_bytes": osd.least_memory_bytes}
         return {
-            name: HostNeed(roles=tuple(of), tier=_tier(of), **(store if "osd" in of else {}))
+            name: HostNeed(
+                roles=tuple(of), tier=tier_of(of, ("mon", "osd")), **(store if "osd" in of else {})
+            )
             for name, of in roles.items()
         }
 
@@ -184,10 +186,3 @@ class Rgw(Gateway):
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
         """See Gateway, and CephBringUp for the order."""
         return CephBringUp(self.cluster, hosts, client, say).run()
-
-
-def _tier(roles: list[str]) -> Tier:
-    store = {"mon", "osd"} & set(roles)
-    if store and set(roles) - store:
-        return "shared"
-    return "storage" if store else "gateway"

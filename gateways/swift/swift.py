@@ -24,7 +24,7 @@ from weighbridge.gateways.gateway import (
     Say,
     Site,
     Standing,
-    Tier,
+    tier_of,
 )
 from weighbridge.gateways.swift import config, options, scopes
 from weighbridge.gateways.swift.bring_up import SwiftBringUp
@@ -133,7 +133,11 @@ class Swift(Gateway):
             roles.setdefault(place.front, []).append(place.front_name)
         disks = self.settings.disks or 1
         return {
-            name: HostNeed(roles=tuple(of), disks=disks if "storage" in of else 0, tier=_tier(of))
+            name: HostNeed(
+                roles=tuple(of),
+                disks=disks if "storage" in of else 0,
+                tier=tier_of(of, ("storage",)),
+            )
             for name, of in roles.items()
         }
 
@@ -179,9 +183,3 @@ class Swift(Gateway):
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
         """See Gateway, and SwiftBringUp for the order."""
         return SwiftBringUp(self.cluster, hosts, client, say).run()
-
-
-def _tier(roles: list[str]) -> Tier:
-    if "storage" in roles:
-        return "shared" if len(roles) > 1 else "storage"
-    return "gateway"
