@@ -62,9 +62,7 @@ def start(daemons: Sequence[Daemon]) -> None:
 
 
 def stop(daemons: Sequence[Daemon], *, timeout_s: float = 10) -> None:
-    """Stop daemons on all hosts concurrently, in order on each; kill those still running at the
-    timeout.
-    """
+    """Stop daemons on all hosts concurrently, in order on each; kill them at the timeout."""
 
     def end(some: Sequence[Daemon]) -> None:
         for one in some:
@@ -96,8 +94,8 @@ def blaming(daemons: Sequence[Daemon]) -> Iterator[None]:
 
 
 def check(daemons: Sequence[Daemon]) -> None:
-    """Raise ServiceFailed for the first dead daemon; it names all others and says if its host is
-    gone.
+    """Raise ServiceFailed for the first dead daemon; it names the others and says if the
+    host is gone.
     """
     running = together([partial(daemon.host.alive, daemon.service.name) for daemon in daemons])
     dead = [daemon for daemon, alive in zip(daemons, running, strict=True) if not alive]

@@ -23,14 +23,11 @@ _WIDE = 100
 _OTHER: Final = OtherGrammar()
 
 _Path = tuple[tuple[str, int], ...]
-"""Containers from the outermost inwards: the first line of each, and its number among equal ones.
-"""
+"""Containers from the outermost inwards: the first line of each, numbered among equal ones."""
 
 
 class FragmentPart(Record):
-    """The changes to one kind of file, as text for its program: lines, and comments on where they
-    go.
-    """
+    """The changes to one kind of file, as text for its program with comments on where it goes."""
 
     name: str
     """The file name: `ceph.conf`, `proxy-server.conf`."""
@@ -168,9 +165,7 @@ def _text(name: str, places: Mapping[_Path, _Place], files: int, evidence: Seque
 
 
 def _ordered(places: Mapping[_Path, _Place]) -> list[_Path]:
-    """Each container followed by those inside it, otherwise in the given order; top-level lines
-    first.
-    """
+    """Each container followed by those inside it, otherwise in order; top-level lines first."""
     heads = list(dict.fromkeys(path[:depth] for path in places for depth in range(len(path) + 1)))
     number = {head: index for index, head in enumerate(heads)}
     return sorted(

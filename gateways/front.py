@@ -237,9 +237,7 @@ def front_of(place: FrontedPlacement, settings: FrontedSettings, behind: Behind)
 def refuse_unfit(
     place: FrontedPlacement, settings: FrontedSettings, daemons: int, what: str
 ) -> None:
-    """Raise ValueError when several daemons (`what`, plural) have no front, or a front has settings
-    but no host.
-    """
+    """Raise ValueError for several daemons (`what`) without a front, or settings without a host."""
     if daemons > 1 and place.front is None:
         raise ValueError(
             f"{daemons} {what} need a front, {' or '.join(place.fronts)}: clients use one address"

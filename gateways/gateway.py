@@ -54,8 +54,8 @@ class RootImage(Record):
     packages: tuple[str, ...]
     options: tuple[str, ...] = ()
     told_by: tuple[str, ...] = ()
-    """Packages whose version shows which release a real host has: Debian's names, then others'. The
-    release is what follows the first dash of `name`; empty: there is none to check.
+    """Packages whose version shows a real host's release: Debian's names, then others'. The release
+    is what follows the first dash of `name`; empty: there is none to check.
     """
 
 
@@ -65,9 +65,7 @@ class HostNeed(Record):
     roles: tuple[str, ...]
     disks: Annotated[int, Field(ge=0)] = 0
     memory_bytes: Annotated[int, Field(ge=0)] = 0
-    """Memory that its daemons are configured to use: a host with less would kill them during a
-    step.
-    """
+    """Memory that its daemons are configured to use: with less, they would be killed in a step."""
     tier: Tier = "gateway"
 
 
@@ -162,15 +160,11 @@ class Standing(ABC):
     profile_remark: str = ""
     """What to know about a profile of its daemons."""
     uneven: tuple[str, ...] = ()
-    """Why its storage hosts do not share reads evenly, a sentence each: read results are
-    provisional then.
-    """
+    """Why its storage hosts share reads unevenly, a sentence each: reads are then provisional."""
 
     @abstractmethod
     def settle(self) -> tuple[str, ...]:
-        """Finish the deferred work of the last step (RGW's garbage collection ...); returns what
-        was done.
-        """
+        """Finish the last step's deferred work (garbage collection ...); returns what was done."""
 
     @abstractmethod
     def drop_caches(self) -> tuple[str, ...]:
@@ -238,9 +232,7 @@ class Gateway(ABC):
 
     kind: ClassVar[str]
     already_runs: ClassVar[bool] = False
-    """Whether it runs without this suite: nothing is started or stopped, and the credentials are
-    the user's own.
-    """
+    """Whether it runs without this suite: nothing is started, and credentials are the user's."""
     releases: ClassVar[Mapping[str, RootImage]]
     """Root image by release name."""
     Placement: ClassVar[type[Record]]
@@ -252,9 +244,7 @@ class Gateway(ABC):
     release: str
     """Name of the release, one of `releases`."""
     cluster: Record | None = None
-    """The whole deployment as the layout plans it, where it can be changed while it runs; its class
-    identifies the kind.
-    """
+    """The planned deployment, where it can be changed while it runs; its class shows the kind."""
 
     @abstractmethod
     def __init__(self, release: str, place: Record, settings: Record) -> None:
@@ -266,16 +256,13 @@ class Gateway(ABC):
 
     @abstractmethod
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        """Every configuration file that `bring_up` would write, with `***` for secrets; starts
-        nothing.
-        """
+        """The configuration files that `bring_up` would write, with `***` for secrets."""
 
     @abstractmethod
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
-        """Have the gateway's own programs check the files of `render`, on hosts that run nothing
-        yet.
+        """Have the gateway's own programs check the files of `render`; the hosts run nothing yet.
 
-        Starts no daemon. Raises UsageError with every unknown option, each with the closest known
+        Starts no daemon. Raises UsageError with all unknown options, each with the closest known
         ones.
         """
 
@@ -293,11 +280,10 @@ class Gateway(ABC):
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """The least that must be restarted for a setting to take effect, by its dotted key below
-        `settings`.
+        """The least restart for a setting to take effect, by its dotted key below `settings`.
 
-        `cluster` is always enough. Whether a release's daemons accept a setting while they run
-        (`nothing`) they are asked when it is changed.
+        `cluster` is always enough. Daemons are asked at the change itself whether they accept the
+        setting while they run (`nothing`).
         """
         return "cluster"
 

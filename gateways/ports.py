@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from weighbridge.gateways.gateway import Say
 
 DEADLINE_S = 180.0
-"""How long a port may take. Generous: Swift's servers took 5 s on an idle machine, 32 s on a busy
-one.
-"""
+"""Generous timeout of a port: Swift's servers took 5 s on an idle machine, 32 s on a busy one."""
 
 _CONNECT_TIMEOUT_S = 1.0
 _PAUSE_S = 0.05
@@ -107,9 +105,7 @@ def _running(client: Host, errors: Path, order: str) -> Iterator[Piped]:
 def ask(
     ports: Sequence[tuple[str, int]], deadline_s: float, pause: Callable[[], bool]
 ) -> Iterator[int]:
-    """The index of each port as it answers; ends with the last, at the deadline or when `pause` is
-    true.
-    """
+    """The index of each port as it answers; ends at the deadline or when `pause` is true."""
     waiting = dict(enumerate(ports))
     deadline = time.monotonic() + deadline_s
     while waiting and time.monotonic() < deadline:

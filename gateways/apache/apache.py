@@ -34,9 +34,7 @@ from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings
 from weighbridge.gateways.probe import Probe
 
 RESPONDER = Path(__file__).with_name("fastcgi_responder")
-"""The responder's program, built by `make setup`: statically linked, to run on hosts of
-every release.
-"""
+"""The responder's program, built by `make setup`: statically linked, to run on any release."""
 
 SERVICE = "apache"
 RESPONDER_SERVICE = "fastcgi-responder"
@@ -87,9 +85,7 @@ class Apache(Front):
         return self.settings.path == "fastcgi"
 
     def further_ports(self) -> tuple[tuple[int, str], ...]:
-        """See Front: with FastCGI those of the responder, as only the hosts show whether
-        one is needed.
-        """
+        """See Front: with FastCGI the responder's, as only the hosts show whether one is needed."""
         if not self.wants_fastcgi:
             return ()
         responder = self.settings.responder
@@ -109,8 +105,8 @@ class Apache(Front):
         return files
 
     def check(self, host: Host) -> None:
-        """See Front. Raises MissingMeans without a built responder, CommandFailed when
-        Apache cannot be run.
+        """See Front. Raises MissingMeans without a built responder, CommandFailed if Apache
+        fails.
         """
         if self.has_responder:
             _responder()
@@ -149,9 +145,7 @@ class Apache(Front):
         return []
 
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
-        """See Front. Puts the responder's program on the host. Raises MissingMeans when it
-        was not built.
-        """
+        """See Front. Puts the responder's program on the host; raises MissingMeans without it."""
         apache = Daemon(
             host, Service(SERVICE, (*_apache(), "-DFOREGROUND")), self.port, (ERROR_LOG,)
         )
@@ -212,9 +206,7 @@ class Apache(Front):
         return status
 
     def await_backends(self, host: Host) -> None:
-        """See Front. All layouts set `retry=0`: Apache retries a backend at once however
-        often it failed.
-        """
+        """See Front. All layouts set `retry=0`: Apache always retries a failed backend at once."""
 
     @classmethod
     def scope(cls, key: str) -> Scope:
@@ -260,9 +252,7 @@ class Apache(Front):
         return int(self._status(host)[_GENERATION])
 
     def _restarted(self, host: Host) -> int:
-        """Restart it gracefully; returns the number of processes when all are new and have all
-        their threads.
-        """
+        """Restart it gracefully; returns the number of processes when all are new and complete."""
         mpm, apache = self.settings.mpm, self.daemons(host)[-1]
         deadline_s = self.settings.keep_alive_timeout + _SPARE_S
         spare = min(mpm.min_spare_threads, mpm.max_request_workers)
@@ -296,9 +286,7 @@ class Apache(Front):
         )
 
     def probes(self, host: Host) -> tuple[Probe, ...]:
-        """See Front: workers by state, requests and bytes; with a responder its requests
-        and connections.
-        """
+        """See Front: workers by state, requests, bytes; requests and connections of a responder."""
         asked = [host.address, str(self.port), STATUS_HOST]
         if self.has_responder:
             asked += [host.address, str(STATS_PORT)]

@@ -15,9 +15,7 @@ RESPONDER_CONF = "/etc/weighbridge/apache/responder.conf"
 ERROR_LOG = "apache.error.log"
 PID_FILE = "/run/weighbridge-apache.pid"
 STATUS_HOST = "status.weighbridge.invalid"
-"""The virtual host for Apache's counters, on the host only; no client asks for such a name
-(RFC 6761).
-"""
+"""The virtual host for Apache's counters, on the host only; no client asks for it (RFC 6761)."""
 BARE = "WEIGHBRIDGE_BARE"
 """When defined, the layout's own directives are left out, so that Apache can list what it knows."""
 

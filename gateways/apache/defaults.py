@@ -40,9 +40,7 @@ _MAX_DAEMONS = 12
 
 
 def configuration(folder: Path, kind: str, port: int) -> str:
-    """The minimal configuration Apache starts with: it sets none of the values that are
-    asked for.
-    """
+    """The minimal configuration Apache starts with: it sets none of the requested values."""
     lines = [
         f'ServerRoot "{folder}"',
         f'PidFile "{folder}/pid"',

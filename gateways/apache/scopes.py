@@ -44,9 +44,7 @@ _GRACEFUL: Final = frozenset(
 
 
 def scope(key: str) -> Scope:
-    """The least restart for a setting of Apache to take effect, by its dotted key below
-    `apache`.
-    """
+    """The least restart for a setting of Apache to take effect, by its key below `apache`."""
     if key == "port":
         return "cluster"
     first, _, rest = key.partition(".")

@@ -134,9 +134,7 @@ class ApacheSettings(FrontSettings):
     reuse: bool = True
     """Whether connections to backends are kept between requests."""
     flush: Literal["on", "off", "auto"] = "on"
-    """mod_proxy_fcgi's flushpackets. With `off` a slow answer reaches the client in one
-    piece at its end.
-    """
+    """mod_proxy_fcgi's flushpackets. With `off` a slow answer arrives in one piece at its end."""
     balance: Literal["byrequests", "bytraffic", "bybusyness"] = "byrequests"
     """How a backend is chosen. The responder, where it is used, takes them in turn."""
     responder: ResponderSettings = ResponderSettings()
@@ -145,9 +143,7 @@ class ApacheSettings(FrontSettings):
     sendfile: bool = False
     """EnableSendfile: for Apache's own files, of which a proxy has none."""
     extended_status: bool = True
-    """Whether Apache counts requests and bytes, at two clock reads a request; False:
-    workers only.
-    """
+    """Whether Apache counts requests and bytes, at two clock reads each; False: only workers."""
     modules: tuple[Annotated[str, Field(pattern=r"^[a-z0-9_]+$")], ...] = ()
     """Further modules, such as `headers`, for directives under `options`."""
     options: dict[

@@ -53,9 +53,7 @@ class Existing(Gateway):
         return ()
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
-        """Do everything that `bring_up` does from the client host, the only host: check credentials
-        and answers.
-        """
+        """Do everything that `bring_up` does, from the client host: there is no other host."""
         for client in hosts.values():
             self.bring_up(hosts, client, say)
 

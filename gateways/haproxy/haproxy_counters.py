@@ -24,9 +24,7 @@ NAMES = (
     *("ereq", "econ", "eresp", "wretr", "wredis", "cli_abrt", "srv_abrt", "connect", "reuse"),
     *("qtime", "ctime", "rtime", "ttime"),
 )
-"""Printed where a row has them; qtime, ctime, rtime and ttime are means of the last 1024 requests,
-in ms.
-"""
+"""Printed where a row has them; the times are means of the last 1024 requests, in ms."""
 
 TIMEOUT_S = 5.0
 LOOK_EVERY_S = 0.05
@@ -84,9 +82,7 @@ def numbers(found: list[dict[str, str]]) -> dict[str, int]:
 
 
 def waiting(found: list[dict[str, str]]) -> list[str]:
-    """Servers that are not fully up, in words: `UP 1/3` may still go down, and no check yet proves
-    nothing.
-    """
+    """Servers that are not fully up, in words: `UP 1/3` may still go down without a check."""
     left = []
     for row in found:
         if row["svname"] in ("FRONTEND", "BACKEND") or row["status"] == "no check":

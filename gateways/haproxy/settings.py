@@ -28,9 +28,7 @@ class Timeouts(Record):
     server: Wait = 600.0
     """For a silent backend: a store at its limit may take minutes to acknowledge a large PUT."""
     queue: Wait = 600.0
-    """For a request queued at a backend, where servers have a `maxconn`. HAProxy's default is
-    `connect`.
-    """
+    """For a request queued at a backend with `maxconn` servers. HAProxy's default: `connect`."""
 
 
 class HaproxySettings(FrontSettings):
@@ -41,31 +39,23 @@ class HaproxySettings(FrontSettings):
     )
     """Load balancing: roundrobin, leastconn, source, random or any other algorithm of HAProxy."""
     maxconn: Count = 4096
-    """Client connections at once; at least twice the workers. HAProxy's own default depends on
-    ulimit.
-    """
+    """Client connections, at least twice the workers. HAProxy's own default depends on ulimit."""
     threads: Count = 1
-    """nbthread: the number of the host's CPUs. HAProxy would count the machine's, whatever the
-    host's limit.
-    """
+    """nbthread: the host's CPUs. HAProxy would count the machine's, whatever the host's limit."""
     http_reuse: Literal["never", "safe", "aggressive", "always"] = "safe"
     """When a backend connection may serve another client.
 
     With `always` a request fails if the backend closes the connection at that moment.
     """
     retries: Annotated[int, Field(ge=0)] = 3
-    """Retries to connect to a backend, the last one to another (`option redispatch`); requests are
-    not repeated.
-    """
+    """Retries to connect, the last to another backend (`option redispatch`), never of a request."""
     bufsize: Annotated[Bytes, Field(ge=1024, le=16 * 2**20)] = 16384
     """tune.bufsize, two a connection; 64 KiB spares system calls with large objects."""
     timeouts: Timeouts = Timeouts()
     health_path: Annotated[str, Field(pattern=r"^/\S*$"), AfterValidator(config_line)] | None = None
     """Path for health checks of backends; None: the one of the gateway behind."""
     health_interval: Wait = 2.0
-    """Time between two health checks; three failed ones take a backend out, two passed ones put it
-    back.
-    """
+    """Interval of health checks; three failed ones take a backend out, two passed put it back."""
     options: dict[Section, tuple[Line, ...]] = Field(default_factory=dict)
     """More lines of HAProxy's configuration by section, such as `{backend: [option
     http-no-delay]}`; `haproxy -c` checks them.

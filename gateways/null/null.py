@@ -187,9 +187,7 @@ class Null(Gateway):
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """It reads its options at start and loses its objects at the end: `buckets`, except for its
-        port.
-        """
+        """`buckets`, except for its port: it reads its options at start and loses its objects."""
         return "buckets" if key in NullSettings.model_fields and key != "port" else "cluster"
 
     def facts(self) -> dict[str, str]:

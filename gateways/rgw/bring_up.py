@@ -157,9 +157,7 @@ class CephBringUp:
         return Daemon(self.hosts[osd.host], service, logs=(f"osd.{osd.number}.log",))
 
     def _start_gateways(self) -> None:
-        """Start every radosgw and create the user. The first one creates the zone before
-        the others start.
-        """
+        """Start every radosgw, the first one alone to create the zone, and create the user."""
         first, *others = self.gateways
         self.say(f"OSDs are up; starting {len(others) + 1} radosgw")
         for some in ([first], others):

@@ -16,9 +16,7 @@ MON_PORTS = (3300, 6789)
 
 @dataclass(frozen=True)
 class Osd:
-    """A planned OSD. `device` is its disk, None for memstore; `journal_disk` is set for a
-    separate journal.
-    """
+    """A planned OSD. `device` is None for memstore; `journal_disk` only of separate journals."""
 
     number: int
     host: str

@@ -41,13 +41,9 @@ class CephState:
     confs: dict[CephDaemon, str | None]
     """The ceph.conf that each radosgw runs with; None when it is unknown."""
     front_files: Mapping[str, str] | None
-    """The front's files by path, empty without a front; None when it is unknown what it
-    runs with.
-    """
+    """The front's files by path, empty without a front; None when they are not known."""
     defaults: dict[tuple[str, str], str] = field(default_factory=dict)
-    """By radosgw name and option: the value when no file sets it, which may differ from Ceph's
-    documentation.
-    """
+    """By radosgw name and option: the real default, which may differ from Ceph's documentation."""
 
     @property
     def daemons(self) -> tuple[Daemon, ...]:

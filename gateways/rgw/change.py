@@ -118,9 +118,7 @@ class CephChange:
     # what to change
 
     def _changed(self, ceph: CephDaemon) -> dict[str, str | None]:
-        """Options in which the daemon's new file differs from the old; all of radosgw's if
-        that is unknown.
-        """
+        """Options that differ between a daemon's new and old file; all of radosgw's if unknown."""
         after = effective(self.conf, ceph.name)
         if ceph not in self.known:
             own = self.cluster.settings.options.get("client", {})

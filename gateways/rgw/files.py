@@ -59,9 +59,7 @@ class Files:
 
 
 def new_key(kind: Literal[1, 2]) -> str:
-    """A random key: base64 of u16 kind, u32 s, u32 ns, u16 length (little endian) and the
-    secret.
-    """
+    """A random key: base64 of u16 kind, u32 s, u32 ns, u16 length (little endian), secret."""
     length = _SECRET_BYTES[kind]
     return base64.b64encode(
         struct.pack("<HIIH", kind, int(time.time()), 0, length) + secrets.token_bytes(length)
@@ -69,9 +67,7 @@ def new_key(kind: Literal[1, 2]) -> str:
 
 
 def keyring(kind: Literal[1, 2], osds: int, gateways: Sequence[str]) -> str:
-    """The keyring, with caps, of a mon, mgr a, OSDs 0 to `osds` - 1, the named gateways and an
-    administrator.
-    """
+    """The keyring, with caps, of a mon, mgr a, all OSDs, the gateways and an administrator."""
     entities: dict[str, Mapping[str, str]] = {
         "mon.": {"mon": "allow *"},
         "client.admin": {"mon": "allow *", "osd": "allow *", "mgr": "allow *", "mds": "allow *"},

@@ -1,6 +1,4 @@
-"""The `rgw` gateway: a Ceph cluster of a mon, a mgr and OSDs, with radosgw, perhaps behind
-a front.
-"""
+"""The `rgw` gateway: a Ceph cluster of a mon, a mgr and OSDs, with radosgw and perhaps a front."""
 
 from __future__ import annotations
 
@@ -106,9 +104,7 @@ class Rgw(Gateway):
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """`restart` for radosgw's and the front's settings, `buckets` for those of buckets,
-        else `cluster`.
-        """
+        """`restart` for settings of radosgw and fronts, `buckets` for buckets', else `cluster`."""
         return scopes.scope(key)
 
     def layers(self) -> tuple[StoreLayer, ...]:
@@ -117,8 +113,8 @@ class Rgw(Gateway):
         return below if self.place.front is None else ("gateway", *below)
 
     def structure(self, disks: Mapping[str, int]) -> Structure:
-        """Objects are on the OSDs' disks; the OSD that gets an object from radosgw copies
-        it to the others.
+        """Objects are on the OSDs' disks; the OSD that gets one from radosgw copies it to
+        others.
         """
         place, osd = self.place, self.settings.osd
         used = {name: tuple(range(disks.get(name, 0)))[: osd.disks] for name in place.osd}
@@ -157,9 +153,7 @@ class Rgw(Gateway):
         }
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        """All configuration files as `bring_up` would write them, but with no keys or
-        cluster id.
-        """
+        """All configuration files as `bring_up` would write them, without keys and cluster id."""
         return self.cluster.files(
             CephRoster(self.place, self.settings, sites), fsid=_NO_FSID, native=False
         ).shown()

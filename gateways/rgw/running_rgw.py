@@ -61,9 +61,7 @@ class RunningRgw(Standing):
         return (f"RGW garbage collection completed, {left} entries left",)
 
     def drop_caches(self) -> tuple[str, ...]:
-        """Drop BlueStore's object and buffer caches and RGW's metadata cache; RocksDB's
-        cannot be dropped.
-        """
+        """Drop the caches of BlueStore (objects, buffers) and RGW (metadata), not RocksDB's."""
         bluestore = self._objectstore == "bluestore"
         dropped = [
             *(_each(self._osds, "cache drop") if bluestore else ()),
@@ -90,9 +88,7 @@ class RunningRgw(Standing):
         daemon.check(self._state.daemons)
 
     def check_room(self) -> None:
-        """Raise ServiceFailed when an OSD is full: the cluster then answers no writes or
-        deletes at all.
-        """
+        """Raise ServiceFailed when an OSD is full: writes and deletes then get no answer."""
         ceph = self._below.ceph
         if ceph is None:
             return

@@ -32,9 +32,7 @@ _FRONTEND_WORDS: dict[Frontend, tuple[str, ...]] = {
         "request_timeout_ms",
     ),
 }
-"""Words of `rgw_frontends` beside those that these settings write (Ceph's documentation of
-HTTP frontends).
-"""
+"""Further words of `rgw_frontends` (Ceph's documentation of HTTP frontends)."""
 
 _WORD = re.compile(r"[^\s,]+")
 
@@ -89,9 +87,7 @@ class Gc(Record):
 
 
 class RadosgwSettings(Record):
-    """The radosgw daemons. Defaults are Ceph's since 14, except `tcp_nodelay` and
-    `dynamic_resharding`.
-    """
+    """The radosgw daemons, with Ceph's defaults since 14 except `tcp_nodelay` and resharding."""
 
     daemons: Count = 1
     """Number on each host; more than one in total need a front."""
@@ -116,9 +112,7 @@ class RadosgwSettings(Record):
     print_continue: bool = True
     """Answer `Expect: 100-continue`; the 2014 studies with Apache's FastCGI had it off."""
     max_chunk_size: Chunk = 4 * 2**20
-    """Most bytes in one RADOS operation; an object up to this size is one RADOS object, its
-    head.
-    """
+    """Most bytes of a RADOS operation; an object up to this size is one RADOS object, its head."""
     stripe_size: Chunk = 4 * 2**20
     """Bytes of each further RADOS object of a large object."""
     put_min_window: Bytes = 16 * 2**20
@@ -162,16 +156,12 @@ class RadosgwSettings(Record):
 
 
 class FilestoreSettings(Record):
-    """FileStore, which stores objects as files after writing them to a journal; releases up
-    to 16.
-    """
+    """FileStore (up to release 16), which stores objects as files after writing to a journal."""
 
     filesystem: Literal["xfs", "btrfs", "ext4"] = "xfs"
     """File system of each disk. On ext4, object names of more than about 200 bytes are refused."""
     journal: Literal["shared", "own"] = "shared"
-    """`own`: the last disk of each host holds the journals of its OSDs; `shared`: each disk
-    its OSD's.
-    """
+    """`own`: the last disk of each host has all journals; `shared`: each disk has its OSD's."""
     journal_size: Annotated[Bytes, Field(ge=64 * 2**20)] = 1024 * 2**20
     """Size of each OSD's journal."""
 
@@ -182,9 +172,7 @@ class MemstoreSettings(Record):
     per_host: Count = 1
     """OSDs on each OSD host."""
     size: Annotated[Bytes, Field(ge=64 * 2**20)] = 1024 * 2**20
-    """Size that each OSD reports; if its host has less memory, the OSD is killed when it
-    fills up.
-    """
+    """Size that each OSD reports; with less memory in its host, the OSD is killed when it fills."""
 
 
 class OsdSettings(Record):

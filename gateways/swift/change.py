@@ -46,9 +46,7 @@ class SwiftState:
     verified: str
     """What was verified last, in words."""
     doubtful: set[tuple[str, str]] = field(default_factory=set)
-    """Host and service of daemons that a failed change may have left dead or with other settings
-    than their files.
-    """
+    """Host and service of daemons that a failed change may have left dead or changed."""
 
     @property
     def front_host(self) -> Host | None:
@@ -128,9 +126,7 @@ class SwiftChange:
             daemon.stop(some)
 
     def _write(self) -> None:
-        """Write the files of every affected daemon, even unchanged ones: a failed change
-        may have left any.
-        """
+        """Write the files of all affected daemons: a failed change may have left any content."""
         for one in self.affected:
             host, own = one.host, self.files[one.host.name]
             for path in self._reads(one):
@@ -183,9 +179,7 @@ class SwiftChange:
             self.front.await_backends(host)
 
     def _confirm(self) -> None:
-        """Raise ServiceFailed when a daemon's file has other content, or one of its
-        processes is older.
-        """
+        """Raise ServiceFailed when a daemon's file is wrong, or newer than its processes."""
         groups = daemon.by_host(self.affected)
         answers = together(
             [partial(_processes, group[0].host, self._paths(group)) for group in groups]

@@ -12,9 +12,7 @@ from weighbridge.gateways.swift.settings import SERVERS, Server, SwiftSettings
 
 PORTS: Mapping[str, int] = {"object": 6200, "container": 6201, "account": 6202}
 DISK_PORT = 6210
-"""Port of a host's first disk with a port for each disk (servers_per_port); the others use
-the next.
-"""
+"""Port of a host's first disk with servers_per_port; the other disks use the next ones."""
 RSYNC_PORT = 873
 MEMCACHED_PORT = 11211
 ACCOUNT = "weigh"
@@ -49,9 +47,7 @@ def swift_conf(prefix: str, suffix: str) -> str:
 def proxy_conf(
     settings: SwiftSettings, address: str, port: int, key: str, *, memcacheds: Sequence[str]
 ) -> str:
-    """The text of a proxy server's file, with the user's `key` and the addresses of all
-    memcacheds.
-    """
+    """The text of a proxy server's file, with the user's `key` and all memcacheds' addresses."""
     proxy = settings.proxy
     cache: dict[str, ini.Value] = {
         "memcache_servers": ",".join(f"{one}:{MEMCACHED_PORT}" for one in memcacheds),
@@ -91,9 +87,7 @@ def proxy_conf(
 def storage_conf(
     settings: SwiftSettings, server: str, address: str, *, lacks: frozenset[str] = frozenset()
 ) -> str:
-    """The text of {account,container,object}-server.conf of a storage host, without options that
-    the release `lacks`.
-    """
+    """The text of {account,container,object}-server.conf, without options the release `lacks`."""
     own = {"account": settings.account, "container": settings.container, "object": settings.object}[
         server
     ]

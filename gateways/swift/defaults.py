@@ -21,9 +21,7 @@ _OPTION = re.compile(r"^(?:#\s?)?(?:set\s+)?([a-z_]\w*)\s*=\s*(.*?)\s*$")
 
 
 def defaults(text: str) -> dict[str, dict[str, str]]:
-    """Values by name by section of a sample file; the first one where a name repeats in a
-    section.
-    """
+    """Values by name by section of a sample file; the first one of a repeated name."""
     found: dict[str, dict[str, str]] = {}
     section = "DEFAULT"
     for line in text.splitlines():

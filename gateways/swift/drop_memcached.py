@@ -57,7 +57,7 @@ def count(wire: io.BufferedRWPair) -> int:
 
 
 def flush(wire: io.BufferedRWPair, keep: list[MemcachedEntry]) -> None:
-    """Drop everything and put some entries back, in one message: only requests on other connections
+    """Drop everything and restore some entries, in one message: no other request on this connection
     can come between.
     """
     message = b"flush_all\r\n"

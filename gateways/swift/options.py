@@ -1,6 +1,4 @@
-"""Checks that a release of Swift knows the options it is given: it ignores unknown ones
-silently.
-"""
+"""Checks that a release of Swift knows its options: it ignores unknown ones silently."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ class Known(Record):
 
 
 def faults(known: Known, server: str, text: str) -> list[str]:
-    """The faults of a server's file, a line each: unknown options and sections, undefined
-    filters.
-    """
+    """Faults of a server's file, a line each: unknown options and sections, undefined filters."""
     parser = _parse(text)
     found = []
     for section in parser.sections():

@@ -93,9 +93,7 @@ class RunningSwift(Standing):
         return (f"{pending} deferred container updates (async_pending) sent, {left} left",)
 
     def drop_caches(self) -> tuple[str, ...]:
-        """Empty every memcached except for tempauth's token; Swift itself caches no objects
-        in memory.
-        """
+        """Empty every memcached except for tempauth's token; Swift itself caches no objects."""
         order = {
             "servers": [[host.address, config.MEMCACHED_PORT] for host in self._caches],
             "prefix": RESELLER,

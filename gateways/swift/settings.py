@@ -127,9 +127,7 @@ class ObjectSettings(StorageSettings):
     tpool_threads: Count | None = None
     """Threads for disk I/O of each process; None: Swift's own, 20, or 1 with servers_per_port."""
     keep_cache_private: bool = False
-    """False, Swift's own default, drops an object from the page cache after each
-    authenticated read.
-    """
+    """False, Swift's own default, drops an object from the page cache after authenticated reads."""
     keep_cache_size: Bytes = 5 * 2**20
     """Larger objects are never kept in the page cache."""
     etag_validate_pct: Annotated[int, Field(ge=0, le=100)] = 100
@@ -139,9 +137,7 @@ class ObjectSettings(StorageSettings):
     network_chunk_size: Chunk = 65536
     """Bytes read from the network at once."""
     mb_per_sync: Annotated[int, Field(ge=0)] = 512
-    """Sync an object after every so many MiB while it is written; it is always synced at
-    its end.
-    """
+    """Sync an object after every so many MiB while it is written; always synced at its end."""
 
 
 @with_fronts("swift")

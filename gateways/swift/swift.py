@@ -97,8 +97,8 @@ class Swift(Gateway):
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """`restart`, since servers read their files at start, but `cluster` for rings, daemons,
-        ports and tokens.
+        """`restart`, as servers read files at start; `cluster` for rings, daemons, ports,
+        tokens.
         """
         return scopes.scope(key)
 
@@ -107,9 +107,7 @@ class Swift(Gateway):
         return ("object-server",) if self.place.front is None else ("gateway", "object-server")
 
     def structure(self, disks: Mapping[str, int]) -> Structure:
-        """Objects are on all disks but the first, or on the only one; a proxy sends each
-        replica itself.
-        """
+        """Objects are on all disks but the first, or on the only one; proxies send each replica."""
         place, settings = self.place, self.settings
         used = {name: tuple(range(disks.get(name, 0)))[: settings.disks] for name in place.storage}
         return Structure(

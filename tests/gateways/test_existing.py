@@ -1,6 +1,4 @@
-"""Gateways that already run, without root: the null target, plain and behind TLS with a
-private CA.
-"""
+"""Gateways that already run, without root: the null target, plain and behind TLS."""
 
 import json
 import os

@@ -1,6 +1,4 @@
-"""Fragments show what differs between two configurations and where; pasting them turns one
-into the other.
-"""
+"""Fragments show what differs between two configurations; pasting them makes them equal."""
 
 import re
 from collections.abc import Mapping

@@ -1,6 +1,4 @@
-"""Mutated answers of daemons to the programs on their hosts: only exceptions that main()
-handles.
-"""
+"""Mutated answers of daemons to programs on their hosts: only exceptions main() handles."""
 
 from __future__ import annotations
 

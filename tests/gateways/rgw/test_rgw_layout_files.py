@@ -1,6 +1,4 @@
-"""The shipped layouts of Ceph RGW: what they have in common, and errors with their place in
-the file.
-"""
+"""The shipped layouts of Ceph RGW: what they have in common, and errors with their place."""
 
 import ast
 import inspect

@@ -1,6 +1,4 @@
-"""Changing settings of Swift on stub hosts: what is stopped and started, in which order,
-and errors.
-"""
+"""Changing settings of Swift on stub hosts: what is restarted, in which order, and errors."""
 
 import hashlib
 import json
@@ -97,9 +95,7 @@ class Stage:
         return running
 
     def done(self) -> list[tuple[str, str]]:
-        """What was stopped and started since the deployment started, and the requests and
-        checks between.
-        """
+        """What was stopped and started since the deployment started, with requests and checks."""
         words = {
             "ask_servers": "ask",
             "weighbridge.gateways.verify": "verify",
