@@ -37,7 +37,7 @@ DEADLINE_S = 180.0
 _CONNECT_TIMEOUT_S = 1.0
 _PAUSE_S = 0.05
 _WATCH_S = 0.5
-_SAY_S = 10.0
+_REPORT_EVERY_S = 10.0
 
 
 def await_ports(
@@ -54,7 +54,7 @@ def await_ports(
     }
     names = list(waiting)
     deadline = time.monotonic() + deadline_s
-    said = time.monotonic()
+    reported = time.monotonic()
     with _running(client, client.log("ports.err"), json.dumps(order)) as process:
         assert process.stdout is not None  # noqa: S101 - spawn promises pipes
         pipe = process.stdout.fileno()
@@ -70,8 +70,8 @@ def await_ports(
             else:
                 for daemon in waiting.values():
                     daemon.check()
-                if time.monotonic() - said > _SAY_S:
-                    said = time.monotonic()
+                if time.monotonic() - reported > _REPORT_EVERY_S:
+                    reported = time.monotonic()
                     say(
                         f"waiting for {len(waiting)} of {len(names)} ports, such as that of "
                         f"{next(iter(waiting.values()))}"

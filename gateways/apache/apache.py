@@ -256,10 +256,10 @@ class Apache(Front):
         mpm, apache = self.settings.mpm, self.daemons(host)[-1]
         deadline_s = self.settings.keep_alive_timeout + _SPARE_S
         spare = min(mpm.min_spare_threads, mpm.max_request_workers)
-        asked = (CONF, PID_FILE, str(mpm.threads_per_child), str(spare), f"{deadline_s:g}")
+        arguments = (CONF, PID_FILE, str(mpm.threads_per_child), str(spare), f"{deadline_s:g}")
         try:
             done = host.run(
-                (*program.ship(host, _RELOAD_PROGRAM), *asked), timeout_s=deadline_s + _SPARE_S
+                (*program.ship(host, _RELOAD_PROGRAM), *arguments), timeout_s=deadline_s + _SPARE_S
             )
         except CommandFailed as error:
             apache.check()
@@ -287,14 +287,14 @@ class Apache(Front):
 
     def probes(self, host: Host) -> tuple[Probe, ...]:
         """See Front: workers by state, requests, bytes; requests and connections of a responder."""
-        asked = [host.address, str(self.port), STATUS_HOST]
+        arguments = [host.address, str(self.port), STATUS_HOST]
         if self.has_responder:
-            asked += [host.address, str(STATS_PORT)]
+            arguments += [host.address, str(STATS_PORT)]
         return (
             Probe(
                 host,
                 f"{SERVICE}.{host.name}",
-                (*program.ship(host, _COUNTERS_PROGRAM), *asked),
+                (*program.ship(host, _COUNTERS_PROGRAM), *arguments),
                 counters=COUNTERS,
             ),
         )

@@ -99,4 +99,4 @@ class Existing(Gateway):
     def _advice(self, api: str) -> str:
         part = self.settings.s3 if api == "s3" else self.settings.swift
         assert part is not None  # noqa: S101 - the endpoint was made from it
-        return f"It was asked with the credentials of {credentials.source(part)}."
+        return f"The request used the credentials of {credentials.source(part)}."

@@ -44,16 +44,16 @@ class MadeBucket(Record):
 
 def left(endpoint: Endpoint) -> tuple[MadeBucket, ...]:
     """All such buckets of an endpoint's account, sorted by name. Raises TargetError."""
-    asked = endpoint.model_dump(mode="json")
+    given = endpoint.model_dump(mode="json")
     try:
         # The account's URL has no bucket before the host name.
-        with exchanging({**asked, "addressing": "path"}, "") as exchange:
+        with exchanging({**given, "addressing": "path"}, "") as exchange:
             buckets = [
                 (name, made)
                 for name, made in _buckets(exchange, endpoint.api)
                 if BUCKET.fullmatch(name)
             ]
-        found = (_left(endpoint, asked, name, made) for name, made in sorted(buckets))
+        found = (_left(endpoint, given, name, made) for name, made in sorted(buckets))
         return tuple(one for one in found if one is not None)
     except WrongAnswer as wrong:
         raise TargetError(wrong.report(endpoint.api, endpoint.url)) from wrong
@@ -68,13 +68,13 @@ def delete(endpoint: Endpoint, bucket: str) -> int:
 
 
 def _left(
-    endpoint: Endpoint, asked: Mapping[str, Any], bucket: str, made: datetime
+    endpoint: Endpoint, given: Mapping[str, Any], bucket: str, made: datetime
 ) -> MadeBucket | None:
     """The content of a bucket; None where its run has deleted it meanwhile."""
     count, newest = 0, made
     strange: list[str] = []
     try:
-        with exchanging(asked, bucket) as exchange:
+        with exchanging(given, bucket) as exchange:
             for name, written in _objects(exchange, endpoint.api, bucket):
                 count += 1
                 newest = max(newest, written)

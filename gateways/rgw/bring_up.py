@@ -290,7 +290,7 @@ class CephBringUp:
 
     def _await_clean(self, monitor: Monitor) -> None:
         """Wait until the cluster is HEALTH_OK and all placement groups are active and clean."""
-        started = said = time.monotonic()
+        started = reported = time.monotonic()
         while True:
             status = monitor.status()
             health, groups = status["health"], status["pgmap"]
@@ -317,8 +317,8 @@ class CephBringUp:
                     log=str(log),
                     tail=self.mon_host.tail(log.name),
                 )
-            if time.monotonic() - said > 5:
-                said = time.monotonic()
+            if time.monotonic() - reported > 5:
+                reported = time.monotonic()
                 self.say(
                     f"{health['status']} ({checks}), {clean} of {wanted} placement groups clean"
                 )

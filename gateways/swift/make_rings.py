@@ -42,11 +42,11 @@ def ring(order: dict[str, Any], devices: list[dict[str, Any]]) -> bytes:
 
 
 if __name__ == "__main__":
-    asked = json.load(sys.stdin)
+    order = json.load(sys.stdin)
     json.dump(
         {
-            kind: base64.b64encode(ring(asked, devices)).decode()
-            for kind, devices in asked["rings"].items()
+            kind: base64.b64encode(ring(order, devices)).decode()
+            for kind, devices in order["rings"].items()
         },
         sys.stdout,
     )

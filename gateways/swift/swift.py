@@ -158,8 +158,8 @@ class Swift(Gateway):
         roster = SwiftRoster(self.place, self.settings, hosts)
         front = self.cluster.front()
         texts = files(self.release, self.settings, roster, Secrets(), front)
-        asked = hosts[self.place.proxy[0]]
-        done = asked.run(program.ship(asked, "weighbridge.gateways.swift.known_options"))
+        proxy = hosts[self.place.proxy[0]]
+        done = proxy.run(program.ship(proxy, "weighbridge.gateways.swift.known_options"))
         known = options.Known.model_validate(json.loads(done.stdout))
         found = [
             line

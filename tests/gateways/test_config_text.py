@@ -86,20 +86,20 @@ def sysctl(value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [ceph, swift, apache, haproxy, haproxy_alone, balance, health, sysctl]
+    "setting", [ceph, swift, apache, haproxy, haproxy_alone, balance, health, sysctl]
 )
 @pytest.mark.parametrize("value", [*BREAKS, JOINED])
 def test_a_value_that_any_program_may_read_as_several_lines_is_refused(
-    said: Any, value: str
+    setting: Any, value: str
 ) -> None:
     with pytest.raises(ValidationError, match=r"is not one line|String should match pattern"):
-        said(value)
+        setting(value)
 
 
-@pytest.mark.parametrize("said", [ceph, swift, apache, haproxy, haproxy_alone, balance, sysctl])
+@pytest.mark.parametrize("setting", [ceph, swift, apache, haproxy, haproxy_alone, balance, sysctl])
 @pytest.mark.parametrize("value", ["a b", "a\tb", "%(x)s", "ä", "a = b", "C:\\x", "a # b"])
-def test_any_value_of_one_line_is_accepted(said: Any, value: str) -> None:
-    said(value)
+def test_any_value_of_one_line_is_accepted(setting: Any, value: str) -> None:
+    setting(value)
 
 
 @pytest.mark.parametrize("section", SECTIONS)

@@ -37,7 +37,7 @@ def one(path: str, before: str, after: str) -> FragmentPart:
     return piece
 
 
-def said(piece: FragmentPart) -> list[str]:
+def lines_of(piece: FragmentPart) -> list[str]:
     """The lines of a fragment after its head."""
     return piece.text.partition("\n\n")[2].splitlines()
 
@@ -70,7 +70,7 @@ def by_place(text: str, kind: str) -> dict[tuple[str, ...], list[str]]:
 def pasted(text: str, piece: FragmentPart) -> dict[tuple[str, ...], list[str]]:
     """The sorted lines of a file by container after a user has applied a fragment."""
     lines = by_place(text, kind_of(piece))
-    head = "\n".join(said(piece))
+    head = "\n".join(lines_of(piece))
     for path, some in by_place(head, kind_of(piece)).items():
         place = lines.setdefault(path, [])
         for line in some:
@@ -160,7 +160,7 @@ def test_a_change_shared_by_several_hosts_is_shown_once_under_its_section() -> N
     (piece,) = fragments(before, after)
     assert piece.name == "ceph.conf"
     assert "# Where: at the end of ceph.conf" in piece.text
-    assert said(piece) == [
+    assert lines_of(piece) == [
         "[client]",
         "# replaces: rgw_thread_pool_size = 512",
         "rgw_thread_pool_size = 64",
@@ -174,7 +174,7 @@ def test_a_change_of_some_hosts_names_them() -> None:
     ]
     after = [files[0], files[1].model_copy(update={"text": "[DEFAULT]\nworkers = 2\n"})]
     (piece,) = fragments(files, after)
-    assert said(piece) == [
+    assert lines_of(piece) == [
         "[DEFAULT]",
         "# only b:/etc/swift/object-server.conf:",
         "# replaces: workers = 1",
@@ -184,7 +184,7 @@ def test_a_change_of_some_hosts_names_them() -> None:
 
 def test_a_radosgws_section_has_a_note_that_its_name_is_this_layouts() -> None:
     head = "[client.rgw.gateway-1]\nrgw_frontends = beast"
-    assert said(one(CEPH, f"{head}\n", f"{head} port=1\n"))[:2] == [
+    assert lines_of(one(CEPH, f"{head}\n", f"{head} port=1\n"))[:2] == [
         "[client.rgw.gateway-1]",
         "# a radosgw of this layout: use the name of yours",
     ]
@@ -195,7 +195,7 @@ def test_lines_stay_in_their_containers_and_removed_containers_are_named() -> No
     after = (
         "A 1\n<VirtualHost *:80>\n  B 2\n  <Location />\n    D 1\n  </Location>\n</VirtualHost>\n"
     )
-    assert said(one(APACHE, before, after)) == [
+    assert lines_of(one(APACHE, before, after)) == [
         "<VirtualHost *:80>",
         "  # replaces: B 1",
         "  B 2",
@@ -210,7 +210,7 @@ def test_lines_stay_in_their_containers_and_removed_containers_are_named() -> No
 def test_of_two_containers_with_equal_first_lines_only_the_changed_one_is_shown() -> None:
     text = "<VirtualHost *:80>\n  ServerName {}\n</VirtualHost>\n"
     piece = one(APACHE, text.format("a") + text.format("b"), text.format("a") + text.format("c"))
-    assert said(piece) == [
+    assert lines_of(piece) == [
         "<VirtualHost *:80>",
         "  # replaces: ServerName b",
         "  ServerName c",
@@ -228,7 +228,7 @@ def test_lines_with_a_secret_and_keyrings_are_left_out() -> None:
         Rendered(host="h", path="/etc/ceph/keyring", text="[y]\n"),
     ]
     (piece,) = fragments(before, after)
-    assert said(piece) == ["[a]", "# replaces: b = 1", "b = 2"]
+    assert lines_of(piece) == ["[a]", "# replaces: b = 1", "b = 2"]
 
 
 def test_evidence_is_shown_first_as_comment_lines() -> None:
@@ -247,6 +247,6 @@ def test_equal_configurations_have_no_fragments() -> None:
 def test_a_file_of_only_one_configuration_is_shown_completely() -> None:
     before, after = rendered("rgw-apache-fastcgi", {"apache.path": "http"})
     pieces = {piece.name: piece for piece in fragments(before, after)}
-    assert "# remove: listen /run/weighbridge-responder.sock" in said(pieces["responder.conf"])
+    assert "# remove: listen /run/weighbridge-responder.sock" in lines_of(pieces["responder.conf"])
     back = {piece.name: piece for piece in fragments(after, before)}
-    assert "listen /run/weighbridge-responder.sock" in said(back["responder.conf"])
+    assert "listen /run/weighbridge-responder.sock" in lines_of(back["responder.conf"])

@@ -110,12 +110,12 @@ def test_any_answer_of_haproxy_gives_numbers_or_no_line(dice: Dice) -> None:
 def test_any_answer_of_apache_and_its_responder_gives_numbers_or_no_line(
     dice: Dice,
 ) -> None:
-    said = dict(
+    status = dict(
         line.split(": ", 1) for line in wrong_text(dice, STATUS).splitlines() if ": " in line
     )
     counters = wrong_json(dice, {"requests": 3, "open": 1, "bytes": 12})
     with pytest.MonkeyPatch.context() as patch:
-        check(patch, b"", lambda: apache_counters.counters(said))
+        check(patch, b"", lambda: apache_counters.counters(status))
         check(patch, counters, lambda: apache_counters.responder("10.0.0.1", 9000))
 
 

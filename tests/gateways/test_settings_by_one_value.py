@@ -9,14 +9,14 @@ from weighbridge.gateways.rgw.settings import RadosgwSettings
 
 
 def test_further_words_of_the_front_end_come_last() -> None:
-    said = {"frontend_options": {"request_timeout_ms": 0, "max_connection_backlog": 128}}
-    assert frontend(RadosgwSettings.model_validate(said), "10.0.0.1", 8000) == (
+    settings = {"frontend_options": {"request_timeout_ms": 0, "max_connection_backlog": 128}}
+    assert frontend(RadosgwSettings.model_validate(settings), "10.0.0.1", 8000) == (
         "beast endpoint=10.0.0.1:8000 tcp_nodelay=1 request_timeout_ms=0 max_connection_backlog=128"
     )
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("settings", "message"),
     [
         (
             {"frontend_options": {"request_timeot_ms": 0}},
@@ -32,10 +32,10 @@ def test_further_words_of_the_front_end_come_last() -> None:
     ],
 )
 def test_words_that_the_front_end_does_not_know_are_refused(
-    said: dict[str, object], message: str
+    settings: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ValidationError, match=message):
-        RadosgwSettings.model_validate(said)
+        RadosgwSettings.model_validate(settings)
 
 
 def test_a_single_line_of_haproxy_needs_no_list() -> None:

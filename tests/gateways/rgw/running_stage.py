@@ -140,12 +140,12 @@ class RunningStage:
             if "ceph-conf" in line:
                 # The release's parser: these tests write values in its format.
                 words = shlex.split(argv[-1])
-                said = [
+                values = [
                     word.partition("=")[2]
                     for word in words
                     if word.startswith("--") and "=" in word
                 ]
-                return "".join(f"{value}\n\x1e0\x1f" for value in said)
+                return "".join(f"{value}\n\x1e0\x1f" for value in values)
             return "[]" if "gc list" in line else "0"
 
         return answer

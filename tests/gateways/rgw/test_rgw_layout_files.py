@@ -100,29 +100,31 @@ def test_a_layout_can_be_rendered_without_any_host(name: str) -> None:
 
 def test_osds_with_more_memory_than_their_host_are_refused(tmp_path: Path) -> None:
     big = "objectstore: memstore\n    memstore: {per_host: 3, size: 1GiB}"
-    said = refused(tmp_path, lambda text: text.replace("objectstore: bluestore", big))
+    message = refused(tmp_path, lambda text: text.replace("objectstore: bluestore", big))
     assert (
         "mon, osd may take 3 GiB of memory; host 'store-1' of hardware 'lab-small' has 2560 MiB"
-        in said
+        in message
     )
 
 
 def test_osd_memory_below_cephs_minimum_is_refused_at_its_line(tmp_path: Path) -> None:
-    said = refused(
+    message = refused(
         tmp_path, lambda text: text.replace("memory_target: 1536MiB", "memory_target: 512MiB")
     )
-    assert "osd.memory_target: Input should be greater than or equal to 939524096" in said
-    assert "memory_target: 512MiB" in said
+    assert "osd.memory_target: Input should be greater than or equal to 939524096" in message
+    assert "memory_target: 512MiB" in message
 
 
 def test_a_release_without_the_front_end_is_refused_when_the_layout_is_read(tmp_path: Path) -> None:
-    said = refused(tmp_path, lambda text: text.replace("ceph-16", "ceph-18"), "rgw-civetweb")
-    assert "radosgw of ceph-18 has no front end civetweb; ceph-14, ceph-16 have it" in said
+    message = refused(tmp_path, lambda text: text.replace("ceph-16", "ceph-18"), "rgw-civetweb")
+    assert "radosgw of ceph-18 has no front end civetweb; ceph-14, ceph-16 have it" in message
 
 
 def test_a_taken_port_is_refused_when_the_layout_is_read(tmp_path: Path) -> None:
-    said = refused(tmp_path, lambda text: text.replace("port: 80\n", "port: 8001\n"), "rgw-haproxy")
-    assert "gateway-1: port 8001 of haproxy is taken by radosgw" in said
+    message = refused(
+        tmp_path, lambda text: text.replace("port: 80\n", "port: 8001\n"), "rgw-haproxy"
+    )
+    assert "gateway-1: port 8001 of haproxy is taken by radosgw" in message
 
 
 def test_every_setting_is_documented() -> None:

@@ -53,8 +53,8 @@ def test_values_that_ceph_rejects_are_reported_in_its_words_without_its_usage_te
     tmp_path: Path,
 ) -> None:
     asked: list[list[str]] = []
-    said = {"osd_max_scrubs": "none", "osd_op_num_shards": True, "unknown_one": 1}
-    assert options.faults(host(tmp_path, asked), "ceph-16", CONF, [said]) == [
+    given = {"osd_max_scrubs": "none", "osd_op_num_shards": True, "unknown_one": 1}
+    assert options.faults(host(tmp_path, asked), "ceph-16", CONF, [given]) == [
         f"ceph-16: {REFUSED.splitlines()[0]}"
     ]
     assert [line[3] for line in asked] == ["--osd_max_scrubs=none", "--osd_op_num_shards=true"]
@@ -76,7 +76,7 @@ def test_a_daemons_section_overrides_its_kinds_which_overrides_global() -> None:
 
 
 def test_a_value_that_the_release_cannot_parse_is_refused_in_its_words(tmp_path: Path) -> None:
-    said = "33554432\n\x1e0\x1fparse error setting 'rgw_x' to 'y'\n7\n\x1e0\x1f"
-    host = StubHost("gateway-1", "10.0.0.1", tmp_path, [], lambda _, __: said, {})
+    given = "33554432\n\x1e0\x1fparse error setting 'rgw_x' to 'y'\n7\n\x1e0\x1f"
+    host = StubHost("gateway-1", "10.0.0.1", tmp_path, [], lambda _, __: given, {})
     with pytest.raises(UsageError, match=r"^parse error setting 'rgw_x' to 'y'$"):
         read_as(host, "client.rgw.x", {"rgw_get_obj_window_size": "32M", "rgw_x": "y"})

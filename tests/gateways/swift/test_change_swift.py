@@ -212,7 +212,7 @@ def test_a_server_with_an_open_port_that_answers_nothing_is_an_error(stage: Stag
 
 
 @pytest.mark.parametrize(
-    ("process", "spoilt", "said"),
+    ("process", "spoilt", "message"),
     [
         ([[77, 1.0]], "x", "object-server.conf is not what was written to it"),
         ([], "", "no process runs with /etc/swift/object-server.conf"),
@@ -220,11 +220,11 @@ def test_a_server_with_an_open_port_that_answers_nothing_is_an_error(stage: Stag
     ],
 )
 def test_a_server_that_does_not_run_with_its_file_is_an_error(
-    stage: Stage, process: list[list[float]], spoilt: str, said: str
+    stage: Stage, process: list[list[float]], spoilt: str, message: str
 ) -> None:
     running = stage.start()
     stage.process, stage.spoilt = process, spoilt
-    with pytest.raises(ServiceFailed, match=re.escape(said)):
+    with pytest.raises(ServiceFailed, match=re.escape(message)):
         running.change(swift(object={"workers": 2}), "restart", print)
 
 
@@ -264,7 +264,7 @@ def test_the_next_change_starts_a_dead_server(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "scope", "said"),
+    ("settings", "scope", "message"),
     [
         (
             {"part_power": 8, "disks": 1},
@@ -285,10 +285,10 @@ def test_the_next_change_starts_a_dead_server(stage: Stage) -> None:
     ],
 )
 def test_settings_that_cannot_change_at_runtime_are_refused_before_anything_stops(
-    stage: Stage, settings: dict[str, Any], scope: Scope, said: str
+    stage: Stage, settings: dict[str, Any], scope: Scope, message: str
 ) -> None:
     running = stage.start()
-    with pytest.raises(UsageError, match=re.escape(said)):
+    with pytest.raises(UsageError, match=re.escape(message)):
         running.change(swift(**settings), scope, print)
     assert stage.done() == []
 

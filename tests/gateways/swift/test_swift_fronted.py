@@ -132,12 +132,14 @@ def test_faults_of_swift_and_haproxy_are_reported_together_and_nothing_starts(st
     stage.haproxy_code = 1
     with pytest.raises(UsageError) as caught:
         Swift("swift-2.35", PLACE, SwiftSettings()).preflight(stage.hosts, print)
-    said = str(caught.value)
-    assert said.startswith("swift-2.35:\n")
-    assert "proxy-server.conf [DEFAULT]: Swift does not know the option 'bind_ip'" in said
-    assert "unknown keyword 'x'; did you mean 'y' maybe ?" in said
+    message = str(caught.value)
+    assert message.startswith("swift-2.35:\n")
+    assert "proxy-server.conf [DEFAULT]: Swift does not know the option 'bind_ip'" in message
+    assert "unknown keyword 'x'; did you mean 'y' maybe ?" in message
     # A fault of several equal proxies is reported once.
-    assert said.count("proxy-server.conf [DEFAULT]: Swift does not know the option 'bind_ip'") == 1
+    assert (
+        message.count("proxy-server.conf [DEFAULT]: Swift does not know the option 'bind_ip'") == 1
+    )
     assert stage.started() == []
 
 
