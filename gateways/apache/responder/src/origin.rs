@@ -75,7 +75,7 @@ impl<'a> Origins<'a> {
                 Ok(link) => return Ok(link),
                 Err(error) => {
                     failure =
-                        io::Error::new(error.kind(), format!("{}: {error}", self.places[place]))
+                        io::Error::new(error.kind(), format!("{}: {error}", self.places[place]));
                 }
             }
         }

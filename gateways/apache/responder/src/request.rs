@@ -103,7 +103,7 @@ impl Request {
         let mut head = self.head.clone();
         match self.length {
             Some(length) => {
-                write!(head, "content-length: {length}\r\n").expect("writing to memory")
+                write!(head, "content-length: {length}\r\n").expect("writing to memory");
             }
             None if chunked => head.extend(b"transfer-encoding: chunked\r\n"),
             None => {}
