@@ -1,7 +1,5 @@
-"""WHO is measured: stores and the fronts before them, each with its services, configuration, users
-and checks.
+"""What is benchmarked: stores and the fronts before them, with their services and configuration.
 
-`gateway.STORES` and `front.FRONTS` name them. They are not imported here, so that the small
-programs of this room (`python -m weighbridge.gateways.ports`, `python -m
-weighbridge.gateways.verify`) start without the records they do not need.
+`gateway.STORES` and `front.FRONTS` list them. Nothing is imported here, so that the small programs
+of this room (such as `python -m weighbridge.gateways.ports`) start fast.
 """

@@ -1,8 +1,7 @@
-"""What may stand in a configuration file: the name of a section and of an option, a value, a line.
-Whatever file, whoever wrote it.
+"""Validation of what goes into any configuration file: names of sections and options, values,
+lines.
 
-Each is one line, so that nothing that a layout says in one place becomes an option or a section in
-another.
+Each is one line, so that a layout's text in one place cannot become an option or section elsewhere.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ def section_name(text: str) -> str:
     """The name of a section, such as `app:proxy-server`. Raises ValueError."""
     if not _SECTION.fullmatch(text):
         raise ValueError(
-            f"{text!r} is no name of a section: letters, digits and any of _ . : + - are wanted"
+            f"{text!r} is not a valid section name: use letters, digits and any of _ . : + -"
         )
     return text
 
@@ -31,8 +30,8 @@ def option_key(text: str) -> str:
     """The name of an option, such as `max connections` or `set log_level`. Raises ValueError."""
     if not _KEY.fullmatch(text):
         raise ValueError(
-            f"{text!r} is no name of an option: letters, digits, blanks inside and any of _ . @ / "
-            "+ - are wanted"
+            f"{text!r} is not a valid option name: use letters, digits, spaces inside and any of "
+            "_ . @ / + -"
         )
     return text
 
@@ -40,25 +39,25 @@ def option_key(text: str) -> str:
 def option_value(value: Plain) -> Plain:
     """The value of an option, which may be empty. Raises ValueError."""
     if isinstance(value, str):
-        _see_one_line(value)
+        _check_one_line(value)
     return value
 
 
 def config_line(text: str) -> str:
-    """A line with something in it. Raises ValueError."""
+    """A line that is not empty. Raises ValueError."""
     if not text.strip():
         raise ValueError(f"{text!r} is not one line: it is empty")
-    _see_one_line(text)
+    _check_one_line(text)
     return text
 
 
-def _see_one_line(text: str) -> None:
-    # Readers differ in what ends a line for them: all that any of them may take for an end is
-    # refused. Only tabs may stay.
+def _check_one_line(text: str) -> None:
+    # Programs differ in what they take for a line break: anything that might be one is refused.
+    # Only tabs are allowed.
     if not text.replace("\t", " ").isprintable():
         raise ValueError(
-            f"{text!r} is not one line: it has a line break, a control character or one that "
-            "cannot be shown"
+            f"{text!r} is not one line: it contains a line break, a control character or one that "
+            "cannot be displayed"
         )
     if text.endswith("\\"):
         raise ValueError(

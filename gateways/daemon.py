@@ -1,6 +1,4 @@
-"""A daemon of a gateway: its service, where it runs, the port it answers and the logs in which it
-says why it does not.
-"""
+"""A daemon of a gateway: its service, host, port and logs."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ _PAUSE_S = 0.1
 class Daemon:
     """One service on one host.
 
-    `port` is None for a daemon that listens nowhere; `logs` are looked into before its own output.
+    `port` is None for a daemon that does not listen; `logs` are used when it has printed nothing.
     """
 
     host: Host
@@ -37,9 +35,7 @@ class Daemon:
         )
 
     def failed(self, what: str) -> ServiceFailed:
-        """The error that says `what` happened, with the last lines of its output, or else of the
-        first log that has any.
-        """
+        """The error that `what` happened, with the last lines of the daemon's output or logs."""
         names = (f"{self.service.name}.out", *self.logs)
         name = next((name for name in names if self.host.tail(name)), names[0])
         return ServiceFailed(
@@ -56,7 +52,7 @@ class Daemon:
 
 
 def start(daemons: Sequence[Daemon]) -> None:
-    """Start daemons, all of one host in one go and the hosts at once. Raises CommandFailed."""
+    """Start daemons on all hosts concurrently. Raises CommandFailed."""
     together(
         [
             partial(group[0].host.start, [daemon.service for daemon in group])
@@ -66,9 +62,7 @@ def start(daemons: Sequence[Daemon]) -> None:
 
 
 def stop(daemons: Sequence[Daemon], *, timeout_s: float = 10) -> None:
-    """Stop daemons, those of one host in their order and the hosts at once; each is killed when it
-    is there after `timeout_s`.
-    """
+    """Stop daemons on all hosts concurrently, in order on each; kill them at the timeout."""
 
     def end(some: Sequence[Daemon]) -> None:
         for one in some:
@@ -78,17 +72,16 @@ def stop(daemons: Sequence[Daemon], *, timeout_s: float = 10) -> None:
 
 
 def by_host(daemons: Sequence[Daemon]) -> list[list[Daemon]]:
-    """Daemons of each host, in their order; the hosts by name."""
+    """The daemons of each host, in their order; hosts sorted by name."""
     ordered = sorted(daemons, key=lambda daemon: daemon.host.name)
     return [list(group) for _, group in groupby(ordered, key=lambda daemon: daemon.host.name)]
 
 
 @contextlib.contextmanager
 def blaming(daemons: Sequence[Daemon]) -> Iterator[None]:
-    """When what is done here fails for a wrong answer, and one of the daemons has died or dies
-    soon, that is the error.
+    """Turn a VerificationFailed into ServiceFailed if one of the daemons has died or dies soon.
 
-    Somebody else may have answered on the port of a daemon that is about to find it taken.
+    Another process may have answered on the port of a daemon that is about to find it taken.
     """
     try:
         yield
@@ -101,19 +94,17 @@ def blaming(daemons: Sequence[Daemon]) -> Iterator[None]:
 
 
 def check(daemons: Sequence[Daemon]) -> None:
-    """Raise ServiceFailed for the first daemon that has died; it names every other that has, and
-    says when its host is gone.
+    """Raise ServiceFailed for the first dead daemon; it names the others and says if the
+    host is gone.
     """
-    there = together([partial(daemon.host.alive, daemon.service.name) for daemon in daemons])
-    dead = [daemon for daemon, alive in zip(daemons, there, strict=True) if not alive]
+    running = together([partial(daemon.host.alive, daemon.service.name) for daemon in daemons])
+    dead = [daemon for daemon, alive in zip(daemons, running, strict=True) if not alive]
     if dead:
         raise dead[0].failed(_how(dead))
 
 
 def _how(dead: Sequence[Daemon]) -> str:
-    """`died; so did container-server and object-server on store-1`: what is said of the first of
-    those that died.
-    """
+    """For example `died; so did container-server and object-server on store-1`."""
     first, *others = dead
     words = "died" if first.host.stands() else "died with its host, on which nothing runs any more"
     by_host: dict[str, list[str]] = {}

@@ -1,8 +1,6 @@
-"""The loop of a probe's program: it tells each second what a daemon counts, on the daemon's host
-(see gateways.probe).
+"""The main loop of a probe's program: prints a daemon's counters every second (see gateways.probe).
 
-It is shipped with the programs that use it: good for Python 3.9, and of nothing but its own
-library.
+Shipped to hosts with the programs that use it: runs on Python 3.9 with the standard library alone.
 """
 
 from __future__ import annotations
@@ -21,9 +19,9 @@ def tell(
     about: str,
     errors: tuple[type[Exception], ...] = (OSError, ValueError),
 ) -> None:
-    """Print what `look` sees as a line of JSON, at once and then every second, until stdin ends.
+    """Print the counters that `look` returns as a line of JSON every second, until stdin closes.
 
-    A second in which it raises one of `errors` has no line; stderr says why, of what it is `about`.
+    A second in which it raises one of `errors` has no line; stderr gives the reason and `about`.
     """
     due = time.monotonic()
     while True:
@@ -33,7 +31,7 @@ def tell(
         except errors as error:
             sys.stderr.write(f"{about}: {str(error) or repr(error)}\n")
             sys.stderr.flush()
-        # Seconds that were missed are not made up for.
+        # Missed seconds are not made up for.
         due = max(due + EVERY_S, time.monotonic())
         if select.select([sys.stdin], [], [], max(0.0, due - time.monotonic()))[0]:
             return

@@ -1,9 +1,8 @@
-"""Requests to one bucket of a gateway, in either API, by the standard library and botocore's
-signatures.
+"""HTTP requests to one bucket of a gateway, over either API.
 
-For the small programs that run on client hosts (`gateways.verify` and others): they start fast and
-share no code with the drivers, which are checked by them. An endpoint is here what
-`Endpoint.model_dump_json` gives.
+Used by the small programs that run on client hosts (`gateways.verify` and others): they start fast
+and share no code with the drivers, which they check. Uses the standard library, and botocore for
+signatures. An endpoint is here what `Endpoint.model_dump_json` gives.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -21,12 +21,12 @@ from weighbridge.common import http_body
 
 TIMEOUT_S = 60.0
 LARGEST_ANSWER_BYTES = 64 * 1024 * 1024
-"""More of an answer is not read: what is asked for are lists, and objects of a MiB."""
+"""The rest of a longer answer is not read: expected are lists, and objects of a MiB."""
 
 
 @dataclass(frozen=True)
 class HttpAnswer:
-    """An HTTP answer; names of headers are in lower case."""
+    """An HTTP answer; header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -34,7 +34,7 @@ class HttpAnswer:
 
 
 class WrongAnswer(Exception):
-    """What an operation gave is not what its API promises. `answer` is None when there was none."""
+    """An operation did not do what its API promises. `answer` is None when there was none."""
 
     def __init__(self, operation: str, what: str, answer: HttpAnswer | None) -> None:
         super().__init__(what)
@@ -42,15 +42,20 @@ class WrongAnswer(Exception):
         self.what = what
         self.answer = answer
 
+    def report(self, api: str, url: str) -> str:
+        """The failure with its API, URL and status, for messages."""
+        status = "" if self.answer is None else f" (status {self.answer.status})"
+        return f"{api} {self.operation} at {url}: {self.what}{status}"
+
 
 Exchange = Callable[[str, str, bytes, Mapping[str, str]], HttpAnswer]
 """Method, path, body, extra headers -> answer. Raises OSError or HTTPException."""
 
 
 class Wire:
-    """One connection, kept alive.
+    """One persistent connection.
 
-    `ca_file`: the authority of an https peer; None: the machine's own.
+    `ca_file`: the CA certificate of an https server; None: the machine's own.
     """
 
     def __init__(self, scheme: str, netloc: str, ca_file: str | None) -> None:
@@ -63,7 +68,7 @@ class Wire:
         )
 
     def connect(self) -> None:
-        """Connect now, and not with the first request. Raises OSError."""
+        """Connect now, not with the first request. Raises OSError."""
         self._connection.connect()
 
     def __call__(
@@ -86,10 +91,10 @@ class Wire:
 
 @contextlib.contextmanager
 def exchanging(endpoint: Mapping[str, Any], bucket: str) -> Iterator[Exchange]:
-    """Requests on `bucket` of an endpoint with its credentials; paths are `/bucket...`.
+    """Opens connections to an endpoint, authenticated for `bucket`; paths are `/bucket...`.
 
-    Raises WrongAnswer when auth gives no token, or a storage URL that https credentials are not
-    meant for.
+    Raises WrongAnswer when auth returns no token, or a plain HTTP storage URL for https
+    credentials.
     """
     with contextlib.ExitStack() as stack:
 
@@ -127,7 +132,7 @@ def _s3(endpoint: Mapping[str, Any], wire: Callable[..., Wire], bucket: str) -> 
             path = path if path.startswith("/") else f"/{path}"
         path = place.path.rstrip("/") + path
         request = AWSRequest(method, base + path, data=body, headers=dict(headers))
-        # The digest of the body is part of the signature, so the gateway checks the body as well.
+        # The body's digest is part of the signature, so that the gateway checks the body as well.
         request.context["payload_signing_enabled"] = True
         signer.add_auth(request)
         return send(method, path, body, dict(request.headers.items()))
@@ -152,7 +157,7 @@ def _swift(endpoint: Mapping[str, Any], wire: Callable[..., Wire]) -> Exchange:
 def _log_in(
     endpoint: Mapping[str, Any], wire: Callable[..., Wire]
 ) -> tuple[SplitResult, str, Wire]:
-    """Storage URL, token and connection that the v1 auth URL leads to."""
+    """Storage URL, token and connection from the v1 auth URL."""
     place = urlsplit(endpoint["url"])
     send = wire(place)
     path = place.path + (f"?{place.query}" if place.query else "")
@@ -169,44 +174,56 @@ def _log_in(
     storage = urlsplit(endpoint.get("storage_url") or answer.headers["x-storage-url"])
     if place.scheme == "https" and storage.scheme != "https":
         what = (
-            f"the storage URL is {storage.geturl()}, so that tokens and objects would go over "
-            "the network in the clear"
+            f"the storage URL is {storage.geturl()}: tokens and objects would cross the network "
+            "unencrypted"
         )
-        raise WrongAnswer(
-            "auth", f"{what}; set `storage_url` to the one that is reached over https", answer
-        )
+        raise WrongAnswer("auth", f"{what}; set `storage_url` to one that uses https", answer)
     same = (storage.scheme, storage.netloc) == (place.scheme, place.netloc)
     return storage, answer.headers["x-auth-token"], send if same else wire(storage)
 
 
 @contextlib.contextmanager
 def answered(operation: str) -> Iterator[None]:
-    """Turn what keeps an answer away into a WrongAnswer that says so."""
+    """Turn an exception of a request into a WrongAnswer."""
     try:
         yield
     except (OSError, http.client.HTTPException) as error:
         raise WrongAnswer(operation, in_words(error), None) from error
     except ValueError:
-        # http.client's own words repeat the field that cannot be sent, which may be a key or a
-        # token.
+        # http.client's message repeats the invalid field, which may be a key or a token.
         raise WrongAnswer(
             operation,
-            "not asked: its URL or a field of the request holds what HTTP cannot carry",
+            "not sent: its URL or a field of the request has characters that HTTP does not allow",
             None,
         ) from None
 
 
 def in_words(error: Exception) -> str:
-    """Why there was no answer."""
+    """The reason for a missing answer, in words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not accepted: {error.verify_message}"
     if isinstance(error, socket.gaierror):
-        return "no answer: its name has no address"
+        return "no answer: its name does not resolve"
     return f"no answer: {error!r}"
 
 
+def ask(
+    exchange: Exchange,
+    operation: str,
+    method: str,
+    path: str,
+    wanted: Sequence[int],
+    body: bytes = b"",
+    headers: Mapping[str, str] = MappingProxyType({}),
+) -> HttpAnswer:
+    """Send a request; returns its answer if the status is one of `wanted`. Raises WrongAnswer."""
+    with answered(operation):
+        answer = exchange(method, path, body, headers)
+    return expect(operation, wanted, answer)
+
+
 def expect(operation: str, wanted: Sequence[int], answer: HttpAnswer) -> HttpAnswer:
-    """The answer, when its status is one of those wanted. Raises WrongAnswer."""
+    """The answer if its status is `wanted`. Raises WrongAnswer otherwise."""
     if answer.status not in wanted:
         raise WrongAnswer(operation, f"{' or '.join(map(str, wanted))} was expected", answer)
     return answer

@@ -1,55 +1,52 @@
-"""How configuration files of a kind are read, so that what differs between two of them can be
-pasted.
-"""
+"""How configuration files of a kind are parsed, to extract the differences between two of them."""
 
 from __future__ import annotations
 
 from typing import ClassVar, Literal
 
 Reading = Literal["line", "section", "container", "transparent", "end"]
-"""What a line is: one of a section or container; the beginning of a section, which ends where the
-next begins; the beginning of a container; that of one whose lines are meant for the container
-around it; or the end of a container.
+"""What a line is. A `section` ends where the next one begins; a `container` ends with its `end`.
+The lines of a `transparent` container belong to the container around it.
 """
 
 
 class FileGrammar:
-    """The base reads sections in brackets, and takes a line to be about its first word."""
+    """Reads sections in brackets; the first word of a line is its key."""
 
     names: ClassVar[tuple[str, ...]] = ()
-    """Names of the files, or what follows the `*` of one that begins with it: `*-server.conf`."""
+    """File names, or patterns such as `*-server.conf`."""
     where: ClassVar[str] = (
         "Where: in place of the lines that begin with the same words. Its daemon reads the file "
         "when it starts."
     )
-    """Tells people where a piece goes."""
+    """Tells users where to put a fragment."""
     indent: ClassVar[str] = ""
-    """Before lines, for each container or section around them."""
+    """Indentation of lines, for each container or section around them."""
     of_two: ClassVar[frozenset[str]] = frozenset()
-    """Words that say what a line is about only together with the next one."""
+    """First words that form a line's key only together with the second word."""
 
     def is_of(self, name: str) -> bool:
-        """Whether a file of this name is read so."""
+        """Whether this grammar parses files of this name."""
         return any(
             name.endswith(one[1:]) if one.startswith("*") else name == one for one in self.names
         )
 
     def reads(self, raw: str) -> Reading:
-        """What a line that is not empty is, with the blanks before it."""
+        """The kind of a line that is not empty, given with its indentation."""
         line = raw.strip()
         return "section" if line.startswith("[") and line.endswith("]") else "line"
 
     def about(self, line: str) -> str:
-        """What a line is about: one that comes in place of another is about the same."""
+        """The key of a line: a line replaces another one with the same key."""
         words = line.split()
         return " ".join(words[: 1 + (words[0] in self.of_two)])
 
     def ending(self, head: str) -> str:
-        """The line that ends what began with this one; empty where none does."""
+        """The line that ends the container that `head` begins; empty where there is none."""
         return ""
 
     def note(self, head: str) -> str:
-        """What people are told of a section or container beside its lines."""
+        """A remark for users about a section or container."""
         return ""
 
 
@@ -62,6 +59,6 @@ class IniGrammar(FileGrammar):
 
 
 class OtherGrammar(FileGrammar):
-    """Of files that nobody declares."""
+    """The grammar of all other files."""
 
     of_two: ClassVar[frozenset[str]] = frozenset({"origin"})

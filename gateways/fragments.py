@@ -1,13 +1,13 @@
-"""What has to be pasted into configuration files to go from one configuration of a gateway to
-another.
-"""
+"""Configuration fragments to paste, to get from one configuration of a gateway to another."""
 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from os.path import commonprefix
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -16,31 +16,27 @@ from weighbridge.gateways.file_grammar import FileGrammar, OtherGrammar
 from weighbridge.gateways.front import FRONTS
 from weighbridge.gateways.gateway import STORES, Rendered
 
-_SECRET = "***"  # noqa: S105 - what stands for one
-_KEYS = "keyring"
+_SECRET = "***"  # noqa: S105 - a placeholder
+_KEYRING = "keyring"
 _NUMBERED = re.compile(r"-\d+(?=\.conf$)")
 _WIDE = 100
 _OTHER: Final = OtherGrammar()
 
 _Path = tuple[tuple[str, int], ...]
-"""Containers from the outermost on: the line that begins each, and its number among those that
-begin alike.
-"""
+"""Containers from the outermost inwards: the first line of each, numbered among equal ones."""
 
 
 class FragmentPart(Record):
-    """What of one kind of file is to be otherwise, as a text that its program reads: lines, and
-    comments that say where.
-    """
+    """The changes to one kind of file, as text for its program with comments on where it goes."""
 
     name: str
-    """What the file is called: `ceph.conf`, `proxy-server.conf`."""
+    """The file name: `ceph.conf`, `proxy-server.conf`."""
     text: str
 
 
 @dataclass(frozen=True)
 class _Swap:
-    """A line that comes in place of another; None: it is new, or it goes."""
+    """A line that replaces another; None: nothing is replaced, or the line is removed."""
 
     before: str | None
     after: str | None
@@ -48,7 +44,7 @@ class _Swap:
 
 @dataclass
 class _Place:
-    """The swaps of one container, each with the files that want it."""
+    """The changes of one container, each with the files it applies to."""
 
     swaps: dict[_Swap, list[Rendered]] = field(default_factory=dict)
 
@@ -56,13 +52,12 @@ class _Place:
 def fragments(
     before: Sequence[Rendered], after: Sequence[Rendered], evidence: Sequence[str] = ()
 ) -> tuple[FragmentPart, ...]:
-    """A piece for each name of file in which these configurations differ, in the order of `after`;
-    none when they do not.
+    """One fragment for each file name in which the configurations differ, in the order of `after`.
 
-    Only lines that differ are in it, each once under its section or container, with the line it
-    comes in place of as a comment; lines that go are comments. Files of the same name on several
-    hosts, and numbered ones such as proxy-server-1.conf, are one piece; what not all of them want
-    says which do. `evidence` are lines of comment at the top. No line with a secret is told.
+    Only lines that differ are included, each once under its section or container, with the replaced
+    line as a comment; removed lines are comments. Files of the same name on several hosts, and
+    numbered ones such as proxy-server-1.conf, share one fragment; a line that applies only to some
+    of them names these. `evidence` are comment lines at the top. Lines with a secret are left out.
     """
     known = {(one.host, one.path): one for one in before}
     wanted = {(one.host, one.path): one for one in after}
@@ -70,7 +65,7 @@ def fragments(
     sharing: Counter[str] = Counter()
     for key, one in {**wanted, **known}.items():
         name = _name(one)
-        if name == _KEYS:
+        if name == _KEYRING:
             continue
         sharing[name] += 1
         places = files.setdefault(name, {})
@@ -91,16 +86,14 @@ def _name(one: Rendered) -> str:
 
 
 def _grammar(name: str) -> FileGrammar:
-    """How a file of this name is read, as its store or front declares it."""
+    """The grammar of files of this name, as its store or front declares it."""
     declared = [grammar for store in STORES.values() for grammar in store.grammars]
     declared += [grammar for front in FRONTS.values() for grammar in front.grammars]
     return next((grammar for grammar in declared if grammar.is_of(name)), _OTHER)
 
 
 def _parsed(grammar: FileGrammar, text: str) -> dict[_Path, list[str]]:
-    """Lines by container, in the order in which containers begin, without comments and empty
-    lines.
-    """
+    """Lines by container, in file order, without comments and empty lines."""
     found: dict[_Path, list[str]] = {(): []}
     seen: Counter[tuple[_Path, str]] = Counter()
     stack: list[_Path] = [()]
@@ -147,7 +140,7 @@ def _swaps(
         yield from ((path, _Swap(line, None)) for line in gone)
     for path in before:
         if path and path not in after and path[:-1] in after:
-            yield path[:-1], _Swap(f"{path[-1][0]} with all that is in it", None)
+            yield path[:-1], _Swap(f"{path[-1][0]} and everything in it", None)
 
 
 def _text(name: str, places: Mapping[_Path, _Place], files: int, evidence: Sequence[str]) -> str:
@@ -155,34 +148,24 @@ def _text(name: str, places: Mapping[_Path, _Place], files: int, evidence: Seque
     lines = [f"# {name}"]
     for one in evidence:
         lines += [_comment(line) for line in one.splitlines()]
-    lines += _wrapped(grammar.where)
+    where = textwrap.wrap(grammar.where, _WIDE - 2, break_long_words=False, break_on_hyphens=False)
+    lines += [f"# {line}" for line in where]
     open_: _Path = ()
     for path in _ordered(places):
-        shared = next(
-            (
-                number
-                for number, pair in enumerate(zip(open_, path, strict=False))
-                if pair[0] != pair[1]
-            ),
-            None,
-        )
-        common = min(len(open_), len(path)) if shared is None else shared
+        common = len(commonprefix([open_, path]))  # noqa: RUF071 - of tuples, not of paths
         lines += _closed(open_, common, grammar)
         if len(path) <= 1:
             lines.append("")
         for depth in range(common, len(path)):
             lines.append(f"{grammar.indent * depth}{path[depth][0]}")
         open_ = path
-        lines += _told(places[path], grammar, path, files)
+        lines += _changes(places[path], grammar, path, files)
     lines += _closed(open_, 0, grammar)
     return "\n".join(lines) + "\n"
 
 
 def _ordered(places: Mapping[_Path, _Place]) -> list[_Path]:
-    """Each container followed by those within it; what is in none comes first.
-
-    Otherwise as they are.
-    """
+    """Each container followed by those inside it, otherwise in order; top-level lines first."""
     heads = list(dict.fromkeys(path[:depth] for path in places for depth in range(len(path) + 1)))
     number = {head: index for index, head in enumerate(heads)}
     return sorted(
@@ -191,12 +174,12 @@ def _ordered(places: Mapping[_Path, _Place]) -> list[_Path]:
 
 
 def _closed(path: _Path, depth: int, grammar: FileGrammar) -> list[str]:
-    """The ends of those containers of a path that are deeper than `depth`."""
+    """The closing lines of the containers of a path below `depth`."""
     ends = ((at, grammar.ending(path[at][0])) for at in reversed(range(depth, len(path))))
     return [f"{grammar.indent * at}{end}" for at, end in ends if end]
 
 
-def _told(place: _Place, grammar: FileGrammar, path: _Path, files: int) -> Iterator[str]:
+def _changes(place: _Place, grammar: FileGrammar, path: _Path, files: int) -> Iterator[str]:
     indent = grammar.indent * len(path)
     note = grammar.note(path[-1][0]) if path else ""
     if note:
@@ -211,19 +194,10 @@ def _told(place: _Place, grammar: FileGrammar, path: _Path, files: int) -> Itera
             yield indent + _comment(f"remove: {swap.before}")
             continue
         if swap.before is not None:
-            yield indent + _comment(f"in place of: {swap.before}")
+            yield indent + _comment(f"replaces: {swap.before}")
         yield f"{indent}{swap.after}"
 
 
 def _comment(line: str) -> str:
-    # A backslash at its end would make the next line part of the comment, for Apache and Ceph.
+    # A backslash at the end would continue the comment on the next line, for Apache and Ceph.
     return f"# {line.rstrip().rstrip(chr(92))}".rstrip()
-
-
-def _wrapped(text: str) -> list[str]:
-    lines = ["#"]
-    for word in text.split():
-        if len(lines[-1]) + 1 + len(word) > _WIDE:
-            lines.append("#")
-        lines[-1] += f" {word}"
-    return lines

@@ -1,11 +1,9 @@
-"""The Gateway seam: what a kind of gateway needs, how it comes up on hosts, and what stands
-then.
-"""
+"""The Gateway interface: what a kind of gateway needs, how it starts, and the running gateway."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Protocol
 
@@ -23,16 +21,14 @@ from weighbridge.gateways.file_grammar import FileGrammar
 from weighbridge.gateways.probe import Probe
 
 Say = Callable[[str], None]
-"""Told what is being done, one short line each."""
+"""Reports progress, one short line each."""
 
 Tier = Literal["gateway", "storage", "shared"]
-"""What a host's CPU is spent on: answering clients, keeping data, or both on one host."""
+"""What a host spends its CPU on: answering clients, storing data, or both."""
 
 
 class Site(Protocol):
-    """Where a host is, as far as configuration files want to know it: a Host, or one that is yet to
-    be.
-    """
+    """A host as configuration files need it: a Host, or one that does not exist yet."""
 
     @property
     def name(self) -> str:
@@ -48,8 +44,9 @@ class Site(Protocol):
 
 
 class RootImage(Record):
-    """A root image that hosts of a release run on: a Debian suite and packages; `options` go to
-    mmdebstrap as they are.
+    """The root image of a release's hosts: a Debian suite and packages.
+
+    `options` are passed to mmdebstrap.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
@@ -57,24 +54,30 @@ class RootImage(Record):
     packages: tuple[str, ...]
     options: tuple[str, ...] = ()
     told_by: tuple[str, ...] = ()
-    """Packages whose version tells of which release a real host is: Debian's names, then others'.
-    The release is what follows the first dash of `name`; empty: there is none to see."""
+    """Packages whose version shows a real host's release: Debian's names, then others'. The release
+    is what follows the first dash of `name`; empty: there is none to check.
+    """
 
 
 class HostNeed(Record):
-    """What a gateway asks of one host of the hardware file. `roles` are for messages."""
+    """What a gateway needs of one host of the hardware file. `roles` are for messages."""
 
     roles: tuple[str, ...]
     disks: Annotated[int, Field(ge=0)] = 0
     memory_bytes: Annotated[int, Field(ge=0)] = 0
-    """What its daemons are told they may take: a host with less would end them in the middle of a
-    step.
-    """
+    """Memory that its daemons are configured to use: with less, they would be killed in a step."""
     tier: Tier = "gateway"
 
 
+def tier_of(roles: Collection[str], storage: Collection[str]) -> Tier:
+    """The tier of a host with these roles, of which `storage` are those that store data."""
+    if not set(roles) & set(storage):
+        return "gateway"
+    return "storage" if set(roles) <= set(storage) else "shared"
+
+
 class Rendered(Record):
-    """A configuration file as it was written to a host, secrets replaced by `***`."""
+    """A configuration file as it was written to a host, with `***` for secrets."""
 
     host: str
     path: str
@@ -83,14 +86,16 @@ class Rendered(Record):
 
 @dataclass(frozen=True)
 class CephBelow:
-    """The Ceph cluster below a gateway, as its own benches want it. `host` has ceph.conf, the keys
-    of an administrator and Ceph's programs, and no daemon of the store; `mon` is where the mon is.
+    """The Ceph cluster below a gateway, for Ceph's own benchmarks.
+
+    `host` has ceph.conf, an administrator's keys and Ceph's programs, and no daemon of the store;
+    `mon` is the mon's host.
     """
 
     host: Host
     mon: Host
     osds: Mapping[int, str]
-    """Host by number of OSD."""
+    """Host by OSD number."""
     replicas: int
     failure_domain: Literal["host", "osd"]
 
@@ -109,7 +114,7 @@ class ObjectServer:
 class SwiftBelow:
     """The object servers below a Swift proxy.
 
-    `ring` is the number of a disk for each replica (row) of each partition.
+    `ring` has a row for each replica: the disk's number for each partition.
     """
 
     servers: tuple[ObjectServer, ...]
@@ -119,12 +124,12 @@ class SwiftBelow:
     hash_suffix: SecretStr
     replicas: int
     account: str
-    """The account that clients of the gateway use."""
+    """The account of the gateway's clients."""
 
 
 @dataclass(frozen=True)
 class Below:
-    """What a gateway stands on, so far as it can be measured without it.
+    """The layers below a gateway, so far as they can be measured without it.
 
     `gateway`: one of its daemons, behind its front.
     """
@@ -136,9 +141,7 @@ class Below:
 
 @dataclass(frozen=True)
 class Room:
-    """What the disks of a store hold and have left, in bytes of theirs: each byte of an object
-    takes one for each replica.
-    """
+    """Total and free bytes of a store's disks, all replicas counted."""
 
     bytes: int
     free_bytes: int
@@ -146,7 +149,7 @@ class Room:
 
 
 class Standing(ABC):
-    """A gateway that stands: verified, idle, ready to be weighed."""
+    """A running gateway: verified, idle, ready to be measured."""
 
     endpoints: tuple[Endpoint, ...]
     facts: Mapping[str, str]
@@ -155,104 +158,93 @@ class Standing(ABC):
     """
     rendered: tuple[Rendered, ...]
     profile_remark: str = ""
-    """What has to be known of a profile of its daemons."""
+    """What to know about a profile of its daemons."""
     uneven: tuple[str, ...] = ()
-    """Why its storage hosts do not share the reads as they should, a sentence each; what is read
-    from it is provisional then.
-    """
+    """Why its storage hosts share reads unevenly, a sentence each: reads are then provisional."""
 
     @abstractmethod
     def settle(self) -> tuple[str, ...]:
-        """Bring deferred work of the last step to its end (RGW's garbage collection ...); returns
-        in words what was done.
-        """
+        """Finish the last step's deferred work (garbage collection ...); returns what was done."""
 
     @abstractmethod
     def drop_caches(self) -> tuple[str, ...]:
-        """Drop every cache of the gateway itself (OSD, RGW, memcached ...), not the kernel's;
-        returns in words what was dropped.
+        """Drop every cache of the gateway itself (OSD, RGW, memcached ...), but not the kernel's.
+
+        Returns in words what was dropped.
         """
 
     @abstractmethod
     def check(self) -> None:
         """Raise ServiceFailed when a service of the gateway has died."""
 
-    def check_room(self) -> None:  # noqa: B027 - most have nothing to tell: they answer what they cannot keep with an error
-        """Raise ServiceFailed when it answers nothing any more for want of room.
+    def check_room(self) -> None:  # noqa: B027 - most need nothing: they refuse what they cannot store
+        """Raise ServiceFailed when it stopped answering because its disks are full.
 
-        Asked only where requests were not answered.
+        Called only after requests got no answer.
         """
 
     def clear(self, buckets: Sequence[str]) -> tuple[str, ...]:
-        """Delete these buckets with all that is in them, where the gateway outlives its deployment;
-        returns in words what was.
+        """Delete these buckets and their objects, where the gateway outlives its deployment.
 
-        A bucket that is not there is fine. Raises TargetError that names each bucket that is left,
-        or may be. Gateways that are taken away with their deployment have nothing to clear.
+        Returns in words what was deleted. A bucket that does not exist is fine. Raises TargetError
+        that names each bucket that is left, or may be. Gateways that end with their deployment do
+        nothing.
         """
         return ()
 
     def below(self) -> Below:
-        """What it stands on, for the layers that its kind of gateway names."""
+        """What is below it, for the layers that its kind of gateway names."""
         return Below()
 
     def room(self) -> Room | None:
-        """What its disks hold and have left; None where nobody can tell."""
+        """Size and free space of its disks; None where it is unknown."""
         return None
 
     def probes(self) -> tuple[Probe, ...]:
-        """Programs on its hosts that tell every second what its daemons count of themselves; none
-        where it has nothing to tell.
-        """
+        """Programs on its hosts that print the counters of its daemons every second."""
         return ()
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
-        """Raise UsageError where `change` would refuse this, and touch nothing: running daemons are
-        asked what they take.
+        """Raise UsageError where `change` would refuse this; changes nothing.
+
+        Running daemons are asked which options they accept.
         """
-        return  # where nobody asks, `change` itself tells
+        return  # `change` itself refuses
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
-        """Have what stands run as `gateway` says: the same kind, release and placement, with other
-        settings.
+        """Reconfigure the running gateway as `gateway`: the same kind, release and placement.
 
-        `scope` is the least that is started anew, `nothing`, `reload` or `restart` (of `buckets`
-        this is the daemons' part, and buckets are the caller's); daemons whose configuration stays
-        the same are left alone. Returns in words what was done. When it returns, the daemons
-        answer, run with the settings as they say themselves, and `facts`, `rendered` and `probes`
-        are theirs.
+        `scope` is the least that is restarted, `nothing`, `reload` or `restart` (of `buckets` this
+        is the daemons' part; buckets are the caller's); daemons whose configuration stays the same
+        are left alone. Returns in words what was done. When it returns, the daemons answer and
+        report the new settings themselves, and `facts`, `rendered` and `probes` are up to date.
 
         Raises UsageError when it cannot be done in this scope; ServiceFailed, CommandFailed or
-        VerificationFailed when something does not come up with these settings: it can then be
-        changed back, or on.
+        VerificationFailed when a daemon fails with these settings: it can then be changed again.
         """
         raise UsageError(
-            f"nothing of this gateway can be changed while it stands, as {scope} would"
+            f"nothing of this gateway can be changed while it is running, as {scope} would"
         )
 
 
 class Gateway(ABC):
-    """One kind of gateway with its release, placement and settings, before it stands."""
+    """One kind of gateway with its release, placement and settings, before it is started."""
 
     kind: ClassVar[str]
     already_runs: ClassVar[bool] = False
-    """Whether it runs without this suite: nothing is stood up or taken away, and its credentials
-    are the user's own.
-    """
+    """Whether it runs without this suite: nothing is started, and credentials are the user's."""
     releases: ClassVar[Mapping[str, RootImage]]
-    """Root image by name of release."""
+    """Root image by release name."""
     Placement: ClassVar[type[Record]]
-    """Which service sits on which host: the `place` of a layout."""
+    """Which service runs on which host: the `place` of a layout."""
     Settings: ClassVar[type[Record]]
     """The `settings` of a layout, every default explicit."""
     grammars: ClassVar[tuple[FileGrammar, ...]] = ()
-    """How its configuration files are read."""
+    """The grammars of its configuration files."""
     release: str
     """Name of the release, one of `releases`."""
     cluster: Record | None = None
-    """All that a deployment of it is, as the layout plans it, where it can be changed while it
-    runs; its class tells the kind.
-    """
+    """The planned deployment, where it can be changed while it runs; its class shows the kind."""
 
     @abstractmethod
     def __init__(self, release: str, place: Record, settings: Record) -> None:
@@ -260,50 +252,47 @@ class Gateway(ABC):
 
     @abstractmethod
     def needs(self) -> Mapping[str, HostNeed]:
-        """What is asked of each host that the placement names."""
+        """What it needs of each host that the placement names."""
 
     @abstractmethod
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        """Every configuration file that `bring_up` would write to hosts at these places, with `***`
-        for secrets; starts nothing.
-        """
+        """The configuration files that `bring_up` would write, with `***` for secrets."""
 
     @abstractmethod
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
-        """Have the gateway's own programs check what `render` gives, on hosts that run nothing yet;
-        no daemon is started.
+        """Have the gateway's own programs check the files of `render`; the hosts run nothing yet.
 
-        Raises UsageError with every option that they do not know, each with the closest ones that
-        they do.
+        Starts no daemon. Raises UsageError with all unknown options, each with the closest known
+        ones.
         """
 
     @abstractmethod
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
-        """Stand the gateway up and verify PUT, GET, HEAD, DELETE over each of its APIs from
-        `client`.
+        """Start the gateway and verify PUT, GET, HEAD, DELETE over each of its APIs from `client`.
 
-        Raises ServiceFailed, CommandFailed or VerificationFailed; what was started is ended by
-        deleting the hosts.
+        Raises ServiceFailed, CommandFailed or VerificationFailed; deleting the hosts ends what was
+        started.
         """
 
     @abstractmethod
     def apis(self) -> tuple[ObjectApi, ...]:
-        """The APIs it will answer."""
+        """The APIs it will serve."""
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """The least that must be started anew for a setting to count, by its dotted key below
-        `settings`, as far as its kind knows; `cluster` is always enough. What a release's daemons
-        take while they run (`nothing`) they are asked when it is done.
+        """The least restart for a setting to take effect, by its dotted key below `settings`.
+
+        `cluster` is always enough. Daemons are asked at the change itself whether they accept the
+        setting while they run (`nothing`).
         """
         return "cluster"
 
     def layers(self) -> tuple[StoreLayer, ...]:
-        """Layers below and beside it that can be measured when it stands."""
+        """Layers below and beside it that can be measured while it runs."""
         return ()
 
     def structure(self, disks: Mapping[str, int]) -> Structure | None:
-        """What it is made of, on hosts with so many disks; None where nobody here knows."""
+        """What it is made of, on hosts with so many disks; None where it is unknown."""
         return None
 
 
@@ -317,4 +306,4 @@ STORES: Registry[type[Gateway]] = Registry(
         "null": "weighbridge.gateways.null.null:Null",
     },
 )
-"""Every kind of gateway by the name layouts use."""
+"""Every kind of gateway by the name that layouts use."""

@@ -12,9 +12,9 @@ Sections = Mapping[str, Mapping[str, Value]]
 
 
 def render(sections: Sections, *, head: Mapping[str, Value] | None = None) -> str:
-    """The text of the sections in their order; `head` stands before the first.
+    """The text of the sections in their order, with the options of `head` before the first.
 
-    Raises ValueError on what would be read as something else (see gateways.config_text).
+    Raises ValueError on text that would be read as something else (see gateways.config_text).
     """
     parts = [_lines(head)] if head else []
     parts += [
@@ -25,7 +25,7 @@ def render(sections: Sections, *, head: Mapping[str, Value] | None = None) -> st
 
 
 def merge(*layers: Sections) -> dict[str, dict[str, Value]]:
-    """Sections of all layers; what a later layer says about an option holds."""
+    """The sections of all layers; a later layer overrides an earlier one."""
     merged: dict[str, dict[str, Value]] = {}
     for layer in layers:
         for name, options in layer.items():
@@ -41,7 +41,7 @@ def mask(text: str, secrets: Sequence[str]) -> str:
 
 
 def word(value: Value) -> str:
-    """A value as these files want it: booleans are `true` and `false`."""
+    """A value as these files spell it: booleans are `true` and `false`."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

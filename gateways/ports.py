@@ -1,13 +1,12 @@
-"""Waiting until services answer on their ports, seen from the client host.
+"""Wait until services answer on their ports, as seen from the client host.
 
-A port is asked, never a pid alone: radosgw with an unknown front end stays up and answers nowhere.
-While ports are waited for, their daemons are watched, so that one that died is reported at once and
-not at the deadline.
+A running process is not enough: radosgw with an unknown front end stays up without listening. The
+daemons are watched meanwhile, so that one that died is reported at once, not at the deadline.
 
 As a program (`python -m weighbridge.gateways.ports`, on the client host): reads the line `{"ports":
-[[address, port], ...], "deadline_s": s}` from stdin, prints the index of each port that has
-accepted a connection as a line of its own, and ends with 0 when all have, with 1 at the deadline or
-when stdin ends.
+[[address, port], ...], "deadline_s": s}` from stdin and prints the index of each port when it
+accepts a connection, one a line. Exits with 0 when all have, with 1 at the deadline or when stdin
+closes.
 """
 
 from __future__ import annotations
@@ -33,15 +32,12 @@ if TYPE_CHECKING:
     from weighbridge.gateways.gateway import Say
 
 DEADLINE_S = 180.0
-"""How long a port may take.
-
-Generous: Swift's servers took 5 s on an idle machine and 32 s on a busy one.
-"""
+"""Generous timeout of a port: Swift's servers took 5 s on an idle machine, 32 s on a busy one."""
 
 _CONNECT_TIMEOUT_S = 1.0
 _PAUSE_S = 0.05
 _WATCH_S = 0.5
-_SAY_S = 10.0
+_REPORT_EVERY_S = 10.0
 
 
 def await_ports(
@@ -58,7 +54,7 @@ def await_ports(
     }
     names = list(waiting)
     deadline = time.monotonic() + deadline_s
-    said = time.monotonic()
+    reported = time.monotonic()
     with _running(client, client.log("ports.err"), json.dumps(order)) as process:
         assert process.stdout is not None  # noqa: S101 - spawn promises pipes
         pipe = process.stdout.fileno()
@@ -74,21 +70,21 @@ def await_ports(
             else:
                 for daemon in waiting.values():
                     daemon.check()
-                if time.monotonic() - said > _SAY_S:
-                    said = time.monotonic()
+                if time.monotonic() - reported > _REPORT_EVERY_S:
+                    reported = time.monotonic()
                     say(
                         f"waiting for {len(waiting)} of {len(names)} ports, such as that of "
                         f"{next(iter(waiting.values()))}"
                     )
                 if time.monotonic() > deadline + 10:
                     break
-    # All are looked at once more: what answers on the port of one that died is somebody else.
+    # A last check: another process may answer on the port of a daemon that died.
     for daemon in daemons:
         daemon.check()
     for daemon in waiting.values():
         raise daemon.failed(
-            f"port {daemon.port} did not answer within {deadline_s:g} s, though the process is "
-            "there"
+            f"port {daemon.port} did not answer within {deadline_s:g} s, although the process is "
+            "running"
         )
 
 
@@ -98,7 +94,7 @@ def _running(client: Host, errors: Path, order: str) -> Iterator[Piped]:
     process = client.spawn(command.argv, stderr=errors, env=command.env)
     try:
         assert process.stdin is not None  # noqa: S101 - spawn promises pipes
-        with contextlib.suppress(BrokenPipeError):  # it died: seen by the end of its output
+        with contextlib.suppress(BrokenPipeError):  # it died: the end of its output shows it
             process.stdin.write(order.encode() + b"\n")
             process.stdin.flush()
         yield process
@@ -109,9 +105,7 @@ def _running(client: Host, errors: Path, order: str) -> Iterator[Piped]:
 def ask(
     ports: Sequence[tuple[str, int]], deadline_s: float, pause: Callable[[], bool]
 ) -> Iterator[int]:
-    """Index of each port in the order in which they answer; ends at the deadline, when `pause` says
-    so, or with the last.
-    """
+    """The index of each port as it answers; ends at the deadline or when `pause` is true."""
     waiting = dict(enumerate(ports))
     deadline = time.monotonic() + deadline_s
     while waiting and time.monotonic() < deadline:
@@ -122,13 +116,14 @@ def ask(
                 continue
             del waiting[index]
             yield index
-        # A refused connection comes back at once: without a pause this would eat the client's CPU.
+        # A refused connection returns at once: without a pause this loop would eat the client's
+        # CPU.
         if waiting and pause():
             return
 
 
 def main() -> int:
-    """Read the order from stdin, tell of each port; exit status."""
+    """Read the order from stdin, print the index of each open port; exit status."""
     order = json.loads(sys.stdin.readline())
     ports = [(str(address), int(port)) for address, port in order["ports"]]
     answered = 0

@@ -1,6 +1,4 @@
-"""Small programs of this suite: those the client host runs from here, and those that are put on
-hosts to run there.
-"""
+"""Small programs of this suite that are put on hosts or run on the client host."""
 
 from __future__ import annotations
 
@@ -21,10 +19,10 @@ _IMPORT: Final = re.compile(r"^from (weighbridge\.[a-z_.]+) import ", re.MULTILI
 
 
 def ship(host: Host, module: str) -> tuple[str, ...]:
-    """Put `module` on a host with all that it imports of this suite; returns the command that runs
-    it with the host's own Python.
+    """Put `module` on a host with everything it imports from this suite; returns the command to run
+    it.
 
-    Such modules use nothing but what the host's image has, and are good for Python 3.9.
+    Runs on the host's own Python, 3.9 or later, with what the host's image has.
     """
     texts = _with_imports(module)
     name = module.rpartition(".")[2]
@@ -38,7 +36,7 @@ def ship(host: Host, module: str) -> tuple[str, ...]:
 
 
 def _with_imports(module: str) -> dict[str, str]:
-    """The texts of a module and of those of this suite that it imports, by name."""
+    """The source of a module and of those that it imports from this suite, by name."""
     texts: dict[str, str] = {}
     wanted = [module]
     while wanted:
@@ -49,9 +47,7 @@ def _with_imports(module: str) -> dict[str, str]:
 
 
 def _archive(module: str, texts: Mapping[str, str]) -> bytes:
-    """An archive that Python runs as a program (PEP 441); its packages are empty but for the
-    modules wanted.
-    """
+    """An archive that Python runs as a program (PEP 441); its packages have only these modules."""
     files = {"__main__.py": texts[module]}
     for name, text in texts.items():
         if name != module:
@@ -63,18 +59,19 @@ def _archive(module: str, texts: Mapping[str, str]) -> bytes:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         for path, text in files.items():
-            archive.writestr(zipfile.ZipInfo(path), text)  # of no date: the same each time
+            archive.writestr(
+                zipfile.ZipInfo(path), text
+            )  # without a date: the same bytes each time
     return made.getvalue()
 
 
 def end(process: Piped, *, within_s: float = 5.0) -> None:
-    """End a program that ends when its stdin does; it is killed when it has not within `within_s`.
+    """Stop a program by closing its stdin; it is killed if it has not ended within `within_s`.
 
-    Closing comes first: what a host runs for us may be behind a program (runc, ssh) whose killing
-    it would not notice.
+    It may run behind another program (runc, ssh), so that killing that one would not end it.
     """
     if process.stdin is not None:
-        with contextlib.suppress(BrokenPipeError):  # it ended before it had read all
+        with contextlib.suppress(BrokenPipeError):  # it ended before reading everything
             process.stdin.close()
     try:
         process.wait(within_s)

@@ -1,4 +1,4 @@
-"""Doing the same to several hosts at once."""
+"""Run calls for several hosts at the same time."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TypeVar
 Result = TypeVar("Result")
 
 THREADS = 8
-"""Hosts worked on at once; commands on hosts mostly wait."""
+"""Hosts worked on at the same time; commands on hosts mostly wait."""
 
 
 def together(calls: Sequence[Callable[[], Result]]) -> list[Result]:
-    """Results of all calls, in their order.
+    """The results of all calls, in order.
 
-    When some fail, all are waited for and the first one's error is raised.
+    Waits for all of them; then raises the error of the first that failed, if any.
     """
     if len(calls) < 2:
         return [call() for call in calls]

@@ -1,12 +1,10 @@
-"""A verified PUT, HEAD, GET, LIST, DELETE over each API of a gateway, from the client host, before
-anything is measured.
+"""Verify PUT, HEAD, GET, LIST and DELETE over each API of a gateway, before anything is measured.
 
-64 KiB of random bytes are written and read back byte for byte; lengths and ETags must agree, the
-bucket's list must have the object's name, a deleted object must be gone, and the bucket is removed
-again.
+64 KiB of random bytes are written and read back byte for byte; lengths and ETags must match, the
+bucket's list must contain the object, a deleted object must be gone, and the bucket is deleted.
 
 As a program (`python -m weighbridge.gateways.verify`, on the client host): reads `{"endpoints":
-[...], "stores_bodies": bool, "bucket": name, "told_within_s": s}` from stdin and prints one JSON
+[...], "stores_bodies": bool, "bucket": name, "listed_within_s": s}` from stdin and prints one JSON
 line, `{"checks": [...]}` with the milliseconds of each operation, or `{"failed": {...}}`.
 """
 
@@ -29,9 +27,8 @@ from weighbridge.gateways.exchange import (
     Exchange,
     HttpAnswer,
     WrongAnswer,
-    answered,
+    ask,
     exchanging,
-    expect,
 )
 
 if TYPE_CHECKING:
@@ -39,20 +36,15 @@ if TYPE_CHECKING:
     from weighbridge.common.host import Host
 
 SIZE_BYTES = 65536
-TOLD_WITHIN_S = 20.0
-"""How long a container may take to hear of its objects:
-
-Swift tells it a little later than the client.
-"""
+LISTED_WITHIN_S = 20.0
+"""How long a bucket's list may lag behind: Swift updates containers after answering the client."""
 _OPERATIONS = 9
 _HEAD_OF_BODY = 300
 _PAUSE_S = 0.05
 
 
-class RoundFailed(VerificationFailed):
-    """The round of operations failed over `api` at `operation`, with `status` when there was an
-    answer.
-    """
+class OperationFailed(VerificationFailed):
+    """An operation failed over `api`, with `status` when there was an answer."""
 
     def __init__(self, message: str, *, api: str, operation: str, status: int | None) -> None:
         super().__init__(message)
@@ -61,8 +53,8 @@ class RoundFailed(VerificationFailed):
         self.status = status
 
     @property
-    def nothing_made(self) -> bool:
-        """Whether no bucket can have been left."""
+    def nothing_created(self) -> bool:
+        """Whether no bucket can be left."""
         refused = self.status is not None and self.status < http.client.INTERNAL_SERVER_ERROR
         return self.operation in {"connect", "auth"} or (
             self.operation == "make bucket" and refused
@@ -71,7 +63,7 @@ class RoundFailed(VerificationFailed):
 
 @dataclass(frozen=True)
 class OperationCheck:
-    """One operation that did what its API promises, and how long it took."""
+    """One operation that did what its API promises, and its duration."""
 
     api: str
     operation: str
@@ -85,27 +77,25 @@ def verify(
     *,
     stores_bodies: bool = True,
     bucket: str | None = None,
-    told_within_s: float = TOLD_WITHIN_S,
+    listed_within_s: float = LISTED_WITHIN_S,
 ) -> tuple[OperationCheck, ...]:
-    """Write, read, list and delete over every endpoint from `client`; returns what was checked, in
-    order.
+    """Write, read, list and delete over every endpoint from `client`; returns the checks in order.
 
-    With `stores_bodies` False (the null target) a read is checked by its length alone. `bucket` is
-    made and deleted again over each endpoint; None: one with a name of chance. What fails leaves it
-    there. `told_within_s` is how long a bucket may take to hear of its objects. Raises RoundFailed
-    with API, operation, status and the start of the body; CommandFailed when the program itself
-    fails.
+    With `stores_bodies` False (the null target) only the length of a read is checked. `bucket` is
+    created and deleted over each endpoint; None: one with a random name. A failure leaves it.
+    `listed_within_s` is how long a bucket's list may lag behind. Raises OperationFailed with API,
+    operation, status and the start of the body; CommandFailed when the program itself fails.
     """
-    from weighbridge.gateways import entrusted  # noqa: PLC0415 - the program on the client host has no use for it, and starts fast
+    from weighbridge.gateways import endpoint_program  # noqa: PLC0415 - keeps the program on the client host fast to start
 
     order = {
         "stores_bodies": stores_bodies,
         "bucket": bucket or f"wb-check-{os.urandom(8).hex()}",
-        "told_within_s": told_within_s,
+        "listed_within_s": listed_within_s,
     }
     timeout_s = TIMEOUT_S * _OPERATIONS * len(endpoints)
     answer = json.loads(
-        entrusted.answer_of(
+        endpoint_program.run_with_endpoints(
             client, "weighbridge.gateways.verify", endpoints, order, timeout_s=timeout_s
         )
     )
@@ -115,46 +105,45 @@ def verify(
         if failed["status"] is not None:
             message += f" (status {failed['status']})"
         where = {"api": failed["api"], "operation": failed["operation"], "status": failed["status"]}
-        # Some of it is a server's own words, which may repeat what it was sent.
-        raise RoundFailed(
-            entrusted.without_secrets(f"{message}\n{failed['body']}".rstrip(), endpoints), **where
+        # It quotes the server, which may repeat what it was sent.
+        raise OperationFailed(
+            endpoint_program.without_secrets(message + f"\n{failed['body']}".rstrip(), endpoints),
+            **where,
         )
     return tuple(OperationCheck(**check) for check in answer["checks"])
 
 
-def tour(
+def check_operations(
     exchange: Exchange, body: bytes, order: Mapping[str, Any], endpoint: Mapping[str, Any]
 ) -> list[tuple[str, int, float]]:
-    """The round of operations on one bucket of one API:
+    """Run all operations on one bucket of one API; returns (operation, status, ms) of each.
 
-    (operation, status, ms) of each. Raises WrongAnswer.
+    Raises WrongAnswer.
     """
     done = []
-    api, bucket, patience_s = endpoint["api"], order["bucket"], order["told_within_s"]
+    api, bucket, patience_s = endpoint["api"], order["bucket"], order["listed_within_s"]
     name = f"/{bucket}/check"
 
-    def ask(
+    def check(
         operation: str, method: str, path: str, wanted: Sequence[int], content: bytes = b""
     ) -> HttpAnswer:
         started = time.monotonic()
-        # http.client only writes a length for methods it expects a body of; an empty PUT needs one
-        # too.
+        # http.client sends Content-Length only for methods it expects a body of; an empty PUT needs
+        # one too.
         headers = {"Content-Length": str(len(content))} if method == "PUT" else {}
-        with answered(operation):
-            answer = exchange(method, path, content, headers)
-        expect(operation, wanted, answer)
+        answer = ask(exchange, operation, method, path, wanted, content, headers)
         done.append((operation, answer.status, (time.monotonic() - started) * 1000))
         return answer
 
-    ask("make bucket", "PUT", f"/{bucket}", (200, 201, 202, 204), _location(endpoint))
-    written = ask("PUT", "PUT", name, (200, 201), body)
-    headed = ask("HEAD", "HEAD", name, (200,))
-    read = ask("GET", "GET", name, (200,))
+    check("make bucket", "PUT", f"/{bucket}", (200, 201, 202, 204), _location(endpoint))
+    written = check("PUT", "PUT", name, (200, 201), body)
+    headed = check("HEAD", "HEAD", name, (200,))
+    read = check("GET", "GET", name, (200,))
     _agree(body, written, headed, read, stores_bodies=order["stores_bodies"])
     query = "list-type=2&prefix=check" if api == "s3" else "format=json&prefix=check"
     deadline = time.monotonic() + patience_s
     while (
-        names := listed(answer := ask("LIST", "GET", f"/{bucket}?{query}", (200, 204)), api)
+        names := listed(answer := check("LIST", "GET", f"/{bucket}?{query}", (200, 204)), api)
     ) != ["check"]:
         if time.monotonic() > deadline:
             raise WrongAnswer(
@@ -162,14 +151,14 @@ def tour(
             )
         done.pop()
         time.sleep(_PAUSE_S)
-    ask("DELETE", "DELETE", name, (200, 204))
-    ask("GET after DELETE", "GET", name, (404,))
+    check("DELETE", "DELETE", name, (200, 204))
+    check("GET after DELETE", "GET", name, (404,))
     deadline = time.monotonic() + patience_s
     while True:
         try:
-            ask("delete bucket", "DELETE", f"/{bucket}", (200, 204))
+            check("delete bucket", "DELETE", f"/{bucket}", (200, 204))
         except WrongAnswer as wrong:
-            # Its container has not heard of the object's end: 409 until then.
+            # The container does not know yet that the object is gone: 409 until then.
             if (
                 wrong.answer is None
                 or wrong.answer.status != http.client.CONFLICT
@@ -182,18 +171,17 @@ def tour(
 
 
 def _location(endpoint: Mapping[str, Any]) -> bytes:
-    """What says in which region a bucket is made; us-east-1 must not be said (CreateBucket in the
-    API reference of S3).
-    """
+    """The region to create a bucket in; empty for us-east-1 (S3 API reference, CreateBucket)."""
     if endpoint["api"] != "s3" or endpoint["region"] == "us-east-1":
         return b""
     location = f"<LocationConstraint>{endpoint['region']}</LocationConstraint>"
     space = "http://s3.amazonaws.com/doc/2006-03-01/"
-    return f'<CreateBucketConfiguration xmlns="{space}">{location}</CreateBucketConfiguration>'.encode()
+    document = f'<CreateBucketConfiguration xmlns="{space}">{location}</CreateBucketConfiguration>'
+    return document.encode()
 
 
 def listed(answer: HttpAnswer, api: str) -> list[str]:
-    """Names of the objects in the list of a bucket.
+    """Names of the objects in a bucket's list.
 
     Raises WrongAnswer when it is not the list that the API promises.
     """
@@ -209,14 +197,15 @@ def listed(answer: HttpAnswer, api: str) -> list[str]:
 def _agree(
     body: bytes, written: HttpAnswer, headed: HttpAnswer, read: HttpAnswer, *, stores_bodies: bool
 ) -> None:
-    if headed.headers.get("content-length") != str(len(body)):
+    length = headed.headers.get("content-length")
+    if length != str(len(body)):
         raise WrongAnswer(
             "HEAD",
-            f"Content-Length {headed.headers.get('content-length')}, {len(body)} were written",
+            f"Content-Length {length}, but {len(body)} bytes were written",
             headed,
         )
     if len(read.body) != len(body):
-        raise WrongAnswer("GET", f"{len(read.body)} bytes, {len(body)} were written", read)
+        raise WrongAnswer("GET", f"{len(read.body)} bytes, but {len(body)} were written", read)
     if not stores_bodies:
         return
     digest = hashlib.md5(body, usedforsecurity=False).hexdigest()
@@ -238,15 +227,15 @@ def _agree(
         )
 
 
-def answer_of(order: Mapping[str, Any]) -> dict[str, Any]:
-    """What the program answers to an order: `{"checks": [...]}` or `{"failed": {...}}`."""
+def run_order(order: Mapping[str, Any]) -> dict[str, Any]:
+    """The program's answer to an order: `{"checks": [...]}` or `{"failed": {...}}`."""
     body = os.urandom(SIZE_BYTES)
     checks: list[OperationCheck] = []
     for endpoint in order["endpoints"]:
         api = endpoint["api"]
         try:
             with exchanging(endpoint, order["bucket"]) as exchange:
-                rows = tour(exchange, body, order, endpoint)
+                rows = check_operations(exchange, body, order, endpoint)
         except WrongAnswer as wrong:
             start = (
                 wrong.answer.body[:_HEAD_OF_BODY].decode(errors="replace") if wrong.answer else ""
@@ -262,10 +251,8 @@ def answer_of(order: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Read the order from stdin, print one JSON line; exit status 0 also when a gateway answered
-    wrongly.
-    """
-    sys.stdout.write(json.dumps(answer_of(json.load(sys.stdin))) + "\n")
+    """Read the order from stdin, print one JSON line; exit status 0 even after a wrong answer."""
+    sys.stdout.write(json.dumps(run_order(json.load(sys.stdin))) + "\n")
     return 0
 
 

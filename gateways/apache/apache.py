@@ -1,4 +1,4 @@
-"""Apache as a front: its configuration, its check, its daemons, and what it says of itself."""
+"""Apache as a front: its configuration, check, daemons, facts and counters."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from weighbridge.gateways.apache.config import (
     BARE,
     CONF,
     ERROR_LOG,
+    GRAMMAR,
     PID_FILE,
     RESPONDER_CONF,
     STATUS_HOST,
@@ -26,7 +27,6 @@ from weighbridge.gateways.apache.config import (
     responder_conf,
     word,
 )
-from weighbridge.gateways.apache.grammar import GRAMMAR
 from weighbridge.gateways.apache.settings import STATS_PORT, ApacheSettings
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.file_grammar import FileGrammar
@@ -34,21 +34,19 @@ from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings
 from weighbridge.gateways.probe import Probe
 
 RESPONDER = Path(__file__).with_name("fastcgi_responder")
-"""The responder's program, which `make setup` builds: linked statically, so that it runs on hosts
-of every release.
-"""
+"""The responder's program, built by `make setup`: statically linked, to run on any release."""
 
 SERVICE = "apache"
 RESPONDER_SERVICE = "fastcgi-responder"
 _RESPONDER_ON_HOST = "/usr/local/lib/weighbridge/fastcgi_responder"
-_TELL = "weighbridge.gateways.apache.tell_apache"
-_RELOAD = "weighbridge.gateways.apache.reload_apache"
+_COUNTERS_PROGRAM = "weighbridge.gateways.apache.apache_counters"
+_RELOAD_PROGRAM = "weighbridge.gateways.apache.reload_apache"
 _GENERATION = "ParentServerMPMGeneration"
 _LEFT = 3
 _SPARE_S = 30.0
 _IGNORED = re.compile(r"not allowed during (?:a )?restart")
-"""What Apache's log says of a directive whose change it ignores at a graceful restart, such as
-ServerLimit (worker.c, event.c).
+"""How Apache's log reports a changed directive, such as ServerLimit, that it ignores at a graceful
+restart (worker.c, event.c).
 """
 _REFUSED = 1
 _DIRECTIVE = re.compile(r"^<?(?P<name>[A-Za-z][A-Za-z0-9_]*) \(\S+\)$", re.MULTILINE)
@@ -67,18 +65,13 @@ COUNTERS = DaemonCounters(
 
 
 class Apache(Front):
-    """Apache with these settings.
-
-    Where what is behind speaks FastCGI itself, no responder is needed for it.
-    """
+    """Apache with its settings. It needs no responder where the daemons behind it speak FastCGI."""
 
     label: ClassVar[str] = "Apache"
     Settings: ClassVar[type[FrontSettings]] = ApacheSettings
     packages: ClassVar[tuple[str, ...]] = ("apache2-bin",)
     stores: ClassVar[tuple[str, ...]] = ("rgw",)
-    """Its configuration and its facts are about radosgw: by FastCGI, or by the HTTP that replaced
-    it.
-    """
+    """Its configuration and facts are about radosgw: FastCGI, or the HTTP that replaced it."""
     grammars: ClassVar[tuple[FileGrammar, ...]] = (GRAMMAR,)
 
     def __init__(self, settings: ApacheSettings, behind: Behind) -> None:
@@ -92,9 +85,7 @@ class Apache(Front):
         return self.settings.path == "fastcgi"
 
     def further_ports(self) -> tuple[tuple[int, str], ...]:
-        """See Front: with FastCGI those of the responder, since it shows on the hosts alone whether
-        one is needed.
-        """
+        """See Front: with FastCGI the responder's, as only the hosts show whether one is needed."""
         if not self.wants_fastcgi:
             return ()
         responder = self.settings.responder
@@ -103,7 +94,7 @@ class Apache(Front):
 
     @property
     def has_responder(self) -> bool:
-        """Whether the responder stands between Apache and what is behind it."""
+        """Whether the responder runs between Apache and the daemons behind it."""
         return self.settings.path == "fastcgi" and not self.native
 
     def files(self, address: str, backends: Sequence[Backend]) -> Mapping[str, str]:
@@ -114,8 +105,8 @@ class Apache(Front):
         return files
 
     def check(self, host: Host) -> None:
-        """See Front. Raises MissingMeans when the responder was not built, CommandFailed when
-        Apache cannot be run.
+        """See Front. Raises MissingMeans without a built responder, CommandFailed if Apache
+        fails.
         """
         if self.has_responder:
             _responder()
@@ -133,12 +124,12 @@ class Apache(Front):
         if faults:
             raise UsageError(
                 "\n".join(faults),
-                advice="What a layout adds to Apache is under `apache: options`; more directives "
-                "come with `apache: modules`.",
+                advice="The layout's own directives are under `apache: options`; `apache: modules` "
+                "adds more.",
             )
 
     def _refused(self, host: Host) -> list[str]:
-        """What Apache objects to in the files on the host, with the line it objects to."""
+        """Apache's error about the files on the host, with the faulty line."""
         try:
             host.run([*_apache(), "-t"])
         except CommandFailed as error:
@@ -154,10 +145,7 @@ class Apache(Front):
         return []
 
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
-        """See Front. The responder's program is put on the host.
-
-        Raises MissingMeans when it was not built.
-        """
+        """See Front. Puts the responder's program on the host; raises MissingMeans without it."""
         apache = Daemon(
             host, Service(SERVICE, (*_apache(), "-DFOREGROUND")), self.port, (ERROR_LOG,)
         )
@@ -172,29 +160,26 @@ class Apache(Front):
         )
 
     def facts(self, host: Host) -> dict[str, str]:
-        """See Front: versions and figures as Apache says them while it runs."""
-        said = self._status(host)
-        version = said["ServerVersion"].split(" ")[0].replace("/", " ")
+        """See Front: versions and figures as the running Apache reports them."""
+        status = self._status(host)
+        version = status["ServerVersion"].split(" ")[0].replace("/", " ")
         settings, mpm = self.settings, self.settings.mpm
-        threads = int(said["BusyWorkers"]) + int(said["IdleWorkers"])
-        reuse = "kept" if settings.reuse else "made anew for each request"
+        threads = int(status["BusyWorkers"]) + int(status["IdleWorkers"])
+        reuse = "kept" if settings.reuse else "new for each request"
         many = settings.keep_alive_requests or "any number of"
         found = {
             "path": self._path(host, version),
-            "apache": f"{said['ServerVersion']}, MPM {said['ServerMPM']}",
+            "apache": f"{status['ServerVersion']}, MPM {status['ServerMPM']}",
             "apache mpm": f"ServerLimit {mpm.server_limit}, ThreadLimit {mpm.thread_limit}, "
-            f"StartServers {mpm.start_servers}, "
-            f"MinSpareThreads {mpm.min_spare_threads}, MaxSpareThreads {mpm.max_spare_threads}, "
-            f"ThreadsPerChild {mpm.threads_per_child}, MaxRequestWorkers "
-            f"{mpm.max_request_workers}, "
-            f"MaxConnectionsPerChild {mpm.max_connections_per_child}; when it came up {threads} "
-            "threads were there",
+            f"StartServers {mpm.start_servers}, MinSpareThreads {mpm.min_spare_threads}, "
+            f"MaxSpareThreads {mpm.max_spare_threads}, ThreadsPerChild {mpm.threads_per_child}, "
+            f"MaxRequestWorkers {mpm.max_request_workers}, "
+            f"MaxConnectionsPerChild {mpm.max_connections_per_child}; {threads} threads at start",
             "apache keep-alive": f"{settings.keep_alive_timeout:g} s, {many} requests on a "
             "connection"
             if settings.keep_alive
             else "off",
-            "apache proxy": f"connections to what is behind are {reuse}; timeout "
-            f"{settings.timeout:g} s"
+            "apache proxy": f"connections to backends are {reuse}; timeout {settings.timeout:g} s"
             + (f"; flushpackets {settings.flush}" if settings.path == "fastcgi" else ""),
             "apache log": f"access log {'on' if settings.access_log else 'off'}, "
             f"ExtendedStatus {'on' if settings.extended_status else 'off'}",
@@ -207,26 +192,30 @@ class Apache(Front):
         return found
 
     def _status(self, host: Host) -> dict[str, str]:
-        """What server-status says, by its own names. Raises CommandFailed."""
+        """The fields of server-status. Raises CommandFailed."""
         done = host.run(
-            (*program.ship(host, _TELL), host.address, str(self.port), STATUS_HOST, "once")
+            (
+                *program.ship(host, _COUNTERS_PROGRAM),
+                host.address,
+                str(self.port),
+                STATUS_HOST,
+                "once",
+            )
         )
-        said: dict[str, str] = json.loads(done.stdout)
-        return said
+        status: dict[str, str] = json.loads(done.stdout)
+        return status
 
     def await_backends(self, host: Host) -> None:
-        """See Front. With `retry=0`, which every layout has, Apache asks a backend again at once
-        however often it failed.
-        """
+        """See Front. All layouts set `retry=0`: Apache always retries a failed backend at once."""
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """See Front, by the table of what a graceful restart takes."""
+        """See Front, by the table of what a graceful restart applies."""
         return scopes.scope(key)
 
     def reloads(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
-        """See Front: when only directives differ that a graceful restart takes, and the responder's
-        file does not.
+        """See Front: when only directives for which a graceful restart is enough differ, and the
+        responder's file does not.
         """
         others = [
             {path: text for path, text in files.items() if path != CONF}
@@ -235,45 +224,43 @@ class Apache(Front):
         return others[0] == others[1] and scopes.graceful(before[CONF], after[CONF])
 
     def reload(self, host: Host) -> str:
-        """See Front: Apache's graceful restart, waited for until no process of before is left.
+        """See Front: a graceful restart, until no old process is left.
 
-        A process of before ends with the last of its connections, and with `worker` an idle one is
-        kept for keep_alive_timeout. Apache does not start StartServers processes at every graceful
-        restart: after one that ended 20 of them, 1, 12 and 17 were seen with 2.4.71. Requests would
-        wait while the others are started one after the other, as they do not after a start.
+        An old process ends with its last connection, and with `worker` an idle one is kept for
+        keep_alive_timeout. Apache does not start StartServers processes at every graceful restart:
+        after one that ended 20 of them, 1, 12 and 17 were seen with 2.4.71. Requests would then
+        wait while the others start one by one, as they do not after a start.
         """
         known = len(host.logged(ERROR_LOG))
         before = self._generation(host)
-        came = self._restarted(host)
+        new = self._restarted(host)
         apache, after = self.daemons(host)[-1], self._generation(host)
         if after <= before:
             raise apache.failed(
-                f"was told to restart gracefully and is still at generation {after}"
+                f"was asked to restart gracefully and is still at generation {after}"
             )
         since = host.logged(ERROR_LOG, known).decode(errors="replace")
         ignored = [line for line in since.splitlines() if _IGNORED.search(line)]
         if ignored:
-            raise apache.failed(f"took not all of its file at a graceful restart: {ignored[0]}")
-        if came < self.settings.mpm.start_servers:
+            raise apache.failed(f"ignored part of its file at a graceful restart: {ignored[0]}")
+        if new < self.settings.mpm.start_servers:
             return ""
-        return (
-            f"Apache restarted gracefully, generation {before} to {after}: {came} processes, "
-            "none of before"
-        )
+        generations = f"generation {before} to {after}"
+        return f"Apache restarted gracefully, {generations}: {new} processes, none of them old"
 
     def _generation(self, host: Host) -> int:
         return int(self._status(host)[_GENERATION])
 
     def _restarted(self, host: Host) -> int:
-        """Restart it gracefully once; how many processes there are when none of before is left and
-        each has its threads.
-        """
+        """Restart it gracefully; returns the number of processes when all are new and complete."""
         mpm, apache = self.settings.mpm, self.daemons(host)[-1]
         deadline_s = self.settings.keep_alive_timeout + _SPARE_S
         spare = min(mpm.min_spare_threads, mpm.max_request_workers)
-        asked = (CONF, PID_FILE, str(mpm.threads_per_child), str(spare), f"{deadline_s:g}")
+        arguments = (CONF, PID_FILE, str(mpm.threads_per_child), str(spare), f"{deadline_s:g}")
         try:
-            done = host.run((*program.ship(host, _RELOAD), *asked), timeout_s=deadline_s + _SPARE_S)
+            done = host.run(
+                (*program.ship(host, _RELOAD_PROGRAM), *arguments), timeout_s=deadline_s + _SPARE_S
+            )
         except CommandFailed as error:
             apache.check()
             if error.code != _LEFT:
@@ -282,8 +269,8 @@ class Apache(Front):
                 f"{error.output.strip()}, {deadline_s:g} s after a graceful restart"
             ) from error
         apache.check()
-        told: dict[str, int] = json.loads(done.stdout)
-        return told["came"]
+        counts: dict[str, int] = json.loads(done.stdout)
+        return counts["new"]
 
     def _path(self, host: Host, version: str) -> str:
         clients = f"clients -> {version} on {host.name}"
@@ -299,17 +286,15 @@ class Apache(Front):
         )
 
     def probes(self, host: Host) -> tuple[Probe, ...]:
-        """See Front: workers by what they do, requests and bytes; the responder's requests and
-        connections beside them.
-        """
-        asked = [host.address, str(self.port), STATUS_HOST]
+        """See Front: workers by state, requests, bytes; requests and connections of a responder."""
+        arguments = [host.address, str(self.port), STATUS_HOST]
         if self.has_responder:
-            asked += [host.address, str(STATS_PORT)]
+            arguments += [host.address, str(STATS_PORT)]
         return (
             Probe(
                 host,
                 f"{SERVICE}.{host.name}",
-                (*program.ship(host, _TELL), *asked),
+                (*program.ship(host, _COUNTERS_PROGRAM), *arguments),
                 counters=COUNTERS,
             ),
         )
@@ -329,8 +314,6 @@ def _responder() -> bytes:
 
 
 def _hint(name: str, known: Mapping[str, str]) -> str:
-    """Apache takes names in any case, so the closest one is looked for in lower case and told as
-    Apache writes it.
-    """
+    """A hint at the closest directive: Apache ignores case, so the search is in lower case."""
     hint = did_you_mean(name.lower(), sorted(known), known=False)
     return re.sub(r"'(.*)'", lambda match: repr(known[match[1]]), hint)

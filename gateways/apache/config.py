@@ -1,10 +1,13 @@
-"""Configuration of Apache and of the responder, from their settings."""
+"""The configuration files of Apache and of the responder."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from weighbridge.gateways.apache.settings import STATS_PORT, ApacheSettings, Section, Value
+from weighbridge.gateways.file_grammar import FileGrammar, Reading
 from weighbridge.gateways.front import Backend
 
 CONF = "/etc/weighbridge/apache/apache.conf"
@@ -12,23 +15,21 @@ RESPONDER_CONF = "/etc/weighbridge/apache/responder.conf"
 ERROR_LOG = "apache.error.log"
 PID_FILE = "/run/weighbridge-apache.pid"
 STATUS_HOST = "status.weighbridge.invalid"
-"""The virtual host that tells Apache's counters, to the host itself alone; no client asks for such
-a name (RFC 6761).
-"""
+"""The virtual host for Apache's counters, on the host only; no client asks for it (RFC 6761)."""
 BARE = "WEIGHBRIDGE_BARE"
-"""Defined, it leaves out what the layout adds, so that Apache can be asked what it knows."""
+"""When defined, the layout's own directives are left out, so that Apache can list what it knows."""
 
 _FOLDER = "/etc/weighbridge/apache"
 _MODULES = "/usr/lib/apache2/modules"
 _SOCKET = "/run/weighbridge-responder.sock"
-# radosgw ends connections that were silent for 65 s; Apache is to end them first.
+# radosgw closes connections that were silent for 65 s; Apache must close them first.
 _IDLE_S = 30
 
 
 def apache_conf(
     settings: ApacheSettings, address: str, backends: Sequence[Backend], *, native: bool
 ) -> str:
-    """The text of Apache's whole configuration. `native`: the backends speak FastCGI themselves."""
+    """Apache's complete configuration. `native`: the backends speak FastCGI themselves."""
     mpm = settings.mpm
     server = [
         f'ServerRoot "{_FOLDER}"',
@@ -62,7 +63,7 @@ def apache_conf(
         f"Listen {address}:{settings.port}",
     ]
     if settings.access_log:
-        # %U is the path alone: a query may hold a signature.
+        # %U is the path only: a query may contain a signature.
         server.append(
             'CustomLog "/var/log/host/apache.access.log" "%h %t \\"%m %U %H\\" %>s %O %D"'
         )
@@ -77,8 +78,8 @@ def apache_conf(
             f"<VirtualHost *:{settings.port}>",
             *(f"  {line}" for line in _clients(settings, address, backends, native=native)),
             "</VirtualHost>",
-            # On the clients' own port: with a second one, Apache would take turns at accepting,
-            # under a lock.
+            # On the clients' own port: with a second one, Apache would serialise accepts with a
+            # lock.
             f"<VirtualHost *:{settings.port}>",
             f"  ServerName {STATUS_HOST}",
             '  <Location "/server-status">',
@@ -92,22 +93,21 @@ def apache_conf(
 
 
 def responder_conf(settings: ApacheSettings, address: str, backends: Sequence[Backend]) -> str:
-    """The text of the responder's configuration: the options of its command line."""
+    """The responder's configuration: the options of its command line."""
+    responder = settings.responder
+    listen = _SOCKET if responder.socket == "unix" else f"127.0.0.1:{responder.port}"
     lines = [
-        (
-            "listen "
-            f"{_SOCKET if settings.responder.socket == 'unix' else f'127.0.0.1:{settings.responder.port}'}"
-        ),
+        f"listen {listen}",
         *(f"origin {one.address}:{one.port}" for one in backends),
         f"stats {address}:{STATS_PORT}",
-        f"keep {settings.responder.keep}",
+        f"keep {responder.keep}",
         f"timeout-s {settings.timeout:.0f}",
     ]
     return "\n".join(lines) + "\n"
 
 
 def word(value: Value) -> str:
-    """A value as Apache wants it: booleans are `On` and `Off`."""
+    """A value as Apache spells it: booleans are `On` and `Off`."""
     return _on(value) if isinstance(value, bool) else str(value)
 
 
@@ -134,11 +134,11 @@ def _balanced(settings: ApacheSettings, backends: int, *, native: bool) -> bool:
 def _clients(
     settings: ApacheSettings, address: str, backends: Sequence[Backend], *, native: bool
 ) -> list[str]:
-    """The virtual host that clients find: the first one, whatever name they ask for."""
+    """The clients' virtual host: the first one, used for any name they ask for."""
     lines = [
         f"ServerName {address}",
-        # Neither is inherited from outside. Without them %2F is answered with 404, and // in a key
-        # becomes /.
+        # Neither is inherited from the server. Without them %2F is answered with 404, and // in a
+        # key becomes /.
         "AllowEncodedSlashes NoDecode",
         "MergeSlashes Off",
         "ProxyPreserveHost On",
@@ -147,13 +147,13 @@ def _clients(
     if settings.path == "http":
         lines.append("ProxyAddHeaders Off")
     else:
-        # Since 2.4.59 the length of what a CGI-like program answers is not believed otherwise: HEAD
-        # would lose it, and an answer that breaks off would end as if it were whole.
+        # Since 2.4.59 Apache ignores the Content-Length of a CGI-like program otherwise: HEAD would
+        # lose it, and a truncated answer would look complete.
         lines.append("SetEnv ap_trust_cgilike_cl 1")
-        # Only here is it valid; without it the Authorization header is not passed on.
+        # Valid only here; without it the Authorization header is not passed on.
         location.append("CGIPassAuth On")
-    # With nocanon the target is passed as it came. With fcgi it must not stand: every request with
-    # a query would be 403, and REQUEST_URI is as it came anyway.
+    # nocanon passes the target unchanged. With fcgi it must be left out: every request with a query
+    # would get 403, and REQUEST_URI is unchanged anyway.
     canon = " nocanon" if settings.path == "http" else ""
     shared = f"retry=0 timeout={settings.timeout:.0f} {_reuse(settings)}"
     if settings.path == "fastcgi":
@@ -200,9 +200,9 @@ def _reuse(settings: ApacheSettings) -> str:
 
 
 def _own(settings: ApacheSettings, section: Section) -> list[str]:
-    """What the layout adds to a section.
+    """The layout's own directives for a section.
 
-    It comes last: of two directives that contradict each other Apache takes the later one.
+    They come last: Apache takes the later of two contradicting directives.
     """
     directives: Mapping[str, Value] = settings.options.get(section, {})
     if not directives:
@@ -216,3 +216,41 @@ def _own(settings: ApacheSettings, section: Section) -> list[str]:
 
 def _on(flag: bool) -> str:
     return "On" if flag else "Off"
+
+
+class ApacheGrammar(FileGrammar):
+    """apache.conf: containers within containers."""
+
+    names: ClassVar[tuple[str, ...]] = ("apache.conf",)
+    where: ClassVar[str] = (
+        "Where: lines outside containers at the end of the configuration, where the later line "
+        "wins (but load one MPM in place of the other); lines of a container in the existing one, "
+        "since Apache uses only the first of two virtual hosts of an address. ServerLimit, "
+        "ThreadLimit and another MPM need a stop and a start, not a reload."
+    )
+    indent: ClassVar[str] = "  "
+    of_two: ClassVar[frozenset[str]] = frozenset({"SetEnv", "BalancerMember", "CustomLog"})
+
+    def reads(self, raw: str) -> Reading:
+        """See FileGrammar. `<IfDefine !...>` is this suite's own: see BARE."""
+        line = raw.strip()
+        if line.startswith("</"):
+            return "end"
+        if line.startswith("<"):
+            own = re.fullmatch(r"<IfDefine !WEIGHBRIDGE_\w+>", line)
+            return "transparent" if own else "container"
+        return "line"
+
+    def about(self, line: str) -> str:
+        """A module is its own key, so that only an MPM replaces another one."""
+        words = line.split()
+        if words[0] == "LoadModule":
+            return "mpm" if words[1].startswith("mpm_") else words[1]
+        return super().about(line)
+
+    def ending(self, head: str) -> str:
+        """See FileGrammar."""
+        return f"</{head[1:].split(maxsplit=1)[0].rstrip('>')}>"
+
+
+GRAMMAR = ApacheGrammar()

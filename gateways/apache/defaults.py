@@ -1,10 +1,9 @@
-"""What Apache does by itself, as a program on a host that has it: a bare one is started, asked for
-its defaults, and ended.
+"""Apache's own defaults, as a program on a host that has it: starts and asks a bare instance.
 
-stdout is JSON: the figures of the MPM by directive, which mod_lua asks the running server for
-(`ap_mpm_query`; the numbers of its questions are those of ap_mpm.h), the processes that there are
-when it says that it has started, and what its first answer promises of keep-alive. The first
-argument is the MPM: `worker` or `event`.
+stdout is JSON: the MPM's figures by directive, from mod_lua's `mpm_query` of the running server
+(`ap_mpm_query`; the query codes are those of ap_mpm.h), the number of processes when it logs that
+it has started, and the keep-alive header of its first answer. The argument is the MPM: `worker` or
+`event`.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _MAX_DAEMONS = 12
 
 
 def configuration(folder: Path, kind: str, port: int) -> str:
-    """As little as Apache starts with: nothing in it sets what it is asked for."""
+    """The minimal configuration Apache starts with: it sets none of the requested values."""
     lines = [
         f'ServerRoot "{folder}"',
         f'PidFile "{folder}/pid"',
@@ -61,19 +60,20 @@ def configuration(folder: Path, kind: str, port: int) -> str:
 
 
 def figures(answers: dict[int, int]) -> dict[str, int]:
-    """Figures by directive, of answers by number of question.
+    """The figures by directive, from the answers by query code.
 
-    Requests at once are processes times threads.
+    Concurrent requests are processes times threads.
     """
     found = {name: answers[code] for name, code in _CODES.items()}
     return {**found, "MaxRequestWorkers": answers[_MAX_DAEMONS] * found["ThreadsPerChild"]}
 
 
 def ask(port: int) -> tuple[str, str]:
-    """Head and body of what it answers to a client that would keep the connection."""
+    """Head and body of its answer to a client that asks for keep-alive."""
     with socket.create_connection(("127.0.0.1", port), timeout=_WITHIN_S) as wire:
         wire.sendall(
-            f"GET /mpm HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: Keep-Alive\r\n\r\n".encode()
+            f"GET /mpm HTTP/1.1\r\nHost: localhost:{port}\r\n".encode()
+            + b"Connection: Keep-Alive\r\n\r\n"
         )
         answer = http.client.HTTPResponse(wire)
         answer.begin()
@@ -81,7 +81,7 @@ def ask(port: int) -> tuple[str, str]:
 
 
 def defaults(kind: str) -> dict[str, int]:
-    """All of them. Exits with Apache's own words when it does not start."""
+    """All defaults. Exits with Apache's log when it does not start."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -94,13 +94,13 @@ def defaults(kind: str) -> dict[str, int]:
             ["apache2", "-f", str(folder / "bare.conf"), "-DFOREGROUND"]
         ) as apache:
             try:
-                log, until = folder / "log", time.monotonic() + _WITHIN_S
-                # It says so when it has forked all processes of the start, and before it looks
-                # whether they are enough.
+                log, deadline = folder / "log", time.monotonic() + _WITHIN_S
+                # Logged after forking the initial processes and before checking whether they are
+                # enough.
                 while not log.exists() or STARTED not in log.read_text(encoding="utf-8"):
-                    if apache.poll() is not None or time.monotonic() > until:
+                    if apache.poll() is not None or time.monotonic() > deadline:
                         sys.exit(
-                            f"Apache with nothing but {kind} did not start: "
+                            f"Apache did not start with {kind} alone: "
                             f"{log.read_text() if log.exists() else 'no log'}"
                         )
                     time.sleep(0.005)
@@ -118,7 +118,7 @@ def defaults(kind: str) -> dict[str, int]:
     }
     kept = re.search(r"(?im)^Keep-Alive: timeout=(\d+), max=(\d+)", head)
     if kept is None or _MAX_DAEMONS not in answers:
-        sys.exit(f"Apache answered something else than was asked: {head}\n{body}")
+        sys.exit(f"Apache gave an unexpected answer: {head}\n{body}")
     promised = {"KeepAliveTimeout": int(kept[1]), "MaxKeepAliveRequests": int(kept[2])}
     return {**figures(answers), "StartServers": len(children), **promised}
 

@@ -1,12 +1,11 @@
-"""Apache's graceful restart, as a program on its host, which ends when the new child processes have
-taken the place of the old.
+"""Apache's graceful restart, as a program on its host; ends when new processes have replaced the
+old.
 
 Arguments: Apache's configuration file, its PidFile, ThreadsPerChild, MinSpareThreads and the
-seconds that it may take. It waits until every child process of before has ended, and others are
-there with all their threads, which are as many as are to be spare. Prints `{"ended": number,
-"came": number}`, child processes. Ends with 3, and words on stderr, when it is not so at the
-deadline; with what Apache's own program ends with, and its words, when it refuses the file: Apache
-then serves on as it did.
+timeout in seconds. Waits until every old child process has ended and the new ones have all their
+threads, at least MinSpareThreads. Prints `{"ended": number, "new": number}`, child processes. Exits
+with 3 and a message on stderr at the timeout; with the exit code and output of Apache's own program
+when it refuses the file: Apache then continues as before.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ LEFT = 3
 
 
 def children(parent: int) -> dict[int, str]:
-    """Child processes by number, each with when it started, since numbers come back."""
+    """Child processes by pid, with their start times, since pids are reused."""
     found = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it ended while it was looked at
+        except OSError:  # it ended meanwhile
             continue
         if int(fields[1]) == parent:
             found[int(entry.name)] = fields[19]
@@ -35,7 +34,7 @@ def children(parent: int) -> dict[int, str]:
 
 
 def threads(child: int) -> int:
-    """How many threads a process has; 0 when it has ended."""
+    """The number of threads of a process; 0 when it has ended."""
     try:
         lines = Path(f"/proc/{child}/status").read_text().splitlines()
     except OSError:
@@ -59,20 +58,20 @@ def main() -> int:
     while True:
         now = children(parent).items()
         left = now & before.items()
-        came = now - before.items()
-        # A process has its first thread and the one that listens beside those that serve.
-        ready = [child for child, _ in came if threads(child) > each]
-        if not left and len(ready) == len(came) and len(ready) * each >= max(spare, 1):
+        new = now - before.items()
+        # A process has its first thread and the listener beside the workers.
+        ready = [child for child, _ in new if threads(child) > each]
+        if not left and len(ready) == len(new) and len(ready) * each >= max(spare, 1):
             break
         if time.monotonic() > deadline:
             what = (
                 f"{len(left)} of {len(before)} old child processes are left, {len(ready)} of "
-                f"{len(came)} new ones are ready"
+                f"{len(new)} new ones are ready"
             )
             sys.stderr.write(what)
             return LEFT
         time.sleep(LOOK_EVERY_S)
-    sys.stdout.write(json.dumps({"ended": len(before), "came": len(ready)}) + "\n")
+    sys.stdout.write(json.dumps({"ended": len(before), "new": len(ready)}) + "\n")
     return 0
 
 

@@ -1,11 +1,9 @@
-"""What of Apache's settings a graceful restart takes, and what it takes only when it is stopped and
-started.
+"""Which of Apache's settings a graceful restart applies, and which need a stop and a start.
 
-Apache ignores a changed ServerLimit and ThreadLimit at a restart, since the scoreboard keeps its
+At a restart Apache ignores a changed ServerLimit and ThreadLimit, since the scoreboard keeps its
 size (httpd 2.4, mpm_common: "any attempts to change this directive during a restart will be
-ignored"), refuses another MPM, and keeps sockets that it listens on as they were made (listen.c),
-with their backlog and buffers. StartServers is about its start alone. What is not known here to be
-taken is stopped and started for.
+ignored"), refuses another MPM, and keeps its listening sockets (listen.c), with their backlog and
+buffers. StartServers matters only at start. Anything not listed here is stopped and started.
 """
 
 from __future__ import annotations
@@ -17,18 +15,10 @@ from weighbridge.common.scope import Scope
 
 _GRACEFUL_SETTINGS: Final = frozenset(
     {
-        *(
-            f"mpm.{name}"
-            for name in (
-                "min_spare_threads",
-                "max_spare_threads",
-                "threads_per_child",
-                "max_request_workers",
-            )
-        ),
-        "mpm.max_connections_per_child",
-        # Not `timeout`, which the responder has too, nor `reuse` and `flush`: members of a balancer
-        # have them in memory that stays.
+        *("mpm.min_spare_threads", "mpm.max_spare_threads", "mpm.threads_per_child"),
+        *("mpm.max_request_workers", "mpm.max_connections_per_child"),
+        # Not `timeout`, which the responder uses too, nor `reuse` and `flush`: members of a
+        # balancer keep them in memory.
         *("keep_alive", "keep_alive_timeout", "keep_alive_requests"),
         *("access_log", "sendfile", "extended_status"),
     }
@@ -37,50 +27,24 @@ _GRACEFUL_SETTINGS: Final = frozenset(
 _GRACEFUL: Final = frozenset(
     name.lower()
     for name in (
-        *(
-            "MinSpareThreads",
-            "MaxSpareThreads",
-            "ThreadsPerChild",
-            "MaxRequestWorkers",
-            "MaxConnectionsPerChild",
-        ),
-        *("AsyncRequestWorkerFactor", "MaxMemFree", "ThreadStackSize", "GracefulShutdownTimeout"),
-        *("KeepAlive", "KeepAliveTimeout", "MaxKeepAliveRequests", "Timeout", "RequestReadTimeout"),
-        *(
-            "EnableSendfile",
-            "EnableMMAP",
-            "FlushMaxThreshold",
-            "FlushMaxPipelined",
-            "ReadBufferSize",
-        ),
-        *("ExtendedStatus", "CustomLog", "LogLevel", "LogFormat", "BufferedLogs"),
-        *(
-            "HostnameLookups",
-            "UseCanonicalName",
-            "FileETag",
-            "SetEnv",
-            "SetEnvIf",
-            "Header",
-            "RequestHeader",
-        ),
+        *("MinSpareThreads", "MaxSpareThreads", "ThreadsPerChild", "MaxRequestWorkers"),
+        *("MaxConnectionsPerChild", "AsyncRequestWorkerFactor", "MaxMemFree", "ThreadStackSize"),
+        *("GracefulShutdownTimeout", "RequestReadTimeout", "Timeout"),
+        *("KeepAlive", "KeepAliveTimeout", "MaxKeepAliveRequests"),
+        *("EnableSendfile", "EnableMMAP", "ReadBufferSize"),
+        *("FlushMaxThreshold", "FlushMaxPipelined", "ExtendedStatus"),
+        *("CustomLog", "LogLevel", "LogFormat", "BufferedLogs", "HostnameLookups"),
+        *("UseCanonicalName", "FileETag", "SetEnv", "SetEnvIf", "Header", "RequestHeader"),
         *("LimitRequestBody", "LimitRequestFields", "LimitRequestFieldSize", "LimitRequestLine"),
-        *(
-            "ProxyPass",
-            "ProxyTimeout",
-            "ProxyIOBufferSize",
-            "ProxyReceiveBufferSize",
-            "ProxyAddHeaders",
-            "ProxyVia",
-        ),
+        *("ProxyPass", "ProxyTimeout", "ProxyIOBufferSize", "ProxyReceiveBufferSize"),
+        *("ProxyAddHeaders", "ProxyVia"),
     )
 )
-"""Directives, in lower case, that child processes of the next generation take."""
+"""Directives, in lower case, that the next generation of child processes uses."""
 
 
 def scope(key: str) -> Scope:
-    """The least that must be done for a setting of Apache to count, by its dotted key below
-    `apache`.
-    """
+    """The least restart for a setting of Apache to take effect, by its key below `apache`."""
     if key == "port":
         return "cluster"
     first, _, rest = key.partition(".")
@@ -90,11 +54,10 @@ def scope(key: str) -> Scope:
 
 
 def graceful(before: str, after: str) -> bool:
-    """Whether a graceful restart takes the step from one configuration to the other."""
+    """Whether a graceful restart is enough to go from one configuration to the other."""
     lines = [Counter(line.strip() for line in text.splitlines()) for text in (before, after)]
     differing = (lines[0] - lines[1]) + (lines[1] - lines[0])
-    # The bracket that only our own additions stand in comes and goes with the first and last of
-    # them.
+    # The container of the layout's own directives comes and goes with the first and last of them.
     named = {
         line.split(maxsplit=1)[0].lower()
         for line in differing

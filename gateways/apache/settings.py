@@ -18,9 +18,7 @@ Section = Literal["server", "host", "location"]
 Value = config_text.Value
 
 STATS_PORT = 9980
-"""Where the responder tells its counters; chosen apart from what radosgw, Swift and front ends
-usually have.
-"""
+"""The port of the responder's counters; not one that radosgw, Swift or front ends usually have."""
 
 _OWN = {
     "listen": "port",
@@ -43,35 +41,35 @@ _OWN = {
     "extendedstatus": "extended_status",
     "loadmodule": "modules",
 }
-"""Directives that these settings write themselves, in lower case, and where."""
+"""Directives that these settings write, in lower case, and the setting of each."""
 
 
 class MpmSettings(Record):
     """Apache's processes and threads.
 
-    The 2014 study's block is the default: `StartServers 20, MinSpareThreads 30, ThreadsPerChild
-    128, MaxClients 4096, MaxRequestsPerChild 10000`, but for three figures. It had `ServerLimit
+    The defaults are those of the 2014 study, `StartServers 20, MinSpareThreads 30, ThreadsPerChild
+    128, MaxClients 4096, MaxRequestsPerChild 10000`, except for three figures. It had `ServerLimit
     4096` and `ThreadLimit 200`: with 128 threads each, 4096 clients never need more than 32
-    processes, so those change nothing but the size of the scoreboard, 269 MB of shared memory
-    (measured with 2.4.71), which a host of 1 GiB does not have to spare; 32 and 128 fit. Of its
-    `MaxSpareThreads 100` see below.
+    processes, so these only change the size of the scoreboard, 269 MB of shared memory (measured
+    with 2.4.71), too much for a host of 1 GiB; 32 and 128 are enough. For its `MaxSpareThreads 100`
+    see below.
     """
 
     kind: Literal["worker", "event"] = "worker"
-    """`event` keeps idle connections off the threads."""
+    """`event` frees threads from idle connections."""
     server_limit: Annotated[int, Field(ge=1, le=20000)] = 32
     thread_limit: Annotated[int, Field(ge=1, le=20000)] = 128
     start_servers: Count = 20
     min_spare_threads: Count = 30
     max_spare_threads: Count = 4096
-    """With more idle threads Apache ends processes, one a second, and connections in use with them:
+    """With more idle threads Apache ends processes, one a second, and breaks their connections:
     clients see resets. With the study's 100 that begins as soon as its 20 processes have started,
-    and comes back after each step. Apache takes at least min_spare_threads + threads_per_child."""
+    and again after each step. Apache uses at least min_spare_threads + threads_per_child."""
     threads_per_child: Count = 128
     max_request_workers: Count = 4096
-    """Connections served at once; at least as many as there are workers."""
+    """Connections served at once; at least the number of workers."""
     max_connections_per_child: Annotated[int, Field(ge=0)] = 10000
-    """A process ends after so many connections, which may be in the middle of a step; 0: never."""
+    """Connections after which a process ends, perhaps in the middle of a step; 0: never."""
 
     @model_validator(mode="after")
     def _fits(self) -> MpmSettings:
@@ -83,15 +81,14 @@ class MpmSettings(Record):
         if self.max_request_workers % self.threads_per_child:
             raise ValueError(
                 f"max_request_workers {self.max_request_workers} is not a multiple of "
-                f"threads_per_child {self.threads_per_child}: "
-                "Apache would take less"
+                f"threads_per_child {self.threads_per_child}: Apache would use less"
             )
         most = self.server_limit * self.threads_per_child
         if self.max_request_workers > most:
             raise ValueError(
                 f"max_request_workers {self.max_request_workers} is above server_limit "
-                f"{self.server_limit} "
-                f"x threads_per_child {self.threads_per_child} = {most}: Apache would take less"
+                f"{self.server_limit} x threads_per_child {self.threads_per_child} = "
+                f"{most}: Apache would use less"
             )
         if self.start_servers * self.threads_per_child > self.max_request_workers:
             raise ValueError(
@@ -107,61 +104,52 @@ class MpmSettings(Record):
 
 
 class ResponderSettings(Record):
-    """The FastCGI responder between Apache and a radosgw that has no FastCGI of its own."""
+    """The FastCGI responder between Apache and a radosgw without FastCGI."""
 
     socket: Literal["unix", "tcp"] = "unix"
-    """How Apache finds it. radosgw's own front end had both (`socket_path`, `socket_port`)."""
+    """How Apache reaches it. radosgw's own front end had both (`socket_path`, `socket_port`)."""
     port: Port = 9000
-    """With `socket: tcp`, on the host's loopback; the port in Ceph's documentation of FastCGI."""
+    """The loopback port with `socket: tcp`; the port in Ceph's FastCGI documentation."""
     keep: Annotated[int, Field(ge=0)] = 1024
-    """Connections kept to each radosgw between requests."""
+    """Idle connections kept to each radosgw."""
 
 
 class ApacheSettings(FrontSettings):
-    """Apache, where a layout places one."""
+    """Apache's settings."""
 
     path: Literal["http", "fastcgi"] = "http"
-    """How it speaks to what is behind it: mod_proxy_http, or mod_proxy_fcgi."""
+    """The protocol to the backends: mod_proxy_http, or mod_proxy_fcgi."""
     mpm: MpmSettings = MpmSettings()
     keep_alive: bool = True
     keep_alive_timeout: Wait = 15.0
-    """Apache's own default of 5 s would end connections of workers that pause. Not more than it
-    takes: with `worker` a thread waits as long, and when what is behind mod_proxy_fcgi dies within
-    an answer, 2.4.71 ends the client's connection only after it."""
+    """Apache's own default of 5 s would close connections of workers that pause. Keep it short:
+    with `worker` a thread waits that long, and when a backend of mod_proxy_fcgi dies within an
+    answer, 2.4.71 closes the client's connection only afterwards."""
     keep_alive_requests: Annotated[int, Field(ge=0)] = 0
-    """Requests on a connection before it is ended; 0: any number.
-
-    Apache's own default of 100 makes clients connect anew.
+    """Requests on a connection before it is closed; 0: any number. Apache's own default of 100
+    makes clients reconnect.
     """
     timeout: Wait = 600.0
-    """How long silence of a client, of radosgw or of the responder is borne: as long as the HAProxy
-    layouts do.
-    """
+    """How long a client, radosgw or the responder may be silent: as in the HAProxy layouts."""
     reuse: bool = True
-    """Whether connections to what is behind are kept between requests."""
+    """Whether connections to backends are kept between requests."""
     flush: Literal["on", "off", "auto"] = "on"
-    """mod_proxy_fcgi's flushpackets.
-
-    With `off` an answer that comes slowly reaches the client in one piece at its end.
-    """
+    """mod_proxy_fcgi's flushpackets. With `off` a slow answer arrives in one piece at its end."""
     balance: Literal["byrequests", "bytraffic", "bybusyness"] = "byrequests"
-    """How one of several backends is chosen. The responder, where it is used, takes them in turn.
-    """
+    """How a backend is chosen. The responder, where it is used, takes them in turn."""
     responder: ResponderSettings = ResponderSettings()
     access_log: bool = False
-    """A line for each request in apache.access.log, without its query."""
+    """Write a line for each request to apache.access.log, without the query."""
     sendfile: bool = False
-    """EnableSendfile; of files of Apache's own, of which a proxy has none."""
+    """EnableSendfile: for Apache's own files, of which a proxy has none."""
     extended_status: bool = True
-    """Whether Apache counts requests and bytes, which costs it two looks at the clock a request;
-    False: workers only.
-    """
+    """Whether Apache counts requests and bytes, at two clock reads each; False: only workers."""
     modules: tuple[Annotated[str, Field(pattern=r"^[a-z0-9_]+$")], ...] = ()
-    """More modules, such as `headers`, for directives under `options`."""
+    """Further modules, such as `headers`, for directives under `options`."""
     options: dict[
         Section, dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9]*$")], Value]
     ] = Field(default_factory=dict)
-    """More directives by name: of the server, of the virtual host of clients, of its `<Location
+    """Further directives by name: of the server, of the clients' virtual host, of its `<Location
     "/">`; `apache2 -t` checks them.
     """
 
@@ -174,5 +162,5 @@ class ApacheSettings(FrontSettings):
                     raise ValueError(f"{section}: the value of {name} is not one line: it is empty")
                 own = _OWN.get(name.lower())
                 if own is not None:
-                    raise ValueError(f"{section}: {name} is said by `{own}`")
+                    raise ValueError(f"{section}: {name} is set by `{own}`")
         return options

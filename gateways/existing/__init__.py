@@ -1,3 +1,1 @@
-"""Gateways that already run: nothing is stood up or taken away, and nothing is touched but the
-buckets that a run makes.
-"""
+"""Gateways that already run: only the buckets that a run makes are touched."""

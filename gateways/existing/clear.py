@@ -1,8 +1,8 @@
-"""Deleting buckets with all that is in them, for runs whose driver could not do it.
+"""Delete buckets with their objects, for runs whose driver could not do it.
 
 As a program (`python -m weighbridge.gateways.existing.clear`, on the client host): reads
 `{"endpoints": [...], "buckets": [...], "patience_s": s}` from stdin, prints one JSON line,
-`{"deleted": {bucket: objects}, "left": {bucket: why}}`.
+`{"deleted": {bucket: objects}, "left": {bucket: reason}}`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import quote
 
-from weighbridge.gateways.exchange import (
-    Exchange,
-    HttpAnswer,
-    WrongAnswer,
-    answered,
-    exchanging,
-    expect,
-)
+from weighbridge.gateways.exchange import WrongAnswer, ask, exchanging
 from weighbridge.gateways.verify import listed
 
 PARALLEL = 8
@@ -31,17 +24,17 @@ _PAGE = {"s3": "list-type=2&max-keys=1000", "swift": "format=json&limit=1000"}
 
 
 def clear(endpoint: Mapping[str, Any], bucket: str, patience_s: float) -> int | None:
-    """Delete a bucket and whatever is in it; returns how many objects were, or None when there is
-    no such bucket.
+    """Delete a bucket and its objects; returns the number of objects, or None without such a
+    bucket.
 
-    Raises WrongAnswer when it cannot be deleted, or has not got empty for `patience_s` although
-    nothing is left to delete.
+    Raises WrongAnswer when it cannot be deleted, or is still not empty `patience_s` after its last
+    object was deleted.
     """
     deleted, there = 0, False
     with exchanging(endpoint, bucket) as exchange:
         deadline = time.monotonic() + patience_s
         while True:
-            page = _ask(
+            page = ask(
                 exchange, "LIST", "GET", f"/{bucket}?{_PAGE[endpoint['api']]}", (200, 204, 404)
             )
             if page.status == 404:
@@ -50,22 +43,21 @@ def clear(endpoint: Mapping[str, Any], bucket: str, patience_s: float) -> int | 
             names = listed(page, endpoint["api"])
             fresh = _delete(endpoint, bucket, names)
             if fresh:
-                # Something moves: a container that hears late of its objects' end lists them a
-                # while longer.
+                # A container that hears late of deleted objects lists them a while longer.
                 deadline = time.monotonic() + patience_s
             deleted += fresh
-            gone = _ask(exchange, "delete bucket", "DELETE", f"/{bucket}", (200, 204, 404, 409))
+            gone = ask(exchange, "delete bucket", "DELETE", f"/{bucket}", (200, 204, 404, 409))
             if gone.status != 409:
                 return deleted
             if time.monotonic() > deadline:
                 raise WrongAnswer(
-                    "delete bucket", f"it is never empty: {len(names)} objects in its list", gone
+                    "delete bucket", f"it stays non-empty: {len(names)} objects in its list", gone
                 )
             time.sleep(0 if fresh else _PAUSE_S)
 
 
 def _delete(endpoint: Mapping[str, Any], bucket: str, names: Sequence[str]) -> int:
-    """Delete objects over a few connections at once; returns how many were there."""
+    """Delete objects over a few connections; returns how many existed."""
     shares = [names[number::PARALLEL] for number in range(PARALLEL) if names[number::PARALLEL]]
     with ThreadPoolExecutor(PARALLEL) as pool:
         return sum(pool.map(lambda share: _delete_share(endpoint, bucket, share), shares))
@@ -75,23 +67,15 @@ def _delete_share(endpoint: Mapping[str, Any], bucket: str, names: Sequence[str]
     deleted = 0
     with exchanging(endpoint, bucket) as exchange:
         for name in names:
-            answer = _ask(
+            answer = ask(
                 exchange, "DELETE", "DELETE", f"/{bucket}/{quote(name, safe='~/')}", (200, 204, 404)
             )
             deleted += answer.status != 404
     return deleted
 
 
-def _ask(
-    exchange: Exchange, operation: str, method: str, path: str, wanted: Sequence[int]
-) -> HttpAnswer:
-    with answered(operation):
-        answer = exchange(method, path, b"", {})
-    return expect(operation, wanted, answer)
-
-
 def clear_all(order: Mapping[str, Any]) -> dict[str, Any]:
-    """Clear every bucket over every endpoint: what was deleted, and why what is left is."""
+    """Clear every bucket over every endpoint: what was deleted, and what is left and why."""
     deleted: dict[str, int] = {}
     left: dict[str, str] = {}
     for endpoint in order["endpoints"]:
@@ -99,14 +83,9 @@ def clear_all(order: Mapping[str, Any]) -> dict[str, Any]:
             try:
                 objects = clear(endpoint, bucket, order["patience_s"])
             except WrongAnswer as wrong:
-                status = f" (status {wrong.answer.status})" if wrong.answer else ""
-                why = (
-                    f"{endpoint['api']} {wrong.operation} at {endpoint['url']}: "
-                    f"{wrong.what}{status}"
-                )
-                left[bucket] = why
+                left[bucket] = why = wrong.report(endpoint["api"], endpoint["url"])
                 if wrong.answer is None:
-                    # Nobody answers: each of the others would be waited for just as long.
+                    # No answer: each of the others would take just as long to fail.
                     left.update(dict.fromkeys(order["buckets"][number:], why))
                     break
             else:

@@ -1,7 +1,6 @@
-"""Credentials of gateways that already run: from the environment or the usual AWS files, never from
-a layout.
+"""Credentials of gateways that already run: from the environment or the usual AWS files.
 
-Files are taken that only their owner may read: keys that others may read are theirs as well.
+Never from a layout. Only files that their owner alone may read are used.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ if TYPE_CHECKING:
     from botocore.credentials import Credentials
 
 ADVICE = (
-    "Credentials are never read from a layout: set these variables, or name others in it, or "
-    "a profile of the AWS files."
+    "Credentials are never read from a layout: set these variables, or name others in the layout, "
+    "or a profile of the AWS files."
 )
 
 
 def endpoints(settings: ExistingSettings, environment: Mapping[str, str]) -> tuple[Endpoint, ...]:
-    """The endpoints with what opens them. Raises UsageError with all that is missing."""
+    """The endpoints with their credentials. Raises UsageError with everything that is missing."""
     found: list[Endpoint] = []
     missing: list[str] = []
     for make in (_swift, _s3):
@@ -84,10 +83,10 @@ def _swift(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoi
     if missing:
         raise UsageError(f"swift: not set: {', '.join(missing)}")
     try:
-        # What comes from the environment has not been looked at yet.
+        # What comes from the environment has not been validated yet.
         SwiftAccess(storage_url=url, ca_file=swift.ca_file)
     except ValidationError as error:
-        # The URL is not repeated: what is wrong with it may be that it holds a secret.
+        # The URL is not repeated: the fault may be that it contains a secret.
         origin = "$ST_AUTH" if swift.token_env is None else "$OS_STORAGE_URL"
         raise UsageError(
             f"swift: {origin}: {error.errors()[0]['msg'].removeprefix('Value error, ')}"
@@ -120,19 +119,20 @@ def _s3(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoint 
     )
 
 
-def _see_who_may_read(path: Path) -> None:
-    """Raise UsageError when others than its owner may read a file that holds keys."""
+def _refuse_shared_file(path: Path) -> None:
+    """Raise UsageError when others than the owner may read a file with keys."""
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise UsageError(
-            f"s3: {path} has keys, and others may read it (mode {mode:04o}): chmod 600 "
+            f"s3: {path} has keys, and others may read it (mode {mode:04o}): run chmod 600 "
             f"{shlex.quote(str(path))}"
         )
 
 
 def _keys(s3: S3, environment: Mapping[str, str]) -> Credentials:
-    """By botocore's own readers of the environment and of the AWS files, and by no other of its
-    chain: some ask the network.
+    """The keys by botocore's own readers of the environment and the AWS files.
+
+    The rest of botocore's chain is not used: parts of it ask the network.
     """
     from botocore import credentials  # noqa: PLC0415 - a quarter of a second of imports
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
@@ -157,7 +157,7 @@ def _keys(s3: S3, environment: Mapping[str, str]) -> Credentials:
             found: Credentials | None = reader.load()
             if found is not None:
                 if file:
-                    _see_who_may_read(Path(file).expanduser())
+                    _refuse_shared_file(Path(file).expanduser())
                 return found
     except BotoCoreError as error:
         raise UsageError(f"s3: {error}") from error

@@ -1,6 +1,4 @@
-"""The `existing` gateway: endpoints of a gateway that already runs, RGW, Swift or any other that
-has one of the two APIs.
-"""
+"""The `existing` gateway: endpoints of an RGW, Swift or any other store that already runs."""
 
 from __future__ import annotations
 
@@ -12,17 +10,17 @@ from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import VerificationFailed, WeighbridgeError
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
-from weighbridge.gateways.existing import credentials, standing
+from weighbridge.gateways.existing import credentials, running_existing
+from weighbridge.gateways.existing.running_existing import RunningExisting
 from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSettings
-from weighbridge.gateways.existing.standing import ExistingStanding
 from weighbridge.gateways.gateway import Gateway, HostNeed, Rendered, RootImage, Say, Site, Standing
-from weighbridge.gateways.verify import RoundFailed, verify
+from weighbridge.gateways.verify import OperationFailed, verify
 
 
 class Existing(Gateway):
-    """Nothing is stood up or taken away.
+    """A gateway that this suite neither starts nor stops.
 
-    What a run makes in it are buckets of names of its own, which are deleted at its end.
+    A run creates buckets with unique names in it, which are deleted at the end.
     """
 
     kind: ClassVar[str] = "existing"
@@ -39,7 +37,7 @@ class Existing(Gateway):
         self.settings = settings
 
     def apis(self) -> tuple[ObjectApi, ...]:
-        """Those whose endpoints the layout names."""
+        """The APIs whose endpoints the layout names."""
         both: tuple[tuple[ObjectApi, object], ...] = (
             ("swift", self.settings.swift),
             ("s3", self.settings.s3),
@@ -51,41 +49,38 @@ class Existing(Gateway):
         return {}
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        """It has no configuration files here."""
+        """There are no configuration files."""
         return ()
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
-        """Do all that `bring_up` does from the client host, the only one there is: credentials and
-        answers are there or not.
-        """
+        """Do everything that `bring_up` does, from the client host: there is no other host."""
         for client in hosts.values():
             self.bring_up(hosts, client, say)
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
-        """Find the credentials, look who answers, and verify every endpoint in a bucket of a name
-        of chance.
+        """Find the credentials, look at the endpoints, and verify each in a bucket with a random
+        name.
 
-        Raises UsageError with the credentials that are missing, TargetError when nobody answers,
-        VerificationFailed. The bucket is deleted on every path; where that fails, the error names
-        it.
+        Raises UsageError with the credentials that are missing, TargetError without an answer,
+        VerificationFailed. The bucket is always deleted; where that fails, the error names it.
         """
         endpoints = credentials.endpoints(self.settings, os.environ)
         say(f"looking at {', '.join(endpoint.url for endpoint in endpoints)}")
-        seen = standing.look(client, endpoints)
-        found = standing.facts(self.settings, endpoints, seen)
+        seen = running_existing.look(client, endpoints)
+        found = running_existing.facts(self.settings, endpoints, seen)
         checks = self._verified(client, endpoints, say)
         found["verified"] = (
             f"{checks} operations over {' and '.join(one.api for one in endpoints)}, reads byte "
             "for byte"
         )
-        return ExistingStanding(client, endpoints, found)
+        return RunningExisting(client, endpoints, found)
 
     def _verified(self, client: Host, endpoints: tuple[Endpoint, ...], say: Say) -> int:
         bucket = f"wb-check-{os.urandom(8).hex()}"
         try:
             return len(verify(client, endpoints, bucket=bucket))
-        except RoundFailed as error:
-            if not error.nothing_made:
+        except OperationFailed as error:
+            if not error.nothing_created:
                 self._clear(client, endpoints, bucket, say)
             raise VerificationFailed(error.message, advice=self._advice(error.api)) from error
         except BaseException:
@@ -94,14 +89,14 @@ class Existing(Gateway):
 
     @staticmethod
     def _clear(client: Host, endpoints: tuple[Endpoint, ...], bucket: str, say: Say) -> None:
-        """Delete the bucket of a verification that went wrong, which stays the error."""
+        """Delete the bucket of a failed verification; the verification stays the error."""
         try:
-            for text in standing.clear(client, endpoints, [bucket]):
+            for text in running_existing.clear(client, endpoints, [bucket]):
                 say(text)
         except WeighbridgeError as left:
             say(str(left))
 
     def _advice(self, api: str) -> str:
         part = self.settings.s3 if api == "s3" else self.settings.swift
-        assert part is not None  # noqa: S101 - an endpoint is made of it
-        return f"It was asked with the credentials of {credentials.source(part)}."
+        assert part is not None  # noqa: S101 - the endpoint was made from it
+        return f"The request used the credentials of {credentials.source(part)}."

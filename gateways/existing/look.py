@@ -1,9 +1,8 @@
-"""What a gateway that already runs tells of itself to anybody: its server's name, its certificate.
-One request, no credentials.
+"""What a running gateway shows to anyone in one request: its server name and its certificate.
 
 As a program (`python -m weighbridge.gateways.existing.look`, on the client host): reads
 `{"endpoints": [...]}` from stdin, prints one JSON line for each: `{"status": n, "server": text,
-"tls": text}`, or `{"silent": why}`.
+"tls": text}`, or `{"silent": reason}`.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from urllib.parse import urlsplit
 from weighbridge.gateways.exchange import Wire, in_words
 
 NAMES = 4
-"""Names of a certificate that are told at most."""
+"""At most so many names of a certificate are shown."""
 
 
 def look(endpoint: Mapping[str, Any]) -> dict[str, Any]:
-    """What an endpoint answers to a GET of its URL by nobody."""
+    """The answer of an endpoint to a GET of its URL without credentials."""
     place = urlsplit(endpoint["url"])
-    # A certificate of virtual hosts may be for those alone.
+    # A certificate for virtual hosts may be valid for these only.
     before = "wb-check." if endpoint["addressing"] == "virtual" else ""
     try:
         wire = Wire(place.scheme, before + place.netloc, endpoint["ca_file"])
@@ -61,7 +60,7 @@ def _name(parts: Any) -> str:
 
 
 def main() -> int:
-    """Read the order from stdin, tell of each endpoint; exit status."""
+    """Read the order from stdin, print a line for each endpoint; exit status."""
     for endpoint in json.load(sys.stdin)["endpoints"]:
         sys.stdout.write(json.dumps(look(endpoint)) + "\n")
     return 0

@@ -1,8 +1,8 @@
-"""What runs of this suite made on a gateway that already ran, and left there when they were killed.
+"""Buckets that runs of this suite left on a gateway when they were killed.
 
-Known by two things: a bucket's name is of the form that runs give (`wb-` and eight hexadecimal
-digits, or `wb-check-` and sixteen), and all that is in it has names that only drivers of this suite
-write. One object of another name, and it is somebody's.
+Recognised by two things: the bucket's name has the form that runs use (`wb-` and eight hexadecimal
+digits, or `wb-check-` and sixteen), and all its objects have names that only drivers of this suite
+write. A single other object means that somebody else uses the bucket.
 """
 
 from __future__ import annotations
@@ -17,76 +17,64 @@ from weighbridge.common import plain_xml
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import TargetError
 from weighbridge.common.record import Record
-from weighbridge.gateways.exchange import (
-    Exchange,
-    HttpAnswer,
-    WrongAnswer,
-    answered,
-    exchanging,
-    expect,
-)
+from weighbridge.gateways.exchange import Exchange, HttpAnswer, WrongAnswer, ask, exchanging
 from weighbridge.gateways.existing import clear
 
 BUCKET: Final = re.compile(r"wb-[0-9a-f]{8}[acgo]?-[a-z0-9-]+-[0-9]+|wb-check-[0-9a-f]{16}")
-"""Names that `weighbridge.conductor.clearing` and the verification of an endpoint give to buckets.
-"""
+"""Bucket names of `weighbridge.conductor.clearing` and of the verification of an endpoint."""
 OBJECT: Final = re.compile(r"object-[0-9]+|written-[A-Za-z0-9-]*[0-9]|check")
 PATIENCE_S: Final = 20.0
-"""A bucket that is empty and cannot be deleted for so long is left."""
+"""An empty bucket that cannot be deleted for so long is left."""
 SHOWN: Final = 3
 GONE: Final = 404
 
 
 class MadeBucket(Record):
-    """A bucket whose name a run of this suite has given."""
+    """A bucket with a name that a run of this suite gave it."""
 
     api: str
     url: str
     bucket: str
     objects: int
     newest: datetime
-    """When it was made, or the latest of its objects was written."""
+    """When it was created, or its latest object was written."""
     strange: tuple[str, ...] = ()
-    """Some of the names in it that no run gives; empty: all of it was made by runs of this suite.
-    """
+    """Some object names in it that no run gives; empty: runs of this suite made all of it."""
 
 
 def left(endpoint: Endpoint) -> tuple[MadeBucket, ...]:
-    """All such buckets of an endpoint's account, in the order of their names.
-
-    Raises TargetError.
-    """
-    asked = endpoint.model_dump(mode="json")
+    """All such buckets of an endpoint's account, sorted by name. Raises TargetError."""
+    given = endpoint.model_dump(mode="json")
     try:
-        # The account is no bucket: its address has none before it.
-        with exchanging({**asked, "addressing": "path"}, "") as exchange:
+        # The account's URL has no bucket before the host name.
+        with exchanging({**given, "addressing": "path"}, "") as exchange:
             buckets = [
                 (name, made)
                 for name, made in _buckets(exchange, endpoint.api)
                 if BUCKET.fullmatch(name)
             ]
-        found = (_left(endpoint, asked, name, made) for name, made in sorted(buckets))
+        found = (_left(endpoint, given, name, made) for name, made in sorted(buckets))
         return tuple(one for one in found if one is not None)
     except WrongAnswer as wrong:
-        raise _failed(endpoint, wrong) from wrong
+        raise TargetError(wrong.report(endpoint.api, endpoint.url)) from wrong
 
 
 def delete(endpoint: Endpoint, bucket: str) -> int:
-    """Delete a bucket with all that is in it; returns how many objects were. Raises TargetError."""
+    """Delete a bucket and its objects; returns how many there were. Raises TargetError."""
     try:
         return clear.clear(endpoint.model_dump(mode="json"), bucket, PATIENCE_S) or 0
     except WrongAnswer as wrong:
-        raise _failed(endpoint, wrong) from wrong
+        raise TargetError(wrong.report(endpoint.api, endpoint.url)) from wrong
 
 
 def _left(
-    endpoint: Endpoint, asked: Mapping[str, Any], bucket: str, made: datetime
+    endpoint: Endpoint, given: Mapping[str, Any], bucket: str, made: datetime
 ) -> MadeBucket | None:
-    """What is in a bucket; None where its run has deleted it meanwhile."""
+    """The content of a bucket; None where its run has deleted it meanwhile."""
     count, newest = 0, made
     strange: list[str] = []
     try:
-        with exchanging(asked, bucket) as exchange:
+        with exchanging(given, bucket) as exchange:
             for name, written in _objects(exchange, endpoint.api, bucket):
                 count += 1
                 newest = max(newest, written)
@@ -107,22 +95,17 @@ def _left(
 
 
 def _buckets(exchange: Exchange, api: str) -> Iterator[tuple[str, datetime]]:
-    """Every bucket of the account, and when it was made."""
+    """Every bucket of the account, and when it was created."""
     if api == "s3":
         root = _xml(_get(exchange, "list buckets", "/"))
         for one in root.iterfind("./{*}Buckets/{*}Bucket"):
-            yield _told(one.findtext("{*}Name"), one.findtext("{*}CreationDate"))
+            yield _dated(one.findtext("{*}Name"), one.findtext("{*}CreationDate"))
         return
     after = ""
-    while page := _json(
-        _get(
-            exchange,
-            "list containers",
-            f"?format=json&limit=1000&prefix=wb-&marker={quote(after, safe='')}",
-        )
-    ):
+    path = "?format=json&limit=1000&prefix=wb-&marker="
+    while page := _json(_get(exchange, "list containers", path + quote(after, safe=""))):
         for entry in page:
-            yield _told(entry.get("name"), entry.get("last_modified"))
+            yield _dated(entry.get("name"), entry.get("last_modified"))
         after = str(page[-1]["name"])
 
 
@@ -131,33 +114,26 @@ def _objects(exchange: Exchange, api: str, bucket: str) -> Iterator[tuple[str, d
     after = ""
     while True:
         if api == "s3":
-            going_on = f"&continuation-token={quote(after, safe='')}" if after else ""
-            root = _xml(_get(exchange, "LIST", f"/{bucket}?list-type=2&max-keys=1000{going_on}"))
+            resume = f"&continuation-token={quote(after, safe='')}" if after else ""
+            root = _xml(_get(exchange, "LIST", f"/{bucket}?list-type=2&max-keys=1000{resume}"))
             for one in root.iterfind("./{*}Contents"):
-                yield _told(one.findtext("{*}Key"), one.findtext("{*}LastModified"))
+                yield _dated(one.findtext("{*}Key"), one.findtext("{*}LastModified"))
             token = root.findtext("./{*}NextContinuationToken") or ""
             if (root.findtext("./{*}IsTruncated") or "") != "true" or token in ("", after):
                 return
             after = token
         else:
-            page = _json(
-                _get(
-                    exchange,
-                    "LIST",
-                    f"/{bucket}?format=json&limit=1000&marker={quote(after, safe='')}",
-                )
-            )
+            query = f"format=json&limit=1000&marker={quote(after, safe='')}"
+            page = _json(_get(exchange, "LIST", f"/{bucket}?{query}"))
             if not page:
                 return
             for entry in page:
-                yield _told(entry.get("name"), entry.get("last_modified"))
+                yield _dated(entry.get("name"), entry.get("last_modified"))
             after = str(page[-1]["name"])
 
 
 def _get(exchange: Exchange, operation: str, path: str) -> HttpAnswer:
-    with answered(operation):
-        answer = exchange("GET", path, b"", {})
-    return expect(operation, (200, 204), answer)
+    return ask(exchange, operation, "GET", path, (200, 204))
 
 
 def _xml(answer: HttpAnswer) -> Any:
@@ -175,24 +151,16 @@ def _json(answer: HttpAnswer) -> Sequence[Mapping[str, Any]]:
         if not isinstance(found, list) or not all(
             isinstance(one, dict) and isinstance(one.get("name"), str) for one in found
         ):
-            raise ValueError("no list of names")  # noqa: TRY301 - told as all that is wrong with it
+            raise ValueError("no list of names")  # noqa: TRY301 - reported like the other faults
     except (ValueError, RecursionError) as error:
         raise WrongAnswer("LIST", f"the list cannot be read: {error}", answer) from error
     return found
 
 
-def _told(name: str | None, when: str | None) -> tuple[str, datetime]:
-    """A name and its time.
-
-    What has no time that can be read counts as made now: it is not deleted for its age.
-    """
+def _dated(name: str | None, when: str | None) -> tuple[str, datetime]:
+    """A name and its time; an unreadable time counts as now, so that its age deletes nothing."""
     try:
         found = datetime.fromisoformat(when or "")
     except ValueError:
         return name or "", datetime.now(UTC)
     return name or "", found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-
-
-def _failed(endpoint: Endpoint, wrong: WrongAnswer) -> TargetError:
-    status = f" (status {wrong.answer.status})" if wrong.answer else ""
-    return TargetError(f"{endpoint.api} {wrong.operation} at {endpoint.url}: {wrong.what}{status}")

@@ -1,28 +1,27 @@
-"""What HAProxy does by itself, as a program on a host that has it: its program is asked, and a bare
-one that it starts and ends.
+"""HAProxy's own defaults, as a program on a host that has it: asks the program and a bare instance.
 
-stdout is JSON: `tune.bufsize`, `tune.maxpollevents`, `balance`. How often it tries again and which
-connections it shares it tells nobody.
+stdout is JSON: `tune.bufsize`, `tune.maxpollevents`, `balance`. HAProxy reports neither its retries
+nor its connection reuse.
 """
 
 from __future__ import annotations
 
-import csv
 import json
 import re
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from weighbridge.gateways.haproxy.haproxy_counters import rows
+
 _WITHIN_S = 30.0
 
 
-def settings(told: str) -> dict[str, str]:
-    """What `haproxy -vv` gives under `Default settings`. Raises ValueError when it gives none."""
-    head, found, rest = told.partition("Default settings :\n")
+def settings(text: str) -> dict[str, str]:
+    """The `Default settings` of `haproxy -vv`. Raises ValueError when there are none."""
+    head, found, rest = text.partition("Default settings :\n")
     if not found:
         raise ValueError(f"haproxy -vv has no default settings: {head[:200]}")
     return {
@@ -32,7 +31,7 @@ def settings(told: str) -> dict[str, str]:
 
 
 def balance(folder: Path) -> str:
-    """The algorithm of a backend of which nothing is said. Exits when HAProxy does not start."""
+    """The algorithm of a backend without a `balance` line. Exits when HAProxy does not start."""
     path = folder / "socket"
     lines = ["global", f"  stats socket {path} mode 600 level operator", "defaults", "  mode http"]
     lines += [f"  timeout {one} 1s" for one in ("connect", "client", "server")]
@@ -40,28 +39,23 @@ def balance(folder: Path) -> str:
     (folder / "bare.cfg").write_text("\n".join(lines) + "\n", encoding="utf-8")
     with subprocess.Popen(["haproxy", "-db", "-f", str(folder / "bare.cfg")]) as haproxy:
         try:
-            until = time.monotonic() + _WITHIN_S
+            deadline = time.monotonic() + _WITHIN_S
             while not path.exists():
-                if haproxy.poll() is not None or time.monotonic() > until:
-                    sys.exit("HAProxy with nothing but a backend did not start")
+                if haproxy.poll() is not None or time.monotonic() > deadline:
+                    sys.exit("HAProxy did not start with a bare backend")
                 time.sleep(0.005)
-            with socket.socket(socket.AF_UNIX) as wire:
-                wire.settimeout(_WITHIN_S)
-                wire.connect(str(path))
-                wire.sendall(b"show stat\n")
-                with wire.makefile("r", encoding="utf-8") as answer:
-                    rows = list(csv.DictReader(answer.read().lstrip("# ").splitlines()))
+            found = rows(str(path))
         finally:
             haproxy.terminate()
             haproxy.wait()
-    return next(row["algo"] for row in rows if row["svname"] == "BACKEND")
+    return next(row["algo"] for row in found if row["svname"] == "BACKEND")
 
 
 def main() -> None:
-    """Print them."""
-    told = subprocess.run(["haproxy", "-vv"], capture_output=True, text=True, check=True).stdout
+    """Print the defaults as JSON."""
+    text = subprocess.run(["haproxy", "-vv"], capture_output=True, text=True, check=True).stdout
     with tempfile.TemporaryDirectory() as folder:
-        json.dump({**settings(told), "balance": balance(Path(folder))}, sys.stdout)
+        json.dump({**settings(text), "balance": balance(Path(folder))}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""HAProxy as a front: its configuration, its check, its daemon, and what it says of itself."""
+"""HAProxy as a front: its configuration, check, daemon, facts and counters."""
 
 from __future__ import annotations
 
@@ -13,21 +13,17 @@ from weighbridge.common.errors import CommandFailed, UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways import program
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.file_grammar import FileGrammar
+from weighbridge.gateways.file_grammar import FileGrammar, Reading
 from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings
-from weighbridge.gateways.haproxy.grammar import GRAMMAR
 from weighbridge.gateways.haproxy.settings import HaproxySettings
 from weighbridge.gateways.probe import Probe
 
 PATH = "/etc/haproxy/haproxy.cfg"
 SOCKET = "/run/haproxy-stats.sock"
-"""Where HAProxy is asked for its counters; only root of the host may.
-
-A mere user is not told the algorithm.
-"""
+"""HAProxy's admin socket, for the host's root only: level `user` does not see the algorithm."""
 
 SERVICE = "haproxy"
-_TELL = "weighbridge.gateways.haproxy.tell_haproxy"
+_COUNTERS_PROGRAM = "weighbridge.gateways.haproxy.haproxy_counters"
 _REFUSED = 1
 _FAULT = re.compile(rf"parsing \[{re.escape(PATH)}:(?P<line>\d+)\]\s*:\s*(?P<words>.*)")
 _ALERT = re.compile(r"^\[ALERT\][^:]*:\s*(?:config\s*:\s*)?(?P<words>.*)$")
@@ -37,26 +33,20 @@ _SUMMARY = re.compile(r"Error\(s\) found in configuration file|Fatal errors foun
 
 
 _CHECKS = 5
-"""Three checks that fail take a backend out, two that pass put it back: as many are between the two
-at most.
-"""
+"""Three failed checks take a backend out, two passed ones put it back."""
 _SPARE_S = 10.0
 _NOT_UP = 3
 
 
-class _Told(TypedDict):
-    """What the shipped program tells of HAProxy as it runs: its `show info`, and rows of `show
-    stat`.
-    """
+class _Output(TypedDict):
+    """The program's `once` output: `show info`, and the rows of `show stat`."""
 
     info: dict[str, str]
     rows: list[dict[str, str]]
 
 
 _COUNT = re.compile(r" \d+/\d+$")
-"""How many checks of how many have passed or failed so far, such as `UP 1/3` before the first:
-another number at each moment.
-"""
+"""Checks passed or failed so far, such as `UP 1/3` before the first: it changes all the time."""
 
 
 COUNTERS = DaemonCounters(
@@ -70,13 +60,32 @@ COUNTERS = DaemonCounters(
 )
 
 
+class HaproxyGrammar(FileGrammar):
+    """haproxy.cfg: a section begins where a line is not indented."""
+
+    names: ClassVar[tuple[str, ...]] = ("haproxy.cfg",)
+    where: ClassVar[str] = (
+        "Where: in the existing sections of these names, in place of the lines that begin with the "
+        "same words: HAProxy refuses a second section of a name. It reads the file when it starts "
+        "or reloads."
+    )
+    indent: ClassVar[str] = "    "
+    of_two: ClassVar[frozenset[str]] = frozenset(
+        {"timeout", "option", "no", "stats", "server", "http-check", "bind"}
+    )
+
+    def reads(self, raw: str) -> Reading:
+        """See FileGrammar."""
+        return "line" if raw[0].isspace() else "section"
+
+
 class Haproxy(Front):
     """HAProxy with these settings."""
 
     label: ClassVar[str] = "HAProxy"
     Settings: ClassVar[type[FrontSettings]] = HaproxySettings
     packages: ClassVar[tuple[str, ...]] = ("haproxy",)
-    grammars: ClassVar[tuple[FileGrammar, ...]] = (GRAMMAR,)
+    grammars: ClassVar[tuple[FileGrammar, ...]] = (HaproxyGrammar(),)
 
     def __init__(self, settings: HaproxySettings, behind: Behind) -> None:
         self.settings = settings
@@ -117,8 +126,7 @@ class Haproxy(Front):
             ],
         }
         names = {"frontend": "frontend clients", "backend": "backend gateways"}
-        # A line of the layout's own comes last: of two that contradict each other HAProxy takes the
-        # later one.
+        # The layout's lines come last: HAProxy takes the later of two contradicting ones.
         more = {str(section): own for section, own in settings.options.items()}
         texts = [
             "\n".join(
@@ -132,8 +140,8 @@ class Haproxy(Front):
         return {PATH: "\n\n".join(texts) + "\n"}
 
     def check(self, host: Host) -> None:
-        """See Front. From 2.4 on HAProxy itself suggests what was meant; before, its program is
-        searched for words that are alike.
+        """See Front. HAProxy 2.4 and later suggests the closest word; before, its program is
+        searched for one.
 
         Raises CommandFailed when it cannot be run.
         """
@@ -153,7 +161,7 @@ class Haproxy(Front):
                 ]
             raise UsageError(
                 "\n".join(found),
-                advice="HAProxy refuses this configuration; what a layout adds to it is under "
+                advice="HAProxy refuses this configuration; the layout's own lines are under "
                 "`haproxy: options`.",
             ) from error
 
@@ -162,17 +170,18 @@ class Haproxy(Front):
         return (Daemon(host, Service(SERVICE, ("haproxy", "-db", "-f", PATH)), self.port),)
 
     def facts(self, host: Host) -> dict[str, str]:
-        """See Front: as HAProxy says of itself while it runs."""
-        done = host.run((*program.ship(host, _TELL), SOCKET, "once"))
-        told: _Told = json.loads(done.stdout)
-        info, settings, wait = told["info"], self.settings, self.settings.timeouts
-        servers = [row for row in told["rows"] if row["svname"] not in {"FRONTEND", "BACKEND"}]
-        whole = next(row for row in told["rows"] if row["svname"] == "BACKEND")
+        """See Front: as the running HAProxy reports them."""
+        done = host.run((*program.ship(host, _COUNTERS_PROGRAM), SOCKET, "once"))
+        output: _Output = json.loads(done.stdout)
+        info, settings, wait = output["info"], self.settings, self.settings.timeouts
+        servers = [row for row in output["rows"] if row["svname"] not in {"FRONTEND", "BACKEND"}]
+        names = ", ".join(row["svname"] for row in servers)
+        total = next(row for row in output["rows"] if row["svname"] == "BACKEND")
         return {
             "path": f"clients -> HAProxy on {host.name} -> {len(servers)} backends",
             "haproxy": f"HAProxy {info['Version']}, {info['Nbthread']} thread(s), at most "
             f"{info['Maxconn']} connections",
-            "haproxy balance": f"{whole['algo']} over {', '.join(row['svname'] for row in servers)}",
+            "haproxy balance": f"{total['algo']} over {names}",
             "haproxy reuse": f"http-reuse {settings.http_reuse}, keep-alive on both sides; "
             f"{settings.retries} retries to connect",
             "haproxy health check": f"GET {self.health_path} every {settings.health_interval:g} s: "
@@ -188,24 +197,20 @@ class Haproxy(Front):
         }
 
     def probes(self, host: Host) -> tuple[Probe, ...]:
-        """See Front: sessions, queues, bytes, answers by class, retries and connect times, by
-        server.
-        """
+        """See Front: sessions, queues, bytes, statuses, retries and connect times, by server."""
         return (
             Probe(
                 host,
                 f"{SERVICE}.{host.name}",
-                (*program.ship(host, _TELL), SOCKET),
+                (*program.ship(host, _COUNTERS_PROGRAM), SOCKET),
                 counters=COUNTERS,
             ),
         )
 
     def await_backends(self, host: Host) -> None:
-        """See Front: HAProxy answers 503 for a backend that it takes for dead, and knows of one
-        only at its next check.
-        """
+        """See Front: HAProxy answers 503 while it thinks a backend dead, until the next check."""
         deadline_s = self.settings.health_interval * _CHECKS + _SPARE_S
-        argv = (*program.ship(host, _TELL), SOCKET, "up", f"{deadline_s:g}")
+        argv = (*program.ship(host, _COUNTERS_PROGRAM), SOCKET, "up", f"{deadline_s:g}")
         try:
             host.run(argv, timeout_s=deadline_s + _SPARE_S)
         except CommandFailed as error:
@@ -218,7 +223,7 @@ class Haproxy(Front):
 
 
 def faults(output: str, lines: Sequence[str]) -> list[str]:
-    """What HAProxy objects to, a line each, with the text of the line of the file it objects to."""
+    """HAProxy's errors, a line each, with the text of the faulty line of the file."""
     found = []
     for words in (match["words"] for line in output.splitlines() if (match := _ALERT.match(line))):
         place = _FAULT.search(words)
@@ -232,9 +237,7 @@ def faults(output: str, lines: Sequence[str]) -> list[str]:
 
 
 def unknown(fault: str) -> str | None:
-    """The word that HAProxy does not know and has nothing to suggest for; None when it is about
-    something else.
-    """
+    """The unknown word of an error without a suggestion; None for any other error."""
     match = _UNKNOWN.search(fault)
     return match[1] if match and "did you mean" not in fault else None
 

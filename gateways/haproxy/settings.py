@@ -17,82 +17,54 @@ Section = Literal["global", "defaults", "frontend", "backend"]
 
 
 class Timeouts(Record):
-    """How long HAProxy waits.
-
-    Each counts silence, not the length of a transfer (HAProxy's configuration manual, `timeout`).
-    """
+    """HAProxy's timeouts: of silence, not of a transfer (HAProxy's configuration manual)."""
 
     connect: Wait = 5.0
-    """For a connection to a backend; an attempt more is made after it."""
+    """For a connection to a backend; one more attempt is made after it."""
     client: Wait = 600.0
-    """For a silent client, between requests too: workers may think, and nothing of the front's own
-    is to end a connection.
+    """For a silent client, also between requests: workers may pause, and the front must not close
+    their connections.
     """
     server: Wait = 600.0
-    """For a silent backend.
-
-    A store at its limit may take minutes to acknowledge a large PUT, and must not be cut short
-    here.
-    """
+    """For a silent backend: a store at its limit may take minutes to acknowledge a large PUT."""
     queue: Wait = 600.0
-    """For a place at a backend, where `maxconn` of servers makes requests queue.
-
-    HAProxy's default is `connect`.
-    """
+    """For a request queued at a backend with `maxconn` servers. HAProxy's default: `connect`."""
 
 
 class HaproxySettings(FrontSettings):
-    """HAProxy, where a layout places one.
-
-    Where nothing else is said, a default is HAProxy's own, written out.
-    """
+    """HAProxy's settings. Unless documented otherwise, defaults are HAProxy's own, written out."""
 
     balance: Annotated[str, Field(pattern=r"^\S(.*\S)?$"), AfterValidator(config_line)] = (
         "roundrobin"
     )
-    """How backends are chosen: roundrobin, leastconn, source, random, or any other algorithm
-    HAProxy has.
-    """
+    """Load balancing: roundrobin, leastconn, source, random or any other algorithm of HAProxy."""
     maxconn: Count = 4096
-    """Connections of clients at once; at least twice the workers.
-
-    HAProxy's own default depends on ulimit.
-    """
+    """Client connections, at least twice the workers. HAProxy's own default depends on ulimit."""
     threads: Count = 1
-    """nbthread: as many as the host has CPUs.
-
-    HAProxy's own default counts the CPUs of the machine, not what the host may use.
-    """
+    """nbthread: the host's CPUs. HAProxy would count the machine's, whatever the host's limit."""
     http_reuse: Literal["never", "safe", "aggressive", "always"] = "safe"
-    """When a connection to a backend may serve another client.
+    """When a backend connection may serve another client.
 
-    With `always` a request that meets a backend's closing fails.
+    With `always` a request fails if the backend closes the connection at that moment.
     """
     retries: Annotated[int, Field(ge=0)] = 3
-    """Attempts more to connect to a backend, the last of them to another one (`option redispatch`);
-    requests are not repeated.
-    """
+    """Retries to connect, the last to another backend (`option redispatch`), never of a request."""
     bufsize: Annotated[Bytes, Field(ge=1024, le=16 * 2**20)] = 16384
     """tune.bufsize, two a connection; 64 KiB spares system calls with large objects."""
     timeouts: Timeouts = Timeouts()
     health_path: Annotated[str, Field(pattern=r"^/\S*$"), AfterValidator(config_line)] | None = None
-    """What backends are asked for to see whether they live; None: what the gateway behind has for
-    it.
-    """
+    """Path for health checks of backends; None: the one of the gateway behind."""
     health_interval: Wait = 2.0
-    """Time between two health checks of a backend.
-
-    Three that fail take it out, two that pass put it back.
-    """
+    """Interval of health checks; three failed ones take a backend out, two passed put it back."""
     options: dict[Section, tuple[Line, ...]] = Field(default_factory=dict)
     """More lines of HAProxy's configuration by section, such as `{backend: [option
-    http-no-delay]}`; checked by `haproxy -c`.
+    http-no-delay]}`; `haproxy -c` checks them.
     """
 
     @field_validator("options", mode="before")
     @classmethod
     def _lists(cls, options: object) -> object:
-        # A single line may stand by itself: a tuning sets one value at a time.
+        # A single line needs no list: a tuning sets one value at a time.
         if not isinstance(options, dict):
             return options
         return {

@@ -1,3 +1,1 @@
-"""The null gateway: answers of known delay from memory, to calibrate drivers and to try the whole
-pipeline.
-"""
+"""The null gateway: in-memory answers of known delay, to calibrate drivers and try the pipeline."""

@@ -1,4 +1,4 @@
-"""The `null` gateway: the engine's null target on one host, instead of a store."""
+"""The `null` gateway: the engine's null target on one host, in place of a store."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from weighbridge.gateways.verify import verify
 
 _USER = "null:user"
 _SERVICE = "null-target"
-_ENOUGH: frozenset[Scope] = frozenset({"restart", "buckets"})
-_ANEW = "Take it down and stand it up with the other settings."
+_EFFECTIVE_SCOPES: frozenset[Scope] = frozenset({"restart", "buckets"})
+_ADVICE = "Tear it down and start it with the other settings."
 
 
 class NullPlacement(Record):
-    """Where the null target sits."""
+    """The host of the null target."""
 
     target: str
 
@@ -38,11 +38,9 @@ class NullSettings(Record):
     port: Annotated[int, Field(ge=1, le=65535)] = 8080
     threads: Annotated[int, Field(ge=1, le=64)] = 1
     delay_ms: Annotated[float, Field(ge=0, le=600_000)] = 0.0
-    """Wait before each answer."""
+    """Delay before each answer."""
     delay_spread: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Draw each wait evenly from so much below and above `delay_ms`, as a share of it, so that
-    workers fall out of step.
-    """
+    """Draw each delay evenly from `delay_ms` plus or minus this share: workers desynchronise."""
     fail_share: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Share of requests answered with `fail_status`."""
     fail_status: Annotated[int, Field(ge=400, le=599)] = 503
@@ -52,15 +50,15 @@ class NullSettings(Record):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 2014
 
 
-def _waits(settings: NullSettings) -> str:
+def _delay(settings: NullSettings) -> str:
     if not settings.delay_spread:
         return f"{settings.delay_ms:g} ms"
     least_ms, most_ms = (settings.delay_ms * (1 + side * settings.delay_spread) for side in (-1, 1))
     return f"{least_ms:g} to {most_ms:g} ms, drawn by the seed,"
 
 
-class NullStanding(Standing):
-    """The null target, listening."""
+class RunningNull(Standing):
+    """The running null target."""
 
     def __init__(self, gateway: Null, host: Host, client: Host, say: Say) -> None:
         self._gateway = gateway
@@ -77,23 +75,23 @@ class NullStanding(Standing):
         self._start(say)
 
     def _start(self, say: Say) -> None:
-        """Start it as the gateway says and, unless it is to fail or stall on purpose, verify it."""
-        self._whole = False
+        """Start it with the gateway's settings and verify it unless it is meant to fail."""
+        self._complete = False
         gateway, settings = self._gateway, self._gateway.settings
-        command = self._host.module("weighbridge", *gateway.words(self._host.address))
+        command = self._host.module("weighbridge", *gateway.arguments(self._host.address))
         service = Service(
             _SERVICE, command.argv, {**command.env, "WEIGHBRIDGE_NULL_KEY": self._key}
         )
         self._target = Daemon(self._host, service, settings.port)
         daemon.start([self._target])
         await_ports(self._client, [self._target], say)
-        verified = "no: it is to fail or to stall"
+        verified = "no: it is meant to fail or to stall"
         if not settings.fail_share and settings.stall_after_s is None:
             with daemon.blaming([self._target]):
                 checks = verify(self._client, self.endpoints, stores_bodies=False)
             verified = f"{len(checks)} operations over S3 and Swift, reads by length"
         self.facts = MappingProxyType({**gateway.facts(), "verified": verified})
-        self._whole = True
+        self._complete = True
 
     def settle(self) -> tuple[str, ...]:
         """Nothing is deferred."""
@@ -112,43 +110,43 @@ class NullStanding(Standing):
         self._checked(gateway, scope)
 
     def _checked(self, gateway: Gateway, scope: Scope) -> Null:
-        stands = self._gateway
+        running = self._gateway
         if not isinstance(gateway, Null) or (gateway.place, gateway.settings.port) != (
-            stands.place,
-            stands.settings.port,
+            running.place,
+            running.settings.port,
         ):
             raise UsageError(
-                "a null target that stands can have other options, not another port or place",
-                advice=_ANEW,
+                "a running null target can get other options, but no other port or host",
+                advice=_ADVICE,
             )
-        if scope not in _ENOUGH and not self._runs(gateway):
+        if scope not in _EFFECTIVE_SCOPES and not self._runs(gateway):
             raise UsageError(
                 f"the null target reads its options when it starts: {scope} is not enough",
-                advice=_ANEW,
+                advice=_ADVICE,
             )
         return gateway
 
     def _runs(self, gateway: Null) -> bool:
-        """Whether it runs with these settings, as far as is known."""
+        """Whether it is known to run with these settings."""
         return (
             gateway.settings == self._gateway.settings
-            and self._whole
+            and self._complete
             and self._host.alive(_SERVICE)
         )
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
-        """End it and start it with other options, on the same port and with the same key; what it
-        held is forgotten.
+        """Restart it with other options, on the same port and with the same key; its objects are
+        lost.
 
         Raises as Standing does.
         """
         wanted = self._checked(gateway, scope)
         if self._runs(wanted):
-            return ("null target: nothing is to be changed",)
+            return ("null target: no change needed",)
         self._host.stop(_SERVICE)
         self._gateway = wanted
         self._start(say)
-        return ("null target: ended and started, what it held is forgotten",)
+        return ("null target: restarted, its objects are lost",)
 
 
 class Null(Gateway):
@@ -169,7 +167,7 @@ class Null(Gateway):
         self.settings = settings
 
     def apis(self) -> tuple[ObjectApi, ...]:
-        """Both."""
+        """Both APIs."""
         return ("swift", "s3")
 
     def needs(self) -> Mapping[str, HostNeed]:
@@ -177,30 +175,27 @@ class Null(Gateway):
         return {self.place.target: HostNeed(roles=("null target",))}
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        """It has no configuration files."""
+        """There are no configuration files."""
         return ()
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
-        """Its options are the suite's own, checked when the layout was read."""
+        """The options were validated when the layout was read."""
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
-        """Start the null target and, unless it is to fail or stall on purpose, verify it."""
-        return NullStanding(self, hosts[self.place.target], client, say)
+        """Start the null target and verify it, unless it is meant to fail or stall."""
+        return RunningNull(self, hosts[self.place.target], client, say)
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """It reads its options when it starts, and forgets what it held when it ends:
-
-        `buckets` of all but its port.
-        """
+        """`buckets`, except for its port: it reads its options at start and loses its objects."""
         return "buckets" if key in NullSettings.model_fields and key != "port" else "cluster"
 
     def facts(self) -> dict[str, str]:
-        """How it behaves, in words."""
+        """Its behaviour, in words."""
         settings = self.settings
         return {
             "gateway": "null target: bodies are not stored, answers come from memory",
-            "delay": f"{_waits(settings)} before each answer",
+            "delay": f"{_delay(settings)} before each answer",
             "failures": f"{settings.fail_share:g} of the requests are answered with "
             f"{settings.fail_status}",
             "stall": "never"
@@ -209,8 +204,8 @@ class Null(Gateway):
             "threads": str(settings.threads),
         }
 
-    def words(self, address: str) -> tuple[str, ...]:
-        """What the command is told that runs it on a host of this address."""
+    def arguments(self, address: str) -> tuple[str, ...]:
+        """The command's arguments on a host with this address."""
         settings = self.settings
         options: dict[str, object] = {
             "--host": address,

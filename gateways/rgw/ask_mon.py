@@ -1,10 +1,9 @@
-"""A session with the monitors, as a program on the mon host: one connection for all commands of a
-bring-up.
+"""A session with the monitors, as a program on the mon host: one connection for all commands.
 
-Each line of stdin is JSON, a list of commands that may run at once, each `{"prefix": ..., ...}`;
-the answer is one line of JSON, a list of `[code, output, message]` in the same order. A command
-with `"to": "mgr"` is the mgr's. Ends when stdin does. Each `ceph` process would cost 0.3 s of CPU
-instead.
+Each line of stdin is JSON, a list of commands that may run concurrently, each `{"prefix": ...,
+...}`; the answer is one line of JSON, a list of `[code, output, message]` in the same order. A
+command with `"to": "mgr"` goes to the mgr. Ends when stdin closes. Each `ceph` process would cost
+0.3 s of CPU.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 
 def main() -> None:
-    """Answer lines until there are no more."""
-    import rados  # type: ignore[import-not-found]  # noqa: PLC0415 - on the hosts, where this runs; not where it is checked
+    """Answer lines until stdin closes."""
+    import rados  # type: ignore[import-not-found]  # noqa: PLC0415 - installed only on the hosts where this runs
 
     with (
         rados.Rados(conffile="/etc/ceph/ceph.conf", conf={"client_mount_timeout": "60"}) as cluster,

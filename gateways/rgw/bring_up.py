@@ -1,4 +1,4 @@
-"""Bringing a Ceph cluster with radosgw up, from empty hosts to a verified gateway."""
+"""Starting a Ceph cluster with radosgw, from empty hosts to a verified gateway."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from weighbridge.gateways.front import Front
 from weighbridge.gateways.gateway import Below, CephBelow, Say, Standing
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.rgw import objectstore
-from weighbridge.gateways.rgw.ceph_daemons import MON_PORTS, CephDaemons, Osd, Radosgw
+from weighbridge.gateways.rgw.ceph_roster import MON_PORTS, CephRoster, Osd, Radosgw
+from weighbridge.gateways.rgw.ceph_state import CephState, conf_of, front_files_of
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import DATA_POOL, KEYRING, pools, url
 from weighbridge.gateways.rgw.facts import Media
-from weighbridge.gateways.rgw.monitor import Ceph, Monitor, ask
+from weighbridge.gateways.rgw.monitor import CephDaemon, Monitor, ask
 from weighbridge.gateways.rgw.releases import RELEASES
-from weighbridge.gateways.rgw.running import RunningCluster, conf_of, front_files_of
-from weighbridge.gateways.rgw.standing import RgwStanding
+from weighbridge.gateways.rgw.running_rgw import RunningRgw
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import verify
 
@@ -40,11 +40,11 @@ _POLL_S = 0.05
 
 
 class CephBringUp:
-    """One bring-up, from empty hosts to a verified gateway on a healthy cluster.
+    """Starts one cluster.
 
-    The order is what makes it short: the keyring is written here, not asked for; all pools are made
+    The order makes it short: the keyring is written here, not asked for; all pools are created
     while OSDs boot, so that radosgw finds them; radosgw starts when OSDs are up, since it would
-    wait 5 s for its next look otherwise; the mgr, which neither PUT nor GET needs, comes last.
+    otherwise wait 5 s for its next attempt; the mgr, which neither PUT nor GET needs, comes last.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class CephBringUp:
         self.cluster = cluster
         self.settings = cluster.settings
         self.release = RELEASES[cluster.release]
-        self.roster = CephDaemons(cluster.place, cluster.settings, hosts)
+        self.roster = CephRoster(cluster.place, cluster.settings, hosts)
         self.hosts = {name: hosts[name] for name in cluster.place.hosts}
         self.client = client
         self.say = say
@@ -67,23 +67,20 @@ class CephBringUp:
         self.front: tuple[Daemon, ...] = ()
 
     def run(self) -> Standing:
-        """Do it all; returns what stands.
+        """Start everything; returns the running gateway.
 
         Raises UsageError, ServiceFailed, CommandFailed or VerificationFailed.
         """
         osds, replicas = self.roster.osds, self.settings.pools.replicas
         if len(osds) < replicas:
-            made = (
-                "the layout makes"
-                if self.settings.osd.objectstore == "memstore"
-                else "the disks of the osd hosts make"
-            )
-            raise UsageError(f"{replicas} replicas need as many OSDs; {made} {len(osds)}")
+            memstore = self.settings.osd.objectstore == "memstore"
+            source = "the layout" if memstore else "the disks of the osd hosts"
+            raise UsageError(f"{replicas} replicas need {replicas} OSDs; {source} give {len(osds)}")
         native = self.cluster.speaks_fastcgi(self.hosts)
         front, front_host = self.cluster.front(native=native), self.cluster.place.front
         files = self.cluster.files(self.roster, fsid=self.fsid, native=native)
         files.write(self.hosts)
-        self.say(f"making the mon on {self.mon_host.name} and {len(osds)} OSDs")
+        self.say(f"creating the mon on {self.mon_host.name} and {len(osds)} OSDs")
         makers: list[Callable[[], None]] = [
             partial(self._make_osds, name) for name in self.cluster.place.osd
         ]
@@ -104,24 +101,17 @@ class CephBringUp:
                 f"verified: {len(checks)} operations over S3 and Swift; waiting for a healthy "
                 "cluster"
             )
-            self._start(
-                [
-                    Daemon(
-                        self.mon_host,
-                        Service("mgr", ("ceph-mgr", "-f", "-i", "a")),
-                        logs=("mgr.a.log",),
-                    )
-                ]
-            )
+            mgr = Service("mgr", ("ceph-mgr", "-f", "-i", "a"))
+            self._start([Daemon(self.mon_host, mgr, logs=("mgr.a.log",))])
             self._quieten(monitor)
             self._await_clean(monitor)
             media, primaries = self._media(monitor), self._primaries(monitor)
-        stores = [Ceph(self.hosts[osd.host], f"osd.{osd.number}") for osd in osds]
-        gateways = [Ceph(self.hosts[one.host], one.name) for one in self.roster.radosgws]
+        stores = [CephDaemon(self.hosts[osd.host], f"osd.{osd.number}") for osd in osds]
+        gateways = [CephDaemon(self.hosts[one.host], one.name) for one in self.roster.radosgws]
         if self.settings.osd.objectstore == "bluestore":
-            self._set_back(stores)
+            self._restore_poll_interval(stores)
         radosgws = dict(zip(gateways, self.gateways, strict=True))
-        running = RunningCluster(
+        state = CephState(
             cluster=self.cluster,
             hosts=self.hosts,
             client=self.client,
@@ -137,27 +127,24 @@ class CephBringUp:
             confs=dict.fromkeys(gateways, conf_of(files)),
             front_files=front_files_of(files),
         )
-        return RgwStanding(running, endpoints=endpoints, checks=checks, below=self._below())
+        return RunningRgw(state, endpoints=endpoints, checks=checks, below=self._below())
 
     def _make_mon(self) -> None:
         address = self.mon_host.address
+        monmap = f"a '[v2:{address}:3300,v1:{address}:6789]' /tmp/monmap"
         script = f"""
             mkdir -p /run/ceph /var/lib/ceph/mon/a /var/lib/ceph/mgr/a
-            monmaptool --create --clobber --fsid {self.fsid} --addv a '[v2:{address}:3300,v1:{address}:6789]' /tmp/monmap
+            monmaptool --create --clobber --fsid {self.fsid} --addv {monmap}
             ceph-mon --mkfs -i a --monmap /tmp/monmap --keyring {KEYRING}
         """
         self.mon_host.run(["sh", "-ec", script])
-        mon = Daemon(
-            self.mon_host,
-            Service("mon", ("ceph-mon", "-f", "-i", "a")),
-            MON_PORTS[0],
-            ("mon.a.log",),
-        )
+        service = Service("mon", ("ceph-mon", "-f", "-i", "a"))
+        mon = Daemon(self.mon_host, service, MON_PORTS[0], ("mon.a.log",))
         self._start([mon])
         await_ports(self.client, [mon], self.say)
 
     def _make_osds(self, name: str) -> None:
-        """Make the stores of all OSDs of one host; needs no mon."""
+        """Create the stores of all OSDs of one host; needs no mon."""
         text = objectstore.script(
             self.settings.osd, [osd for osd in self.roster.osds if osd.host == name]
         )
@@ -166,17 +153,11 @@ class CephBringUp:
     def _osd_daemon(self, osd: Osd) -> Daemon:
         fast = (objectstore.FAST_POLL,) if self.settings.osd.objectstore == "bluestore" else ()
         argv = ("ceph-osd", "-f", "-i", str(osd.number), *fast)
-        return Daemon(
-            self.hosts[osd.host],
-            Service(f"osd.{osd.number}", argv),
-            logs=(f"osd.{osd.number}.log",),
-        )
+        service = Service(f"osd.{osd.number}", argv)
+        return Daemon(self.hosts[osd.host], service, logs=(f"osd.{osd.number}.log",))
 
     def _start_gateways(self) -> None:
-        """Start every radosgw, and make the user.
-
-        The first one is alone while it makes the zone, which they share.
-        """
+        """Start every radosgw, the first one alone to create the zone, and create the user."""
         first, *others = self.gateways
         self.say(f"OSDs are up; starting {len(others) + 1} radosgw")
         for some in ([first], others):
@@ -202,11 +183,9 @@ class CephBringUp:
 
     def _make_pools(self, monitor: Monitor) -> None:
         wanted = pools(self.settings.pools)
-        # From 17 on, a pool whose name begins with a dot, as one of RGW's does, is not made without
-        # this, and no error is told.
-        sure = {
-            name: {"yes_i_really_mean_it": True} if name.startswith(".") else {} for name in wanted
-        }
+        # From 17 on, a pool whose name begins with a dot, such as one of RGW's, is silently not
+        # created without this flag.
+        forced = {"yes_i_really_mean_it": True}
         monitor.ask(
             *(
                 {
@@ -214,7 +193,7 @@ class CephBringUp:
                     "pool": name,
                     "pg_num": count,
                     "pgp_num": count,
-                    **sure[name],
+                    **(forced if name.startswith(".") else {}),
                 }
                 for name, count in wanted.items()
             )
@@ -230,7 +209,7 @@ class CephBringUp:
         deadline = time.monotonic() + _UP_WITHIN_S
         while True:
             stat = json.loads(monitor.ask({"prefix": "osd stat", "format": "json"})[0])
-            # Release 14 puts it one level deeper.
+            # Release 14 has it one level deeper.
             up = stat.get("osdmap", stat)["num_up_osds"]
             if up == len(self.roster.osds):
                 return
@@ -243,10 +222,8 @@ class CephBringUp:
             time.sleep(_POLL_S)
 
     def _make_user(self) -> None:
-        """One user with a key for S3 and a subuser for Swift, in one go and with no secret on a
-        command line.
-        """
-        # Newer releases can switch keys off, and take one for off that does not say otherwise.
+        """Create one user with an S3 key and a Swift subuser; no secret is on a command line."""
+        # Newer releases can deactivate keys, and take one without this field for inactive.
         key = {"active": True}
         data = {
             "user_id": _UID,
@@ -270,26 +247,21 @@ class CephBringUp:
         return self._direct()
 
     def _direct(self) -> tuple[Endpoint, ...]:
-        """The first radosgw, past any front.
-
-        Its auth would name the front as the place of the storage.
-        """
+        """The first radosgw, past any front: its auth would return the front as storage URL."""
         base = url(self.roster.radosgws[0].address, self.roster.radosgws[0].port)
         fronted = self.roster.front is not None
         return self._both(base, storage_url=f"{base}/swift/v1" if fronted else None)
 
     def _both(self, base: str, *, storage_url: str | None = None) -> tuple[Endpoint, ...]:
-        swift_key, secret_key = SecretStr(self.swift_key), SecretStr(self.secret_key)
-        return (
-            Endpoint(
-                api="swift",
-                url=f"{base}/auth/v1.0",
-                user=_SUBUSER,
-                key=swift_key,
-                storage_url=storage_url,
-            ),
-            Endpoint(api="s3", url=base, user=self.access_key, key=secret_key),
+        swift = Endpoint(
+            api="swift",
+            url=f"{base}/auth/v1.0",
+            user=_SUBUSER,
+            key=SecretStr(self.swift_key),
+            storage_url=storage_url,
         )
+        s3 = Endpoint(api="s3", url=base, user=self.access_key, key=SecretStr(self.secret_key))
+        return swift, s3
 
     def _below(self) -> Below:
         pools = self.settings.pools
@@ -303,9 +275,9 @@ class CephBringUp:
         return Below(gateway=self._direct() if self.roster.front is not None else (), ceph=ceph)
 
     def _quieten(self, monitor: Monitor) -> None:
-        """Keep the mgr from moving data or making pools of its own while steps run."""
+        """Keep the mgr from moving data or creating pools while steps run."""
         off = {"mgr/balancer/active": "false", "mgr/devicehealth/enable_monitoring": "false"}
-        # force: options of modules are unknown to the mon until a mgr has told it of them.
+        # force: the mon does not know options of modules before a mgr has announced them.
         command = {"prefix": "config set", "who": "mgr", "force": True}
         monitor.ask(*({**command, "name": name, "value": value} for name, value in off.items()))
         if self.release.mute:
@@ -317,8 +289,8 @@ class CephBringUp:
             )
 
     def _await_clean(self, monitor: Monitor) -> None:
-        """Until the cluster is HEALTH_OK and all placement groups are active and clean."""
-        started = said = time.monotonic()
+        """Wait until the cluster is HEALTH_OK and all placement groups are active and clean."""
+        started = reported = time.monotonic()
         while True:
             status = monitor.status()
             health, groups = status["health"], status["pgmap"]
@@ -345,31 +317,31 @@ class CephBringUp:
                     log=str(log),
                     tail=self.mon_host.tail(log.name),
                 )
-            if time.monotonic() - said > 5:
-                said = time.monotonic()
+            if time.monotonic() - reported > 5:
+                reported = time.monotonic()
                 self.say(
                     f"{health['status']} ({checks}), {clean} of {wanted} placement groups clean"
                 )
             time.sleep(_POLL_S)
 
     def _media(self, monitor: Monitor) -> list[Media]:
-        """What each OSD takes its disk for: options for the one or the other then hold for it."""
-        told = json.loads(monitor.ask({"prefix": "osd metadata", "format": "json"})[0])
-        return ["hdd" if one["rotational"] == "1" else "ssd" for one in told]
+        """What kind of disk each OSD believes it has: options for that kind apply."""
+        osds = json.loads(monitor.ask({"prefix": "osd metadata", "format": "json"})[0])
+        return ["hdd" if one["rotational"] == "1" else "ssd" for one in osds]
 
     def _primaries(self, monitor: Monitor) -> dict[int, int]:
-        """How many placement groups of the data pool each OSD answers reads of, by its number."""
+        """For how many placement groups of the data pool each OSD, by number, answers reads."""
         command = {"prefix": "pg ls-by-pool", "poolstr": DATA_POOL, "format": "json", "to": "mgr"}
-        told = json.loads(monitor.ask(command)[0])
-        # Release 14 tells the bare list.
-        groups = told["pg_stats"] if isinstance(told, dict) else told
-        found = dict.fromkeys((osd.number for osd in self.roster.osds), 0)
+        found = json.loads(monitor.ask(command)[0])
+        # Release 14 returns the bare list.
+        groups = found["pg_stats"] if isinstance(found, dict) else found
+        primaries = dict.fromkeys((osd.number for osd in self.roster.osds), 0)
         for group in groups:
-            found[group["acting_primary"]] += 1
-        return found
+            primaries[group["acting_primary"]] += 1
+        return primaries
 
-    def _set_back(self, osds: Sequence[Ceph]) -> None:
-        """Give the running OSDs the poll interval that BlueStore has by default."""
+    def _restore_poll_interval(self, osds: Sequence[CephDaemon]) -> None:
+        """Give the running OSDs BlueStore's default poll interval."""
         groups = [list(group) for _, group in groupby(osds, key=lambda osd: osd.host.name)]
         command = {"prefix": "config set", "var": "bdev_aio_poll_ms", "val": [objectstore.POLL_MS]}
         together([partial(ask, group, command) for group in groups])

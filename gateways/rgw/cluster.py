@@ -1,6 +1,4 @@
-"""What a Ceph deployment is: release, placement and settings, and the configuration files that come
-of them.
-"""
+"""A Ceph deployment: release, placement and settings, and its configuration files."""
 
 from __future__ import annotations
 
@@ -9,17 +7,16 @@ from collections.abc import Mapping, Sequence
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.gateways.front import Backend, Behind, Front, front_of
-from weighbridge.gateways.rgw.ceph_daemons import CephDaemons
+from weighbridge.gateways.rgw.ceph_roster import CephRoster
 from weighbridge.gateways.rgw.config import CONF, KEYRING, ceph_conf
-from weighbridge.gateways.rgw.files import Files, HostFile
-from weighbridge.gateways.rgw.keyring import keyring
+from weighbridge.gateways.rgw.files import Files, HostFile, keyring
 from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 
 _HEALTH_PATH = "/swift/healthcheck"
 
-# A radosgw that has the FastCGI front end calls libfcgi, whose names are then in the program or in
-# Ceph's library of it.
+# A radosgw with the FastCGI front end calls libfcgi: its symbols are in the program or Ceph's
+# library.
 _FASTCGI = (
     "grep -qa FCGX_ $(command -v radosgw) /usr/lib/*/libradosgw.so* 2>/dev/null && echo "
     "yes || echo no"
@@ -34,13 +31,11 @@ class CephCluster(Record):
     settings: RgwSettings
 
     def front(self, *, native: bool = False) -> Front | None:
-        """The front as the layout says it; `native`: the radosgw behind it speak FastCGI
-        themselves.
-        """
+        """The layout's front; `native`: the radosgw behind it speak FastCGI themselves."""
         return front_of(self.place, self.settings, Behind(health_path=_HEALTH_PATH, fastcgi=native))
 
     def speaks_fastcgi(self, hosts: Mapping[str, Host]) -> bool:
-        """Whether the front is to speak FastCGI and the release's radosgw has a front end for it.
+        """Whether the front should speak FastCGI and the release's radosgw has a front end for it.
 
         Raises CommandFailed.
         """
@@ -51,13 +46,13 @@ class CephCluster(Record):
 
     def files(
         self,
-        roster: CephDaemons,
+        roster: CephRoster,
         *,
         fsid: str,
         native: bool,
         keyrings: Sequence[HostFile] | None = None,
     ) -> Files:
-        """All configuration files, with fresh keys where no keyrings are given."""
+        """All configuration files, with new keys where no keyrings are given."""
         conf = ceph_conf(
             self.settings, roster, fsid=fsid, lacks=RELEASES[self.release].lacks, native=native
         )

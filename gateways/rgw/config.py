@@ -10,7 +10,7 @@ from typing import ClassVar
 from weighbridge.gateways import ini
 from weighbridge.gateways.file_grammar import IniGrammar
 from weighbridge.gateways.rgw import objectstore
-from weighbridge.gateways.rgw.ceph_daemons import CephDaemons
+from weighbridge.gateways.rgw.ceph_roster import CephRoster
 from weighbridge.gateways.rgw.settings import PoolSettings, RadosgwSettings, RgwSettings
 
 INDEX_POOL = "default.rgw.buckets.index"
@@ -32,28 +32,24 @@ _HTTP_PORT = 80
 
 
 def pools(settings: PoolSettings) -> Mapping[str, int]:
-    """Number of placement groups by pool: all that radosgw would make one by one when it first
-    needs them.
-    """
+    """Number of placement groups by pool, for all pools that radosgw would create on demand."""
     others = dict.fromkeys(OTHER_POOLS, settings.other_pg_num)
     return {**others, INDEX_POOL: settings.index_pg_num, DATA_POOL: settings.data_pg_num}
 
 
 def url(address: str, port: int) -> str:
-    """Where clients find what listens there.
+    """The URL of a service.
 
-    The port that HTTP implies is left out: some clients sign a Host header without it.
+    HTTP's default port is left out: some clients sign a Host header without it.
     """
     return f"http://{address}" if port == _HTTP_PORT else f"http://{address}:{port}"
 
 
 def frontend(settings: RadosgwSettings, address: str, port: int, *, native: bool = False) -> str:
-    """The value of `rgw_frontends` of the radosgw that listens on this address alone; `native`: it
-    speaks FastCGI itself.
-    """
+    """The value of `rgw_frontends` of a radosgw; `native`: it speaks FastCGI itself."""
     if native:
         return f"fastcgi socket_port={port} socket_host={address}"
-    # Beast would take an address in `port` for no number, and civetweb does not know `endpoint`.
+    # Beast rejects an address in `port` as no number, and civetweb does not know `endpoint`.
     where = (
         f"port={address}:{port}"
         if settings.frontend == "civetweb"
@@ -68,7 +64,7 @@ def frontend(settings: RadosgwSettings, address: str, port: int, *, native: bool
 
 def ceph_conf(
     settings: RgwSettings,
-    roster: CephDaemons,
+    roster: CephRoster,
     *,
     fsid: str,
     lacks: AbstractSet[str] = frozenset(),
@@ -76,22 +72,22 @@ def ceph_conf(
 ) -> str:
     """The text of ceph.conf, the same on every host.
 
-    Of our own options, those that the release `lacks` are left out. What the layout says holds
-    against all of ours.
+    This suite's options that the release `lacks` are left out. The layout's options override them
+    all.
     """
     ours = _sections(settings, roster, fsid, native=native)
-    said: ini.Sections = {str(name): options for name, options in settings.options.items()}
-    everywhere = {name for section in ("global", "client") for name in said.get(section, {})}
+    given: ini.Sections = {str(name): options for name, options in settings.options.items()}
+    general = {name for section in ("global", "client") for name in given.get(section, {})}
     known: dict[str, dict[str, ini.Value]] = {}
     for section, options in ours.items():
-        # A daemon's own section would win over the layout's general ones.
-        hidden = {*lacks, *(everywhere if section.startswith("client.") else ())}
+        # A daemon's own section would override the layout's general ones.
+        hidden = {*lacks, *(general if section.startswith("client.") else ())}
         known[section] = {name: value for name, value in options.items() if name not in hidden}
-    return ini.render(ini.merge(known, said))
+    return ini.render(ini.merge(known, given))
 
 
 def _sections(
-    settings: RgwSettings, roster: CephDaemons, fsid: str, *, native: bool
+    settings: RgwSettings, roster: CephRoster, fsid: str, *, native: bool
 ) -> ini.Sections:
     rgw, osd, pool = settings.radosgw, settings.osd, settings.pools
     mon_address = roster.mon.address
@@ -103,8 +99,8 @@ def _sections(
             "auth_allow_insecure_global_id_reclaim": False,
             "keyring": KEYRING,
             "log_file": "/var/log/host/$name.log",
-            # A thread of its own writes the log: a daemon that fails at once may else be gone
-            # before it has said why.
+            # A separate thread writes the log: a daemon that fails at once may exit before it has
+            # logged why.
             "log_flush_on_exit": True,
             "mon_cluster_log_file": f"/var/log/host/{CLUSTER_LOG}",
             "admin_socket": "/run/ceph/$name.asok",
@@ -112,7 +108,7 @@ def _sections(
             "mon_data": "/var/lib/ceph/mon/a",
             "mgr_data": "/var/lib/ceph/mgr/a",
             "osd_data": "/var/lib/ceph/osd/$id",
-            # PG numbers are chosen in the layout: nothing may change them while a step runs.
+            # The layout fixes the PG numbers: nothing may change them while a step runs.
             "osd_pool_default_size": pool.replicas,
             "osd_pool_default_min_size": pool.min_size,
             "osd_pool_default_pg_num": pool.other_pg_num,
@@ -123,16 +119,16 @@ def _sections(
         "mon": {
             "mon_max_pg_per_osd": _MOST_PG_PER_OSD,
             "mon_allow_pool_delete": True,
-            # The mon makes the rule by which copies are placed, when it makes its store.
+            # The mon creates the rule for placing copies together with its store.
             "osd_crush_chooseleaf_type": 1 if pool.failure_domain == "host" else 0,
             "mon_allow_pool_size_one": pool.replicas == 1,
             "mon_warn_on_pool_no_redundancy": pool.replicas > 1,
-            # The disk under the mon's store is the machine's own; how full that is says nothing
-            # about the gateway.
+            # The mon's store is on the machine's own disk; how full that is says nothing about the
+            # gateway.
             "mon_data_avail_warn": 1,
             "mon_data_avail_crit": 0,
-            # A mon waits up to a second before each change, for others to join in: pools would come
-            # up seconds later.
+            # A mon waits up to a second before each change, to batch others: pools would be ready
+            # seconds later.
             "paxos_propose_interval": 0.05,
             "paxos_min_wait": 0.01,
         },
@@ -141,10 +137,9 @@ def _sections(
             "osd_objectstore": osd.objectstore,
             **objectstore.options(osd),
             "osd_memory_target": osd.memory_target,
-            # Flags such as noscrub would leave the cluster in HEALTH_WARN; no scrub slots do not.
+            # Flags such as noscrub would cause HEALTH_WARN; zero scrub slots do not.
             **({} if osd.scrub else {"osd_max_scrubs": 0}),
-            # What an OSD finds its disk to do before limits are on would differ from one deployment
-            # to the next.
+            # An OSD's own disk benchmark, before limits apply, would differ between deployments.
             "osd_mclock_skip_benchmark": True,
             "osd_crush_update_on_start": True,
         },
@@ -174,13 +169,13 @@ def _sections(
         sections[f"osd.{one.number}"] = {
             "public_addr": one.address,
             "cluster_addr": one.address,
-            # Hosts may share one kernel, and with it a host name: CRUSH must still see them apart.
+            # Hosts may share one kernel and host name: CRUSH must still distinguish them.
             "crush_location": f"root=default host={one.host}",
             **objectstore.own_options(osd, one),
         }
     if roster.front_port is not None and roster.front is not None:
         # radosgw would give Swift clients a storage URL with its own port where the front's is 80:
-        # they would go past the front.
+        # they would bypass the front.
         sections["client"] = {
             **sections["client"],
             "rgw_swift_url": url(roster.front.address, roster.front_port),
@@ -196,16 +191,15 @@ class CephGrammar(IniGrammar):
 
     names: ClassVar[tuple[str, ...]] = ("ceph.conf",)
     where: ClassVar[str] = (
-        "Where: at the end of ceph.conf, or in the sections that are there: of two lines for an "
-        "option the later one holds. "
-        "A daemon's own section holds against a general one such as [client], wherever it stands. "
-        "Daemons read the file when they start."
+        "Where: at the end of ceph.conf, or in the existing sections: the later of two lines for "
+        "an option wins. A daemon's own section overrides a general one such as [client], wherever "
+        "it is. Daemons read the file when they start."
     )
 
     def note(self, head: str) -> str:
         """See FileGrammar."""
         named = re.fullmatch(r"\[client\.rgw\..*\]", head)
-        return "the name of a radosgw of this layout: yours has one of its own" if named else ""
+        return "a radosgw of this layout: use the name of yours" if named else ""
 
 
 GRAMMAR = CephGrammar()

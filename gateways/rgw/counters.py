@@ -1,58 +1,38 @@
-"""Which counters of Ceph's daemons are told every second: those that say what limits a gateway."""
+"""Which counters of Ceph's daemons are recorded every second: those that show a bottleneck."""
 
 from __future__ import annotations
 
 from weighbridge.common.counters import CounterFigure, DaemonCounters
 
-# Each is `told=group.counter`, groups and counters as the daemon's `perf dump` has them. Where a
-# release has another name for the same thing it stands behind a comma. What a release or a kind of
-# object store does not have is not told.
+# Each is `key=group.counter`, with groups and counters of the daemon's `perf dump`. Other releases'
+# names for the same counter follow after a comma. Counters that a release or object store lacks are
+# left out.
 
 RADOSGW: tuple[str, ...] = (
     *("req=rgw.req", "failed_req=rgw.failed_req", "qlen=rgw.qlen", "qactive=rgw.qactive"),
     *("get=rgw.get,rgw_op.get_obj_ops", "get_b=rgw.get_b,rgw_op.get_obj_bytes"),
     *("put=rgw.put,rgw_op.put_obj_ops", "put_b=rgw.put_b,rgw_op.put_obj_bytes"),
-    *(
-        "get_initial_lat=rgw.get_initial_lat,rgw_op.get_obj_lat",
-        "put_initial_lat=rgw.put_initial_lat,rgw_op.put_obj_lat",
-    ),
-    *(
-        "cache_hit=rgw.cache_hit",
-        "cache_miss=rgw.cache_miss",
-        "gc_retire_object=rgw.gc_retire_object",
-    ),
-    *(
-        "objecter_op=objecter.op",
-        "objecter_op_active=objecter.op_active",
-        "objecter_op_laggy=objecter.op_laggy",
-    ),
-    *("objecter_op_resend=objecter.op_resend", "objecter_send_bytes=objecter.op_send_bytes"),
-    # What is under way to OSDs, and how long requests waited since no more may be.
-    *(
-        "objecter_bytes=throttle-objecter_bytes.val",
-        "objecter_bytes_wait=throttle-objecter_bytes.wait",
-    ),
-    *("objecter_ops=throttle-objecter_ops.val", "objecter_ops_wait=throttle-objecter_ops.wait"),
+    "get_initial_lat=rgw.get_initial_lat,rgw_op.get_obj_lat",
+    "put_initial_lat=rgw.put_initial_lat,rgw_op.put_obj_lat",
+    *("cache_hit=rgw.cache_hit", "cache_miss=rgw.cache_miss"),
+    "gc_retire_object=rgw.gc_retire_object",
+    *("objecter_op=objecter.op", "objecter_op_active=objecter.op_active"),
+    *("objecter_op_laggy=objecter.op_laggy", "objecter_op_resend=objecter.op_resend"),
+    "objecter_send_bytes=objecter.op_send_bytes",
+    # Bytes and operations in flight to OSDs, and how long requests waited for the limit on them.
+    "objecter_bytes=throttle-objecter_bytes.val",
+    "objecter_bytes_wait=throttle-objecter_bytes.wait",
+    "objecter_ops=throttle-objecter_ops.val",
+    "objecter_ops_wait=throttle-objecter_ops.wait",
 )
 OSD: tuple[str, ...] = (
     *(
         f"{name}=osd.{name}"
         for name in (
-            "op_wip",
-            "op",
-            "op_in_bytes",
-            "op_out_bytes",
-            "op_latency",
-            "op_process_latency",
+            *("op_wip", "op", "op_in_bytes", "op_out_bytes", "op_latency", "op_process_latency"),
+            *("op_r", "op_r_latency", "op_w", "op_w_latency", "op_rw", "op_rw_latency"),
+            *("subop_w", "subop_w_in_bytes", "subop_w_latency", "op_before_dequeue_op_lat"),
         )
-    ),
-    *(
-        f"{name}=osd.{name}"
-        for name in ("op_r", "op_r_latency", "op_w", "op_w_latency", "op_rw", "op_rw_latency")
-    ),
-    *(
-        f"{name}=osd.{name}"
-        for name in ("subop_w", "subop_w_in_bytes", "subop_w_latency", "op_before_dequeue_op_lat")
     ),
     "used_bytes=osd.stat_bytes_used",
     *(
@@ -69,11 +49,10 @@ OSD: tuple[str, ...] = (
     "bluestore_buffer_miss_bytes=bluestore.buffer_miss_bytes,bluestore.bluestore_buffer_miss_bytes",
     *(
         f"filestore_{name}=filestore.{name}"
-        for name in ("journal_latency", "journal_queue_bytes", "journal_full")
-    ),
-    *(
-        f"filestore_{name}=filestore.{name}"
-        for name in ("apply_latency", "commitcycle_latency", "op_queue_ops")
+        for name in (
+            *("journal_latency", "journal_queue_bytes", "journal_full"),
+            *("apply_latency", "commitcycle_latency", "op_queue_ops"),
+        )
     ),
 )
 

@@ -1,6 +1,4 @@
-"""What is true of a Ceph cluster that stands: versions, rules, and options as its daemons run with
-them.
-"""
+"""Facts about a running Ceph cluster: versions, rules, and options as its daemons report them."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.rgw import objectstore
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import DATA_POOL, INDEX_POOL, pools
-from weighbridge.gateways.rgw.monitor import Ceph, ask, option
+from weighbridge.gateways.rgw.monitor import CephDaemon, ask, option
 from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.rgw.settings import RgwSettings
 
@@ -49,9 +47,8 @@ _STORE_OPTIONS = {
     "memstore": ("memstore_device_bytes",),
 }
 UNEVEN: Final = 1.5
-"""Of an even share of reads.
-
-Chance gives one of three OSDs as much of 64 placement groups in 1 of 100 clusters, of 32 in 11.
+"""Times an even share of the reads. With 64 placement groups, chance gives one of three OSDs as
+much in 1 of 100 clusters, with 32 in 11.
 """
 _BYTES = (
     "osd_memory_target",
@@ -65,19 +62,18 @@ _BYTES = (
 
 def facts(
     cluster: CephCluster,
-    osds: Sequence[Ceph],
-    gateways: Sequence[Ceph],
+    osds: Sequence[CephDaemon],
+    gateways: Sequence[CephDaemon],
     mon: Host,
     *,
     native: bool,
     media: Sequence[Media],
     primaries: Mapping[int, int],
 ) -> dict[str, str]:
-    """What decides results, in words; values of options as the running daemons give them, not as
-    they were written.
+    """What decides results, in words; values of options as the running daemons report them.
 
-    `media` are what the OSDs take their disks for, one each; `primaries` are the placement groups
-    whose reads each answers.
+    `media` are the kinds of disk that the OSDs believe they have, one each; `primaries` are the
+    numbers of placement groups whose reads each answers.
 
     Raises ServiceFailed when a daemon does not know an option that the layout sets.
     """
@@ -123,8 +119,8 @@ def facts(
     for what, ceph, names in (("rgw", gateways[0], _RGW_OPTIONS), ("osd", osds[0], wanted)):
         for name, value in _values(ceph, [name for name in names if name not in lacks]).items():
             shown = f"{value} ({show_bytes(int(value))})" if name in _BYTES else value
-            # An address is of this deployment alone, and facts are compared: the host's name says
-            # the same.
+            # Facts are compared, and an address belongs to one deployment: the host's name replaces
+            # it.
             found[f"{what}: {name}"] = shown.replace(f"{ceph.host.address}:", f"{ceph.host.name}:")
     if len(gateways) > 1:
         for one in gateways[1:]:
@@ -138,20 +134,18 @@ def facts(
 
 
 def spread(primaries: Mapping[int, int]) -> str:
-    """`osd.0 39 %, osd.1 31 %, osd.2 30 %: whose reads each answers, of the 64 placement groups of
-    objects' data`.
+    """For example `osd.0 39 %, osd.1 31 %, osd.2 30 % of reads, by 64 placement groups of
+    object data`.
     """
     total = sum(primaries.values())
     shares = ", ".join(
         f"osd.{number} {100 * count / total:.0f} %" for number, count in sorted(primaries.items())
     )
-    return f"{shares}: whose reads each answers, of the {total} placement groups of objects' data"
+    return f"{shares} of reads, by {total} placement groups of object data"
 
 
 def uneven(primaries: Mapping[int, int]) -> tuple[str, ...]:
-    """A sentence where one OSD answers UNEVEN times its share of the reads, or more; none where
-    reads are spread.
-    """
+    """A sentence when one OSD answers UNEVEN times its share of the reads or more, else nothing."""
     most = max(primaries, key=lambda number: primaries[number])
     total = sum(primaries.values())
     if primaries[most] * len(primaries) < UNEVEN * total:
@@ -159,21 +153,20 @@ def uneven(primaries: Mapping[int, int]) -> tuple[str, ...]:
     share, even = 100 * primaries[most] / total, 100 / len(primaries)
     return (
         (
-            f"osd.{most} answers {share:.0f} % of the reads, where {len(primaries)} OSDs alike would "
-            f"answer {even:.0f} % each"
+            f"osd.{most} answers {share:.0f} % of the reads; an even share of {len(primaries)} "
+            f"OSDs would be {even:.0f} %"
         ),
     )
 
 
 def _queue(
-    osds: Sequence[Ceph], media: Sequence[Media], store: str, lacks: frozenset[str]
+    osds: Sequence[CephDaemon], media: Sequence[Media], store: str, lacks: frozenset[str]
 ) -> dict[str, str]:
-    """How OSDs queue what they are asked, and which writes they put off: by what they take their
-    disks for.
+    """How OSDs queue requests and which writes they defer, which depends on their kind of disk.
 
-    The kernel tells them, and takes loop disks for spinning ones. BlueStore then writes what is no
-    larger than `bluestore_prefer_deferred_size_hdd` to its log first; the option
-    `bluestore_debug_enforce_settings` says otherwise.
+    They ask the kernel, which calls loop disks rotational. BlueStore then writes data up to
+    `bluestore_prefer_deferred_size_hdd` to its log first; the option
+    `bluestore_debug_enforce_settings` overrides the kind.
     """
     each = Counter(media)
     found = {
@@ -198,9 +191,7 @@ def _queue(
 
 
 def _background(settings: RgwSettings) -> dict[str, str]:
-    """What daemons do beside serving, named by its purpose so that it stands beside what other
-    gateways do for the same.
-    """
+    """Background work of the daemons, named by purpose to compare it with other gateways'."""
     rgw, gc = settings.radosgw, settings.radosgw.gc
     collected = (
         f"garbage collection every {gc.processor_period:g} s"
@@ -222,15 +213,12 @@ def _background(settings: RgwSettings) -> dict[str, str]:
 
 
 def _extra(
-    settings: RgwSettings, osds: Sequence[Ceph], gateways: Sequence[Ceph], mon: Host
+    settings: RgwSettings, osds: Sequence[CephDaemon], gateways: Sequence[CephDaemon], mon: Host
 ) -> dict[str, str]:
-    """Values of the layout's own options.
-
-    Ceph takes unknown ones in silence, so the daemons are asked for them.
-    """
-    knows = {
-        "mon": Ceph(mon, "mon.a"),
-        "mgr": Ceph(mon, "mgr.a"),
+    """Values of the layout's own options, from the daemons: Ceph ignores unknown ones."""
+    daemons = {
+        "mon": CephDaemon(mon, "mon.a"),
+        "mgr": CephDaemon(mon, "mgr.a"),
         "osd": osds[0],
         "client": gateways[0],
         "global": osds[0],
@@ -238,12 +226,12 @@ def _extra(
     found: dict[str, str] = {}
     for section, options in settings.options.items():
         if options:
-            values = _values(knows[section], tuple(options))
+            values = _values(daemons[section], tuple(options))
             found |= {f"option [{section}] {name}": value for name, value in values.items()}
     return found
 
 
-def _values(ceph: Ceph, names: Sequence[str]) -> dict[str, str]:
+def _values(ceph: CephDaemon, names: Sequence[str]) -> dict[str, str]:
     commands = [{"prefix": "config get", "var": name} for name in names]
     values = {}
     for name, answer in zip(names, ask([ceph], *commands)[ceph], strict=True):

@@ -1,6 +1,4 @@
-"""Talking to a cluster: to its monitors in one session, and to its daemons through their admin
-sockets.
-"""
+"""Commands to a cluster: to its monitors in one session, and to daemons by their admin sockets."""
 
 from __future__ import annotations
 
@@ -27,9 +25,9 @@ _WATCH_S = 0.5
 
 
 class Monitor:
-    """One session with the monitors, kept open while a cluster comes up.
+    """One session with the monitors, kept open while a cluster starts.
 
-    A context manager; `watch` is called while it waits.
+    A context manager; calls `watch` while it waits.
     """
 
     def __init__(self, host: Host, watch: Callable[[], None]) -> None:
@@ -42,7 +40,7 @@ class Monitor:
         self._read = b""
 
     def ask(self, *commands: Command) -> list[str]:
-        """Outputs of commands, which the session sends at once.
+        """The outputs of commands, which the session sends concurrently.
 
         Raises CommandFailed with the first one refused.
         """
@@ -63,7 +61,7 @@ class Monitor:
         return [output for _, output, _ in answers]
 
     def status(self) -> dict[str, Any]:
-        """What `ceph status` knows."""
+        """The output of `ceph status`."""
         found: dict[str, Any] = json.loads(self.ask({"prefix": "status", "format": "json"})[0])
         return found
 
@@ -101,21 +99,19 @@ class Monitor:
 
 
 @dataclass(frozen=True)
-class Ceph:
-    """A running Ceph daemon that is asked through its admin socket, such as osd.0 or
-    client.rgw.gateway-1.
-    """
+class CephDaemon:
+    """A running Ceph daemon with its admin socket, such as osd.0 or client.rgw.gateway-1."""
 
     host: Host
     name: str
 
     @property
     def socket(self) -> str:
-        """Where it listens on its host."""
+        """The path of its admin socket on its host."""
         return f"/run/ceph/{self.name}.asok"
 
     def failed(self, what: str, *, advice: str = "") -> ServiceFailed:
-        """The error that says `what` happened, with the last lines of its log."""
+        """The error that `what` happened, with the last lines of its log."""
         log = f"{self.name}.log"
         return ServiceFailed(
             self.host.name,
@@ -127,18 +123,18 @@ class Ceph:
         )
 
     def probe(self) -> Probe:
-        """What tells its counters every second; its program is put on the host."""
+        """The program that prints its counters every second; it is put on the host."""
         counters, shown = (
             (RADOSGW, SHOWN_OF_RADOSGW) if self.name.startswith("client.") else (OSD, SHOWN_OF_OSD)
         )
-        # client.rgw.gateway-1 is radosgw.gateway-1 to people.
+        # Users know client.rgw.gateway-1 as radosgw.gateway-1.
         name = self.name.replace("client.rgw", "radosgw")
-        told = program.ship(self.host, "weighbridge.gateways.rgw.tell_counters")
-        return Probe(self.host, name, (*told, self.socket, *counters), counters=shown)
+        argv = program.ship(self.host, "weighbridge.gateways.rgw.ceph_counters")
+        return Probe(self.host, name, (*argv, self.socket, *counters), counters=shown)
 
 
-def ask(daemons: Sequence[Ceph], *commands: Command) -> dict[Ceph, list[str]]:
-    """Texts that daemons of one host answer to commands, by daemon. Raises CommandFailed."""
+def ask(daemons: Sequence[CephDaemon], *commands: Command) -> dict[CephDaemon, list[str]]:
+    """The answers of daemons of one host to commands, by daemon. Raises CommandFailed."""
     argv = program.ship(daemons[0].host, "weighbridge.gateways.rgw.ask_daemon")
     order = [[daemon.socket, command] for daemon in daemons for command in commands]
     answers: list[str] = json.loads(

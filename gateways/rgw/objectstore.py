@@ -1,36 +1,34 @@
-"""Making the stores of a host's OSDs: raw disks, file systems and journals, or nothing but
-memory.
-"""
+"""Creating the stores of a host's OSDs: raw disks, file systems and journals, or memory only."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from weighbridge.gateways.rgw.ceph_daemons import Osd
+from weighbridge.gateways.rgw.ceph_roster import Osd
 from weighbridge.gateways.rgw.settings import OsdSettings
 
 JOURNALS = "/var/lib/ceph/journal"
-"""Where the disk of journals is mounted."""
+"""Mount point of the journal disk."""
 
-# BlueStore waits up to bdev_aio_poll_ms at every close of a device, and mkfs and start close it a
-# dozen times: three seconds at the default. The running OSDs are set back to the default before
-# anything is measured.
+# BlueStore waits up to bdev_aio_poll_ms whenever a device is closed, and mkfs and start close it a
+# dozen times: three seconds at the default. The running OSDs get the default back before anything
+# is measured.
 FAST_POLL = "--bdev-aio-poll-ms=10"
 POLL_MS = "250"
 
-# Ceph's log is written by a thread of its own: a process that fails at once may otherwise be gone
-# before it has said why.
+# A separate thread writes Ceph's log: a process that fails at once may otherwise exit before it has
+# logged why.
 _MKFS = "--no-mon-config --log-flush-on-exit=true"
 _BLUESTORE = f"--bluestore-fsck-on-mkfs=false {FAST_POLL}"
 
-# Nothing is discarded: a disk that is a file on another file system would lose its blocks, and get
-# them back while it is measured.
+# No discards: a disk that is a file on another file system would lose its blocks, and get them back
+# during measurements.
 _MAKE: Mapping[str, str] = {
     "xfs": "mkfs.xfs -q -f -K",
     "btrfs": "mkfs.btrfs -q -f -K",
     "ext4": "mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=1",
 }
-# noinit_itable: ext4 would else write empty inode tables for minutes, beside what is measured.
+# noinit_itable: ext4 would otherwise write empty inode tables for minutes during measurements.
 _MOUNT: Mapping[str, str] = {
     "xfs": "noatime,nodiratime,logbufs=8",
     "btrfs": "noatime,nodiratime,nodiscard,user_subvol_rm_allowed",
@@ -39,9 +37,7 @@ _MOUNT: Mapping[str, str] = {
 
 
 def script(settings: OsdSettings, osds: Sequence[Osd]) -> str:
-    """A script for `sh -e` that makes the stores of all OSDs of one host, at once where it can; it
-    needs no mon.
-    """
+    """A script for `sh -e` that creates the stores of one host's OSDs at once, without a mon."""
     lines = ["mkdir -p /run/ceph"]
     for disk in dict.fromkeys(osd.journal_disk for osd in osds if osd.journal_disk):
         lines += _file_system("xfs", disk, JOURNALS)
@@ -60,7 +56,7 @@ def _make(settings: OsdSettings, osd: Osd) -> list[str]:
     if settings.objectstore == "memstore":
         return [f"mkdir -p {folder}", mkfs]
     kind = settings.filestore.filesystem
-    # ceph-osd takes a folder that is not empty for one of another cluster.
+    # ceph-osd takes a non-empty folder for that of another cluster.
     return [*_file_system(kind, str(osd.device), folder), f"rm -rf {folder}/lost+found", mkfs]
 
 
@@ -73,15 +69,15 @@ def _file_system(kind: str, disk: str, folder: str) -> list[str]:
 
 
 def options(settings: OsdSettings) -> dict[str, str | int]:
-    """Options of ceph.conf for all OSDs that this kind of store wants."""
+    """Options of ceph.conf that this kind of store needs for all OSDs."""
     if settings.objectstore == "memstore":
         return {"memstore_device_bytes": settings.memstore.size}
     if settings.objectstore == "bluestore":
         return {}
     found: dict[str, str | int] = {"osd_journal_size": settings.filestore.journal_size // 2**20}
     if settings.filestore.filesystem == "ext4":
-        # ext4 keeps too little beside a file for the longest names; FileStore does not start
-        # without these.
+        # ext4's extended attributes are too small for the longest names; FileStore does not start
+        # without these options.
         found |= {"osd_max_object_name_len": 256, "osd_max_object_namespace_len": 64}
     if settings.filestore.filesystem == "btrfs":
         found["enable_experimental_unrecoverable_data_corrupting_features"] = "btrfs"
@@ -100,7 +96,7 @@ def own_options(settings: OsdSettings, osd: Osd) -> dict[str, str]:
 
 
 def words(settings: OsdSettings) -> tuple[str, str]:
-    """The kind of store in words, and where a write is when an OSD says that it has it."""
+    """The kind of store in words, and where an acknowledged write is."""
     if settings.objectstore == "bluestore":
         return "BlueStore on raw disks", "in BlueStore's write-ahead log or on disk"
     if settings.objectstore == "memstore":

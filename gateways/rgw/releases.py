@@ -1,4 +1,4 @@
-"""Releases of Ceph, and what differs between them."""
+"""Releases of Ceph, and how they differ."""
 
 from __future__ import annotations
 
@@ -12,24 +12,23 @@ Frontend = Literal["beast", "civetweb"]
 
 
 class CephRelease(Record):
-    """What differs from release to release of Ceph."""
+    """A release of Ceph."""
 
     image: RootImage
     key_type: Literal[1, 2]
     """Kind of cephx key: 1 is AES-128, 2 (wanted from 20 on) is AES-256."""
     frontends: tuple[Frontend, ...]
     filestore: bool
-    """Whether its OSDs can still keep objects as files: FileStore was removed in 18."""
+    """Whether its OSDs can store objects as files: FileStore was removed in 18."""
     mute: tuple[str, ...] = ()
-    """Health checks that say nothing about a store in this release."""
+    """Health checks of this release that say nothing about a store."""
     lacks: frozenset[str] = frozenset()
-    """Options that this suite writes or asks for in other releases and that this one does not know.
-    """
+    """Options that this suite uses with other releases and that this one does not know."""
 
 
 _PACKAGES = (
     *("ceph-mon", "ceph-mgr", "ceph-osd", "radosgw", "ceph-common", "python3-rados"),
-    # CephFS is no gateway, but a layer that studies of Ceph measured beside RADOS.
+    # CephFS is no gateway, but a layer that Ceph studies measured beside RADOS.
     *("ceph-mds", "ceph-fuse"),
     *("iproute2", "procps", "tini", "python3", "btrfs-progs", "e2fsprogs"),
     *packages_before("rgw"),
@@ -44,7 +43,7 @@ RELEASES: dict[str, CephRelease] = {
             suite="bullseye",
             packages=_PACKAGES,
             told_by=_TOLD_BY,
-            # Its security and update archives name files that are no longer there.
+            # Its security and update archives name files that no longer exist.
             options=(
                 '--setup-hook=sed -i -e /security/d -e /-updates/d "$1/etc/apt/sources.list"',
             ),
@@ -71,13 +70,11 @@ RELEASES: dict[str, CephRelease] = {
         key_type=1,
         frontends=("beast",),
         filestore=False,
-        # Modules of the mgr that need PyO3 are not loaded: neither PUT nor GET asks the mgr for
-        # anything.
+        # Mgr modules that need PyO3 are not loaded: neither PUT nor GET uses the mgr.
         mute=("MGR_MODULE_DEPENDENCY",),
     ),
     "ceph-20": CephRelease(
-        # sid's list of packages is signed for two weeks, which may be over where a mirror lags
-        # behind.
+        # sid's package list is signed for two weeks, which may have passed on a lagging mirror.
         image=RootImage(
             name="ceph-20",
             suite="sid",
@@ -90,4 +87,4 @@ RELEASES: dict[str, CephRelease] = {
         filestore=False,
     ),
 }
-"""Releases of Ceph by the name layouts use."""
+"""Releases of Ceph by the name that layouts use."""

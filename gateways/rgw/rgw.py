@@ -1,6 +1,4 @@
-"""The `rgw` gateway: a Ceph cluster of one mon, one mgr and its OSDs, and one or more radosgw,
-perhaps behind a front.
-"""
+"""The `rgw` gateway: a Ceph cluster of a mon, a mgr and OSDs, with radosgw and perhaps a front."""
 
 from __future__ import annotations
 
@@ -24,11 +22,11 @@ from weighbridge.gateways.gateway import (
     Say,
     Site,
     Standing,
-    Tier,
+    tier_of,
 )
 from weighbridge.gateways.rgw import options, scopes
 from weighbridge.gateways.rgw.bring_up import CephBringUp
-from weighbridge.gateways.rgw.ceph_daemons import MON_PORTS, CephDaemons
+from weighbridge.gateways.rgw.ceph_roster import MON_PORTS, CephRoster
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import CONF, GRAMMAR
 from weighbridge.gateways.rgw.releases import RELEASES
@@ -50,7 +48,7 @@ class Rgw(Gateway):
     grammars: ClassVar[tuple[FileGrammar, ...]] = (GRAMMAR,)
 
     def __init__(self, release: str, place: Record, settings: Record) -> None:
-        """Raises ValueError when placement, settings and release do not fit each other."""
+        """Raises ValueError when placement, settings and release do not fit together."""
         assert isinstance(place, RgwPlacement)  # noqa: S101 - the seam's contract
         assert isinstance(settings, RgwSettings)  # noqa: S101
         self.release = release
@@ -75,7 +73,7 @@ class Rgw(Gateway):
         replicas = settings.pools.replicas
         if settings.pools.failure_domain == "host" and len(place.osd) < replicas:
             raise ValueError(
-                f"{replicas} replicas on hosts of their own need {replicas} osd hosts, not "
+                f"{replicas} replicas on separate hosts need {replicas} osd hosts, not "
                 f"{len(place.osd)}"
             )
         refuse_unfit(place, settings, len(place.radosgw) * settings.radosgw.daemons, "radosgw")
@@ -97,30 +95,26 @@ class Rgw(Gateway):
 
     @property
     def settings(self) -> RgwSettings:
-        """All that decides results."""
+        """All settings that decide results."""
         return self.cluster.settings
 
     def apis(self) -> tuple[ObjectApi, ...]:
-        """Both; radosgw answers them on one port."""
+        """Both APIs; radosgw serves them on one port."""
         return ("swift", "s3")
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """Restarts of radosgw or of the front for what is theirs, new buckets for what only they
-        have, else a new cluster.
-        """
+        """`restart` for settings of radosgw and fronts, `buckets` for buckets', else `cluster`."""
         return scopes.scope(key)
 
     def layers(self) -> tuple[StoreLayer, ...]:
-        """What Ceph's own benches can be asked of, and one radosgw by itself where a front hides
-        it.
-        """
+        """The layers that Ceph's own benchmarks measure, and one radosgw behind a front."""
         below: tuple[StoreLayer, ...] = ("osd", "rados", "rbd", "cephfs")
         return below if self.place.front is None else ("gateway", *below)
 
     def structure(self, disks: Mapping[str, int]) -> Structure:
-        """Objects are on the OSDs' disks; the OSD that a radosgw sends an object to sends it on to
-        the others.
+        """Objects are on the OSDs' disks; the OSD that gets one from radosgw copies it to
+        others.
         """
         place, osd = self.place, self.settings.osd
         used = {name: tuple(range(disks.get(name, 0)))[: osd.disks] for name in place.osd}
@@ -142,7 +136,7 @@ class Rgw(Gateway):
         )
 
     def needs(self) -> Mapping[str, HostNeed]:
-        """Disks and memory for the OSD hosts; nothing but room elsewhere."""
+        """Disks and memory for the OSD hosts."""
         place, osd = self.place, self.settings.osd
         roles: dict[str, list[str]] = {}
         for role, names in (("mon", [place.mon]), ("osd", place.osd), ("radosgw", place.radosgw)):
@@ -152,24 +146,22 @@ class Rgw(Gateway):
             roles.setdefault(place.front, []).append(place.front_name)
         store = {"disks": osd.least_disks, "memory_bytes": osd.least_memory_bytes}
         return {
-            name: HostNeed(roles=tuple(of), tier=_tier(of), **(store if "osd" in of else {}))
+            name: HostNeed(
+                roles=tuple(of), tier=tier_of(of, ("mon", "osd")), **(store if "osd" in of else {})
+            )
             for name, of in roles.items()
         }
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        """All configuration files as `bring_up` would write them, but for keys and the cluster's
-        id, which it makes afresh.
-        """
+        """All configuration files as `bring_up` would write them, without keys and cluster id."""
         return self.cluster.files(
-            CephDaemons(self.place, self.settings, sites), fsid=_NO_FSID, native=False
+            CephRoster(self.place, self.settings, sites), fsid=_NO_FSID, native=False
         ).shown()
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
-        """Have the release's own programs check names and values of options, and the front its
-        files.
-        """
+        """Have the release's programs check option names and values, and the front its files."""
         native = self.cluster.speaks_fastcgi(hosts)
-        roster = CephDaemons(self.place, self.settings, hosts)
+        roster = CephRoster(self.place, self.settings, hosts)
         files = self.cluster.files(roster, fsid=_NO_FSID, native=native)
         files.write(hosts)
         conf = next(file.text for file in files.files if file.path == CONF)
@@ -188,10 +180,3 @@ class Rgw(Gateway):
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
         """See Gateway, and CephBringUp for the order."""
         return CephBringUp(self.cluster, hosts, client, say).run()
-
-
-def _tier(roles: list[str]) -> Tier:
-    store = {"mon", "osd"} & set(roles)
-    if store and set(roles) - store:
-        return "shared"
-    return "storage" if store else "gateway"

@@ -1,6 +1,4 @@
-"""What must be done anew before a setting of the `rgw` gateway counts, and which settings two of
-them differ in.
-"""
+"""The least restart for a setting of the `rgw` gateway to take effect."""
 
 from __future__ import annotations
 
@@ -14,13 +12,13 @@ from weighbridge.gateways.front import FRONTS
 _RADOSGW: Final[Mapping[str, Scope]] = {
     "daemons": "cluster",
     "port": "cluster",
-    # Only buckets that are made later have them, and objects keep the layout that they were written
+    # They apply only to buckets created later, and objects keep the layout that they were written
     # with.
     "index_shards": "buckets",
     "max_chunk_size": "buckets",
     "stripe_size": "buckets",
 }
-"""Of `radosgw`, what needs more than that radosgw starts anew."""
+"""Settings of `radosgw` that need more than a restart of radosgw."""
 
 _OPTIONS: Final[Mapping[str, Scope]] = {
     **dict.fromkeys(
@@ -35,15 +33,13 @@ _OPTIONS: Final[Mapping[str, Scope]] = {
         "cluster",
     ),
 }
-"""Of `options: {client: ...}`, what needs more than that; what tells radosgw which cluster and
-place are its own cannot change.
+"""Options of `options: {client: ...}` that need more; those that define a radosgw's cluster and
+identity cannot change.
 """
 
 
 def scope(key: str) -> Scope:
-    """The least for a setting to count, by its dotted key below `settings`; `cluster` for one that
-    is not known.
-    """
+    """The least restart for a setting, by its dotted key below `settings`; `cluster` if unknown."""
     first, _, rest = key.partition(".")
     if first in FRONTS:
         return FRONTS[first].scope(rest)
@@ -55,20 +51,20 @@ def scope(key: str) -> Scope:
 
 
 def refuse(keys: Sequence[str], asked: Scope) -> None:
-    """Raise UsageError when settings that differ need more than the scope that is asked for, or
-    than anything that stands can do.
+    """Raise UsageError when settings that differ need more than the scope `asked`, or a new
+    cluster.
 
-    With `nothing` running radosgw are asked themselves about options of theirs, which this table
-    does not know.
+    With `nothing`, running radosgw are asked about options of theirs, which this table does not
+    know.
     """
     fixed = [key for key in keys if scope(key) == "cluster"]
     if fixed:
         raise UsageError(
-            f"{', '.join(fixed)} cannot change while the cluster stands: the scope is `cluster`"
+            f"{', '.join(fixed)} cannot change while the cluster is running: the scope is `cluster`"
         )
     if asked == "cluster":
         raise UsageError(
-            "with the scope `cluster` a new one is stood up: nothing of the one that stands changes"
+            "the scope `cluster` means a new deployment: the running one does not change"
         )
     asks = asked == "nothing"
     short = [
@@ -76,9 +72,7 @@ def refuse(keys: Sequence[str], asked: Scope) -> None:
     ]
     if short:
         least = widest(scope(key) for key in short)
-        raise UsageError(
-            f"{', '.join(short)}: `{least}` is the least that must be done anew, not `{asked}`"
-        )
+        raise UsageError(f"{', '.join(short)}: this needs at least `{least}`, not `{asked}`")
 
 
 def _lies_below(one: Scope, other: Scope) -> bool:

@@ -21,7 +21,7 @@ Section = Literal["global", "mon", "mgr", "osd", "client"]
 Chunk = Annotated[Bytes, Field(ge=2**16, le=2**30)]
 
 LEAST_OSD_MEMORY_BYTES = 896 * 2**20
-"""Below this, `osd_memory_target` is refused by every release from 14 on."""
+"""The least `osd_memory_target` that every release from 14 on accepts."""
 
 _FRONTEND_WORDS: dict[Frontend, tuple[str, ...]] = {
     "beast": ("max_connection_backlog", "max_header_size", "request_timeout_ms"),
@@ -32,34 +32,21 @@ _FRONTEND_WORDS: dict[Frontend, tuple[str, ...]] = {
         "request_timeout_ms",
     ),
 }
-"""What `rgw_frontends` may say beside what these settings write themselves (Ceph's documentation of
-HTTP frontends).
-"""
+"""Further words of `rgw_frontends` (Ceph's documentation of HTTP frontends)."""
 
 _WORD = re.compile(r"[^\s,]+")
 
 _NOISY = (
-    "ms",
-    "rgw",
-    "objecter",
-    "rados",
-    "osd",
-    "bluestore",
-    "bluefs",
-    "bdev",
-    "rocksdb",
-    "filestore",
-    "journal",
-    "monc",
-    "auth",
+    *("ms", "rgw", "objecter", "rados", "osd", "bluestore", "bluefs", "bdev", "rocksdb"),
+    *("filestore", "journal", "monc", "auth"),
 )
 
 
 @with_fronts("rgw")
 class RgwPlacement(FrontedPlacement):
-    """Which daemon sits on which host.
+    """Which daemon runs on which host.
 
-    The mgr sits with the mon; a front, of which there is one or none, before all radosgw.
+    The mgr runs with the mon; a front, if any, is before all radosgw.
     """
 
     mon: str
@@ -70,12 +57,12 @@ class RgwPlacement(FrontedPlacement):
     def _sensible(self) -> RgwPlacement:
         if len(set(self.osd)) != len(self.osd):
             raise ValueError(
-                "osd names the same host twice: every disk of a host has an OSD already"
+                "osd names the same host twice, but a host already has an OSD for every disk"
             )
         if len(set(self.radosgw)) != len(self.radosgw):
             raise ValueError(
-                "radosgw names the same host twice: several on one host are `settings: {radosgw: "
-                "{daemons: 2}}`"
+                "radosgw names the same host twice: for several on one host use "
+                "`settings: {radosgw: {daemons: 2}}`"
             )
         return self
 
@@ -90,71 +77,67 @@ class Gc(Record):
     """RGW's garbage collection, which deletes the data of deleted objects later."""
 
     enabled: bool = True
-    """Let radosgw collect by itself, every `processor_period`."""
+    """Whether radosgw collects by itself, every `processor_period`."""
     min_wait: Seconds = 7200.0
-    """How long after its deletion an object's data stays."""
+    """How long the data of a deleted object is kept."""
     processor_period: Seconds = 3600.0
-    """Time from one round of it to the next."""
+    """Time between two rounds of collection."""
     max_concurrent_io: Count = 10
-    """Deletions it has under way at once."""
+    """Concurrent deletions."""
 
 
 class RadosgwSettings(Record):
-    """The radosgw daemons.
-
-    Defaults are those that Ceph has had from 14 on, but for `tcp_nodelay` and `dynamic_resharding`.
-    """
+    """The radosgw daemons, with Ceph's defaults since 14 except `tcp_nodelay` and resharding."""
 
     daemons: Count = 1
-    """How many on each of their hosts; more than one in all need a front."""
+    """Number on each host; more than one in total need a front."""
     frontend: Frontend = "beast"
-    """Its web server: beast, or civetweb up to release 16."""
+    """The web server: beast, or civetweb up to release 16."""
     port: Port = 8000
-    """Port of the first daemon of a host; the others have the next ones."""
+    """Port of the first daemon of a host; the others use the next ones."""
     tcp_nodelay: bool = True
-    """False is Ceph's own default: answers of less than a packet then wait about 40 ms for the
+    """False is Ceph's own default: answers smaller than a packet then wait about 40 ms for the
     client's delayed acknowledgement.
     """
     threads: Count = 512
     """`rgw_thread_pool_size`; with civetweb also its `num_threads`, one a connection."""
     max_concurrent_requests: Count = 1024
-    """Requests beyond this are answered with 503 at once."""
+    """Further requests are answered with 503 at once."""
     frontend_options: dict[str, Annotated[int | str, AfterValidator(config_text.option_value)]] = (
         Field(default_factory=dict)
     )
-    """More words of `rgw_frontends`, such as `{request_timeout_ms: 0}`.
-
-    Only known ones: beast takes others in silence.
+    """Further words of `rgw_frontends`, such as `{request_timeout_ms: 0}`. Unknown ones are
+    refused: beast would ignore them silently.
     """
     print_continue: bool = True
-    """Answer `Expect: 100-continue`; the studies with Apache's FastCGI of 2014 had it off."""
+    """Answer `Expect: 100-continue`; the 2014 studies with Apache's FastCGI had it off."""
     max_chunk_size: Chunk = 4 * 2**20
-    """Most bytes in one RADOS operation; what is no larger is one RADOS object, its head."""
+    """Most bytes of a RADOS operation; an object up to this size is one RADOS object, its head."""
     stripe_size: Chunk = 4 * 2**20
-    """Bytes of each further RADOS object of a large one."""
+    """Bytes of each further RADOS object of a large object."""
     put_min_window: Bytes = 16 * 2**20
-    """Bytes of one PUT that may be on their way to OSDs at once, at first."""
+    """Bytes of one PUT in flight to OSDs, initially."""
     put_max_window: Bytes = 64 * 2**20
-    """Bytes of one PUT that may be on their way to OSDs at once, at most."""
+    """Bytes of one PUT in flight to OSDs, at most."""
     get_window: Bytes = 16 * 2**20
     """Bytes that one GET reads ahead from OSDs."""
     get_max_request: Bytes = 4 * 2**20
-    """Most bytes that a GET asks of an OSD at once."""
+    """Most bytes of one read request of a GET to an OSD."""
     index_shards: Count = 11
-    """Shards of the index of each bucket."""
+    """Shards of each bucket's index."""
     dynamic_resharding: bool = False
-    """True lets an index be resharded in the middle of a step, which blocks writes."""
+    """True allows resharding of an index during a step, which blocks writes."""
     lifecycle: bool = False
-    """Run the threads that expire objects by rules."""
+    """Run the threads that expire objects by lifecycle rules."""
     ops_log: bool = False
-    """Keep a record of each request."""
+    """Record each request in the ops log."""
     gc: Gc = Gc()
 
     @model_validator(mode="after")
     def _fitting(self) -> RadosgwSettings:
         if self.port + self.daemons - 1 > 65535:
             raise ValueError(
-                f"{self.daemons} daemons from port {self.port} on: there is no port above 65535"
+                f"{self.daemons} daemons from port {self.port} on need ports above 65535"
             )
         if self.put_min_window > self.put_max_window:
             raise ValueError(
@@ -173,45 +156,36 @@ class RadosgwSettings(Record):
 
 
 class FilestoreSettings(Record):
-    """FileStore, which keeps objects as files and writes everything to a journal first; releases up
-    to 16 have it.
-    """
+    """FileStore (up to release 16), which stores objects as files after writing to a journal."""
 
     filesystem: Literal["xfs", "btrfs", "ext4"] = "xfs"
-    """What is made on each disk. On ext4, object names of more than about 200 bytes are refused."""
+    """File system of each disk. On ext4, object names of more than about 200 bytes are refused."""
     journal: Literal["shared", "own"] = "shared"
-    """`own`: the last disk of each host holds the journals of its OSDs; `shared`: each disk has its
-    OSD's.
-    """
+    """`own`: the last disk of each host has all journals; `shared`: each disk has its OSD's."""
     journal_size: Annotated[Bytes, Field(ge=64 * 2**20)] = 1024 * 2**20
     """Size of each OSD's journal."""
 
 
 class MemstoreSettings(Record):
-    """MemStore, which keeps objects in the OSDs' memory and nowhere else: what a cluster does
-    without disks.
-    """
+    """MemStore, which stores objects only in the OSDs' memory: a cluster without disks."""
 
     per_host: Count = 1
     """OSDs on each OSD host."""
     size: Annotated[Bytes, Field(ge=64 * 2**20)] = 1024 * 2**20
-    """What each OSD says it holds; an OSD whose host has less is killed when it fills."""
+    """Size that each OSD reports; with less memory in its host, the OSD is killed when it fills."""
 
 
 class OsdSettings(Record):
-    """The OSDs: one a disk, but for memstore."""
+    """The OSDs: one for each disk, except with memstore."""
 
     objectstore: Literal["bluestore", "filestore", "memstore"] = "bluestore"
-    """How OSDs keep objects: on the raw disk, as files, or in memory."""
+    """Where OSDs store objects: on the raw disk, as files, or in memory."""
     filestore: FilestoreSettings = FilestoreSettings()
     memstore: MemstoreSettings = MemstoreSettings()
     disks: Count | None = None
-    """Disks used on each OSD host, from the first on, that of journals included; None: all it has.
-    """
+    """Disks used on each OSD host, from the first on, including journals; None: all."""
     memory_target: Annotated[Bytes, Field(ge=LEAST_OSD_MEMORY_BYTES)] = LEAST_OSD_MEMORY_BYTES
-    """What an OSD sizes its caches to stay within; must fit the host's memory limit together with
-    what else sits there.
-    """
+    """Memory that an OSD sizes its caches for; all daemons of a host must fit its memory limit."""
     scrub: bool = False
     """Let OSDs compare replicas by Ceph's schedule."""
 
@@ -224,28 +198,25 @@ class OsdSettings(Record):
             raise ValueError("disks: given, but memstore uses none")
         if self.own_journal and self.disks == 1:
             raise ValueError(
-                "disks: 1, but with `journal: own` the last disk is for journals and another one "
-                "for an OSD"
+                "disks: 1, but `journal: own` needs another disk: the last one is for journals"
             )
         return self
 
     @property
     def own_journal(self) -> bool:
-        """Whether one disk of each OSD host is for journals alone."""
+        """Whether one disk of each OSD host is for journals only."""
         return self.objectstore == "filestore" and self.filestore.journal == "own"
 
     @property
     def least_disks(self) -> int:
-        """Disks that each OSD host must have."""
+        """The least number of disks of an OSD host."""
         if self.objectstore == "memstore":
             return 0
         return self.disks or (2 if self.own_journal else 1)
 
     @property
     def least_memory_bytes(self) -> int:
-        """Memory that the OSDs of a host are told they may take, as far as it is known without the
-        number of its disks.
-        """
+        """The configured memory of a host's OSDs, for the least number of disks."""
         if self.objectstore == "memstore":
             return self.memstore.per_host * self.memstore.size
         return (self.least_disks - self.own_journal) * self.memory_target
@@ -254,21 +225,21 @@ class OsdSettings(Record):
 class PoolSettings(Record):
     """RADOS pools. Their placement groups are fixed: the autoscaler and the balancer are off.
 
-    The defaults are what three OSDs want by the rule that Ceph's own autoscaler follows
+    The defaults are right for three OSDs by the rule of Ceph's own autoscaler
     (`mon_target_pg_per_osd`, 100): 64 + 16 + 5 * 4 = 100 placement groups of three copies are 100
-    on each OSD. Most of them are the data pool's, where the load is.
+    on each OSD. Most of them are the data pool's, which has the load.
     """
 
     replicas: Count = 3
-    """Copies of everything."""
+    """Number of copies."""
     min_size: Count = 2
-    """Copies that must be there for a pool to serve at all."""
+    """Copies that must be available for a pool to serve requests."""
     failure_domain: Literal["host", "osd"] = "host"
     """What no two copies share."""
     data_pg_num: PgNum = 64
-    """Placement groups of the pool of objects' data: a power of two."""
+    """Placement groups of the object data pool: a power of two."""
     index_pg_num: PgNum = 16
-    """Placement groups of the pool of bucket indexes."""
+    """Placement groups of the bucket index pool."""
     other_pg_num: PgNum = 4
     """Placement groups of each of RGW's other pools."""
 
@@ -285,20 +256,17 @@ class PoolSettings(Record):
 
 @with_fronts("rgw")
 class RgwSettings(FrontedSettings):
-    """All that decides results, each with its default in sight."""
+    """All settings that decide results, with explicit defaults."""
 
     radosgw: RadosgwSettings = RadosgwSettings()
     osd: OsdSettings = OsdSettings()
     pools: PoolSettings = PoolSettings()
     log: Literal["quiet", "default"] = "quiet"
-    """`quiet`: debug levels 0/0, so that neither gateway writes a line for a request; `default`:
-
-    Ceph's own.
-    """
+    """`quiet`: debug levels 0/0, so that neither gateway logs requests; `default`: Ceph's own."""
     options: dict[
         Section, dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], config_text.Value]
     ] = Field(default_factory=dict)
-    """More options of ceph.conf by section; one that the release does not know is an error."""
+    """Further options of ceph.conf by section; one that the release does not know is an error."""
 
     @property
     def debug(self) -> dict[str, str]:

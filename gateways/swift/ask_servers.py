@@ -1,10 +1,10 @@
-"""Waits until servers answer requests, as a program on the client host.
+"""Wait until servers answer requests, as a program on the client host.
 
-A port answers as soon as a server listens: its workers, which load their configuration by
-themselves, come seconds later. What a proxy asks them meanwhile it would count as errors of theirs.
+A port is open as soon as a server listens: its workers, which load their configuration themselves,
+are ready seconds later. A proxy would meanwhile count failed requests as errors of the server.
 
-stdin is JSON `{"servers": [[address, port], ...], "deadline_s": s}`; stdout is JSON, the numbers of
-those that had not answered by the deadline.
+stdin is JSON `{"servers": [[address, port], ...], "deadline_s": s}`; stdout is JSON, the indexes of
+servers that had not answered by the deadline.
 """
 
 from __future__ import annotations
@@ -17,16 +17,14 @@ import time
 from collections.abc import Sequence
 
 PATH = "/healthcheck"
-"""Answered by a filter in the pipeline of each server; without that filter the server itself says
-that there is no such path.
-"""
+"""Answered by a filter in each server's pipeline; without that filter the server answers 404."""
 
 _ANSWER_WITHIN_S = 5.0
 _PAUSE_S = 0.05
 
 
 def answers(address: str, port: int) -> bool:
-    """Whether a request is answered, and not by an error of the server."""
+    """Whether a request is answered, and not with 5xx."""
     connection = http.client.HTTPConnection(address, port, timeout=_ANSWER_WITHIN_S)
     with contextlib.closing(connection):
         try:
@@ -37,7 +35,7 @@ def answers(address: str, port: int) -> bool:
 
 
 def silent(servers: Sequence[tuple[str, int]], deadline_s: float) -> list[int]:
-    """Ask each until it answers; the numbers of those that have not by the deadline."""
+    """Ask each until it answers; returns the indexes of those that have not by the deadline."""
     deadline = time.monotonic() + deadline_s
     waiting = dict(enumerate(servers))
     while True:
@@ -48,7 +46,7 @@ def silent(servers: Sequence[tuple[str, int]], deadline_s: float) -> list[int]:
 
 
 def main() -> None:
-    """Read the order from stdin, wait, and say which are silent."""
+    """Read the order from stdin, wait, and print the silent servers."""
     order = json.load(sys.stdin)
     json.dump(
         silent(

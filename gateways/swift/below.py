@@ -1,6 +1,4 @@
-"""What lies below Swift's clients: one proxy past its front, and the object servers past the
-proxies.
-"""
+"""The layers below Swift's clients: one proxy behind its front, and the object servers."""
 
 from __future__ import annotations
 
@@ -16,16 +14,16 @@ from weighbridge.gateways.gateway import ObjectServer, SwiftBelow
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.files import Secrets
 from weighbridge.gateways.swift.settings import SwiftSettings
-from weighbridge.gateways.swift.swift_servers import Proxy
+from weighbridge.gateways.swift.swift_roster import Proxy
 
 RESELLER = "AUTH_"
-"""What tempauth puts before a user's account."""
+"""tempauth's prefix of accounts."""
 
 
 def endpoints(
     base: str, key: str, settings: SwiftSettings, *, storage_url: str | None = None
 ) -> tuple[Endpoint, ...]:
-    """The APIs that proxies answer at a URL, for the user of `key`."""
+    """The endpoints at a URL of proxies, for the user with `key`."""
     user, secret = f"{config.ACCOUNT}:{config.USER}", SecretStr(key)
     swift = Endpoint(
         api="swift", url=f"{base}/auth/v1.0", user=user, key=secret, storage_url=storage_url
@@ -38,10 +36,7 @@ def endpoints(
 def direct(
     proxy: Proxy, key: str, settings: SwiftSettings, *, fronted: bool
 ) -> tuple[Endpoint, ...]:
-    """One proxy by itself.
-
-    Its auth answers with the name it was asked by, so past a front it names itself.
-    """
+    """The endpoints of one proxy. Behind a front, auth would return the front as storage URL."""
     base = f"http://{proxy.address}:{proxy.port}"
     storage_url = f"{base}/v1/{RESELLER}{config.ACCOUNT}" if fronted else None
     return endpoints(base, key, settings, storage_url=storage_url)
@@ -50,12 +45,9 @@ def direct(
 def object_servers(
     host: Host, stores: Sequence[Host], secret: Secrets, replicas: int
 ) -> SwiftBelow:
-    """The object servers by the ring that `host`, which has Swift, was given.
-
-    Raises CommandFailed.
-    """
+    """The object servers in the ring on `host`, which has Swift installed. Raises CommandFailed."""
     ring = json.loads(
-        host.run(program.ship(host, "weighbridge.gateways.swift.tell_ring"), timeout_s=180).stdout
+        host.run(program.ship(host, "weighbridge.gateways.swift.read_ring"), timeout_s=180).stdout
     )
     names = {store.address: store.name for store in stores}
     return SwiftBelow(

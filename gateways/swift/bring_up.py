@@ -1,4 +1,4 @@
-"""One bring-up of Swift, from empty hosts to a verified gateway."""
+"""Starting Swift, from empty hosts to a verified gateway."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.gateway import Below, Say, Standing
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.swift import below, config
-from weighbridge.gateways.swift.change import SwiftDeployment, told
+from weighbridge.gateways.swift.change import SwiftState, verified_text
 from weighbridge.gateways.swift.facts import LOG
 from weighbridge.gateways.swift.files import Secrets, files, put
+from weighbridge.gateways.swift.running_swift import RunningSwift
 from weighbridge.gateways.swift.settings import SERVERS, SwiftCluster
-from weighbridge.gateways.swift.standing import SwiftStanding
-from weighbridge.gateways.swift.swift_servers import SwiftServers
+from weighbridge.gateways.swift.swift_roster import SwiftRoster
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import verify
 
 _RING_SEED = 2014
 _HTTP_PORT = 80
-"""The port that a URL need not name, and that clients leave out of what they sign."""
+"""The default port, which clients leave out of URLs and signatures."""
 
-# eventlet's own resolver takes a third of a server's start, which is nothing but CPU. No server of
-# ours resolves a name: all are given addresses. Other OpenStack services set this for themselves.
+# Loading eventlet's DNS resolver takes a third of a server's start, all CPU. These servers resolve
+# no names: they get addresses. Other OpenStack services set this themselves.
 _ENVIRONMENT = {"EVENTLET_NO_GREENDNS": "yes"}
 
 
 class SwiftBringUp:
-    """One bring-up.
+    """Starts one deployment.
 
     Rings are computed while disks are formatted and before any server starts: ten Python programs
-    starting at once leave no CPU for it. Nothing is asked of a proxy before every storage port
-    answers: it would hold the silent nodes in error for a minute. The front starts when the proxies
-    answer: its first health checks find them.
+    starting at once leave no CPU for it. Proxies get no requests before every storage port answers:
+    they would suppress the silent nodes for a minute. The front starts after the proxies, so that
+    its first health checks succeed.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class SwiftBringUp:
         self.hosts = hosts
         self.client = client
         self.say = say
-        self.roster = SwiftServers(cluster.place, cluster.settings, hosts)
+        self.roster = SwiftRoster(cluster.place, cluster.settings, hosts)
         self.stores = [hosts[name] for name in cluster.place.storage]
         self.caches = [hosts[name] for name in cluster.place.proxy]
         self.front = cluster.front()
@@ -58,11 +58,11 @@ class SwiftBringUp:
         self.started: list[Daemon] = []
 
     def run(self) -> Standing:
-        """Do it all; returns what stands.
+        """Start everything; returns the running gateway.
 
         Raises ServiceFailed, CommandFailed or VerificationFailed.
         """
-        self.say("making file systems, configuration and rings")
+        self.say("creating file systems, configuration and rings")
         stores: list[Callable[[], None]] = [partial(self._make_store, host) for host in self.stores]
         caches: list[Callable[[], None]] = [partial(self._make_proxy, host) for host in self.caches]
         together([self._make_rings, *caches, *stores])
@@ -71,11 +71,11 @@ class SwiftBringUp:
         endpoints = self._endpoints()
         with daemon.blaming(self.started):
             checks = verify(self.client, endpoints)
-        verified = told(checks, endpoints)
+        verified = verified_text(checks, endpoints)
         self.say(f"verified: {verified}")
         if self.settings.background:
             self._start_background()
-        stood = SwiftDeployment(
+        state = SwiftState(
             cluster=self.cluster,
             hosts=self.hosts,
             client=self.client,
@@ -85,50 +85,42 @@ class SwiftBringUp:
             endpoints=endpoints,
             verified=verified,
         )
-        return SwiftStanding(stood, self._below)
+        return RunningSwift(state, self._below)
 
     def _prepare(self, host: Host, script: Sequence[str] = ()) -> None:
-        """Configuration, folders and a log for one host; `script` is done besides.
+        """Set up configuration, folders and syslog on one host, and run `script` there.
 
-        Its syslog listens when this returns.
+        Syslog listens when this returns.
         """
         for path, text in self.files[host.name].items():
             put(host, path, text)
-        syslog = Service(
-            "syslog",
-            (
-                *program.ship(host, "weighbridge.gateways.swift.write_syslog"),
-                f"/var/log/host/{LOG}",
-            ),
-        )
+        argv = program.ship(host, "weighbridge.gateways.swift.write_syslog")
+        syslog = Service("syslog", (*argv, f"/var/log/host/{LOG}"))
         self._start([Daemon(host, syslog)])
         lines = [
             *script,
             "mkdir -p /run/swift /run/lock /var/cache/swift",
             "chown swift:swift /run/swift /run/lock /var/cache/swift",
-            # A server that finds no /dev/log writes its log nowhere: the reader must be there
-            # before any of them.
-            (
-                "tries=0; until [ -S /dev/log ]; do tries=$((tries + 1)); [ $tries -lt 3000 ]; sleep "
-                "0.01; done"
-            ),
+            # A server that finds no /dev/log never logs: wait for it before any server starts.
+            "tries=0",
+            "until [ -S /dev/log ]; do",
+            "tries=$((tries + 1)); [ $tries -lt 3000 ]; sleep 0.01",
+            "done",
         ]
         host.run(["sh", "-ec", "\n".join(lines)], timeout_s=120)
 
     def _make_store(self, host: Host) -> None:
-        """Configuration and file systems of one storage host."""
+        """Set up configuration and file systems of one storage host."""
         disks = host.disks[: self.settings.disks]
         script = ["pids="]
         for disk in disks:
             script += [f"mkfs.xfs -q -f -K {disk} &", 'pids="$pids $!"']
         script.append("for pid in $pids; do wait $pid; done")
         for disk, folders in zip(disks, self.roster.folders(host), strict=True):
-            script.append(
-                f"mkdir -p {folders[0]} && mount -t xfs -o noatime,nodiratime,logbufs=8 {disk} "
-                f"{folders[0]}"
-            )
-            # The only disk of a host holds the databases as well: the same file system in both
-            # places, as a mount point in each.
+            options = "noatime,nodiratime,logbufs=8"
+            script.append(f"mkdir -p {folders[0]} && mount -t xfs -o {options} {disk} {folders[0]}")
+            # The only disk of a host also has the databases: the same file system, mounted in both
+            # places.
             script += [
                 f"mkdir -p {other} && mount --bind {folders[0]} {other}" for other in folders[1:]
             ]
@@ -136,20 +128,11 @@ class SwiftBringUp:
         self._prepare(host, script)
 
     def _make_proxy(self, host: Host) -> None:
-        """Configuration of a proxy host, and its memcached."""
+        """Set up configuration and memcached of a proxy host."""
         self._prepare(host)
         memory = str(self.settings.proxy.memcached_memory // 2**20)
-        argv = (
-            "memcached",
-            "-u",
-            "memcache",
-            "-l",
-            host.address,
-            "-p",
-            str(config.MEMCACHED_PORT),
-            "-m",
-            memory,
-        )
+        address = ("-l", host.address, "-p", str(config.MEMCACHED_PORT))
+        argv = ("memcached", "-u", "memcache", *address, "-m", memory)
         self._start([Daemon(host, Service("memcached", argv), config.MEMCACHED_PORT)])
 
     def _start_servers(self) -> None:
@@ -167,7 +150,7 @@ class SwiftBringUp:
             for host in self.stores
             for server in SERVERS
         ]
-        # A server with a port for each disk is one daemon all the same.
+        # A server with a port for each disk is still one daemon.
         self._start([*proxies, *(ports[0] for ports in stores)])
         self.say("waiting for the storage servers and the proxies")
         await_ports(
@@ -191,43 +174,39 @@ class SwiftBringUp:
         await_ports(self.client, daemons, self.say)
 
     def _make_rings(self) -> None:
-        """Compute the three ring files on the first proxy host and give them to every host; nothing
-        of them is text.
-        """
+        """Compute the three ring files on the first proxy host and put them on every host."""
         rings: dict[str, list[dict[str, str | int]]] = {server: [] for server in SERVERS}
         for one in self.roster.devices:
             rings[one.server].append(
                 {"zone": one.zone, "ip": one.address, "port": one.port, "device": one.name}
             )
-        settings = self.settings
         order = {
-            "part_power": settings.part_power,
-            "replicas": settings.replicas,
+            "part_power": self.settings.part_power,
+            "replicas": self.settings.replicas,
             "seed": _RING_SEED,
             "rings": rings,
         }
         host = self.caches[0]
         command = program.ship(host, "weighbridge.gateways.swift.make_rings")
         done = host.run(command, stdin=json.dumps(order), env=_ENVIRONMENT, timeout_s=180)
-        made = {kind: base64.b64decode(text) for kind, text in json.loads(done.stdout).items()}
+        contents = {kind: base64.b64decode(text) for kind, text in json.loads(done.stdout).items()}
 
-        def give(host: Host) -> None:
-            for kind, content in made.items():
+        def put_rings(host: Host) -> None:
+            for kind, content in contents.items():
                 host.put(f"/etc/swift/{kind}.ring.gz", content)
 
-        together([partial(give, host) for host in (*self.caches, *self.stores)])
+        together([partial(put_rings, host) for host in (*self.caches, *self.stores)])
 
     def _endpoints(self) -> tuple[Endpoint, ...]:
         if self.front is not None and self.roster.front is not None:
-            base = f"http://{self.roster.front.address}" + (
-                f":{self.front.port}" if self.front.port != _HTTP_PORT else ""
-            )
+            port = "" if self.front.port == _HTTP_PORT else f":{self.front.port}"
+            base = f"http://{self.roster.front.address}{port}"
         else:
             base = f"http://{self.roster.proxies[0].address}:{self.roster.proxies[0].port}"
         return below.endpoints(base, self.secret.key, self.settings)
 
     def _below(self) -> Below:
-        """Asked when a layer is measured: reading the ring costs a start of Python."""
+        """Called when a layer is measured: reading the ring costs a start of Python."""
         gateway: tuple[Endpoint, ...] = ()
         if self.front is not None:
             gateway = below.direct(

@@ -1,6 +1,4 @@
-"""One change of a Swift deployment that stands: which servers are started anew, in which order, and
-that they have their files.
-"""
+"""Changing the settings of a running Swift deployment: restarts the servers whose files change."""
 
 from __future__ import annotations
 
@@ -23,38 +21,36 @@ from weighbridge.gateways.ports import DEADLINE_S, await_ports
 from weighbridge.gateways.swift import scopes
 from weighbridge.gateways.swift.files import Secrets, files, put
 from weighbridge.gateways.swift.settings import SERVERS, SwiftCluster
-from weighbridge.gateways.swift.swift_servers import SwiftServers
+from weighbridge.gateways.swift.swift_roster import SwiftRoster
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import OperationCheck, verify
 
 _SPARE_S = 30.0
-# Ages are told in ticks of the kernel, ten milliseconds each, and times of files in jiffies.
-_TOLD_WITHIN_S = 0.1
+# Ages come in kernel ticks of ten milliseconds, file times in jiffies.
+_CLOCK_ERROR_S = 0.1
 
 
 @dataclass
-class SwiftDeployment:
-    """What a bring-up left, as changes find it and leave it."""
+class SwiftState:
+    """The state of a running deployment; changes update it."""
 
     cluster: SwiftCluster
     hosts: Mapping[str, Host]
     client: Host
     secret: Secrets
     files: dict[str, dict[str, str]]
-    """Texts by path, by host, as they are there."""
+    """File texts by path, by host, as they are on the hosts."""
     daemons: list[Daemon]
-    """All that was started, in that order."""
+    """All daemons in start order."""
     endpoints: tuple[Endpoint, ...]
     verified: str
-    """What of it was verified last, in words."""
+    """What was verified last, in words."""
     doubtful: set[tuple[str, str]] = field(default_factory=set)
-    """Host and service of those that a change which failed may have left dead, or with other
-    settings than their files say.
-    """
+    """Host and service of daemons that a failed change may have left dead or changed."""
 
     @property
     def front_host(self) -> Host | None:
-        """Where the front is."""
+        """The front's host; None without one."""
         name = self.cluster.place.front
         return None if name is None else self.hosts[name]
 
@@ -62,31 +58,31 @@ class SwiftDeployment:
 class SwiftChange:
     """One change.
 
-    Servers whose files stay the same are left alone, memcached always, since it holds the clients'
-    token. What is started anew is ended first, all of it, and started in the order of a bring-up:
-    nothing is asked of a proxy before every storage server answers, by requests and not by its port
-    alone; background daemons come last. When this ends, each server's processes are younger than
-    the file they read, and that is the file that was wanted.
+    Servers whose files stay the same are left alone, and always memcached, which holds the clients'
+    token. Affected daemons are all stopped first, then started in the order of a bring-up: proxies
+    get no requests before every storage server answers requests, not only connections; background
+    daemons start last. At the end each server's processes are younger than the file they read, and
+    that file has the wanted content.
     """
 
-    def __init__(self, stood: SwiftDeployment, cluster: SwiftCluster, say: Say) -> None:
-        self.stood = stood
+    def __init__(self, state: SwiftState, cluster: SwiftCluster, say: Say) -> None:
+        self.state = state
         self.cluster = cluster
         self.say = say
         self.front: Front | None = cluster.front()
-        roster = SwiftServers(cluster.place, cluster.settings, stood.hosts)
+        roster = SwiftRoster(cluster.place, cluster.settings, state.hosts)
         self.roster = roster
-        self.files = files(cluster.release, cluster.settings, roster, stood.secret, self.front)
-        self.affected = [one for one in stood.daemons if self._affects(one)]
+        self.files = files(cluster.release, cluster.settings, roster, state.secret, self.front)
+        self.affected = [one for one in state.daemons if self._affects(one)]
 
     def run(self) -> tuple[str, ...]:
-        """Do it; returns in words what was done. Raises as `Standing.change` does."""
+        """Apply the change; returns in words what was done. Raises as `Standing.change` does."""
         if not self.affected:
-            self.stood.cluster = self.cluster
-            return ("Swift: nothing is to be changed",)
+            self.state.cluster = self.cluster
+            return ("Swift: no change needed",)
         names = _listed(self.affected)
         self.say(f"restarting {', '.join(names)}")
-        self.stood.doubtful |= {_key(one) for one in self.affected}
+        self.state.doubtful |= {_key(one) for one in self.affected}
         self._stop()
         self._write()
         fronts = [one for one in self.affected if self._is_front(one)]
@@ -95,36 +91,34 @@ class SwiftChange:
         self._start_servers(servers)
         self._start_front(fronts, behind=servers)
         with daemon.blaming([*servers, *fronts]):
-            checks = verify(self.stood.client, self.stood.endpoints)
+            checks = verify(self.state.client, self.state.endpoints)
         if background:
             daemon.start(background)
         self._confirm()
-        daemon.check(self.stood.daemons)
-        self.stood.cluster = self.cluster
-        self.stood.verified = told(checks, self.stood.endpoints)
-        self.stood.doubtful.clear()
+        daemon.check(self.state.daemons)
+        self.state.cluster = self.cluster
+        self.state.verified = verified_text(checks, self.state.endpoints)
+        self.state.doubtful.clear()
         return tuple(f"restarted {name}" for name in names)
 
     def _affects(self, one: Daemon) -> bool:
         own = self._reads(one)
         if not own:
             return False
-        before, after = self.stood.files[one.host.name], self.files[one.host.name]
-        dead = _key(one) in self.stood.doubtful or not one.host.alive(one.service.name)
+        before, after = self.state.files[one.host.name], self.files[one.host.name]
+        dead = _key(one) in self.state.doubtful or not one.host.alive(one.service.name)
         return dead or any(before[path] != after[path] for path in own)
 
     def _reads(self, one: Daemon) -> list[str]:
-        """The files of this suite's that a daemon is told to read."""
+        """The generated files that a daemon's command line names."""
         return [word for word in one.service.argv if word in self.files[one.host.name]]
 
     def _is_front(self, one: Daemon) -> bool:
-        host = self.stood.front_host
+        host = self.state.front_host
         return self.front is not None and host is not None and one in self.front.daemons(host)
 
     def _stop(self) -> None:
-        """End those that clients come by first, so that no request finds half of what answers
-        it.
-        """
+        """Stop fronts and proxies first, so that no request finds half of the servers gone."""
         fronts = [one for one in self.affected if self._is_front(one)]
         proxies = [one for one in self.affected if _is_proxy(one)]
         others = [one for one in self.affected if one not in fronts and one not in proxies]
@@ -132,32 +126,30 @@ class SwiftChange:
             daemon.stop(some)
 
     def _write(self) -> None:
-        """Give every affected daemon its file, also one that is there already: a change that failed
-        may have left any.
-        """
+        """Write the files of all affected daemons: a failed change may have left any content."""
         for one in self.affected:
             host, own = one.host, self.files[one.host.name]
             for path in self._reads(one):
                 put(host, path, own[path])
-                self.stood.files[host.name][path] = own[path]
+                self.state.files[host.name][path] = own[path]
 
     def _start_servers(self, servers: Sequence[Daemon]) -> None:
         if not servers:
             return
         daemon.start(servers)
-        # A server with a port for each disk is one daemon all the same.
+        # A server with a port for each disk is still one daemon.
         ports = [
             Daemon(one.host, one.service, port, one.logs)
             for one in servers
             for port in self._ports(one)
         ]
-        await_ports(self.stood.client, ports, self.say)
+        await_ports(self.state.client, ports, self.say)
         order = {
             "servers": [[one.host.address, one.port] for one in ports],
             "deadline_s": DEADLINE_S,
         }
-        command = self.stood.client.module("weighbridge.gateways.swift.ask_servers")
-        done = self.stood.client.run(
+        command = self.state.client.module("weighbridge.gateways.swift.ask_servers")
+        done = self.state.client.run(
             command.argv,
             stdin=json.dumps(order),
             env=command.env,
@@ -166,7 +158,7 @@ class SwiftChange:
         daemon.check(servers)
         for number in json.loads(done.stdout):
             raise ports[number].failed(
-                f"port {ports[number].port} is open, and no request was answered within "
+                f"port {ports[number].port} is open, but no request was answered within "
                 f"{DEADLINE_S:g} s"
             )
 
@@ -176,22 +168,18 @@ class SwiftChange:
         return own or ((one.port,) if one.port is not None else ())
 
     def _start_front(self, fronts: Sequence[Daemon], *, behind: Sequence[Daemon]) -> None:
-        """Start the front where it is affected; it is waited for also when only proxies behind it
-        were started anew.
-        """
-        host = self.stood.front_host
+        """Start an affected front; wait for its backends also when only proxies were restarted."""
+        host = self.state.front_host
         if self.front is None or host is None:
             return
         if fronts:
             daemon.start(fronts)
-            await_ports(self.stood.client, fronts, self.say)
+            await_ports(self.state.client, fronts, self.say)
         if fronts or any(_is_proxy(one) for one in behind):
             self.front.await_backends(host)
 
     def _confirm(self) -> None:
-        """Raise ServiceFailed when a daemon's file is not what was wanted, or a process that reads
-        it is older than it.
-        """
+        """Raise ServiceFailed when a daemon's file is wrong, or newer than its processes."""
         groups = daemon.by_host(self.affected)
         answers = together(
             [partial(_processes, group[0].host, self._paths(group)) for group in groups]
@@ -199,18 +187,15 @@ class SwiftChange:
         for group, answer in zip(groups, answers, strict=True):
             for one in group:
                 for path in self._reads(one):
-                    said, wanted = (
-                        answer[path],
-                        hashlib.sha256(self.files[one.host.name][path].encode()).hexdigest(),
-                    )
-                    if said["sha256"] != wanted:
+                    found, text = answer[path], self.files[one.host.name][path]
+                    if found["sha256"] != hashlib.sha256(text.encode()).hexdigest():
                         raise one.failed(f"{path} is not what was written to it")
-                    if not said["processes"]:
+                    if not found["processes"]:
                         raise one.failed(f"no process runs with {path}")
                     old = [
                         pid
-                        for pid, age_s in said["processes"]
-                        if age_s > said["age_s"] + _TOLD_WITHIN_S
+                        for pid, age_s in found["processes"]
+                        if age_s > found["age_s"] + _CLOCK_ERROR_S
                     ]
                     if old:
                         raise one.failed(
@@ -221,56 +206,55 @@ class SwiftChange:
         return list(dict.fromkeys(path for one in daemons for path in self._reads(one)))
 
 
-def fitting(stood: SwiftDeployment, gateway: Gateway, scope: Scope) -> SwiftCluster:
-    """The gateway as one that this deployment can be changed to within a scope.
+def fitting(state: SwiftState, gateway: Gateway, scope: Scope) -> SwiftCluster:
+    """The cluster of `gateway`, if this deployment can be changed to it within `scope`.
 
-    Raises UsageError that says why not.
+    Raises UsageError with the reason otherwise.
     """
-    now, cluster = stood.cluster, gateway.cluster
+    now, cluster = state.cluster, gateway.cluster
     if not isinstance(cluster, SwiftCluster) or (cluster.release, cluster.place) != (
         now.release,
         now.place,
     ):
         raise UsageError(
-            "what stands can have other settings, not another kind, release or placement",
-            advice=_ANEW,
+            "a running deployment can get other settings, but no other kind, release or placement",
+            advice=_ADVICE,
         )
     wanted = {key: scopes.scope(key) for key in differing(now.settings, cluster.settings)}
     beyond = [key for key, one in wanted.items() if one == "cluster"]
     if beyond:
         raise UsageError(
-            f"Swift: {', '.join(beyond)} cannot be changed while it stands", advice=_ANEW
+            f"Swift: {', '.join(beyond)} cannot be changed while it is running", advice=_ADVICE
         )
     least = widest(wanted.values())
     if SCOPES.index(scope) < SCOPES.index(least):
         why = "its servers read their files when they start"
         raise UsageError(
-            f"Swift: {', '.join(wanted)} cannot be changed by `{scope}`, since {why}: `{least}` "
-            "is needed"
+            f"Swift: {', '.join(wanted)} cannot be changed by `{scope}`, since {why}: this needs "
+            f"at least `{least}`"
         )
     return cluster
 
 
-_ANEW = "Take the deployment down and stand it up with these settings."
+_ADVICE = "Tear the deployment down and start it with these settings."
 
 
 class _Read(TypedDict):
-    """What the shipped program tells of a file."""
+    """The program's output for a file."""
 
     sha256: str
     age_s: float
     processes: list[tuple[int, float]]
 
 
-def told(checks: Sequence[OperationCheck], endpoints: Sequence[Endpoint]) -> str:
+def verified_text(checks: Sequence[OperationCheck], endpoints: Sequence[Endpoint]) -> str:
     """What was verified, in words."""
     return f"{len(checks)} operations over {' and '.join(one.api for one in endpoints)}"
 
 
 def _processes(host: Host, paths: Sequence[str]) -> Mapping[str, _Read]:
-    done = host.run(
-        program.ship(host, "weighbridge.gateways.swift.tell_servers"), stdin=json.dumps(list(paths))
-    )
+    program_argv = program.ship(host, "weighbridge.gateways.swift.server_processes")
+    done = host.run(program_argv, stdin=json.dumps(list(paths)))
     answer: Mapping[str, _Read] = json.loads(done.stdout)
     return answer
 
@@ -284,7 +268,7 @@ def _is_proxy(one: Daemon) -> bool:
 
 
 def _listed(daemons: Sequence[Daemon]) -> list[str]:
-    """`object-server on store-1, store-2`, each service once."""
+    """For example `object-server on store-1, store-2`; each service once."""
     hosts: dict[str, list[str]] = {}
     for one in daemons:
         hosts.setdefault(one.service.name, []).append(one.host.name)

@@ -12,20 +12,16 @@ from weighbridge.gateways.swift.settings import SERVERS, Server, SwiftSettings
 
 PORTS: Mapping[str, int] = {"object": 6200, "container": 6201, "account": 6202}
 DISK_PORT = 6210
-"""Port of the first disk of a host where each has one of its own (servers_per_port); the others
-have the next ones.
-"""
+"""Port of a host's first disk with servers_per_port; the other disks use the next ones."""
 RSYNC_PORT = 873
 MEMCACHED_PORT = 11211
 ACCOUNT = "weigh"
 USER = "bench"
 
 OBJECTS = "/srv/node"
-"""Where disks of objects are mounted; object daemons walk every folder below it."""
+"""Where object disks are mounted; object daemons walk every folder below it."""
 DATABASES = "/srv/database"
-"""Where the disk of account and container databases is mounted, apart, so that object daemons do
-not walk it.
-"""
+"""Where the database disk is mounted, outside OBJECTS: object daemons must not walk it."""
 
 DAEMONS: Mapping[str, tuple[str, ...]] = {
     "account": ("replicator", "auditor", "reaper"),
@@ -35,13 +31,13 @@ DAEMONS: Mapping[str, tuple[str, ...]] = {
 """Background daemons by server."""
 
 RECON = "/var/cache/swift"
-"""Where background daemons write what recon tells."""
+"""Where background daemons write statistics for recon."""
 
 _CACHE: Mapping[str, ini.Value] = {"recon_cache_path": RECON}
 
 
 def swift_conf(prefix: str, suffix: str) -> str:
-    """The text of swift.conf; prefix and suffix are this deployment's secrets."""
+    """The text of swift.conf; prefix and suffix are the deployment's secrets."""
     hashes = {"swift_hash_path_prefix": prefix, "swift_hash_path_suffix": suffix}
     return ini.render(
         {"swift-hash": hashes, "storage-policy:0": {"name": "gold", "default": "yes"}}
@@ -51,9 +47,7 @@ def swift_conf(prefix: str, suffix: str) -> str:
 def proxy_conf(
     settings: SwiftSettings, address: str, port: int, key: str, *, memcacheds: Sequence[str]
 ) -> str:
-    """The text of a proxy server's file; `key` is the user's, `memcacheds` are the addresses of
-    all, the same for every proxy.
-    """
+    """The text of a proxy server's file, with the user's `key` and all memcacheds' addresses."""
     proxy = settings.proxy
     cache: dict[str, ini.Value] = {
         "memcache_servers": ",".join(f"{one}:{MEMCACHED_PORT}" for one in memcacheds),
@@ -93,9 +87,7 @@ def proxy_conf(
 def storage_conf(
     settings: SwiftSettings, server: str, address: str, *, lacks: frozenset[str] = frozenset()
 ) -> str:
-    """The text of {account,container,object}-server.conf of one storage host; what the release
-    `lacks` is left out.
-    """
+    """The text of {account,container,object}-server.conf, without options the release `lacks`."""
     own = {"account": settings.account, "container": settings.container, "object": settings.object}[
         server
     ]
@@ -147,7 +139,7 @@ def storage_conf(
 
 
 def rsyncd_conf(address: str) -> str:
-    """The text of rsyncd.conf of a storage host, over which replicators copy."""
+    """The text of rsyncd.conf of a storage host, used by replicators."""
     modules: dict[str, Mapping[str, ini.Value]] = {
         str(server): {
             "path": OBJECTS if server == "object" else DATABASES,
@@ -177,14 +169,13 @@ def _number(value: float) -> int | float:
 
 
 class SwiftGrammar(IniGrammar):
-    """Files of Swift's servers, and the one that they share."""
+    """Files of Swift's servers, and swift.conf."""
 
     names: ClassVar[tuple[str, ...]] = ("swift.conf", "*-server.conf")
     where: ClassVar[str] = (
-        "Where: in the sections of these names that are there, in place of their lines for the "
-        "same options: Swift refuses "
-        "a file in which a section or an option stands twice. Its servers read the file when they "
-        "start."
+        "Where: in the existing sections of these names, in place of their lines for the same "
+        "options: Swift refuses a file with a section or option twice. Its servers read the file "
+        "when they start."
     )
 
 

@@ -1,8 +1,7 @@
-"""What Swift's sample files give as defaults, as a program on a host that has it.
+"""Defaults in Swift's sample files, as a program on a host that has them.
 
-stdout is JSON: values by option by section by server. A sample has each option with its default
-behind a comment sign; one that is not commented out, or that is `set` so that it holds against the
-section before, counts as well.
+stdout is JSON: values by option by section by server. A sample lists each option with its default
+as a comment; uncommented options, and those with `set` (to override [DEFAULT]), count as well.
 """
 
 from __future__ import annotations
@@ -16,15 +15,13 @@ SAMPLES = Path("/usr/share/doc/swift/examples")
 SERVERS = ("proxy", "account", "container", "object")
 
 _SECTION = re.compile(r"^#?\s*\[([^\]]+)\]\s*$")
-# With one blank at most behind the sign: prose of the comments is indented by more, or has no word
-# alone before the `=`.
+# At most one space after the comment sign: prose is indented more, or has no single word before
+# `=`.
 _OPTION = re.compile(r"^(?:#\s?)?(?:set\s+)?([a-z_]\w*)\s*=\s*(.*?)\s*$")
 
 
 def defaults(text: str) -> dict[str, dict[str, str]]:
-    """Values by name by section of one sample file; of a name that stands twice in a section the
-    first.
-    """
+    """Values by name by section of a sample file; the first one of a repeated name."""
     found: dict[str, dict[str, str]] = {}
     section = "DEFAULT"
     for line in text.splitlines():
@@ -37,14 +34,14 @@ def defaults(text: str) -> dict[str, dict[str, str]]:
 
 
 def main() -> None:
-    """Print them."""
-    told = {}
+    """Print the defaults as JSON."""
+    found = {}
     for server in SERVERS:
         path = SAMPLES / f"{server}-server.conf"
         if not path.is_file():
             sys.exit(f"{path}: Swift's package has no such sample file on this host")
-        told[server] = defaults(path.read_text(encoding="utf-8"))
-    json.dump(told, sys.stdout)
+        found[server] = defaults(path.read_text(encoding="utf-8"))
+    json.dump(found, sys.stdout)
 
 
 if __name__ == "__main__":

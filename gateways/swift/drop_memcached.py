@@ -1,9 +1,9 @@
-"""Empties every memcached but for tempauth's token, as a program on a proxy host.
+"""Empty every memcached except for tempauth's token, as a program on a proxy host.
 
 stdin is JSON `{"servers": [[address, port], ...], "prefix": ..., "user": ...}`, prefix and user as
-tempauth names them; stdout is JSON `{"dropped": n, "kept": n}`. Which memcached holds an entry is
-the proxies' own choice: each is looked into. Without this care every client's next request would
-fail with 401.
+tempauth names them; stdout is JSON `{"dropped": n, "kept": n}`. Proxies choose which memcached
+holds an entry: every one is searched. Without the token every client's next request would fail with
+401.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 
 class MemcachedEntry(NamedTuple):
-    """An entry of memcached: its key there, flags, seconds left (-1: for ever) and value."""
+    """An entry: its key in memcached, flags, seconds to live (-1: unlimited) and value."""
 
     key: str
     flags: int
@@ -32,7 +32,7 @@ def stored(key: str) -> str:
 
 
 def read(wire: io.BufferedRWPair, key: str) -> MemcachedEntry | None:
-    """The entry of a key of memcached's; None when there is none."""
+    """The entry of a key; None without one."""
     wire.write(f"mg {key} f t v\r\n".encode())
     wire.flush()
     head = wire.readline().decode().split()
@@ -42,12 +42,12 @@ def read(wire: io.BufferedRWPair, key: str) -> MemcachedEntry | None:
         raise ValueError(f"memcached answered {' '.join(head)} for {key}")
     value = wire.read(int(head[1]))
     wire.readline()
-    told = {word[0]: int(word[1:]) for word in head[2:]}
-    return MemcachedEntry(key, told["f"], told["t"], value)
+    fields = {word[0]: int(word[1:]) for word in head[2:]}
+    return MemcachedEntry(key, fields["f"], fields["t"], value)
 
 
 def count(wire: io.BufferedRWPair) -> int:
-    """How many entries memcached holds."""
+    """The number of entries."""
     wire.write(b"stats\r\n")
     wire.flush()
     found = {}
@@ -57,8 +57,8 @@ def count(wire: io.BufferedRWPair) -> int:
 
 
 def flush(wire: io.BufferedRWPair, keep: list[MemcachedEntry]) -> None:
-    """Drop everything and put some entries back, in one message: no request can come between, but
-    on another connection.
+    """Drop everything and restore some entries, in one message: no other request on this connection
+    can come between.
     """
     message = b"flush_all\r\n"
     for entry in keep:
@@ -76,7 +76,7 @@ def flush(wire: io.BufferedRWPair, keep: list[MemcachedEntry]) -> None:
 
 
 def main() -> None:
-    """Do it and say what was done."""
+    """Read the order from stdin, empty the servers, print the counts."""
     order = json.load(sys.stdin)
     dropped = kept = 0
     with contextlib.ExitStack() as stack:

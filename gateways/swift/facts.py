@@ -1,4 +1,4 @@
-"""What is true of a Swift deployment and decides results, in words."""
+"""Facts about a Swift deployment that decide results, in words."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.settings import SwiftCluster, SwiftSettings
 
 LOG = "swift.log"
-"""Log of a host that all its Swift servers write to."""
+"""The host's log that all its Swift servers write to."""
 
 _MODIFIED = re.compile(r'Pipeline was modified\. New pipeline is "([^"]*)"')
 
 
 def facts(cluster: SwiftCluster, proxy: Host, stores: Sequence[Host]) -> dict[str, str]:
-    """All of them; `proxy` is the first proxy host."""
+    """All facts; `proxy` is the first proxy host."""
     settings, place = cluster.settings, cluster.place
     objects, front = settings.object, settings.proxy
     packages = ("python3-swift", "python3-eventlet", "liberasurecode1", "memcached", "python3")
@@ -53,7 +53,8 @@ def facts(cluster: SwiftCluster, proxy: Host, stores: Sequence[Host]) -> dict[st
             else ""
         ),
         "chunks": f"proxy: client {front.client_chunk_size}, object {front.object_chunk_size}; "
-        f"object server: network {objects.network_chunk_size}, disk {objects.disk_chunk_size} bytes",
+        f"object server: network {objects.network_chunk_size}, "
+        f"disk {objects.disk_chunk_size} bytes",
         "timeouts": f"proxy: node {front.node_timeout:g} s, connect {front.conn_timeout:g} s, "
         f"recoverable node {front.recoverable_node_timeout:g} s; object server: node "
         f"{objects.node_timeout:g} s",
@@ -117,9 +118,7 @@ def _logging(settings: SwiftSettings) -> str:
 
 
 def _background(settings: SwiftSettings) -> dict[str, str]:
-    """What daemons do beside serving, named by its purpose so that it stands beside what other
-    gateways do for the same.
-    """
+    """Background work of the daemons, named by purpose to compare it with other gateways'."""
     every = (
         "at Swift's own intervals"
         if settings.background_interval is None
@@ -138,7 +137,7 @@ def _background(settings: SwiftSettings) -> dict[str, str]:
 
 
 def _pipeline(proxy: Host, configured: Sequence[str]) -> str:
-    """The pipeline as it runs: Swift puts in what it cannot do without, and says so in its log."""
+    """The pipeline as it runs: Swift adds the middleware that it requires, and logs it."""
     found = _MODIFIED.findall(proxy.logged(LOG).decode(errors="replace"))
     return (
         f"{found[-1]} (as the proxy logged it)"

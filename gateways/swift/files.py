@@ -13,12 +13,12 @@ from weighbridge.gateways.gateway import Rendered
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.settings import SERVERS, SwiftSettings
-from weighbridge.gateways.swift.swift_servers import SwiftServers
+from weighbridge.gateways.swift.swift_roster import SwiftRoster
 
 
 @dataclass(frozen=True)
 class Secrets:
-    """What no file of a deployment is shown with, made afresh for each."""
+    """Secrets of a deployment, new for each."""
 
     key: str = field(default_factory=lambda: secrets.token_urlsafe(30))
     """The user's key."""
@@ -27,21 +27,18 @@ class Secrets:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """All of them."""
+        """All secrets."""
         return (self.key, self.prefix, self.suffix)
 
 
 def files(
     release: str,
     settings: SwiftSettings,
-    roster: SwiftServers,
+    roster: SwiftRoster,
     secret: Secrets,
     front: Front | None,
 ) -> dict[str, dict[str, str]]:
-    """Texts by path, by host.
-
-    Rings are not among them: they are not text, and computed by Swift itself.
-    """
+    """File texts by path, by host. Without rings, which are binary and made by Swift itself."""
     shared = config.swift_conf(secret.prefix, secret.suffix)
     found: dict[str, dict[str, str]] = {name: {} for name in roster.sites}
     for store in roster.stores:
@@ -66,9 +63,10 @@ def files(
 
 
 def put(host: Host, path: str, text: str) -> None:
-    """Write one of them on its host.
+    """Write a file to its host. Those in /etc/swift are readable by Swift's user only: some hold
+    secrets.
 
-    Those of Swift are for its own user alone: some hold secrets. Raises TargetError.
+    Raises TargetError.
     """
     if path.startswith("/etc/swift/"):
         host.put(path, text, mode=0o600, owner="swift")
@@ -77,7 +75,7 @@ def put(host: Host, path: str, text: str) -> None:
 
 
 def shown(texts: Mapping[str, Mapping[str, str]], secret: Secrets) -> tuple[Rendered, ...]:
-    """As they may be shown, `***` for secrets."""
+    """The files with `***` for secrets."""
     return tuple(
         Rendered(host=host, path=path, text=ini.mask(text, secret.all))
         for host, own in texts.items()

@@ -1,8 +1,8 @@
 """The options that a release of Swift knows, as a program on a host that has it.
 
-stdout is JSON: `samples`, from the sample files that the package ships, names by section by server,
-`uses`, the `use` of each of their sections by server, and `read`, names by server that its code
-asks its configuration for. Nothing of Swift is imported: its start takes a second.
+stdout is JSON: `samples`, names by section by server from the package's sample files; `uses`, the
+`use` of each of their sections by server; and `read`, names by server that its code reads from its
+configuration. Swift is not imported: that takes a second.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOLDERS = {
     "container": ("container",),
     "object": ("obj",),
 }
-"""Where a server's own code is; what is common is read by each of them."""
+"""Folders of each server's own code; every server also reads the common code's options."""
 
 _SECTION = re.compile(r"^#?\s*\[([^\]]+)\]\s*$")
 _OPTION = re.compile(r"^[#\s]*(?:set\s+)?([A-Za-z_][\w.-]*)\s*=\s*(\S*)")
@@ -30,7 +30,7 @@ _READ = re.compile(
 
 
 def sample(text: str) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """Names by section, and the `use` of each section."""
+    """Option names by section, and the `use` of each section."""
     names: dict[str, list[str]] = {}
     uses: dict[str, str] = {}
     section = "DEFAULT"
@@ -48,7 +48,7 @@ def sample(text: str) -> tuple[dict[str, list[str]], dict[str, str]]:
 
 
 def read(folder: Path) -> set[str]:
-    """Names that the code in a folder asks a configuration for."""
+    """Names that the code in a folder reads from a configuration."""
     return {
         name
         for path in folder.rglob("*.py")
@@ -57,7 +57,7 @@ def read(folder: Path) -> set[str]:
 
 
 def main() -> None:
-    """Print them."""
+    """Print the known options as JSON."""
     spec = importlib.util.find_spec("swift")
     if spec is None or spec.origin is None:
         sys.exit("Swift is not installed on this host")

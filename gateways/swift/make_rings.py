@@ -1,5 +1,4 @@
-"""Rings by Swift's own builder, as a program on a host that has Swift: one process instead of a
-dozen.
+"""Rings by Swift's own builder, as a program on a host with Swift: one process instead of a dozen.
 
 stdin is JSON `{"part_power": n, "replicas": n, "seed": n, "rings": {type: [device, ...]}}`, each
 device with zone, ip, port and name. stdout is JSON, the ring files by type in base64.
@@ -17,24 +16,23 @@ from typing import Any
 
 def ring(order: dict[str, Any], devices: list[dict[str, Any]]) -> bytes:
     """The content of one ring file."""
-    from swift.common.ring import RingBuilder  # type: ignore[import-not-found]  # noqa: PLC0415 - on the hosts, where this runs
+    from swift.common.ring import RingBuilder  # type: ignore[import-not-found]  # noqa: PLC0415 - installed only on the hosts where this runs
 
     builder = RingBuilder(order["part_power"], order["replicas"], 0)
     for one in devices:
-        place = {
-            "region": 1,
-            "zone": one["zone"],
-            "device": one["device"],
-            "weight": 100.0,
-            "meta": "",
-        }
-        where = {
-            "ip": one["ip"],
-            "port": one["port"],
-            "replication_ip": one["ip"],
-            "replication_port": one["port"],
-        }
-        builder.add_dev({**place, **where})
+        builder.add_dev(
+            {
+                "region": 1,
+                "zone": one["zone"],
+                "ip": one["ip"],
+                "port": one["port"],
+                "replication_ip": one["ip"],
+                "replication_port": one["port"],
+                "device": one["device"],
+                "weight": 100.0,
+                "meta": "",
+            }
+        )
     builder.rebalance(seed=order["seed"])
     builder.validate()
     with tempfile.TemporaryDirectory() as folder:
@@ -44,11 +42,11 @@ def ring(order: dict[str, Any], devices: list[dict[str, Any]]) -> bytes:
 
 
 if __name__ == "__main__":
-    asked = json.load(sys.stdin)
+    order = json.load(sys.stdin)
     json.dump(
         {
-            kind: base64.b64encode(ring(asked, devices)).decode()
-            for kind, devices in asked["rings"].items()
+            kind: base64.b64encode(ring(order, devices)).decode()
+            for kind, devices in order["rings"].items()
         },
         sys.stdout,
     )

@@ -1,4 +1,4 @@
-"""Whether a release of Swift knows the options it is given: it takes unknown ones in silence."""
+"""Checks that a release of Swift knows its options: it ignores unknown ones silently."""
 
 from __future__ import annotations
 
@@ -16,20 +16,18 @@ _ALWAYS = frozenset({"use", "pipeline"})
 
 
 class Known(Record):
-    """What `known_options` found in a release, each by server."""
+    """The output of `known_options` for a release, each by server."""
 
     samples: dict[str, dict[str, frozenset[str]]]
-    """Names by section of the sample file."""
+    """Option names by section of the sample file."""
     uses: dict[str, dict[str, str]]
-    """The `use` of sections of the sample file."""
+    """The `use` of the sample file's sections."""
     read: dict[str, frozenset[str]]
-    """Names that the code asks its configuration for."""
+    """Names that the code reads from its configuration."""
 
 
 def faults(known: Known, server: str, text: str) -> list[str]:
-    """What is wrong with a server's file, a line each: options and sections it does not know,
-    filters it does not define.
-    """
+    """Faults of a server's file, a line each: unknown options and sections, undefined filters."""
     parser = _parse(text)
     found = []
     for section in parser.sections():
@@ -53,8 +51,8 @@ def faults(known: Known, server: str, text: str) -> list[str]:
 
 
 def _names(known: Known, server: str, section: str, use: str | None) -> frozenset[str] | None:
-    """The options a section may have; None: there is no such section; empty: it is another
-    program's, which cannot be asked.
+    """The options a section may have; None for an unknown section; empty for another program's,
+    which cannot be checked.
     """
     samples = known.samples[server]
     kind, colon, _ = section.partition(":")
@@ -63,7 +61,7 @@ def _names(known: Known, server: str, section: str, use: str | None) -> frozense
         if not alike:
             return None if use.startswith(_OWN_EGG) else frozenset()
     else:
-        # Sections of storage policies are named by a number: the sample has one of them.
+        # Storage policy sections are named by a number: the sample has one of them.
         alike = [name for name in samples if _INDEX.sub("", name) == _INDEX.sub("", section)]
     if not alike:
         return None
@@ -86,11 +84,11 @@ def _pipeline(parser: configparser.RawConfigParser, server: str) -> list[str]:
 
 
 def _parse(text: str) -> configparser.RawConfigParser:
-    # [DEFAULT] is a section like the others here: its options are not to be seen in each of them.
+    # [DEFAULT] is treated like other sections: its options must not appear in each of them.
     parser = configparser.RawConfigParser(
         default_section="", delimiters=("=",), comment_prefixes=("#",), strict=True
     )
-    parser.optionxform = str  # type: ignore[method-assign,assignment]  # names are what they are, not their lower case
+    parser.optionxform = str  # type: ignore[method-assign,assignment]  # names keep their case
     parser.read_string(text)
     return parser
 
@@ -100,7 +98,7 @@ def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
 
 
 def own_files(texts: Mapping[str, str]) -> list[tuple[str, str]]:
-    """(server, text) of those files of a host that belong to a server of Swift."""
+    """(server, text) of a host's files that configure a Swift server."""
     matched = (
         (
             re.fullmatch(r"/etc/swift/(proxy|account|container|object)-server(-\d+)?\.conf", path),

@@ -1,9 +1,8 @@
-"""The proxies' pipeline: which middleware a request passes, in which order, and how each of them is
-set.
+"""The proxies' pipeline: its middleware, their order and settings.
 
 `standard` is the pipeline of the sample that Swift ships for tempauth
-(etc/proxy-server.conf-sample; the same in 2.26, 2.30, 2.35 and 2.38). `study-2014` is the one that
-the study of 2014 trimmed to four words; Swift adds what it cannot do without.
+(etc/proxy-server.conf-sample; the same in 2.26, 2.30, 2.35 and 2.38). `study-2014` is the 2014
+study's, cut down to four words; Swift adds the middleware that it requires.
 """
 
 from __future__ import annotations
@@ -15,42 +14,22 @@ from weighbridge.gateways import ini
 from weighbridge.gateways.swift.settings import SwiftSettings
 
 _STANDARD: Final = (
-    *(
-        "catch_errors",
-        "gatekeeper",
-        "healthcheck",
-        "proxy-logging",
-        "cache",
-        "listing_formats",
-        "container_sync",
-        "bulk",
-        "tempurl",
-    ),
-    *(
-        "ratelimit",
-        "tempauth",
-        "copy",
-        "container-quotas",
-        "account-quotas",
-        "slo",
-        "dlo",
-        "versioned_writes",
-        "symlink",
-    ),
-    *("proxy-logging", "proxy-server"),
+    *("catch_errors", "gatekeeper", "healthcheck", "proxy-logging", "cache", "listing_formats"),
+    *("container_sync", "bulk", "tempurl", "ratelimit", "tempauth", "copy", "container-quotas"),
+    *("account-quotas", "slo", "dlo", "versioned_writes", "symlink", "proxy-logging"),
+    "proxy-server",
 )
 _STUDY_2014: Final = ("healthcheck", "cache", "tempauth", "proxy-server")
 
 _EGGS: Final = {"cache": "memcache"}
-"""Names of middleware in Swift's package where they are not the filter's with underscores."""
+"""Names in Swift's package that differ from the filter's name with underscores."""
 
 
 def words(settings: SwiftSettings) -> tuple[str, ...]:
-    """The pipeline as it is configured, from the client's side on, with s3api where the sample
-    wants it: before authentication.
+    """The configured pipeline from the client inwards, with s3api before authentication as in the
+    sample.
 
-    What multipart uploads by S3 need (slo) is put into the study's pipeline as well, where that
-    answers S3.
+    The study's pipeline also gets slo with s3api, which S3 multipart uploads need.
     """
     bare = settings.pipeline == "study-2014"
     made = list(_STUDY_2014 if bare else _STANDARD)
@@ -64,18 +43,16 @@ def words(settings: SwiftSettings) -> tuple[str, ...]:
 def filters(
     settings: SwiftSettings, cache: Mapping[str, ini.Value], users: Mapping[str, ini.Value]
 ) -> dict[str, Mapping[str, ini.Value]]:
-    """A section for each middleware of the pipeline; `cache` and `users` are the options of
-    memcached's and of tempauth's.
+    """A section for each middleware; `cache` and `users` are the options of memcached and tempauth.
 
-    Whatever is not set has the sample's value: `ratelimit` then limits nothing, since no rate is
-    given.
+    Unset options have the sample's values: `ratelimit` limits nothing, since no rate is set.
     """
     own: dict[str, Mapping[str, ini.Value]] = {
         "cache": cache,
         "tempauth": users,
         "s3api": {"location": "us-east-1", "s3_acl": False},
-        # The middleware has no switch: it makes a line of every request at INFO, and its log drops
-        # it.
+        # The middleware has no off switch: it logs every request at INFO, which its log level then
+        # drops.
         "proxy-logging": {"access_log_level": "INFO" if settings.log_requests else "WARNING"},
     }
     return {
@@ -88,14 +65,14 @@ def filters(
 
 
 def about(settings: SwiftSettings) -> str:
-    """What of Swift's API the pipeline answers, in words."""
+    """What the pipeline supports of Swift's API, in words."""
     if settings.pipeline == "standard":
         return (
-            "standard: the one of the release's sample file; large objects, bulk requests, "
-            "temporary URLs, quotas and versions work"
+            "standard: the release's sample pipeline; large objects, bulk requests, temporary "
+            "URLs, quotas and versions work"
         )
     return (
-        "study-2014: no middleware but health check, cache and authentication; manifests of large "
-        "objects, bulk requests and "
-        "archives are taken for plain requests, and answered without doing what they ask"
+        "study-2014: no middleware except health check, cache and authentication; manifests of "
+        "large objects, bulk requests and archives are treated as plain requests: answered, but "
+        "not carried out"
     )

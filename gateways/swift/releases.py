@@ -1,4 +1,4 @@
-"""Releases of Swift, and what differs between them."""
+"""Releases of Swift, and how they differ."""
 
 from __future__ import annotations
 
@@ -7,26 +7,18 @@ from weighbridge.gateways.front import packages_before
 from weighbridge.gateways.gateway import RootImage
 
 _PACKAGES = (
-    *(
-        "swift-proxy",
-        "swift-account",
-        "swift-container",
-        "swift-object",
-        "memcached",
-        "rsync",
-        "xfsprogs",
-    ),
-    *("iproute2", "procps", "tini", "python3"),
+    *("swift-proxy", "swift-account", "swift-container", "swift-object", "memcached", "rsync"),
+    *("xfsprogs", "iproute2", "procps", "tini", "python3"),
     *packages_before("swift"),
 )
 
 
 class SwiftRelease(Record):
-    """A release of Swift as Debian ships it."""
+    """A release of Swift as packaged by Debian."""
 
     image: RootImage
     lacks: frozenset[str] = frozenset()
-    """Options that this suite writes for other releases and that this one does not know."""
+    """Options that this suite uses with other releases and that this one does not know."""
 
 
 _TOLD_BY = ("python3-swift", "swift", "openstack-swift")
@@ -38,7 +30,7 @@ RELEASES: dict[str, SwiftRelease] = {
             suite="bullseye",
             packages=_PACKAGES,
             told_by=_TOLD_BY,
-            # Its security and update archives name files that are no longer there.
+            # Its security and update archives name files that no longer exist.
             options=(
                 '--setup-hook=sed -i -e /security/d -e /-updates/d "$1/etc/apt/sources.list"',
             ),
@@ -58,9 +50,9 @@ RELEASES: dict[str, SwiftRelease] = {
             suite="sid",
             packages=_PACKAGES,
             told_by=_TOLD_BY,
-            # sid changes every day; a mirror's copy may be older than its own date of expiry.
+            # sid changes daily; a mirror's copy may be older than its own expiry date.
             options=('--aptopt=Acquire::Check-Valid-Until "false"',),
         )
     ),
 }
-"""By the name layouts use for a release."""
+"""Releases of Swift by the name that layouts use."""

@@ -1,4 +1,4 @@
-"""What must be started anew for a setting of Swift to count."""
+"""The least restart for a setting of Swift to take effect."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from weighbridge.gateways.swift.settings import SwiftSettings
 
 _CLUSTER = frozenset(
     {
-        # What rings, disks and the set of daemons are made from, and what clients are told.
+        # Rings, disks and the set of daemons depend on these, and what clients know.
         *("s3api", "replicas", "part_power", "disks", "background", "proxy.daemons", "proxy.port"),
-        # A port for each disk, or not, is in the ring.
+        # The ring contains the ports.
         "object.servers_per_port",
-        # A memcached that starts anew has forgotten the clients' token.
+        # A restarted memcached has lost the clients' token.
         "proxy.memcached_memory",
     }
 )
@@ -25,13 +25,11 @@ _KEPT = frozenset(
         *("memcache_servers", "use", "token_life", "reseller_prefix", "auth_prefix"),
     }
 )
-"""Options that say where servers are, what is stored where, and which tokens are good."""
+"""Options that define where servers are, where data is stored, and which tokens are valid."""
 
 
 def scope(key: str) -> Scope:
-    """The least that must be started anew for a setting to count; of one that the settings do not
-    have, all.
-    """
+    """The least restart for a setting to take effect; `cluster` for an unknown one."""
     head, _, rest = key.partition(".")
     if key in _CLUSTER or head not in SwiftSettings.model_fields:
         return "cluster"

@@ -1,4 +1,4 @@
-"""Placement and settings of the `swift` gateway, and what a deployment of it is."""
+"""Placement and settings of the `swift` gateway, and its planned deployment."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ Server = Literal["proxy", "account", "container", "object"]
 SERVERS: tuple[Literal["account", "container", "object"], ...] = ("account", "container", "object")
 """The servers of a storage host."""
 _HEALTH_PATH = "/healthcheck"
-"""Answered by one of the first filters of the pipeline, without asking anybody."""
+"""Answered by one of the first filters of the pipeline, without other servers."""
 
 
 @with_fronts("swift")
 class SwiftPlacement(FrontedPlacement):
-    """Which host does what. memcached sits with each proxy; a front, where there is one, before all
-    proxies. Without one clients find the only proxy.
+    """Which service runs on which host. memcached runs with each proxy.
+
+    A front, if any, is before all proxies; without one, clients use the only proxy.
     """
 
     proxy: Annotated[tuple[str, ...], Field(min_length=1)]
-    """Hosts of proxy servers and of memcached."""
+    """Hosts of proxy servers and memcached."""
     storage: Annotated[tuple[str, ...], Field(min_length=1)]
     """Hosts of account, container and object servers, each a zone of its own."""
 
@@ -46,8 +47,8 @@ class SwiftPlacement(FrontedPlacement):
             raise ValueError("storage names the same host twice")
         if len(set(self.proxy)) != len(self.proxy):
             raise ValueError(
-                "proxy names the same host twice: several on one host are `settings: {proxy: "
-                "{daemons: 2}}`"
+                "proxy names the same host twice: for several on one host use "
+                "`settings: {proxy: {daemons: 2}}`"
             )
         shared = set(self.proxy) & set(self.storage)
         if shared:
@@ -62,50 +63,47 @@ class SwiftPlacement(FrontedPlacement):
 
 
 class Errors(Record):
-    """When the proxy stops asking a storage node that fails, and for how long."""
+    """When and for how long the proxy suppresses a failing storage node."""
 
     limit: Count = 10
     interval: Seconds = 60.0
 
 
 class ProxySettings(Record):
-    """The proxy servers.
-
-    Defaults are Swift's own, but for `workers` (there: one a CPU of the machine).
-    """
+    """The proxy servers. Defaults are Swift's own, except `workers` (Swift: one for each CPU)."""
 
     daemons: Count = 1
-    """Proxy servers on each of their hosts; more than one in all need a front."""
+    """Proxy servers on each host; more than one in total need a front."""
     port: Port = 8080
-    """Port of the first one of a host; the others have the next ones."""
+    """Port of the first one of a host; the others use the next ones."""
     workers: Count = 1
-    """Processes of each that answer."""
+    """Worker processes of each."""
     node_timeout: Wait = 10.0
-    """How long a storage server may take for an answer or a chunk, before it counts as failed."""
+    """Timeout for an answer or a chunk from a storage server."""
     conn_timeout: Wait = 0.5
-    """How long a connection to a storage server may take."""
+    """Timeout for a connection to a storage server."""
     recoverable_node_timeout: Wait = 10.0
-    """As node_timeout, for reads, which another replica can answer."""
+    """node_timeout for reads, which another replica can answer."""
     post_quorum_timeout: Annotated[Seconds, Field(ge=0)] = 0.5
-    """How long the last replica of a write is waited for when there is a quorum."""
+    """How long to wait for the last replica of a write after the quorum."""
     client_chunk_size: Chunk = 65536
-    """What is read from a client at once."""
+    """Bytes read from a client at once."""
     object_chunk_size: Chunk = 65536
-    """What is read from an object server at once."""
+    """Bytes read from an object server at once."""
     error_suppression: Errors = Errors()
-    """When a storage server that fails is left out."""
+    """When a failing storage server is left out."""
     memcache_connections: Count = 2
-    """Connections to each memcached, a worker."""
+    """Connections of each worker to each memcached."""
     memcached_memory: Annotated[Bytes, Field(ge=64 * 2**20)] = 256 * 2**20
-    """Memory of each memcached, of which there is one on every proxy host."""
+    """Memory of each memcached; every proxy host has one."""
 
     @model_validator(mode="after")
     def _ports(self) -> ProxySettings:
-        # Here, before anything is made of each of them: a number of twenty digits is refused like
-        # any other.
+        # Checked before one object is created for each: a number of twenty digits must fail
+        # quickly.
         if self.port + self.daemons - 1 > 65535:
             raise ValueError(
-                f"{self.daemons} daemons from port {self.port} on: there is no port above 65535"
+                f"{self.daemons} daemons from port {self.port} on need ports above 65535"
             )
         return self
 
@@ -114,94 +112,79 @@ class StorageSettings(Record):
     """Account and container servers."""
 
     workers: Count = 1
-    """Processes that answer."""
+    """Worker processes."""
     node_timeout: Wait = 3.0
-    """How long another storage server may take for an answer."""
+    """Timeout for an answer from another storage server."""
 
 
 class ObjectSettings(StorageSettings):
     """The object server."""
 
     servers_per_port: Annotated[int, Field(ge=0)] = 0
-    """0: all disks behind one port and its workers.
-
-    More: a port for each disk, each with this many processes and no workers.
+    """0: all disks share one port and its workers. More: a port for each disk, each with so many
+    processes and no workers.
     """
     tpool_threads: Count | None = None
     """Threads for disk I/O of each process; None: Swift's own, 20, or 1 with servers_per_port."""
     keep_cache_private: bool = False
-    """False, Swift's own default, drops an object from the page cache after each read that was
-    authenticated.
-    """
+    """False, Swift's own default, drops an object from the page cache after authenticated reads."""
     keep_cache_size: Bytes = 5 * 2**20
-    """Objects above this size are never kept in the page cache."""
+    """Larger objects are never kept in the page cache."""
     etag_validate_pct: Annotated[int, Field(ge=0, le=100)] = 100
-    """Share of reads whose MD5 is checked by the object server.
-
-    Releases 2.26 and 2.30 check them all.
-    """
+    """Share of reads whose MD5 the object server checks. Releases 2.26 and 2.30 check all."""
     disk_chunk_size: Chunk = 65536
-    """What is read from a disk at once."""
+    """Bytes read from a disk at once."""
     network_chunk_size: Chunk = 65536
-    """What is read from the network at once."""
+    """Bytes read from the network at once."""
     mb_per_sync: Annotated[int, Field(ge=0)] = 512
-    """MiB of an object after which it is synced while it is being written; at its end it always is.
-    """
+    """Sync an object after every so many MiB while it is written; always synced at its end."""
 
 
 @with_fronts("swift")
 class SwiftSettings(FrontedSettings):
-    """All that decides results, each with its default in sight."""
+    """All settings that decide results, with explicit defaults."""
 
     pipeline: Literal["standard", "study-2014"] = "standard"
-    """Middleware of the proxies: all of the release's sample file, or the bare pipeline of the 2014
-    study.
+    """Middleware of the proxies: the release's sample pipeline, or the 2014 study's bare one.
 
-    The bare one takes manifests of large objects, bulk requests and archives for plain requests:
-    answered, and not done."""
+    The bare one treats manifests of large objects, bulk requests and archives as plain requests:
+    they are answered, but not carried out."""
     s3api: bool = False
-    """Answer the S3 API as well, by the middleware s3api (and slo, which its multipart uploads
-    need).
-    """
+    """Serve the S3 API too, by the middleware s3api (and slo, which its multipart uploads need)."""
     replicas: Count = 3
-    """Copies of each object, account and container, each on a host of its own."""
+    """Copies of each object, account and container, each on another host."""
     part_power: Annotated[int, Field(ge=1, le=32)] = 10
-    """Partitions of each ring: two to the power of this."""
+    """Partitions of each ring, as a power of two."""
     proxy: ProxySettings = ProxySettings()
     account: StorageSettings = StorageSettings()
     container: StorageSettings = StorageSettings()
     object: ObjectSettings = ObjectSettings()
     disks: Count | None = None
-    """Disks used on each storage host, from the first on; None: all it has."""
+    """Disks used on each storage host, from the first on; None: all."""
     background: bool = False
     """Run replicators, auditors, updaters and the account reaper."""
     background_interval: Annotated[Seconds, Field(ge=1)] | None = None
-    """Time from one round of each of them to the next; None:
-
-    Swift's own, from 30 s (replicators) to an hour (reaper).
-    """
+    """Time between their rounds; None: Swift's own, from 30 s (replicators) to 1 h (reaper)."""
     log_requests: bool = False
-    """A log line for each request at the proxies and at the storage servers; the study's pipeline
-    has no access log.
-    """
+    """Log each request at proxies and storage servers; the study's pipeline has no access log."""
     log_level: Literal["DEBUG", "INFO", "NOTICE", "WARNING", "ERROR"] = "INFO"
     options: dict[Server, dict[config_text.Section, dict[config_text.Key, config_text.Value]]] = (
         Field(default_factory=dict)
     )
-    """More options by server and section, such as `{object: {"app:object-server": {splice:
+    """Further options by server and section, such as `{object: {"app:object-server": {splice:
     true}}}`.
 
-    Swift takes unknown ones in silence: they are checked against the samples that it ships and the
-    options its code reads."""
+    Swift ignores unknown ones silently: they are checked against its samples and the options that
+    its code reads."""
 
 
 class SwiftCluster(Record):
-    """Proxies, storage hosts and perhaps a front, as a layout plans them."""
+    """A planned deployment: proxies, storage hosts and perhaps a front."""
 
     release: str
     place: SwiftPlacement
     settings: SwiftSettings
 
     def front(self) -> Front | None:
-        """The front as the layout says it."""
+        """The layout's front."""
         return front_of(self.place, self.settings, Behind(health_path=_HEALTH_PATH))

@@ -1,6 +1,4 @@
-"""The `swift` gateway: proxies with memcached, storage hosts with account, container and object
-servers, perhaps HAProxy.
-"""
+"""The `swift` gateway: proxies with memcached and storage hosts, perhaps behind a front."""
 
 from __future__ import annotations
 
@@ -26,14 +24,14 @@ from weighbridge.gateways.gateway import (
     Say,
     Site,
     Standing,
-    Tier,
+    tier_of,
 )
 from weighbridge.gateways.swift import config, options, scopes
 from weighbridge.gateways.swift.bring_up import SwiftBringUp
 from weighbridge.gateways.swift.files import Secrets, files, shown
 from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.settings import SwiftCluster, SwiftPlacement, SwiftSettings
-from weighbridge.gateways.swift.swift_servers import SwiftServers
+from weighbridge.gateways.swift.swift_roster import SwiftRoster
 
 
 class Swift(Gateway):
@@ -49,14 +47,14 @@ class Swift(Gateway):
     grammars: ClassVar[tuple[FileGrammar, ...]] = (config.GRAMMAR,)
 
     def __init__(self, release: str, place: Record, settings: Record) -> None:
-        """Raises ValueError when release, placement and settings do not fit each other."""
+        """Raises ValueError when release, placement and settings do not fit together."""
         assert isinstance(place, SwiftPlacement)  # noqa: S101 - the seam's contract
         assert isinstance(settings, SwiftSettings)  # noqa: S101
         self.release = release
         self.cluster = SwiftCluster(release=release, place=place, settings=settings)
         if len(place.storage) < settings.replicas:
             raise ValueError(
-                f"{settings.replicas} replicas in zones of their own need {settings.replicas} "
+                f"{settings.replicas} replicas, each in its own zone, need {settings.replicas} "
                 "storage hosts"
             )
         if (
@@ -90,29 +88,26 @@ class Swift(Gateway):
 
     @property
     def settings(self) -> SwiftSettings:
-        """All that decides results."""
+        """All settings that decide results."""
         return self.cluster.settings
 
     def apis(self) -> tuple[ObjectApi, ...]:
-        """Swift's own, and S3 where the layout has s3api."""
+        """Swift, and S3 with s3api."""
         return ("swift", "s3") if self.settings.s3api else ("swift",)
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """Servers read their files when they start:
-
-        `restart`, but for what rings, daemons, ports and tokens hang on.
+        """`restart`, as servers read files at start; `cluster` for rings, daemons, ports,
+        tokens.
         """
         return scopes.scope(key)
 
     def layers(self) -> tuple[StoreLayer, ...]:
-        """Its object servers, and one proxy by itself where a front hides it."""
+        """The object servers, and one proxy by itself behind a front."""
         return ("object-server",) if self.place.front is None else ("gateway", "object-server")
 
     def structure(self, disks: Mapping[str, int]) -> Structure:
-        """Objects are on the storage hosts' disks but the first, or on their only one; a proxy
-        sends each replica by itself.
-        """
+        """Objects are on all disks but the first, or on the only one; proxies send each replica."""
         place, settings = self.place, self.settings
         used = {name: tuple(range(disks.get(name, 0)))[: settings.disks] for name in place.storage}
         return Structure(
@@ -136,20 +131,22 @@ class Swift(Gateway):
             roles.setdefault(place.front, []).append(place.front_name)
         disks = self.settings.disks or 1
         return {
-            name: HostNeed(roles=tuple(of), disks=disks if "storage" in of else 0, tier=_tier(of))
+            name: HostNeed(
+                roles=tuple(of),
+                disks=disks if "storage" in of else 0,
+                tier=tier_of(of, ("storage",)),
+            )
             for name, of in roles.items()
         }
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        """All configuration files as `bring_up` would write them, but for secrets, which it makes
-        afresh.
-        """
+        """All configuration files as `bring_up` would write them, but with other secrets."""
         secret = Secrets()
         return shown(
             files(
                 self.release,
                 self.settings,
-                SwiftServers(self.place, self.settings, sites),
+                SwiftRoster(self.place, self.settings, sites),
                 secret,
                 self.cluster.front(),
             ),
@@ -157,12 +154,12 @@ class Swift(Gateway):
         )
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
-        """Compare every option with those the release knows, and have the front check its file."""
-        roster = SwiftServers(self.place, self.settings, hosts)
+        """Check every option for the release, and have the front check its file."""
+        roster = SwiftRoster(self.place, self.settings, hosts)
         front = self.cluster.front()
         texts = files(self.release, self.settings, roster, Secrets(), front)
-        asked = hosts[self.place.proxy[0]]
-        done = asked.run(program.ship(asked, "weighbridge.gateways.swift.known_options"))
+        proxy = hosts[self.place.proxy[0]]
+        done = proxy.run(program.ship(proxy, "weighbridge.gateways.swift.known_options"))
         known = options.Known.model_validate(json.loads(done.stdout))
         found = [
             line
@@ -184,9 +181,3 @@ class Swift(Gateway):
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> Standing:
         """See Gateway, and SwiftBringUp for the order."""
         return SwiftBringUp(self.cluster, hosts, client, say).run()
-
-
-def _tier(roles: list[str]) -> Tier:
-    if "storage" in roles:
-        return "shared" if len(roles) > 1 else "storage"
-    return "gateway"

@@ -1,7 +1,6 @@
-"""A reader of /dev/log, as a service of a host: appends each message as a line to the file it is
-given.
+"""A reader of /dev/log, as a service of a host: appends each message as a line to a file.
 
-Swift's servers log to syslog and nowhere else; a host of ours has no syslog daemon, and needs none.
+Swift's servers log only to syslog; these hosts have no syslog daemon.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ DEVICE = "/dev/log"
 def main() -> None:
     """Read until killed."""
     wire = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    # Bound under another name first, so that /dev/log never exists before it can be written to by
-    # every user.
+    # Bound under another name first, so that /dev/log is writable by every user as soon as it
+    # exists.
     wire.bind(f"{DEVICE}.new")
     Path(f"{DEVICE}.new").chmod(0o666)
     Path(f"{DEVICE}.new").rename(DEVICE)

@@ -1,6 +1,4 @@
-"""A host that starts nothing: it writes down what is asked of it and gives the answers it was told
-to give.
-"""
+"""A host that starts nothing: it records requests and gives prepared answers."""
 
 from __future__ import annotations
 
@@ -16,10 +14,7 @@ Answer = Callable[[Sequence[str], str], str]
 
 
 class StubHost(Host):
-    """`events` is shared by the hosts of a deployment:
-
-    (host, what) in the order in which it was asked.
-    """
+    """`events` is shared by the hosts of a deployment: (host, what) in the order of requests."""
 
     def __init__(
         self,
@@ -92,10 +87,18 @@ class StubHost(Host):
         return "nothing"
 
 
+def run_program(path: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a program for hosts with stdin closed, so that it prints its counters once."""
+    argv = [sys.executable, "-I", path, *arguments]
+    return subprocess.run(
+        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=60
+    )
+
+
 PORTS = """
 import json, sys
 for index in range(len(json.loads(sys.stdin.readline())["ports"])):
     print(index, flush=True)
 sys.stdin.read()
 """
-"""Stands in for gateways.ports: every port answers at once."""
+"""A stub of gateways.ports: every port answers at once."""

@@ -1,106 +1,30 @@
-"""The order of a bring-up and what is written on the way, on hosts that start nothing."""
+"""The order of starting RGW and Swift and the files written meanwhile, on stub hosts."""
 
 import json
 import re
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from stub_host import PORTS, StubHost
-
+from tests.gateways.stage import NAMES, Stage
 from weighbridge.common.errors import CommandFailed, ServiceFailed, UsageError, VerificationFailed
-from weighbridge.gateways.gateway import Standing
 from weighbridge.gateways.rgw.facts import uneven
-from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.settings import RgwPlacement as RgwPlace
 from weighbridge.gateways.rgw.settings import RgwSettings
-from weighbridge.gateways.swift.settings import SwiftPlacement as SwiftPlace
 from weighbridge.gateways.swift.settings import SwiftSettings
-from weighbridge.gateways.swift.swift import Swift
 
-NAMES = ("client-1", "gateway-1", "store-1", "store-2", "store-3")
-STORES = ("store-1", "store-2", "store-3")
-
-MON = """
-import json, sys
-log = open({log!r}, "a")
-osds = 0
-for line in sys.stdin:
-    answers = []
-    for command in json.loads(line):
-        what = command["prefix"]
-        log.write(json.dumps(command) + "\\n"); log.flush()
-        osds += what == "osd new"
-        output = {{"osd stat": {{"num_up_osds": osds}}, "osd metadata": [{{"rotational": "0"}}] * osds,
-                  "status": {{"health": {{"status": "HEALTH_OK", "checks": {{}}}},
-                  "pgmap": {{"num_pgs": 100, "pgs_by_state": [{{"state_name": "active+clean", "count": 100}}]}}}},
-                  "pg ls-by-pool": {{"pg_stats": [{{"acting_primary": one % osds}} for one in range(64)]}}}}.get(what, "")
-        assert (what == "pg ls-by-pool") == (command.get("to") == "mgr")
-        answers.append([{refused}.get(what, 0), json.dumps(output) if output else "", "no"])
-    print(json.dumps(answers), flush=True)
-"""
-
-
-class Stage:
-    """Stub hosts, and what was asked of them."""
-
-    def __init__(self, folder: Path, refused: Mapping[str, int] | None = None) -> None:
-        self.events: list[tuple[str, str]] = []
-        self.mon_log = folder / "mon"
-        self.unknown: set[str] = set()
-        self.verified = json.dumps(
-            {"checks": [{"api": "s3", "operation": "PUT", "status": 200, "took_ms": 1.0}]}
-        )
-        programs = {
-            "weighbridge.gateways.ports": PORTS,
-            "ask_mon": MON.format(log=str(self.mon_log), refused=dict(refused or {})),
+FAILED = json.dumps(
+    {
+        "failed": {
+            "api": "swift",
+            "url": "http://u",
+            "operation": "GET",
+            "what": "200 was expected",
+            "status": 503,
+            "body": "busy",
         }
-        self.hosts = {
-            name: StubHost(name, f"10.0.0.{index}", folder, self.events, self.answer, programs)
-            for index, name in enumerate(NAMES)
-        }
-
-    def answer(self, argv: Sequence[str], stdin: str) -> str:
-        line = " ".join(argv)
-        if "weighbridge.gateways.verify" in line:
-            return self.verified
-        if "ask_daemon" in line:
-            return json.dumps([self.option(command) for _, command in json.loads(stdin)])
-        if "make_rings" in line:
-            return json.dumps(dict.fromkeys(json.loads(stdin)["rings"], "cmluZw=="))
-        return "[]" if "gc list" in line else "0"
-
-    def option(self, command: Mapping[str, str]) -> str:
-        if command["prefix"] != "config get":
-            return ""
-        return (
-            '{"error": "no"}'
-            if command["var"] in self.unknown
-            else json.dumps({command["var"]: "1"})
-        )
-
-    def when(self, pattern: str) -> list[int]:
-        """Places, in the order of events, of those that match."""
-        return [
-            index
-            for index, (host, what) in enumerate(self.events)
-            if re.search(pattern, f"{host} {what}")
-        ]
-
-    def rgw(self, settings: RgwSettings | None = None, release: str = "ceph-16") -> Standing:
-        place = RgwPlace(mon="store-1", osd=STORES, radosgw=("gateway-1",))
-        return Rgw(release, place, settings or RgwSettings()).bring_up(
-            self.hosts, self.hosts["client-1"], print
-        )
-
-    def swift(self, settings: SwiftSettings | None = None) -> Standing:
-        place = SwiftPlace(proxy=("gateway-1",), storage=STORES)
-        return Swift("swift-2.30", place, settings or SwiftSettings()).bring_up(
-            self.hosts, self.hosts["client-1"], print
-        )
+    }
+)
 
 
 @pytest.fixture
@@ -108,25 +32,25 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
 
 
-def test_whose_reads_each_osd_answers_is_told_and_so_are_writes_that_it_puts_off(
+def test_facts_show_each_osds_share_of_reads_and_which_writes_are_deferred(
     stage: Stage,
 ) -> None:
     facts = stage.rgw().facts
     assert facts["reads by OSD"].startswith(
-        "osd.0 17 %, osd.1 17 %, osd.2 17 %, osd.3 17 %, osd.4 16 %, osd.5 16 %: "
+        "osd.0 17 %, osd.1 17 %, osd.2 17 %, osd.3 17 %, osd.4 16 %, osd.5 16 % of reads"
     )
-    assert facts["reads by OSD"].endswith("of the 64 placement groups of objects' data")
+    assert facts["reads by OSD"].endswith("by 64 placement groups of object data")
     assert {
         "osd: bluestore_prefer_deferred_size_ssd",
         "osd: bluestore_debug_enforce_settings",
     } <= set(facts)
 
 
-def test_reads_that_one_osd_answers_half_of_are_told_as_uneven() -> None:
+def test_an_osd_with_half_of_the_reads_is_reported_as_uneven() -> None:
     assert uneven({0: 20, 1: 25, 2: 19}) == ()
     assert uneven({0: 64}) == ()
-    (told,) = uneven({0: 16, 1: 9, 2: 6})
-    assert told == "osd.0 answers 52 % of the reads, where 3 OSDs alike would answer 33 % each"
+    (text,) = uneven({0: 16, 1: 9, 2: 6})
+    assert text == "osd.0 answers 52 % of the reads; an even share of 3 OSDs would be 33 %"
 
 
 def test_a_release_is_not_asked_for_options_that_it_lacks(stage: Stage) -> None:
@@ -134,7 +58,7 @@ def test_a_release_is_not_asked_for_options_that_it_lacks(stage: Stage) -> None:
     assert "osd: bluestore_debug_enforce_settings" not in stage.rgw(release="ceph-14").facts
 
 
-def test_ceph_comes_up_in_the_order_that_makes_it_short(stage: Stage) -> None:
+def test_ceph_starts_in_the_order_that_makes_it_fast(stage: Stage) -> None:
     stage.rgw()
     mkfs, osds = stage.when("ceph-osd --mkfs"), stage.when(r"start osd\.")
     assert stage.when("start mon") < osds
@@ -151,7 +75,7 @@ def test_ceph_comes_up_in_the_order_that_makes_it_short(stage: Stage) -> None:
     assert len(order) == 5
 
 
-def test_an_osd_for_every_disk_and_every_pool_before_radosgw_wants_it(stage: Stage) -> None:
+def test_every_disk_gets_an_osd_and_every_pool_exists_before_radosgw_starts(stage: Stage) -> None:
     stage.rgw()
     commands = [json.loads(line) for line in stage.mon_log.read_text().splitlines()]
     assert [one["id"] for one in commands if one["prefix"] == "osd new"] == [0, 1, 2, 3, 4, 5]
@@ -165,71 +89,69 @@ def test_an_osd_for_every_disk_and_every_pool_before_radosgw_wants_it(stage: Sta
     ] == "false"
 
 
-def test_only_the_disks_that_the_layout_wants_get_an_osd(stage: Stage) -> None:
+def test_only_as_many_disks_as_the_layout_asks_for_get_an_osd(stage: Stage) -> None:
     stage.rgw(RgwSettings.model_validate({"osd": {"disks": 1}}))
     assert len(stage.when(r"start osd\.")) == 3
 
 
-def test_replicas_without_osds_for_them_are_refused_before_anything_is_started(
+def test_more_replicas_than_osds_are_refused_before_anything_starts(
     stage: Stage,
 ) -> None:
     few = RgwSettings.model_validate({"pools": {"replicas": 7, "failure_domain": "osd"}})
     with pytest.raises(
-        UsageError, match="7 replicas need as many OSDs; the disks of the osd hosts make 6"
+        UsageError, match="7 replicas need 7 OSDs; the disks of the osd hosts give 6"
     ):
         stage.rgw(few)
     assert stage.events == []
 
 
 def test_no_secret_is_on_any_command_line(stage: Stage) -> None:
-    for standing in (stage.rgw(), stage.swift(SwiftSettings(s3api=True))):
-        secrets = [endpoint.key.get_secret_value() for endpoint in standing.endpoints]
+    for running in (stage.rgw(), stage.swift(SwiftSettings(s3api=True))):
+        secrets = [endpoint.key.get_secret_value() for endpoint in running.endpoints]
         assert not [what for _, what in stage.events for secret in secrets if secret in what]
 
 
-def test_what_is_rendered_is_what_was_written_with_its_secrets_masked(stage: Stage) -> None:
-    for standing in (stage.rgw(), stage.swift(SwiftSettings(s3api=True))):
-        secrets = [endpoint.key.get_secret_value() for endpoint in standing.endpoints]
-        assert standing.rendered
-        for one in standing.rendered:
+def test_rendered_files_are_the_written_ones_with_secrets_masked(stage: Stage) -> None:
+    for running in (stage.rgw(), stage.swift(SwiftSettings(s3api=True))):
+        secrets = [endpoint.key.get_secret_value() for endpoint in running.endpoints]
+        assert running.rendered
+        for one in running.rendered:
             written = stage.hosts[one.host].files[one.path]
             assert isinstance(written, str)
             assert len(written.splitlines()) == len(one.text.splitlines())
             assert not [secret for secret in secrets if secret in one.text]
 
 
-def test_the_keyring_is_for_root_alone(stage: Stage) -> None:
-    standing = stage.rgw()
-    shown = next(one for one in standing.rendered if one.path == "/etc/ceph/keyring")
+def test_the_rendered_keyring_shows_no_key(stage: Stage) -> None:
+    running = stage.rgw()
+    shown = next(one for one in running.rendered if one.path == "/etc/ceph/keyring")
     assert "key = ***" in shown.text
     assert "==" not in shown.text
 
 
-def test_an_option_that_ceph_does_not_know_is_an_error_not_a_silence(stage: Stage) -> None:
+def test_an_option_that_ceph_does_not_know_is_an_error(stage: Stage) -> None:
     stage.unknown.add("osd_op_num_shard")
     with pytest.raises(ServiceFailed, match=r"osd\.0: does not know the option 'osd_op_num_shard'"):
         stage.rgw(RgwSettings.model_validate({"options": {"osd": {"osd_op_num_shard": 3}}}))
 
 
-def test_a_command_that_the_mon_refuses_ends_the_bring_up_with_its_words(tmp_path: Path) -> None:
+def test_a_command_that_the_mon_refuses_fails_the_start_with_its_message(tmp_path: Path) -> None:
     stage = Stage(tmp_path, refused={"osd pool create": -34})
     with pytest.raises(CommandFailed, match=r"(?s)osd pool create.*ended with -34\nno"):
         stage.rgw()
     assert not stage.when("start radosgw")
 
 
-def test_a_refused_drop_of_caches_is_an_error(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    standing = stage.rgw()
-    assert any("6 OSDs" in line for line in standing.drop_caches())
+def test_a_refused_cache_drop_is_an_error(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = stage.rgw()
+    assert any("6 OSDs" in line for line in running.drop_caches())
     monkeypatch.setattr(
         stage,
         "option",
         lambda command: "unknown command" if command["prefix"] == "cache drop" else "",
     )
     with pytest.raises(ServiceFailed, match="caches not dropped: unknown command"):
-        standing.drop_caches()
+        running.drop_caches()
 
 
 def test_swifts_servers_start_when_rings_and_disks_are_ready(stage: Stage) -> None:
@@ -245,13 +167,13 @@ def test_swifts_servers_start_when_rings_and_disks_are_ready(stage: Stage) -> No
     )
 
 
-def test_each_host_has_a_reader_of_its_log_before_any_server(stage: Stage) -> None:
+def test_each_host_has_syslog_before_any_server_starts(stage: Stage) -> None:
     stage.swift()
     assert max(stage.when("start syslog")) < min(stage.when("start account-server"))
     assert len(stage.when("start syslog")) == 4
 
 
-def test_databases_get_a_disk_of_their_own_where_there_are_two(
+def test_databases_get_a_separate_disk_where_there_are_two(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[dict[str, list[dict[str, object]]]] = []
@@ -278,20 +200,20 @@ def test_databases_get_a_disk_of_their_own_where_there_are_two(
     assert "mount --bind /srv/node/d0 /srv/database/db0" in mounts[1]
 
 
-def test_background_daemons_start_after_verification_and_only_when_wanted(stage: Stage) -> None:
+def test_background_daemons_start_after_verification_and_only_if_enabled(stage: Stage) -> None:
     stage.swift()
     assert not stage.when("start object-replicator")
-    standing = stage.swift(SwiftSettings(background=True))
+    running = stage.swift(SwiftSettings(background=True))
     replicators = stage.when("start object-replicator")
     assert len(replicators) == 3
     assert min(replicators) > stage.when("weighbridge.gateways.verify")[1]
     assert (
-        standing.facts["background: repair of replicas"]
+        running.facts["background: repair of replicas"]
         == "replicators run, at Swift's own intervals"
     )
 
 
-def test_the_pipeline_that_runs_comes_from_the_proxys_log(stage: Stage) -> None:
+def test_the_running_pipeline_comes_from_the_proxys_log(stage: Stage) -> None:
     bare = SwiftSettings(pipeline="study-2014")
     assert (
         stage.swift(bare).facts["pipeline"]
@@ -308,28 +230,20 @@ def test_the_pipeline_that_runs_comes_from_the_proxys_log(stage: Stage) -> None:
     )
 
 
-def test_facts_say_which_pipeline_it_is_and_what_the_bare_one_does_not_do(stage: Stage) -> None:
+def test_facts_name_the_pipeline_and_what_the_bare_one_does_not_do(stage: Stage) -> None:
     assert stage.swift().facts["pipeline kind"].startswith("standard: ")
     assert "proxies and storage servers off" in stage.swift().facts["logging"]
     bare = stage.swift(SwiftSettings(pipeline="study-2014")).facts
     assert bare["pipeline kind"].startswith("study-2014: ")
-    assert "without doing what they ask" in bare["pipeline kind"]
+    assert "not carried out" in bare["pipeline kind"]
     assert "of proxies none" in bare["logging"]
 
 
-def test_a_wrong_answer_is_told_as_it_is_when_every_daemon_lives(
+def test_a_wrong_answer_is_the_error_while_every_daemon_runs(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("weighbridge.gateways.daemon._DIES_WITHIN_S", 0.2)
-    failed = {
-        "api": "swift",
-        "url": "http://u",
-        "operation": "GET",
-        "what": "200 was expected",
-        "status": 503,
-        "body": "busy",
-    }
-    stage.verified = json.dumps({"failed": failed})
+    stage.verified = FAILED
     with pytest.raises(
         VerificationFailed, match=r"swift GET at http://u: 200 was expected \(status 503\)\nbusy"
     ):
@@ -337,21 +251,13 @@ def test_a_wrong_answer_is_told_as_it_is_when_every_daemon_lives(
 
 
 def test_a_dead_daemon_is_blamed_for_a_wrong_answer(stage: Stage) -> None:
-    failed = {
-        "api": "swift",
-        "url": "http://u",
-        "operation": "GET",
-        "what": "200 was expected",
-        "status": 503,
-        "body": "busy",
-    }
-    stage.verified = json.dumps({"failed": failed})
+    stage.verified = FAILED
     stage.hosts["store-2"].dead.add("object-server")
     with pytest.raises(ServiceFailed, match="store-2: object-server: died"):
         stage.swift()
 
 
-def test_files_with_secrets_are_for_their_daemons_alone_and_no_two_deployments_share_one(
+def test_only_daemons_can_read_secrets_and_no_two_deployments_share_one(
     tmp_path: Path,
 ) -> None:
     found: list[set[str]] = []

@@ -1,6 +1,4 @@
-"""Whatever a layout says stays in the place where it says it: no value, name or section makes lines
-of its own in a file.
-"""
+"""A layout's text stays in its place: no value, name or section adds lines to a file."""
 
 from __future__ import annotations
 
@@ -88,38 +86,38 @@ def sysctl(value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [ceph, swift, apache, haproxy, haproxy_alone, balance, health, sysctl]
+    "setting", [ceph, swift, apache, haproxy, haproxy_alone, balance, health, sysctl]
 )
 @pytest.mark.parametrize("value", [*BREAKS, JOINED])
-def test_a_value_that_any_reader_may_take_for_more_than_one_line_is_refused(
-    said: Any, value: str
+def test_a_value_that_any_program_may_read_as_several_lines_is_refused(
+    setting: Any, value: str
 ) -> None:
     with pytest.raises(ValidationError, match=r"is not one line|String should match pattern"):
-        said(value)
+        setting(value)
 
 
-@pytest.mark.parametrize("said", [ceph, swift, apache, haproxy, haproxy_alone, balance, sysctl])
+@pytest.mark.parametrize("setting", [ceph, swift, apache, haproxy, haproxy_alone, balance, sysctl])
 @pytest.mark.parametrize("value", ["a b", "a\tb", "%(x)s", "ä", "a = b", "C:\\x", "a # b"])
-def test_a_value_of_one_line_is_taken_whatever_it_says(said: Any, value: str) -> None:
-    said(value)
+def test_any_value_of_one_line_is_accepted(setting: Any, value: str) -> None:
+    setting(value)
 
 
 @pytest.mark.parametrize("section", SECTIONS)
-def test_a_section_of_swift_is_a_name_and_nothing_else(section: str) -> None:
-    with pytest.raises(ValidationError, match="is no name of a section"):
+def test_a_section_of_swift_must_be_a_plain_name(section: str) -> None:
+    with pytest.raises(ValidationError, match="is not a valid section name"):
         SwiftSettings.model_validate({"options": {"proxy": {section: {"a": 1}}}})
 
 
 @pytest.mark.parametrize(
     "key", ["a = 1\nb", "a=b", "a:b", "[a]", " a", "a ", "", "#a", ";a", "a\rb", "a\tb"]
 )
-def test_an_option_of_swift_is_a_name_and_nothing_else(key: str) -> None:
-    with pytest.raises(ValidationError, match="is no name of an option"):
+def test_an_option_of_swift_must_be_a_plain_name(key: str) -> None:
+    with pytest.raises(ValidationError, match="is not a valid option name"):
         SwiftSettings.model_validate({"options": {"proxy": {"DEFAULT": {key: 1}}}})
 
 
 @pytest.mark.parametrize("key", ["user_weigh_er", "set log_level", "max connections", "a.b-c"])
-def test_what_swift_and_its_programs_call_options_is_taken(key: str) -> None:
+def test_option_names_of_swift_and_its_programs_are_accepted(key: str) -> None:
     settings = SwiftSettings.model_validate(
         {"options": {"proxy": {"filter:tempauth": {key: True}}}}
     )
@@ -130,7 +128,7 @@ anything = st.text(max_size=12) | st.sampled_from([*BREAKS, JOINED, *SECTIONS])
 
 
 @given(section=anything, key=anything, value=anything)
-def test_an_ini_file_has_the_sections_and_options_that_it_was_made_of_or_is_not_made(
+def test_an_ini_file_has_exactly_the_given_sections_and_options_or_is_refused(
     section: str, key: str, value: str
 ) -> None:
     try:

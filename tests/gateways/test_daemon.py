@@ -1,19 +1,16 @@
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.gateways.stub_host import StubHost
 from weighbridge.common.errors import ServiceFailed
 from weighbridge.common.host import Service
 from weighbridge.gateways import daemon
 from weighbridge.gateways.daemon import Daemon
 
-sys.path.insert(0, str(Path(__file__).parent))
-from stub_host import StubHost
-
 
 class Going(StubHost):
-    """A host that can go."""
+    """A host that can disappear."""
 
     gone = False
 
@@ -37,11 +34,11 @@ def hosts(folder: Path) -> tuple[Going, Going, list[Daemon]]:
     return first, second, [Daemon(host, Service(name, (name,))) for host, name in names]
 
 
-def test_daemons_that_live_are_fine(tmp_path: Path) -> None:
+def test_running_daemons_pass(tmp_path: Path) -> None:
     daemon.check(hosts(tmp_path)[2])
 
 
-def test_the_first_daemon_that_died_is_named_with_its_host_and_every_other_too(
+def test_the_first_dead_daemon_and_all_others_are_named_with_their_hosts(
     tmp_path: Path,
 ) -> None:
     first, second, daemons = hosts(tmp_path)
@@ -66,7 +63,7 @@ def test_the_first_daemon_that_died_is_named_with_its_host_and_every_other_too(
     assert str(all_of_them.value).startswith("store-1: account-server: died; so did")
 
 
-def test_a_host_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
+def test_a_daemon_that_died_with_its_host_is_reported_so(tmp_path: Path) -> None:
     _, second, daemons = hosts(tmp_path)
     second.gone = True
     with pytest.raises(ServiceFailed) as gone:

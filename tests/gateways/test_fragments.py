@@ -1,6 +1,4 @@
-"""What is told of two configurations: what differs, where it belongs, and that pasting it makes the
-one into the other.
-"""
+"""Fragments show what differs between two configurations; pasting them makes them equal."""
 
 import re
 from collections.abc import Mapping
@@ -39,8 +37,8 @@ def one(path: str, before: str, after: str) -> FragmentPart:
     return piece
 
 
-def said(piece: FragmentPart) -> list[str]:
-    """The lines of a piece after its head."""
+def lines_of(piece: FragmentPart) -> list[str]:
+    """The lines of a fragment after its head."""
     return piece.text.partition("\n\n")[2].splitlines()
 
 
@@ -49,7 +47,7 @@ def kind_of(piece: FragmentPart) -> str:
 
 
 def by_place(text: str, kind: str) -> dict[tuple[str, ...], list[str]]:
-    """Lines by the containers that they are in, read in the simplest way; comments are lines."""
+    """Lines by container, parsed in the simplest way, comments included."""
     found: dict[tuple[str, ...], list[str]] = {}
     path: tuple[str, ...] = ()
     for raw in text.splitlines():
@@ -70,15 +68,15 @@ def by_place(text: str, kind: str) -> dict[tuple[str, ...], list[str]]:
 
 
 def pasted(text: str, piece: FragmentPart) -> dict[tuple[str, ...], list[str]]:
-    """The lines of a file, by container and sorted, when a person has done what a piece says."""
+    """The sorted lines of a file by container after a user has applied a fragment."""
     lines = by_place(text, kind_of(piece))
-    head = "\n".join(said(piece))
+    head = "\n".join(lines_of(piece))
     for path, some in by_place(head, kind_of(piece)).items():
         place = lines.setdefault(path, [])
         for line in some:
-            told = re.match(r"# (in place of|remove): (.*)", line)
-            if told:
-                place.remove(told[2])
+            change = re.match(r"# (replaces|remove): (.*)", line)
+            if change:
+                place.remove(change[2])
             elif not line.startswith("#"):
                 place.append(line)
     return {path: sorted(some) for path, some in lines.items() if some}
@@ -126,7 +124,7 @@ CASES: list[tuple[str, dict[str, object], set[str]]] = [
 
 
 @pytest.mark.parametrize(("layout", "changes", "names"), CASES)
-def test_doing_what_the_pieces_say_makes_each_file_into_the_other(
+def test_pasting_the_fragments_turns_each_file_into_the_other(
     layout: str, changes: dict[str, object], names: set[str]
 ) -> None:
     before, after = rendered(layout, changes)
@@ -144,7 +142,7 @@ def test_doing_what_the_pieces_say_makes_each_file_into_the_other(
 
 
 @pytest.mark.parametrize(("layout", "changes", "names"), CASES)
-def test_the_way_back_is_told_as_well(
+def test_fragments_for_the_way_back_cover_the_same_places(
     layout: str, changes: dict[str, object], names: set[str]
 ) -> None:
     before, after = rendered(layout, changes)
@@ -156,52 +154,52 @@ def test_the_way_back_is_told_as_well(
             assert {*pasted(old.text, pieces[name])} == {*by_place(new.text, kind_of(pieces[name]))}
 
 
-def test_what_several_hosts_have_alike_is_told_once_under_its_section() -> None:
+def test_a_change_shared_by_several_hosts_is_shown_once_under_its_section() -> None:
     before, after = rendered("rgw-beast", {"radosgw.threads": 64})
     assert sum(one.path == CEPH for one in before) > 1
     (piece,) = fragments(before, after)
     assert piece.name == "ceph.conf"
     assert "# Where: at the end of ceph.conf" in piece.text
-    assert said(piece) == [
+    assert lines_of(piece) == [
         "[client]",
-        "# in place of: rgw_thread_pool_size = 512",
+        "# replaces: rgw_thread_pool_size = 512",
         "rgw_thread_pool_size = 64",
     ]
 
 
-def test_what_not_all_hosts_want_says_which_do() -> None:
+def test_a_change_of_some_hosts_names_them() -> None:
     files = [
         Rendered(host=host, path="/etc/swift/object-server.conf", text="[DEFAULT]\nworkers = 1\n")
         for host in ("a", "b")
     ]
     after = [files[0], files[1].model_copy(update={"text": "[DEFAULT]\nworkers = 2\n"})]
     (piece,) = fragments(files, after)
-    assert said(piece) == [
+    assert lines_of(piece) == [
         "[DEFAULT]",
         "# only b:/etc/swift/object-server.conf:",
-        "# in place of: workers = 1",
+        "# replaces: workers = 1",
         "workers = 2",
     ]
 
 
-def test_sections_of_a_radosgw_say_that_the_name_is_this_layouts() -> None:
+def test_a_radosgws_section_has_a_note_that_its_name_is_this_layouts() -> None:
     head = "[client.rgw.gateway-1]\nrgw_frontends = beast"
-    assert said(one(CEPH, f"{head}\n", f"{head} port=1\n"))[:2] == [
+    assert lines_of(one(CEPH, f"{head}\n", f"{head} port=1\n"))[:2] == [
         "[client.rgw.gateway-1]",
-        "# the name of a radosgw of this layout: yours has one of its own",
+        "# a radosgw of this layout: use the name of yours",
     ]
 
 
-def test_lines_within_containers_stand_in_them_and_containers_that_go_are_named() -> None:
+def test_lines_stay_in_their_containers_and_removed_containers_are_named() -> None:
     before = "A 1\n<VirtualHost *:80>\n  B 1\n  <Proxy x>\n    C 1\n  </Proxy>\n</VirtualHost>\n"
     after = (
         "A 1\n<VirtualHost *:80>\n  B 2\n  <Location />\n    D 1\n  </Location>\n</VirtualHost>\n"
     )
-    assert said(one(APACHE, before, after)) == [
+    assert lines_of(one(APACHE, before, after)) == [
         "<VirtualHost *:80>",
-        "  # in place of: B 1",
+        "  # replaces: B 1",
         "  B 2",
-        "  # remove: <Proxy x> with all that is in it",
+        "  # remove: <Proxy x> and everything in it",
         "  <Location />",
         "    D 1",
         "  </Location>",
@@ -209,18 +207,18 @@ def test_lines_within_containers_stand_in_them_and_containers_that_go_are_named(
     ]
 
 
-def test_of_two_containers_that_begin_alike_the_one_that_differs_is_told() -> None:
+def test_of_two_containers_with_equal_first_lines_only_the_changed_one_is_shown() -> None:
     text = "<VirtualHost *:80>\n  ServerName {}\n</VirtualHost>\n"
     piece = one(APACHE, text.format("a") + text.format("b"), text.format("a") + text.format("c"))
-    assert said(piece) == [
+    assert lines_of(piece) == [
         "<VirtualHost *:80>",
-        "  # in place of: ServerName b",
+        "  # replaces: ServerName b",
         "  ServerName c",
         "</VirtualHost>",
     ]
 
 
-def test_lines_with_a_secret_are_not_told_nor_files_of_keys() -> None:
+def test_lines_with_a_secret_and_keyrings_are_left_out() -> None:
     before = [
         Rendered(host="h", path=CEPH, text="[a]\nkey = ***\nb = 1\n"),
         Rendered(host="h", path="/etc/ceph/keyring", text="[x]\n"),
@@ -230,10 +228,10 @@ def test_lines_with_a_secret_are_not_told_nor_files_of_keys() -> None:
         Rendered(host="h", path="/etc/ceph/keyring", text="[y]\n"),
     ]
     (piece,) = fragments(before, after)
-    assert said(piece) == ["[a]", "# in place of: b = 1", "b = 2"]
+    assert lines_of(piece) == ["[a]", "# replaces: b = 1", "b = 2"]
 
 
-def test_evidence_stands_on_top_as_comments_that_end_with_their_line() -> None:
+def test_evidence_is_shown_first_as_comment_lines() -> None:
     before, after = rendered("rgw-beast", {"radosgw.threads": 64})
     (piece,) = fragments(before, after, ["throughput +12 %\np = 0.002", "a path C:\\"])
     lines = piece.text.splitlines()
@@ -241,14 +239,14 @@ def test_evidence_stands_on_top_as_comments_that_end_with_their_line() -> None:
     assert all(line.startswith("#") for line in lines[: lines.index("")])
 
 
-def test_equal_configurations_have_no_pieces() -> None:
+def test_equal_configurations_have_no_fragments() -> None:
     before, after = rendered("swift-haproxy", {})
     assert fragments(before, after, ["evidence"]) == ()
 
 
-def test_a_file_that_only_one_configuration_has_is_told_whole() -> None:
+def test_a_file_of_only_one_configuration_is_shown_completely() -> None:
     before, after = rendered("rgw-apache-fastcgi", {"apache.path": "http"})
     pieces = {piece.name: piece for piece in fragments(before, after)}
-    assert "# remove: listen /run/weighbridge-responder.sock" in said(pieces["responder.conf"])
+    assert "# remove: listen /run/weighbridge-responder.sock" in lines_of(pieces["responder.conf"])
     back = {piece.name: piece for piece in fragments(after, before)}
-    assert "listen /run/weighbridge-responder.sock" in said(back["responder.conf"])
+    assert "listen /run/weighbridge-responder.sock" in lines_of(back["responder.conf"])

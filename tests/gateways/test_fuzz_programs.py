@@ -1,6 +1,4 @@
-"""What daemons answer to the programs on their hosts, made wrong on purpose: each raises what its
-main() passes over, no more.
-"""
+"""Mutated answers of daemons to programs on their hosts: only exceptions main() handles."""
 
 from __future__ import annotations
 
@@ -14,10 +12,10 @@ from typing import Any, Final, Self
 import pytest
 
 from tests.mutation import Dice, bounded, cases, wrong_bytes, wrong_json, wrong_text
-from weighbridge.gateways.apache import tell_apache
-from weighbridge.gateways.haproxy import tell_haproxy
-from weighbridge.gateways.rgw import tell_counters
-from weighbridge.gateways.swift import tell_memcached
+from weighbridge.gateways.apache import apache_counters
+from weighbridge.gateways.haproxy import haproxy_counters
+from weighbridge.gateways.rgw import ceph_counters
+from weighbridge.gateways.swift import memcached_counters
 
 STAT: Final = """# pxname,svname,qcur,scur,stot,bin,bout,status,check_status,hrsp_2xx,rtime,
 http,FRONTEND,,3,17,1234,5678,OPEN,,17,,
@@ -43,13 +41,13 @@ MEMCACHED: Final = (
 DUMP: Final = {
     "rgw": {"req": 12, "qlen": 1, "get_initial_lat": {"avgcount": 3, "sum": 0.25, "avgtime": 0.08}}
 }
-WANTED: Final = tell_counters.asked(
+WANTED: Final = ceph_counters.parse(
     ["req=rgw.req", "qlen=rgw.qlen", "lat=rgw.get_initial_lat", "hits=rgw.cache_hit,rgw.hits"]
 )
 
 
 class Wire:
-    """A connection over which one answer comes."""
+    """A connection that returns one answer."""
 
     def __init__(self, answer: bytes) -> None:
         self._answer = io.BytesIO(answer)
@@ -73,7 +71,7 @@ class Wire:
 
 
 class Talk:
-    """The same as a file that can be written to as well."""
+    """The same answer as a file that can also be written."""
 
     def __init__(self, answer: io.BytesIO) -> None:
         self._answer = answer
@@ -86,8 +84,8 @@ class Talk:
         return iter(self._answer)
 
 
-def told(monkeypatch: pytest.MonkeyPatch, answer: bytes, ask: Callable[[], object]) -> None:
-    """What it tells can be a line of JSON, or it is what makes a second without a line."""
+def check(monkeypatch: pytest.MonkeyPatch, answer: bytes, ask: Callable[[], object]) -> None:
+    """The result can be printed as a line of JSON, or the exception is a handled one."""
     with monkeypatch.context() as patch, bounded():
         patch.setattr(socket, "socket", lambda *_: Wire(answer))
         patch.setattr(socket, "create_connection", lambda *_, **__: Wire(answer))
@@ -96,46 +94,50 @@ def told(monkeypatch: pytest.MonkeyPatch, answer: bytes, ask: Callable[[], objec
 
 
 @cases
-def test_whatever_haproxy_answers_is_numbers_or_a_second_without_a_line(dice: Dice) -> None:
+def test_any_answer_of_haproxy_gives_numbers_or_no_line(dice: Dice) -> None:
     answer = wrong_text(dice, dice.choice((STAT, STAT, INFO))).encode(errors="surrogatepass")
     with pytest.MonkeyPatch.context() as patch:
-        told(patch, answer, lambda: tell_haproxy.numbers(tell_haproxy.rows("/run/haproxy")))
-        told(patch, answer, lambda: tell_haproxy.waiting(tell_haproxy.rows("/run/haproxy")))
-        told(patch, answer, lambda: tell_haproxy.info("/run/haproxy"))
+        check(
+            patch, answer, lambda: haproxy_counters.numbers(haproxy_counters.rows("/run/haproxy"))
+        )
+        check(
+            patch, answer, lambda: haproxy_counters.waiting(haproxy_counters.rows("/run/haproxy"))
+        )
+        check(patch, answer, lambda: haproxy_counters.info("/run/haproxy"))
 
 
 @cases
-def test_whatever_apache_and_its_responder_answer_is_numbers_or_a_second_without_a_line(
+def test_any_answer_of_apache_and_its_responder_gives_numbers_or_no_line(
     dice: Dice,
 ) -> None:
-    said = dict(
+    status = dict(
         line.split(": ", 1) for line in wrong_text(dice, STATUS).splitlines() if ": " in line
     )
     counters = wrong_json(dice, {"requests": 3, "open": 1, "bytes": 12})
     with pytest.MonkeyPatch.context() as patch:
-        told(patch, b"", lambda: tell_apache.counters(said))
-        told(patch, counters, lambda: tell_apache.responder("10.0.0.1", 9000))
+        check(patch, b"", lambda: apache_counters.counters(status))
+        check(patch, counters, lambda: apache_counters.responder("10.0.0.1", 9000))
 
 
 @cases
-def test_whatever_memcached_answers_is_numbers_or_a_second_without_a_line(dice: Dice) -> None:
+def test_any_answer_of_memcached_gives_numbers_or_no_line(dice: Dice) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        told(
+        check(
             patch,
             wrong_bytes(dice, MEMCACHED.encode()),
-            lambda: tell_memcached.counters("10.0.0.1", 11211),
+            lambda: memcached_counters.counters("10.0.0.1", 11211),
         )
 
 
 @cases
-def test_whatever_an_admin_socket_answers_is_numbers_or_a_second_without_a_line(dice: Dice) -> None:
+def test_any_answer_of_an_admin_socket_gives_numbers_or_no_line(dice: Dice) -> None:
     data = wrong_json(dice, DUMP)
     length = len(data) if dice.random() < 0.9 else dice.choice((0, 1, 2**31, 2**32 - 1))
     with pytest.MonkeyPatch.context() as patch:
-        told(
+        check(
             patch,
             length.to_bytes(4, "big") + data,
-            lambda: tell_counters.flat("/run/ceph/osd.0.asok", WANTED),
+            lambda: ceph_counters.counters("/run/ceph/osd.0.asok", WANTED),
         )
 
 
@@ -148,30 +150,30 @@ def test_whatever_an_admin_socket_answers_is_numbers_or_a_second_without_a_line(
         "# pxname,svname,status,\na,b,c,,d\n",
     ],
 )
-def test_servers_of_a_haproxy_that_does_not_tell_them_are_not_up(
+def test_servers_missing_from_haproxys_answer_are_not_up(
     rows: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tell_haproxy, "ask", lambda *_: rows)
-    with pytest.raises(ValueError, match="rows that are not whole"):
-        tell_haproxy.rows("/run/haproxy")
-    assert tell_haproxy.await_up("/run/haproxy", 0)
+    monkeypatch.setattr(haproxy_counters, "ask", lambda *_: rows)
+    with pytest.raises(ValueError, match="incomplete rows"):
+        haproxy_counters.rows("/run/haproxy")
+    assert haproxy_counters.await_up("/run/haproxy", 0)
 
 
 @pytest.mark.parametrize("answer", [b"STAT\r\n", b"\r\n", b"STAT bytes\r\nEND\r\n", b"ERROR\r\n"])
-def test_a_memcached_that_tells_no_statistics_makes_a_second_without_a_line(
+def test_a_memcached_without_statistics_gives_no_line(
     answer: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(socket, "create_connection", lambda *_, **__: Wire(answer))
     with pytest.raises(ValueError, match="memcached answered"):
-        tell_memcached.counters("10.0.0.1", 11211)
+        memcached_counters.counters("10.0.0.1", 11211)
 
 
 @pytest.mark.parametrize(
     "answer", [b"[]", b'{"rgw": 7}', b'{"rgw": {"get_initial_lat": {"sum": 1}}}', b"[" * 100_000]
 )
-def test_a_daemon_that_tells_no_counters_makes_a_second_without_a_line(
+def test_a_daemon_without_counters_gives_no_line(
     answer: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(socket, "socket", lambda *_: Wire(len(answer).to_bytes(4, "big") + answer))
-    with pytest.raises(ValueError, match=r"perf dump was answered|no latency"):
-        tell_counters.flat("/run/ceph/osd.0.asok", WANTED)
+    with pytest.raises(ValueError, match=r"perf dump returned|no latency"):
+        ceph_counters.counters("/run/ceph/osd.0.asok", WANTED)

@@ -1,4 +1,4 @@
-"""HAProxy's configuration, what it objects to, and what it tells of itself."""
+"""HAProxy's configuration, its errors and its counters."""
 
 import json
 import socket
@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from tests.gateways.stub_host import run_program
 from weighbridge.gateways.front import Backend, Behind
-from weighbridge.gateways.haproxy import tell_haproxy
+from weighbridge.gateways.haproxy import haproxy_counters
 from weighbridge.gateways.haproxy.haproxy import PATH, Haproxy, faults, unknown
 from weighbridge.gateways.haproxy.settings import HaproxySettings
 
@@ -27,7 +28,7 @@ OLD = """[NOTICE] 324/060812 (778) : haproxy version is 2.2.9-2+deb11u6
 [ALERT] 324/060812 (778) : parsing [/etc/haproxy/haproxy.cfg:2] : unknown keyword 'balanc' in 'backend' section
 [ALERT] 324/060812 (778) : Error(s) found in configuration file : /etc/haproxy/haproxy.cfg
 [ALERT] 324/060812 (778) : Fatal errors found in configuration.
-"""
+"""  # noqa: E501 - HAProxy's own line
 NEW = """[NOTICE]   (799) : haproxy version is 2.6.12-1+deb12u4
 [ALERT]    (799) : config : parsing [/etc/haproxy/haproxy.cfg:2] : unknown keyword 'balanc' in 'backend' section; did you mean 'balance' maybe ?
 [ALERT]    (799) : config : proxy 'gateways' has no server available
@@ -55,7 +56,7 @@ def sections(settings: HaproxySettings) -> dict[str, list[str]]:
     return found
 
 
-def test_every_backend_is_asked_for_its_health_and_every_client_is_awaited_long_enough() -> None:
+def test_every_backend_has_a_health_check_and_clients_have_long_timeouts() -> None:
     written = sections(HaproxySettings())
     assert written["frontend"] == ["bind 10.0.0.9:80", "default_backend gateways"]
     assert "option httpchk GET /healthcheck" in written["backend"]
@@ -69,7 +70,7 @@ def test_every_backend_is_asked_for_its_health_and_every_client_is_awaited_long_
     )
 
 
-def test_the_layouts_settings_are_what_is_written() -> None:
+def test_the_layouts_settings_are_written() -> None:
     settings = HaproxySettings.model_validate(
         {
             "port": 8000,
@@ -91,7 +92,7 @@ def test_the_layouts_settings_are_what_is_written() -> None:
     assert "default-server check inter 500ms fall 3 rise 2" in written["backend"]
 
 
-def test_lines_of_the_layouts_own_come_last_in_their_section_where_they_win() -> None:
+def test_the_layouts_lines_come_last_in_their_section_where_they_win() -> None:
     written = sections(
         HaproxySettings(
             options={
@@ -118,36 +119,36 @@ def test_lines_of_the_layouts_own_come_last_in_their_section_where_they_win() ->
         {"timeouts": {"server": "0s"}},
     ],
 )
-def test_settings_that_cannot_be_are_refused(settings: dict[str, object]) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         HaproxySettings.model_validate(settings)
 
 
-def test_what_an_old_haproxy_objects_to_is_told_with_the_line_itself() -> None:
+def test_an_old_haproxys_error_is_shown_with_the_faulty_line() -> None:
     assert faults(OLD, ["backend gateways", "    balanc leastconn"]) == [
         "haproxy.cfg:2: `balanc leastconn`: unknown keyword 'balanc' in 'backend' section"
     ]
 
 
-def test_what_a_new_haproxy_objects_to_keeps_its_suggestion() -> None:
+def test_a_new_haproxys_error_keeps_its_suggestion() -> None:
     first, second = faults(NEW, ["backend gateways", "    balanc leastconn"])
     assert first.endswith("did you mean 'balance' maybe ?")
     assert second == "haproxy.cfg: proxy 'gateways' has no server available"
 
 
-def test_only_what_haproxy_has_no_suggestion_for_is_looked_up() -> None:
+def test_only_errors_without_haproxys_suggestion_are_looked_up() -> None:
     assert [unknown(line) for line in faults(OLD, ["", "balanc x"])] == ["balanc"]
     assert [unknown(line) for line in faults(NEW, ["", "balanc x"])] == [None, None]
     assert unknown("haproxy.cfg:3: `option x`: unknown option 'http-no-dela'.") == "http-no-dela"
 
 
-def test_words_of_haproxy_that_are_not_understood_are_passed_on_whole() -> None:
+def test_other_output_of_haproxy_is_passed_on_unchanged() -> None:
     assert faults("something else entirely\n", []) == ["something else entirely"]
 
 
 @contextmanager
 def haproxy(path: Path, answers: list[bytes]) -> Iterator[None]:
-    """As much of HAProxy's socket as is asked of it, for as many questions as there are answers."""
+    """A stub of HAProxy's socket with these answers."""
 
     def serve(wire: socket.socket) -> None:
         for answer in answers:
@@ -165,34 +166,20 @@ def haproxy(path: Path, answers: list[bytes]) -> Iterator[None]:
         thread.join()
 
 
-def test_counters_are_told_by_server_and_haproxys_own_names(tmp_path: Path) -> None:
+def test_counters_are_printed_by_server_and_haproxys_own_names(tmp_path: Path) -> None:
     with haproxy(tmp_path / "s", [STAT.encode()]):
-        argv = [sys.executable, "-I", str(Path(tell_haproxy.__file__)), str(tmp_path / "s")]
-        done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
-        )
-    told = json.loads(done.stdout)
-    assert told["frontend.scur"] == 3
-    assert (
-        told["gateway-1-8080.stot"],
-        told["gateway-1-8080.qcur"],
-        told["gateway-1-8080.up"],
-    ) == (4, 2, 1)
-    assert (
-        told["gateway-1-8081.hrsp_5xx"],
-        told["gateway-1-8081.ctime"],
-        told["gateway-1-8081.up"],
-    ) == (1, 7, 0)
-    assert "frontend.qcur" not in told
+        done = run_program(haproxy_counters.__file__, str(tmp_path / "s"))
+    values = json.loads(done.stdout)
+    assert values["frontend.scur"] == 3
+    assert [values[f"gateway-1-8080.{name}"] for name in ("stot", "qcur", "up")] == [4, 2, 1]
+    assert [values[f"gateway-1-8081.{name}"] for name in ("hrsp_5xx", "ctime", "up")] == [1, 7, 0]
+    assert "frontend.qcur" not in values
 
 
 def test_a_second_in_which_haproxy_does_not_answer_has_no_line(tmp_path: Path) -> None:
-    argv = [sys.executable, "-I", str(Path(tell_haproxy.__file__)), str(tmp_path / "nobody")]
-    done = subprocess.run(
-        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
-    )
+    done = run_program(haproxy_counters.__file__, str(tmp_path / "missing"))
     assert done.stdout == ""
-    assert "nobody" in done.stderr
+    assert "missing" in done.stderr
 
 
 def served(*checked: tuple[str, str]) -> bytes:
@@ -200,35 +187,27 @@ def served(*checked: tuple[str, str]) -> bytes:
     rows = "".join(
         f"gateways,s{number},{status},{last},\n" for number, (status, last) in enumerate(checked)
     )
-    return (
-        "# "
-        f"pxname,svname,status,check_status,\nclients,FRONTEND,OPEN,,\n{rows}gateways,BACKEND,UP,,\n\n"
-    ).encode()
+    head = "# pxname,svname,status,check_status,\nclients,FRONTEND,OPEN,,\n"
+    return f"{head}{rows}gateways,BACKEND,UP,,\n\n".encode()
 
 
 def awaited(path: Path, answers: list[bytes], within_s: float) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-I", str(Path(tell_haproxy.__file__)), str(path), "up", str(within_s)]
+    argv = [sys.executable, "-I", haproxy_counters.__file__, str(path), "up", str(within_s)]
     with haproxy(path, answers):
         return subprocess.run(argv, capture_output=True, text=True, check=False)
 
 
-def test_backends_are_waited_for_until_each_has_passed_its_checks(tmp_path: Path) -> None:
+def test_waiting_ends_when_each_backend_has_passed_its_checks(tmp_path: Path) -> None:
     before = [
         served(("UP 1/3", "INI"), ("UP", "L7OK")),
         served(("UP", "* L7OK"), ("DOWN", "L4CON")),
         served(("UP", "")),
     ]
-    assert (
-        awaited(
-            tmp_path / "s",
-            [*before, served(("UP", "* L7OK"), ("UP", "L7OKC"), ("no check", ""))],
-            60,
-        ).returncode
-        == 0
-    )
+    ready = served(("UP", "* L7OK"), ("UP", "L7OKC"), ("no check", ""))
+    assert awaited(tmp_path / "s", [*before, ready], 60).returncode == 0
 
 
-def test_backends_that_do_not_come_up_are_named_with_their_last_check(tmp_path: Path) -> None:
+def test_backends_that_stay_down_are_named_with_their_last_check(tmp_path: Path) -> None:
     done = awaited(tmp_path / "s", [served(("UP", "L7OK"), ("DOWN", "L7STS"))], -1)
-    assert done.returncode == tell_haproxy.NOT_UP
+    assert done.returncode == haproxy_counters.NOT_UP
     assert done.stderr == "s1 is DOWN, last check L7STS"

@@ -1,6 +1,4 @@
-"""Programs that run on hosts with nothing but the image's Python: here against stand-ins for what
-they talk to.
-"""
+"""Programs that run on hosts with only the image's Python, with stubs of what they talk to."""
 
 import ast
 import json
@@ -18,30 +16,24 @@ from typing import cast
 
 import pytest
 
+from tests.gateways.stub_host import run_program
 from weighbridge.common.host import Host
 from weighbridge.gateways import program
 from weighbridge.gateways.swift import drop_memcached, write_syslog
 
 ROOT = Path(write_syslog.__file__).parent.parent
+USER = drop_memcached.stored("AUTH_/user/weigh:bench")
+TOKEN = drop_memcached.stored("AUTH_/token/AUTH_tk1")
 ON_HOSTS = [
-    "rgw/ask_mon",
-    "rgw/ask_daemon",
-    "swift/make_rings",
-    "swift/write_syslog",
-    "swift/drop_memcached",
+    *("rgw/ask_mon", "rgw/ask_daemon", "rgw/ceph_counters"),
+    *("apache/apache_counters", "apache/reload_apache", "haproxy/haproxy_counters"),
+    *("swift/make_rings", "swift/write_syslog", "swift/drop_memcached", "swift/known_options"),
+    *("swift/memcached_counters", "swift/storage_counters"),
 ]
-ON_HOSTS += [
-    "swift/known_options",
-    "swift/tell_memcached",
-    "swift/tell_storage",
-    "haproxy/tell_haproxy",
-    "rgw/tell_counters",
-]
-ON_HOSTS += ["apache/tell_apache", "apache/reload_apache"]
 
 
 class Shelf:
-    """As much of a host as programs are put on."""
+    """A stub host for files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -53,7 +45,7 @@ class Shelf:
 
 
 def shipped(name: str, folder: Path) -> Path:
-    """The program as it is on a host."""
+    """The program as it is shipped to a host."""
     *_, path = program.ship(
         cast("Host", Shelf(folder)), f"weighbridge.gateways.{name.replace('/', '.')}"
     )
@@ -68,7 +60,7 @@ def texts(path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", ON_HOSTS)
-def test_a_program_for_hosts_needs_no_newer_python_and_nothing_of_this_suite_but_what_goes_with_it(
+def test_a_program_for_hosts_needs_only_python_3_9_and_what_is_shipped_with_it(
     name: str, tmp_path: Path
 ) -> None:
     found = texts(shipped(name, tmp_path))
@@ -85,26 +77,20 @@ def test_a_program_for_hosts_needs_no_newer_python_and_nothing_of_this_suite_but
         assert {f"{name.replace('.', '/')}.py" for name in wanted} <= {*found}
 
 
-def test_a_program_that_imports_of_this_suite_runs_by_a_python_that_has_no_suite(
+def test_a_program_with_imports_from_this_suite_runs_without_the_suite_installed(
     tmp_path: Path,
 ) -> None:
-    path = shipped("swift/tell_storage", tmp_path)
-    # The base of the virtual environment: what is installed in that one is not seen.
-    argv = [
-        os.path.realpath(sys.executable),
-        "-I",
-        "-S",
-        str(path),
-        str(tmp_path),
-        str(tmp_path / "none.recon"),
-    ]
+    path = shipped("swift/storage_counters", tmp_path)
+    # The virtual environment's base Python, which does not see the installed suite.
+    python = (os.path.realpath(sys.executable), "-I", "-S")
+    argv = [*python, str(path), str(tmp_path), str(tmp_path / "none.recon")]
     done = subprocess.run(
         argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=True
     )
     assert json.loads(done.stdout)["async_folders"] == 0, done.stderr
 
 
-def test_a_daemon_is_asked_in_the_words_of_its_admin_socket(tmp_path: Path) -> None:
+def test_a_daemon_is_asked_by_the_protocol_of_its_admin_socket(tmp_path: Path) -> None:
     path = str(tmp_path / "asok")
     heard = []
 
@@ -130,7 +116,7 @@ def test_a_daemon_is_asked_in_the_words_of_its_admin_socket(tmp_path: Path) -> N
 
 
 class Memcached(socketserver.StreamRequestHandler):
-    """As much of memcached as is asked of it."""
+    """A stub of memcached."""
 
     def handle(self) -> None:
         held: dict[str, bytes] = self.server.held  # type: ignore[attr-defined]
@@ -194,22 +180,18 @@ def drop(
     return answer
 
 
-def test_memcached_is_emptied_but_for_the_users_token(
+def test_memcached_is_emptied_except_for_the_users_token(
     memcached: socketserver.TCPServer,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    user, token = (
-        drop_memcached.stored("AUTH_/user/weigh:bench"),
-        drop_memcached.stored("AUTH_/token/AUTH_tk1"),
-    )
     other = {"a": b"1", "b": b"2", drop_memcached.stored("AUTH_/token/of somebody else"): b"3"}
-    memcached.held.update({user: b'"AUTH_tk1"', token: b"[1, 2]", **other})  # type: ignore[attr-defined]
+    memcached.held.update({USER: b'"AUTH_tk1"', TOKEN: b"[1, 2]", **other})  # type: ignore[attr-defined]
     assert drop([memcached], monkeypatch, capsys) == {"dropped": 3, "kept": 2}
-    assert memcached.held == {user: b'"AUTH_tk1"', token: b"[1, 2]"}  # type: ignore[attr-defined]
+    assert memcached.held == {USER: b'"AUTH_tk1"', TOKEN: b"[1, 2]"}  # type: ignore[attr-defined]
 
 
-def test_memcached_without_a_token_is_emptied_altogether(
+def test_memcached_without_a_token_is_emptied_completely(
     memcached: socketserver.TCPServer,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -219,75 +201,49 @@ def test_memcached_without_a_token_is_emptied_altogether(
     assert memcached.held == {}  # type: ignore[attr-defined]
 
 
-def test_a_token_is_kept_wherever_the_proxies_have_put_it(
+def test_a_token_is_kept_wherever_the_proxies_stored_it(
     memcached: socketserver.TCPServer,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    user, token = (
-        drop_memcached.stored("AUTH_/user/weigh:bench"),
-        drop_memcached.stored("AUTH_/token/AUTH_tk1"),
-    )
     with serving() as other:
-        memcached.held.update({token: b"[1, 2]", "a": b"1"})  # type: ignore[attr-defined]
-        other.held.update({user: b'"AUTH_tk1"', "b": b"2"})  # type: ignore[attr-defined]
+        memcached.held.update({TOKEN: b"[1, 2]", "a": b"1"})  # type: ignore[attr-defined]
+        other.held.update({USER: b'"AUTH_tk1"', "b": b"2"})  # type: ignore[attr-defined]
         assert drop([memcached, other], monkeypatch, capsys) == {"dropped": 2, "kept": 2}
-        assert other.held == {user: b'"AUTH_tk1"'}  # type: ignore[attr-defined]
-    assert memcached.held == {token: b"[1, 2]"}  # type: ignore[attr-defined]
+        assert other.held == {USER: b'"AUTH_tk1"'}  # type: ignore[attr-defined]
+    assert memcached.held == {TOKEN: b"[1, 2]"}  # type: ignore[attr-defined]
 
 
-def test_memcacheds_counters_are_told_by_its_own_names(memcached: socketserver.TCPServer) -> None:
+def test_memcacheds_counters_are_printed_by_its_own_names(
+    memcached: socketserver.TCPServer,
+) -> None:
     address, port = memcached.server_address[:2]
     memcached.held.update({"a": b"1"})  # type: ignore[attr-defined]
-    argv = [sys.executable, "-I", str(ROOT / "swift/tell_memcached.py"), str(address), str(port)]
-    done = subprocess.run(
-        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
-    )
+    done = run_program(str(ROOT / "swift/memcached_counters.py"), str(address), str(port))
     assert json.loads(done.stdout) == {"curr_items": 1}
 
 
-def test_a_memcached_that_is_gone_has_no_line(tmp_path: Path) -> None:
+def test_a_stopped_memcached_gives_no_line(tmp_path: Path) -> None:
     with socket.socket() as wire:
         wire.bind(("127.0.0.1", 0))
-        argv = [
-            sys.executable,
-            "-I",
-            str(ROOT / "swift/tell_memcached.py"),
-            "127.0.0.1",
-            str(wire.getsockname()[1]),
-        ]
-        done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
-        )
+        port = str(wire.getsockname()[1])
+        done = run_program(str(ROOT / "swift/memcached_counters.py"), "127.0.0.1", port)
     assert done.stdout == ""
     assert "refused" in done.stderr
 
 
-def test_a_storage_host_is_told_of_without_asking_its_servers(tmp_path: Path) -> None:
-    for name in (
-        "d0/async_pending/0a1",
-        "d0/async_pending/fff",
-        "d1/async_pending-1/123",
-        "d1/objects/7",
-    ):
+def test_a_storage_hosts_counters_need_no_request_to_its_servers(tmp_path: Path) -> None:
+    for name in ("d0/async_pending/0a1", "d0/async_pending/fff", "d1/async_pending-1/123"):
         (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "d1/objects/7").mkdir(parents=True)
     recon = tmp_path / "object.recon"
-    recon.write_text(
-        '{"async_pending": 7, "object_updater_sweep": 0.5, "object_auditor_stats_ALL": {"passes": '
-        "1}}"
-    )
-    argv = [sys.executable, "-I", str(ROOT / "swift/tell_storage.py"), str(tmp_path), str(recon)]
-    done = subprocess.run(
-        argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
-    )
-    told = json.loads(done.stdout)
-    assert (told["async_folders"], told["async_pending"], told["object_updater_sweep"]) == (
-        3,
-        7,
-        0.5,
-    )
-    assert {name for name in told if name.startswith("tcp_")} == {"tcp_inuse", "tcp_tw"}
-    assert all(isinstance(value, (int, float)) for value in told.values())
+    kept = {"async_pending": 7, "object_updater_sweep": 0.5}
+    recon.write_text(json.dumps({**kept, "object_auditor_stats_ALL": {"passes": 1}}))
+    done = run_program(str(ROOT / "swift/storage_counters.py"), str(tmp_path), str(recon))
+    values = json.loads(done.stdout)
+    assert {**kept, "async_folders": 3}.items() <= values.items()
+    assert {name for name in values if name.startswith("tcp_")} == {"tcp_inuse", "tcp_tw"}
+    assert all(isinstance(value, (int, float)) for value in values.values())
 
 
 def test_syslog_messages_become_lines_without_their_priority(tmp_path: Path) -> None:

@@ -29,18 +29,18 @@ def hosts(tmp_path: Path) -> Iterator[dict[str, Host]]:
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_a_kind_is_found_by_the_name_it_gives_itself(name: str) -> None:
+def test_a_kind_of_gateway_is_registered_by_its_own_name(name: str) -> None:
     assert STORES[name].kind == name
     assert STORES[name].releases
 
 
-def test_a_kind_that_is_not_there_is_a_plain_key_error() -> None:
+def test_an_unknown_kind_is_a_key_error() -> None:
     assert STORES.get("ceph") is None
     with pytest.raises(KeyError):
         STORES["ceph"]
 
 
-def test_small_programs_start_without_the_records_they_do_not_need() -> None:
+def test_small_programs_start_without_pydantic_and_botocore() -> None:
     program = (
         "import sys, gateways.ports, gateways.verify; sys.exit('pydantic' in sys.modules or "
         "'botocore' in sys.modules)"
@@ -48,14 +48,14 @@ def test_small_programs_start_without_the_records_they_do_not_need() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-# What already runs elsewhere cannot be reached from lab hosts, whose network is their own.
+# Lab hosts are on their own network and cannot reach gateways that run elsewhere.
 @pytest.mark.parametrize("name", sorted(set(shipped_layouts()) - {"existing"}))
-def test_each_layout_that_ships_fits_the_hardware_that_ships(name: str) -> None:
+def test_each_shipped_layout_fits_the_shipped_hardware(name: str) -> None:
     planned = load_layout(shipped_layouts()[name], load_hardware(shipped_hardware()["lab-small"]))
     assert planned.layout.name == name
 
 
-def test_both_stores_are_laid_out_on_the_same_hosts_and_disks() -> None:
+def test_both_stores_use_the_same_hosts_and_disks() -> None:
     hardware = load_hardware(shipped_hardware()["lab-small"])
     rgw, swift = (
         load_layout(shipped_layouts()[name], hardware).gateway.needs()
@@ -66,16 +66,16 @@ def test_both_stores_are_laid_out_on_the_same_hosts_and_disks() -> None:
     }
 
 
-def test_the_null_gateway_answers_both_apis(hosts: dict[str, Host]) -> None:
+def test_the_null_gateway_serves_both_apis(hosts: dict[str, Host]) -> None:
     null = Null("engine", NullPlacement(target="gateway-1"), NullSettings(delay_ms=1))
-    standing = null.bring_up(hosts, hosts["client-1"], print)
-    assert tuple(one.api for one in standing.endpoints) == null.apis()
-    assert standing.facts["verified"].startswith("16 operations")
-    assert standing.facts["delay"] == "1 ms before each answer"
-    standing.check()
+    running = null.bring_up(hosts, hosts["client-1"], print)
+    assert tuple(one.api for one in running.endpoints) == null.apis()
+    assert running.facts["verified"].startswith("16 operations")
+    assert running.facts["delay"] == "1 ms before each answer"
+    running.check()
 
 
-def test_the_null_gateway_says_between_what_its_delays_are_drawn(hosts: dict[str, Host]) -> None:
+def test_the_null_gateways_facts_show_the_range_of_its_delays(hosts: dict[str, Host]) -> None:
     null = Null(
         "engine", NullPlacement(target="gateway-1"), NullSettings(delay_ms=2, delay_spread=0.5)
     )
@@ -85,18 +85,18 @@ def test_the_null_gateway_says_between_what_its_delays_are_drawn(hosts: dict[str
     )
 
 
-def test_a_null_target_that_is_to_fail_is_not_verified(hosts: dict[str, Host]) -> None:
-    standing = Null(
+def test_a_null_target_that_is_meant_to_fail_is_not_verified(hosts: dict[str, Host]) -> None:
+    running = Null(
         "engine", NullPlacement(target="gateway-1"), NullSettings(fail_share=1.0)
     ).bring_up(hosts, hosts["client-1"], print)
-    assert standing.facts["verified"].startswith("no:")
+    assert running.facts["verified"].startswith("no:")
 
 
 def test_the_null_targets_key_is_on_no_command_line(hosts: dict[str, Host]) -> None:
-    standing = Null("engine", NullPlacement(target="gateway-1"), NullSettings()).bring_up(
+    running = Null("engine", NullPlacement(target="gateway-1"), NullSettings()).bring_up(
         hosts, hosts["client-1"], print
     )
-    key = standing.endpoints[0].key.get_secret_value()
+    key = running.endpoints[0].key.get_secret_value()
     lines = [_command_line(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
     assert not [line for line in lines if key.encode() in line]
     assert any(b"null-target" in line for line in lines)
@@ -106,4 +106,4 @@ def _command_line(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError:
-        return b""  # it ended while it was looked at
+        return b""  # it ended meanwhile

@@ -41,7 +41,7 @@ def quiet(line: str) -> None:
     del line
 
 
-def test_waiting_ends_when_a_port_that_opens_late_answers(host: FakeHost, port: int) -> None:
+def test_waiting_ends_when_a_late_port_answers(host: FakeHost, port: int) -> None:
     late = python(host, "late", LISTEN.format(late=0.3, port=port), port)
     started = time.monotonic()
     daemon.start([late])
@@ -61,7 +61,7 @@ def test_a_daemon_that_dies_is_reported_at_once_with_its_last_lines(
     assert failure.value.log == str(host.log("dying.out"))
 
 
-def test_a_port_that_never_answers_is_an_error_although_the_process_lives(
+def test_a_port_that_never_answers_is_an_error_although_the_process_runs(
     host: FakeHost, port: int
 ) -> None:
     deaf = python(
@@ -74,7 +74,7 @@ def test_a_port_that_never_answers_is_an_error_although_the_process_lives(
         await_ports(host, [deaf], quiet, deadline_s=1)
 
 
-def test_a_log_of_the_daemons_own_is_shown_when_it_printed_nothing(host: FakeHost) -> None:
+def test_the_daemons_log_is_shown_when_it_printed_nothing(host: FakeHost) -> None:
     silent = Daemon(host, Service("silent", ("true",)), 1, ("silent.log",))
     host.log("silent.log").write_text("what went wrong\n")
     assert silent.failed("died").tail == ("what went wrong",)
@@ -89,7 +89,7 @@ def test_check_names_the_daemon_that_died(host: FakeHost) -> None:
         daemon.check([well, ill])
 
 
-def test_each_port_is_told_once_and_in_the_order_of_answers(port: int) -> None:
+def test_each_port_is_reported_once_in_the_order_of_answers(port: int) -> None:
     with socket.create_server(("127.0.0.1", 0)) as open_already:
         late: list[socket.socket] = []
 
@@ -102,5 +102,5 @@ def test_each_port_is_told_once_and_in_the_order_of_answers(port: int) -> None:
     assert answered == [1, 0]
 
 
-def test_asking_ends_when_nobody_listens_to_the_answer_any_more(port: int) -> None:
+def test_asking_ends_when_the_reader_has_gone(port: int) -> None:
     assert list(ask([("127.0.0.1", port)], 60, lambda: True)) == []

@@ -1,4 +1,4 @@
-"""Settings that a tuning can give by a single value: words of a web server, lines of HAProxy."""
+"""Settings that a tuning sets by a single value: words of `rgw_frontends`, lines of HAProxy."""
 
 import pytest
 from pydantic import ValidationError
@@ -8,15 +8,15 @@ from weighbridge.gateways.rgw.config import frontend
 from weighbridge.gateways.rgw.settings import RadosgwSettings
 
 
-def test_more_words_of_the_web_server_come_after_our_own() -> None:
-    said = {"frontend_options": {"request_timeout_ms": 0, "max_connection_backlog": 128}}
-    assert frontend(RadosgwSettings.model_validate(said), "10.0.0.1", 8000) == (
+def test_further_words_of_the_front_end_come_last() -> None:
+    settings = {"frontend_options": {"request_timeout_ms": 0, "max_connection_backlog": 128}}
+    assert frontend(RadosgwSettings.model_validate(settings), "10.0.0.1", 8000) == (
         "beast endpoint=10.0.0.1:8000 tcp_nodelay=1 request_timeout_ms=0 max_connection_backlog=128"
     )
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("settings", "message"),
     [
         (
             {"frontend_options": {"request_timeot_ms": 0}},
@@ -31,14 +31,14 @@ def test_more_words_of_the_web_server_come_after_our_own() -> None:
         ({"frontend_options": {"request_timeout_ms": ""}}, "'' is not one word"),
     ],
 )
-def test_words_that_the_web_server_does_not_have_are_refused(
-    said: dict[str, object], message: str
+def test_words_that_the_front_end_does_not_know_are_refused(
+    settings: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ValidationError, match=message):
-        RadosgwSettings.model_validate(said)
+        RadosgwSettings.model_validate(settings)
 
 
-def test_a_single_line_of_haproxy_may_stand_by_itself() -> None:
+def test_a_single_line_of_haproxy_needs_no_list() -> None:
     settings = HaproxySettings.model_validate(
         {"options": {"backend": "option http-no-delay", "defaults": ["a b", "c"]}}
     )

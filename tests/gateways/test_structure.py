@@ -31,23 +31,23 @@ def rgw(
     )
 
 
-def test_osds_keep_objects_on_all_disks_and_send_one_another_the_replicas() -> None:
+def test_osds_store_objects_on_all_disks_and_copy_replicas_to_each_other() -> None:
     found = rgw()
     assert found.disks == dict.fromkeys(STORES, (0, 1, 2))
     assert (found.replicas, found.copied_by, found.writes, found.journals) == (3, "store", 1, {})
     assert (found.front, found.daemons, found.entrances) == (None, 1, ("gateway-1",))
 
 
-def test_filestore_writes_all_twice_where_its_journals_share_the_disks() -> None:
+def test_filestore_writes_everything_twice_with_journals_on_the_same_disks() -> None:
     assert rgw({"osd": {"objectstore": "filestore"}}).writes == 2
 
 
-def test_journals_with_a_disk_of_their_own_have_the_last_of_those_used() -> None:
+def test_separate_journals_are_on_the_last_used_disk() -> None:
     found = rgw({"osd": {"objectstore": "filestore", "disks": 2, "filestore": {"journal": "own"}}})
     assert (found.writes, found.disks["store-2"], found.journals["store-2"]) == (1, (0,), (1,))
 
 
-def test_what_is_kept_in_memory_is_on_no_disk() -> None:
+def test_memstore_uses_no_disk() -> None:
     assert rgw({"osd": {"objectstore": "memstore"}}).disks == {}
 
 
@@ -60,9 +60,7 @@ def test_a_front_is_what_clients_talk_to() -> None:
     assert rgw(apache="gateway-1").front == "Apache"
 
 
-def test_swift_keeps_objects_on_all_disks_but_that_of_its_databases_and_its_proxy_sends_each_replica() -> (
-    None
-):
+def test_swift_stores_objects_on_all_disks_but_one_and_its_proxy_sends_each_replica() -> None:
     place = {"proxy": ["gateway-1"], "storage": STORES}
     found = structure(Swift, "swift-2.30", place, {"replicas": 2})
     assert found.disks == dict.fromkeys(STORES, (1, 2))
@@ -70,6 +68,6 @@ def test_swift_keeps_objects_on_all_disks_but_that_of_its_databases_and_its_prox
     assert structure(Swift, "swift-2.30", place, {"disks": 1}).disks == dict.fromkeys(STORES, (0,))
 
 
-def test_of_a_gateway_without_a_store_nothing_is_told() -> None:
+def test_a_gateway_without_a_store_has_no_structure() -> None:
     place, settings = Null.Placement.model_validate({"target": "gateway-1"}), Null.Settings()
     assert Null(next(iter(Null.releases)), place, settings).structure(DISKS) is None

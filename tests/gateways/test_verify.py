@@ -16,7 +16,7 @@ from weighbridge.topologies.fake import FakeHost
 
 
 class Store(http.server.BaseHTTPRequestHandler):
-    """A store that keeps objects in memory and lies as it is told to."""
+    """An in-memory store whose answers can be made wrong."""
 
     protocol_version = "HTTP/1.1"
     objects: ClassVar[dict[str, bytes]] = {}
@@ -40,7 +40,8 @@ class Store(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path == "/auth/v1.0":
             right = (self.headers["X-Auth-User"], self.headers["X-Auth-Key"]) == ("u:v", "k")
-            url = f"http://{'store.invalid' if self.lie == 'elsewhere' else self.headers['Host']}/v1/AUTH_u"
+            host = "store.invalid" if self.lie == "elsewhere" else self.headers["Host"]
+            url = f"http://{host}/v1/AUTH_u"
             self.answer(
                 *(
                     (200, b"", {"X-Storage-Url": url, "X-Auth-Token": "t"})
@@ -130,7 +131,7 @@ def s3(url: str) -> Endpoint:
     return Endpoint(api="s3", url=url, user="u", key=SecretStr("k"))
 
 
-def test_every_operation_is_done_over_every_api_and_nothing_is_left(
+def test_every_operation_is_checked_over_every_api_and_nothing_is_left(
     store: str, client: FakeHost
 ) -> None:
     checks = verify(client, [swift(store), s3(store)])
@@ -155,14 +156,14 @@ def test_every_operation_is_done_over_every_api_and_nothing_is_left(
     [
         ("content", "GET", "content differs from what was written, first at byte 65535"),
         ("etag", "HEAD", "ETag"),
-        ("short", "GET", "100 bytes, 65536 were written"),
+        ("short", "GET", "100 bytes, but 65536 were written"),
         ("unlisted", "LIST", "the names []"),
         ("undead", "GET after DELETE", "404 was expected (status 200)"),
         ("unavailable", "HEAD", "200 was expected (status 503)"),
     ],
 )
 @pytest.mark.parametrize("endpoint", [swift, s3])
-def test_a_store_that_lies_is_found_out(
+def test_wrong_answers_are_found(
     store: str,
     client: FakeHost,
     endpoint: Callable[[str], Endpoint],
@@ -172,12 +173,12 @@ def test_a_store_that_lies_is_found_out(
 ) -> None:
     Store.lie = lie
     with pytest.raises(VerificationFailed) as failure:
-        verify(client, [endpoint(store)], told_within_s=0.2)
+        verify(client, [endpoint(store)], listed_within_s=0.2)
     assert f" {operation} at {store}" in failure.value.message
     assert what in failure.value.message
 
 
-def test_only_the_start_of_a_wrong_answers_body_is_shown(store: str, client: FakeHost) -> None:
+def test_only_the_start_of_a_wrong_body_is_shown(store: str, client: FakeHost) -> None:
     with pytest.raises(VerificationFailed) as failure:
         verify(client, [swift(store, key="another")])
     assert (
@@ -190,7 +191,7 @@ def test_only_the_start_of_a_wrong_answers_body_is_shown(store: str, client: Fak
     assert len(failure.value.message.split("\n", 1)[1]) <= 300
 
 
-def test_a_null_target_is_checked_by_length_alone(store: str, client: FakeHost) -> None:
+def test_a_null_target_is_checked_only_by_length(store: str, client: FakeHost) -> None:
     Store.lie = "content"
     verify(client, [s3(store)], stores_bodies=False)
     Store.lie = "short"
@@ -198,7 +199,7 @@ def test_a_null_target_is_checked_by_length_alone(store: str, client: FakeHost) 
         verify(client, [s3(store)], stores_bodies=False)
 
 
-def test_a_container_that_hears_late_of_its_objects_end_is_waited_for(
+def test_deleting_a_bucket_is_retried_while_it_still_lists_a_deleted_object(
     store: str, client: FakeHost
 ) -> None:
     Store.busy = 3
@@ -207,7 +208,7 @@ def test_a_container_that_hears_late_of_its_objects_end_is_waited_for(
 
 
 @pytest.mark.parametrize("endpoint", [swift, s3])
-def test_a_list_that_hears_late_of_an_object_is_asked_for_again(
+def test_listing_is_retried_until_a_new_object_appears(
     store: str, client: FakeHost, endpoint: Callable[[str], Endpoint]
 ) -> None:
     Store.late = 2
@@ -216,7 +217,7 @@ def test_a_list_that_hears_late_of_an_object_is_asked_for_again(
     assert Store.late == 0
 
 
-def test_a_token_that_was_given_is_used_at_its_storage_url_and_auth_is_not_asked(
+def test_a_given_token_is_used_at_its_storage_url_without_auth(
     store: str, client: FakeHost
 ) -> None:
     given = Endpoint(
@@ -237,28 +238,26 @@ def test_a_token_that_was_given_is_used_at_its_storage_url_and_auth_is_not_asked
         verify(client, [given.model_copy(update={"token": SecretStr("old")})])
 
 
-def test_a_storage_url_that_is_set_takes_the_place_of_what_auth_says(
-    store: str, client: FakeHost
-) -> None:
+def test_a_configured_storage_url_replaces_the_one_from_auth(store: str, client: FakeHost) -> None:
     Store.lie = "elsewhere"
-    with pytest.raises(VerificationFailed, match="its name has no address"):
+    with pytest.raises(VerificationFailed, match="its name does not resolve"):
         verify(client, [swift(store)])
     assert verify(client, [swift(store).model_copy(update={"storage_url": f"{store}/v1/AUTH_u"})])
 
 
-def test_a_bucket_is_made_in_the_region_of_its_endpoint(store: str, client: FakeHost) -> None:
+def test_a_bucket_is_created_in_the_region_of_its_endpoint(store: str, client: FakeHost) -> None:
     Store.lie = "unlisted"
     with pytest.raises(VerificationFailed, match="LIST"):
         verify(
             client,
             [s3(store).model_copy(update={"region": "eu-west-1"})],
             bucket="mine",
-            told_within_s=0,
+            listed_within_s=0,
         )
     assert b"<LocationConstraint>eu-west-1</LocationConstraint>" in Store.objects["/mine"]
 
 
-def test_nobody_listening_is_a_wrong_answer_too(client: FakeHost) -> None:
+def test_a_refused_connection_is_a_wrong_answer(client: FakeHost) -> None:
     with pytest.raises(
         VerificationFailed, match=r"swift connect at .*: no answer: ConnectionRefusedError"
     ):

@@ -1,7 +1,7 @@
-"""TLS before a plain server, as a terminator of a site does it: `python tls_proxy.py CERTIFICATE
-ADDRESS PORT TO_ADDRESS TO_PORT`.
+"""TLS in front of a plain server: `python tls_proxy.py CERTIFICATE ADDRESS PORT TO_ADDRESS
+TO_PORT`.
 
-Prints its port when it listens (0: any); ends with its stdin. `authority` makes certificates by
+Prints its port when it listens (0: any); ends with its stdin. `authority` creates certificates with
 openssl.
 """
 
@@ -33,47 +33,20 @@ commonName = supplied
 def authority(
     folder: Path, names: Sequence[str], name: str = "authority", *, expired: bool = False
 ) -> tuple[Path, Path]:
-    """An authority of its own, and a certificate with its key that it signed for names: both as PEM
-    files.
-    """
+    """A new CA, and a certificate with its key signed for `names`: both as PEM files."""
     folder.mkdir(parents=True, exist_ok=True)
     ca, ca_key, asked, leaf, leaf_key = (
         folder / f"{name}{end}" for end in (".pem", ".key", ".csr", "-leaf.pem", "-leaf.key")
     )
     key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
     usage = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")
-    _run(
-        "req",
-        "-x509",
-        *key,
-        "-days",
-        "2",
-        "-subj",
-        f"/CN=Test {name}",
-        *usage,
-        "-keyout",
-        str(ca_key),
-        "-out",
-        str(ca),
-    )
+    files = ("-keyout", str(ca_key), "-out", str(ca))
+    _run("req", "-x509", *key, "-days", "2", "-subj", f"/CN=Test {name}", *usage, *files)
     kinds = ",".join(f"{'IP' if one.replace('.', '').isdigit() else 'DNS'}:{one}" for one in names)
-    of_server = (
-        "-addext",
-        "basicConstraints=critical,CA:FALSE",
-        "-addext",
-        f"subjectAltName={kinds}",
-    )
-    _run(
-        "req",
-        *key,
-        "-subj",
-        f"/CN={names[0]}",
-        *of_server,
-        "-keyout",
-        str(leaf_key),
-        "-out",
-        str(asked),
-    )
+    leaf_only = ("-addext", "basicConstraints=critical,CA:FALSE")
+    alternatives = ("-addext", f"subjectAltName={kinds}")
+    files = ("-keyout", str(leaf_key), "-out", str(asked))
+    _run("req", *key, "-subj", f"/CN={names[0]}", *leaf_only, *alternatives, *files)
     (folder / "index.txt").write_text("")
     (folder / "ca.conf").write_text(CA_CONFIG.format(folder=folder))
     times = (
@@ -83,9 +56,9 @@ def authority(
     )
     signer = ("-config", str(folder / "ca.conf"), "-cert", str(ca), "-keyfile", str(ca_key))
     _run("ca", "-batch", "-notext", *signer, *times, "-in", str(asked), "-out", str(leaf))
-    whole = folder / f"{name}-server.pem"
-    whole.write_text(leaf.read_text() + leaf_key.read_text())
-    return ca, whole
+    certificate = folder / f"{name}-server.pem"
+    certificate.write_text(leaf.read_text() + leaf_key.read_text())
+    return ca, certificate
 
 
 def _run(*words: str) -> None:
@@ -94,16 +67,9 @@ def _run(*words: str) -> None:
 
 @contextlib.contextmanager
 def terminated(certificate: Path, backend: tuple[str, int]) -> Iterator[int]:
-    """TLS on a port of loopback before a server."""
-    argv = [
-        sys.executable,
-        __file__,
-        str(certificate),
-        "127.0.0.1",
-        "0",
-        backend[0],
-        str(backend[1]),
-    ]
+    """A TLS port on loopback in front of a server."""
+    places = ("127.0.0.1", "0", backend[0], str(backend[1]))
+    argv = [sys.executable, __file__, str(certificate), *places]
     with subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

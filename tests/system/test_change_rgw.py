@@ -95,7 +95,7 @@ def test_apache_takes_what_it_can_while_it_serves_and_is_started_anew_for_the_re
         assert done.startswith("Apache restarted gracefully, generation 0 to 1: ")
         assert "MaxRequestWorkers 256" in apache.standing.facts["apache mpm"]
         assert pids(apache, "gateway-1", "apache2")[0] == parent
-        with pytest.raises(UsageError, match="server_limit: `restart` is the least"):
+        with pytest.raises(UsageError, match="server_limit: this needs at least `restart`"):
             change(apache, base, "reload", apache={"mpm": {**mpm, "server_limit": 64}})
         change(apache, base, "restart", apache={"mpm": {**mpm, "server_limit": 64}})
         assert parent not in pids(apache, "gateway-1", "apache2")
@@ -192,4 +192,4 @@ def test_a_setting_that_kills_radosgw_is_told_with_its_log_and_can_be_taken_back
     with pytest.raises(ServiceFailed, match="radosgw: died"):
         beast.check()
     assert change(beast, base, "nothing") == ("radosgw.gateway-1 stopped and started",)
-    assert change(beast, base, "restart") == ("nothing: it runs with these settings already",)
+    assert change(beast, base, "restart") == ("nothing: it already runs with these settings",)

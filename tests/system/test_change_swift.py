@@ -168,7 +168,7 @@ def test_a_setting_of_haproxy_restarts_it_alone_and_no_request_is_turned_away(
 
 def test_what_is_as_wanted_is_left_alone(swift: Deployment, baseline: Planned) -> None:
     before = pids(swift)
-    assert swift.change(baseline, "restart", print) == ("Swift: nothing is to be changed",)
+    assert swift.change(baseline, "restart", print) == ("Swift: no change needed",)
     assert pids(swift) == before
 
 
@@ -195,11 +195,11 @@ def test_a_value_that_a_server_dies_of_is_an_error_with_its_log_and_is_taken_bac
 @pytest.mark.parametrize(
     ("scope", "changes", "said"),
     [
-        ("restart", {"replicas": 2}, "replicas cannot be changed while it stands"),
+        ("restart", {"replicas": 2}, "replicas cannot be changed while it is running"),
         (
             "restart",
             {"proxy__memcached_memory": "512MiB"},
-            "proxy.memcached_memory cannot be changed while it stands",
+            "proxy.memcached_memory cannot be changed while it is running",
         ),
         ("nothing", {"object__workers": 2}, "object.workers cannot be changed by `nothing`"),
     ],

@@ -365,7 +365,7 @@ def test_what_a_killed_run_left_is_swept_by_clean_and_nothing_else_is(site: Site
         ({"/auth/v1.0": "/nowhere/v1.0"}, "swift auth at https://store.test"),
         (
             {f', storage_url: "https://store.test:{PORT}/swift/v1"': ""},
-            "in the clear; set `storage_url` to the one that is reached over https",
+            "unencrypted; set `storage_url` to one that uses https",
         ),
     ],
 )

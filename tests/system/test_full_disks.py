@@ -281,7 +281,7 @@ def test_a_cluster_that_fills_up_ends_its_step_with_that_reason_and_is_taken_awa
         "unfinished",
     }
     assert (
-        "osd.0 on store-1 is full: the cluster takes no writes and no deletes any more"
+        "osd.0 on store-1 is full: the cluster accepts no more writes or deletes"
         in step.notes[0]
     )
     assert "larger disks" in said or "larger disks" in (run / "events.jsonl").read_text()

@@ -189,7 +189,7 @@ def test_writes_make_no_containers_and_are_deleted_where_they_are(
     find = ["sh", "-c", "find /srv/node -name '*.data' -size +19k"]
     left = [host.run(find).stdout for name, host in swift.hosts.items() if "store" in name]
     assert left == ["", "", ""]
-    assert "no container updates were put off (async_pending)" in swift.standing.settle()
+    assert "no container updates were deferred (async_pending)" in swift.standing.settle()
 
 
 def test_what_the_paths_are_hashed_with_is_in_no_log_and_no_command(

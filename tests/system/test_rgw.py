@@ -68,7 +68,7 @@ def test_settling_ends_the_garbage_collection_that_deletions_left(rgw: Deploymen
     rgw.client.run([sys.executable, "-c", BULK, endpoint.model_dump_json()], timeout_s=120)
     waiting = rgw.hosts["gateway-1"].run(["radosgw-admin", "gc", "list", "--include-all"]).stdout
     assert len(json.loads(waiting)) > 0
-    assert rgw.standing.settle() == ("RGW garbage collection run to its end, 0 entries left",)
+    assert rgw.standing.settle() == ("RGW garbage collection completed, 0 entries left",)
 
 
 def test_caches_are_dropped_in_each_daemon_and_objects_stay(rgw: Deployment) -> None:

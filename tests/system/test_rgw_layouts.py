@@ -99,7 +99,7 @@ def test_every_radosgw_answers_its_share_of_what_clients_ask(rgw: Deployment) ->
 def test_caches_of_every_radosgw_are_dropped_and_garbage_is_collected(rgw: Deployment) -> None:
     words = rgw.standing.drop_caches()
     assert any("BlueStore" in line and "3 OSDs" in line for line in words)
-    assert rgw.standing.settle() == ("RGW garbage collection run to its end, 0 entries left",)
+    assert rgw.standing.settle() == ("RGW garbage collection completed, 0 entries left",)
     assert witness(rgw, "s3")["same"] == ODD_NAMES
 
 

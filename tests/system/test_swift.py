@@ -92,7 +92,7 @@ def test_memcached_is_emptied_and_a_clients_token_stays_good(swift: Deployment) 
 
 
 def test_container_updates_that_were_put_off_are_sent_when_it_settles(swift: Deployment) -> None:
-    assert swift.standing.settle() == ("no container updates were put off (async_pending)",)
+    assert swift.standing.settle() == ("no container updates were deferred (async_pending)",)
     host = swift.hosts["store-1"]
     argv = ("swift-container-server", "/etc/swift/container-server.conf")
     container = Daemon(
@@ -109,7 +109,7 @@ def test_container_updates_that_were_put_off_are_sent_when_it_settles(swift: Dep
         daemon.start([container])
         await_ports(swift.client, [container], print)
     assert swift.standing.settle() == (
-        "8 container updates that were put off (async_pending) sent, 0 left",
+        "8 deferred container updates (async_pending) sent, 0 left",
     )
     assert steps(swift, 'print(len(client.get_container("late")[1]))').strip() == "8"
     steps(

@@ -171,5 +171,5 @@ def test_another_release_stands_up_and_answers_both_apis(release: str, tmp_path:
         assert told(deployment, "memcached.gateway-1")["cmd_get"] > 0
         assert told(deployment, "haproxy.gateway-1")["gateway-1-8081.up"] == 1
         assert deployment.standing.settle() == (
-            "no container updates were put off (async_pending)",
+            "no container updates were deferred (async_pending)",
         )

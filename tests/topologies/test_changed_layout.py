@@ -173,7 +173,7 @@ def test_what_a_change_breaks_elsewhere_is_told_at_the_change() -> None:
     )
     assert fault.startswith("tuning.yaml:4:10: apache.mpm: ")
     (fault,) = faults("swift", {"replicas": 4})
-    assert fault.startswith("tuning.yaml:3:10: 4 replicas in zones of their own")
+    assert fault.startswith("tuning.yaml:3:10: 4 replicas, each in its own zone")
     one, *_ = faults("rgw-beast", {"osd.memory_target": "64GiB"})
     assert one.startswith("tuning.yaml:3:10: mon, osd may take 64 GiB of memory; host 'store-1'")
 

@@ -1,4 +1,4 @@
-//! Sockets, waited for or not.
+//! Blocking and non-blocking operations on sockets.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -7,12 +7,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-/// What a socket gave or took at once.
+/// The result of an operation that may block.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Now {
-    /// So many bytes; none: the peer has closed.
+    /// So many bytes; 0: the peer has closed.
     Bytes(usize),
-    /// It would have to be waited for.
+    /// The operation would block.
     Later,
 }
 
@@ -33,7 +33,7 @@ fn receive(socket: impl AsFd, into: &mut [u8], flags: RecvFlags) -> io::Result<N
     }
 }
 
-/// What is there to be received.
+/// Receive what is available without waiting.
 ///
 /// # Errors
 /// When the connection has failed.
@@ -41,8 +41,7 @@ pub fn receive_now(socket: impl AsFd, into: &mut [u8]) -> io::Result<Now> {
     receive(socket, into, RecvFlags::DONTWAIT)
 }
 
-/// What is received next, waited for as long as the socket's own timeout says; `Later` when that
-/// was too short.
+/// Receive, waiting up to the socket's own timeout; `Later` after that.
 ///
 /// # Errors
 /// When the connection has failed.
@@ -50,13 +49,13 @@ pub fn receive_waiting(socket: impl AsFd, into: &mut [u8]) -> io::Result<Now> {
     receive(socket, into, RecvFlags::empty())
 }
 
-/// Whether an idle connection is one: open, and nothing was said on it.
+/// Whether an idle connection is open and has received nothing.
 #[must_use]
 pub fn is_silent(socket: impl AsFd) -> bool {
     matches!(receive(socket, &mut [0], RecvFlags::DONTWAIT | RecvFlags::PEEK), Ok(Now::Later))
 }
 
-/// Send what can be sent at once.
+/// Send what can be sent without waiting.
 ///
 /// # Errors
 /// When the connection has failed.
@@ -70,10 +69,10 @@ pub fn send_now(socket: impl AsFd, bytes: &[u8]) -> io::Result<Now> {
     }
 }
 
-/// Send all of it, waiting as long as the socket's own timeout says.
+/// Send everything, waiting up to the socket's own timeout each time.
 ///
 /// # Errors
-/// When the connection has failed, or nothing was taken for too long.
+/// When the connection has failed or timed out.
 pub fn send_all(socket: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match done(send(socket.as_fd(), bytes, SendFlags::NOSIGNAL))? {
@@ -85,22 +84,21 @@ pub fn send_all(socket: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// What is waited for of a socket.
+/// What to wait for on a socket.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted {
-    /// That something can be received.
+    /// Data to receive.
     pub receive: bool,
-    /// That something can be sent.
+    /// Space to send.
     pub send: bool,
 }
 
-/// Wait until one of the sockets is ready for what is wanted of it, or has failed; false when none
-/// was within the time.
+/// Wait until one of the sockets is ready or has failed; false at the timeout.
 ///
 /// # Errors
-/// When waiting is refused.
+/// When polling fails.
 pub fn wait(sockets: [(BorrowedFd<'_>, Wanted); 2], within: Duration) -> io::Result<bool> {
-    // A socket of which nothing is wanted must not be asked: its end would be told again and again.
+    // A socket with nothing wanted must be left out: its hang-up would be reported again and again.
     let mut asked: Vec<PollFd<'_>> = Vec::with_capacity(2);
     for (socket, wanted) in &sockets {
         let mut flags = PollFlags::empty();

@@ -2,7 +2,7 @@
 //! USAGE.
 
 use responder::origin::Origins;
-use responder::server::{Listener, serve, tell};
+use responder::server::{Listener, serve, serve_stats};
 use responder::stats::Stats;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::net::SocketAddr;
@@ -11,12 +11,13 @@ use std::time::Duration;
 
 const USAGE: &str = "\
 usage: fastcgi_responder FILE
-       fastcgi_responder --listen PLACE --origin ADDRESS:PORT [--origin ...] [--stats ADDRESS:PORT] [--keep N] [--timeout-s N]
-  --listen     where the web server finds it: a path for a unix socket, or ADDRESS:PORT
-  --origin     an HTTP server; requests go to one after the other
-  --stats      where everyone who connects is told the counters as a line of JSON
-  --keep       connections kept for each origin between requests (1024)
-  --timeout-s  how long an answer, or room for a request, is waited for (300)
+       fastcgi_responder --listen PLACE --origin ADDRESS:PORT [--origin ...]
+                         [--stats ADDRESS:PORT] [--keep N] [--timeout-s N]
+  --listen     where the web server connects: a path for a unix socket, or ADDRESS:PORT
+  --origin     an HTTP server; requests go to each in turn
+  --stats      everyone who connects here gets the counters as a line of JSON
+  --keep       idle connections kept to each origin (1024)
+  --timeout-s  how long to wait for an answer, or for space to send a request (300)
 FILE has the same options, one a line, without the dashes: `listen /run/responder.sock`.
 ";
 
@@ -28,7 +29,7 @@ struct Options {
     timeout_s: u64,
 }
 
-/// The options of a file as they would stand on the command line.
+/// The options of a file in the form of the command line.
 fn read(path: &str) -> Result<Vec<String>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
     let lines =
@@ -77,8 +78,8 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String>
 /// Every request needs two descriptors, and programs are often started with 1024.
 fn raise_descriptors() {
     let limit = getrlimit(Resource::Nofile);
-    // Refused only where the limit is kept by force; connections beyond it are refused with a
-    // message then.
+    // Refused only where the limit is enforced; further connections are then refused with a
+    // message.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
@@ -107,8 +108,8 @@ fn main() -> ExitCode {
         }
     };
     if let Some(place) = &options.stats {
-        if let Err(error) = tell(place, stats) {
-            eprintln!("fastcgi_responder: cannot tell counters at {place}: {error}");
+        if let Err(error) = serve_stats(place, stats) {
+            eprintln!("fastcgi_responder: cannot serve counters at {place}: {error}");
             return ExitCode::FAILURE;
         }
     }

@@ -1,4 +1,4 @@
-//! Origins, and the connections to them that are kept between requests.
+//! Origins and kept connections to them.
 
 use crate::link::is_silent;
 use crate::stats::{Held, Stats};
@@ -9,26 +9,25 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long making a connection may take.
+/// Timeout for a new connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
-/// Kept connections are used again within this; radosgw closes those that are silent for 65 s.
+/// Kept connections are reused within this time; radosgw closes those that were silent for 65 s.
 const KEEP_FOR: Duration = Duration::from_secs(30);
 
-/// A connection to an origin; it ends when this is dropped.
+/// A connection to an origin; closed on drop.
 #[derive(Debug)]
 pub struct Link<'a> {
-    /// Its socket, which waits for an answer, and for room, as long as the responder's timeout
-    /// says.
+    /// Its socket, with the responder's timeout for sending and receiving.
     pub stream: TcpStream,
-    /// Which origin it leads to.
+    /// The index of the origin.
     pub place: usize,
-    /// Whether other requests were asked over it.
+    /// Whether it has served a request before.
     pub reused: bool,
     _held: Held<'a>,
 }
 
-/// All origins. Requests go to one after the other.
+/// All origins. Requests go to each in turn.
 #[derive(Debug)]
 pub struct Origins<'a> {
     places: Vec<SocketAddr>,
@@ -40,8 +39,8 @@ pub struct Origins<'a> {
 }
 
 impl<'a> Origins<'a> {
-    /// `most_kept` connections are kept for each of `places`; `timeout` is for each wait for an
-    /// answer or for room.
+    /// Keeps up to `most_kept` connections to each of `places`; `timeout` is for each send or
+    /// receive.
     #[must_use]
     pub fn new(
         places: Vec<SocketAddr>,
@@ -53,17 +52,16 @@ impl<'a> Origins<'a> {
         Self { places, kept, most_kept, timeout, next: AtomicUsize::new(0), stats }
     }
 
-    /// How long an answer, or room for a request, is waited for.
+    /// Timeout for an answer, or for space to send a request.
     #[must_use]
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// A connection to the origin whose turn it is, kept or new; of those that cannot be reached,
-    /// the next one's.
+    /// A kept or new connection to the next origin; if it cannot be reached, to the one after it.
     ///
     /// # Errors
-    /// When none can be reached: that of the last one, with its address.
+    /// When none can be reached: the last one's error, with its address.
     pub fn link(&self) -> io::Result<Link<'a>> {
         let first = self.next.fetch_add(1, Relaxed);
         let mut failure = io::Error::from(io::ErrorKind::NotFound);
@@ -77,7 +75,7 @@ impl<'a> Origins<'a> {
                 Ok(link) => return Ok(link),
                 Err(error) => {
                     failure =
-                        io::Error::new(error.kind(), format!("{}: {error}", self.places[place]))
+                        io::Error::new(error.kind(), format!("{}: {error}", self.places[place]));
                 }
             }
         }
@@ -97,7 +95,7 @@ impl<'a> Origins<'a> {
         Ok(Link { stream, place, reused: false, _held: Held::new(&self.stats.origin_connections) })
     }
 
-    /// Keep a connection whose last answer came whole.
+    /// Keep a connection whose last answer was complete.
     pub fn keep(&self, mut link: Link<'a>) {
         link.reused = true;
         let now = Instant::now();
@@ -120,7 +118,7 @@ impl<'a> Origins<'a> {
 
     fn take(&self, place: usize) -> Option<Link<'a>> {
         loop {
-            // The last one used is the last one that its origin would end.
+            // The origin closes the most recently used one last.
             let (link, since) = self.kept(place).pop_back()?;
             if since.elapsed() <= KEEP_FOR && is_silent(&link.stream) {
                 return Some(link);

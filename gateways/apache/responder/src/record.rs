@@ -1,18 +1,18 @@
-//! The FastCGI record layer: what a web server sends, in pieces, and what it is answered.
+//! The FastCGI record layer: parses what a web server sends and builds the answers.
 //!
 //! Written after the FastCGI 1.0 specification. A connection has one request at a time, as web
 //! servers use it.
 
-/// Content of a record at most, as a multiple of 8: no padding is needed then.
+/// The largest content of a record, a multiple of 8 so that it needs no padding.
 pub const LARGEST_CONTENT_BYTES: usize = 65528;
 
 /// Bytes of a record's header.
 pub const HEADER_BYTES: usize = 8;
 
-/// What ends the answer to a request: the end of its output, and of itself.
+/// Bytes that end an answer: the end of its output, and of the request.
 pub const END_BYTES: usize = 3 * HEADER_BYTES;
 
-/// Names and values of `GET_VALUES` are short; longer ones are no web server's.
+/// Names and values of `GET_VALUES` are short; no web server sends longer ones.
 const LARGEST_VALUES_BYTES: usize = 4096;
 
 const VERSION: u8 = 1;
@@ -30,54 +30,54 @@ const RESPONDER: u16 = 1;
 const KEEP_CONNECTION: u8 = 1;
 const UNKNOWN_ROLE: u8 = 3;
 
-/// A piece of what a web server sends. Streams come in pieces of any size.
+/// A parsed piece of a web server's data. Streams come in pieces of any size.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Piece<'a> {
-    /// A request begins; `keep` when the connection is to stay after it.
+    /// A request begins.
     Begin {
-        /// The request's number.
+        /// The request's id.
         id: u16,
-        /// Whether it asks for a responder, the one role that is known here.
+        /// Whether it asks for a responder, the only supported role.
         responder: bool,
         /// Whether the connection stays open after the answer.
         keep: bool,
     },
     /// Names and values of the request.
     Params(u16, &'a [u8]),
-    /// The last of them has come.
+    /// The end of the parameters.
     ParamsEnd(u16),
     /// A part of the body.
     Stdin(u16, &'a [u8]),
-    /// The body has come whole.
+    /// The end of the body.
     StdinEnd(u16),
-    /// The request is given up by the web server.
+    /// The web server aborts the request.
     Abort(u16),
-    /// It asks for the names of variables.
+    /// A query for variables.
     GetValues(&'a [u8]),
-    /// A management record of a type that is not known here.
+    /// A management record of an unknown type.
     Unknown(u8),
-    /// Nothing of use to a responder.
+    /// A record that a responder ignores.
     Nothing,
 }
 
-/// Why what came cannot be FastCGI.
+/// Why data is not FastCGI.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Malformed(pub &'static str);
 
-/// Reads records out of a buffer that its owner fills.
+/// Parses records from a buffer that the caller fills.
 #[derive(Debug)]
 pub struct Records {
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
-    /// The record whose content is being read: its type and number.
+    /// The type and id of the record whose content is being read.
     current: (u8, u16),
     content: usize,
     padding: usize,
 }
 
 impl Records {
-    /// With a buffer of so many bytes, which must hold the largest record that is wanted whole.
+    /// With a buffer of this size, which must hold the largest record that is read in one piece.
     #[must_use]
     pub fn new(size: usize) -> Self {
         Self {
@@ -90,8 +90,8 @@ impl Records {
         }
     }
 
-    /// Where what is received next goes; never empty after `next` has said that it needs more.
-    pub fn room(&mut self) -> &mut [u8] {
+    /// The free part of the buffer; never empty after `next` has returned `None`.
+    pub fn space(&mut self) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
         } else if self.start > 0 {
@@ -101,21 +101,21 @@ impl Records {
         &mut self.buffer[self.end..]
     }
 
-    /// So many bytes were put into `room`.
+    /// So many bytes were put into `space`.
     pub fn filled(&mut self, bytes: usize) {
         self.end += bytes;
     }
 
-    /// Whether a record has begun and not ended.
+    /// Whether a record is incomplete.
     #[must_use]
     pub fn amid(&self) -> bool {
         self.start != self.end || self.content > 0 || self.padding > 0
     }
 
-    /// The next piece, of at most `most` bytes of a stream; `None` when more must be received.
+    /// The next piece, of at most `most` bytes of a stream; `None` when more data is needed.
     ///
     /// # Errors
-    /// When this is not FastCGI.
+    /// When the data is not FastCGI.
     pub fn next(&mut self, most: usize) -> Result<Option<Piece<'_>>, Malformed> {
         if self.content == 0 {
             let skipped = self.padding.min(self.end - self.start);
@@ -133,7 +133,7 @@ impl Records {
             let padding = usize::from(header[6]);
             let streamed = matches!(kind, PARAMS | STDIN) && length > 0;
             if !streamed {
-                return self.whole(kind, id, length, padding);
+                return self.complete(kind, id, length, padding);
             }
             self.start += HEADER_BYTES;
             (self.current, self.content, self.padding) = ((kind, id), length, padding);
@@ -149,8 +149,8 @@ impl Records {
         Ok(Some(if kind == PARAMS { Piece::Params(id, piece) } else { Piece::Stdin(id, piece) }))
     }
 
-    /// A record that is wanted whole.
-    fn whole(
+    /// A record that is read in one piece.
+    fn complete(
         &mut self,
         kind: u8,
         id: u16,
@@ -190,37 +190,36 @@ fn header(kind: u8, id: u16, content: u16) -> [u8; HEADER_BYTES] {
     [VERSION, kind, id[0], id[1], content[0], content[1], 0, 0]
 }
 
-/// The header of a record of output with so many bytes, at most [`LARGEST_CONTENT_BYTES`].
+/// The header of an output record of this length, at most [`LARGEST_CONTENT_BYTES`].
 #[must_use]
 pub fn stdout_header(id: u16, content: usize) -> [u8; HEADER_BYTES] {
     header(STDOUT, id, u16::try_from(content).expect("a caller keeps to LARGEST_CONTENT_BYTES"))
 }
 
-/// The end of a request's output and of the request, all fine.
+/// The end of a request's output and of the request, without an error.
 pub fn push_end(out: &mut Vec<u8>, id: u16) {
     out.extend(header(STDOUT, id, 0));
     out.extend(header(END_REQUEST, id, 8));
     out.extend([0; 8]);
 }
 
-/// The end of a request for a role that is not known here.
+/// The end of a request for an unsupported role.
 pub fn push_unknown_role(out: &mut Vec<u8>, id: u16) {
     out.extend(header(END_REQUEST, id, 8));
     out.extend([0, 0, 0, 0, UNKNOWN_ROLE, 0, 0, 0]);
 }
 
-/// The answer to a management record of a type that is not known here.
+/// The answer to a management record of an unknown type.
 pub fn push_unknown_type(out: &mut Vec<u8>, kind: u8) {
     out.extend(header(UNKNOWN_TYPE, 0, 8));
     out.extend([kind, 0, 0, 0, 0, 0, 0, 0]);
 }
 
-/// The answer to `GET_VALUES`: of what was asked for, that requests are not multiplexed. How many
-/// connections and requests are welcome has no bound here, so those names stay unanswered, as the
-/// specification wants it of names that are not known.
+/// The answer to `GET_VALUES`: requests are not multiplexed. The number of connections and requests
+/// has no limit, so that those names get no answer, as the specification asks of unknown names.
 ///
 /// # Errors
-/// When what was asked for is not a list of names and values.
+/// When the query is not a list of names and values.
 pub fn push_values(out: &mut Vec<u8>, asked: &[u8]) -> Result<(), Malformed> {
     let multiplexes = b"FCGI_MPXS_CONNS";
     let mut content = Vec::new();
@@ -240,7 +239,7 @@ pub fn push_values(out: &mut Vec<u8>, asked: &[u8]) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Names and values, one after the other.
+/// An iterator over names and values.
 #[derive(Debug)]
 pub struct Pairs<'a>(pub &'a [u8]);
 
@@ -275,7 +274,7 @@ impl<'a> Iterator for Pairs<'a> {
         if self.0.is_empty() {
             return None;
         }
-        let pair = self.pair().ok_or(Malformed("names and values that end in the middle"));
+        let pair = self.pair().ok_or(Malformed("truncated names and values"));
         if pair.is_err() {
             self.0 = &[];
         }
@@ -298,12 +297,12 @@ mod tests {
     /// Parameters, body and other pieces.
     type Read = (Vec<u8>, Vec<u8>, Vec<String>);
 
-    /// All pieces of the bytes when they come in parts of `part` bytes, streams joined.
+    /// All pieces of the bytes when received in parts of `part` bytes, with streams joined.
     fn read(bytes: &[u8], part: usize, most: usize) -> Result<Read, Malformed> {
         let mut records = Records::new(8192);
         let (mut params, mut stdin, mut marks) = (Vec::new(), Vec::new(), Vec::new());
         for part in bytes.chunks(part) {
-            records.room()[..part.len()].copy_from_slice(part);
+            records.space()[..part.len()].copy_from_slice(part);
             records.filled(part.len());
             while let Some(piece) = records.next(most)? {
                 match piece {
@@ -321,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_the_same_in_whatever_parts_they_come() {
+    fn records_are_parsed_the_same_in_parts_of_any_size() {
         let begin = record(BEGIN_REQUEST, &[0, 1, 1, 0, 0, 0, 0, 0], 0);
         let body: Vec<u8> = (0..3000_u32).map(|n| n as u8).collect();
         let parts = [
@@ -346,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_and_a_record_too_long_to_be_meant_are_refused() {
+    fn other_versions_and_records_of_wrong_length_are_refused() {
         assert_eq!(
             read(&[2, 1, 0, 1, 0, 0, 0, 0], 8, 8),
             Err(Malformed("a record of another version than 1"))
@@ -360,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn values_say_that_requests_are_not_multiplexed_and_nothing_else() {
+    fn values_report_only_that_requests_are_not_multiplexed() {
         let mut out = Vec::new();
         push_values(&mut out, b"\x0e\0FCGI_MAX_CONNS\x0f\0FCGI_MPXS_CONNS").unwrap();
         assert_eq!(out, b"\x01\x0a\0\0\0\x12\0\0\x0f\x01FCGI_MPXS_CONNS0");
@@ -368,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_of_names_and_values_may_be_long() {
+    fn names_and_values_may_have_long_lengths() {
         let mut bytes = vec![4, 0x80, 0, 1, 0];
         bytes.extend(b"LONG");
         bytes.extend([b'x'; 256]);

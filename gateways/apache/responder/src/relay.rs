@@ -1,8 +1,8 @@
-//! One request on one connection to an origin: what is sent, and what comes back.
+//! One request on one connection to an origin.
 //!
-//! While a body is being sent, both sides are looked at without waiting, so that an answer which
-//! comes early is passed on at once. When all of a request has been sent, which is at once for
-//! most, what is left is waiting for one side at a time.
+//! While a body is being sent, both sides are polled without waiting, so that an early answer is
+//! passed on at once. When the request has been sent completely, immediately for most, it waits for
+//! one side at a time.
 
 use crate::link::{Now, Wanted, receive_now, receive_waiting, send_all, send_now, wait};
 use crate::origin::Link;
@@ -14,39 +14,39 @@ use crate::upload::{Stage, Upload};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// What came of a request on one connection to an origin.
+/// The result of a request on one connection to an origin.
 pub(crate) enum Relayed {
     /// It was answered.
-    Whole {
+    Complete {
         /// Whether the connection may be kept.
         reusable: bool,
     },
-    /// The connection was gone before anything came back.
+    /// The connection was closed before any answer.
     Stale,
-    /// Nothing was passed on: this status is for the client.
+    /// Nothing was passed on: the client gets this status.
     Failed(u16, String),
 }
 
 /// An answer on its way to the web server.
 #[derive(Debug)]
 struct Download {
-    /// `None` until the head has come.
+    /// `None` before the head.
     framing: Option<Framing>,
     over: bool,
-    /// Whether the origin's connection is good for another request.
+    /// Whether the connection can be used for another request.
     reusable: bool,
 }
 
-/// What came of receiving from the origin.
+/// The result of receiving from the origin.
 enum Received {
     Something,
     Later,
-    /// The connection ended before anything of an answer had come.
+    /// The connection ended before any answer.
     Nothing(String),
 }
 
 impl<Socket: AsFd> Session<'_, Socket> {
-    /// Send the request and pass the answer on, both at once where both have something.
+    /// Send the request and pass the answer on, concurrently where both have data.
     pub(crate) fn relay(
         &mut self,
         id: u16,
@@ -64,7 +64,7 @@ impl<Socket: AsFd> Session<'_, Socket> {
                 self.out[self.out_to..self.out_to + END_BYTES].copy_from_slice(&end);
                 self.out_to += END_BYTES;
                 send_all(&self.socket, &self.out[self.out_from..self.out_to])?;
-                return Ok(Relayed::Whole { reusable: download.reusable && !cut });
+                return Ok(Relayed::Complete { reusable: download.reusable && !cut });
             }
             if upload.is_over() {
                 if self.out_from < self.out_to {
@@ -85,8 +85,8 @@ impl<Socket: AsFd> Session<'_, Socket> {
                 continue;
             }
             if download.over && upload.stage == Stage::Sending {
-                // It was answered before it was sent: the rest is of no use, and the connection
-                // cannot be used again.
+                // It was answered before the body was complete: the rest is discarded, and the
+                // connection cannot be used again.
                 cut = true;
                 upload.discard();
             }
@@ -131,7 +131,7 @@ impl<Socket: AsFd> Session<'_, Socket> {
                     return if download.framing.is_none() && !upload.pending().is_empty() {
                         Ok(Relayed::Failed(
                             504,
-                            "it took nothing of the request for too long".to_owned(),
+                            "it accepted nothing of the request for too long".to_owned(),
                         ))
                     } else {
                         Err(Broken::Aborted("neither side moved for too long"))
@@ -141,7 +141,7 @@ impl<Socket: AsFd> Session<'_, Socket> {
         }
     }
 
-    /// Send what is pending of the request, or take more of it; whether anything was done.
+    /// Send pending data of the request, or read more of it; returns whether anything was done.
     fn send_on(
         &mut self,
         id: u16,
@@ -156,8 +156,10 @@ impl<Socket: AsFd> Session<'_, Socket> {
             if self.pull(id, upload)? {
                 return Ok(true);
             }
-            return match receive_now(&self.socket, self.records.room())? {
-                Now::Bytes(0) => Err(Broken::Aborted("the web server went away within the body")),
+            return match receive_now(&self.socket, self.records.space())? {
+                Now::Bytes(0) => {
+                    Err(Broken::Aborted("the web server closed the connection within the body"))
+                }
                 Now::Bytes(bytes) => {
                     self.records.filled(bytes);
                     Ok(true)
@@ -171,7 +173,7 @@ impl<Socket: AsFd> Session<'_, Socket> {
                 Ok(true)
             }
             Ok(Now::Later) => Ok(false),
-            // It takes no more; an answer may have come before it said so, and is received next.
+            // It accepts no more; an answer may have arrived before that, and is received next.
             Err(_) => {
                 *cut = true;
                 upload.discard();
@@ -180,8 +182,7 @@ impl<Socket: AsFd> Session<'_, Socket> {
         }
     }
 
-    /// Receive from the origin and make a record of it, which is empty when there was nothing to
-    /// pass on.
+    /// Receive from the origin and build a record, empty when there is nothing to pass on.
     fn receive(
         &mut self,
         id: u16,
@@ -191,7 +192,7 @@ impl<Socket: AsFd> Session<'_, Socket> {
         by: fn(BorrowedFd<'_>, &mut [u8]) -> io::Result<Now>,
     ) -> Result<Received, Broken> {
         if download.framing.is_some() && self.received_from < self.received_to {
-            // What came with the head, or with other chunks, and did not fit the last record.
+            // Data that came with the head or other chunks and did not fit into the last record.
             let content = self.take_body(download, 0)?;
             if content > 0 || download.over {
                 self.seal(id, content);
@@ -200,8 +201,7 @@ impl<Socket: AsFd> Session<'_, Socket> {
         }
         let socket = link.stream.as_fd();
         let direct = match download.framing {
-            // All that was received before has been passed on: the body goes straight into the
-            // record.
+            // All received data has been passed on: the body is received directly into the record.
             Some(Framing::Length(left)) => {
                 usize::try_from(left).unwrap_or(usize::MAX).min(LARGEST_CONTENT_BYTES)
             }
@@ -221,8 +221,8 @@ impl<Socket: AsFd> Session<'_, Socket> {
                 download.over = true;
                 return Ok(Received::Something);
             }
-            Ok(Now::Bytes(0)) => return broken_off(download, "closed the connection"),
-            Err(error) => return broken_off(download, &error.to_string()),
+            Ok(Now::Bytes(0)) => return interrupted(download, "closed the connection"),
+            Err(error) => return interrupted(download, &error.to_string()),
             Ok(Now::Bytes(bytes)) => bytes,
         };
         if direct > 0 {
@@ -245,7 +245,7 @@ impl<Socket: AsFd> Session<'_, Socket> {
                 Err(malformed) => return Ok(Received::Nothing(malformed.0.to_owned())),
             };
             if head.text.len() > LARGEST_CONTENT_BYTES {
-                return Ok(Received::Nothing("a head that does not fit a record".to_owned()));
+                return Ok(Received::Nothing("a head that does not fit into a record".to_owned()));
             }
             content = head.text.len();
             self.out[HEADER_BYTES..HEADER_BYTES + content].copy_from_slice(&head.text);
@@ -257,13 +257,13 @@ impl<Socket: AsFd> Session<'_, Socket> {
         Ok(Received::Something)
     }
 
-    /// Put what was received of the body behind the first `at` bytes of the record's content; how
-    /// many bytes that has then.
+    /// Put received data of the body after the first `at` bytes of the record's content; returns
+    /// the length of the content.
     fn take_body(&mut self, download: &mut Download, mut at: usize) -> Result<usize, Broken> {
         let Some(framing) = &mut download.framing else { return Ok(at) };
         loop {
             let here = &self.received[self.received_from..self.received_to];
-            let room = LARGEST_CONTENT_BYTES - at;
+            let space = LARGEST_CONTENT_BYTES - at;
             let (before, length) = match framing {
                 Framing::Length(left) => {
                     (0, usize::try_from(*left).unwrap_or(usize::MAX).min(here.len()))
@@ -273,7 +273,7 @@ impl<Socket: AsFd> Session<'_, Socket> {
                     chunks.next(here).map_err(|malformed| Broken::Origin(malformed.0.to_owned()))?
                 }
             };
-            let taken = length.min(room);
+            let taken = length.min(space);
             let to = HEADER_BYTES + at;
             self.out[to..to + taken].copy_from_slice(&here[before..before + taken]);
             at += taken;
@@ -288,12 +288,12 @@ impl<Socket: AsFd> Session<'_, Socket> {
             }
         }
         download.over = matches!(framing, Framing::Length(0) | Framing::Chunked(Chunks::Done));
-        // More than the answer: of what, nobody knows.
+        // Data after the answer belongs to no request.
         download.reusable &= !download.over || self.received_from == self.received_to;
         Ok(at)
     }
 
-    /// Make a record of what was put into the buffer.
+    /// Build a record from the buffer.
     fn seal(&mut self, id: u16, content: usize) {
         (self.out_from, self.out_to) = (0, 0);
         if content > 0 {
@@ -303,11 +303,11 @@ impl<Socket: AsFd> Session<'_, Socket> {
     }
 
     fn no_answer(&self) -> String {
-        format!("nothing came for {} s", self.origins.timeout().as_secs())
+        format!("no answer for {} s", self.origins.timeout().as_secs())
     }
 }
 
-fn broken_off(download: &Download, why: &str) -> Result<Received, Broken> {
+fn interrupted(download: &Download, why: &str) -> Result<Received, Broken> {
     if download.framing.is_some() {
         return Err(Broken::Origin(format!("origin: {why} within its answer")));
     }

@@ -1,17 +1,17 @@
-//! An origin's answer: its head as a web server wants it of FastCGI, and where its body ends.
+//! An origin's answer: its head in FastCGI's form, and the framing of its body.
 
 use std::io::Write as _;
 
-/// The head of an answer, at most.
+/// The largest head of an answer.
 pub const LARGEST_HEAD_BYTES: usize = 60 * 1024;
 
 const MOST_FIELDS: usize = 256;
 
-/// Why an answer cannot be understood.
+/// Why an answer cannot be parsed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Malformed(pub &'static str);
 
-/// How the end of a body is known (RFC 9112, section 6.3).
+/// How the end of a body is found (RFC 9112, section 6.3).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Framing {
     /// So many bytes are left.
@@ -25,21 +25,21 @@ pub enum Framing {
 /// The head of an answer.
 #[derive(Debug, Eq, PartialEq)]
 pub struct Head {
-    /// As it is passed on: `Status` and the origin's own fields, byte for byte, but those of its
+    /// The text to pass on: `Status` and the origin's fields unchanged, except those of its
     /// connection.
     pub text: Vec<u8>,
-    /// How the body ends.
+    /// The framing of the body.
     pub framing: Framing,
-    /// Whether the connection ends with this answer.
+    /// Whether the connection closes after this answer.
     pub close: bool,
 }
 
 impl Head {
-    /// The head at the start of `bytes` and its length, interim answers before it included; `None`
-    /// when more is needed.
+    /// The head at the start of `bytes` and its length, including interim answers before it; `None`
+    /// when more bytes are needed.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// When it is malformed.
     pub fn parse(bytes: &[u8], to_head: bool) -> Result<Option<(Self, usize)>, Malformed> {
         let mut skipped = 0;
         loop {
@@ -60,7 +60,7 @@ impl Head {
             };
             skipped += length;
             match response.code.unwrap_or(0) {
-                101 => return Err(Malformed("a change of protocol that nobody asked for")),
+                101 => return Err(Malformed("a change of protocol without a request for it")),
                 100..=199 => {}
                 200..=999 => return Ok(Some((understand(&response, to_head)?, skipped))),
                 _ => return Err(Malformed("a status below 100")),
@@ -125,7 +125,7 @@ fn decimal(value: &[u8]) -> Option<u64> {
     text.parse().ok()
 }
 
-/// Where one is in a chunked body.
+/// The position in a chunked body.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Chunks {
     /// Before the line with a chunk's size.
@@ -133,23 +133,23 @@ pub enum Chunks {
     Size,
     /// In a chunk, with so many bytes left.
     Data(u64),
-    /// Behind a chunk's data, before the end of its line.
+    /// After a chunk's data, before the end of its line.
     DataEnd,
-    /// In the lines behind the last chunk.
+    /// In the lines after the last chunk.
     Trailer,
-    /// All has come.
+    /// At the end of the body.
     Done,
 }
 
-/// A line of a chunked body that is not data is no longer than this.
+/// The longest line of a chunked body that is not data.
 const LONGEST_LINE_BYTES: usize = 4096;
 
 impl Chunks {
-    /// The next data at the start of `bytes`: how many bytes come before it, and how many it has.
-    /// Nothing of it when more is needed, or when all has come.
+    /// The next data in `bytes`: the number of bytes before it, and its length. The length is 0
+    /// when more bytes are needed, or at the end.
     ///
     /// # Errors
-    /// When these are no chunks.
+    /// When the chunks are malformed.
     pub fn next(&mut self, bytes: &[u8]) -> Result<(usize, usize), Malformed> {
         let mut at = 0;
         loop {
@@ -187,7 +187,7 @@ impl Chunks {
         }
     }
 
-    /// So many bytes of the data were taken.
+    /// So many bytes of the data were consumed.
     pub fn took(&mut self, bytes: usize) {
         if let Self::Data(left) = self {
             *left -= bytes as u64;
@@ -216,8 +216,9 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_passed_on_as_they_are_and_those_of_the_connection_are_not() {
-        let text = "HTTP/1.1 200 OK\r\nx-Amz-request-ID: tx\u{e9}\r\nx-empty:\r\nConnection: Keep-Alive\r\nContent-Length: 5\r\n\r\nhello";
+    fn fields_are_passed_on_unchanged_except_those_of_the_connection() {
+        let text = "HTTP/1.1 200 OK\r\nx-Amz-request-ID: tx\u{e9}\r\nx-empty:\r\n\
+                    Connection: Keep-Alive\r\nContent-Length: 5\r\n\r\nhello";
         let (passed, framing, close, length) = head(text, false);
         assert_eq!(
             passed,
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn how_a_body_ends_is_found_and_interim_answers_are_skipped() {
+    fn the_framing_is_found_and_interim_answers_are_skipped() {
         assert_eq!(
             head("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", false).1,
             Framing::Chunked(Chunks::Size)
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_that_contradict_themselves_or_never_end_are_refused() {
+    fn contradictory_or_endless_heads_are_refused() {
         for bad in [
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
@@ -270,7 +271,7 @@ mod tests {
         assert!(Head::parse(endless.as_bytes(), false).is_err());
     }
 
-    /// The data of chunks that come in parts of `part` bytes, and whether they came to their end.
+    /// The decoded data of chunks received in parts of `part` bytes, and whether they are complete.
     fn decode(bytes: &[u8], part: usize) -> Result<(Vec<u8>, bool), Malformed> {
         let (mut chunks, mut kept, mut data) = (Chunks::default(), Vec::new(), Vec::new());
         for part in bytes.chunks(part) {
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_the_same_in_whatever_parts_they_come() {
+    fn chunks_are_decoded_the_same_in_parts_of_any_size() {
         let bytes = b"5;x=y\r\nhello\r\n0006\r\n world\r\n0\r\nTrailer: t\r\n\r\n";
         for part in [1, 2, 3, 7, 100] {
             assert_eq!(decode(bytes, part).unwrap(), (b"hello world".to_vec(), true), "{part}");

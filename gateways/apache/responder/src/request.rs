@@ -1,10 +1,9 @@
-//! A request as the web server's parameters tell it, and the head that the origin gets.
+//! A request from the web server's parameters, and the head that the origin gets.
 
 use crate::record::{Malformed, Pairs};
 use std::io::Write as _;
 
-/// Fields that are about the client's connection, not about the request, and those that have a
-/// parameter of their own.
+/// Fields about the client's connection, and those with a separate parameter.
 const NOT_PASSED: [&[u8]; 10] = [
     b"CONNECTION",
     b"CONTENT_LENGTH",
@@ -18,26 +17,25 @@ const NOT_PASSED: [&[u8]; 10] = [
     b"UPGRADE",
 ];
 
-/// A request that can be asked of an origin.
+/// A request to an origin.
 #[derive(Debug, Eq, PartialEq)]
 pub struct Request {
     /// Its method.
     pub method: Vec<u8>,
-    /// Its target without the query, for messages: a query may hold a signature.
+    /// Its target without the query, for messages: a query may contain a signature.
     pub path: String,
-    /// `CONTENT_LENGTH`; `None` when there is none, and there may be a body all the same.
+    /// `CONTENT_LENGTH`; `None` if it is missing, though there may be a body.
     pub length: Option<u64>,
-    /// The head up to the fields that say how long the body is.
+    /// The head without the fields for the body's length.
     head: Vec<u8>,
 }
 
 impl Request {
     /// From the parameters of a FastCGI request. The target is `REQUEST_URI`, byte for byte; fields
-    /// keep their values, and no field is added to those that the client sent.
+    /// keep their values, and none is added to the client's.
     ///
     /// # Errors
-    /// When they are malformed, lack what a request must have, or hold bytes that would end a line
-    /// of the head.
+    /// When they are malformed, incomplete, or contain bytes that would end a line of the head.
     pub fn parse(params: &[u8]) -> Result<Self, Malformed> {
         let (mut method, mut target, mut host) = (None, None, &b""[..]);
         let (mut length, mut content_type) = (None, None);
@@ -64,7 +62,7 @@ impl Request {
         }
         let method = method
             .filter(|method| method.iter().all(u8::is_ascii_alphanumeric) && !method.is_empty());
-        let method = method.ok_or(Malformed("no REQUEST_METHOD, or not one"))?;
+        let method = method.ok_or(Malformed("no valid REQUEST_METHOD"))?;
         let target =
             target.filter(|target| !target.is_empty()).ok_or(Malformed("no REQUEST_URI"))?;
         if target.iter().any(|&byte| byte <= b' ' || byte == 0x7f) {
@@ -87,26 +85,25 @@ impl Request {
         })
     }
 
-    /// Whether the answer has no body, whatever it says about its length.
+    /// Whether the answer has no body, whatever its length field.
     #[must_use]
     pub fn is_head(&self) -> bool {
         self.method == b"HEAD"
     }
 
-    /// Whether asking twice does no more than asking once: RFC 9110, section 9.2.1.
+    /// Whether the request may be repeated: RFC 9110, section 9.2.1.
     #[must_use]
     pub fn is_safe(&self) -> bool {
         matches!(self.method.as_slice(), b"GET" | b"HEAD" | b"OPTIONS")
     }
 
-    /// The head that the origin gets. Without `CONTENT_LENGTH` the body is `chunked`, or there is
-    /// none.
+    /// The head for the origin. Without `CONTENT_LENGTH` the body is `chunked`, or there is none.
     #[must_use]
     pub fn head(&self, chunked: bool) -> Vec<u8> {
         let mut head = self.head.clone();
         match self.length {
             Some(length) => {
-                write!(head, "content-length: {length}\r\n").expect("writing to memory")
+                write!(head, "content-length: {length}\r\n").expect("writing to memory");
             }
             None if chunked => head.extend(b"transfer-encoding: chunked\r\n"),
             None => {}
@@ -116,13 +113,12 @@ impl Request {
     }
 }
 
-/// A field under the name that its parameter was made of: which bytes were upper case, or `_`, is
-/// not to be known any more.
+/// Add a field under the name of its parameter, whose original case and underscores are lost.
 fn push_field(fields: &mut Vec<u8>, name: &[u8], value: &[u8]) -> Result<(), Malformed> {
     if !name.iter().all(|&byte| byte.is_ascii_alphanumeric() || b"_-!#$%&'*+.^`|~".contains(&byte))
         || name.is_empty()
     {
-        return Err(Malformed("a field whose name is none"));
+        return Err(Malformed("an invalid field name"));
     }
     if value.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
         return Err(Malformed("a field with a line break"));
@@ -161,7 +157,7 @@ mod tests {
         [("REQUEST_METHOD", "GET"), ("REQUEST_URI", "//b/a%2Fb|[x]?q=%20+&r")];
 
     #[test]
-    fn the_target_is_passed_byte_for_byte_and_no_field_is_invented() {
+    fn the_target_is_passed_byte_for_byte_and_no_field_is_added() {
         let request = Request::parse(&params(&GET)).unwrap();
         assert_eq!(request.head(false), b"GET //b/a%2Fb|[x]?q=%20+&r HTTP/1.1\r\nhost: \r\n\r\n");
         assert_eq!(request.path, "//b/a%2Fb|[x]");
@@ -169,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_keep_their_values_and_those_of_the_connection_stay_behind() {
+    fn fields_keep_their_values_except_those_of_the_connection() {
         let more = [
             ("HTTP_HOST", "h:1"),
             ("HTTP_X_AMZ_META_A", "caf\u{e9}; \"q\""),
@@ -184,13 +180,14 @@ mod tests {
         ];
         let head = Request::parse(&params(&[&GET[..], &more].concat())).unwrap().head(false);
         let text = String::from_utf8(head).unwrap();
-        let wanted = "host: h:1\r\nx-amz-meta-a: caf\u{e9}; \"q\"\r\nx-empty: \r\nexpect: 100-continue\r\n\
+        let wanted = "host: h:1\r\nx-amz-meta-a: caf\u{e9}; \"q\"\r\nx-empty: \r\n\
+                      expect: 100-continue\r\n\
                       content-type: a/b\r\ncontent-length: 5\r\n\r\n";
         assert_eq!(text.split_once("\r\n").unwrap().1, wanted);
     }
 
     #[test]
-    fn a_body_without_a_length_is_chunked_and_a_length_of_zero_is_said() {
+    fn a_body_without_a_length_is_chunked_and_a_length_of_zero_is_kept() {
         let request = Request::parse(&params(&GET)).unwrap();
         assert!(request.head(true).ends_with(b"transfer-encoding: chunked\r\n\r\n"));
         let request =
@@ -199,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_make_two_requests_of_one_is_refused() {
+    fn request_smuggling_is_refused() {
         for bad in [
             ("REQUEST_URI", "/a HTTP/1.1\r\nx: y"),
             ("REQUEST_URI", "/a b"),

@@ -1,4 +1,4 @@
-//! Where the responder listens, and what it starts for each connection.
+//! The listening socket, and a thread for each connection.
 
 use crate::origin::Origins;
 use crate::session::Session;
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// A session's buffers are on the heap; its calls are shallow.
 const STACK_BYTES: usize = 128 * 1024;
 
-/// How long to wait when there is no room for another connection.
+/// How long to wait when another connection cannot be served.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A listening socket.
@@ -29,11 +29,11 @@ pub enum Listener {
 }
 
 impl Listener {
-    /// Listen at `place`: a path, or an address with a port. A socket that is left at the path is
-    /// taken away; the new one is for every user of the host, since web servers change theirs.
+    /// Listen at `place`: a path, or an address with a port. A socket left at the path is removed;
+    /// the new one is open to every user of the host, since web servers change theirs.
     ///
     /// # Errors
-    /// When the place is taken, or is none.
+    /// When the place is in use or invalid.
     pub fn new(place: &str) -> io::Result<Self> {
         if !place.starts_with('/') {
             let addresses: Vec<_> = place.to_socket_addrs()?.collect();
@@ -49,7 +49,7 @@ impl Listener {
         Ok(Self::Unix(listener))
     }
 
-    /// The next connection, which waits for room for `timeout` at most.
+    /// The next connection, with `timeout` for sending.
     fn accept(&self, timeout: Duration) -> io::Result<OwnedFd> {
         match self {
             Self::Tcp(listener) => {
@@ -67,7 +67,7 @@ impl Listener {
     }
 }
 
-/// Serve connections, a thread each, without end.
+/// Serve connections forever, with a thread each.
 pub fn serve(listener: &Listener, origins: &'static Origins<'static>, stats: &'static Stats) -> ! {
     loop {
         let session = |socket| {
@@ -80,25 +80,25 @@ pub fn serve(listener: &Listener, origins: &'static Origins<'static>, stats: &'s
             thread::Builder::new().stack_size(STACK_BYTES).spawn(session(socket))
         });
         if let Err(error) = started {
-            stats.say(&format!("a connection could not be served: {error}"));
+            stats.log(&format!("a connection could not be served: {error}"));
             thread::sleep(PAUSE);
         }
     }
 }
 
-/// Give the counters to everyone who connects, one line each, in a thread of its own.
+/// Serve the counters, one line for each connection, in a separate thread.
 ///
 /// # Errors
-/// When the place cannot be listened at, or no thread can be made.
-pub fn tell(place: &str, stats: &'static Stats) -> io::Result<()> {
+/// When it cannot listen there, or no thread can be started.
+pub fn serve_stats(place: &str, stats: &'static Stats) -> io::Result<()> {
     let listener = TcpListener::bind(place)?;
     thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
         loop {
             match listener.accept() {
-                // Whoever goes away before it has read the line wants none.
+                // A client that leaves before reading the line does not need it.
                 Ok((mut stream, _)) => drop(stream.write_all(stats.line().as_bytes())),
                 Err(error) => {
-                    stats.say(&format!("counters could not be told: {error}"));
+                    stats.log(&format!("counters could not be sent: {error}"));
                     thread::sleep(PAUSE);
                 }
             }

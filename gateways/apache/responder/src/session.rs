@@ -1,4 +1,4 @@
-//! One connection of the web server: its requests, one after the other.
+//! One connection of the web server, with one request after the other.
 
 use crate::link::{Now, Wanted, receive_now, receive_waiting, send_all, wait};
 use crate::origin::Origins;
@@ -16,17 +16,17 @@ use std::sync::atomic::Ordering::Relaxed;
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Parameters of a request at most; Apache's own limits allow 100 fields of 8 KiB.
+/// The largest parameters of a request; Apache's own limits allow 100 fields of 8 KiB.
 const LARGEST_PARAMS_BYTES: usize = 1024 * 1024;
 
 /// Why a connection cannot be used any more.
 #[derive(Debug)]
 pub enum Broken {
-    /// The web server gave the request up, or went away.
+    /// The web server aborted the request or closed the connection.
     Aborted(&'static str),
-    /// The origin's answer broke off when its head had been passed on.
+    /// The origin's answer ended early, after its head was passed on.
     Origin(String),
-    /// What came is not what FastCGI allows.
+    /// The data is not valid FastCGI.
     Malformed(&'static str),
     /// The connection to the web server failed.
     Failed(io::Error),
@@ -51,18 +51,18 @@ pub struct Session<'a, Socket: AsFd> {
     pub(crate) origins: &'a Origins<'a>,
     pub(crate) stats: &'a Stats,
     pub(crate) records: Records,
-    /// Received from the origin and not passed on yet.
+    /// Received from the origin and not yet passed on.
     pub(crate) received: Box<[u8]>,
     pub(crate) received_from: usize,
     pub(crate) received_to: usize,
-    /// To be sent to the web server: room for one full record and the end of a request.
+    /// Data for the web server: space for one full record and the end of a request.
     pub(crate) out: Box<[u8]>,
     pub(crate) out_from: usize,
     pub(crate) out_to: usize,
 }
 
 impl<'a, Socket: AsFd> Session<'a, Socket> {
-    /// For a socket that waits for room, when it has to, as long as its own timeout says.
+    /// For a socket with a timeout for sending.
     #[must_use]
     pub fn new(socket: Socket, origins: &'a Origins<'a>, stats: &'a Stats) -> Self {
         let buffer = || vec![0; BUFFER_BYTES].into_boxed_slice();
@@ -81,7 +81,7 @@ impl<'a, Socket: AsFd> Session<'a, Socket> {
         }
     }
 
-    /// Serve requests until the web server closes the connection, or something breaks.
+    /// Serve requests until the web server closes the connection, or an error.
     pub fn serve(&mut self) {
         loop {
             match self.one() {
@@ -97,15 +97,15 @@ impl<'a, Socket: AsFd> Session<'a, Socket> {
                         }
                     };
                     counter.fetch_add(1, Relaxed);
-                    self.stats.say(&format!("{what}: {why}"));
+                    self.stats.log(&format!("{what}: {why}"));
                     return;
                 }
             }
         }
     }
 
-    /// Receive and answer one request; false when the connection is to end. An error comes with
-    /// what it is about.
+    /// Receive and answer one request; false to close the connection. An error has a description of
+    /// the request.
     fn one(&mut self) -> Result<bool, (Broken, String)> {
         let started =
             self.receive_request().map_err(|broken| (broken, "before a request".to_owned()))?;
@@ -125,43 +125,43 @@ impl<'a, Socket: AsFd> Session<'a, Socket> {
             }
             Err(malformed) => {
                 self.stats.malformed.fetch_add(1, Relaxed);
-                self.stats.say(&format!("refused: {}", malformed.0));
+                self.stats.log(&format!("refused: {}", malformed.0));
                 self.refuse(id).map_err(|broken| (broken, "a refused request".to_owned()))?;
             }
         }
         Ok(keep)
     }
 
-    /// The number of the next request, whether the connection stays after it, and its parameters;
-    /// `None` when no more come.
+    /// The id of the next request, whether the connection stays open after it, and its parameters;
+    /// `None` when there are no more.
     fn receive_request(&mut self) -> Result<Option<(u16, bool, Vec<u8>)>, Broken> {
-        let mut begun: Option<(u16, bool)> = None;
+        let mut current: Option<(u16, bool)> = None;
         let mut params = Vec::new();
         let mut reply = Vec::new();
         loop {
             while let Some(piece) = self.records.next(BUFFER_BYTES)? {
                 match piece {
-                    Piece::Begin { .. } if begun.is_some() => {
+                    Piece::Begin { .. } if current.is_some() => {
                         return Err(Broken::Malformed("two requests at once"));
                     }
-                    Piece::Begin { id, responder: true, keep } => begun = Some((id, keep)),
+                    Piece::Begin { id, responder: true, keep } => current = Some((id, keep)),
                     Piece::Begin { id, .. } => push_unknown_role(&mut reply, id),
                     Piece::GetValues(asked) => push_values(&mut reply, asked)?,
                     Piece::Unknown(kind) => push_unknown_type(&mut reply, kind),
-                    Piece::Params(id, piece) if begun.is_some_and(|(begun, _)| begun == id) => {
+                    Piece::Params(id, piece) if current.is_some_and(|(begun, _)| begun == id) => {
                         if params.len() + piece.len() > LARGEST_PARAMS_BYTES {
                             return Err(Broken::Malformed("parameters of more than 1 MiB"));
                         }
                         params.extend(piece);
                     }
-                    Piece::ParamsEnd(id) if begun.is_some_and(|(begun, _)| begun == id) => {
-                        let (id, keep) = begun.expect("just seen");
+                    Piece::ParamsEnd(id) if current.is_some_and(|(begun, _)| begun == id) => {
+                        let (id, keep) = current.expect("just seen");
                         return Ok(Some((id, keep, params)));
                     }
-                    Piece::Abort(id) if begun.is_some_and(|(begun, _)| begun == id) => {
-                        return Err(Broken::Aborted("given up before its parameters had come"));
+                    Piece::Abort(id) if current.is_some_and(|(begun, _)| begun == id) => {
+                        return Err(Broken::Aborted("aborted before its parameters were complete"));
                     }
-                    // Of requests that were answered, or refused for their role.
+                    // Of requests that were answered or refused for their role.
                     _ => {}
                 }
             }
@@ -169,16 +169,16 @@ impl<'a, Socket: AsFd> Session<'a, Socket> {
                 send_all(&self.socket, &reply)?;
                 reply.clear();
             }
-            // An idle connection may be silent as long as the web server likes; a request that has
-            // begun may not.
-            if begun.is_some() || self.records.amid() {
+            // An idle connection may be silent as long as the web server likes, but not during a
+            // request.
+            if current.is_some() || self.records.amid() {
                 if !self.receive_record()? {
                     return Err(Broken::Aborted(
-                        "the web server went away before all parameters had come",
+                        "the web server closed the connection before all parameters",
                     ));
                 }
             } else {
-                match receive_waiting(&self.socket, self.records.room()) {
+                match receive_waiting(&self.socket, self.records.space()) {
                     Ok(Now::Bytes(0)) | Err(_) => return Ok(None),
                     Ok(Now::Bytes(bytes)) => self.records.filled(bytes),
                     Ok(Now::Later) => {}
@@ -187,10 +187,10 @@ impl<'a, Socket: AsFd> Session<'a, Socket> {
         }
     }
 
-    /// Wait for more of the web server; false when it has closed.
+    /// Wait for more data of the web server; false when it has closed.
     fn receive_record(&mut self) -> Result<bool, Broken> {
         loop {
-            match receive_now(&self.socket, self.records.room())? {
+            match receive_now(&self.socket, self.records.space())? {
                 Now::Bytes(bytes) => {
                     self.records.filled(bytes);
                     return Ok(bytes > 0);
@@ -199,14 +199,14 @@ impl<'a, Socket: AsFd> Session<'a, Socket> {
                     let wanted = Wanted { receive: true, send: false };
                     let nothing = (self.socket.as_fd(), Wanted::default());
                     if !wait([(self.socket.as_fd(), wanted), nothing], self.origins.timeout())? {
-                        return Err(Broken::Aborted("the web server said nothing for too long"));
+                        return Err(Broken::Aborted("the web server sent nothing for too long"));
                     }
                 }
             }
         }
     }
 
-    /// Take what has come of the body; false when more must be received.
+    /// Process received data of the body; false when more must be received.
     pub(crate) fn pull(&mut self, id: u16, upload: &mut Upload) -> Result<bool, Broken> {
         let Some(piece) = self.records.next(BUFFER_BYTES)? else { return Ok(false) };
         match piece {
@@ -216,7 +216,7 @@ impl<'a, Socket: AsFd> Session<'a, Socket> {
             Piece::StdinEnd(of) if of == id && upload.stage == Stage::Sending => upload.end()?,
             Piece::StdinEnd(of) if of == id => upload.stage = Stage::Read,
             Piece::Abort(of) if of == id => {
-                return Err(Broken::Aborted("given up by the web server"));
+                return Err(Broken::Aborted("aborted by the web server"));
             }
             Piece::Begin { .. } => return Err(Broken::Malformed("two requests at once")),
             _ => {}
@@ -224,28 +224,32 @@ impl<'a, Socket: AsFd> Session<'a, Socket> {
         Ok(true)
     }
 
-    /// Receive the body and throw it away.
+    /// Receive and discard the body.
     fn drain(&mut self, id: u16, upload: &mut Upload) -> Result<(), Broken> {
         while upload.stage != Stage::Read {
             if !self.pull(id, upload)? && !self.receive_record()? {
-                return Err(Broken::Aborted("the web server went away within the body"));
+                return Err(Broken::Aborted(
+                    "the web server closed the connection within the body",
+                ));
             }
         }
         Ok(())
     }
 
-    /// Ask an origin and pass its answer on.
+    /// Send the request to an origin and pass its answer on.
     fn answer(&mut self, id: u16, request: &Request) -> Result<(), Broken> {
         let mut upload = Upload::new(request.length);
         if request.length.is_none() {
-            // Whether there is a body shows only when its first record has come.
+            // Only the first record shows whether there is a body.
             while upload.stage == Stage::Sending && !upload.body {
                 if !self.pull(id, &mut upload)? && !self.receive_record()? {
-                    return Err(Broken::Aborted("the web server went away before the body"));
+                    return Err(Broken::Aborted(
+                        "the web server closed the connection before the body",
+                    ));
                 }
             }
         } else {
-            // What is here already goes with the head.
+            // Data that is already there goes with the head.
             self.pull(id, &mut upload)?;
         }
         let head = request.head(upload.body);
@@ -258,7 +262,7 @@ impl<'a, Socket: AsFd> Session<'a, Socket> {
         };
         loop {
             match self.relay(id, request, &mut upload, &link)? {
-                Relayed::Whole { reusable } => {
+                Relayed::Complete { reusable } => {
                     if reusable {
                         self.origins.keep(link);
                     }
@@ -313,7 +317,7 @@ impl<'a, Socket: AsFd> Session<'a, Socket> {
         why: &str,
     ) -> Result<(), Broken> {
         self.stats.origin_failed.fetch_add(1, Relaxed);
-        self.stats.say(&format!(
+        self.stats.log(&format!(
             "{} {}: {why}",
             String::from_utf8_lossy(&request.method),
             request.path
@@ -326,7 +330,7 @@ impl<'a, Socket: AsFd> Session<'a, Socket> {
         )
     }
 
-    /// Answer a request that no origin can be asked.
+    /// Answer an invalid request.
     fn refuse(&mut self, id: u16) -> Result<(), Broken> {
         let mut upload = Upload::new(None);
         self.close_with(id, &mut upload, "Status: 400 Bad Request\r\nContent-Length: 0\r\n\r\n")

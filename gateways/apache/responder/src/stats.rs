@@ -1,33 +1,33 @@
-//! What the responder counts of itself, and how it says what went wrong.
+//! The responder's counters and its log on stderr.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Lines about failures in a second at most; a dead origin would fill a disk otherwise.
+/// Log lines a second at most; a dead origin would otherwise fill the disk.
 const LINES_PER_S: u64 = 20;
 
-/// Counters; those of what is there now go down again.
+/// Counters; those of current things also decrease.
 #[derive(Debug, Default)]
 pub struct Stats {
-    /// Requests begun.
+    /// Requests started.
     pub requests: AtomicU64,
-    /// Requests being answered now.
+    /// Requests in progress.
     pub active: AtomicU64,
-    /// Connections of the web server now.
+    /// Current connections of the web server.
     pub connections: AtomicU64,
-    /// Connections to origins now, kept ones included.
+    /// Current connections to origins, including kept ones.
     pub origin_connections: AtomicU64,
-    /// Connections to origins made.
+    /// Connections opened to origins.
     pub origin_opened: AtomicU64,
-    /// Requests asked over a kept connection.
+    /// Requests sent over a kept connection.
     pub origin_reused: AtomicU64,
-    /// Requests asked again, since a kept connection was gone.
+    /// Requests sent again because a kept connection was closed.
     pub retried: AtomicU64,
-    /// Requests that the origin did not answer whole, or not at all.
+    /// Requests that the origin answered incompletely or not at all.
     pub origin_failed: AtomicU64,
-    /// Requests that the web server gave up.
+    /// Requests that the web server aborted.
     pub aborted: AtomicU64,
-    /// Requests refused as malformed, and connections with something else than FastCGI.
+    /// Malformed requests, and connections with something other than FastCGI.
     pub malformed: AtomicU64,
     lines: AtomicU64,
 }
@@ -55,9 +55,8 @@ impl Stats {
         format!("{{{}}}\n", fields.join(", "))
     }
 
-    /// Say on stderr what went wrong; of more than 20 lines in a second the rest is left to the
-    /// counters.
-    pub fn say(&self, what: &str) {
+    /// Log a failure on stderr, up to 20 lines a second; the counters count the rest.
+    pub fn log(&self, what: &str) {
         let second =
             SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let (epoch, lines) = (second & 0xffff_ffff, LINES_PER_S);
@@ -76,12 +75,12 @@ impl Stats {
     }
 }
 
-/// Counts one more of what is there now until it is dropped.
+/// Increments a counter until it is dropped.
 #[derive(Debug)]
 pub struct Held<'a>(&'a AtomicU64);
 
 impl<'a> Held<'a> {
-    /// One more.
+    /// Increment the counter.
     #[must_use]
     pub fn new(counter: &'a AtomicU64) -> Self {
         counter.fetch_add(1, Relaxed);

@@ -1,54 +1,54 @@
-//! The body of a request on its way to the origin.
+//! A request's body on its way to the origin.
 
 use crate::session::Broken;
 use std::io::Write as _;
 
-/// The body of a request on its way to the origin, behind the head.
+/// A request's head and body on their way to the origin.
 #[derive(Debug)]
 pub struct Upload {
-    /// How far it was read.
+    /// How far it has been read.
     pub stage: Stage,
-    /// Bytes that are still to come by `CONTENT_LENGTH`; `None`: chunks.
+    /// Bytes left by `CONTENT_LENGTH`; `None`: chunked.
     pub left: Option<u64>,
-    /// Whether there is a body at all.
+    /// Whether there is a body.
     pub body: bool,
-    /// What is to be sent next, the head before all else.
+    /// Data to send next, beginning with the head.
     pub pending: Vec<u8>,
-    /// How much of it has been sent.
+    /// How much of `pending` has been sent.
     pub sent: usize,
 }
 
-/// How far a body was read.
+/// How far a body has been read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Stage {
-    /// It is read and sent.
+    /// It is being read and sent.
     Sending,
-    /// The rest is read and thrown away: nobody wants it any more.
+    /// The rest is read and discarded: the origin does not want it.
     Discarding,
-    /// It was read to its end.
+    /// It was read completely.
     Read,
 }
 
 impl Upload {
-    /// Of a request with this `CONTENT_LENGTH`; `None`: chunks, if anything comes at all.
+    /// For a request with this `CONTENT_LENGTH`; `None`: chunked, if there is a body.
     #[must_use]
     pub fn new(length: Option<u64>) -> Self {
         Self { stage: Stage::Sending, left: length, body: false, pending: Vec::new(), sent: 0 }
     }
 
-    /// What is left to be sent of what was read.
+    /// Data that was read but not yet sent.
     #[must_use]
     pub fn pending(&self) -> &[u8] {
         &self.pending[self.sent..]
     }
 
-    /// Whether it was read to its end, and nothing is left to be sent.
+    /// Whether everything was read and sent.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.stage == Stage::Read && self.pending().is_empty()
     }
 
-    /// Nobody wants the rest of it any more.
+    /// Discard the rest.
     pub fn discard(&mut self) {
         self.pending.clear();
         self.sent = 0;
@@ -57,10 +57,10 @@ impl Upload {
         }
     }
 
-    /// A piece of the body has come.
+    /// Add a piece of the body.
     ///
     /// # Errors
-    /// When that is more than its length.
+    /// When the body is longer than its length.
     pub fn push(&mut self, piece: &[u8]) -> Result<(), Broken> {
         self.body = true;
         if self.pending().is_empty() {
@@ -80,7 +80,7 @@ impl Upload {
         Ok(())
     }
 
-    /// The body has come to its end.
+    /// The body is complete.
     ///
     /// # Errors
     /// When it is shorter than its length.

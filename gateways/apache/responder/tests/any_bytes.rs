@@ -1,7 +1,7 @@
-//! Whatever comes from a web server or from radosgw: it is read the same in whatever parts it
-//! comes, or refused; nothing panics.
+//! Mutated data from a web server or radosgw is parsed the same in parts of any size, or refused;
+//! nothing panics.
 //!
-//! Bytes are good ones that were spoilt: `tests/mutation.rs` of the suite says how.
+//! `tests/mutation.rs` of the suite defines the mutations.
 
 #[path = "../../../../tests/mutation.rs"]
 mod mutation;
@@ -21,7 +21,8 @@ fn record(kind: u8, content: &[u8], padding: u8) -> Vec<u8> {
 }
 
 fn session() -> Vec<u8> {
-    let params = b"\x0e\x03REQUEST_METHODPUT\x0b\x04REQUEST_URI/b/o\x09\x04HTTP_HOSThost\x0e\x02CONTENT_LENGTH10";
+    let params = b"\x0e\x03REQUEST_METHODPUT\x0b\x04REQUEST_URI/b/o\
+                   \x09\x04HTTP_HOSThost\x0e\x02CONTENT_LENGTH10";
     let parts = [
         record(9, b"\x0f\0FCGI_MPXS_CONNS", 0),
         record(1, &[0, 1, 1, 0, 0, 0, 0, 0], 0),
@@ -35,14 +36,14 @@ fn session() -> Vec<u8> {
     parts.concat()
 }
 
-/// Streams joined and all else in words; an error is the last of them.
+/// Joined streams, and everything else as text; an error is the last of it.
 fn read(parts: &[&[u8]], most: usize) -> (Bytes, Bytes, Vec<String>) {
     let mut records = Records::new(8192);
     let (mut params, mut stdin, mut marks) = (Vec::new(), Vec::new(), Vec::new());
     for part in parts {
-        let room = records.room();
-        assert!(room.len() >= part.len(), "there is always room for what comes next");
-        room[..part.len()].copy_from_slice(part);
+        let space = records.space();
+        assert!(space.len() >= part.len(), "there is always space for the next part");
+        space[..part.len()].copy_from_slice(part);
         records.filled(part.len());
         loop {
             match records.next(most) {
@@ -61,11 +62,11 @@ fn read(parts: &[&[u8]], most: usize) -> (Bytes, Bytes, Vec<String>) {
 }
 
 #[test]
-fn spoilt_records_are_read_the_same_however_they_are_cut_or_refused_for_the_same_reason() {
+fn mutated_records_are_parsed_the_same_however_they_are_cut_or_refused_alike() {
     hold((spoilt(&session()), sizes(40), 1..=64_usize), |(bytes, sizes, most)| {
-        let whole = read(&bytes.0.chunks(4096).collect::<Vec<_>>(), 4096);
-        assert_eq!(read(&cut(&bytes.0, &sizes), most), whole);
-        whole.2.last().is_some_and(|mark| mark == "Abort(1)")
+        let uncut = read(&bytes.0.chunks(4096).collect::<Vec<_>>(), 4096);
+        assert_eq!(read(&cut(&bytes.0, &sizes), most), uncut);
+        uncut.2.last().is_some_and(|mark| mark == "Abort(1)")
     });
 }
 
@@ -82,7 +83,7 @@ const NAMES_AND_VALUES: [&[u8]; 10] = [
     b"5",
 ];
 
-/// Names and values, one after the other, as parameters.
+/// Names and values encoded as parameters.
 fn params<T: AsRef<[u8]>>(texts: &[T]) -> Vec<u8> {
     let pairs = texts.chunks(2).map(|pair| (pair[0].as_ref(), pair[1].as_ref()));
     pairs
@@ -91,12 +92,12 @@ fn params<T: AsRef<[u8]>>(texts: &[T]) -> Vec<u8> {
 }
 
 #[test]
-fn spoilt_names_and_values_end_and_make_no_request_of_several_lines() {
+fn mutated_parameters_make_no_request_of_several_lines() {
     hold(spoilt(&params(&NAMES_AND_VALUES)), |bytes| is_one_request(&bytes.0));
 }
 
 #[test]
-fn a_spoilt_name_or_value_among_good_ones_makes_no_request_of_several_lines() {
+fn a_mutated_name_or_value_makes_no_request_of_several_lines() {
     let one = (0..NAMES_AND_VALUES.len(), faults()).prop_map(|(which, faults)| {
         let mut texts = NAMES_AND_VALUES.map(|text| Bytes(text.to_vec()));
         texts[which] = with_faults(texts[which].0.clone(), &faults);
@@ -105,7 +106,7 @@ fn a_spoilt_name_or_value_among_good_ones_makes_no_request_of_several_lines() {
     hold(one, |texts| is_one_request(&params(&texts.map(|text| text.0))));
 }
 
-/// Whether parameters are a request: then its head is of one.
+/// Whether parameters are a request, after checking that its head is a single one.
 fn is_one_request(params: &[u8]) -> bool {
     assert!(Pairs(params).count() <= params.len() / 2 + 1);
     let _ = push_values(&mut Vec::new(), params);
@@ -122,7 +123,7 @@ fn is_one_request(params: &[u8]) -> bool {
         );
     }
     assert!(!last.contains(&b'\r') && !last.is_empty(), "{}", head.escape_ascii());
-    // A target is passed on byte for byte, so that httparse cannot be asked: it wants UTF-8 there.
+    // The target is passed on byte for byte and may not be UTF-8, which httparse requires.
     let words: Vec<&[u8]> = lines[0].trim_ascii_end().split(|&byte| byte == b' ').collect();
     assert!(
         matches!(words[..], [method, _, b"HTTP/1.1"] if is_token(method)),
@@ -136,7 +137,7 @@ fn is_one_request(params: &[u8]) -> bool {
     true
 }
 
-/// Whether this can be the name of a field (RFC 9110, section 5.6.2).
+/// Whether this is a valid field name (RFC 9110, section 5.6.2).
 fn is_token(name: &[u8]) -> bool {
     !name.is_empty()
         && name
@@ -145,9 +146,9 @@ fn is_token(name: &[u8]) -> bool {
 }
 
 #[test]
-fn spoilt_heads_are_refused_or_no_longer_than_what_came() {
-    let head =
-        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nETag: \"a\"\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n";
+fn mutated_heads_are_refused_or_no_longer_than_the_data() {
+    let head = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nETag: \"a\"\r\n\
+          Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n";
     hold((spoilt(head), any::<bool>()), |(bytes, to_head)| {
         let Ok(Some((_, length))) = Head::parse(&bytes.0, to_head) else { return false };
         assert!(length <= bytes.0.len(), "{length}");
@@ -156,17 +157,17 @@ fn spoilt_heads_are_refused_or_no_longer_than_what_came() {
 }
 
 #[test]
-fn spoilt_chunks_are_refused_or_the_same_however_they_are_cut() {
+fn mutated_chunks_are_decoded_the_same_however_they_are_cut_or_refused() {
     let body = b"5;x=y\r\nhello\r\n0006\r\n world\r\n0\r\nTrailer: t\r\n\r\n";
     hold((spoilt(body), sizes(9)), |(bytes, sizes)| {
-        let whole = decode(&[&bytes.0]);
-        assert_eq!(decode(&cut(&bytes.0, &sizes)), whole);
-        matches!(whole, Ok((_, true)))
+        let uncut = decode(&[&bytes.0]);
+        assert_eq!(decode(&cut(&bytes.0, &sizes)), uncut);
+        matches!(uncut, Ok((_, true)))
     });
 }
 
-/// The data of chunks and how it ended: whole, not yet, or why it is refused. What comes before a
-/// fault may be handed on.
+/// The decoded data and whether it is complete, or why it is refused. Data before a fault may be
+/// passed on.
 fn decode(parts: &[&[u8]]) -> Result<(Bytes, bool), &'static str> {
     let (mut chunks, mut kept, mut data) = (Chunks::default(), Vec::new(), Vec::new());
     for part in parts {

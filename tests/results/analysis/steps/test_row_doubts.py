@@ -280,7 +280,7 @@ def test_a_row_whose_deployments_started_on_a_busy_machine_is_provisional() -> N
 
 def test_reads_not_shared_by_storage_hosts_are_provisional() -> None:
     measured = row([steady(seed) for seed in range(REPEATS)])
-    text = "osd.0 answers 51 % of the reads, where 3 OSDs alike would answer 33 % each"
+    text = "osd.0 answers 51 % of the reads; an even share of 3 OSDs would be 33 %"
     events = [
         RunEvent(at="", kind="uneven", text=text, layout="swift", repeat=repeat)
         for repeat in range(3)

@@ -1,4 +1,4 @@
-//! What a web server sends reaches an origin as it is, and the other way round.
+//! Data passes unchanged from the web server to the origin and back.
 
 use crate::play::{self, ABORT, BEGIN, GET_VALUES, STDIN, STDOUT, Web, field, origin, read_head};
 use std::fmt::Write as _;
@@ -6,9 +6,8 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::mpsc::channel;
 
-/// Answers every request of a connection with its head as the body; bodies of requests are read by
-/// `Content-Length`.
-fn telling(mut stream: TcpStream) {
+/// Answers every request with its head as the body; reads request bodies by `Content-Length`.
+fn echoing_heads(mut stream: TcpStream) {
     loop {
         let (head, mut body) = read_head(&mut stream);
         if head.is_empty() {
@@ -25,7 +24,7 @@ fn telling(mut stream: TcpStream) {
     }
 }
 
-/// Sends back chunks as they come, before it has read all.
+/// Sends chunks back as they arrive.
 fn echoing(mut stream: TcpStream) {
     let (_, begun) = read_head(&mut stream);
     let mut out = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
@@ -43,12 +42,13 @@ fn echoing(mut stream: TcpStream) {
 
 #[test]
 fn requests_of_a_connection_use_one_connection_to_the_origin() {
-    let mut web = Web::of(origin(vec![Box::new(telling)]));
+    let mut web = Web::of(origin(vec![Box::new(echoing_heads)]));
     for _ in 0..3 {
-        let (text, whole) =
+        let (text, complete) =
             web.ask("PUT", &[("CONTENT_LENGTH", "5"), ("HTTP_X_AMZ_DATE", "now")], b"hello");
-        assert!(whole);
-        assert!(text.ends_with("\r\n\r\nPUT /b/o?q HTTP/1.1\r\nhost: h\r\nx-amz-date: now\r\ncontent-length: 5\r\n\r\n"), "{text}");
+        assert!(complete);
+        let head = "PUT /b/o?q HTTP/1.1\r\nhost: h\r\nx-amz-date: now\r\ncontent-length: 5\r\n\r\n";
+        assert!(text.ends_with(&format!("\r\n\r\n{head}")), "{text}");
     }
     assert_eq!(
         (web.counted(|stats| &stats.origin_opened), web.counted(|stats| &stats.origin_reused)),
@@ -58,7 +58,7 @@ fn requests_of_a_connection_use_one_connection_to_the_origin() {
 
 #[test]
 fn a_request_without_a_body_gets_no_framing_and_a_length_of_zero_is_passed_on() {
-    let mut web = Web::of(origin(vec![Box::new(telling)]));
+    let mut web = Web::of(origin(vec![Box::new(echoing_heads)]));
     let (text, _) = web.ask("PUT", &[], b"");
     assert!(!text.contains("transfer-encoding") && !text.contains("content-length: "), "{text}");
     let (text, _) = web.ask("PUT", &[("CONTENT_LENGTH", "0")], b"");
@@ -67,16 +67,16 @@ fn a_request_without_a_body_gets_no_framing_and_a_length_of_zero_is_passed_on() 
 
 #[test]
 fn parameters_of_hundreds_of_kilobytes_are_passed_on() {
-    let mut web = Web::of(origin(vec![Box::new(telling)]));
+    let mut web = Web::of(origin(vec![Box::new(echoing_heads)]));
     let long = "v".repeat(300_000);
-    let (text, whole) = web.ask("GET", &[("HTTP_X_LONG", &long)], b"");
-    assert!(whole && text.contains(&format!("x-long: {long}\r\n")));
-    let (text, whole) = web.ask("GET", &[], b"");
-    assert!(whole && text.contains("GET /b/o?q"));
+    let (text, complete) = web.ask("GET", &[("HTTP_X_LONG", &long)], b"");
+    assert!(complete && text.contains(&format!("x-long: {long}\r\n")));
+    let (text, complete) = web.ask("GET", &[], b"");
+    assert!(complete && text.contains("GET /b/o?q"));
 }
 
 #[test]
-fn both_ways_stream_at_once_without_a_length() {
+fn both_directions_stream_concurrently_without_a_length() {
     let mut web = Web::of(origin(vec![Box::new(echoing)]));
     let body = play::counting(700_000);
     web.begin("PUT", &[]);
@@ -87,15 +87,15 @@ fn both_ways_stream_at_once_without_a_length() {
         }
         play::send(&mut stream, STDIN, b"");
     });
-    let (text, whole) = web.answer();
-    assert!(whole);
+    let (text, complete) = web.answer();
+    assert!(complete);
     assert!(text.split_once("\r\n\r\n").unwrap().1 == body);
     sending.join().unwrap();
 }
 
 #[test]
 fn an_upload_reaches_the_origin_while_it_is_being_sent() {
-    let (tell, told) = channel();
+    let (report, reported) = channel();
     let script = move |mut stream: TcpStream| {
         let (_, mut body) = read_head(&mut stream);
         for wanted in [1000, 2000] {
@@ -104,22 +104,22 @@ fn an_upload_reaches_the_origin_while_it_is_being_sent() {
                 let got = stream.read(&mut buffer).unwrap();
                 body.extend(&buffer[..got]);
             }
-            tell.send(body.len()).unwrap();
+            report.send(body.len()).unwrap();
         }
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
     };
     let mut web = Web::of(origin(vec![Box::new(script)]));
     web.begin("PUT", &[("CONTENT_LENGTH", "2000")]);
     web.stdin(&[b'x'; 1000]);
-    assert_eq!(told.recv_timeout(play::SOON), Ok(1000));
+    assert_eq!(reported.recv_timeout(play::SOON), Ok(1000));
     web.stdin(&[b'x'; 1000]);
-    assert_eq!(told.recv_timeout(play::SOON), Ok(2000));
+    assert_eq!(reported.recv_timeout(play::SOON), Ok(2000));
     web.record(STDIN, b"");
     assert_eq!(web.answer(), ("Status: 200 OK\r\nContent-Length: 0\r\n\r\n".to_owned(), true));
 }
 
 #[test]
-fn an_answer_is_passed_on_while_it_comes_and_its_head_travels_with_the_first_piece() {
+fn an_answer_is_passed_on_as_it_arrives_with_its_head_in_the_first_piece() {
     let (go_on, wait) = channel::<()>();
     let script = move |mut stream: TcpStream| {
         read_head(&mut stream);
@@ -138,7 +138,7 @@ fn an_answer_is_passed_on_while_it_comes_and_its_head_travels_with_the_first_pie
 }
 
 #[test]
-fn an_answer_of_any_framing_and_length_comes_whole() {
+fn an_answer_of_any_framing_and_length_arrives_completely() {
     let body = play::counting(20_000);
     let chunked = body.as_bytes().chunks(1000).fold(String::new(), |mut chunked, part| {
         write!(chunked, "{:x}\r\n{}\r\n", part.len(), String::from_utf8_lossy(part)).unwrap();
@@ -155,13 +155,13 @@ fn an_answer_of_any_framing_and_length_comes_whole() {
             stream.write_all(answer.as_bytes()).unwrap();
         };
         let mut web = Web::of(origin(vec![Box::new(script)]));
-        let (text, whole) = web.ask("GET", &[], b"");
-        assert!(whole && text.split_once("\r\n\r\n").unwrap().1 == body);
+        let (text, complete) = web.ask("GET", &[], b"");
+        assert!(complete && text.split_once("\r\n\r\n").unwrap().1 == body);
     }
 }
 
 #[test]
-fn the_length_of_an_answer_to_head_is_passed_on_and_no_body_is_waited_for() {
+fn the_length_of_an_answer_to_head_is_passed_on_without_waiting_for_a_body() {
     let script = |mut stream: TcpStream| {
         while !read_head(&mut stream).0.is_empty() {
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n").unwrap();
@@ -178,8 +178,8 @@ fn the_length_of_an_answer_to_head_is_passed_on_and_no_body_is_waited_for() {
 }
 
 #[test]
-fn values_are_told_and_other_roles_are_refused_without_ending_the_connection() {
-    let mut web = Web::of(origin(vec![Box::new(telling)]));
+fn values_are_reported_and_other_roles_refused_without_closing_the_connection() {
+    let mut web = Web::of(origin(vec![Box::new(echoing_heads)]));
     web.stream.write_all(&[1, GET_VALUES, 0, 0, 0, 17, 0, 0]).unwrap();
     web.stream.write_all(b"\x0f\0FCGI_MPXS_CONNS").unwrap();
     assert_eq!(web.read(), Some((10, b"\x0f\x01FCGI_MPXS_CONNS0".to_vec())));
@@ -189,10 +189,10 @@ fn values_are_told_and_other_roles_are_refused_without_ending_the_connection() {
 }
 
 #[test]
-fn what_is_not_fastcgi_ends_the_connection_and_an_impossible_request_is_400() {
-    let mut web = Web::of(origin(vec![Box::new(telling)]));
-    let (text, whole) = web.ask("GET", &[("HTTP_X", "a\r\nb: c")], b"ignored");
-    assert!(whole && text.starts_with("Status: 400 "));
+fn other_protocols_close_the_connection_and_an_invalid_request_is_400() {
+    let mut web = Web::of(origin(vec![Box::new(echoing_heads)]));
+    let (text, complete) = web.ask("GET", &[("HTTP_X", "a\r\nb: c")], b"ignored");
+    assert!(complete && text.starts_with("Status: 400 "));
     web.record(ABORT, b"");
     assert!(web.ask("GET", &[], b"").1);
     web.stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();

@@ -1,4 +1,4 @@
-//! Whole sessions: a test is the web server, and the origin does what a script says.
+//! Complete sessions between a test as the web server and a scripted origin.
 
 mod faithful;
 mod faults;

@@ -1,5 +1,4 @@
-//! Both sides of the responder, played by a test: a web server, and an origin that does what a
-//! script says.
+//! Both sides of the responder in tests: a web server, and a scripted origin.
 
 use responder::origin::Origins;
 use responder::session::Session;
@@ -12,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Nothing in a test may take longer.
+/// The timeout of every operation in a test.
 pub const SOON: Duration = Duration::from_secs(20);
 
 pub const BEGIN: u8 = 1;
@@ -23,8 +22,7 @@ pub const STDIN: u8 = 5;
 pub const STDOUT: u8 = 6;
 pub const GET_VALUES: u8 = 9;
 
-/// An origin whose connections are served one after the other by a script each; the last one serves
-/// all that follow.
+/// An origin that serves each connection by a script, in turn; the last script serves all others.
 pub fn origin(scripts: Vec<Box<dyn Fn(TcpStream) + Send>>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = listener.local_addr().unwrap();
@@ -38,12 +36,12 @@ pub fn origin(scripts: Vec<Box<dyn Fn(TcpStream) + Send>>) -> SocketAddr {
     place
 }
 
-/// A place where nothing listens.
-pub fn nobody() -> SocketAddr {
+/// An address where nothing listens.
+pub fn unreachable_place() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// Read up to the end of a head; what came behind it is returned too.
+/// Read a head; also returns what came after it.
 pub fn read_head(stream: &mut TcpStream) -> (String, Vec<u8>) {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];
@@ -65,7 +63,7 @@ pub fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }
 
-/// A text in which no two places look the same.
+/// A text in which every position is different.
 pub fn counting(numbers: u32) -> String {
     (0..numbers).fold(String::new(), |mut text, number| {
         write!(text, "{number:07} ").unwrap();
@@ -83,7 +81,7 @@ pub fn send(stream: &mut UnixStream, kind: u8, content: &[u8]) {
     stream.write_all(&bytes).unwrap();
 }
 
-/// One side of a session that is the web server.
+/// The web server's side of a session.
 pub struct Web {
     pub stream: UnixStream,
     pub stats: &'static Stats,
@@ -114,7 +112,7 @@ impl Web {
         send(&mut self.stream, kind, content);
     }
 
-    /// A request up to its body.
+    /// Send a request without its body.
     pub fn begin(&mut self, method: &str, more: &[(&str, &str)]) {
         self.record(BEGIN, &[0, 1, 1, 0, 0, 0, 0, 0]);
         let mut params = Vec::new();
@@ -142,7 +140,7 @@ impl Web {
         }
     }
 
-    /// A whole request and its whole answer.
+    /// Send a complete request and read its complete answer.
     pub fn ask(&mut self, method: &str, more: &[(&str, &str)], body: &[u8]) -> (String, bool) {
         self.begin(method, more);
         self.stdin(body);
@@ -173,7 +171,7 @@ impl Web {
         Some((header[1], content))
     }
 
-    /// The rest of an answer, and whether it came to its end.
+    /// The rest of an answer, and whether it is complete.
     pub fn answer(&mut self) -> (String, bool) {
         let mut text = Vec::new();
         loop {
@@ -197,7 +195,7 @@ impl Web {
 }
 
 impl Drop for Web {
-    // A session that does not end with its connection keeps the test from ending.
+    // A session that does not end with its connection must not outlive the test.
     fn drop(&mut self) {
         self.end();
     }

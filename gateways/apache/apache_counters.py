@@ -1,0 +1,98 @@
+"""Counters of Apache and of the FastCGI responder behind it, as a program on their host.
+
+Arguments: Apache's address and port, the name of the virtual host for its status, and where there
+is one the responder's address and port; or `once` in their place. Prints a line of JSON at once and
+then every second until stdin closes: an object of numbers by name. A second in which one of them
+does not answer has no line; stderr gives the reason. With `once` it prints the fields of
+server-status as one object.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import sys
+
+from weighbridge.gateways.each_second import tell
+
+ANSWER_WITHIN_S = 5.0
+
+NUMBERS = {
+    "BusyWorkers": "workers_busy",
+    "IdleWorkers": "workers_idle",
+    "Processes": "processes",
+    "Stopping": "processes_stopping",
+    "Total Accesses": "requests",
+    "Total kBytes": "sent_kib",
+    "Total Duration": "request_ms_sum",
+}
+"""The printed fields of server-status. The last three need ExtendedStatus."""
+STATES = {
+    "_": "workers_waiting",
+    "S": "workers_starting",
+    "R": "workers_reading",
+    "W": "workers_sending",
+    "K": "workers_keepalive",
+    "C": "workers_closing",
+    "G": "workers_finishing",
+}
+"""Letters of the scoreboard."""
+
+
+def status(address: str, port: int, name: str) -> dict[str, str]:
+    """The fields of server-status. Raises OSError, HTTPException or ValueError."""
+    connection = http.client.HTTPConnection(address, port, timeout=ANSWER_WITHIN_S)
+    try:
+        connection.request(
+            "GET", "/server-status?auto", headers={"Host": name, "Connection": "close"}
+        )
+        answer = connection.getresponse()
+        text = answer.read().decode(errors="replace")
+    finally:
+        connection.close()
+    if answer.status != http.client.OK:
+        raise ValueError(f"server-status returned {answer.status}")
+    return dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+
+
+def counters(status: dict[str, str]) -> dict[str, float]:
+    """The numbers in the fields of server-status."""
+    values = {key: float(status[name]) for name, key in NUMBERS.items() if name in status}
+    board = status.get("Scoreboard", "")
+    return values | {name: float(board.count(letter)) for letter, name in STATES.items()}
+
+
+def responder(address: str, port: int) -> dict[str, float]:
+    """The responder's counters. Raises OSError or ValueError."""
+    with (
+        socket.create_connection((address, port), timeout=ANSWER_WITHIN_S) as wire,
+        wire.makefile("r") as lines,
+    ):
+        line = lines.readline()
+    try:
+        return {"responder_" + name: float(value) for name, value in json.loads(line).items()}
+    except (AttributeError, OverflowError, RecursionError, TypeError) as error:
+        raise ValueError(
+            f"the responder returned no object of numbers ({error!r}): {line[:200]!r}"
+        ) from None
+
+
+def main() -> None:
+    """Print counters until stdin closes, or the status once."""
+    address, port, name = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    if sys.argv[4:] == ["once"]:
+        sys.stdout.write(json.dumps(status(address, port, name)) + "\n")
+        return
+
+    def look() -> dict[str, float]:
+        values = counters(status(address, port, name))
+        if len(sys.argv) > 5:
+            values.update(responder(sys.argv[4], int(sys.argv[5])))
+        return values
+
+    tell(look, f"Apache at {address}:{port}", (OSError, http.client.HTTPException, ValueError))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""Which daemons of a layout run where: names, addresses, ports and disks."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from weighbridge.gateways.gateway import Site
+from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
+
+MON_PORTS = (3300, 6789)
+"""Ports of a mon: of protocol v2 and v1."""
+
+
+@dataclass(frozen=True)
+class Osd:
+    """A planned OSD. `device` is None for memstore; `journal_disk` only of separate journals."""
+
+    number: int
+    host: str
+    address: str
+    device: str | None = None
+    journal_disk: str | None = None
+    uuid: str = field(default_factory=lambda: str(uuid.uuid4()), compare=False)
+
+
+@dataclass(frozen=True)
+class Radosgw:
+    """A planned radosgw. `name` is its name in Ceph, `service` its service on the host."""
+
+    name: str
+    service: str
+    host: str
+    address: str
+    port: int
+
+
+class CephRoster:
+    """The daemons that a placement and its settings make on these hosts."""
+
+    def __init__(
+        self, place: RgwPlacement, settings: RgwSettings, sites: Mapping[str, Site]
+    ) -> None:
+        self.sites: Mapping[str, Site] = {name: sites[name] for name in place.hosts}
+        self.mon = sites[place.mon]
+        self.front = None if place.front is None else sites[place.front]
+        self.front_port = (
+            None if place.front_name is None else settings.of_front(place.front_name).port
+        )
+        self._place = place
+        self._settings = settings
+
+    @cached_property
+    def osds(self) -> tuple[Osd, ...]:
+        """OSDs numbered host by host: one a disk, or for memstore as many as the layout says."""
+        places = [
+            (self.sites[name], disks)
+            for name in self._place.osd
+            for disks in self._disks(self.sites[name])
+        ]
+        return tuple(
+            Osd(number, site.name, site.address, device, journal)
+            for number, (site, (device, journal)) in enumerate(places)
+        )
+
+    @cached_property
+    def radosgws(self) -> tuple[Radosgw, ...]:
+        """Every radosgw, host by host."""
+        settings = self._settings.radosgw
+        found = []
+        for name in self._place.radosgw:
+            for index in range(settings.daemons):
+                more = f".{index}" if settings.daemons > 1 else ""
+                address, port = self.sites[name].address, settings.port + index
+                found.append(
+                    Radosgw(f"client.rgw.{name}{more}", f"radosgw{more}", name, address, port)
+                )
+        return tuple(found)
+
+    def _disks(self, site: Site) -> Iterator[tuple[str | None, str | None]]:
+        """Disk and journal disk of each OSD of a host."""
+        osd = self._settings.osd
+        if osd.objectstore == "memstore":
+            yield from [(None, None)] * osd.memstore.per_host
+            return
+        used = site.disks[: osd.disks]
+        if osd.own_journal:
+            yield from ((disk, used[-1]) for disk in used[:-1])
+        else:
+            yield from ((disk, None) for disk in used)

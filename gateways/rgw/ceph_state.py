@@ -1,0 +1,99 @@
+"""What the daemons of a running cluster run with, as far as it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from weighbridge.common.host import Host
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.rgw.ceph_roster import CephRoster
+from weighbridge.gateways.rgw.cluster import CephCluster
+from weighbridge.gateways.rgw.config import CONF, KEYRING
+from weighbridge.gateways.rgw.facts import Media, facts
+from weighbridge.gateways.rgw.files import Files, HostFile
+from weighbridge.gateways.rgw.monitor import CephDaemon
+from weighbridge.gateways.verify import OperationCheck
+
+
+@dataclass
+class CephState:
+    """The daemons of a gateway and the files they run with; changes update it."""
+
+    cluster: CephCluster
+    """The last one whose settings all daemons were seen to run with."""
+    hosts: Mapping[str, Host]
+    client: Host
+    fsid: str
+    native: bool
+    """Whether radosgw speaks FastCGI itself."""
+    files: Files
+    """All files, as of the last success."""
+    store: tuple[Daemon, ...]
+    """The mon, the mgr and the OSDs, which changes leave alone."""
+    osds: tuple[CephDaemon, ...]
+    media: tuple[Media, ...]
+    primaries: Mapping[int, int]
+    """For how many placement groups of the data pool each OSD, by number, answers reads."""
+    radosgws: Mapping[CephDaemon, Daemon]
+    front: tuple[Daemon, ...]
+    confs: dict[CephDaemon, str | None]
+    """The ceph.conf that each radosgw runs with; None when it is unknown."""
+    front_files: Mapping[str, str] | None
+    """The front's files by path, empty without a front; None when they are not known."""
+    defaults: dict[tuple[str, str], str] = field(default_factory=dict)
+    """By radosgw name and option: the real default, which may differ from Ceph's documentation."""
+
+    @property
+    def daemons(self) -> tuple[Daemon, ...]:
+        """All daemons."""
+        return (*self.store, *self.radosgws.values(), *self.front)
+
+    @property
+    def keyrings(self) -> tuple[HostFile, ...]:
+        """The keyrings, which never change: other keys would be another cluster's."""
+        return tuple(file for file in self.files.files if file.path == KEYRING)
+
+    @property
+    def roster(self) -> CephRoster:
+        """Which daemon runs where."""
+        return CephRoster(self.cluster.place, self.cluster.settings, self.hosts)
+
+    def facts(self, checks: Sequence[OperationCheck]) -> dict[str, str]:
+        """What decides results, in words, by the daemons; `checks` passed at the last start."""
+        cluster = self.cluster
+        found = facts(
+            cluster,
+            self.osds,
+            tuple(self.radosgws),
+            self.hosts[cluster.place.mon],
+            native=self.native,
+            media=self.media,
+            primaries=self.primaries,
+        )
+        front = cluster.front(native=self.native)
+        if front is not None and cluster.place.front is not None:
+            found |= front.facts(self.hosts[cluster.place.front])
+        return found | {
+            "verified": f"{len(checks)} operations over S3 and Swift, reads byte for byte"
+        }
+
+    def probes(self) -> tuple[Probe, ...]:
+        """The probes of each radosgw, OSD and the front; their programs are put on the hosts."""
+        cluster = self.cluster
+        found = tuple(one.probe() for one in (*self.radosgws, *self.osds))
+        front = cluster.front(native=self.native)
+        if front is None or cluster.place.front is None:
+            return found
+        return (*found, *front.probes(self.hosts[cluster.place.front]))
+
+
+def conf_of(files: Files) -> str:
+    """The ceph.conf among the files, the same on every host."""
+    return next(file.text for file in files.files if file.path == CONF)
+
+
+def front_files_of(files: Files) -> dict[str, str]:
+    """The front's files by path."""
+    return {file.path: file.text for file in files.files if file.path not in {CONF, KEYRING}}

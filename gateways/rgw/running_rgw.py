@@ -1,0 +1,163 @@
+"""A running Ceph cluster with radosgw, and what is known about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from itertools import groupby
+from types import MappingProxyType
+
+from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.errors import UsageError
+from weighbridge.common.scope import Scope
+from weighbridge.gateways import daemon
+from weighbridge.gateways.gateway import Below, Gateway, Room, Say, Standing
+from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.rgw.ceph_state import CephState
+from weighbridge.gateways.rgw.change import CephChange
+from weighbridge.gateways.rgw.cluster import CephCluster
+from weighbridge.gateways.rgw.facts import uneven
+from weighbridge.gateways.rgw.monitor import CephDaemon, ask
+from weighbridge.gateways.together import together
+from weighbridge.gateways.verify import OperationCheck
+
+_KEPT = {
+    "filestore": "not dropped: RocksDB's block cache in the OSDs; FileStore's data is in the "
+    "kernel's caches, which are dropped",
+    "memstore": "not dropped: MemStore's objects, which are nowhere but in memory",
+}
+
+
+class RunningRgw(Standing):
+    """A healthy cluster with its gateway verified."""
+
+    def __init__(
+        self,
+        state: CephState,
+        *,
+        endpoints: Sequence[Endpoint],
+        checks: Sequence[OperationCheck],
+        below: Below,
+    ) -> None:
+        self._state = state
+        self._osds = state.osds
+        self._gateways = tuple(state.radosgws)
+        self._objectstore = state.cluster.settings.osd.objectstore
+        self.endpoints = tuple(endpoints)
+        self._below = below
+        self.uneven = uneven(state.primaries)
+        self._describe(checks)
+
+    def settle(self) -> tuple[str, ...]:
+        """Run RGW's garbage collection, so that it deletes no object data in the next step."""
+        host = self._gateways[0].host
+        host.run(["radosgw-admin", "gc", "process", "--include-all"], timeout_s=3600)
+        left = len(
+            json.loads(
+                host.run(["radosgw-admin", "gc", "list", "--include-all"], timeout_s=600).stdout
+            )
+        )
+        return (f"RGW garbage collection completed, {left} entries left",)
+
+    def drop_caches(self) -> tuple[str, ...]:
+        """Drop the caches of BlueStore (objects, buffers) and RGW (metadata), not RocksDB's."""
+        bluestore = self._objectstore == "bluestore"
+        dropped = [
+            *(_each(self._osds, "cache drop") if bluestore else ()),
+            *_each(self._gateways, "cache zap"),
+        ]
+        for ceph, answer in dropped:
+            # Both answer nothing on success; a refusal is a text.
+            if answer.strip():
+                raise ceph.failed(f"caches not dropped: {answer.strip()}")
+        count = len(self._gateways)
+        zapped = (
+            "RGW's metadata cache" + (f" of {count} radosgw" if count > 1 else "") + " (cache zap)"
+        )
+        if bluestore:
+            return (
+                f"BlueStore's onode and buffer caches of {len(self._osds)} OSDs (cache drop)",
+                zapped,
+                "not dropped: RocksDB's block cache in the OSDs, which has no command for it",
+            )
+        return (zapped, _KEPT[self._objectstore])
+
+    def check(self) -> None:
+        """Raise ServiceFailed when a daemon has died."""
+        daemon.check(self._state.daemons)
+
+    def check_room(self) -> None:
+        """Raise ServiceFailed when an OSD is full: writes and deletes then get no answer."""
+        ceph = self._below.ceph
+        if ceph is None:
+            return
+        checks = json.loads(ceph.host.run(["ceph", "health", "detail", "--format", "json"]).stdout)[
+            "checks"
+        ]
+        full_check = checks.get("OSD_FULL")
+        if full_check is None:
+            return
+        # Details are sentences such as `osd.0 is full`.
+        names = [detail["message"].split()[0] for detail in full_check["detail"]]
+        full = next((osd for osd in self._osds if osd.name in names), self._osds[0])
+        words = (
+            "is full"
+            if len(self._osds) == 1
+            else f"is full ({len(names)} of {len(self._osds)} OSDs are)"
+        )
+        raise full.failed(
+            f"{words}: the cluster accepts no more writes or deletes",
+            advice="Give the hosts larger disks in the hardware file, or let the suite write less: "
+            "smaller or fewer objects, a shorter runtime, fewer workers.",
+        )
+
+    def may_change(self, gateway: Gateway, scope: Scope) -> None:
+        """See Standing. Raises UsageError, CommandFailed."""
+        self._planned(gateway, scope, lambda _: None)
+
+    def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
+        """See Standing, and CephChange: after a failure the next one restarts what was touched."""
+        change = self._planned(gateway, scope, say)
+        with change.restoring_on_failure():
+            done, checks = change.run(self.endpoints)
+            self._describe(checks)
+        return done
+
+    def _planned(self, gateway: Gateway, scope: Scope, say: Say) -> CephChange:
+        if not isinstance(gateway.cluster, CephCluster):
+            raise UsageError(f"an rgw gateway is running, which cannot become a {gateway.kind} one")
+        return CephChange(self._state, gateway.cluster, scope, say)
+
+    def _describe(self, checks: Sequence[OperationCheck]) -> None:
+        """Update facts, files and probes."""
+        self.facts = MappingProxyType(self._state.facts(checks))
+        self.rendered = self._state.files.shown()
+        self._probes = self._state.probes()
+
+    def below(self) -> Below:
+        """The cluster, and one radosgw by itself behind a front."""
+        return self._below
+
+    def room(self) -> Room | None:
+        """The OSDs' stores (`ceph df`), journals and databases included."""
+        ceph = self._below.ceph
+        if ceph is None:
+            return None
+        stats = json.loads(ceph.host.run(["ceph", "df", "--format", "json"]).stdout)["stats"]
+        return Room(
+            bytes=stats["total_bytes"],
+            free_bytes=stats["total_avail_bytes"],
+            replicas=ceph.replicas,
+        )
+
+    def probes(self) -> tuple[Probe, ...]:
+        """The probes of each radosgw, OSD and the front."""
+        return self._probes
+
+
+def _each(daemons: Sequence[CephDaemon], command: str) -> list[tuple[CephDaemon, str]]:
+    """Each daemon's answer to a command; hosts are asked concurrently."""
+    groups = [list(group) for _, group in groupby(daemons, key=lambda one: one.host.name)]
+    answers = together([partial(ask, group, {"prefix": command}) for group in groups])
+    return [(ceph, texts[0]) for answer in answers for ceph, texts in answer.items()]

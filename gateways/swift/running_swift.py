@@ -1,0 +1,178 @@
+"""A running Swift deployment."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import MappingProxyType
+
+from weighbridge.common.counters import CounterFigure, DaemonCounters
+from weighbridge.common.host import Host
+from weighbridge.common.scope import Scope
+from weighbridge.gateways import daemon, program
+from weighbridge.gateways.gateway import Below, Gateway, Room, Say, Standing
+from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.swift import config
+from weighbridge.gateways.swift.below import RESELLER
+from weighbridge.gateways.swift.change import SwiftChange, SwiftState, fitting
+from weighbridge.gateways.swift.facts import facts
+from weighbridge.gateways.swift.files import shown
+from weighbridge.gateways.together import together
+
+MEMCACHED = DaemonCounters(
+    daemon="memcached",
+    figures=(CounterFigure(words="{} % hits", reckon="hits", counters=("get_hits", "get_misses")),),
+)
+STORAGE = DaemonCounters(
+    daemon="swift",
+    figures=(
+        CounterFigure(
+            words="{} folders of deferred container updates",
+            reckon="sum",
+            counters=("async_folders",),
+        ),
+        CounterFigure(words="{} TCP sockets in use", reckon="sum", counters=("tcp_inuse",)),
+    ),
+)
+
+
+class RunningSwift(Standing):
+    """Verified proxy and storage servers."""
+
+    profile_remark = (
+        "Swift is Python: perf shows its interpreter's frames as one, not Swift's functions"
+    )
+
+    def __init__(self, state: SwiftState, below: Callable[[], Below]) -> None:
+        """`below` is called at most once, on demand: its result never changes.
+
+        Raises CommandFailed.
+        """
+        self._state = state
+        self._caches = tuple(state.hosts[name] for name in state.cluster.place.proxy)
+        self._stores = tuple(state.hosts[name] for name in state.cluster.place.storage)
+        self._below = functools.cache(below)
+        self.endpoints = state.endpoints
+        self._describe()
+
+    def _describe(self) -> None:
+        """Update facts, files and probes. Raises CommandFailed."""
+        state = self._state
+        found = facts(state.cluster, self._caches[0], self._stores)
+        found_probes = probes(self._caches, self._stores)
+        front, host = state.cluster.front(), state.front_host
+        if front is not None and host is not None:
+            found |= front.facts(host)
+            found_probes = (*found_probes, *front.probes(host))
+        self.facts = MappingProxyType(
+            {**found, "verified": f"{state.verified}, reads byte for byte"}
+        )
+        self._probes = found_probes
+        self.rendered = shown(state.files, state.secret)
+
+    def may_change(self, gateway: Gateway, scope: Scope) -> None:
+        """See Standing."""
+        fitting(self._state, gateway, scope)
+
+    def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
+        """Restart servers whose files differ; see SwiftChange, and Standing for errors."""
+        done = SwiftChange(self._state, fitting(self._state, gateway, scope), say).run()
+        self._describe()
+        return done
+
+    def settle(self) -> tuple[str, ...]:
+        """Send deferred container updates: without an updater they would stay forever."""
+        pending = sum(together([partial(_pending, host) for host in self._stores]))
+        if not pending:
+            return ("no container updates were deferred (async_pending)",)
+        update = ["swift-object-updater", "/etc/swift/object-server.conf", "once"]
+        together([partial(host.run, update, timeout_s=3600) for host in self._stores])
+        left = sum(together([partial(_pending, host) for host in self._stores]))
+        return (f"{pending} deferred container updates (async_pending) sent, {left} left",)
+
+    def drop_caches(self) -> tuple[str, ...]:
+        """Empty every memcached except for tempauth's token; Swift itself caches no objects."""
+        order = {
+            "servers": [[host.address, config.MEMCACHED_PORT] for host in self._caches],
+            "prefix": RESELLER,
+            "user": f"{config.ACCOUNT}:{config.USER}",
+        }
+        host = self._caches[0]
+        command = program.ship(host, "weighbridge.gateways.swift.drop_memcached")
+        done = json.loads(host.run(command, stdin=json.dumps(order)).stdout)
+        return (
+            f"memcached: {done['dropped']} entries dropped",
+            f"not dropped: {done['kept']} entries of memcached: the user's token, for the clients",
+        )
+
+    def check(self) -> None:
+        """Raise ServiceFailed when a server has died."""
+        daemon.check(self._state.daemons)
+
+    def below(self) -> Below:
+        """The object servers, and one proxy by itself behind a front. Raises CommandFailed."""
+        return self._below()
+
+    def room(self) -> Room:
+        """The file systems of the disks in the object ring."""
+        servers = self.below().swift
+        assert servers is not None  # noqa: S101 - `below` always has them
+        folders: dict[str, list[str]] = {}
+        for one in servers.servers:
+            folders.setdefault(one.host, []).append(f"{config.OBJECTS}/{one.device}")
+        hosts = {host.name: host for host in self._stores}
+        rows = [
+            line.split()
+            for name, some in folders.items()
+            for line in hosts[name]
+            .run(["df", "--block-size=1", "--output=size,avail", *some])
+            .stdout.splitlines()[1:]
+        ]
+        return Room(
+            bytes=sum(int(size) for size, _ in rows),
+            free_bytes=sum(int(free) for _, free in rows),
+            replicas=servers.replicas,
+        )
+
+    def probes(self) -> tuple[Probe, ...]:
+        """The probes of each memcached, each storage host and the front."""
+        return self._probes
+
+
+def probes(caches: Sequence[Host], stores: Sequence[Host]) -> tuple[Probe, ...]:
+    """Counters of memcached, and recon's of storage hosts without load on their servers."""
+    return (
+        *(
+            Probe(
+                host,
+                f"memcached.{host.name}",
+                (
+                    *program.ship(host, "weighbridge.gateways.swift.memcached_counters"),
+                    host.address,
+                    str(config.MEMCACHED_PORT),
+                ),
+                counters=MEMCACHED,
+            )
+            for host in caches
+        ),
+        *(
+            Probe(
+                host,
+                f"swift.{host.name}",
+                (
+                    *program.ship(host, "weighbridge.gateways.swift.storage_counters"),
+                    config.OBJECTS,
+                    f"{config.RECON}/object.recon",
+                ),
+                counters=STORAGE,
+            )
+            for host in stores
+        ),
+    )
+
+
+def _pending(host: Host) -> int:
+    script = f"find {config.OBJECTS}/*/async_pending* -type f 2>/dev/null | wc -l || true"
+    return int(host.run(["sh", "-ec", script], timeout_s=600).stdout)

@@ -1,0 +1,279 @@
+"""Apache's configuration, its errors, facts and counters."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from tests.gateways.stub_host import StubHost
+from weighbridge.common.errors import CommandFailed, MissingMeans, UsageError
+from weighbridge.gateways.apache import apache as module
+from weighbridge.gateways.apache.apache import Apache
+from weighbridge.gateways.apache.apache_counters import counters
+from weighbridge.gateways.apache.config import CONF, RESPONDER_CONF
+from weighbridge.gateways.apache.settings import ApacheSettings, MpmSettings
+from weighbridge.gateways.front import Backend, Behind
+
+ONE = [Backend("gateway-1-8000", "10.0.0.2", 8000)]
+TWO = [*ONE, Backend("gateway-1-8001", "10.0.0.2", 8001)]
+
+KNOWN = """<Directory (core.c)
+\tContainer for directives affecting resources located in the specified directories
+ListenBacklog (mpm_common.c)
+\tMaximum length of the queue of pending connections, as used by listen(2)
+SetEnv (mod_env.c)
+\tan environment variable name and optional value to pass to CGI.
+"""
+
+
+def text(
+    settings: ApacheSettings, backends: Sequence[Backend] = ONE, *, native: bool = False
+) -> list[str]:
+    return [
+        line.strip()
+        for line in Apache(settings, Behind(fastcgi=native))
+        .files("10.0.0.2", backends)[CONF]
+        .splitlines()
+    ]
+
+
+def host_that(
+    folder: Path, refused: str = "", events: list[tuple[str, str]] | None = None
+) -> StubHost:
+    def answer(argv: Sequence[str], stdin: str) -> str:
+        if "-L" in argv:
+            return KNOWN
+        if "-t" in argv and refused:
+            raise CommandFailed("gateway-1", argv, 1, refused)
+        return "line one\nline two\nline three\n" if argv[0] == "cat" else ""
+
+    return StubHost("gateway-1", "10.0.0.2", folder, [] if events is None else events, answer, {})
+
+
+def test_the_proxy_passes_targets_and_hosts_unchanged_and_adds_no_header() -> None:
+    lines = text(ApacheSettings(path="http"))
+    assert 'ProxyPass "/" "http://10.0.0.2:8000/" nocanon retry=0 timeout=600 ttl=30' in lines
+    assert {
+        "ProxyPreserveHost On",
+        "ProxyAddHeaders Off",
+        "AllowEncodedSlashes NoDecode",
+        "MergeSlashes Off",
+    } <= set(lines)
+    assert 'LoadModule proxy_http_module "/usr/lib/apache2/modules/mod_proxy_http.so"' in lines
+    assert not [line for line in lines if "fcgi" in line or "CGIPassAuth" in line]
+
+
+def test_fastcgi_goes_to_the_responder_without_nocanon_but_with_authorization_and_lengths() -> None:
+    settings = ApacheSettings(path="fastcgi")
+    lines = text(settings)
+    socket = "unix:/run/weighbridge-responder.sock|fcgi://localhost/"
+    assert f'ProxyPass "/" "{socket}" retry=0 timeout=600 enablereuse=on flushpackets=on' in lines
+    assert lines[lines.index("CGIPassAuth On") - 1] == '<Location "/">'
+    assert "SetEnv ap_trust_cgilike_cl 1" in lines
+    responder = Apache(settings, Behind()).files("10.0.0.2", TWO)[RESPONDER_CONF]
+    assert (
+        "listen /run/weighbridge-responder.sock\norigin 10.0.0.2:8000\norigin "
+        "10.0.0.2:8001\nstats 10.0.0.2:9980\n" in responder
+    )
+
+
+def test_apache_connects_to_a_responder_on_a_port() -> None:
+    settings = ApacheSettings.model_validate(
+        {"path": "fastcgi", "responder": {"socket": "tcp", "port": 9001}}
+    )
+    assert any('"fcgi://127.0.0.1:9001/"' in line for line in text(settings))
+    assert (
+        Apache(settings, Behind())
+        .files("10.0.0.2", ONE)[RESPONDER_CONF]
+        .startswith("listen 127.0.0.1:9001\n")
+    )
+
+
+def test_radosgw_with_fastcgi_needs_no_responder(tmp_path: Path) -> None:
+    front = Apache(ApacheSettings(path="fastcgi"), Behind(fastcgi=True))
+    assert list(front.files("10.0.0.2", ONE)) == [CONF]
+    assert any('"fcgi://10.0.0.2:8000/"' in line for line in text(front.settings, native=True))
+    assert [daemon.service.name for daemon in front.daemons(host_that(tmp_path))] == ["apache"]
+
+
+def test_apache_balances_several_backends_unless_the_responder_does() -> None:
+    lines = text(ApacheSettings(path="http", balance="bybusyness"), TWO)
+    assert 'ProxyPass "/" "balancer://gateways/" nocanon' in lines
+    assert 'BalancerMember "http://10.0.0.2:8001" retry=0 timeout=600 ttl=30' in lines
+    assert "ProxySet lbmethod=bybusyness" in lines
+    assert not [line for line in text(ApacheSettings(path="fastcgi"), TWO) if "balancer" in line]
+    assert any(
+        "fcgi://10.0.0.2:8001" in line
+        for line in text(ApacheSettings(path="fastcgi"), TWO, native=True)
+    )
+
+
+def test_the_processes_of_the_2014_study_are_the_default() -> None:
+    lines = text(ApacheSettings())
+    figures = [
+        "StartServers 20",
+        "MinSpareThreads 30",
+        "ThreadsPerChild 128",
+        "MaxRequestWorkers 4096",
+    ]
+    assert {*figures, "MaxConnectionsPerChild 10000", "LimitRequestBody 0"} <= set(lines)
+    # The study's other three figures can be set.
+    study = {"mpm": {"server_limit": 4096, "thread_limit": 200, "max_spare_threads": 100}}
+    assert {"ServerLimit 4096", "ThreadLimit 200", "MaxSpareThreads 100"} <= set(
+        text(ApacheSettings.model_validate(study))
+    )
+
+
+@pytest.mark.parametrize(
+    ("figures", "words"),
+    [
+        (
+            {"threads_per_child": 256, "max_request_workers": 512, "start_servers": 1},
+            "above thread_limit 128",
+        ),
+        ({"max_request_workers": 4000}, "not a multiple of threads_per_child 128"),
+        ({"server_limit": 16}, "server_limit 16 x threads_per_child 128 = 2048"),
+        ({"max_request_workers": 1280}, "start_servers 20 x threads_per_child 128"),
+        ({"min_spare_threads": 200, "max_spare_threads": 100}, "above max_spare_threads"),
+    ],
+)
+def test_figures_that_apache_would_silently_change_are_refused(
+    figures: dict[str, int], words: str
+) -> None:
+    with pytest.raises(ValidationError, match=words):
+        MpmSettings.model_validate(figures)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"server": {"MaxClients": 5}}, "MaxClients is set by `mpm: max_request_workers`"),
+        ({"host": {"SetEnv": "a b\nProxyPass /x http://y/"}}, "not one line"),
+        ({"host": {"SetEnv": "a \\"}}, "not one line"),
+        ({"server": {"Set Env": "a"}}, "pattern"),
+        ({"vhost": {"SetEnv": "a"}}, "'server', 'host' or 'location'"),
+    ],
+)
+def test_options_that_contradict_settings_or_inject_lines_are_refused(
+    options: dict[str, dict[str, object]], words: str
+) -> None:
+    with pytest.raises(ValidationError, match=words):
+        ApacheSettings.model_validate({"options": options})
+
+
+def test_options_come_last_in_their_section_in_a_container_that_can_be_disabled() -> None:
+    options = {
+        "server": {"ListenBacklog": 4096},
+        "host": {"SetEnv": "a b"},
+        "location": {"UseCanonicalName": True},
+    }
+    lines = text(ApacheSettings.model_validate({"options": options}))
+    for directive in ("ListenBacklog 4096", "SetEnv a b", "UseCanonicalName On"):
+        at = lines.index(directive)
+        assert (lines[at - 1], lines[at + 1]) == ("<IfDefine !WEIGHBRIDGE_BARE>", "</IfDefine>")
+    assert (
+        lines.index("ListenBacklog 4096")
+        < lines.index("<VirtualHost *:80>")
+        < lines.index("UseCanonicalName On")
+    )
+
+
+def test_all_unknown_directives_are_reported_with_the_closest_known_ones(tmp_path: Path) -> None:
+    options = {
+        "server": {"ListenBacklogs": 5, "listenbacklog": 6},
+        "location": {"Setenv": "a b", "SetEnw": "a b", "Frobnicate": 1},
+    }
+    front = Apache(ApacheSettings.model_validate({"options": options}), Behind())
+    with pytest.raises(UsageError) as refused:
+        front.check(host_that(tmp_path))
+    assert refused.value.message.splitlines() == [
+        (
+            "Apache has no directive 'ListenBacklogs' in [server] of options (did you mean "
+            "'ListenBacklog'?)"
+        ),
+        "Apache has no directive 'SetEnw' in [location] of options (did you mean 'SetEnv'?)",
+        "Apache has no directive 'Frobnicate' in [location] of options",
+    ]
+
+
+def test_apaches_errors_are_reported_with_the_faulty_line(tmp_path: Path) -> None:
+    words = f"AH00526: Syntax error on line 2 of {CONF}:\nKeepAlive must be On or Off\n"
+    with pytest.raises(
+        UsageError, match=r"apache\.conf:2: `line two`: KeepAlive must be On or Off"
+    ):
+        Apache(ApacheSettings(), Behind()).check(host_that(tmp_path, words))
+    with pytest.raises(UsageError, match="something else"):
+        Apache(ApacheSettings(), Behind()).check(host_that(tmp_path, "something else"))
+    Apache(ApacheSettings(), Behind()).check(host_that(tmp_path))
+
+
+def test_the_responder_starts_first_and_must_be_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "responder"
+    monkeypatch.setattr(module, "RESPONDER", program)
+    front = Apache(ApacheSettings(path="fastcgi"), Behind())
+    host = host_that(tmp_path)
+    for ask in (front.check, front.daemons):
+        with pytest.raises(MissingMeans, match="the FastCGI responder is not built"):
+            ask(host)
+    program.write_bytes(b"\x7fELF")
+    responder, apache = front.daemons(host)
+    assert host.files[responder.service.argv[0]] == b"\x7fELF"
+    assert (responder.port, apache.port) == (9980, 80)
+
+
+def test_the_responder_needs_no_library_of_its_host() -> None:
+    program = module.RESPONDER.read_bytes()
+    start, size, count = (
+        int.from_bytes(program[at : at + width], "little")
+        for at, width in ((32, 8), (54, 2), (56, 2))
+    )
+    kinds = [
+        int.from_bytes(program[at : at + 4], "little")
+        for at in range(start, start + size * count, size)
+    ]
+    loaded, interpreted = 1, 3
+    assert program[:4] == b"\x7fELF"
+    assert loaded in kinds
+    assert interpreted not in kinds
+
+
+def test_facts_name_the_path_of_a_request(tmp_path: Path) -> None:
+    status = {
+        "ServerVersion": "Apache/2.4.71 (Debian)",
+        "ServerMPM": "worker",
+        "BusyWorkers": "1",
+        "IdleWorkers": "127",
+    }
+    host = StubHost("gateway-1", "10.0.0.2", tmp_path, [], lambda *_: json.dumps(status), {})
+    assert Apache(ApacheSettings(path="http"), Behind()).facts(host)["path"] == (
+        "clients -> Apache 2.4.71 on gateway-1, mod_proxy_http -> HTTP front end of radosgw"
+    )
+    facts = Apache(ApacheSettings(path="fastcgi"), Behind()).facts(host)
+    assert (
+        "FastCGI responder of Weighbridge -> HTTP front end of radosgw, since this radosgw has no "
+        "FastCGI" in facts["path"]
+    )
+    assert "ThreadsPerChild 128" in facts["apache mpm"]
+    assert "128 threads at start" in facts["apache mpm"]
+    native = Apache(ApacheSettings(path="fastcgi"), Behind(fastcgi=True)).facts(host)["path"]
+    assert native.endswith("mod_proxy_fcgi -> FastCGI front end of radosgw")
+
+
+def test_fields_of_server_status_become_numbers_and_missing_ones_are_left_out() -> None:
+    values = counters(
+        {
+            "BusyWorkers": "3",
+            "IdleWorkers": "125",
+            "Total Accesses": "1234",
+            "Scoreboard": "__WWK.....",
+            "ServerMPM": "worker",
+        }
+    )
+    assert (values["workers_busy"], values["workers_idle"], values["requests"]) == (3, 125, 1234)
+    states = [values[f"workers_{state}"] for state in ("waiting", "sending", "keepalive")]
+    assert states == [2, 2, 1]
+    assert "sent_kib" not in values

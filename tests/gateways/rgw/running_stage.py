@@ -1,0 +1,182 @@
+"""RGW running on stub hosts, to change its settings."""
+
+import json
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.gateways.stage import HAPROXY, MON, NAMES, STORES
+from tests.gateways.stub_host import PORTS, StubHost
+from weighbridge.common.host import Host, Service
+from weighbridge.common.scope import Scope
+from weighbridge.gateways.gateway import Standing
+from weighbridge.gateways.rgw.options import effective
+from weighbridge.gateways.rgw.rgw import Rgw
+from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
+
+CONF = "/etc/ceph/ceph.conf"
+STATUS = {
+    "ServerVersion": "Apache/2.4.71 (Debian)",
+    "ServerMPM": "worker",
+    "BusyWorkers": "1",
+    "IdleWorkers": "9",
+}
+DEFAULTS = {
+    "objecter_inflight_ops": "24576",
+    "objecter_timeout": "10",
+    "rgw_max_concurrent_requests": "1024",
+}
+FIXED = {"rgw_frontends"}
+OBSERVED = {"rgw_max_concurrent_requests", "objecter_timeout"}
+"""Options that these radosgw observe at runtime."""
+
+
+class Radosgw:
+    """A radosgw behind its admin socket: its file at start, and the options set since."""
+
+    def __init__(self, name: str, conf: str) -> None:
+        self.file = effective(conf, name)
+        self.given: dict[str, str] = {}
+        self.deaf = False
+
+    def answer(self, command: Mapping[str, Any]) -> str:
+        what, name = command["prefix"], command.get("var", "")
+        if what == "config set":
+            if name in FIXED:
+                return "ERROR: (1) Operation not permitted"
+            if not self.deaf:
+                self.given[name] = command["val"][0]
+            return json.dumps(
+                {
+                    "success": ""
+                    if name in OBSERVED
+                    else f"{name} = '' (not observed, change may require restart) "
+                }
+            )
+        if what == "config help":
+            return json.dumps({"option": {"can_update_at_runtime": name not in FIXED, "flags": []}})
+        if what == "config diff":
+            levels: dict[str, dict[str, str]] = {
+                name: {"default": "", "file": value} for name, value in self.file.items()
+            }
+            return json.dumps({"diff": levels})
+        return json.dumps({name: {**DEFAULTS, **self.file, **self.given}.get(name, "1")})
+
+
+class Gateway(StubHost):
+    """A host whose radosgw read their file when they start."""
+
+    _events: list[tuple[str, str]]
+    daemons: dict[str, Radosgw]
+    fatal = ""
+    """A line of the file that kills radosgw."""
+
+    def start(self, services: Sequence[Service]) -> None:
+        super().start(services)
+        self.dead -= {service.name for service in services}
+        for service in services:
+            if service.argv[0] == "radosgw":
+                conf = str(self.files[CONF])
+                self.daemons[service.argv[-1]] = Radosgw(service.argv[-1], conf)
+                if self.fatal and self.fatal in conf:
+                    self.dead.add(service.name)
+
+    def stop(self, service: str, *, timeout_s: float = 10) -> None:
+        self._events.append((self.name, f"stop {service}"))
+        super().stop(service, timeout_s=timeout_s)
+
+
+class RunningStage:
+    """Stub hosts with a running gateway, and what was asked of them."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.events: list[tuple[str, str]] = []
+        self.new_processes = 0
+        self.generations = list(range(9))
+        self.verified: dict[str, Any] = {
+            "checks": [{"api": "s3", "operation": "PUT", "status": 200, "took_ms": 1.0}]
+        }
+        programs = {
+            "weighbridge.gateways.ports": PORTS,
+            "ask_mon": MON.format(log=str(folder / "mon"), refused={}),
+        }
+        self.stubs = {
+            name: Gateway(
+                name, f"10.0.0.{index}", folder, self.events, self.answers(name), programs
+            )
+            for index, name in enumerate(NAMES)
+        }
+        for stub in self.stubs.values():
+            stub.daemons = {}
+        self.hosts: dict[str, Host] = dict(self.stubs)
+        self.running: Standing = rgw(**settings).bring_up(self.hosts, self.hosts["client-1"], print)
+        self.events.clear()
+
+    @property
+    def gateway(self) -> Gateway:
+        return self.stubs["gateway-1"]
+
+    @property
+    def radosgw(self) -> Radosgw:
+        return next(iter(self.gateway.daemons.values()))
+
+    def answers(self, name: str) -> Any:
+        def answer(argv: Sequence[str], stdin: str) -> str:
+            line = " ".join(argv)
+            if "weighbridge.gateways.verify" in line:
+                return json.dumps(self.verified)
+            if "haproxy_counters" in line:
+                return json.dumps(HAPROXY)
+            if "apache_counters" in line:
+                return json.dumps({**STATUS, "ParentServerMPMGeneration": self.generation()})
+            if "reload_apache" in line:
+                return json.dumps({"ended": 20, "new": self.new_processes})
+            if "ask_daemon" in line:
+                return json.dumps(
+                    [self.ask(name, path, command) for path, command in json.loads(stdin)]
+                )
+            if "ceph-conf" in line:
+                # The release's parser: these tests write values in its format.
+                words = shlex.split(argv[-1])
+                values = [
+                    word.partition("=")[2]
+                    for word in words
+                    if word.startswith("--") and "=" in word
+                ]
+                return "".join(f"{value}\n\x1e0\x1f" for value in values)
+            return "[]" if "gc list" in line else "0"
+
+        return answer
+
+    def generation(self) -> int:
+        return self.generations.pop(0) if len(self.generations) > 1 else self.generations[0]
+
+    def ask(self, host: str, path: str, command: Mapping[str, Any]) -> str:
+        daemon = self.stubs[host].daemons.get(Path(path).stem)
+        return (
+            daemon.answer(command)
+            if daemon is not None
+            else json.dumps({command.get("var", ""): "1"})
+        )
+
+    def change(self, scope: Scope, **settings: Any) -> tuple[str, ...]:
+        self.events.clear()
+        return self.running.change(rgw(**settings), scope, print)
+
+    def starts(self) -> list[str]:
+        """What was stopped and started, in order."""
+        return [f"{what}" for _, what in self.events if re.match("(start|stop) ", what)]
+
+
+def rgw(front: str | None = None, release: str = "ceph-16", **settings: Any) -> Rgw:
+    place = RgwPlacement.model_validate(
+        {
+            "mon": "store-1",
+            "osd": STORES,
+            "radosgw": ("gateway-1",),
+            **({front: "gateway-1"} if front else {}),
+        }
+    )
+    return Rgw(release, place, RgwSettings.model_validate(settings))

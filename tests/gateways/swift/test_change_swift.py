@@ -1,0 +1,378 @@
+"""Changing settings of Swift on stub hosts: what is restarted, in which order, and errors."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from tests.gateways.stage import HAPROXY
+from tests.gateways.stub_host import PORTS, StubHost
+from weighbridge.common.errors import ServiceFailed, UsageError, VerificationFailed
+from weighbridge.common.host import Host, Service
+from weighbridge.common.scope import SCOPES, Scope, differing
+from weighbridge.gateways.gateway import Standing
+from weighbridge.gateways.null.null import Null, NullSettings
+from weighbridge.gateways.null.null import NullPlacement as NullPlace
+from weighbridge.gateways.swift.ask_servers import silent
+from weighbridge.gateways.swift.server_processes import processes
+from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
+from weighbridge.gateways.swift.swift import Swift
+
+NAMES = ("client-1", "gateway-1", "balancer-1", "store-1", "store-2", "store-3")
+STORES = NAMES[3:]
+PLACE = SwiftPlacement(proxy=("gateway-1",), storage=STORES, haproxy="balancer-1")
+OBJECT_CONF = "/etc/swift/object-server.conf"
+
+
+class Restartable(StubHost):
+    """A host whose services can be stopped and started again."""
+
+    _events: list[tuple[str, str]]
+
+    def start(self, services: Sequence[Service]) -> None:
+        super().start(services)
+        self.dead -= {service.name for service in services}
+
+    def stop(self, service: str, *, timeout_s: float = 10) -> None:
+        self._events.append((self.name, f"stop {service}"))
+        super().stop(service, timeout_s=timeout_s)
+
+
+class Stage:
+    """Stub hosts, what was asked of them, and what they answer."""
+
+    def __init__(self, folder: Path) -> None:
+        self.events: list[tuple[str, str]] = []
+        self.silent: list[int] = []
+        self.process: list[list[float]] = [[77, 1.0]]
+        self.spoilt = ""
+        self.verified: dict[str, Any] = {
+            "checks": [{"api": "swift", "operation": "PUT", "status": 200, "took_ms": 1.0}]
+        }
+        self.stubs = {
+            name: Restartable(
+                name,
+                f"10.0.0.{index}",
+                folder,
+                self.events,
+                self.answers(name),
+                {"weighbridge.gateways.ports": PORTS},
+            )
+            for index, name in enumerate(NAMES)
+        }
+        self.hosts: dict[str, Host] = dict(self.stubs)
+
+    def answers(self, name: str) -> Any:
+        def answer(argv: Sequence[str], stdin: str) -> str:
+            line = " ".join(argv)
+            if "server_processes" in line:
+                return json.dumps({path: self.file(name, path) for path in json.loads(stdin)})
+            known = {
+                "weighbridge.gateways.verify": self.verified,
+                "make_rings": dict.fromkeys(("account", "container", "object"), "cmluZw=="),
+                "haproxy_counters": HAPROXY,
+                "ask_servers": self.silent,
+            }
+            return next((json.dumps(answer) for word, answer in known.items() if word in line), "0")
+
+        return answer
+
+    def file(self, host: str, path: str) -> dict[str, Any]:
+        content = self.stubs[host].files[path]
+        assert isinstance(content, str)
+        digest = hashlib.sha256((content + self.spoilt).encode()).hexdigest()
+        return {"sha256": digest, "age_s": 2.0, "processes": self.process}
+
+    def start(self, **settings: Any) -> Standing:
+        running = swift(**settings).bring_up(self.hosts, self.hosts["client-1"], print)
+        self.events.clear()
+        return running
+
+    def done(self) -> list[tuple[str, str]]:
+        """What was stopped and started since the deployment started, with requests and checks."""
+        words = {
+            "ask_servers": "ask",
+            "weighbridge.gateways.verify": "verify",
+            " up ": "await backends",
+        }
+        found = []
+        for host, what in self.events:
+            if what.startswith(("stop ", "start ")):
+                found.append((host, what))
+            found += [(host, word) for part, word in words.items() if part in what]
+        return found
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+def swift(**settings: Any) -> Swift:
+    return Swift("swift-2.35", PLACE, SwiftSettings.model_validate(settings))
+
+
+def test_object_servers_are_stopped_and_started_with_their_file_before_any_request(
+    stage: Stage,
+) -> None:
+    running = stage.start()
+    done = running.change(swift(object={"disk_chunk_size": "1MiB"}), "restart", print)
+    assert done == ("restarted object-server on store-1, store-2, store-3",)
+    happened = stage.done()
+    assert sorted(happened[:3]) == [(store, "stop object-server") for store in STORES]
+    assert sorted(happened[3:6]) == [(store, "start object-server") for store in STORES]
+    assert happened[6:] == [("client-1", "ask"), ("client-1", "verify")]
+    for store in STORES:
+        assert "disk_chunk_size = 1048576" in str(stage.stubs[store].files[OBJECT_CONF])
+    assert "disk 1048576 bytes" in running.facts["chunks"]
+    assert any("disk_chunk_size = 1048576" in one.text for one in running.rendered)
+
+
+def test_the_front_stops_first_and_starts_last_except_for_background_daemons(stage: Stage) -> None:
+    running = stage.start(background=True)
+    after = swift(background=True, log_level="WARNING", haproxy={"retries": 1})
+    assert running.change(after, "restart", print)
+    happened = stage.done()
+    stops = [what for _, what in happened if what.startswith("stop ")]
+    assert stops[:2] == ["stop haproxy", "stop proxy-server"]
+    order = [
+        what
+        for _, what in happened
+        if what in {"start haproxy", "start proxy-server", "ask", "await backends", "verify"}
+    ]
+    assert order == ["start proxy-server", "ask", "start haproxy", "await backends", "verify"]
+    late = happened[happened.index(("client-1", "verify")) + 1 :]
+    assert {what for _, what in late} == {
+        *(f"start account-{name}" for name in ("replicator", "auditor", "reaper")),
+        *(f"start container-{name}" for name in ("replicator", "auditor", "updater")),
+        *(f"start object-{name}" for name in ("replicator", "auditor", "updater")),
+    }
+    assert not {
+        what for _, what in happened if "memcached" in what or "rsync" in what or "syslog" in what
+    }
+
+
+def test_an_unchanged_front_is_awaited_after_its_proxies_restarted(
+    stage: Stage,
+) -> None:
+    running = stage.start()
+    running.change(swift(proxy={"workers": 2}), "restart", print)
+    assert stage.done() == [
+        ("gateway-1", "stop proxy-server"),
+        ("gateway-1", "start proxy-server"),
+        ("client-1", "ask"),
+        ("balancer-1", "await backends"),
+        ("client-1", "verify"),
+    ]
+
+
+def test_secrets_do_not_change_and_are_not_shown(stage: Stage) -> None:
+    running = stage.start()
+    before = str(stage.stubs["gateway-1"].files["/etc/swift/proxy-server.conf"])
+    endpoints = running.endpoints
+    running.change(swift(proxy={"workers": 2}), "restart", print)
+    after = str(stage.stubs["gateway-1"].files["/etc/swift/proxy-server.conf"])
+    assert after == before.replace("workers = 1", "workers = 2")
+    assert running.endpoints == endpoints
+    key = endpoints[0].key.get_secret_value()
+    assert key in after
+    assert not any(key in one.text for one in running.rendered)
+
+
+def test_each_disks_own_port_is_awaited(stage: Stage) -> None:
+    ports = {"servers_per_port": 2}
+    running = stage.start(object=ports)
+    asked: list[str] = []
+    answer = stage.stubs["client-1"]._answer
+
+    def listening(argv: Sequence[str], stdin: str) -> str:
+        if "ask_servers" in " ".join(argv):
+            asked.append(stdin)
+        return answer(argv, stdin)
+
+    stage.stubs["client-1"]._answer = listening
+    running.change(swift(object={**ports, "mb_per_sync": 64}), "restart", print)
+    # Stub hosts have two disks, one of them for objects.
+    assert sorted(json.loads(asked[0])["servers"]) == [
+        [f"10.0.0.{number}", 6210] for number in (3, 4, 5)
+    ]
+
+
+def test_a_server_with_an_open_port_that_answers_nothing_is_an_error(stage: Stage) -> None:
+    running = stage.start()
+    stage.silent = [1]
+    with pytest.raises(ServiceFailed, match="port 6200 is open, but no request was answered"):
+        running.change(swift(object={"workers": 2}), "restart", print)
+
+
+@pytest.mark.parametrize(
+    ("process", "spoilt", "message"),
+    [
+        ([[77, 1.0]], "x", "object-server.conf is not what was written to it"),
+        ([], "", "no process runs with /etc/swift/object-server.conf"),
+        ([[77, 1.0], [12, 60.0]], "", "process 12 is older than /etc/swift/object-server.conf"),
+    ],
+)
+def test_a_server_that_does_not_run_with_its_file_is_an_error(
+    stage: Stage, process: list[list[float]], spoilt: str, message: str
+) -> None:
+    running = stage.start()
+    stage.process, stage.spoilt = process, spoilt
+    with pytest.raises(ServiceFailed, match=re.escape(message)):
+        running.change(swift(object={"workers": 2}), "restart", print)
+
+
+def test_the_change_after_a_failed_one_restarts_what_that_touched(
+    stage: Stage,
+) -> None:
+    running = stage.start()
+    stage.verified["failed"] = {
+        "api": "swift",
+        "url": "http://x",
+        "operation": "PUT",
+        "status": 503,
+        "body": "",
+        "what": "status 503",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("weighbridge.gateways.daemon._DIES_WITHIN_S", 0.0)
+        with pytest.raises(VerificationFailed, match="503"):
+            running.change(swift(object={"workers": 2}), "restart", print)
+    assert running.facts["workers"].endswith(
+        "object 1; threads for disk I/O of each object process: Swift's own number"
+    )
+    del stage.verified["failed"]
+    stage.events.clear()
+    assert running.change(swift(), "restart", print) == (
+        "restarted object-server on store-1, store-2, store-3",
+    )
+    assert running.change(swift(), "restart", print) == ("Swift: no change needed",)
+    assert "workers = 1" in str(stage.stubs["store-1"].files[OBJECT_CONF])
+
+
+def test_the_next_change_starts_a_dead_server(stage: Stage) -> None:
+    running = stage.start()
+    stage.stubs["store-2"].dead.add("container-server")
+    assert running.change(swift(), "restart", print) == ("restarted container-server on store-2",)
+    running.check()
+
+
+@pytest.mark.parametrize(
+    ("settings", "scope", "message"),
+    [
+        (
+            {"part_power": 8, "disks": 1},
+            "restart",
+            "Swift: part_power, disks cannot be changed while it is running",
+        ),
+        ({"haproxy": {"port": 8000}}, "restart", "Swift: haproxy.port cannot be changed"),
+        (
+            {"object": {"workers": 2}},
+            "reload",
+            "Swift: object.workers cannot be changed by `reload`",
+        ),
+        (
+            {"options": {"object": {"DEFAULT": {"bind_port": 1}}}},
+            "restart",
+            "options.object.DEFAULT.bind_port cannot be changed",
+        ),
+    ],
+)
+def test_settings_that_cannot_change_at_runtime_are_refused_before_anything_stops(
+    stage: Stage, settings: dict[str, Any], scope: Scope, message: str
+) -> None:
+    running = stage.start()
+    with pytest.raises(UsageError, match=re.escape(message)):
+        running.change(swift(**settings), scope, print)
+    assert stage.done() == []
+
+
+def test_another_gateway_release_or_placement_is_refused(stage: Stage) -> None:
+    running = stage.start()
+    others = [
+        Null("engine", NullPlace(target="gateway-1"), NullSettings()),
+        Swift("swift-2.30", PLACE, SwiftSettings()),
+        Swift("swift-2.35", SwiftPlacement(proxy=("gateway-1",), storage=STORES), SwiftSettings()),
+    ]
+    for other in others:
+        with pytest.raises(UsageError, match="no other kind, release or placement"):
+            running.change(other, "restart", print)
+
+
+@pytest.mark.parametrize(
+    ("key", "scope"),
+    [
+        ("object.keep_cache_private", "restart"),
+        ("proxy.error_suppression.limit", "restart"),
+        ("log_level", "restart"),
+        ("options.object.app:object-server.splice", "restart"),
+        ("options.proxy.filter:tempauth.user_weigh_bench", "cluster"),
+        ("options.proxy.DEFAULT.bind_ip", "cluster"),
+        ("haproxy.balance", "restart"),
+        ("haproxy.port", "cluster"),
+        ("replicas", "cluster"),
+        ("proxy.memcached_memory", "cluster"),
+        ("object.keep_cash", "cluster"),
+        ("nothing.of.this", "cluster"),
+    ],
+)
+def test_the_scope_of_a_setting_is_what_depends_on_it(key: str, scope: Scope) -> None:
+    assert Swift.scope(key) == scope
+
+
+def test_every_setting_has_a_scope() -> None:
+    other: Mapping[str, Any] = {
+        "object": {"workers": 2, "tpool_threads": 4},
+        "options": {"proxy": {"app:x": {"a": 1}}},
+    }
+    keys = differing(SwiftSettings(), SwiftSettings.model_validate(other))
+    assert keys == ("object.workers", "object.tpool_threads", "options.proxy.app:x.a")
+    assert all(Swift.scope(key) in SCOPES for key in keys)
+
+
+class _Answering(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(self.server.status)  # type: ignore[attr-defined]
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Not to the test's output."""
+
+
+@pytest.mark.parametrize(("status", "left"), [(200, []), (404, []), (503, [0])])
+def test_any_answer_but_5xx_counts(status: int, left: list[int]) -> None:
+    with HTTPServer(("127.0.0.1", 0), _Answering) as server:
+        server.status = status  # type: ignore[attr-defined]
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            assert silent([("127.0.0.1", server.server_address[1])], 0.2) == left
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_closed_port_is_silent() -> None:
+    assert silent([("127.0.0.1", 9)], 0.0) == [0]
+
+
+def test_processes_are_found_by_the_file_in_their_arguments_with_their_age(
+    tmp_path: Path,
+) -> None:
+    stat = "7 (a (b) c) " + " ".join(["S", *["0"] * 18, "4200", "0"])
+    for number, words in {
+        7: ["python3", "server", OBJECT_CONF],
+        8: ["cat", f"{OBJECT_CONF}.old"],
+    }.items():
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "cmdline").write_bytes(b"\0".join(word.encode() for word in words) + b"\0")
+        (folder / "stat").write_text(stat)
+    (tmp_path / "9").mkdir()
+    assert processes(OBJECT_CONF, tmp_path, 50.0, 100) == [[7, 8.0]]
