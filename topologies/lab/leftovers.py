@@ -1,8 +1,8 @@
-"""What deployments have left on this machine, found by their labels, and its removal.
+"""Finding and removing what deployments have left on this machine.
 
-Only what carries a label of ours is looked at: claims below the state folder, containers whose
-annotations name a deployment, cgroups below /weighbridge, loop devices whose file is in a
-deployment's folder, folders of deployments, images whose build was killed.
+Only what has a deployment's label is considered: claims below the state folder, annotated
+containers, cgroups below /weighbridge, loop devices with a file in a deployment's folder, folders
+of deployments, and images whose build was killed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class LabLeftover:
-    """One thing. `deployment` is empty where it belongs to none (images)."""
+    """A leftover. `deployment` is empty where it belongs to none (images)."""
 
     deployment: str
     kind: Kind
@@ -41,10 +41,10 @@ class LabLeftover:
 
 
 def find(*, home: Path | None = None, state: Path = STATE) -> tuple[LabLeftover, ...]:
-    """Everything of ours on this machine, also what a conductor at work has standing.
+    """Everything of all deployments on this machine, including those whose conductor is running.
 
-    `home` holds `deployments/` and `images/`; without it only what the state folder tells of is
-    found. Raises TargetError or CommandFailed when it cannot be told.
+    `home` holds `deployments/` and `images/`; without it only what the state folder knows is found.
+    Raises TargetError or CommandFailed where this machine cannot be examined.
     """
     runc, cgroups = Runc(state / "runc"), Cgroups()
     found = [LabLeftover(one.deployment, "container", one.host) for one in runc.containers()]
@@ -72,10 +72,10 @@ def remove(
     deployment: str | None = None, *, home: Path | None = None, state: Path = STATE
 ) -> tuple[LabLeftover, ...]:
     """Remove what one deployment has left, or (None) what all have and half-built images; returns
-    what was found and removed.
+    what was removed.
 
-    A deployment that its conductor still works with is not removed (`at_work` names those).
-    Idempotent. Raises UsageError while a conductor is at work, TargetError naming what could not be
+    A deployment of a running conductor is not removed (see `at_work`). Idempotent. Raises
+    UsageError while a conductor of lab hosts is running, TargetError naming what could not be
     removed.
     """
     with nobody_at_work(state):
@@ -96,8 +96,8 @@ def remove(
 
 
 def at_work(*, home: Path, state: Path = STATE) -> tuple[Conducted, ...]:
-    """Deployments that a living process has without hosts of the lab (a null target, real hosts):
-    theirs to take away.
+    """Deployments of running processes without hosts of the lab (a null target, real hosts), which
+    those processes tear down.
     """
     runc = Runc(state / "runc")
     ours = {one.deployment for one in claims(state)} | {one.deployment for one in runc.containers()}
@@ -109,10 +109,10 @@ def at_work(*, home: Path, state: Path = STATE) -> tuple[Conducted, ...]:
 
 
 def _claimed(state: Path, home: Path | None, runc: Runc) -> tuple[ClaimedMachine, ...]:
-    """Every deployment there is a trace of: by its claim, else by its containers, else by its
-    folder (a reboot loses claims).
+    """Every deployment with a trace: its claim, else its containers, else its folder (a reboot
+    removes claims).
 
-    The folder alone of what is somebody's at work is no trace of anything that was left.
+    The folder alone of a deployment whose owner is running is not a leftover.
     """
     found = {one.deployment: one for one in claims(state)}
     for container in runc.containers():
@@ -128,7 +128,7 @@ def _claimed(state: Path, home: Path | None, runc: Runc) -> tuple[ClaimedMachine
         {one.deployment for one in at_work(home=home, state=state)} if home is not None else set()
     )
     for folder in folders:
-        # One with processes but no claim here stands by another state folder: not ours to touch.
+        # Processes without a claim here belong to another state folder.
         if (
             folder.name not in {*found, *busy}
             and folder.is_dir()
