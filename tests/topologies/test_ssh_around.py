@@ -295,10 +295,14 @@ def test_only_what_differs_is_changed_and_put_back() -> None:
 
 def test_what_was_set_in_another_boot_is_not_put_back() -> None:
     # Were it tried, it would fail: there is no such setting.
-    kernel.restore(Here(), kernel.Former(boot="another", sysctls={"net.no_such_setting": "1"}))
+    kernel.restore(
+        Here(), kernel.FormerSettings(boot="another", sysctls={"net.no_such_setting": "1"})
+    )
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     with pytest.raises(TargetError, match="no_such_setting"):
-        kernel.restore(Here(), kernel.Former(boot=boot, sysctls={"net.no_such_setting": "1"}))
+        kernel.restore(
+            Here(), kernel.FormerSettings(boot=boot, sysctls={"net.no_such_setting": "1"})
+        )
 
 
 # claims

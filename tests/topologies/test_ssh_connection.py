@@ -26,7 +26,7 @@ from weighbridge.topologies.ssh import frame
 from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.event_loop import EventLoop
 from weighbridge.topologies.ssh.program import RemoteProgram
-from weighbridge.topologies.ssh.there import ask
+from weighbridge.topologies.ssh.remote import ask
 
 SOON_S = 10.0
 
@@ -164,7 +164,7 @@ def test_what_a_hosts_shell_says_at_a_login_is_no_part_of_what_anything_prints(
     server.profile = "echo Welcome to store-1; printf 'no end of line; '"
     assert host.sh("echo x").stdout == "x\n"
     assert host.run(("cat",), stdin=b"given").out == b"given"
-    assert ask(host, "means", str(tmp_path))["free_bytes"] > 0
+    assert run_remote(host, "means", str(tmp_path))["free_bytes"] > 0
     with pytest.raises(CommandFailed) as caught:
         host.sh("echo begun; sleep 60", timeout_s=0.5)
     assert caught.value.output == "begun\n"
@@ -198,9 +198,9 @@ def test_a_program_there_whose_answer_is_not_json_is_an_error_that_quotes_it(
     try:
         with pytest.raises(
             TargetError,
-            match=r"store-1 \(10\.0\.0\.4\): means_there\.py: .* is not JSON .*no such option: -I",
+            match=r"store-1 \(10\.0\.0\.4\): means_program\.py: .* is not JSON .*no such option: -I",
         ):
-            ask(odd, "means", str(tmp_path))
+            run_remote(odd, "means", str(tmp_path))
     finally:
         odd.close()
 

@@ -33,7 +33,7 @@ SHORT = f"short-{TOKEN}"
 """A service that has ended before systemd is asked for its first process."""
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
-# Stand-ins for what only root may do: everything is in the view, and a unit is a process whose
+# HostDeployment-ins for what only root may do: everything is in the view, and a unit is a process whose
 # number is kept.
 PROGRAMS = {
     "nsenter": 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"',

@@ -18,16 +18,16 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Completed, Service
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies.hardware import Disk, HostSpec
-from weighbridge.topologies.ssh import host_reader, release, view
+from weighbridge.topologies.ssh import host_telemetry, release, view
 from weighbridge.topologies.ssh.disks import RealDisk
 from weighbridge.topologies.ssh.hosts import limits_read
 from weighbridge.topologies.ssh.plain import Plain
 from weighbridge.topologies.ssh.raising import unlimitable
-from weighbridge.topologies.ssh.services import HostProcess, Services, Stand
+from weighbridge.topologies.ssh.remote import telemetry_program
+from weighbridge.topologies.ssh.services import HostDeployment, HostProcess, Services
 from weighbridge.topologies.ssh.systemd import Systemd
-from weighbridge.topologies.ssh.there import tell_host
 
-STAND = Stand("rgw-beast-abc123", "/opt/weighbridge/deployments/rgw-beast-abc123", 4711)
+STAND = HostDeployment("rgw-beast-abc123", "/opt/weighbridge/deployments/rgw-beast-abc123", 4711)
 BOTH: tuple[Services, ...] = (Systemd(STAND), Plain(STAND))
 LIMITED = HostSpec.model_validate(
     {
@@ -229,7 +229,7 @@ def files(folder: Path, texts: dict[str, str]) -> None:
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("CGROUPS", "PROC", "BLOCK"):
-        monkeypatch.setattr(tell_host, name, str(tmp_path / name))
+        monkeypatch.setattr(telemetry_program, name, str(tmp_path / name))
     files(
         tmp_path,
         {
@@ -257,7 +257,7 @@ def test_counters_of_version_2_are_those_of_the_slice(kernel: Path) -> None:
             "g/memory.events": "oom 1\noom_kill 2\n",
         },
     )
-    told = tell_host.counters("g", "eth0", ["8:0"])
+    told = telemetry_program.counters("g", "eth0", ["8:0"])
     assert told["cpu_s"] == 2.5
     assert (told["cpu_periods"], told["throttled_periods"], told["throttled_s"]) == (10, 4, 0.1)
     assert (
@@ -299,7 +299,7 @@ def test_counters_of_version_1_are_the_hosts_own_where_cpuacct_knows_no_slice(
         kernel / "CGROUPS",
         texts | ({} if account is None else {"cpuacct/g/cpuacct.usage": account}),
     )
-    told = tell_host.counters("g", "eth0", [])
+    told = telemetry_program.counters("g", "eth0", [])
     assert told["cpu_s"] == cpu_s
     assert (told["throttled_s"], told["memory_held_bytes"], told["oom_kills"]) == (1.0, 3500, 3)
 
@@ -307,8 +307,8 @@ def test_counters_of_version_1_are_the_hosts_own_where_cpuacct_knows_no_slice(
 def test_a_host_without_a_group_tells_of_itself_and_what_is_not_known_stays_unknown(
     kernel: Path,
 ) -> None:
-    told = tell_host.counters(None, "eth9", ["8:0"])
-    used = host_reader.since(told, {**told, "cpu_s": told["cpu_s"] - 1, "oom_kills": 1})
+    told = telemetry_program.counters(None, "eth9", ["8:0"])
+    used = host_telemetry.since(told, {**told, "cpu_s": told["cpu_s"] - 1, "oom_kills": 1})
     assert used.cpu_s == 1.0
     assert (used.memory_bytes, used.memory_held_bytes, used.oom_kills) == (
         800 * 1024,
@@ -332,7 +332,7 @@ def test_the_program_answers_line_by_line_and_tells_a_process_from_one_that_took
     ]
     lines = "".join(json.dumps(one) + "\n" for one in asked)
     done = subprocess.run(
-        [sys.executable, "-I", "-c", host_reader.source(), words],
+        [sys.executable, "-I", "-c", host_telemetry.source(), words],
         input=lines,
         capture_output=True,
         text=True,
@@ -348,7 +348,7 @@ def test_of_logs_what_is_new_is_told_and_one_that_was_begun_anew_from_its_beginn
     tmp_path: Path,
 ) -> None:
     def new(known: dict[str, list[int]], name: str = "") -> dict[str, tuple[int, bytes]]:
-        told = tell_host.new_of(str(tmp_path), name, known)
+        told = telemetry_program.added(str(tmp_path), name, known)
         for path, one in told["files"].items():
             known[path] = [one["inode"], one["offset"] + len(base64.b64decode(one["data"]))]
         return {

@@ -13,8 +13,8 @@ from typing import Any, cast
 import pytest
 
 from weighbridge.common.errors import TargetError
-from weighbridge.topologies.ssh import host_reader as module
-from weighbridge.topologies.ssh.host_reader import HostReader
+from weighbridge.topologies.ssh import host_telemetry as module
+from weighbridge.topologies.ssh.host_telemetry import HostTelemetry
 from weighbridge.topologies.ssh.program import RemoteProgram
 from weighbridge.topologies.ssh.services import HostProcess
 
@@ -30,11 +30,11 @@ class Told:
         return 0
 
 
-def asked(folder: Path, *lines: bytes) -> HostReader:
+def asked(folder: Path, *lines: bytes) -> HostTelemetry:
     """Who asks such a program. Copies of logs go to `folder`/logs."""
     (folder / "logs").mkdir()
-    return HostReader(
-        cast("RemoteProgram", Told(*lines)), "store-1 (10.0.0.4)", errors=folder / "teller.err"
+    return HostTelemetry(
+        cast("RemoteProgram", Told(*lines)), "store-1 (10.0.0.4)", errors=folder / "telemetry.err"
     )
 
 
@@ -51,15 +51,15 @@ def news(*files: tuple[str, int, bytes], more: bool = False) -> bytes:
 
 
 def test_logs_are_copied_as_they_grow_and_begun_anew_where_the_host_did(tmp_path: Path) -> None:
-    teller = asked(
+    telemetry = asked(
         tmp_path,
         news(("a/b.log", 0, b"one\n"), more=True),
         news(("a/b.log", 4, b"two\n")),
         news(("a/b.log", 0, b"new\n")),
     )
-    teller.bring("", tmp_path / "logs")
+    telemetry.copy_logs("", tmp_path / "logs")
     assert (tmp_path / "logs/a/b.log").read_text() == "one\ntwo\n"
-    teller.bring("", tmp_path / "logs")
+    telemetry.copy_logs("", tmp_path / "logs")
     assert (tmp_path / "logs/a/b.log").read_text() == "new\n"
 
 
@@ -82,11 +82,11 @@ def test_a_log_that_a_host_calls_by_a_path_that_leads_elsewhere_is_written_nowhe
 ) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine\n")
-    teller = asked(tmp_path, news((name.format(tmp_path), 0, b"theirs\n")))
+    telemetry = asked(tmp_path, news((name.format(tmp_path), 0, b"theirs\n")))
     with pytest.raises(
         TargetError, match=r"store-1 \(10.0.0.4\): its log .* cannot be copied .*: is no plain path"
     ) as error:
-        teller.bring("", tmp_path / "logs")
+        telemetry.copy_logs("", tmp_path / "logs")
     assert error.value.message.isprintable()
     assert victim.read_text() == "mine\n"
     assert list((tmp_path / "logs").rglob("*")) == []
@@ -95,30 +95,30 @@ def test_a_log_that_a_host_calls_by_a_path_that_leads_elsewhere_is_written_nowhe
 def test_a_log_is_not_copied_through_a_link_that_stands_in_the_folder_of_copies(
     tmp_path: Path,
 ) -> None:
-    teller = asked(tmp_path, news(("stolen", 0, b"theirs\n")))
+    telemetry = asked(tmp_path, news(("stolen", 0, b"theirs\n")))
     (tmp_path / "victim").write_text("mine\n")
     (tmp_path / "logs" / "stolen").symlink_to(tmp_path / "victim")
     with pytest.raises(TargetError, match=r"'stolen' cannot be copied .* is a link"):
-        teller.bring("", tmp_path / "logs")
+        telemetry.copy_logs("", tmp_path / "logs")
     assert (tmp_path / "victim").read_text() == "mine\n"
 
 
 def test_a_log_that_goes_on_where_it_never_ended_makes_no_file_of_that_length(
     tmp_path: Path,
 ) -> None:
-    teller = asked(tmp_path, news(("a.log", 2**60, b"end\n")))
+    telemetry = asked(tmp_path, news(("a.log", 2**60, b"end\n")))
     with pytest.raises(
         TargetError, match=r"'a\.log' goes on at byte 1152921504606846976, and 0 are known"
     ):
-        teller.bring("", tmp_path / "logs")
+        telemetry.copy_logs("", tmp_path / "logs")
     assert not (tmp_path / "logs" / "a.log").exists()
 
 
 def test_a_host_that_says_that_there_is_more_and_gives_nothing_is_not_asked_for_ever(
     tmp_path: Path,
 ) -> None:
-    teller = asked(tmp_path, *[news(("a.log", 0, b""), more=True)] * 2)
-    teller.bring("", tmp_path / "logs")
+    telemetry = asked(tmp_path, *[news(("a.log", 0, b""), more=True)] * 2)
+    telemetry.copy_logs("", tmp_path / "logs")
     assert (tmp_path / "logs" / "a.log").read_bytes() == b""
 
 
@@ -126,9 +126,9 @@ def test_logs_beyond_a_bound_are_not_copied_and_said_to_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST_BYTES", 1024)
-    teller = asked(tmp_path, *[news(("a.log", 0, b"x" * 600), more=True)] * 3)
+    telemetry = asked(tmp_path, *[news(("a.log", 0, b"x" * 600), more=True)] * 3)
     with pytest.raises(TargetError, match="its logs are more than 10000 files or 1 KiB"):
-        teller.bring("", tmp_path / "logs")
+        telemetry.copy_logs("", tmp_path / "logs")
 
 
 @pytest.mark.parametrize(
@@ -152,12 +152,12 @@ def test_an_answer_that_is_none_is_an_error_of_that_host(tmp_path: Path, told: b
 
 
 def test_counters_and_processes_that_are_none_are_an_error_of_that_host(tmp_path: Path) -> None:
-    teller = asked(tmp_path, line([]), line({}), line([True, True]))
+    telemetry = asked(tmp_path, line([]), line({}), line([True, True]))
     with pytest.raises(TargetError, match="no counters"):
-        teller.counters()
+        telemetry.counters()
     for _ in range(2):
         with pytest.raises(TargetError, match="does not say of each process"):
-            teller.there([HostProcess(1, 2)])
+            telemetry.running([HostProcess(1, 2)])
 
 
 def test_an_answer_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

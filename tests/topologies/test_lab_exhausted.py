@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from weighbridge.topologies.lab.lab import _used_up
+from weighbridge.topologies.lab.means import exhausted
 
 
 @pytest.mark.parametrize(
@@ -24,8 +24,8 @@ from weighbridge.topologies.lab.lab import _used_up
     ],
 )
 def test_what_was_used_up_is_told_with_what_to_do(said: str, advice: str) -> None:
-    assert advice in _used_up(said)
-    assert bool(_used_up(said)) == bool(advice)
+    assert advice in exhausted(said)
+    assert bool(exhausted(said)) == bool(advice)
 
 
 def test_the_kernel_says_of_namespaces_that_are_used_up_what_is_understood() -> None:
@@ -40,4 +40,4 @@ def test_the_kernel_says_of_namespaces_that_are_used_up_what_is_understood() -> 
         env={"LC_ALL": "C"},
     )
     assert done.returncode != 0
-    assert "lsns" in _used_up(done.stderr)
+    assert "lsns" in exhausted(done.stderr)

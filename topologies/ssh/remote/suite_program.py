@@ -1,6 +1,5 @@
-"""Suites on a host, as a program there:
-
-`look` at its Python, `list` or `sweep` the suites below a folder. stdout is JSON.
+"""Suites on a host: `look` at its Python, `list` or `sweep` the suites below a folder. stdout is
+JSON.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
-WANTED = ("venv", "ensurepip", "sqlite3", "ssl", "zlib")
+NEEDED = ("venv", "ensurepip", "sqlite3", "ssl", "zlib")
 
 
 def look(folder: Path) -> dict[str, Any]:
-    """See `topologies.ssh.suite.Found`."""
-    there = next(path for path in (folder, *folder.parents) if path.exists())
-    room = os.statvfs(there)
+    """See `topologies.ssh.suite.HostPython`."""
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    space = os.statvfs(existing)
     return {
         "python": {
             "version": f"{sys.version_info.major}.{sys.version_info.minor}",
@@ -29,13 +28,13 @@ def look(folder: Path) -> dict[str, Any]:
             "machine": platform.machine(),
         },
         "full": platform.python_version(),
-        "missing": [name for name in WANTED if importlib.util.find_spec(name) is None],
-        "free_bytes": room.f_bavail * room.f_frsize,
+        "missing": [name for name in NEEDED if importlib.util.find_spec(name) is None],
+        "free_bytes": space.f_bavail * space.f_frsize,
     }
 
 
 def suites(folder: Path, *, whole: bool) -> list[str]:
-    """The suites below a folder: those that were not finished, or all."""
+    """The unfinished suites below a folder, or all."""
     return sorted(
         str(path) for path in folder.glob("suite-*") if whole or path.name.endswith(".partial")
     )
