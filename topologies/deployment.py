@@ -186,7 +186,10 @@ class Deployment:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        _close(self._endings)
+        try:
+            self.close()
+        finally:
+            self.close()
 
 
 def deploy(
@@ -250,7 +253,10 @@ def deploy(
             endings=endings,
         )
     except BaseException:
-        _close(endings)
+        try:
+            endings.close()
+        finally:
+            endings.close()  # does what a signal made the first one skip
         raise
 
 
@@ -321,15 +327,11 @@ def _refusals(
             except UsageError as error:
                 found[planned.layout.name] = error
     finally:
-        _close(endings)
+        try:
+            endings.close()
+        finally:
+            endings.close()
     return found
-
-
-def _close(endings: Endings) -> None:
-    try:
-        endings.close()
-    finally:
-        endings.close()  # does what a signal made the first one skip
 
 
 def _prepared(

@@ -247,7 +247,7 @@ def test_services_run_until_they_are_stopped_and_leave_no_zombie(client: Host) -
     assert client.alive("one")
     assert client.alive("two")
     assert within(5, lambda: client.tail("two.out") == ["a 'b'"])
-    with pytest.raises(TargetError, match="one is running already"):
+    with pytest.raises(TargetError, match="one is already running"):
         client.start([Service("one", ("sleep", "1000"))])
     client.stop("one")
     client.stop("two")
@@ -691,9 +691,9 @@ def test_what_a_killed_conductor_left_is_found_and_removed(
         if when == "standing":
             assert conductor.stdout is not None
             assert conductor.stdout.readline() == b"stands\n"
-            with pytest.raises(UsageError, match=f"{label} stands on this machine"):
+            with pytest.raises(UsageError, match=f"{label} has been running on this machine"):
                 leftovers.remove(state=state)
-            with pytest.raises(UsageError, match=f"{label} stands on this machine"):
+            with pytest.raises(UsageError, match=f"{label} has been running on this machine"):
                 raised(labelled("second"), tmp_path / "second", state)
         else:
             pattern = "claims/*.json" if when == "claimed" else "runc/*"
@@ -734,7 +734,7 @@ def test_hosts_that_were_left_standing_refuse_others_until_they_are_taken_down(
         stdout=subprocess.DEVNULL,
     )
     assert len(Runc(state / "runc").containers()) == 4
-    with pytest.raises(UsageError, match=f"{label}: left standing") as refused:
+    with pytest.raises(UsageError, match=f"{label}: left running") as refused:
         raised(labelled("second"), tmp_path / "second", state)
     assert "weighbridge down" in refused.value.advice
     leftovers.remove(state=state)

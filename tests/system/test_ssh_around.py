@@ -187,7 +187,7 @@ def test_disks_that_hold_anything_or_are_in_use_are_refused_and_those_that_may_b
         (3, "a partition table (dos)"),
         (4, "an OSD of Ceph (BlueStore)"),
     ]
-    expected += [(5, "data that no tool there knows"), (6, "wb6 is mounted at /mnt/used")]
+    expected += [(5, "data of an unknown kind"), (6, "wb6 is mounted at /mnt/used")]
     for (index, word), fault in zip(expected, faults, strict=False):
         assert ids[index] in fault, fault
         assert word in fault

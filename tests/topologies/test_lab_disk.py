@@ -25,7 +25,7 @@ def open_descriptors() -> int:
         (errno.ENOSPC, None, "Make room in"),
     ],
 )
-def test_loop_devices_that_cannot_be_had_are_told_with_what_to_do_and_leave_no_file(
+def test_missing_loop_devices_are_reported_with_advice_and_leave_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, filename: str | None, advice: str
 ) -> None:
     def refuse(_backing: int) -> tuple[int, int]:
@@ -43,7 +43,7 @@ def test_loop_devices_that_cannot_be_had_are_told_with_what_to_do_and_leave_no_f
     assert open_descriptors() == before
 
 
-def test_loop_devices_that_others_keep_taking_are_given_up_after_a_while(
+def test_loop_devices_that_others_keep_taking_are_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
@@ -66,7 +66,7 @@ def test_loop_devices_that_others_keep_taking_are_given_up_after_a_while(
     monkeypatch.setattr(disk.fcntl, "ioctl", ioctl)
     before = open_descriptors()
     with pytest.raises(
-        MissingMeans, match=f"{disk.ATTEMPTS} free loop devices in a row were taken by others"
+        MissingMeans, match=f"other programs took {disk.ATTEMPTS} free loop devices in a row"
     ):
         LoopDisk.attach("/dev/wb0", 4096, tmp_path)
     assert asked.count(disk.LOOP_CONFIGURE) == disk.ATTEMPTS

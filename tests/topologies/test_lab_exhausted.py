@@ -9,26 +9,23 @@ from weighbridge.topologies.lab.means import exhausted
 
 
 @pytest.mark.parametrize(
-    ("said", "advice"),
+    ("output", "advice"),
     [
         ("unshare: unshare failed: No space left on device", "lsns"),
         (
-            (
-                "runc run failed: mkdir /sys/fs/cgroup/weighbridge/a/b: no cgroup: No space left on "
-                "device"
-            ),
+            "runc run failed: mkdir /sys/fs/cgroup/weighbridge/a/b: No space left on device",
             "cgroup.max.descendants",
         ),
-        ("runc run failed: fork/exec /proc/self/exe: cannot allocate memory", "no memory left"),
+        ("runc run failed: fork/exec /proc/self/exe: cannot allocate memory", "ran out of memory"),
         ("mount: /x: No such file or directory", ""),
     ],
 )
-def test_what_was_used_up_is_told_with_what_to_do(said: str, advice: str) -> None:
-    assert advice in exhausted(said)
-    assert bool(exhausted(said)) == bool(advice)
+def test_an_exhausted_resource_is_reported_with_advice(output: str, advice: str) -> None:
+    assert advice in exhausted(output)
+    assert bool(exhausted(output)) == bool(advice)
 
 
-def test_the_kernel_says_of_namespaces_that_are_used_up_what_is_understood() -> None:
+def test_the_kernels_message_about_exhausted_namespaces_is_recognised() -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root to set limits in a user namespace")
     script = "echo 0 > /proc/sys/user/max_mnt_namespaces && exec unshare --mount true"

@@ -20,7 +20,7 @@ def named(found: tuple[Mean, ...], part: str) -> Mean:
     return next(mean for mean in found if part in mean.name)
 
 
-def test_a_missing_tool_is_named_with_the_package_that_has_it(
+def test_a_missing_tool_is_named_with_its_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "runc").write_text("#!/bin/sh\n")
@@ -34,7 +34,7 @@ def test_a_missing_tool_is_named_with_the_package_that_has_it(
 
 
 @pytest.mark.parametrize(("user", "found"), [(0, True), (1000, False)])
-def test_root_is_wanted(
+def test_root_is_required(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, found: bool
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: user)
@@ -48,12 +48,12 @@ def test_hardware_with_more_memory_than_the_machine_is_refused(tmp_path: Path) -
     assert named(means(SMALL, home=tmp_path), "of memory").found
 
 
-def test_loop_devices_are_wanted_only_for_disks(tmp_path: Path) -> None:
+def test_loop_devices_are_required_only_for_disks(tmp_path: Path) -> None:
     assert any(mean.name == "loop devices" for mean in means(SMALL, home=tmp_path))
     assert not any(mean.name == "loop devices" for mean in means(VAST, home=tmp_path))
 
 
-def test_an_overlay_cannot_be_written_on_an_overlay(
+def test_an_overlay_cannot_be_on_an_overlay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lab, "_file_system", lambda path: "overlay")
@@ -62,9 +62,9 @@ def test_an_overlay_cannot_be_written_on_an_overlay(
     assert named(means(SMALL, home=tmp_path), "file system").found
 
 
-def test_room_is_looked_for_where_the_folder_will_be(tmp_path: Path) -> None:
+def test_disk_space_is_checked_where_the_folder_will_be(tmp_path: Path) -> None:
     assert str(tmp_path) in named(means(SMALL, home=tmp_path / "not/there/yet"), "of disk").name
 
 
-def test_every_mean_says_why_and_how(tmp_path: Path) -> None:
+def test_every_requirement_says_why_and_how(tmp_path: Path) -> None:
     assert all(mean.name and mean.why and mean.remedy for mean in means(SMALL, home=tmp_path))

@@ -24,7 +24,7 @@ def image(root: Path, triplet: str, loader: str) -> Path:
         ("s390x-linux-gnu", "ld64.so.1"),
     ],
 )
-def test_a_tool_runs_by_the_loader_and_libraries_of_its_own_image(
+def test_a_tool_runs_with_the_loader_and_libraries_of_its_image(
     tmp_path: Path, triplet: str, loader: str
 ) -> None:
     argv = tools.argv(image(tmp_path, triplet, loader), "fio")
@@ -35,7 +35,7 @@ def test_a_tool_runs_by_the_loader_and_libraries_of_its_own_image(
     assert all(folder.startswith(f"{tools.INSIDE}/") for folder in folders)
 
 
-def test_an_image_without_the_tool_or_without_a_loader_is_refused(tmp_path: Path) -> None:
+def test_an_image_without_the_tool_or_a_loader_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MissingMeans, match="no program iperf3"):
         tools.argv(image(tmp_path, "x86_64-linux-gnu", "ld-linux-x86-64.so.2"), "iperf3")
     (tmp_path / "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2").unlink()

@@ -22,7 +22,7 @@ class Outer(Record):
     named: str
 
 
-def test_every_setting_is_told_with_what_it_may_be_its_default_and_what_it_does() -> None:
+def test_every_setting_has_a_type_a_default_and_a_description() -> None:
     assert list(parameters(Outer)) == [
         LayoutParameter("kind", "a | b", "a", "kind"),
         LayoutParameter("size", "size", "64 KiB", "Size of a piece."),
@@ -32,7 +32,7 @@ def test_every_setting_is_told_with_what_it_may_be_its_default_and_what_it_does(
     ]
 
 
-def test_every_gateway_can_tell_its_parameters() -> None:
+def test_every_gateway_lists_its_parameters() -> None:
     for kind in STORES.values():
         for one in parameters(kind.Settings):
             assert one.kind

@@ -1,6 +1,4 @@
-"""The way to a real host, against an SSH server of the tests' own on loopback that runs what it is
-told by /bin/sh.
-"""
+"""Connections to real hosts, with an SSH server on loopback that runs commands with /bin/sh."""
 
 from __future__ import annotations
 
@@ -26,13 +24,13 @@ from weighbridge.topologies.ssh import frame
 from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.event_loop import EventLoop
 from weighbridge.topologies.ssh.program import RemoteProgram
-from weighbridge.topologies.ssh.remote import ask
+from weighbridge.topologies.ssh.remote import run_remote
 
 SOON_S = 10.0
 
 
 class Server:
-    """An SSH server with one key, that lets one key in."""
+    """An SSH server with one host key that accepts one user key."""
 
     def __init__(self, folder: Path, loop: EventLoop) -> None:
         self.loop = loop
@@ -41,7 +39,7 @@ class Server:
         self.connections: list[asyncssh.SSHServerConnection] = []
         self.running: set[asyncio.subprocess.Process] = set()
         self.profile = ""
-        """What its shell does before what it is asked for, as ~/.bashrc has it."""
+        """What its shell runs before the command, like ~/.bashrc."""
         self.allowed.write_private_key(str(folder / "key"))
         (folder / "key").chmod(0o600)
         self.allowed.write_public_key(str(folder / "authorized"))
@@ -103,7 +101,7 @@ class Server:
                 os.killpg(child.pid, signal.SIGKILL)
         for child in tuple(self.running):
             await child.wait()
-        # what follows a child sees its end
+        # The tasks that follow a child see its end.
         while len(asyncio.all_tasks()) > 1:  # noqa: ASYNC110 - of tasks that asyncssh made
             await asyncio.sleep(0.01)
 
@@ -133,7 +131,7 @@ def loop() -> Iterator[EventLoop]:
     found.close()
 
 
-def way(loop: EventLoop, folder: Path, port: int, **access: Any) -> SshConnection:
+def connect(loop: EventLoop, folder: Path, port: int, **access: Any) -> SshConnection:
     spec = HostSpec(address="10.0.0.4", ssh=Reach(host="127.0.0.1", port=port))
     given = {"key": str(folder / "key"), "known_hosts": str(folder / "known"), **access}
     return SshConnection("store-1", spec, SshAccess(**given), loop)
@@ -141,24 +139,24 @@ def way(loop: EventLoop, folder: Path, port: int, **access: Any) -> SshConnectio
 
 @pytest.fixture
 def host(server: Server, loop: EventLoop, tmp_path: Path) -> Iterator[SshConnection]:
-    found = way(loop, tmp_path, server.port)
+    found = connect(loop, tmp_path, server.port)
     yield found
     found.close()
 
 
-def test_a_script_gets_its_words_and_its_input_and_says_what_it_prints(host: SshConnection) -> None:
+def test_a_script_gets_its_words_and_input_and_returns_its_output(host: SshConnection) -> None:
     done = host.sh('cat; echo "$1-$2"; echo aside >&2', "a b", "'c'", stdin="given ")
     assert (done.stdout, done.stderr) == ("given a b-'c'\n", "aside\n")
 
 
-def test_bytes_come_through_as_they_are_both_ways(host: SshConnection) -> None:
+def test_bytes_are_unchanged_both_ways(host: SshConnection) -> None:
     data = os.urandom(1_000_000)
     done = host.run(("cat",), stdin=data)
     assert done.code == 0
     assert done.out == data
 
 
-def test_what_a_hosts_shell_says_at_a_login_is_no_part_of_what_anything_prints(
+def test_output_of_a_login_shell_is_not_part_of_a_commands_output(
     host: SshConnection, server: Server, tmp_path: Path
 ) -> None:
     server.profile = "echo Welcome to store-1; printf 'no end of line; '"
@@ -174,47 +172,46 @@ def test_what_a_hosts_shell_says_at_a_login_is_no_part_of_what_anything_prints(
         assert program.stdout.readline() == b"one\n"
 
 
-def test_a_shell_that_never_does_what_it_is_asked_to_is_quoted(
+def test_a_shell_that_does_not_run_the_command_is_quoted(
     host: SshConnection, server: Server, tmp_path: Path
 ) -> None:
     server.profile = "echo This account is currently not available.; exit 0"
     with pytest.raises(
         TargetError,
-        match=r"store-1 .*: its shell did not do .* said 'This account is currently not "
-        r"available\.'",
+        match=r"its shell did not run the command, and printed 'This account is currently not ",
     ):
         host.sh("echo x")
     with spawned(host, ("cat",), str(tmp_path / "err")) as program:
         assert program.stdout.read() == b""
-    assert "said 'This account is currently not available.'" in (tmp_path / "err").read_text()
+    assert "printed 'This account is currently not available.'" in (tmp_path / "err").read_text()
 
 
-def test_a_program_there_whose_answer_is_not_json_is_an_error_that_quotes_it(
+def test_a_remote_program_whose_answer_is_not_json_is_an_error_that_quotes_it(
     host: SshConnection, tmp_path: Path
 ) -> None:
     (tmp_path / "python3").write_text("#!/bin/sh\necho 'no such option: -I'\n")
     (tmp_path / "python3").chmod(0o755)
-    odd = way(host.loop, tmp_path, host.port, python=str(tmp_path / "python3"))
+    odd = connect(host.loop, tmp_path, host.port, python=str(tmp_path / "python3"))
     try:
         with pytest.raises(
             TargetError,
-            match=r"store-1 \(10\.0\.0\.4\): means_program\.py: .* is not JSON .*no such option: -I",
+            match=r"store-1 \(10\.0\.0\.4\): means_program\.py: .* is not JSON .*no such option",
         ):
             run_remote(odd, "means", str(tmp_path))
     finally:
         odd.close()
 
 
-def test_a_command_that_prints_more_than_anything_of_ours_is_given_up(
+def test_a_command_that_prints_too_much_is_given_up(
     host: SshConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(frame, "MOST_BYTES", 100_000)
-    with pytest.raises(TargetError, match="prints more than 100 kB to what was asked"):
+    with pytest.raises(TargetError, match="prints more than 100 kB"):
         host.sh("head -c 150000 /dev/zero")
     assert host.sh("echo on").stdout == "on\n"
 
 
-def test_a_failing_script_is_told_with_what_it_said_and_a_signal_as_one(
+def test_a_failing_script_is_reported_with_its_output_and_a_signal_as_one(
     host: SshConnection,
 ) -> None:
     with pytest.raises(CommandFailed) as caught:
@@ -226,7 +223,7 @@ def test_a_failing_script_is_told_with_what_it_said_and_a_signal_as_one(
     }
 
 
-def test_what_takes_too_long_is_told_as_that_with_what_it_said_until_then(
+def test_a_timeout_is_reported_with_the_output_until_then(
     host: SshConnection,
 ) -> None:
     with pytest.raises(CommandFailed) as caught:
@@ -235,14 +232,14 @@ def test_what_takes_too_long_is_told_as_that_with_what_it_said_until_then(
     assert host.sh("echo on").stdout == "on\n"
 
 
-def test_a_program_of_one_file_finds_its_words(host: SshConnection) -> None:
+def test_a_program_of_one_file_gets_its_words(host: SshConnection) -> None:
     done = host.python(
         "import sys; print(sys.argv[1:], sys.stdin.read())", "one", "two words", stdin=b"given"
     )
     assert done.stdout == "['one', 'two words'] given\n"
 
 
-def test_more_commands_than_sessions_go_over_more_connections(
+def test_more_commands_than_sessions_use_more_connections(
     host: SshConnection, server: Server
 ) -> None:
     from weighbridge.gateways.together import THREADS, together  # noqa: PLC0415
@@ -260,9 +257,7 @@ def spawned(host: SshConnection, argv: tuple[str, ...], stderr: str = "/dev/null
     return RemoteProgram(host, argv, stderr=Path(stderr), send=lambda _number: None)
 
 
-def test_a_program_is_talked_to_by_pipes_and_ends_with_its_input(
-    host: SshConnection, tmp_path: Path
-) -> None:
+def test_a_program_has_pipes_and_ends_with_its_input(host: SshConnection, tmp_path: Path) -> None:
     script = "while read one; do echo got $one; done; echo bye >&2; exit 5"
     with spawned(host, ("/bin/sh", "-c", script), str(tmp_path / "err")) as program:
         for word in (b"one", b"two"):
@@ -279,14 +274,14 @@ def test_a_program_is_talked_to_by_pipes_and_ends_with_its_input(
     assert (tmp_path / "err").read_text() == "bye\n"
 
 
-def test_a_program_whose_output_nobody_reads_still_ends(host: SshConnection) -> None:
+def test_a_program_whose_output_nobody_reads_ends(host: SshConnection) -> None:
     program = spawned(host, ("head", "-c", "2000000", "/dev/zero"))
     program.stdout.close()
     program.stdin.close()
     assert program.wait(SOON_S) == 0
 
 
-def test_a_program_that_fills_its_pipe_waits_until_it_is_read(host: SshConnection) -> None:
+def test_a_program_that_fills_its_pipe_waits_for_its_reader(host: SshConnection) -> None:
     with spawned(host, ("head", "-c", "8000000", "/dev/zero")) as program:
         with pytest.raises(subprocess.TimeoutExpired):
             program.wait(0.5)
@@ -294,75 +289,73 @@ def test_a_program_that_fills_its_pipe_waits_until_it_is_read(host: SshConnectio
         assert program.wait(SOON_S) == 0
 
 
-def test_a_host_key_that_is_not_known_is_refused_with_how_to_add_it(
+def test_an_unknown_host_key_is_refused_with_how_to_add_it(
     server: Server, loop: EventLoop, tmp_path: Path
 ) -> None:
     (tmp_path / "known").write_text("")
     with pytest.raises(
         MissingMeans, match=r"store-1 \(127.0.0.1 port \d+\): its host key is not in .*known"
     ) as caught:
-        way(loop, tmp_path, server.port).open()
+        connect(loop, tmp_path, server.port).open()
     assert f"ssh-keyscan -p {server.port} 127.0.0.1 >>" in caught.value.advice
     (tmp_path / "known").unlink()
     with pytest.raises(MissingMeans, match=r"there is no .*known"):
-        way(loop, tmp_path, server.port).open()
+        connect(loop, tmp_path, server.port).open()
 
 
 def test_another_host_key_than_the_known_one_is_refused_as_that(
     server: Server, loop: EventLoop, tmp_path: Path
 ) -> None:
     server.know(tmp_path, asyncssh.generate_private_key("ssh-ed25519"))
-    with pytest.raises(MissingMeans, match=r"has another host key than .*known says") as caught:
-        way(loop, tmp_path, server.port).open()
+    with pytest.raises(MissingMeans, match=r"has another host key than in .*known") as caught:
+        connect(loop, tmp_path, server.port).open()
     assert f"-R '[127.0.0.1]:{server.port}'" in caught.value.advice
 
 
-def test_a_user_who_is_not_let_in_is_told_so(
-    server: Server, loop: EventLoop, tmp_path: Path
-) -> None:
+def test_a_user_who_is_refused_is_named(server: Server, loop: EventLoop, tmp_path: Path) -> None:
     other = asyncssh.generate_private_key("ssh-ed25519")
     other.write_private_key(str(tmp_path / "other"))
     with pytest.raises(MissingMeans, match="refuses to let root in"):
-        way(loop, tmp_path, server.port, key=str(tmp_path / "other")).open()
+        connect(loop, tmp_path, server.port, key=str(tmp_path / "other")).open()
 
 
-def test_a_key_that_is_not_there_or_wants_a_passphrase_is_told_before_anything(
+def test_a_missing_or_locked_key_is_reported_first(
     server: Server, loop: EventLoop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UsageError, match=r"private key .*none cannot be read: No such file"):
-        way(loop, tmp_path, server.port, key=str(tmp_path / "none")).open()
+        connect(loop, tmp_path, server.port, key=str(tmp_path / "none")).open()
     server.allowed.write_private_key(str(tmp_path / "locked"), "pkcs8-pem", passphrase="open it")
     monkeypatch.delenv(module.PASSPHRASE, raising=False)
     with pytest.raises(MissingMeans, match="cannot be used") as caught:
-        way(loop, tmp_path, server.port, key=str(tmp_path / "locked")).open()
+        connect(loop, tmp_path, server.port, key=str(tmp_path / "locked")).open()
     assert module.PASSPHRASE in caught.value.advice
     monkeypatch.setenv(module.PASSPHRASE, "open it")
-    host = way(loop, tmp_path, server.port, key=str(tmp_path / "locked"))
+    host = connect(loop, tmp_path, server.port, key=str(tmp_path / "locked"))
     host.open()
     host.close()
 
 
-def test_a_port_that_nobody_listens_on_is_told(
+def test_a_port_without_a_server_is_reported(
     loop: EventLoop, tmp_path: Path, server: Server
 ) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         with pytest.raises(TargetError, match=r"cannot be reached"):
-            way(loop, tmp_path, free.getsockname()[1]).open()
+            connect(loop, tmp_path, free.getsockname()[1]).open()
 
 
-def test_a_host_that_takes_the_connection_and_says_nothing_is_given_up(
+def test_a_host_that_accepts_the_connection_and_says_nothing_is_given_up(
     loop: EventLoop, tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "CONNECT_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         started = time.monotonic()
         with pytest.raises(TargetError, match=r"does not answer within 0\.5 s"):
-            way(loop, tmp_path, silent.getsockname()[1]).open()
+            connect(loop, tmp_path, silent.getsockname()[1]).open()
         assert time.monotonic() - started < SOON_S
 
 
-def test_when_the_connection_breaks_all_that_is_asked_fails_until_it_is_renewed(
+def test_after_a_broken_connection_everything_fails_until_it_is_renewed(
     host: SshConnection, server: Server, tmp_path: Path
 ) -> None:
     said = tmp_path / "cat.err"
@@ -383,11 +376,11 @@ def test_when_the_connection_breaks_all_that_is_asked_fails_until_it_is_renewed(
     program.stdin.close()
 
 
-def test_a_program_that_runs_when_its_host_is_given_back_has_ended(
+def test_a_program_that_runs_when_its_host_is_given_back_ends(
     server: Server, loop: EventLoop, tmp_path: Path
 ) -> None:
     said = tmp_path / "cat.err"
-    host = way(loop, tmp_path, server.port)
+    host = connect(loop, tmp_path, server.port)
     program = spawned(host, ("cat",), str(said))
     assert program.poll() is None
     host.close()
@@ -402,7 +395,7 @@ def test_a_program_that_runs_when_its_host_is_given_back_has_ended(
     program.stdin.close()
 
 
-def test_who_is_not_root_needs_sudo_without_a_password(
+def test_a_user_other_than_root_needs_sudo_without_a_password(
     server: Server, loop: EventLoop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sudo = tmp_path / "bin" / "sudo"
@@ -410,7 +403,7 @@ def test_who_is_not_root_needs_sudo_without_a_password(
     monkeypatch.setenv("PATH", f"{sudo.parent}:{os.environ['PATH']}")
     sudo.write_text("#!/bin/sh\necho 'sudo: a password is required' >&2; exit 1\n")
     sudo.chmod(0o755)
-    host = way(loop, tmp_path, server.port, user="somebody")
+    host = connect(loop, tmp_path, server.port, user="somebody")
     with pytest.raises(
         MissingMeans, match="somebody is not root, and sudo says: sudo: a password is required"
     ):
@@ -419,7 +412,7 @@ def test_who_is_not_root_needs_sudo_without_a_password(
     sudo.write_text(
         '#!/bin/sh\n[ "$1" = -n ] || exit 1\nshift\n[ "$1" != -- ] || shift\nSUDOED=yes exec "$@"\n'
     )
-    host = way(loop, tmp_path, server.port, user="somebody")
+    host = connect(loop, tmp_path, server.port, user="somebody")
     host.open()
     assert host.sh("echo $SUDOED").stdout == "yes\n"
     host.close()
