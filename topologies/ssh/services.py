@@ -320,7 +320,7 @@ done
 
 
 def unmounting(numbers: str) -> str:
-    """Shell lines for `_end_all` that unmount the disks, in the view of a process that holds one."""
+    """Shell lines for `_end_all` that unmount disks, in the view of a process that holds one."""
     return f"""
 for pid in $(labelled "$label"); do
   nsenter --mount=/proc/$pid/ns/mnt \\
