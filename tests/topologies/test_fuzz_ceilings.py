@@ -53,22 +53,22 @@ IPERF = {
 }
 
 
-def figures(read: Callable[[str], list[float]], told: str) -> None:
+def figures(read: Callable[[str], list[float]], printed: str) -> None:
     """A positive figure, or a TargetError."""
-    found = tried(lambda: read(told), TargetError)
+    found = tried(lambda: read(printed), TargetError)
     assert all(isinstance(one, float) and math.isfinite(one) and one > 0 for one in found or ())
 
 
 @cases
 def test_any_output_of_sysbench_is_a_figure_or_a_target_error(dice: Dice) -> None:
-    figures(lambda told: [events_per_s(told)], wrong_text(dice, SYSBENCH))
+    figures(lambda printed: [events_per_s(printed)], wrong_text(dice, SYSBENCH))
 
 
 @cases
 def test_any_output_of_fio_is_figures_or_a_target_error(dice: Dice) -> None:
-    told = wrong_json(dice, FIO).decode(errors="replace")
-    figures(lambda told: [figure for figure, _ in disk_figures(told).values()], told)
-    figures(lambda told: list(piece_figures(told, PIECES)), told)
+    printed = wrong_json(dice, FIO).decode(errors="replace")
+    figures(lambda printed: [figure for figure, _ in disk_figures(printed).values()], printed)
+    figures(lambda printed: list(piece_figures(printed, PIECES)), printed)
 
 
 @cases
@@ -78,7 +78,7 @@ def test_any_output_of_iperf3_is_a_figure_or_a_target_error(dice: Dice) -> None:
         if dice.random() < 0.1
         else {name: value for name, value in IPERF.items() if name != "error"}
     )
-    figures(lambda told: [bits_per_s(told)], wrong_json(dice, answer).decode(errors="replace"))
+    figures(lambda printed: [bits_per_s(printed)], wrong_json(dice, answer).decode(errors="replace"))
 
 
 def test_json_without_valid_figures_is_an_error() -> None:

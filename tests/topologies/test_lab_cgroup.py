@@ -208,7 +208,7 @@ def test_a_cgroup_is_removed_in_every_hierarchy_with_those_below_it(v1: Cgroups)
 def test_what_cannot_be_removed_is_named(v1: Cgroups) -> None:
     busy = v1.mount / "memory/weighbridge/d"
     busy.mkdir(parents=True)
-    (busy / "tasks").write_text("1")  # stands for a process: the folder is not empty
+    (busy / "tasks").write_text("1")  # like a process: the folder is not empty
     assert v1.remove("/weighbridge/d") == (busy,)
 
 

@@ -105,7 +105,7 @@ def test_killing_a_program_that_never_started_ends_its_starter(tmp_path: Path) -
 
 
 def test_terminating_reaches_the_program_and_not_its_starter(tmp_path: Path) -> None:
-    # A shell that starts the program and reports its end stands for runc.
+    # A shell that starts the program and reports its end replaces runc.
     script = (
         "sh -c \"trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done\" & echo $! > "
         '"$0"; wait $!; exit $?'

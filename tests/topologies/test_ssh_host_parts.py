@@ -251,21 +251,21 @@ def test_counters_of_version_2_are_those_of_the_slice(kernel: Path) -> None:
             "g/memory.events": "oom 1\noom_kill 2\n",
         },
     )
-    told = telemetry_program.counters("g", "eth0", ["8:0"])
-    assert told["cpu_s"] == 2.5
-    assert (told["cpu_periods"], told["throttled_periods"], told["throttled_s"]) == (10, 4, 0.1)
+    found = telemetry_program.counters("g", "eth0", ["8:0"])
+    assert found["cpu_s"] == 2.5
+    assert (found["cpu_periods"], found["throttled_periods"], found["throttled_s"]) == (10, 4, 0.1)
     assert (
-        told["memory_bytes"],
-        told["memory_held_bytes"],
-        told["memory_peak_bytes"],
-        told["oom_kills"],
+        found["memory_bytes"],
+        found["memory_held_bytes"],
+        found["memory_peak_bytes"],
+        found["oom_kills"],
     ) == (5000, 3500, 6000, 2)
-    assert (told["network_received_bytes"], told["network_sent_bytes"], told["network_faults"]) == (
+    assert (found["network_received_bytes"], found["network_sent_bytes"], found["network_faults"]) == (
         1000,
         2000,
         10,
     )
-    assert told["disks"] == [
+    assert found["disks"] == [
         {
             "read_bytes": 8192,
             "written_bytes": 16384,
@@ -293,16 +293,16 @@ def test_counters_of_version_1_are_the_hosts_where_cpuacct_has_no_slice(
         kernel / "CGROUPS",
         texts | ({} if account is None else {"cpuacct/g/cpuacct.usage": account}),
     )
-    told = telemetry_program.counters("g", "eth0", [])
-    assert told["cpu_s"] == cpu_s
-    assert (told["throttled_s"], told["memory_held_bytes"], told["oom_kills"]) == (1.0, 3500, 3)
+    found = telemetry_program.counters("g", "eth0", [])
+    assert found["cpu_s"] == cpu_s
+    assert (found["throttled_s"], found["memory_held_bytes"], found["oom_kills"]) == (1.0, 3500, 3)
 
 
 def test_without_a_cgroup_a_host_reports_its_own_counters_and_unknown_ones_stay_unknown(
     kernel: Path,
 ) -> None:
-    told = telemetry_program.counters(None, "eth9", ["8:0"])
-    used = host_telemetry.since(told, {**told, "cpu_s": told["cpu_s"] - 1, "oom_kills": 1})
+    found = telemetry_program.counters(None, "eth9", ["8:0"])
+    used = host_telemetry.since(found, {**found, "cpu_s": found["cpu_s"] - 1, "oom_kills": 1})
     assert used.cpu_s == 1.0
     assert (used.memory_bytes, used.memory_held_bytes, used.oom_kills) == (
         800 * 1024,
@@ -342,12 +342,12 @@ def test_only_additions_to_logs_are_copied_and_a_new_file_from_its_start(
     tmp_path: Path,
 ) -> None:
     def new(known: dict[str, list[int]], name: str = "") -> dict[str, tuple[int, bytes]]:
-        told = telemetry_program.added(str(tmp_path), name, known)
-        for path, one in told["files"].items():
+        found = telemetry_program.added(str(tmp_path), name, known)
+        for path, one in found["files"].items():
             known[path] = [one["inode"], one["offset"] + len(base64.b64decode(one["data"]))]
         return {
             path: (one["offset"], base64.b64decode(one["data"]))
-            for path, one in told["files"].items()
+            for path, one in found["files"].items()
         }
 
     known: dict[str, list[int]] = {}
