@@ -33,7 +33,7 @@ class Conducted(Record):
         return started is not None and self.started in (0, started)
 
 
-def conduct(folder: Path) -> None:
+def own_folder(folder: Path) -> None:
     """Make a deployment's folder, owned by this process. Raises OSError."""
     folder.mkdir(parents=True, mode=0o700)
     owner = Conducted(
@@ -45,7 +45,7 @@ def conduct(folder: Path) -> None:
     inside.write(folder, CONDUCTOR, owner.model_dump_json().encode())
 
 
-def conducted_below(deployments: Path) -> tuple[Conducted, ...]:
+def owners_below(deployments: Path) -> tuple[Conducted, ...]:
     """Owners of all folders of deployments, running or not; a folder without a readable owner is
     left out.
     """

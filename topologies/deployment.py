@@ -28,7 +28,7 @@ from weighbridge.common.undisturbed import Endings
 from weighbridge.gateways.gateway import Gateway, Say, Standing
 from weighbridge.topologies.attestation import Attestation, AttestOptions
 from weighbridge.topologies.attestation import attest as attestation_of
-from weighbridge.topologies.conducting import Conducted, conduct, conducted_below
+from weighbridge.topologies.conducting import Conducted, own_folder, owners_below
 from weighbridge.topologies.hardware import Hardware, HostsRequest
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.kept_logs import keep_all
@@ -222,7 +222,7 @@ def deploy(
         tools = measurable and (tools or bool(asked))
         start_hosts = _prepared(planned.gateway, hardware, place, names, say, tools=tools)
         started = time.monotonic()
-        conduct(folder)
+        own_folder(folder)
         endings.add(partial(shutil.rmtree, folder, ignore_errors=True))
         hosts = start_hosts(label, folder)
         kept = place.home / "logs" / label if logs is None else logs
@@ -314,7 +314,7 @@ def _refusals(
     found: dict[str, UsageError] = {}
     endings = Endings()
     try:
-        conduct(folder)
+        own_folder(folder)
         endings.add(partial(shutil.rmtree, folder, ignore_errors=True))
         hosts = start_hosts(label, folder)
         endings.add(hosts.close)
@@ -353,7 +353,7 @@ def _prepared(
 
 def conducted(place: StatePlace) -> tuple[Conducted, ...]:
     """Owners of all folders of deployments that name a readable owner, running or not."""
-    return conducted_below(place.deployments)
+    return owners_below(place.deployments)
 
 
 def _write(

@@ -78,7 +78,9 @@ def test_any_output_of_iperf3_is_a_figure_or_a_target_error(dice: Dice) -> None:
         if dice.random() < 0.1
         else {name: value for name, value in IPERF.items() if name != "error"}
     )
-    figures(lambda printed: [bits_per_s(printed)], wrong_json(dice, answer).decode(errors="replace"))
+    figures(
+        lambda printed: [bits_per_s(printed)], wrong_json(dice, answer).decode(errors="replace")
+    )
 
 
 def test_json_without_valid_figures_is_an_error() -> None:

@@ -22,9 +22,9 @@ from weighbridge.topologies.lab.claim import (
     MachineHold,
     RootLimit,
     claims,
-    nobody_at_work,
+    exclude_conductors,
 )
-from weighbridge.topologies.lab.ending import disks, take_away
+from weighbridge.topologies.lab.ending import disks, tear_down
 from weighbridge.topologies.lab.runc import Runc
 
 HARDWARE = Hardware(name="two", kind="lab", hosts={"client-1": HostSpec(), "store-1": HostSpec()})
@@ -120,7 +120,7 @@ def test_a_runc_that_outlives_its_conductor_is_waited_for(tmp_path: Path) -> Non
         lock.truncate()
     timer = threading.Timer(0.2, claim.release)
     timer.start()
-    with nobody_at_work(tmp_path, wait_s=10):
+    with exclude_conductors(tmp_path, wait_s=10):
         assert not timer.is_alive() or claims(tmp_path) == ()
     timer.join()
 
@@ -131,7 +131,7 @@ def test_a_conductor_that_is_just_releasing_its_lock_is_waited_for(tmp_path: Pat
     (tmp_path / "lock").write_text("")
     timer = threading.Timer(0.2, claim.release)
     timer.start()
-    with nobody_at_work(tmp_path, wait_s=10):
+    with exclude_conductors(tmp_path, wait_s=10):
         assert claims(tmp_path) == ()
     timer.join()
 
@@ -195,8 +195,8 @@ def test_disks_are_found_by_their_former_file(tmp_path: Path) -> None:
 
 def test_tearing_down_nothing_is_no_error(tmp_path: Path) -> None:
     nothing = ClaimedMachine(deployment="labtest-none", pid=1, since="", folder=tmp_path / "none")
-    take_away(nothing, Runc(tmp_path / "runc"), Cgroups())
-    take_away(nothing, Runc(tmp_path / "runc"), Cgroups())
+    tear_down(nothing, Runc(tmp_path / "runc"), Cgroups())
+    tear_down(nothing, Runc(tmp_path / "runc"), Cgroups())
 
 
 @pytest.mark.parametrize(

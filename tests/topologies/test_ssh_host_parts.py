@@ -260,7 +260,11 @@ def test_counters_of_version_2_are_those_of_the_slice(kernel: Path) -> None:
         found["memory_peak_bytes"],
         found["oom_kills"],
     ) == (5000, 3500, 6000, 2)
-    assert (found["network_received_bytes"], found["network_sent_bytes"], found["network_faults"]) == (
+    assert (
+        found["network_received_bytes"],
+        found["network_sent_bytes"],
+        found["network_faults"],
+    ) == (
         1000,
         2000,
         10,

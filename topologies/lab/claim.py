@@ -168,7 +168,7 @@ class Claim:
 
 
 @contextmanager
-def nobody_at_work(state: Path, *, wait_s: float = 60) -> Iterator[None]:
+def exclude_conductors(state: Path, *, wait_s: float = 60) -> Iterator[None]:
     """Hold the lock while leftovers are removed.
 
     Raises UsageError while a conductor is running. If it was killed, a host may still be starting:

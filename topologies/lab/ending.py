@@ -26,7 +26,7 @@ RETRY_S = 0.005
 AT_ONCE = 8
 
 
-def take_away(claimed: ClaimedMachine, runc: Runc, cgroups: Cgroups) -> None:
+def tear_down(claimed: ClaimedMachine, runc: Runc, cgroups: Cgroups) -> None:
     """End all containers of a deployment, lift its limits in the root cgroup, and remove its
     cgroups, disks and bundles.
 

@@ -26,7 +26,7 @@ from weighbridge.topologies.lab.bundle import Bundle
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups, Write
 from weighbridge.topologies.lab.claim import STATE, Claim, RootLimit
 from weighbridge.topologies.lab.disk import LoopDisk
-from weighbridge.topologies.lab.ending import BUNDLES, take_away
+from weighbridge.topologies.lab.ending import BUNDLES, tear_down
 from weighbridge.topologies.lab.host import LabHost
 from weighbridge.topologies.lab.means import exhausted
 from weighbridge.topologies.lab.network import Port
@@ -276,7 +276,7 @@ class LabHosts(Hosts):
         """Tear down everything but the logs. See Hosts."""
         if self._closed:
             return
-        take_away(self._claim.claimed, self._runc, self._cgroups)
+        tear_down(self._claim.claimed, self._runc, self._cgroups)
         self._closed = True
         self._claim.release()
 

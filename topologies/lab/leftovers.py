@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from weighbridge.topologies.conducting import Conducted, conducted_below
+from weighbridge.topologies.conducting import Conducted, owners_below
 from weighbridge.topologies.images import half_built, sweep
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
-from weighbridge.topologies.lab.claim import STATE, ClaimedMachine, claims, nobody_at_work
-from weighbridge.topologies.lab.ending import disks, take_away
+from weighbridge.topologies.lab.claim import STATE, ClaimedMachine, claims, exclude_conductors
+from weighbridge.topologies.lab.ending import disks, tear_down
 from weighbridge.topologies.lab.runc import Runc
 
 DEPLOYMENTS = "deployments"
@@ -78,14 +78,14 @@ def remove(
     UsageError while a conductor of lab hosts is running, TargetError naming what could not be
     removed.
     """
-    with nobody_at_work(state):
+    with exclude_conductors(state):
         found = [
             one for one in find(home=home, state=state) if deployment in (None, one.deployment)
         ]
         runc = Runc(state / "runc")
         for claimed in _claimed(state, home, runc):
             if deployment in (None, claimed.deployment):
-                take_away(claimed, runc, Cgroups())
+                tear_down(claimed, runc, Cgroups())
                 if claimed.folder.exists():
                     shutil.rmtree(claimed.folder)
                 claimed.forget(state)
@@ -103,7 +103,7 @@ def at_work(*, home: Path, state: Path = STATE) -> tuple[Conducted, ...]:
     ours = {one.deployment for one in claims(state)} | {one.deployment for one in runc.containers()}
     return tuple(
         one
-        for one in conducted_below(home / DEPLOYMENTS)
+        for one in owners_below(home / DEPLOYMENTS)
         if one.at_work and one.deployment not in ours
     )
 

@@ -38,7 +38,7 @@ REACHED: Final = "login as root with a key"
 
 
 @dataclass(frozen=True)
-class HostMeans:
+class HostRequirements:
     """A host's requirements. `manager` is apt, dnf, zypper or empty; `packages` are missing
     ones.
     """
@@ -69,18 +69,18 @@ def here(hardware: Hardware) -> tuple[Mean, ...]:
     return tuple(found)
 
 
-def look(hardware: Hardware, layouts: Sequence[Planned]) -> tuple[HostMeans, ...]:
+def look(hardware: Hardware, layouts: Sequence[Planned]) -> tuple[HostRequirements, ...]:
     """What real hosts have and lack for these layouts. Changes nothing."""
     with leftovers.shells(hardware) as shells:
         seen, failed = leftovers.at_once(
             {name: partial(_look, shell, hardware, layouts) for name, shell in shells.items()}
         )
     for name, error in failed.items():
-        seen[name] = HostMeans(name, (_lacks(REACHED, error.message, error.advice),))
+        seen[name] = HostRequirements(name, (_lacks(REACHED, error.message, error.advice),))
     return tuple(seen[name] for name in hardware.hosts)
 
 
-def install(hardware: Hardware, lacking: Sequence[HostMeans], say: Say) -> None:
+def install(hardware: Hardware, lacking: Sequence[HostRequirements], say: Say) -> None:
     """Install missing packages on all hosts in parallel.
 
     Raises TargetError naming hosts where that failed, or would upgrade or remove something.
@@ -113,7 +113,7 @@ def _images(hardware: Hardware, name: str, layouts: Sequence[Planned]) -> tuple[
     return tuple(dict.fromkeys(image for image in found if image.packages))
 
 
-def _look(shell: SshConnection, hardware: Hardware, layouts: Sequence[Planned]) -> HostMeans:
+def _look(shell: SshConnection, hardware: Hardware, layouts: Sequence[Planned]) -> HostRequirements:
     name, access, spec = shell.name, hardware.access, hardware.hosts[shell.name]
     shell.open()
     there: dict[str, Any] = run_remote(shell, "means", access.folder)
@@ -159,7 +159,7 @@ def _look(shell: SshConnection, hardware: Hardware, layouts: Sequence[Planned]) 
     for image in _images(hardware, name, layouts):
         others = release.faults(shell, image, kind, installed)
         found += [_lacks(image.name, one) for one in others if "packages are missing" not in one]
-    return HostMeans(name, tuple(found), there["manager"], lacking)
+    return HostRequirements(name, tuple(found), there["manager"], lacking)
 
 
 def _has(name: str) -> Mean:
@@ -209,7 +209,7 @@ def _folder(there: Mapping[str, Any], folder: str) -> list[Mean]:
     ]
 
 
-def _install(shell: SshConnection, one: HostMeans, say: Say) -> None:
+def _install(shell: SshConnection, one: HostRequirements, say: Say) -> None:
     shell.open()
     say(f"{shell.name}: installing {' '.join(one.packages)}")
     try:
