@@ -17,7 +17,7 @@ from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.record import Record
 from weighbridge.topologies.conducting import started_at
 from weighbridge.topologies.ssh.disks import RealDisk
-from weighbridge.topologies.ssh.kernel import Former
+from weighbridge.topologies.ssh.kernel import FormerSettings
 from weighbridge.topologies.ssh.remote import run_remote
 from weighbridge.topologies.ssh.remote.claim_program import FILE
 from weighbridge.topologies.ssh.shell import Shell
@@ -52,7 +52,7 @@ class ClaimedHost(Record):
     """The host's boot: processes and kernel settings do not outlive it."""
     disks: tuple[RealDisk, ...] = ()
     """Disks that the deployment may have written to."""
-    former: Former | None = None
+    former: FormerSettings | None = None
     """The host's kernel settings before; None: nothing was to be changed."""
     holder: int | None = None
     """The process on the host that holds the deployment's view; None: not started yet."""
