@@ -57,9 +57,7 @@ class AttestOptions(Record):
     """What to measure; an empty request leaves hosts unattested."""
 
     sameness: bool = False
-    """The figures that deployments are compared by: CPU, disks, and the links that a benchmark of a
-    gateway uses.
-    """
+    """Figures to compare deployments by: CPU, disks, and links that a gateway's benchmark uses."""
     sizes: tuple[int, ...] = ()
     """The layer `disk`: sequential and random reads and writes of objects of these sizes, in bytes.
     """
@@ -276,9 +274,7 @@ def in_pieces(
 
 
 def _promised(disk: Disk, unit: ceilings.Unit) -> float | None:
-    """A limit of one kind promises nothing of the other: a limit of requests may be reached before
-    that of bandwidth.
-    """
+    """A limit of one kind promises nothing of the other: either may be reached first."""
     if unit == "1/s":
         return disk.iops
     return disk.bandwidth if disk.iops is None else None
@@ -344,9 +340,7 @@ def slower_nic(hardware: Hardware, here: str, there: str) -> int | None:
 def _pairs(
     names: Sequence[str], clients: Sequence[str], needs: Mapping[str, HostNeed]
 ) -> list[tuple[str, str]]:
-    """The pairs that exchange data in a benchmark: clients with all other hosts, and gateways with
-    storage hosts.
-    """
+    """Pairs that exchange data in a benchmark: clients and others, gateways and storage hosts."""
     pairs = [(client, name) for client in clients for name in names if name not in clients]
     tiers = {name: needs[name].tier for name in names if name in needs}
     storage = [name for name, tier in tiers.items() if tier == "storage"]

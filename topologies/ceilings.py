@@ -88,16 +88,12 @@ DISK_JOBS: Final[Mapping[str, tuple[str, int]]] = {
 
 
 class HostCeiling(Record):
-    """One figure about one host; higher is better. `promised` is the hardware file's limit in the
-    same unit.
-    """
+    """One figure about one host; higher is better. `promised` is the limit in the hardware file."""
 
     host: str
     kind: Kind
     what: str
-    """Unique for a host: `CPU`, `disk wb0 random read`, `disk wb0 random read of 64 kB`, `network
-    to store-1`.
-    """
+    """Unique for a host: `CPU`, `disk wb0 random read [of 64 kB]`, `network to store-1`."""
     value: Annotated[float, Field(gt=0)]
     unit: Unit
     promised: Annotated[float, Field(gt=0)] | None = None
@@ -141,9 +137,7 @@ def cpu_arguments(threads: int, *, events: int | None = None) -> tuple[str, ...]
 
 
 def quota_events(free_per_s: float, cpus: float, threads: int) -> int:
-    """How many events take `QUOTA_S` under a quota, where as many threads do `free_per_s` without
-    it.
-    """
+    """Events that take `QUOTA_S` under a quota, if as many threads do `free_per_s` without it."""
     return max(1, round(free_per_s * cpus / threads * QUOTA_S))
 
 
@@ -170,9 +164,7 @@ def disk_arguments(device: str, jobs: Collection[str] = DISK_JOBS) -> tuple[str,
 
 
 def pieces(sizes: Sequence[int]) -> tuple[DiskRequest, ...]:
-    """The requests for objects of these sizes in bytes; larger ones than `LARGEST_BYTES` are
-    split.
-    """
+    """The requests for objects of these sizes in bytes, split as stores split them."""
     asked = sorted({min(size, LARGEST_BYTES) for size in sizes if size > 0})
     ways: tuple[tuple[Operation, Pick], ...] = (
         ("write", "sequential"),
@@ -263,9 +255,7 @@ def _jobs(printed: str) -> Mapping[str, Any]:
 
 
 def _figure(jobs: Mapping[str, Any], name: str, operation: str, key: str, printed: str) -> float:
-    """A figure of what a job read or wrote. Raises TargetError when the job failed or is
-    missing.
-    """
+    """A figure of what a job read or wrote. Raises TargetError if it failed or is missing."""
     job = jobs.get(name, {})
     if job.get("error"):
         raise TargetError(f"fio: {name}: error {printable(job['error'])}")

@@ -46,9 +46,7 @@ def own_folder(folder: Path) -> None:
 
 
 def owners_below(deployments: Path) -> tuple[Conducted, ...]:
-    """Owners of all folders of deployments, running or not; a folder without a readable owner is
-    left out.
-    """
+    """Owners of all folders of deployments, running or not, if they can be read."""
     found = []
     for path in sorted(deployments.glob(f"*/{CONDUCTOR}")):
         # The folder may just be going, or its process was killed while it wrote.

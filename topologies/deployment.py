@@ -1,6 +1,4 @@
-"""A deployment: a layout started on the hardware, verified, limited, and torn down without a
-trace.
-"""
+"""A deployment: a layout started on the hardware, verified, limited, and torn down completely."""
 
 from __future__ import annotations
 
@@ -374,9 +372,7 @@ def _write(
 
 
 def standing(place: StatePlace) -> tuple[Stands, ...]:
-    """The deployments running on this machine, as `up` or a run recorded them. Raises
-    TargetError.
-    """
+    """The recorded deployments that are running on this machine. Raises TargetError."""
     found = []
     for path in sorted(place.deployments.glob(f"*/{RECORD}")):
         with suppress(FileNotFoundError):  # it is being torn down

@@ -46,13 +46,9 @@ class Disk(Record):
     """A disk of a host. Bandwidths are bytes a second each way; None: not limited."""
 
     size: Annotated[Bytes, Field(ge=300 * 2**20)] | None = None
-    """For the lab, at least 300 MiB, the least that mkfs.xfs accepts; a real disk has its own
-    size.
-    """
+    """For the lab; mkfs.xfs accepts no less. A real disk has its own size."""
     id: DeviceId | None = None
-    """For a real host: a name that stays the same when disks are detected in another order, such as
-    /dev/disk/by-id/nvme-...
-    """
+    """For a real host: a name that other disks do not change, such as /dev/disk/by-id/nvme-..."""
     wipe: bool = False
     """Whether a real disk may be erased. Otherwise one that holds anything is refused."""
     bandwidth: Annotated[Bytes, Field(gt=0)] | None = None
@@ -69,9 +65,7 @@ class Reach(Record):
 
 
 class SshAccess(Record):
-    """How to reach real hosts, and where to put files there; `~` is the home of the command's
-    user.
-    """
+    """How to reach real hosts, and where to put files there; `~` is of the command's user."""
 
     user: str = "root"
     """Needs sudo without a password unless it is root."""
@@ -276,9 +270,7 @@ class HostKind(ABC):
     of_what_runs: ClassVar[bool] = False
     """Its only host is the client of gateways that already run."""
     refuses: ClassVar[str] = ""
-    """Why its hosts cannot be measured alone, as the end of a sentence about them; empty: they
-    can.
-    """
+    """Why its hosts cannot be measured alone, as the end of a sentence; empty: they can."""
     passing: ClassVar[str] = ""
     """Why a deployment cannot outlive its command, as the end of a sentence; empty: it can."""
 

@@ -85,9 +85,7 @@ def packages_sum(root: Path) -> str:
 
 
 def built_on(root: Path) -> str:
-    """The day (UTC) of a built image's packages, such as `2026-11-22`; only `refresh` renews
-    them.
-    """
+    """The day (UTC) of a built image's packages, such as `2026-11-22`; `refresh` renews them."""
     listed = root.with_name(root.name + ".packages")
     # The folder's modification time is that of its files; its change time is that of its rename.
     built_s = listed.stat().st_mtime if listed.exists() else root.stat().st_ctime

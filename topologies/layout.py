@@ -10,9 +10,7 @@ from weighbridge.common.record import Record
 
 
 class Layout(Record):
-    """A layout as in its file; `place` and `settings` are checked by its gateway when it is
-    loaded.
-    """
+    """A layout as in its file; its gateway checks `place` and `settings`."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
     about: str

@@ -209,9 +209,7 @@ def _part(
 def _misplaced(
     document: Document, layout: Layout, gateway: Gateway, hardware: Hardware
 ) -> list[Fault]:
-    """Faults of hosts that the hardware lacks or that are too small, where the layout names
-    them.
-    """
+    """Faults of missing or too small hosts, where the layout names them."""
     known = f"hardware {hardware.name!r}"
     if gateway.already_runs and hardware.of.contained:
         message = f"{known} has its own network, from which a running gateway cannot be reached"

@@ -73,9 +73,7 @@ def _record(annotation: Any) -> type[BaseModel] | None:
 
 
 def _kind_of(field: FieldInfo) -> str:
-    """The type as users write it: sizes and times have units in files and are numbers in
-    records.
-    """
+    """The type as users write it: sizes and times have units in files."""
     readers = {getattr(one, "func", None) for one in field.metadata}
     if parse_bytes in readers:
         return "size"

@@ -1,6 +1,4 @@
-"""Running measuring tools on hosts, one by one or all at once, under the limits that they
-measure.
-"""
+"""Running measuring tools on hosts, one by one or all at once, under some limits."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A layout with further settings: how keys are split, its name, and where its faults are
-reported.
-"""
+"""A layout with further settings: how keys are split, its name, and the places of its faults."""
 
 from collections.abc import Mapping
 from pathlib import Path

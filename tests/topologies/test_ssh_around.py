@@ -1,6 +1,4 @@
-"""Real hosts without any: hardware files, claims, disks and kernel settings as hosts report them,
-wheels.
-"""
+"""Real hosts without any: hardware files, claims, disks and kernel settings, wheels."""
 
 from __future__ import annotations
 

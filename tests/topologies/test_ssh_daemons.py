@@ -59,9 +59,7 @@ PROGRAMS = {
 
 
 class Host:
-    """A real host that is this machine, without a connection; `says` replaces what its services'
-    script prints.
-    """
+    """This machine as a real host without a connection; `says` replaces its services' report."""
 
     def __init__(
         self, name: str, root: Path, *, systemd: bool, says: str | None = None, lost: bool = False

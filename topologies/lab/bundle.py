@@ -1,6 +1,4 @@
-"""The OCI bundle of a host: its config.json, its /etc/hosts, and shell lines that mount its
-root.
-"""
+"""The OCI bundle of a host: config.json, /etc/hosts, and shell lines that mount its root."""
 
 from __future__ import annotations
 
@@ -37,9 +35,7 @@ _PLAIN: Final = (
     "CAP_SYS_NICE",
     "CAP_SYS_PTRACE",
 )
-"""For daemons, drivers and tools: no host can change the machine, its own network limits or
-devices.
-"""
+"""For daemons, drivers and tools: no host can change the machine, its network limits or devices."""
 _MOUNTING: Final = "CAP_SYS_ADMIN"
 """For mounting XFS on a host's disks or a FUSE file system. It is close to root on the machine."""
 
@@ -108,16 +104,12 @@ OWN_FOLDERS: Final = ("/proc", "/sys", "/dev", "/run", "/tmp", "/var/log")  # no
 
 @dataclass(frozen=True)
 class Bundle:
-    """One container. `image` is a root image below an overlay; None: this machine's root, read
-    only.
-    """
+    """One container. `image` is a root image below an overlay; None: this machine's, read only."""
 
     deployment: str
     host: str
     folder: Path
-    """The bundle's folder: config.json, the mount point `rootfs`, the overlay's `upper` and
-    `work`.
-    """
+    """The bundle's folder: config.json, mount point `rootfs`, the overlay's `upper` and `work`."""
     logs: Path
     """The folder that is the host's /var/log/host."""
     image: Path | None

@@ -47,9 +47,7 @@ class Cgroups:
 
     @property
     def version(self) -> Literal[1, 2]:
-        """2 where one hierarchy has all controllers; hybrids, whose version 2 tree has none, are
-        1.
-        """
+        """2 if one hierarchy has all controllers; hybrids, with none in version 2's, are 1."""
         return 2 if (self.mount / "cgroup.controllers").exists() else 1
 
     def controllers(self) -> frozenset[str]:
@@ -77,9 +75,7 @@ class Cgroups:
         *,
         period_s: float = DEFAULT_PERIOD_S,
     ) -> tuple[Write, ...]:
-        """Writes that put a host's CPU and block limits on; `devices` are its disks'
-        `major:minor`.
-        """
+        """Writes that put CPU and block limits on; `devices` are the disks' `major:minor`."""
         writes: list[Write] = []
         if spec.cpus is not None and "cpu" in what:
             quota = quota_of(spec.cpus, period_s)
@@ -124,9 +120,7 @@ class Cgroups:
     def _block(
         self, group: str, device: str, rates: tuple[int | str | None, ...]
     ) -> tuple[Write, ...]:
-        """Writes of the rates that are not None: bytes read and written, reads and writes a
-        second.
-        """
+        """Writes of rates that are not None: bytes read and written, reads and writes a second."""
         if self.version == 2:
             keys = zip(("rbps", "wbps", "riops", "wiops"), rates, strict=True)
             limits = [f"{key}={rate}" for key, rate in keys if rate is not None]
@@ -188,9 +182,7 @@ class Cgroups:
         return tuple(found)
 
     def folders(self, group: str) -> tuple[Path, ...]:
-        """The folders of a cgroup in all hierarchies, including systemd's and an unused version 2
-        one.
-        """
+        """The folders of a cgroup in all hierarchies, also systemd's and an unused version 2's."""
         tops = [self.mount]
         if self.version == 1:
             tops = [
@@ -199,9 +191,7 @@ class Cgroups:
         return tuple(path for top in tops if (path := top / group.strip("/")).is_dir())
 
     def remove(self, group: str) -> tuple[Path, ...]:
-        """Remove a cgroup and those below it in all hierarchies; returns those with processes in
-        them.
-        """
+        """Remove a cgroup with those below it in all hierarchies; returns those in use."""
         busy = []
         for folder in self.folders(group):
             for path in (*reversed(tuple(_below(folder))), folder):

@@ -31,9 +31,7 @@ LABEL = re.compile(r"[a-z0-9][a-z0-9-]{0,60}")
 
 
 class RootLimit(Record):
-    """A limit in a file of the root cgroup, as `7:3 10485760`; writing the device and 0 removes
-    it.
-    """
+    """A limit in a file of the root cgroup, as `7:3 10485760`; writing device and 0 removes it."""
 
     path: Path
     text: str
@@ -49,9 +47,7 @@ class RootLimit(Record):
 
 
 class ClaimedMachine(Record):
-    """What a deployment uses of this machine beside containers and cgroups. `pid` is its
-    conductor.
-    """
+    """What a deployment uses of this machine beside containers; `pid` is its conductor's."""
 
     deployment: str
     pid: int
@@ -147,9 +143,7 @@ class Claim:
 
     @property
     def descriptor(self) -> int:
-        """The lock's descriptor, for processes that start hosts: nobody may clean up while they
-        run.
-        """
+        """The lock's descriptor, for processes that start hosts: they keep cleanups away."""
         if self._lock is None:
             raise ValueError("the claim has been released")
         return self._lock

@@ -1,6 +1,4 @@
-"""Tearing a deployment down, for close() as for leftovers: containers, limits, cgroups, disks,
-bundles.
-"""
+"""Tearing down all of a deployment: containers, limits, cgroups, disks, bundles."""
 
 from __future__ import annotations
 

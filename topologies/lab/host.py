@@ -250,9 +250,7 @@ class LabHost(Host):
         return None
 
     def stop(self, service: str, *, timeout_s: float = 10) -> None:
-        """End a service: TERM to its first process, then KILL to what is left of it after
-        `timeout_s`.
-        """
+        """End a service: TERM to its first process, after `timeout_s` KILL to all that is left."""
         process = self._services.get(service)
         if process is None:
             return
@@ -269,9 +267,7 @@ class LabHost(Host):
         return process is not None and LabProcess.of(process.pid) == process
 
     def stands(self) -> bool:
-        """Whether the container's first process is running: all others, mounts and NIC end with
-        it.
-        """
+        """Whether the container's first process is running: everything in it ends with that."""
         return self._first is not None and LabProcess.of(self.pid) == self._first
 
     def counters(self) -> Counters:
@@ -282,9 +278,7 @@ class LabHost(Host):
         return counters(self._cgroups, self.bundle.cgroup, self.pid, minors, self._before)
 
     def drop_kernel_caches(self) -> str:
-        """Write back and drop this machine's caches: lab hosts share its kernel, so for all at
-        once.
-        """
+        """Write back and drop this machine's caches: all lab hosts share its kernel."""
         os.sync()
         Path("/proc/sys/vm/drop_caches").write_text("3\n")
         return (

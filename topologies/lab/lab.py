@@ -345,9 +345,7 @@ def _planned(
 
 
 def _python_of_this_process() -> tuple[Path, ...]:
-    """Folders of this Python and this project, which drivers on client hosts run even below
-    /tmp.
-    """
+    """Folders of this Python and this project, for drivers on clients, even below /tmp."""
     return tuple(dict.fromkeys((Path(sys.prefix), Path(sys.base_prefix), IMPORTED_FROM)))
 
 

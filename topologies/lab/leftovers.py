@@ -96,9 +96,7 @@ def remove(
 
 
 def at_work(*, home: Path, state: Path = STATE) -> tuple[Conducted, ...]:
-    """Deployments of running processes without hosts of the lab (a null target, real hosts), which
-    those processes tear down.
-    """
+    """Deployments without lab hosts (a null target, real hosts) whose owner is running."""
     runc = Runc(state / "runc")
     ours = {one.deployment for one in claims(state)} | {one.deployment for one in runc.containers()}
     return tuple(

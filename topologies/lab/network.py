@@ -34,9 +34,7 @@ class Port:
 
     @property
     def device(self) -> str:
-        """The bridge's end of the pair; a host's name may exceed the 15 characters of a device's
-        name.
-        """
+        """The bridge's end of the pair: a host's name may be too long for a device's (15)."""
         return f"port{self.index}"
 
 

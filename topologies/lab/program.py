@@ -19,9 +19,7 @@ STARTING_S = 30.0
 
 @dataclass(frozen=True)
 class LabProcess:
-    """A process of this machine, distinguished from later ones with its number by its start time
-    (ticks since boot).
-    """
+    """A process of this machine, identified by pid and start time (ticks since boot)."""
 
     pid: int
     parent: int = field(compare=False)
@@ -44,9 +42,7 @@ class LabProcess:
 
 
 def family(leader: int, among: Sequence[int]) -> tuple[LabProcess, ...]:
-    """`leader` and, of the processes `among`, all it started and all of its sessions, as far as can
-    be known.
-    """
+    """Of the processes `among`: `leader`, all it started, and all of its sessions, if known."""
     known = [process for pid in among if (process := LabProcess.of(pid)) is not None]
     members = {leader}
     sessions = {leader}

@@ -1,6 +1,4 @@
-"""The measuring tools, the same in every host: programs of one image, run by that image's
-loader.
-"""
+"""The measuring tools: programs of one image for all hosts, run by that image's loader."""
 
 from __future__ import annotations
 

@@ -22,9 +22,7 @@ _KERNEL_THREAD = 0x00200000
 
 
 class LabMachine:
-    """The CPUs of the machine whose containers lab hosts are; it remembers which processes are
-    kernel threads.
-    """
+    """The CPUs of the lab's machine; it remembers which processes are kernel threads."""
 
     name = "this machine"
     """Not a valid name of a host."""

@@ -38,9 +38,7 @@ class ClaimedHost(Record):
     conductor: Words
     pid: int
     started: int = 0
-    """When that process started, in ticks since the boot, since pids are used again; 0: not
-    known.
-    """
+    """When that process started, in ticks since the boot; 0: not known. Pids are reused."""
     user: Words
     since: Words
     """UTC, ISO 8601."""
@@ -114,9 +112,7 @@ def read(shell: Shell, folder: str) -> ClaimedHost | None:
 
 
 def write(shell: Shell, claimed: ClaimedHost) -> None:
-    """Record what is about to be changed. Raises TargetError where the claim is not (any more) this
-    deployment's.
-    """
+    """Record what is about to be changed. Raises TargetError if the claim is not ours any more."""
     answer = _run(shell, "write", claimed.folder, claimed)
     if "claim" not in answer:
         raise TargetError(
@@ -127,9 +123,7 @@ def write(shell: Shell, claimed: ClaimedHost) -> None:
 
 
 def release(shell: Shell, claimed: ClaimedHost) -> None:
-    """Release a host: nothing of the deployment is left there. Only this deployment's claim is
-    removed.
-    """
+    """Release a host of which the deployment uses nothing more; other claims are left alone."""
     _run(shell, "release", claimed.folder, claimed)
 
 

@@ -1,6 +1,4 @@
-"""The connection to one real host: kept alive, and reported as lost when the host stops
-answering.
-"""
+"""The connection to one real host, kept alive, and lost when the host stops answering."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Giving a real host back: the deployment's processes ended, its disks cleared, settings restored,
-its files removed.
-"""
+"""Giving a real host back: processes ended, disks cleared, settings restored, files removed."""
 
 from __future__ import annotations
 

@@ -20,9 +20,7 @@ Result = TypeVar("Result")
 
 
 class EventLoop:
-    """A loop in a daemon thread, so that a connection that hangs cannot keep the command from
-    ending.
-    """
+    """A loop in a daemon thread: a connection that hangs cannot keep the command from ending."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()

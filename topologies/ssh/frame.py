@@ -1,6 +1,4 @@
-"""Finding where the output of a command begins: before it, a host's login shell may print
-something.
-"""
+"""Separating the output of a command from what a host's login shell prints before it."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ class TooMuchOutput(Exception):
 
 
 def framed(argv: Sequence[str]) -> str:
-    """A command line that marks where its output begins, then becomes the command, with its status
-    and signals.
-    """
+    """A command line that marks where its output begins, then becomes the command."""
     return f"echo {_MARK}; exec {shlex.join(argv)}"
 
 
@@ -47,9 +43,7 @@ async def drain(reader: asyncssh.SSHReader[bytes], into: bytearray) -> None:
 
 
 async def skip_login(reader: asyncssh.SSHReader[bytes]) -> tuple[bytes, bool]:
-    """Read up to the mark. Returns what was read after it, and True; or all that was read, and
-    False.
-    """
+    """Read up to the mark; returns what came after it and True, or everything and False."""
     before = b""
     while chunk := await reader.read(65536):
         # The mark may have come in two pieces.

@@ -1,6 +1,4 @@
-"""A real host as gateways and drivers see it: everything runs in the deployment's view and
-limits.
-"""
+"""A real host as gateways and drivers see it: in the deployment's view and limits."""
 
 from __future__ import annotations
 
@@ -188,9 +186,7 @@ class SshHost(Host):
             self._services[service.name] = found.get(service.name)
 
     def stop(self, service: str, *, timeout_s: float = 10) -> None:
-        """End a service: TERM to its first process, then KILL to what is left of it after
-        `timeout_s`.
-        """
+        """End a service: TERM to its first process, after `timeout_s` KILL to all that is left."""
         process = self._services.get(service)
         if process is None:
             return
@@ -219,9 +215,7 @@ class SshHost(Host):
         return "page cache, dentries and inodes of the hosts"
 
     def disconnect(self) -> None:
-        """Copy all logs a last time and end the telemetry. A lost host keeps logs not copied
-        yet.
-        """
+        """Copy all logs a last time, which a lost host keeps, and end the telemetry."""
         if self._closed:
             return
         try:

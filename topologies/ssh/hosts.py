@@ -43,9 +43,7 @@ class HostSetup:
 
 
 class SshHosts(Hosts):
-    """Real hosts that are claimed for a deployment, and started as far as `add_started` was
-    called.
-    """
+    """Real hosts that are claimed for a deployment; `add_started` offers them by name."""
 
     def __init__(
         self, deployment: str, hardware: Hardware, loop: EventLoop, setups: Mapping[str, HostSetup]
@@ -111,9 +109,7 @@ class SshHosts(Hosts):
         return facts
 
     def close(self) -> None:
-        """Give all hosts back, also repeatedly. Raises TargetError naming what is left and
-        where.
-        """
+        """Give all hosts back, also repeatedly. Raises TargetError naming what is left."""
         if self._loop.closed:
             return
         setups = self._setups.values()

@@ -32,9 +32,7 @@ class KernelState(Record):
     sysctls: dict[str, str | None]
     """Those that the hardware names; None: this kernel has no such setting."""
     recorded: dict[str, str] = Field(default_factory=dict)
-    """Those that are published with a result and that the hardware names, if this kernel has
-    them.
-    """
+    """Those that are published with a result or named by the hardware, if they exist."""
 
 
 class FormerSettings(Record):
@@ -84,9 +82,7 @@ def faults(shell: Shell, hardware: Hardware, state: KernelState) -> tuple[str, .
 
 
 def former(hardware: Hardware, state: KernelState) -> FormerSettings:
-    """The present values of what `apply` would change; settings with the wanted value are left
-    out.
-    """
+    """The present values of settings that `apply` would change."""
     wanted = hardware.settings
     sysctls = {
         name: value

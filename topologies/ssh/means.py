@@ -39,9 +39,7 @@ REACHED: Final = "login as root with a key"
 
 @dataclass(frozen=True)
 class HostRequirements:
-    """A host's requirements. `manager` is apt, dnf, zypper or empty; `packages` are missing
-    ones.
-    """
+    """A host's requirements; `manager` is apt, dnf, zypper or empty; `packages` are missing."""
 
     host: str
     means: tuple[Mean, ...]

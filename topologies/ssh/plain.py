@@ -26,9 +26,7 @@ class Plain(Services):
     """Processes of one deployment, which can be ended, counted and seen, but not limited."""
 
     def hold(self, memory_bytes: int | None) -> str:
-        """Start the namespace's first process, which reaps orphaned processes and holds the
-        view.
-        """
+        """Start the namespace's first process, which reaps orphans and holds the view."""
         assert memory_bytes is None  # noqa: S101 - refused before anything was started
         label = (f"{DEPLOYMENT}={self.on_host.deployment}", f"{HOLDER}=1")
         namespaces = ("--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc")

@@ -21,9 +21,7 @@ LOST: Final = 255
 
 
 class RemoteProgram:
-    """A `common.piped.Piped`. When its host stops answering, its pipes end and its status is
-    LOST.
-    """
+    """A `common.piped.Piped`; when its host stops answering, its pipes end with status LOST."""
 
     def __init__(
         self,

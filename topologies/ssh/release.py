@@ -25,9 +25,7 @@ fi
 
 
 def installed(shell: Shell) -> tuple[str, dict[str, str]]:
-    """`debian`, `rpm` or nothing, and the versions of all installed packages. Raises
-    TargetError.
-    """
+    """`debian`, `rpm` or nothing, and all installed packages' versions. Raises TargetError."""
     kind, *lines = shell.sh(_LOOK).stdout.splitlines() or [""]
     pairs = (line.partition(" ") for line in lines)
     return kind, {name: version for name, _, version in pairs if version}
@@ -59,8 +57,6 @@ def faults(shell: Shell, image: RootImage, kind: str, packages: dict[str, str]) 
 
 
 def of_release(version: str, release: str) -> bool:
-    """Whether a package's version belongs to a release: `16.2.15+ds-0` to `16`, `1:2.30.1-0` to
-    `2.30`.
-    """
+    """Whether a version belongs to a release, as `16.2.15+ds-0` to `16`, `1:2.30.1-0` to `2.30`."""
     plain = re.sub(r"^\d+:", "", version)
     return re.match(re.escape(release) + r"(?![0-9])", plain) is not None

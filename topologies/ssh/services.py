@@ -1,6 +1,4 @@
-"""Running and ending a deployment's processes on a real host: the seam between hosts with and
-without systemd.
-"""
+"""Running and ending a deployment's processes on real hosts: the seam for systemd and without."""
 
 from __future__ import annotations
 
@@ -18,9 +16,7 @@ from weighbridge.topologies.ssh.connection import PATH
 from weighbridge.topologies.ssh.view import UNMOUNT
 
 DEPLOYMENT: Final = "WEIGHBRIDGE_DEPLOYMENT"
-"""Environment variable of all of a deployment's processes, with its label, by which they are
-found.
-"""
+"""Environment variable of all of a deployment's processes, by which they are found: its label."""
 HOLDER: Final = "WEIGHBRIDGE_HOLDER"
 """Environment variable of the processes that hold a view, which end last."""
 PROGRAM: Final = "WEIGHBRIDGE_PROGRAM"
@@ -36,9 +32,7 @@ start_ticks() {
   echo "${20}"
 } 2>/dev/null
 """
-"""Shell: when process `$1` started, in ticks since the boot (proc_pid_stat(5)); fails when it is
-not running.
-"""
+"""Shell: process `$1`'s start in ticks since the boot (proc_pid_stat(5)); fails if it has ended."""
 
 RECORD_START: Final = f"""{START_TICKS}
 record_start() {{
@@ -97,16 +91,12 @@ kill_labelled() {
   done
 }
 """
-"""Shell: list or kill processes with the variable `$1` (NAME=value) in their environment, but not
-the variable `$2`.
-"""
+"""Shell: list or kill processes with the variable `$1` (NAME=value) but not the variable `$2`."""
 
 
 @dataclass(frozen=True)
 class HostProcess:
-    """A process of a host by its pid where the deployment runs, and its start time in ticks since
-    the boot.
-    """
+    """A process by its pid where the deployment runs, and its start in ticks since the boot."""
 
     pid: int
     started: int
@@ -161,9 +151,7 @@ class Services(ABC):
         return (*self.inside(tag), *self.environment(tag, env), "/bin/sh", "-c", wrap, "sh", *argv)
 
     def environment(self, tag: str, env: Mapping[str, str] | None = None) -> tuple[str, ...]:
-        """Prefix of a command that sets the deployment's environment, without anything of the
-        login's.
-        """
+        """Prefix of a command: the deployment's environment, and nothing of the login's."""
         variables = {
             "PATH": PATH,
             "HOME": "/root",
@@ -273,9 +261,7 @@ class Services(ABC):
         *,
         period_s: float = DEFAULT_PERIOD_S,
     ) -> str:
-        """Shell lines that put limits on disks at these paths and on CPUs; empty: there are
-        none.
-        """
+        """Shell lines that put limits on disks at these paths and on CPUs; may be empty."""
 
     @abstractmethod
     def unlimit(self, spec: HostSpec, devices: Sequence[str], what: Collection[Limited]) -> str:

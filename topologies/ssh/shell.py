@@ -1,6 +1,4 @@
-"""The seam to a real host for examining and preparing it: scripts as root, outside of
-deployments.
-"""
+"""The seam for examining and preparing a real host: scripts as root, outside of deployments."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Hosts with systemd: a deployment is a slice, its services are transient units, its commands
-scopes.
-"""
+"""Hosts with systemd: a deployment is a slice with transient units for services and scopes."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ _SERVICE: Final = (*_UNIT, "--property=OOMPolicy=continue", "--property=StartLim
 
 
 class Systemd(Services):
-    """Units of one deployment. `_` stands for dashes of its label, which would be levels of a
-    slice.
-    """
+    """Units of one deployment. In a slice's name `_` replaces dashes, which would be levels."""
 
     @property
     def slice(self) -> str:

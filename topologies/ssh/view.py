@@ -81,6 +81,4 @@ for round in 1 2; do
   done </proc/self/mountinfo
 done
 """
-"""Unmounts the devices `$@` (`major:minor`) in its namespace, also where one mount hides
-another.
-"""
+"""Unmounts the devices `$@` (`major:minor`) in its namespace, also mounts below others."""

@@ -54,9 +54,7 @@ MODULES: Final = (
 )
 """What is imported on a client to check that its suite is complete."""
 ENGINE: Final = "weighbridge/drivers/engine/_native.abi3.so"
-"""The engine's name in the wheel, for Python's stable ABI (abi3-py311), whatever its name is
-here.
-"""
+"""The engine's name in the wheel: for Python's stable ABI (abi3-py311)."""
 DOWNLOAD_TIMEOUT_S: Final = 900.0
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?[^;]*(?:;(.*))?")
 _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
@@ -139,9 +137,7 @@ def packages() -> dict[str, str]:
 
 
 def key(python: Python) -> str:
-    """A hash of a client's suite: this suite's files, the packages' versions, the client's
-    Python.
-    """
+    """A hash of a client's suite: its files, its packages' versions, its Python."""
     files = {name: _hash(path, path.stat().st_mtime_ns) for name, path in own_files().items()}
     parts = json.dumps([files, packages(), python.model_dump()], sort_keys=True)
     return hashlib.sha256(parts.encode()).hexdigest()[:12]

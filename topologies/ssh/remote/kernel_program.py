@@ -1,6 +1,4 @@
-"""Kernel settings and MTU of a host: `look` at those named on stdin, or `set` them. stdout is
-JSON.
-"""
+"""Kernel settings and MTU: `look` at those named on stdin, or `set` them. stdout is JSON."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ def text(path: str) -> str:
 
 
 def file_of(name: str) -> str:
-    """The file of a setting. As in sysctl(8), a dot within a part of its name, such as eth0.100, is
-    written as a slash.
-    """
+    """The file of a setting; a dot within a part of its name is written as a slash (sysctl(8))."""
     path = "/proc/sys/" + name.translate(str.maketrans("./", "/."))
     if os.path.normpath(path) != path:
         raise ValueError(f"{name} is not the name of a setting")
@@ -52,9 +48,7 @@ def known(name: str) -> str | None:
 
 
 def mtu_of(nic: str, value: int | None = None) -> int:
-    """The MTU of a NIC, after setting it to `value`. It is an ioctl since /sys may be another
-    network namespace's.
-    """
+    """The MTU of a NIC, after setting it to `value`; /sys may be another network namespace's."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         if value is not None:
             fcntl.ioctl(asked, SIOCSIFMTU, struct.pack(REQUEST, nic.encode(), value))

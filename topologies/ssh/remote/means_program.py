@@ -1,6 +1,4 @@
-"""What a host has: systemd, disk space and file system at a folder, overlayfs, programs. stdout is
-JSON.
-"""
+"""Systemd, space and file system at a folder, overlayfs, programs. stdout is JSON."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Suites on a host: `look` at its Python, `list` or `sweep` the suites below a folder. stdout is
-JSON.
-"""
+"""`look` at the host's Python, `list` or `sweep` suites below a folder. stdout is JSON."""
 
 from __future__ import annotations
 
