@@ -239,14 +239,8 @@ def _misplaced(
 def _path_of(value: object, name: str) -> tuple[str | int, ...] | None:
     if value == name:
         return ()
-    items = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    for key, inner in items:
+    items = enumerate(value) if isinstance(value, list) else ()
+    for key, inner in value.items() if isinstance(value, dict) else items:
         found = _path_of(inner, name)
         if found is not None:
             return (key, *found)

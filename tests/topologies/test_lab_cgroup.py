@@ -10,7 +10,6 @@ from weighbridge.common.host import DiskCounters
 from weighbridge.topologies.hardware import Disk, HostSpec
 from weighbridge.topologies.lab.cgroup import Cgroups, Write
 from weighbridge.topologies.lab.usage import (
-    DiskUse,
     LabMachine,
     NicUse,
     counters,
@@ -244,7 +243,7 @@ def test_counters_of_version_1_have_units(v1: Cgroups, monkeypatch: pytest.Monke
         },
     )
     monkeypatch.setattr("weighbridge.topologies.lab.usage.nic_use", lambda table: NicUse(5, 6, 7))
-    used = counters(v1, GROUP, 1, (), DiskUse(()))
+    used = counters(v1, GROUP, 1, (), ())
     assert (
         used.cpu_s,
         used.throttled_s,
@@ -271,7 +270,7 @@ def test_counters_of_version_2_have_units_and_leave_out_what_an_older_kernel_lac
         },
     )
     monkeypatch.setattr("weighbridge.topologies.lab.usage.nic_use", lambda table: NicUse(5, 6, 7))
-    used = counters(v2, GROUP, 1, (), DiskUse(()))
+    used = counters(v2, GROUP, 1, (), ())
     assert (
         used.cpu_s,
         used.throttled_s,
@@ -284,7 +283,7 @@ def test_counters_of_version_2_have_units_and_leave_out_what_an_older_kernel_lac
 
 def test_counters_of_a_host_that_is_gone_are_an_error(v1: Cgroups) -> None:
     with pytest.raises(TargetError, match="counters cannot be read"):
-        counters(v1, GROUP, 2**30, (), DiskUse(()))
+        counters(v1, GROUP, 2**30, (), ())
 
 
 def test_each_disk_counts_bytes_requests_and_times_since_it_was_attached(
@@ -301,7 +300,7 @@ def test_each_disk_counts_bytes_requests_and_times_since_it_was_attached(
     half = DiskCounters(
         read_bytes=50 * 512, written_bytes=100 * 512, reads=5, writes=10, busy_s=0.4, waited_s=0.5
     )
-    used = counters(v1, GROUP, 1, (3, 4), DiskUse((half, zero)))
+    used = counters(v1, GROUP, 1, (3, 4), (half, zero))
     assert used.disks == (
         DiskCounters(
             read_bytes=50 * 512,

@@ -8,7 +8,6 @@ import os
 import socket
 import subprocess
 import sys
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.host import Completed
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
-from weighbridge.topologies.ssh import claim, disks, kernel, leftovers, wheels
+from weighbridge.topologies.ssh import claim, disks, kernel, leftovers
 from weighbridge.topologies.ssh.leftovers import ClaimedDeployment
 
 FINE: Mapping[str, Any] = {
@@ -401,38 +400,3 @@ def test_a_host_with_an_impossible_answer_is_named(
         found.failed["store-1"].message
         == "store-1 (192.0.2.31): invalid list of what deployments have there"
     )
-
-
-def test_wheels_of_a_client_have_all_imports_of_drivers_and_none_of_reports_alone(
-    tmp_path: Path,
-) -> None:
-    names = {name.lower() for name in wheels.packages()}
-    assert {"locust", "gevent", "boto3", "pydantic_core", "greenlet"} <= names
-    assert not names & {
-        "altair",
-        "vl-convert-python",
-        "duckdb",
-        "python-pptx",
-        "scipy",
-        "optuna",
-        "influxdb-client",
-        "numpy",
-    }
-    unpacked = tmp_path / "site"
-    for wheel in wheels.wheelhouse(wheels.Python.here(), tmp_path):
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(unpacked)
-    # With nothing but the standard library and the unpacked wheels.
-    source = f"import sys; sys.path.append({str(unpacked)!r})\n" + "".join(
-        f"import {name}\n" for name in wheels.MODULES
-    )
-    source += "from weighbridge import drivers; print(drivers.__file__)"
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", source],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(str(unpacked))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
 import re
 import signal
@@ -17,102 +15,16 @@ from typing import Any
 import asyncssh
 import pytest
 
+from ssh_server import Server
 from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError, UsageError
 from weighbridge.topologies.hardware import HostSpec, Reach, SshAccess
-from weighbridge.topologies.ssh import connection as module
-from weighbridge.topologies.ssh import frame
-from weighbridge.topologies.ssh.connection import SshConnection
+from weighbridge.topologies.ssh import frame, login
+from weighbridge.topologies.ssh.connection import SESSIONS, SshConnection
 from weighbridge.topologies.ssh.event_loop import EventLoop
 from weighbridge.topologies.ssh.program import RemoteProgram
 from weighbridge.topologies.ssh.remote import run_remote
 
 SOON_S = 10.0
-
-
-class Server:
-    """An SSH server with one host key that accepts one user key."""
-
-    def __init__(self, folder: Path, loop: EventLoop) -> None:
-        self.loop = loop
-        self.key = asyncssh.generate_private_key("ssh-ed25519")
-        self.allowed = asyncssh.generate_private_key("ssh-ed25519")
-        self.connections: list[asyncssh.SSHServerConnection] = []
-        self.running: set[asyncio.subprocess.Process] = set()
-        self.profile = ""
-        """What its shell runs before the command, like ~/.bashrc."""
-        self.allowed.write_private_key(str(folder / "key"))
-        (folder / "key").chmod(0o600)
-        self.allowed.write_public_key(str(folder / "authorized"))
-        self.listener = loop.do(self._listen(folder))
-        self.port = self.listener.get_port()
-        self.know(folder, self.key)
-
-    def know(self, folder: Path, key: asyncssh.SSHKey) -> None:
-        public = key.export_public_key().decode()
-        (folder / "known").write_text(f"[127.0.0.1]:{self.port} {public}")
-
-    async def _listen(self, folder: Path) -> asyncssh.SSHAcceptor:
-        server = self
-
-        class Door(asyncssh.SSHServer):
-            def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
-                server.connections.append(conn)
-
-        return await asyncssh.listen(
-            "127.0.0.1",
-            0,
-            server_factory=Door,
-            server_host_keys=[self.key],
-            authorized_client_keys=str(folder / "authorized"),
-            process_factory=self._process,
-            encoding=None,
-        )
-
-    async def _process(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
-        child = await asyncio.create_subprocess_exec(
-            "/bin/sh",
-            "-c",
-            f"{self.profile}\n{process.command or ''}",
-            stdin=-1,
-            stdout=-1,
-            stderr=-1,
-            start_new_session=True,
-        )
-        self.running.add(child)
-        assert child.stdin is not None
-        feeding = asyncio.create_task(pump(process.stdin, child.stdin))
-        await asyncio.gather(pump(child.stdout, process.stdout), pump(child.stderr, process.stderr))
-        code = await child.wait()
-        feeding.cancel()
-        await asyncio.gather(feeding, return_exceptions=True)
-        child.stdin.close()
-        self.running.discard(child)
-        if code < 0:
-            process.exit_with_signal(signal.Signals(-code).name.removeprefix("SIG"))
-        else:
-            process.exit(code)
-
-    async def close(self) -> None:
-        self.listener.close()
-        for connection in self.connections:
-            connection.abort()
-        for child in self.running:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-        for child in tuple(self.running):
-            await child.wait()
-        # The tasks that follow a child see its end.
-        while len(asyncio.all_tasks()) > 1:  # noqa: ASYNC110 - of tasks that asyncssh made
-            await asyncio.sleep(0.01)
-
-
-async def pump(reader: Any, writer: Any) -> None:
-    with contextlib.suppress(OSError, asyncssh.Error):
-        while chunk := await reader.read(65536):
-            writer.write(chunk)
-            await writer.drain()
-    if isinstance(writer, asyncio.StreamWriter):
-        writer.close()
 
 
 @pytest.fixture
@@ -244,7 +156,7 @@ def test_more_commands_than_sessions_use_more_connections(
 ) -> None:
     from weighbridge.gateways.together import THREADS, together  # noqa: PLC0415
 
-    programs = [spawned(host, ("cat",)) for _ in range(module.SESSIONS + 2)]
+    programs = [spawned(host, ("cat",)) for _ in range(SESSIONS + 2)]
     assert together([lambda: host.sh("sleep 0.1; echo x").stdout] * THREADS) == ["x\n"] * THREADS
     assert len(server.connections) > 1
     for program in programs:
@@ -325,11 +237,11 @@ def test_a_missing_or_locked_key_is_reported_first(
     with pytest.raises(UsageError, match=r"private key .*none cannot be read: No such file"):
         connect(loop, tmp_path, server.port, key=str(tmp_path / "none")).open()
     server.allowed.write_private_key(str(tmp_path / "locked"), "pkcs8-pem", passphrase="open it")
-    monkeypatch.delenv(module.PASSPHRASE, raising=False)
+    monkeypatch.delenv(login.PASSPHRASE, raising=False)
     with pytest.raises(MissingMeans, match="cannot be used") as caught:
         connect(loop, tmp_path, server.port, key=str(tmp_path / "locked")).open()
-    assert module.PASSPHRASE in caught.value.advice
-    monkeypatch.setenv(module.PASSPHRASE, "open it")
+    assert login.PASSPHRASE in caught.value.advice
+    monkeypatch.setenv(login.PASSPHRASE, "open it")
     host = connect(loop, tmp_path, server.port, key=str(tmp_path / "locked"))
     host.open()
     host.close()
@@ -347,7 +259,7 @@ def test_a_port_without_a_server_is_reported(
 def test_a_host_that_accepts_the_connection_and_says_nothing_is_given_up(
     loop: EventLoop, tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "CONNECT_S", 0.5)
+    monkeypatch.setattr(login, "CONNECT_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         started = time.monotonic()
         with pytest.raises(TargetError, match=r"does not answer within 0\.5 s"):

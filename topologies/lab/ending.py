@@ -7,10 +7,11 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from weighbridge.common.errors import CommandFailed, TargetError
+from weighbridge.gateways.together import together
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
 from weighbridge.topologies.lab.claim import ClaimedMachine
 from weighbridge.topologies.lab.program import LabProcess, send
@@ -21,7 +22,6 @@ BUNDLES = "bundles"
 FREE_S = 5.0
 """The kernel frees cgroups and loop devices a moment after the last process has ended."""
 RETRY_S = 0.005
-AT_ONCE = 8
 
 
 def tear_down(claimed: ClaimedMachine, runc: Runc, cgroups: Cgroups) -> None:
@@ -72,8 +72,7 @@ def _end_containers(deployment: str, runc: Runc) -> list[str]:
         return [one.id for one in runc.containers() if one.deployment == deployment]
 
     try:
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(delete, ours()))
+        together([partial(delete, one) for one in ours()])
         return [f"container {one} is left: {errors.get(one, '')}" for one in ours()]
     except CommandFailed as error:
         return [str(error)]

@@ -13,13 +13,13 @@ from pathlib import Path, PurePosixPath
 
 from weighbridge.common import inside
 from weighbridge.common.errors import CommandFailed, TargetError
-from weighbridge.common.host import Completed, Counters, Host, Service
+from weighbridge.common.host import Completed, Counters, DiskCounters, Host, Service
 from weighbridge.topologies.lab import daemons, tools
 from weighbridge.topologies.lab.bundle import Bundle
 from weighbridge.topologies.lab.cgroup import Cgroups
 from weighbridge.topologies.lab.program import LabProcess, LabProgram, kill_family, send, wait_end
 from weighbridge.topologies.lab.runc import Runc
-from weighbridge.topologies.lab.usage import DiskUse, counters
+from weighbridge.topologies.lab.usage import counters
 
 SERVICE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}")
 MOST_LINKS = 40
@@ -60,7 +60,7 @@ class LabHost(Host):
         cgroups: Cgroups,
         *,
         pid: int,
-        before: DiskUse,
+        before: tuple[DiskCounters, ...],
     ) -> None:
         self.name = bundle.host
         self.address = address

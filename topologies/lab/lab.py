@@ -8,15 +8,15 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError, UsageError
 from weighbridge.common.home import IMPORTED_FROM
 from weighbridge.common.host import Host
+from weighbridge.gateways.together import together
 from weighbridge.topologies.hardware import Hardware, HostSpec
 from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
 from weighbridge.topologies.images import built_on, packages_sum
@@ -38,12 +38,7 @@ SWITCH = "_switch"
 """The container of the bridge; no host's name begins with an underscore."""
 START_S = 60.0
 """A host starts in 0.1 s, and even on a very busy machine in less than this."""
-AT_ONCE = 8
-"""Hosts started or ended in parallel."""
 FIRST_SPARE_DESCRIPTOR = 100
-
-One = TypeVar("One")
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -125,7 +120,7 @@ class LabHosts(Hosts):
             return LabHost(bundle, address, self._runc, self._cgroups, pid=pid, before=before)
 
         started = time.monotonic()
-        for one in _all(start, (None, *planned)):
+        for one in together([partial(start, one) for one in (None, *planned)]):
             if isinstance(one, LabHost):
                 self._lab[one.name] = one
             else:
@@ -197,7 +192,7 @@ class LabHosts(Hosts):
             if spec.nic is not None and "nic" in what:
                 network.limit(self._switch_pid, self._ports[name], spec.nic)
 
-        _all(limit, self._lab)
+        together([partial(limit, name) for name in self._lab])
 
     def _limit_write_back(self) -> None:
         root: list[Write] = []
@@ -221,7 +216,7 @@ class LabHosts(Hosts):
             if spec.nic is not None and "nic" in what:
                 network.unlimit(self._switch_pid, self._ports[name])
 
-        _all(unlimit, self._lab)
+        together([partial(unlimit, name) for name in self._lab])
 
     def facts(self) -> Mapping[str, str]:
         """See Hosts. Raises TargetError or CommandFailed."""
@@ -347,15 +342,3 @@ def _planned(
 def _python_of_this_process() -> tuple[Path, ...]:
     """Folders of this Python and this project, for drivers on clients, even below /tmp."""
     return tuple(dict.fromkeys((Path(sys.prefix), Path(sys.base_prefix), IMPORTED_FROM)))
-
-
-def _all(work: Callable[[One], Result], items: Iterable[One]) -> list[Result]:
-    """Do all work in parallel; raises the first error when none is running any more."""
-    pool = ThreadPoolExecutor(AT_ONCE)
-    try:
-        futures = [pool.submit(work, item) for item in items]
-        wait(futures)
-    finally:
-        # Also on an interrupt: close() must see all that is being started.
-        pool.shutdown(wait=True, cancel_futures=True)
-    return [future.result() for future in futures]

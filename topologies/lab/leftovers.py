@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -49,22 +50,16 @@ def find(*, home: Path | None = None, state: Path = STATE) -> tuple[LabLeftover,
     runc, cgroups = Runc(state / "runc"), Cgroups()
     found = [LabLeftover(one.deployment, "container", one.host) for one in runc.containers()]
     for claimed in _claimed(state, home, runc):
-        label = claimed.deployment
-        found += [
-            LabLeftover(label, "cgroup", str(path)) for path in cgroups.folders(f"/{TREE}/{label}")
-        ]
-        found += [
-            LabLeftover(label, "root cgroup limit", limit.text) for limit in claimed.root_limits
-        ]
-        found += [LabLeftover(label, "disk", str(path)) for path in disks(claimed.folder)]
-        if (state / "claims" / f"{label}.json").exists():
-            found.append(LabLeftover(label, "claim", str(state / "claims" / f"{label}.json")))
-        if claimed.folder.exists():
-            found.append(LabLeftover(label, "folder", str(claimed.folder)))
-    if home is not None:
-        found += [
-            LabLeftover("", "half-built image", str(path)) for path in half_built(home / IMAGES)
-        ]
+        label, folder = claimed.deployment, claimed.folder
+        leftover = partial(LabLeftover, label)
+        claim = state / "claims" / f"{label}.json"
+        found += [leftover("cgroup", str(path)) for path in cgroups.folders(f"/{TREE}/{label}")]
+        found += [leftover("root cgroup limit", limit.text) for limit in claimed.root_limits]
+        found += [leftover("disk", str(path)) for path in disks(folder)]
+        found += [leftover("claim", str(claim))] if claim.exists() else []
+        found += [leftover("folder", str(folder))] if folder.exists() else []
+    partial_images = half_built(home / IMAGES) if home is not None else ()
+    found += [LabLeftover("", "half-built image", str(path)) for path in partial_images]
     return tuple(found)
 
 
@@ -117,22 +112,15 @@ def _claimed(state: Path, home: Path | None, runc: Runc) -> tuple[ClaimedMachine
         if container.deployment not in found:
             folder = container.bundle.parent.parent
             found[container.deployment] = _without_claim(container.deployment, folder)
-    folders = (
-        sorted((home / DEPLOYMENTS).iterdir())
-        if home is not None and (home / DEPLOYMENTS).is_dir()
-        else []
-    )
-    busy = (
-        {one.deployment for one in at_work(home=home, state=state)} if home is not None else set()
-    )
-    for folder in folders:
+    if home is None or not (home / DEPLOYMENTS).is_dir():
+        return tuple(found.values())
+    busy = {one.deployment for one in at_work(home=home, state=state)}
+    for folder in sorted((home / DEPLOYMENTS).iterdir()):
+        label = folder.name
         # Processes without a claim here belong to another state folder.
-        if (
-            folder.name not in {*found, *busy}
-            and folder.is_dir()
-            and not Cgroups().pids(f"/{TREE}/{folder.name}")
-        ):
-            found[folder.name] = _without_claim(folder.name, folder)
+        processes = Cgroups().pids(f"/{TREE}/{label}")
+        if label not in {*found, *busy} and folder.is_dir() and not processes:
+            found[label] = _without_claim(label, folder)
     return tuple(found.values())
 
 

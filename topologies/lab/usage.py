@@ -79,13 +79,6 @@ class LabMachine:
 
 
 @dataclass(frozen=True)
-class DiskUse:
-    """Counters of loop devices at some time, in the order of the host's disks."""
-
-    disks: tuple[DiskCounters, ...]
-
-
-@dataclass(frozen=True)
 class NicUse:
     """Bytes that a NIC received and sent, and its dropped and broken packets."""
 
@@ -95,7 +88,7 @@ class NicUse:
 
 
 def counters(
-    cgroups: Cgroups, group: str, pid: int, minors: Sequence[int], before: DiskUse
+    cgroups: Cgroups, group: str, pid: int, minors: Sequence[int], before: tuple[DiskCounters, ...]
 ) -> Counters:
     """What a host has used since it started; `before` has its loop devices' counters when attached.
 
@@ -151,9 +144,9 @@ def _cgroup1(cgroups: Cgroups, group: str) -> Mapping[str, Any]:
     }
 
 
-def disk_use(minors: Sequence[int], block: Path = Path("/sys/block")) -> DiskUse:
-    """The counters of loop devices."""
-    return DiskUse(tuple(_disk((block / f"loop{minor}/stat").read_text()) for minor in minors))
+def disk_use(minors: Sequence[int], block: Path = Path("/sys/block")) -> tuple[DiskCounters, ...]:
+    """The counters of loop devices, in this order."""
+    return tuple(_disk((block / f"loop{minor}/stat").read_text()) for minor in minors)
 
 
 def _disk(text: str) -> DiskCounters:
@@ -168,12 +161,12 @@ def _disk(text: str) -> DiskCounters:
     )
 
 
-def _disks(minors: Sequence[int], before: DiskUse) -> Mapping[str, Any]:
+def _disks(minors: Sequence[int], before: tuple[DiskCounters, ...]) -> Mapping[str, Any]:
     if not minors:
         return {}
     used = tuple(
         DiskCounters(**{name: getattr(now, name) - count for name, count in asdict(then).items()})
-        for now, then in zip(disk_use(minors).disks, before.disks, strict=True)
+        for now, then in zip(disk_use(minors), before, strict=True)
     )
     return {
         "disk_read_bytes": sum(disk.read_bytes for disk in used),

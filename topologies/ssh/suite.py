@@ -137,17 +137,10 @@ def packed(python: Python, store: Path) -> Path:
     return path
 
 
-def sweep(shell: Shell, folder: str, *, whole: bool = False) -> tuple[str, ...]:
-    """Remove unfinished suites, or all of them; returns their folders."""
+def sweep(shell: Shell, folder: str, *, whole: bool = False) -> None:
+    """Remove unfinished suites, or all of them."""
     which = "all" if whole else "partial"
-    removed: list[str] = run_remote(shell, "suite", "sweep", folder, which, timeout_s=120)
-    return tuple(removed)
-
-
-def suites(shell: Shell, folder: str, *, whole: bool = False) -> tuple[str, ...]:
-    """The folders that `sweep` would remove."""
-    found: list[str] = run_remote(shell, "suite", "list", folder, "all" if whole else "partial")
-    return tuple(found)
+    run_remote(shell, "suite", "sweep", folder, which, timeout_s=120)
 
 
 # It gets its name when every module can be imported. No package index is asked: a package that is

@@ -1,4 +1,4 @@
-"""`look` at the host's Python, `list` or `sweep` suites below a folder. stdout is JSON."""
+"""`look` at the host's Python, or `sweep` suites below a folder. stdout is JSON."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def look(folder: Path) -> dict[str, Any]:
     }
 
 
-def suites(folder: Path, *, whole: bool) -> list[str]:
-    """The unfinished suites below a folder, or all."""
-    return sorted(
-        str(path) for path in folder.glob("suite-*") if whole or path.name.endswith(".partial")
-    )
+def sweep(folder: Path, *, whole: bool) -> None:
+    """Remove the unfinished suites below a folder, or all."""
+    for path in folder.glob("suite-*"):
+        if whole or path.name.endswith(".partial"):
+            shutil.rmtree(path)
 
 
 if __name__ == "__main__":
@@ -43,8 +43,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "look":
         json.dump(look(below), sys.stdout)
     else:
-        found = suites(below, whole=sys.argv[3] == "all")
-        if sys.argv[1] == "sweep":
-            for path in found:
-                shutil.rmtree(path)
-        json.dump(found, sys.stdout)
+        json.dump(sweep(below, whole=sys.argv[3] == "all"), sys.stdout)
