@@ -66,7 +66,7 @@ def test_an_image_is_built_once_and_its_packages_are_listed_beside_it(
     assert root.with_name(f"{root.name}.packages").read_text() == "tini=0.19\n"
     assert images.ensure(IMAGE, said.append, store=tmp_path / "store") == root
     assert len(builds.read_text().splitlines()) == 1
-    assert "building from Debian bookworm" in said[0]
+    assert "building Debian bookworm" in said[0]
     assert "1 packages" in said[-1]
 
 

@@ -263,7 +263,7 @@ def test_a_run_holds_the_machine_between_its_deployments_and_is_named_with_its_f
     try:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
-        words = rf"the run /somewhere/runs/first stands on this machine since .*process {other.pid}"
+        words = rf"the run /somewhere/runs/first has been running .*process {other.pid}"
         with pytest.raises(AtWork, match=words):
             MachineHold(tmp_path)
         with pytest.raises(AtWork, match=words):

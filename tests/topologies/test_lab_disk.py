@@ -19,10 +19,10 @@ def open_descriptors() -> int:
     ("number", "filename", "advice"),
     [
         (errno.ENOENT, "/dev/loop-control", "modprobe loop"),
-        (errno.EPERM, None, "a container needs the right"),
-        (errno.EBUSY, None, "`losetup --list` names their files, `weighbridge down --all` frees"),
+        (errno.EPERM, None, "a container needs permission"),
+        (errno.EBUSY, None, "`losetup --list` shows their files, `weighbridge down --all` frees"),
         (errno.ENODEV, None, "max_loop"),
-        (errno.ENOSPC, None, "Make room in"),
+        (errno.ENOSPC, None, "Free some space in"),
     ],
 )
 def test_missing_loop_devices_are_reported_with_advice_and_leave_no_file(
@@ -31,8 +31,8 @@ def test_missing_loop_devices_are_reported_with_advice_and_leave_no_file(
     def refuse(_backing: int) -> tuple[int, int]:
         raise OSError(number, os.strerror(number), *([filename] if filename else []))
 
-    monkeypatch.setattr(disk, "_take_free", refuse)
-    monkeypatch.setattr(disk, "LEAST_USED_UP", 10**6)
+    monkeypatch.setattr(disk, "_attach_free", refuse)
+    monkeypatch.setattr(disk, "FEWEST_DEVICES", 10**6)
     before = open_descriptors()
     with pytest.raises(
         MissingMeans, match=f"no loop device for /dev/wb0: {os.strerror(number)}"

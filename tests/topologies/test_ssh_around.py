@@ -127,9 +127,9 @@ def test_every_fault_of_a_file_for_real_hosts_is_reported_at_its_own_place(tmp_p
     found = faults_of(tmp_path / "bad.yaml", BAD.replace("gateway", "1.2.3"))
     assert "client 'nobody' is not one of the hosts" in found[3, 21]
     assert "'client-1' and 'store-1' have the same address 192.0.2.1" in found[7, 14]
-    assert "named by its id" in found[9, 9]
-    assert "has the size that it has" in found[9, 16]
-    assert "host 'store-2' needs an address" in found[10, 12]
+    assert "needs its id" in found[9, 9]
+    assert "has its own size" in found[9, 16]
+    assert "host 'store-2' needs the address" in found[10, 12]
     assert "has /dev/disk/by-id/a twice" in found[10, 51]
     assert "'1.2.3' is not an address" in found[11, 22]
     assert len(found) == 7
@@ -140,7 +140,7 @@ def test_entries_for_real_hosts_are_refused_for_lab_hosts(tmp_path: Path) -> Non
     text += "  client-1: {address: 192.0.2.1, ssh: {user: x}, disks: [{id: /dev/x, wipe: true}]}\n"
     found = faults_of(tmp_path / "bad.yaml", text)
     assert {line for line, _ in found} == {3, 4, 6}
-    assert sum("is of real hosts" in message for message in found.values()) == 6
+    assert sum("is only for real hosts" in message for message in found.values()) == 6
     assert any("a disk needs a size" in message for message in found.values())
 
 
@@ -162,14 +162,12 @@ def test_a_key_that_is_missing_or_readable_by_others_is_refused_at_its_line(tmp_
     )
     assert "there is no file" in faults_of(tmp_path / "a.yaml", text)[4, 8]
     (tmp_path / "key").touch(mode=0o644)
-    assert "can be read by others than you" in faults_of(tmp_path / "a.yaml", text)[4, 8]
+    assert "can be read by others" in faults_of(tmp_path / "a.yaml", text)[4, 8]
     (tmp_path / "key").chmod(0o600)
     assert load_hardware(tmp_path / "a.yaml").access.key == f"{tmp_path}/key"
 
 
-def test_a_missing_file_of_known_hosts_is_refused_at_its_line(
-    tmp_path: Path,
-) -> None:
+def test_a_missing_file_of_known_hosts_is_refused_at_its_line(tmp_path: Path) -> None:
     text = (
         f"name: a\nkind: ssh\nssh: {{known_hosts: {tmp_path}/no}}\nhosts: {{client-1: "
         "{address: 192.0.2.1}}\n"

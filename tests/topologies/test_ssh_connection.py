@@ -99,11 +99,11 @@ def test_a_shell_that_does_not_run_the_command_is_quoted(
 
 
 def test_a_remote_program_whose_answer_is_not_json_is_an_error_that_quotes_it(
-    host: SshConnection, tmp_path: Path
+    host: SshConnection, server: Server, tmp_path: Path
 ) -> None:
     (tmp_path / "python3").write_text("#!/bin/sh\necho 'no such option: -I'\n")
     (tmp_path / "python3").chmod(0o755)
-    odd = connect(host.loop, tmp_path, host.port, python=str(tmp_path / "python3"))
+    odd = connect(host.loop, tmp_path, server.port, python=str(tmp_path / "python3"))
     try:
         with pytest.raises(
             TargetError,

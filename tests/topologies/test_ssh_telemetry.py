@@ -83,7 +83,7 @@ def test_a_log_with_a_path_that_leads_elsewhere_is_not_written(tmp_path: Path, n
     telemetry = telemetry_of(tmp_path, news((name.format(tmp_path), 0, b"theirs\n")))
     with pytest.raises(
         TargetError,
-        match=r"store-1 \(10.0.0.4\): its log .* cannot be copied .*: is not a plain path",
+        match=r"store-1 \(10.0.0.4\): its log .* cannot be copied .* plain path",
     ) as error:
         telemetry.copy_logs("", tmp_path / "logs")
     assert error.value.message.isprintable()
