@@ -20,6 +20,7 @@ from weighbridge.common import inside
 from weighbridge.common.errors import CommandFailed, MissingMeans, UsageError
 from weighbridge.common.locks import open_lock
 from weighbridge.gateways.gateway import RootImage, Say
+from weighbridge.topologies.local_command import HERE, command
 
 ALWAYS = ("iproute2", "procps", "python3-minimal", "xfsprogs")
 """In every image: tools to inspect a host and to make a file system on its disk."""
@@ -163,11 +164,7 @@ def _build(image: RootImage, say: Say, store: Path, lock: int) -> Path:
 def _packages_in(root: Path) -> str:
     """The installed packages of an image, one `package=version` a line. Raises CommandFailed."""
     show = ("--show", f"--showformat={PACKAGES_FORMAT}")
-    line = ["dpkg-query", f"--admindir={root}/var/lib/dpkg", *show]
-    listed = subprocess.run(line, capture_output=True, text=True, check=False)
-    if listed.returncode:
-        raise CommandFailed("this machine", line, listed.returncode, listed.stderr)
-    return listed.stdout
+    return command(["dpkg-query", f"--admindir={root}/var/lib/dpkg", *show])
 
 
 def _follow(line: list[str], name: str, say: Say, *, scratch: Path, lock: int) -> None:
@@ -205,7 +202,7 @@ def _follow(line: list[str], name: str, say: Say, *, scratch: Path, lock: int) -
             process.wait()
             raise
     if code:
-        raise CommandFailed("this machine", line, code, "\n".join(tail))
+        raise CommandFailed(HERE, line, code, "\n".join(tail))
 
 
 def _lines(process: subprocess.Popen[bytes], *, deadline: float) -> Iterator[str]:
@@ -221,7 +218,7 @@ def _lines(process: subprocess.Popen[bytes], *, deadline: float) -> Iterator[str
         while True:
             if time.monotonic() > deadline:
                 argv = process.args if isinstance(process.args, list) else []
-                raise CommandFailed("this machine", argv, None, "")
+                raise CommandFailed(HERE, argv, None, "")
             if not selector.select(1.0):
                 yield ""
                 continue

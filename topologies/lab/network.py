@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weighbridge.topologies.lab.command import command
+from weighbridge.topologies.local_command import command
 
 PREFIX = "10.80.0"
 """The network of every deployment: namespaces separate them, and addresses never change."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from weighbridge.topologies.lab.command import command
+from weighbridge.topologies.local_command import command
 
 DEPLOYMENT = "io.weighbridge.deployment"
 """Annotation: the container's deployment."""

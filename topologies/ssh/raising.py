@@ -259,12 +259,12 @@ def _all(work: Iterable[Callable[[], object]]) -> None:
             failed.append(error)
 
     together([partial(one, do) for do in work])
-    if len(failed) == 1 or (failed and not all(isinstance(error, UsageError) for error in failed)):
-        first = next((error for error in failed if not isinstance(error, UsageError)), failed[0])
-        others = [error.message for error in failed if error is not first]
-        if not others:
-            raise first
-        raise TargetError("\n".join([first.message, *others]), advice=first.advice) from first
-    if failed:
-        advice = next((error.advice for error in failed if error.advice), "")
-        raise UsageError("\n".join(error.message for error in failed), advice=advice) from failed[0]
+    if not failed:
+        return
+    first = next((error for error in failed if not isinstance(error, UsageError)), failed[0])
+    errors = [first, *(error for error in failed if error is not first)]
+    if len(errors) == 1:
+        raise first
+    kind = UsageError if isinstance(first, UsageError) else TargetError
+    advice = next((error.advice for error in errors if error.advice), "")
+    raise kind("\n".join(error.message for error in errors), advice=advice) from first

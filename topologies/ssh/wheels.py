@@ -202,7 +202,7 @@ def repacked(name: str, folder: Path) -> Path:
     path = folder / f"{'-'.join((project, version, *parts))}.whl"
 
     def kept(one: metadata.PackagePath) -> bool:
-        # pip makes files outside the package (scripts), bytecode and its own records anew.
+        # pip makes scripts outside the package, bytecode and its own records again.
         made = ("INSTALLER", "REQUESTED", "RECORD", "direct_url.json")
         record = one.parts[0].endswith(".dist-info") and len(one.parts) == 2 and one.name in made
         outside = ".." in one.parts or one.is_absolute()

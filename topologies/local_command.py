@@ -1,4 +1,4 @@
-"""Running commands of this machine for the lab."""
+"""Running commands of this machine."""
 
 from __future__ import annotations
 
