@@ -218,7 +218,7 @@ def deploy(
         asked = attest if isinstance(attest, AttestOptions) else AttestOptions(sameness=attest)
         measurable = hardware.of.measurable
         tools = measurable and (tools or bool(asked))
-        start_hosts = _prepared(planned.gateway, hardware, place, names, say, tools=tools)
+        start_hosts = _prepared_hosts(planned.gateway, hardware, place, names, say, tools=tools)
         started = time.monotonic()
         own_folder(folder)
         endings.add(partial(shutil.rmtree, folder, ignore_errors=True))
@@ -306,7 +306,7 @@ def _refusals(
     wanted = hardware.clients if first.gateway.already_runs else first.gateway.needs()
     names = [name for name in hardware.hosts if name in wanted]
     tools = attest and hardware.of.measurable
-    start_hosts = _prepared(first.gateway, hardware, place, names, say, tools=tools)
+    start_hosts = _prepared_hosts(first.gateway, hardware, place, names, say, tools=tools)
     label = f"{first.layout.name[:20]}-{secrets.token_hex(3)}"
     folder = place.deployments / label
     found: dict[str, UsageError] = {}
@@ -332,7 +332,7 @@ def _refusals(
     return found
 
 
-def _prepared(
+def _prepared_hosts(
     gateway: Gateway,
     hardware: Hardware,
     place: StatePlace,
