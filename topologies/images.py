@@ -81,7 +81,7 @@ def packages_sum(root: Path) -> str:
     """The hash of a built image's list of packages, which distinguishes two builds of one image."""
     listed = root.with_name(root.name + ".packages")
     if not listed.exists():
-        return "packages unknown"
+        return "list of packages not known"
     return f"packages sha256 {hashlib.sha256(listed.read_bytes()).hexdigest()[:16]}"
 
 
