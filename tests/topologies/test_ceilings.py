@@ -43,10 +43,10 @@ def test_fio_reports_bandwidth_of_sequential_jobs_and_requests_of_random_ones() 
 
 
 def test_a_warning_of_fio_before_its_output_is_skipped() -> None:
-    told = "fio: this platform does not support process shared mutexes\n" + recorded(
+    printed = "fio: this platform does not support process shared mutexes\n" + recorded(
         "fio-3.33.json"
     )
-    assert set(ceilings.disk_figures(told)) == set(ceilings.DISK_JOBS)
+    assert set(ceilings.disk_figures(printed)) == set(ceilings.DISK_JOBS)
 
 
 def test_a_failed_or_missing_job_of_fio_is_an_error() -> None:
@@ -69,8 +69,8 @@ def test_output_that_is_not_json_is_an_error_that_quotes_it() -> None:
 @pytest.mark.parametrize("name", ["iperf3-3.12.json", "iperf3-3.12-reverse.json"])
 def test_iperf3_reports_what_the_receiving_end_received(name: str) -> None:
     received = json.loads(recorded(name))["end"]["sum_received"]
-    told = ceilings.bits_per_s(recorded(name))
-    assert told == pytest.approx(received["bytes"] * 8 / received["seconds"], rel=0.01)
+    printed = ceilings.bits_per_s(recorded(name))
+    assert printed == pytest.approx(received["bytes"] * 8 / received["seconds"], rel=0.01)
 
 
 def test_iperf3_without_a_server_is_an_error_despite_its_status_0() -> None:

@@ -62,9 +62,9 @@ def test_a_running_deployment_has_a_record_only_root_can_read_until_it_is_torn_d
     run: Run,
 ) -> None:
     with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
-        (stands,) = standing(run.place)
-        assert (stands.label, stands.layout) == (deployment.label, "rgw-a")
-        assert stands.endpoints[0].key.get_secret_value() == "planted-secret"
+        (found,) = standing(run.place)
+        assert (found.label, found.layout) == (deployment.label, "rgw-a")
+        assert found.endpoints[0].key.get_secret_value() == "planted-secret"
         record = run.place.deployments / deployment.label / "deployment.json"
         assert record.stat().st_mode & 0o077 == 0
     assert standing(run.place) == ()
@@ -72,7 +72,7 @@ def test_a_running_deployment_has_a_record_only_root_can_read_until_it_is_torn_d
 
 def test_a_record_is_never_found_half_written(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    whole, synced = Path.write_text, os.fsync
+    write_text, fsync = Path.write_text, os.fsync
 
     def look() -> None:
         seen.append(len(standing(run.place)))
@@ -81,13 +81,13 @@ def test_a_record_is_never_found_half_written(run: Run, monkeypatch: pytest.Monk
         )
 
     def halfway(path: Path, text: str, *rest: object) -> int:
-        whole(path, text[: len(text) // 2])
+        write_text(path, text[: len(text) // 2])
         look()
-        return whole(path, text)
+        return write_text(path, text)
 
     def at_sync(descriptor: int) -> None:
         look()
-        synced(descriptor)
+        fsync(descriptor)
 
     monkeypatch.setattr(Path, "write_text", halfway)
     monkeypatch.setattr(os, "fsync", at_sync)
@@ -120,14 +120,14 @@ def test_a_failure_to_keep_logs_is_said_and_does_not_hide_the_original_error(
     run: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "logs").write_text("no folder can be made here")
-    said: list[str] = []
+    messages: list[str] = []
     deployment = deploy(
-        run.planned[0], run.hardware, run.place, said.append, logs=tmp_path / "logs"
+        run.planned[0], run.hardware, run.place, messages.append, logs=tmp_path / "logs"
     )
     deployment.hosts["gateway-1"].log("stub.out").write_text("hello")
     with pytest.raises(StoreError, match="the disk is full"), deployment:
         raise StoreError(tmp_path / "steps.jsonl", OSError(errno.ENOSPC, "No space left on device"))
-    assert f"{tmp_path}/logs: the logs of gateway-1 cannot be kept: File exists" in said
+    assert f"{tmp_path}/logs: the logs of gateway-1 cannot be kept: File exists" in messages
     assert not list(run.place.deployments.iterdir())
 
 

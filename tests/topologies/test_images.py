@@ -60,14 +60,14 @@ def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_an_image_is_built_once_and_its_packages_are_listed_beside_it(
     tmp_path: Path, builds: Path
 ) -> None:
-    said: list[str] = []
-    root = images.ensure(IMAGE, said.append, store=tmp_path / "store")
+    messages: list[str] = []
+    root = images.ensure(IMAGE, messages.append, store=tmp_path / "store")
     assert root == tmp_path / "store" / images.key(IMAGE)
     assert root.with_name(f"{root.name}.packages").read_text() == "tini=0.19\n"
-    assert images.ensure(IMAGE, said.append, store=tmp_path / "store") == root
+    assert images.ensure(IMAGE, messages.append, store=tmp_path / "store") == root
     assert len(builds.read_text().splitlines()) == 1
-    assert "building Debian bookworm" in said[0]
-    assert "1 packages" in said[-1]
+    assert "building Debian bookworm" in messages[0]
+    assert "1 packages" in messages[-1]
 
 
 def test_an_image_with_another_definition_has_another_key() -> None:
@@ -119,10 +119,12 @@ def test_of_two_processes_that_want_an_image_one_builds_and_the_other_waits(
     tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLOWLY", "0.5")
-    said: list[str] = []
+    messages: list[str] = []
     threads = [
         threading.Thread(
-            target=images.ensure, args=(IMAGE, said.append), kwargs={"store": tmp_path / "store"}
+            target=images.ensure,
+            args=(IMAGE, messages.append),
+            kwargs={"store": tmp_path / "store"},
         )
         for _ in "ab"
     ]
@@ -135,7 +137,7 @@ def test_of_two_processes_that_want_an_image_one_builds_and_the_other_waits(
     for thread in threads:
         thread.join(20)
     assert len(builds.read_text().splitlines()) == 1
-    assert any("another process builds it; waiting" in line for line in said)
+    assert any("another process builds it; waiting" in line for line in messages)
 
 
 def test_a_build_without_mmdebstrap_is_refused(

@@ -310,9 +310,9 @@ def test_of_two_simultaneous_claims_one_succeeds_and_the_other_is_refused(
                 assert into is not None
                 into.write(f"labtest-{number}-{index}\n")
                 into.flush()
-            told = [out.readline() for _, out in lines if out]
-            (winner,) = [index for index, text in enumerate(told) if text == "has it\n"]
-            assert "and only one" in told[1 - winner]
+            lines_read = [out.readline() for _, out in lines if out]
+            (winner,) = [index for index, text in enumerate(lines_read) if text == "has it\n"]
+            assert "and only one" in lines_read[1 - winner]
             into, out = lines[winner]
             assert into is not None
             assert out is not None

@@ -183,7 +183,7 @@ def test_the_shipped_example_is_valid_and_has_the_real_defaults() -> None:
 
 
 def test_all_faults_of_a_hosts_disks_are_reported_at_once_with_advice() -> None:
-    told = [
+    answer = [
         {"fault": "there is no such disk; in /dev/disk/by-id there is nothing"},
         {**FINE, "device": "8:32", "used": ["sdc1 is mounted at /home"], "holds": []},
         {**FINE, "device": "8:48", "holds": ["a file system (xfs)"]},
@@ -193,7 +193,7 @@ def test_all_faults_of_a_hosts_disks_are_reported_at_once_with_advice() -> None:
         FINE,
     ]
     specs = [Disk(id=f"/dev/disk/by-id/{name}") for name in "abcdefg"]
-    _, lines = disks.look(AnsweringShell(told), specs)
+    _, lines = disks.look(AnsweringShell(answer), specs)
     assert len(lines) == 7
     for word in (
         "there is no such disk",
@@ -363,13 +363,13 @@ def left_on(host: AnsweringShell, monkeypatch: pytest.MonkeyPatch) -> leftovers.
 
 def test_names_that_are_no_labels_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     folders = ["..", "../../../home", "/etc", "left-1\n", "left-1", "Left", ""]
-    told = {
+    answer = {
         "claim": None,
         "processes": {"/etc": 1, "killed-abc123": 2, "a/../..": 1},
         "folders": folders,
         "suites": [],
     }
-    found = left_on(AnsweringShell(told), monkeypatch)
+    found = left_on(AnsweringShell(answer), monkeypatch)
     assert found.failed == {}
     assert [(one.deployment, one.kind) for one in found.found] == [
         ("killed-abc123", "process"),
@@ -391,8 +391,8 @@ def test_names_that_are_no_labels_are_ignored(monkeypatch: pytest.MonkeyPatch) -
 def test_a_host_with_an_impossible_answer_is_named(
     wrong: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = {"claim": None, "processes": {}, "folders": [], "suites": [], **wrong}
-    found = left_on(AnsweringShell(told), monkeypatch)
+    answer = {"claim": None, "processes": {}, "folders": [], "suites": [], **wrong}
+    found = left_on(AnsweringShell(answer), monkeypatch)
     assert found.found == ()
     assert (
         found.failed["store-1"].message

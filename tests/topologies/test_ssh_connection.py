@@ -270,13 +270,13 @@ def test_a_host_that_accepts_the_connection_and_says_nothing_is_given_up(
 def test_after_a_broken_connection_everything_fails_until_it_is_renewed(
     host: SshConnection, server: Server, tmp_path: Path
 ) -> None:
-    said = tmp_path / "cat.err"
-    program = spawned(host, ("cat",), str(said))
+    stderr = tmp_path / "cat.err"
+    program = spawned(host, ("cat",), str(stderr))
     server.loop.loop.call_soon_threadsafe(
         lambda: [connection.abort() for connection in server.connections]
     )
     assert (program.wait(SOON_S), program.poll(), program.returncode) == (255, 255, 255)
-    assert re.fullmatch(r"store-1 .*stopped answering \d+ s ago.*\n", said.read_text())
+    assert re.fullmatch(r"store-1 .*stopped answering \d+ s ago.*\n", stderr.read_text())
     program.kill()
     assert program.stdout.read() == b""
     with pytest.raises(TargetError, match="stopped answering"):
@@ -291,9 +291,9 @@ def test_after_a_broken_connection_everything_fails_until_it_is_renewed(
 def test_a_program_that_runs_when_its_host_is_given_back_ends(
     server: Server, loop: EventLoop, tmp_path: Path
 ) -> None:
-    said = tmp_path / "cat.err"
+    stderr = tmp_path / "cat.err"
     host = connect(loop, tmp_path, server.port)
-    program = spawned(host, ("cat",), str(said))
+    program = spawned(host, ("cat",), str(stderr))
     assert program.poll() is None
     host.close()
     loop.close()
@@ -301,7 +301,7 @@ def test_a_program_that_runs_when_its_host_is_given_back_ends(
     # Which comes first: that its connection is closed, or that the loop is.
     assert re.fullmatch(
         r"store-1 .*(the connection broke off.*|its host was given back while it ran)\n",
-        said.read_text(),
+        stderr.read_text(),
     )
     program.stdout.close()
     program.stdin.close()

@@ -43,11 +43,11 @@ def line(answer: Any) -> bytes:
 
 
 def news(*files: tuple[str, int, bytes], more: bool = False) -> bytes:
-    told = {
+    answer = {
         path: {"inode": 7, "offset": offset, "data": base64.b64encode(data).decode()}
         for path, offset, data in files
     }
-    return line({"files": told, "more": more})
+    return line({"files": answer, "more": more})
 
 
 def test_logs_are_copied_as_they_grow_and_from_the_start_where_they_are_new(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_logs_beyond_a_bound_are_not_copied_and_reported(
 
 
 @pytest.mark.parametrize(
-    "told",
+    "answer",
     [
         b"Welcome to store-1\n",
         b"[]\n",
@@ -144,9 +144,9 @@ def test_logs_beyond_a_bound_are_not_copied_and_reported(
         line({"files": {"a": {"inode": 1, "offset": 0, "data": "a"}}, "more": False}),
     ],
 )
-def test_an_invalid_answer_is_an_error_of_that_host(tmp_path: Path, told: bytes) -> None:
+def test_an_invalid_answer_is_an_error_of_that_host(tmp_path: Path, answer: bytes) -> None:
     with pytest.raises(TargetError, match=r"^store-1 \(10\.0\.0\.4\): ") as error:
-        telemetry_of(tmp_path, told).copy_logs("", tmp_path / "logs")
+        telemetry_of(tmp_path, answer).copy_logs("", tmp_path / "logs")
     assert len(error.value.message) < 1000
 
 
