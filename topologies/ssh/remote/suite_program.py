@@ -43,4 +43,5 @@ if __name__ == "__main__":
     if sys.argv[1] == "look":
         json.dump(look(below), sys.stdout)
     else:
-        json.dump(sweep(below, whole=sys.argv[3] == "all"), sys.stdout)
+        sweep(below, whole=sys.argv[3] == "all")
+        json.dump(None, sys.stdout)
