@@ -202,8 +202,8 @@ def _refuse_another_run(state: Path) -> None:
 
 
 def _refuse_leftovers(state: Path) -> None:
-    containers = Runc(state / "runc").containers()
-    found = {one.deployment for one in (*claims(state), *containers)}
+    found = {one.deployment for one in claims(state)}
+    found |= {one.deployment for one in Runc(state / "runc").containers()}
     if found:
         raise UsageError(
             f"{', '.join(sorted(found))}: left running on this machine, and only one deployment "

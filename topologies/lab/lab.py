@@ -126,9 +126,9 @@ class LabHosts(Hosts):
             else:
                 self._switch_pid = one
         self.hosts.update(self._lab)
-        for one in planned:
-            host = self._lab[one.name]
-            self._ports[one.name] = Port(one.index, host.pid, host.address)
+        for wanted in planned:
+            host = self._lab[wanted.name]
+            self._ports[wanted.name] = Port(wanted.index, host.pid, host.address)
         network.wire(self._switch_pid, tuple(self._ports.values()), self._hardware.network.mtu)
         images = [one.image for one in planned if one.image is not None]
         self._images = {image: packages_sum(image) for image in images}
