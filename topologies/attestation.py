@@ -1,12 +1,11 @@
-"""Attestation: what a deployment's hosts can do, measured on each deployment in the same way,
-before its gateway is there.
+"""Attestation: measure what a deployment's hosts can do, in the same way for every deployment,
+before its gateway starts.
 
-The limits of the hardware are on while what they limit is measured, and only those: iperf3 under a
-quota of CPU time would tell of the quota. On pretended hosts, which have no limits, nothing is
-measured.
+Only the limits of what is being measured are on: under a quota of CPU time iperf3 would measure the
+quota. Fake hosts have no limits and are not measured.
 
-The layers `disk` and `network` of a suite are measured here too: disks at the sizes of its objects,
-all pairs of hosts.
+The layers `disk` and `network` of a suite are measured here too: disks at the sizes of the suite's
+objects, and all pairs of hosts.
 """
 
 from __future__ import annotations
@@ -14,48 +13,40 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Final, TypeVar
+from pathlib import Path
+from typing import Final
 
-from weighbridge.common.errors import CommandFailed, TargetError
+from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.gateways.gateway import HostNeed, RootImage, Say
 from weighbridge.topologies import ceilings
 from weighbridge.topologies.ceilings import DiskRequest, HostCeiling
 from weighbridge.topologies.hardware import Disk, Hardware
-from weighbridge.topologies.hosts import Hosts, Limited
+from weighbridge.topologies.hosts import Hosts
+from weighbridge.topologies.tool_runs import TIMEOUT_S, ask, at_once, limited
 
+TOOLS: Final = ("fio", "iperf3", "sysbench")
 IMAGE: Final = RootImage(
     name="tools",
     suite="bookworm",
-    packages=("fio", "iperf3", "sysbench"),
-    # Unpacked and not installed: they run by their own loader in other roots, nothing else of this
-    # one is used.
+    packages=TOOLS,
+    # Unpacked, not installed: the tools run in other roots with this image's own loader.
     options=("--variant=extract",),
 )
-"""The tools. One image for hosts of all kinds: releases of Debian have other releases of them, and
-other compilers.
-"""
-VERSIONS: Final = (("fio", "--version"), ("iperf3", "--version"), ("sysbench", "--version"))
-LONGEST_S: Final = 60.0
-"""For one tool on one host; each is told to take two seconds at most."""
-PIECES_LONGEST_S: Final = LONGEST_S + 20 * ceilings.PIECES_S
-"""The same for disks at the sizes of a suite: however many there are, it is some minutes."""
+"""The tools. One image for all hosts: each Debian release has other versions and compilers."""
+PIECES_TIMEOUT_S: Final = TIMEOUT_S + 20 * ceilings.PIECES_S
+"""For disks at the sizes of a suite: a few minutes, whatever the number of sizes."""
 
-Result = TypeVar("Result")
 HostDisk = tuple[Host, str, Disk]
-"""A disk: its host, its path there, its limits."""
+"""A disk: its host, its path on that host, its limits."""
 
 
 class Attestation(Record):
-    """What hosts can do, as it was measured.
-
-    `tools` are the versions by name, `took_s` how long all of it took.
-    """
+    """What was measured. `tools` has versions by name; `took_s` is the time it all took."""
 
     ceilings: tuple[HostCeiling, ...]
     tools: dict[str, str]
@@ -63,22 +54,18 @@ class Attestation(Record):
 
 
 class AttestOptions(Record):
-    """What is asked of hosts; without anything they are not attested."""
+    """What to measure; an empty request leaves hosts unattested."""
 
     sameness: bool = False
-    """The figures by which deployments are compared:
-
-    CPU, disks, and who talks to whom while a gateway is weighed.
-    """
+    """Figures to compare deployments by: CPU, disks, and links that a gateway's benchmark uses."""
     sizes: tuple[int, ...] = ()
-    """The layer `disk`: every disk, for objects of these sizes in bytes, sequential and random,
-    read and written.
+    """The layer `disk`: sequential and random reads and writes of objects of these sizes, in bytes.
     """
     all_pairs: bool = False
     """The layer `network`: every pair of hosts, both ways."""
 
     def __bool__(self) -> bool:
-        """Whether anything is."""
+        """Whether there is anything to measure."""
         return self.sameness or bool(self.sizes) or self.all_pairs
 
 
@@ -89,17 +76,16 @@ def attest(
     say: Say,
     asked: AttestOptions | None = None,
 ) -> Attestation:
-    """Measure hosts that run nothing yet. Their limits are off, and their disks as empty as before,
-    when this returns.
+    """Measure hosts that run nothing yet, by default (`asked` is None) for comparing deployments.
 
-    CPUs without their quota, and pairs of hosts on the network, one after the other: each wants
-    more of the machine than its share. CPUs under their quota, and disks under their limits, all at
-    once: that is what a gateway and its storage have of them, and where the machine cannot keep
-    what the hardware file promises it shows here. Lab hosts have the same CPUs when nothing limits
-    them: one of them is asked. Real hosts have each their own, and are asked at once.
+    CPUs without their quota and pairs of hosts on the network are measured one after the other,
+    since each needs more of the machine than its share. CPUs under their quota and disks under
+    their limits are measured all at once, as a gateway and its storage will use them: this shows
+    where the machine cannot keep what the hardware file promises. Lab hosts share one machine's
+    CPUs, so one host is measured without its quota for all; real hosts are measured each, at once.
 
-    Without `asked` it is what deployments are compared by. Raises CommandFailed or TargetError
-    naming host and tool.
+    Afterwards limits are off and disks empty again. Raises CommandFailed or TargetError naming host
+    and tool.
     """
     asked = asked or AttestOptions(sameness=True)
     started = time.monotonic()
@@ -126,89 +112,45 @@ def attest(
 def tools_of(hosts: Hosts, hardware: Hardware) -> dict[str, str]:
     """Versions of the tools by name. Raises CommandFailed."""
     host = hosts.hosts[hardware.clients[0]]
-    told = at_once([partial(_version, host, name, option) for name, option in VERSIONS])
-    return {name: version for (name, _), version in zip(VERSIONS, told, strict=True)}
 
+    def version(tool: str) -> str:
+        return host.run([*host.tool(tool), "--version"]).stdout.splitlines()[0].split(" (")[0]
 
-def _version(host: Host, name: str, option: str) -> str:
-    return host.run([*host.tool(name), option]).stdout.splitlines()[0].split(" (")[0]
-
-
-@contextmanager
-def limited(hosts: Hosts, what: Limited) -> Iterator[None]:
-    """Hosts under one kind of their limits."""
-    hosts.limit({what})
-    try:
-        yield
-    finally:
-        hosts.unlimit({what})
-
-
-def ask(
-    host: Host,
-    tool: str,
-    arguments: Sequence[str],
-    read: Callable[[str], Result],
-    *,
-    times: int = 1,
-    timeout_s: float = LONGEST_S,
-) -> Result:
-    """What a tool says on a host, asked so many times by one command.
-
-    Raises CommandFailed, or TargetError naming the host when its words are not understood.
-    """
-    argv = [*host.tool(tool), *arguments]
-    if times > 1:
-        argv = ["sh", "-ec", f'for _ in $(seq {times}); do "$@"; done', tool, *argv]
-    told = host.run(argv, timeout_s=timeout_s).stdout
-    try:
-        return read(told)
-    except TargetError as error:
-        raise TargetError(f"{host.name}: {error.message}") from error
-
-
-def at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
-    """All at the same time, however many; raises the first error when all have ended."""
-    if not calls:
-        return []
-    with ThreadPoolExecutor(len(calls)) as pool:
-        futures = [pool.submit(call) for call in calls]
-    return [future.result() for future in futures]
-
-
-# CPU
-# -------------------------------------------------------------------------------------------------------------------------
+    return dict(zip(TOOLS, at_once([partial(version, tool) for tool in TOOLS]), strict=True))
 
 
 def cpus(hosts: Hosts, hardware: Hardware) -> Iterator[HostCeiling]:
-    """What every host's CPUs do, without their quota one after the other, and under it all at
-    once.
-    """
-    # Of lab hosts with as many threads the first is asked for all: they are one machine.
-    shares = hardware.of.contained
-    asked: dict[object, str] = {}
+    """Every host's CPUs: without their quota one after the other, under their quota all at once."""
+    # Lab hosts are one machine: those with the same number of threads share one measurement.
+    shared = hardware.of.contained
+    measured: dict[object, str] = {}
     for name in hosts.hosts:
-        asked.setdefault(_threads(hardware, name) if shares else name, name)
+        measured.setdefault(_threads(hardware, name) if shared else name, name)
 
     def without_quota(name: str) -> float:
         return _events_per_s(hosts.hosts[name], ceilings.cpu_arguments(_threads(hardware, name)))
 
-    calls = [partial(without_quota, name) for name in asked.values()]
-    of = dict(zip(asked, [call() for call in calls] if shares else at_once(calls), strict=True))
-    for key, name in asked.items():
+    calls = [partial(without_quota, name) for name in measured.values()]
+    values = [call() for call in calls] if shared else at_once(calls)
+    free_per_s = dict(zip(measured, values, strict=True))
+    for key, name in measured.items():
         yield HostCeiling(
-            host=name, kind="cpu", what="CPU without its quota", value=of[key], unit="events/s"
+            host=name,
+            kind="cpu",
+            what="CPU without its quota",
+            value=free_per_s[key],
+            unit="events/s",
         )
 
     def under_quota(name: str, cpus: float) -> HostCeiling:
         threads = _threads(hardware, name)
-        free = of[threads if shares else name]
+        free = free_per_s[threads if shared else name]
         arguments = ceilings.cpu_arguments(
             threads, events=ceilings.quota_events(free, cpus, threads)
         )
         value = _events_per_s(hosts.hosts[name], arguments)
-        # By what as many threads do without a quota: two threads of one core are no two cores, and
-        # a quota counts threads.
+        # Promised is a share of what as many threads do without a quota: a quota counts threads,
+        # and two threads of one core do less than two cores.
         return HostCeiling(
             host=name,
             kind="cpu",
@@ -218,24 +160,20 @@ def cpus(hosts: Hosts, hardware: Hardware) -> Iterator[HostCeiling]:
             promised=free * cpus / threads,
         )
 
-    under = [
+    limits = [
         (name, cpus) for name in hosts.hosts if (cpus := hardware.hosts[name].cpus) is not None
     ]
     with limited(hosts, "cpu"):
-        yield from at_once([partial(under_quota, *one) for one in under])
+        yield from at_once([partial(under_quota, *one) for one in limits])
 
 
 def _events_per_s(host: Host, arguments: Sequence[str]) -> float:
-    """The median of several probes, which one command makes."""
+    """The median of `CPU_PROBES` probes."""
     return ask(host, "sysbench", arguments, ceilings.events_per_s, times=ceilings.CPU_PROBES)
 
 
 def _threads(hardware: Hardware, name: str) -> int:
     return math.ceil(hardware.hosts[name].cpus or 1)
-
-
-# disks
-# -----------------------------------------------------------------------------------------------------------------------
 
 
 def all_disks(hosts: Hosts, hardware: Hardware) -> list[HostDisk]:
@@ -255,18 +193,13 @@ def _disks(
 
     def measure(host: Host, path: str, disk: Disk) -> list[HostCeiling]:
         jobs = disk_jobs(hardware, disk)
-        figures = ask(
-            host,
-            "fio",
-            ceilings.disk_arguments(path, jobs),
-            partial(ceilings.disk_figures, asked=jobs),
-        )
-        name = path.rpartition("/")[2]
+        read = partial(ceilings.disk_figures, asked=jobs)
+        figures = ask(host, "fio", ceilings.disk_arguments(path, jobs), read)
         return [
             HostCeiling(
                 host=host.name,
                 kind="disk",
-                what=f"disk {name} {job}",
+                what=f"disk {Path(path).name} {job}",
                 value=value,
                 unit=unit,
                 promised=_promised(disk, unit),
@@ -285,10 +218,10 @@ def _disks(
 
 
 def disk_jobs(hardware: Hardware, disk: Disk) -> tuple[str, ...]:
-    """What a disk is asked for sameness.
+    """The jobs by which a disk is compared between deployments.
 
-    How many small requests a lab's disk does, where nothing limits them, is the machine's CPU,
-    which is asked already.
+    Small requests to an unlimited disk of the lab are left out: the machine's CPU, which is
+    measured already, decides how many there are.
     """
     random = not hardware.of.contained or disk.iops is not None
     return tuple(
@@ -298,43 +231,37 @@ def disk_jobs(hardware: Hardware, disk: Disk) -> tuple[str, ...]:
 
 @contextmanager
 def filled(disks: Sequence[HostDisk]) -> Iterator[None]:
-    """Disks whose regions were written once; at the end they are as empty as before."""
+    """Write the tested region of each disk once, and discard everything at the end."""
+    fill = ceilings.fill_arguments
     try:
-        # Without limits: it is not what is measured, and at 20 MB/s it would take a quarter of a
-        # minute.
-        at_once([partial(_fill, host, path) for host, path, _ in disks])
+        # Without limits: at 20 MB/s this would take a quarter of a minute.
+        at_once([partial(ask, host, "fio", fill(path), str) for host, path, _ in disks])
         yield
     finally:
-        # A loop disk hands this on to the file below it, which gives its room back. Nothing of it
-        # is in the page cache: all reading and writing was direct.
+        # A loop disk passes this on to the file below it, which then frees its space. The page
+        # cache holds nothing of it: all reads and writes were direct.
         at_once([partial(host.run, ["blkdiscard", path]) for host, path, _ in disks])
-
-
-def _fill(host: Host, path: str) -> None:
-    host.run([*host.tool("fio"), *ceilings.fill_arguments(path)], timeout_s=LONGEST_S)
 
 
 def in_pieces(
     one: HostDisk, pieces: Sequence[DiskRequest], *, seconds: float | None = None
 ) -> list[HostCeiling]:
-    """What a disk does for objects of the sizes of `pieces`, in their order; `seconds` for each, or
-    as `ceilings.piece_s` says.
+    """Measure a disk for objects of the sizes of `pieces`, in their order, each for `seconds`
+    (None: `ceilings.piece_s`).
     """
     host, path, disk = one
-    arguments = ceilings.piece_arguments(path, pieces, seconds=seconds)
     values = ask(
         host,
         "fio",
-        arguments,
+        ceilings.piece_arguments(path, pieces, seconds=seconds),
         partial(ceilings.piece_figures, asked=pieces),
-        timeout_s=PIECES_LONGEST_S,
+        timeout_s=PIECES_TIMEOUT_S,
     )
-    name = path.rpartition("/")[2]
     return [
         HostCeiling(
             host=host.name,
             kind="disk",
-            what=f"disk {name} {piece.name}",
+            what=f"disk {Path(path).name} {piece.name}",
             value=value,
             unit="B/s",
             promised=_promised_of(disk, piece),
@@ -347,36 +274,30 @@ def in_pieces(
 
 
 def _promised(disk: Disk, unit: ceilings.Unit) -> float | None:
-    """A limit of one kind says nothing of the other: requests a second may be fewer than a
-    bandwidth would let through.
-    """
+    """A limit of one kind promises nothing of the other: either may be reached first."""
     if unit == "1/s":
         return disk.iops
     return disk.bandwidth if disk.iops is None else None
 
 
 def _promised_of(disk: Disk, piece: DiskRequest) -> float | None:
-    """What the limits let through of objects; nothing is promised of requests so small that their
-    number is the CPU's to decide.
+    """Bytes of objects a second that the limits allow; None where requests are so small that the
+    CPU decides how many there are.
     """
     share = piece.request_bytes / piece.block_bytes
     limits = [float(disk.iops * piece.request_bytes)] if disk.iops is not None else []
     if disk.bandwidth is not None:
         limits.append(disk.bandwidth * share)
     decided = disk.iops is not None or (
-        piece.pick == "sequential" and piece.block_bytes >= ceilings.UNHURRIED_BYTES
+        piece.pick == "sequential" and piece.block_bytes >= ceilings.LEAST_BANDWIDTH_BLOCK_BYTES
     )
     return min(limits, default=None) if decided else None
-
-
-# network
-# ---------------------------------------------------------------------------------------------------------------------
 
 
 def network(
     hosts: Hosts, hardware: Hardware, pairs: Sequence[tuple[str, str]]
 ) -> Iterator[HostCeiling]:
-    """What passes between the hosts of each pair, one direction after the other."""
+    """The throughput between the hosts of each pair, one direction after the other."""
     if not pairs:
         return
     seconds = max(
@@ -393,17 +314,15 @@ def network(
                 )
                 value = 0.0
                 for _ in range(ceilings.NETWORK_TRIES if rate is not None else 1):
-                    value = max(
-                        value, ask(hosts.hosts[here], "iperf3", arguments, ceilings.bits_per_s)
-                    )
+                    got = ask(hosts.hosts[here], "iperf3", arguments, ceilings.bits_per_s)
+                    value = max(value, got)
                     if rate is None or value >= ceilings.NETWORK_REACHED * rate:
                         break
-                what = f"network {'to' if reverse else 'from'} {here}"
                 sender, receiver = (there, here) if reverse else (here, there)
                 yield HostCeiling(
                     host=there,
                     kind="network",
-                    what=what,
+                    what=f"network {'to' if reverse else 'from'} {here}",
                     value=value,
                     unit="bit/s",
                     promised=rate,
@@ -413,9 +332,7 @@ def network(
 
 
 def slower_nic(hardware: Hardware, here: str, there: str) -> int | None:
-    """What may pass between two hosts, in bits a second: the rate of the slower NIC; None where
-    neither is limited.
-    """
+    """The rate of the slower of two hosts' NICs, in bits a second; None: neither is limited."""
     rates = [nic for name in (here, there) if (nic := hardware.hosts[name].nic) is not None]
     return min(rates, default=None)
 
@@ -423,9 +340,7 @@ def slower_nic(hardware: Hardware, here: str, there: str) -> int | None:
 def _pairs(
     names: Sequence[str], clients: Sequence[str], needs: Mapping[str, HostNeed]
 ) -> list[tuple[str, str]]:
-    """Who talks to whom while a gateway is weighed: clients with all other hosts, and what answers
-    them with what keeps data.
-    """
+    """Pairs that exchange data in a benchmark: clients and others, gateways and storage hosts."""
     pairs = [(client, name) for client in clients for name in names if name not in clients]
     tiers = {name: needs[name].tier for name in names if name in needs}
     storage = [name for name, tier in tiers.items() if tier == "storage"]
@@ -435,20 +350,13 @@ def _pairs(
 
 
 def serve(host: Host, stack: ExitStack, port: int = ceilings.IPERF_PORT) -> None:
-    """Have iperf3 listen on a host until the stack is left; one serves one client at a time.
+    """Start iperf3 on a host as a server of one client at a time; the stack ends it.
 
     Raises CommandFailed.
     """
     log = host.log("attest-iperf3.out")
-    argv = (
-        *host.tool("iperf3"),
-        "--server",
-        "--forceflush",
-        "--bind",
-        host.address,
-        "--port",
-        str(port),
-    )
+    address = ("--bind", host.address, "--port", str(port))
+    argv = (*host.tool("iperf3"), "--server", "--forceflush", *address)
     server = stack.enter_context(host.spawn(argv, stderr=log))
     stack.callback(server.kill)
     if server.stdout is None:

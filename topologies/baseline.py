@@ -1,6 +1,4 @@
-"""The baseline of a hardware file: what its hosts can do alone and together, without any
-gateway.
-"""
+"""The baseline of a hardware file: what its hosts can do alone and together, without a gateway."""
 
 from __future__ import annotations
 
@@ -16,85 +14,75 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.gateway import RootImage, Say
 from weighbridge.topologies import attestation, ceilings
-from weighbridge.topologies.attestation import HostDisk, at_once, limited
+from weighbridge.topologies.attestation import HostDisk
 from weighbridge.topologies.ceilings import DiskRequest, HostCeiling
 from weighbridge.topologies.deployment import StatePlace
 from weighbridge.topologies.hardware import Disk, Hardware, HostsRequest
 from weighbridge.topologies.hosts import Hosts
+from weighbridge.topologies.tool_runs import ask, at_once, limited
 
 Group = Literal["cpu", "disk", "disks", "network", "fabric"]
-"""`disks`: several at once; `fabric`: every host sends while every other does."""
+"""`disks`: several at once; `fabric`: every host sends to and receives from others at once."""
 
 ALONE_S: Final = 60.0
-"""For all jobs of all disks one after the other, so far as each has at least
-`ceilings.LEAST_PIECE_S`.
-"""
+"""For all jobs of all disks one after the other, if that leaves each `ceilings.LEAST_PIECE_S`."""
 ALL_HOSTS: Final = "all hosts"
-LAB: Final = "Choose hardware of kind lab or ssh."
 
 
 class BaselineFigure(HostCeiling):
-    """One figure. Those of the same `job` about things that are `like` one another ought to be the
-    same.
-    """
+    """One figure. Those with the same `job` and the same `like` should be equal."""
 
     group: Group
     job: str
-    """`what` without the name of the disk: `random read of 64 kB`."""
+    """`what` without the name of the disk, such as `random read of 64 kB`."""
     like: str = ""
-    """What the hardware file says of it, in words: `20 GiB, 200 MB/s`."""
+    """The limits in the hardware file, such as `20 GiB, 200 MB/s`."""
 
 
 def refuse(hardware: Hardware) -> None:
-    """Raise UsageError where hosts are not raised by this suite, and so have no limits to be looked
-    at.
-    """
+    """Raise UsageError where hosts cannot be measured alone."""
     if not hardware.of.measurable:
-        raise UsageError(f"the hosts of {hardware.name!r} {hardware.of.refuses}", advice=LAB)
+        raise UsageError(
+            f"the hosts of {hardware.name!r} {hardware.of.refuses}",
+            advice="Choose hardware of kind lab or ssh.",
+        )
 
 
 @contextmanager
 def bare(hardware: Hardware, place: StatePlace, say: Say) -> Iterator[Hosts]:
-    """All hosts of a hardware file, with the tools and nothing else on them, until the block ends.
+    """Start all hosts of a hardware file with only the measuring tools; stop them after the block.
 
     Raises UsageError as `refuse` does, otherwise as `HostKind.prepared`.
     """
     refuse(hardware)
-    # No gateway's programs are wanted: their root is this machine's own, or they are real.
+    # No gateway is installed: hosts have this machine's own root, or are real.
     bare_image = RootImage(name="bare", suite="", packages=())
     names = list(hardware.hosts)
     asked = HostsRequest(
         hardware, names, bare_image, images=place.images, state=place.state, tools=True
     )
-    raise_hosts = hardware.of.prepared(asked, say)
+    start_hosts = hardware.of.prepared(asked, say)
     label = f"baseline-{secrets.token_hex(3)}"
     folder = place.deployments / label
     with ExitStack() as stack:
         folder.mkdir(parents=True, mode=0o700)
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        yield stack.enter_context(raise_hosts(label, folder))
+        yield stack.enter_context(start_hosts(label, folder))
 
 
 def measure(
     hosts: Hosts, hardware: Hardware, sizes: Sequence[int], say: Say
 ) -> tuple[BaselineFigure, ...]:
-    """Measure hosts that run nothing. Their limits are off, and their disks as empty as before,
-    when this returns.
+    """Measure hosts that run nothing. Afterwards limits are off and disks empty again.
 
     Raises CommandFailed or TargetError naming host and tool.
     """
     found: list[BaselineFigure] = []
     say("CPUs")
     for one in attestation.cpus(hosts, hardware):
-        spec = hardware.hosts[one.host].cpus
-        found.append(
-            BaselineFigure(
-                **dict(one),
-                group="cpu",
-                job=one.what,
-                like="all CPUs" if spec is None else f"{spec:g} CPUs",
-            )
-        )
+        cpus = hardware.hosts[one.host].cpus
+        like = "all CPUs" if cpus is None else f"{cpus:g} CPUs"
+        found.append(BaselineFigure(**dict(one), group="cpu", job=one.what, like=like))
     disks = attestation.all_disks(hosts, hardware)
     if disks:
         pieces = ceilings.pieces(sizes)
@@ -105,15 +93,11 @@ def measure(
         say("the network, pair by pair")
         pairs = list(itertools.combinations(hosts.hosts, 2))
         for one in attestation.network(hosts, hardware, pairs):
-            like = "no limit" if one.promised is None else f"{one.promised / 1e9:g} Gbit/s"
+            like = _nic_limit(one.promised)
             found.append(BaselineFigure(**dict(one), group="network", job="network", like=like))
         say("the network, all hosts at once")
         found += _fabric(hosts, hardware)
     return tuple(found)
-
-
-# disks
-# -----------------------------------------------------------------------------------------------------------------------
 
 
 def _disks_alone(
@@ -125,16 +109,17 @@ def _disks_alone(
     for one in disks:
         host, path, disk = one
         say(f"disk {path.rpartition('/')[2]} of {host.name}")
-        for piece, figure in zip(
-            pieces, attestation.in_pieces(one, pieces, seconds=seconds), strict=True
-        ):
-            yield BaselineFigure(**dict(figure), group="disk", job=piece.name, like=_told(disk))
+        figures = attestation.in_pieces(one, pieces, seconds=seconds)
+        for piece, figure in zip(pieces, figures, strict=True):
+            yield BaselineFigure(
+                **dict(figure), group="disk", job=piece.name, like=_disk_limits(disk)
+            )
 
 
 def _disks_together(
     disks: Sequence[HostDisk], pieces: Sequence[DiskRequest], say: Say
 ) -> Iterator[BaselineFigure]:
-    """Of each host that has several, and then of all hosts: what they do at once, added up."""
+    """The sum over the disks of each host that has several, and then over all hosts at once."""
     names = list(dict.fromkeys(host.name for host, _, _ in disks))
     groups = [(name, [one for one in disks if one[0].name == name]) for name in names]
     groups = [(name, own) for name, own in groups if len(own) > 1]
@@ -160,19 +145,19 @@ def _disks_together(
             )
 
 
-def _told(disk: Disk) -> str:
+def _disk_limits(disk: Disk) -> str:
     words = [show_bytes(disk.size)] if disk.size is not None else []
     words += [] if disk.bandwidth is None else [f"{show_bytes(disk.bandwidth)}/s"]
     words += [] if disk.iops is None else [f"{disk.iops} requests/s"]
     return ", ".join(words)
 
 
-# network
-# ---------------------------------------------------------------------------------------------------------------------
+def _nic_limit(bit_per_s: float | None) -> str:
+    return "no limit" if bit_per_s is None else f"{bit_per_s / 1e9:g} Gbit/s"
 
 
 def _fabric(hosts: Hosts, hardware: Hardware) -> Iterator[BaselineFigure]:
-    """What each host sends and receives while all of them do both."""
+    """What each host sends and receives while all hosts do both."""
     names = list(hosts.hosts)
     peers = min(len(names) - 1, ceilings.FABRIC_PEERS)
     flows = [
@@ -182,29 +167,27 @@ def _fabric(hosts: Hosts, hardware: Hardware) -> Iterator[BaselineFigure]:
     ]
 
     def send(sender: str, receiver: str, step: int) -> float:
-        arguments = ceilings.fabric_arguments(
-            hosts.hosts[receiver].address, ceilings.IPERF_PORT + step
-        )
-        return attestation.ask(hosts.hosts[sender], "iperf3", arguments, ceilings.bits_per_s)
+        port = ceilings.IPERF_PORT + step
+        arguments = ceilings.fabric_arguments(hosts.hosts[receiver].address, port)
+        return ask(hosts.hosts[sender], "iperf3", arguments, ceilings.bits_per_s)
 
     with ExitStack() as stack, limited(hosts, "nic"):
         for _, receiver, step in flows:
-            # One listens for each flow: iperf3 serves one client at a time.
+            # A server for each flow: iperf3 serves one client at a time.
             attestation.serve(hosts.hosts[receiver], stack, ceilings.IPERF_PORT + step)
         values = at_once([partial(send, *flow) for flow in flows])
     for name in names:
         nic = hardware.hosts[name].nic
         for word, end in (("sent", 0), ("received", 1)):
+            rates = [rate for flow, rate in zip(flows, values, strict=True) if flow[end] == name]
             yield BaselineFigure(
                 host=name,
                 kind="network",
                 what=f"{word} while all hosts send to {peers}",
-                value=sum(
-                    value for flow, value in zip(flows, values, strict=True) if flow[end] == name
-                ),
+                value=sum(rates),
                 unit="bit/s",
                 promised=nic,
                 group="fabric",
                 job=word,
-                like="no limit" if nic is None else f"{nic / 1e9:g} Gbit/s",
+                like=_nic_limit(nic),
             )

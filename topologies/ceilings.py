@@ -1,8 +1,7 @@
-"""Ceilings: what a CPU, a disk and a network can do, by sysbench, fio and iperf3: how each is
-asked, and what it answers.
+"""Ceilings: what a CPU, a disk and a network can do, by sysbench, fio and iperf3: their arguments
+and their output.
 
-sysbench 1.0.20, fio 3.33 and iperf3 3.12 are what is understood; each answer is checked for what is
-read from it.
+Written for sysbench 1.0.20, fio 3.33 and iperf3 3.12; each figure that is read is checked.
 """
 
 from __future__ import annotations
@@ -25,77 +24,59 @@ Operation = Literal["read", "write"]
 Pick = Literal["sequential", "random"]
 
 REGION_BYTES: Final = 128 * 2**20
-"""How much of a disk fio works on: reads find data that was written, and no more of this machine's
-disk is taken.
-
-No disk of a hardware file is smaller."""
-DISK_S: Final = 0.5
-"""A throttle of Linux works in slices of 0.1 s; the first one's slack is in all deployments the
-same.
+"""How much of a disk fio works on, so that reads find data that was written and little of this
+machine's disk is used. No disk of a hardware file is smaller.
 """
+DISK_S: Final = 0.5
+"""Linux throttles in slices of 0.1 s; the slack of the first is the same in all deployments."""
 PIECE_S: Final = 0.7
-"""The same of jobs at the sizes of a suite: after seven slices that slack is a few percent."""
+"""For a job at one of the sizes of a suite: after seven slices that slack is a few percent."""
 SEQUENTIAL_BYTES: Final = 2**20
 RANDOM_BYTES: Final = 4096
 DEPTH: Final = 16
-"""Requests in hand: what a small Ceph OSD or a few Swift workers have."""
-IN_HAND_BYTES: Final = 32 * 2**20
-"""Large requests are fewer in hand, so that they fit into the memory of a small host: 8 of 4 MiB.
-"""
+"""Requests in flight, as a small Ceph OSD or a few Swift workers have."""
+IN_FLIGHT_BYTES: Final = 32 * 2**20
+"""Fewer large requests are in flight, to fit into the memory of a small host: 8 of 4 MiB."""
 BLOCK_BYTES: Final = 4096
-"""What BlueStore and XFS give away of a disk at least: an object takes whole blocks, and so does a
-request for it.
-"""
+"""What BlueStore and XFS allocate at least: objects, and so requests, take complete blocks."""
 LARGEST_BYTES: Final = 4 * 2**20
-"""Both stores hand larger objects to their disks in pieces:
-
-RGW in stripes of this size, Swift's object server in less.
+"""Both stores split larger objects: RGW into stripes of this size, Swift's object server into less.
 """
 PIECES_S: Final = 30.0
-"""For all jobs at the sizes of a suite together, so far as each has at least `LEAST_PIECE_S`."""
+"""For all jobs at the sizes of a suite together, if that leaves each `LEAST_PIECE_S`."""
 LEAST_PIECE_S: Final = 0.3
-UNHURRIED_BYTES: Final = 64 * 2**10
-"""Of requests below it, how many a host's CPU can make decides, not a limit of bandwidth."""
+LEAST_BANDWIDTH_BLOCK_BYTES: Final = 64 * 2**10
+"""The number of smaller requests is limited by the host's CPU, not by a limit of bandwidth."""
 
 PRIMES_EVENTS: Final = 100
 """An event is all primes up to 10,000, sysbench's own default; about 1.5 ms of a CPU of 2020."""
 CPU_PROBES: Final = 5
-"""So often a CPU is asked.
-
-The median counts: what another program takes in between spoils one or two of them, not the figure.
-"""
+"""Probes of a CPU, of which the median counts: another program disturbs one or two of them."""
 QUOTA_S: Final = 0.2
-"""For one of them under a quota: 20 of its periods.
-
-Together a second, in which all hosts are at work.
-"""
+"""For one probe under a quota: 20 of its periods. Together a second, with all hosts at work."""
 
 NETWORK_S: Final = 0.12
 NETWORK_TRIES: Final = 3
-"""A pair that falls short of its limit is asked so often at most, and its best counts: others on
-the machine only take away.
-"""
+"""Tries for a pair below its limit, of which the best counts: other programs only slow it down."""
 NETWORK_REACHED: Final = 0.9
-"""Of the limit: what reaches so much of it is not asked again.
-
-Headers, which iperf3 does not count, are 5 %.
+"""The share of the limit that needs no further try. Headers, which iperf3 does not count, are 5 %.
 """
 ALL_PAIRS_S: Final = 60.0
-"""For all pairs of hosts together, so far as each direction of each has at least `LEAST_PAIR_S`."""
+"""For all pairs of hosts together, if that leaves each direction of a pair `LEAST_PAIR_S`."""
 LEAST_PAIR_S: Final = 0.1
 FREE_BIT_PER_S: Final = 10**10
-"""What an unlimited NIC is given to carry for `NETWORK_S`."""
+"""The rate of an unlimited NIC for which data is sent over `NETWORK_S`."""
 IPERF_PORT: Final = 5201
-"""Its own default."""
+"""iperf3's own default."""
 FABRIC_S: Final = 2
-"""All hosts send at once for so long; iperf3 takes whole seconds."""
+"""How long all hosts send at once; iperf3 takes whole seconds."""
 FABRIC_PEERS: Final = 8
-"""To so many others at most: with more hosts programs, not the network, would be measured."""
+"""Receivers of a host at most: with more, programs and not the network would be measured."""
 LEAST_SENT_BYTES: Final = 2 * 10**6
-"""A token bucket lets some 0.13 MB through at once: of this it is 6 %."""
+"""A token bucket lets some 0.13 MB through at once, 6 % of this."""
 
 MOST: Final = 1e18
-"""No host does so much of anything in a second: what is above it is no figure."""
+"""No host does this much of anything in a second: a larger value is an error."""
 
 DISK_JOBS: Final[Mapping[str, tuple[str, int]]] = {
     "write": ("write", SEQUENTIAL_BYTES),
@@ -103,37 +84,29 @@ DISK_JOBS: Final[Mapping[str, tuple[str, int]]] = {
     "random write": ("randwrite", RANDOM_BYTES),
     "random read": ("randread", RANDOM_BYTES),
 }
-"""What is done to a disk, in this order: fio's name for it, and the size of its requests."""
+"""The jobs for a disk in their order: fio's name for each, and the size of its requests."""
 
 
 class HostCeiling(Record):
-    """One figure about one host, always better when it is higher.
-
-    `promised` is the hardware file's limit in the same unit.
-    """
+    """One figure about one host; higher is better. `promised` is the limit in the hardware file."""
 
     host: str
     kind: Kind
     what: str
-    """Such as `CPU`, `disk wb0 random read`, `disk wb0 random read of 64 kB` or `network to
-    store-1`: unique for a host.
-    """
+    """Unique for a host: `CPU`, `disk wb0 random read [of 64 kB]`, `network to store-1`."""
     value: Annotated[float, Field(gt=0)]
     unit: Unit
     promised: Annotated[float, Field(gt=0)] | None = None
     operation: Operation | None = None
     pick: Pick | None = None
     request_bytes: PositiveInt | None = None
-    """With `operation`, of what a disk did for objects of this size: then `unit` is B/s."""
+    """With `operation`: the size of the objects that the disk was measured for, in B/s."""
     sender: str | None = None
     receiver: str | None = None
 
 
 class DiskRequest(Record):
-    """What a disk is asked for objects of one size, each of them a request.
-
-    `request_bytes` is theirs, not rounded to blocks.
-    """
+    """A request to a disk for an object of `request_bytes`, which are not rounded to blocks."""
 
     operation: Operation
     pick: Pick
@@ -142,82 +115,62 @@ class DiskRequest(Record):
     @property
     def name(self) -> str:
         """Such as `random read of 64 kB`."""
-        whole = self.request_bytes % 1000 == 0 or self.request_bytes % 1024 == 0
-        return (
-            f"{self.pick} {self.operation} of "
-            f"{show_bytes(self.request_bytes) if whole else f'{self.request_bytes} B'}"
-        )
+        rounded = self.request_bytes % 1000 == 0 or self.request_bytes % 1024 == 0
+        size = show_bytes(self.request_bytes) if rounded else f"{self.request_bytes} B"
+        return f"{self.pick} {self.operation} of {size}"
 
     @property
     def block_bytes(self) -> int:
-        """What is really asked of the disk: whole blocks."""
+        """What the disk is really asked for: complete blocks."""
         return -(-self.request_bytes // BLOCK_BYTES) * BLOCK_BYTES
 
     @property
     def rw(self) -> str:
-        """What fio calls it."""
+        """The name in fio."""
         return f"rand{self.operation}" if self.pick == "random" else self.operation
 
 
 def cpu_arguments(threads: int, *, events: int | None = None) -> tuple[str, ...]:
-    """What sysbench is told: so many events of work over all threads, or without them
-    `PRIMES_EVENTS` a thread.
-    """
-    return (
-        "cpu",
-        f"--threads={threads}",
-        f"--events={events or PRIMES_EVENTS * threads}",
-        "--time=0",
-        "run",
-    )
+    """Arguments of sysbench: `events` over all threads, by default `PRIMES_EVENTS` a thread."""
+    events = events or PRIMES_EVENTS * threads
+    return ("cpu", f"--threads={threads}", f"--events={events}", "--time=0", "run")
 
 
 def quota_events(free_per_s: float, cpus: float, threads: int) -> int:
-    """How many events take `QUOTA_S` under a quota, by those a second that as many threads do
-    without it.
-    """
+    """Events that take `QUOTA_S` under a quota, if as many threads do `free_per_s` without it."""
     return max(1, round(free_per_s * cpus / threads * QUOTA_S))
 
 
-def events_per_s(told: str) -> float:
-    """Events a second of what `sysbench cpu` printed, once or more often: the median.
-
-    Raises TargetError.
-    """
-    found = re.findall(r"^\s*events per second:\s*([0-9.]+)$", told, re.MULTILINE)
-    return median(_positive(one, "sysbench", "events per second", told) for one in found or [None])
+def events_per_s(printed: str) -> float:
+    """The median of the events a second that `sysbench cpu` printed. Raises TargetError."""
+    found = re.findall(r"^\s*events per second:\s*([0-9.]+)$", printed, re.MULTILINE)
+    return median(
+        _positive(one, "sysbench", "events per second", printed) for one in found or [None]
+    )
 
 
 def fill_arguments(device: str) -> tuple[str, ...]:
-    """What fio is told to write a disk's region once, so that reads have something to read."""
+    """Arguments of fio that write a disk's region once, so that reads find data."""
     return (*_disk(device), "--name=fill", "--rw=write", f"--bs={SEQUENTIAL_BYTES}", "--iodepth=4")
 
 
 def disk_arguments(device: str, jobs: Collection[str] = DISK_JOBS) -> tuple[str, ...]:
-    """What fio is told to do some of `DISK_JOBS`, or all, one after the other."""
+    """Arguments of fio for `jobs` of `DISK_JOBS`, one after the other."""
     words = list(_disk(device))
     for name in jobs:
         rw, size = DISK_JOBS[name]
-        words += [
-            f"--name={name}",
-            f"--rw={rw}",
-            f"--bs={size}",
-            f"--iodepth={DEPTH}",
-            "--stonewall",
-            "--time_based",
-        ]
-        words.append(f"--runtime={DISK_S * 1000:.0f}ms")
+        words += _job(name, rw, size, depth=DEPTH, runtime_s=DISK_S)
     return tuple(words)
 
 
 def pieces(sizes: Sequence[int]) -> tuple[DiskRequest, ...]:
-    """What a disk is asked for objects of these sizes in bytes; those above `LARGEST_BYTES` are
-    asked in pieces of that.
-    """
+    """The requests for objects of these sizes in bytes, split as stores split them."""
     asked = sorted({min(size, LARGEST_BYTES) for size in sizes if size > 0})
     ways: tuple[tuple[Operation, Pick], ...] = (
-        *(("write", "sequential"), ("read", "sequential")),
-        *(("write", "random"), ("read", "random")),
+        ("write", "sequential"),
+        ("read", "sequential"),
+        ("write", "random"),
+        ("read", "random"),
     )
     return tuple(
         DiskRequest(operation=operation, pick=pick, request_bytes=size)
@@ -227,46 +180,43 @@ def pieces(sizes: Sequence[int]) -> tuple[DiskRequest, ...]:
 
 
 def piece_s(count: int) -> float:
-    """How long each of so many jobs is, in seconds."""
+    """The runtime of each of `count` jobs, in seconds."""
     return max(LEAST_PIECE_S, min(PIECE_S, PIECES_S / count))
 
 
 def piece_arguments(
     device: str, asked: Sequence[DiskRequest], *, seconds: float | None = None
 ) -> tuple[str, ...]:
-    """What fio is told to do pieces one after the other, each for so many seconds."""
+    """Arguments of fio for pieces one after the other, each for `seconds`, by default `piece_s`."""
     words = list(_disk(device))
-    runtime_ms = 1000 * (seconds or piece_s(len(asked)))
     for piece in asked:
-        depth = max(1, min(DEPTH, IN_HAND_BYTES // piece.block_bytes))
-        words += [
-            f"--name={piece.name}",
-            f"--rw={piece.rw}",
-            f"--bs={piece.block_bytes}",
-            f"--iodepth={depth}",
-            "--stonewall",
-        ]
-        words += ["--time_based", f"--runtime={runtime_ms:.0f}ms"]
+        depth = max(1, min(DEPTH, IN_FLIGHT_BYTES // piece.block_bytes))
+        runtime_s = seconds or piece_s(len(asked))
+        words += _job(piece.name, piece.rw, piece.block_bytes, depth=depth, runtime_s=runtime_s)
     return tuple(words)
 
 
-def piece_figures(told: str, asked: Sequence[DiskRequest]) -> tuple[float, ...]:
-    """Bytes of objects a second, in the order in which they were asked. Raises TargetError."""
-    jobs = _jobs(told)
-    return tuple(
-        _positive(
-            _side(jobs, piece.name, piece.operation).get("iops"),
-            "fio",
-            f"iops of {piece.name}",
-            told,
-        )
-        * piece.request_bytes
-        for piece in asked
+def _job(name: str, rw: str, block_bytes: int, *, depth: int, runtime_s: float) -> tuple[str, ...]:
+    return (
+        f"--name={name}",
+        f"--rw={rw}",
+        f"--bs={block_bytes}",
+        f"--iodepth={depth}",
+        "--stonewall",
+        "--time_based",
+        f"--runtime={1000 * runtime_s:.0f}ms",
     )
 
 
+def piece_figures(printed: str, asked: Sequence[DiskRequest]) -> tuple[float, ...]:
+    """Bytes of objects a second, in the order of `asked`. Raises TargetError."""
+    jobs = _jobs(printed)
+    iops = [_figure(jobs, piece.name, piece.operation, "iops", printed) for piece in asked]
+    return tuple(per_s * piece.request_bytes for per_s, piece in zip(iops, asked, strict=True))
+
+
 def _disk(device: str) -> tuple[str, ...]:
-    # A set seed: the same places are written and read in every deployment.
+    # A fixed seed: the same places are written and read in every deployment.
     shared = (
         f"--filename={device}",
         f"--size={REGION_BYTES}",
@@ -274,56 +224,49 @@ def _disk(device: str) -> tuple[str, ...]:
         "--ioengine=libaio",
         "--randseed=2014",
     )
-    # Latencies are not what is asked, and to keep them costs a host of a third of a CPU some
-    # requests.
+    # Latencies are not needed, and recording them costs a host of a third of a CPU some requests.
     quiet = ("--disable_lat=1", "--disable_clat=1", "--disable_slat=1", "--clat_percentiles=0")
     return ("--output-format=json", "--eta=never", "--thread", *quiet, *shared)
 
 
-def disk_figures(told: str, asked: Collection[str] = DISK_JOBS) -> Mapping[str, tuple[float, Unit]]:
-    """By name of job: bytes a second where it was sequential, requests a second where it was
-    random. Raises TargetError.
+def disk_figures(
+    printed: str, asked: Collection[str] = DISK_JOBS
+) -> Mapping[str, tuple[float, Unit]]:
+    """By job: bytes a second of a sequential one, requests a second of a random one.
+
+    Raises TargetError.
     """
-    jobs = _jobs(told)
+    jobs = _jobs(printed)
     figures: dict[str, tuple[float, Unit]] = {}
     for name in asked:
         rw, _ = DISK_JOBS[name]
-        side = _side(jobs, name, rw.removeprefix("rand"))
-        if rw.startswith("rand"):
-            figures[name] = (_positive(side.get("iops"), "fio", f"iops of {name}", told), "1/s")
-        else:
-            figures[name] = (
-                _positive(side.get("bw_bytes"), "fio", f"bw_bytes of {name}", told),
-                "B/s",
-            )
+        random = rw.startswith("rand")
+        key = "iops" if random else "bw_bytes"
+        unit: Unit = "1/s" if random else "B/s"
+        figures[name] = (_figure(jobs, name, rw.removeprefix("rand"), key, printed), unit)
     return figures
 
 
-def _jobs(told: str) -> Mapping[str, Any]:
-    jobs = json_object("fio", told, TargetError).get("jobs", [])
+def _jobs(printed: str) -> Mapping[str, Any]:
+    jobs = json_object("fio", printed, TargetError).get("jobs", [])
     if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
-        raise TargetError(
-            f"fio: its jobs are no list of objects in what it printed: {told[:400]!r}"
-        )
+        raise TargetError(f"fio: `jobs` is not a list of objects in its output: {printed[:400]!r}")
     return {str(job.get("jobname")): job for job in jobs}
 
 
-def _side(jobs: Mapping[str, Any], name: str, operation: str) -> Mapping[str, Any]:
-    """What a job read or wrote; nothing of it where the job is missing.
-
-    Raises TargetError when it failed.
-    """
+def _figure(jobs: Mapping[str, Any], name: str, operation: str, key: str, printed: str) -> float:
+    """A figure of what a job read or wrote. Raises TargetError if it failed or is missing."""
     job = jobs.get(name, {})
     if job.get("error"):
         raise TargetError(f"fio: {name}: error {printable(job['error'])}")
-    return _object(job, operation)
+    return _positive(_object(job, operation).get(key), "fio", f"{key} of {name}", printed)
 
 
 def network_arguments(
     address: str, rate_bit_per_s: int | None, *, reverse: bool, seconds: float = NETWORK_S
 ) -> tuple[str, ...]:
-    """What iperf3 is told as a client: to send as much as takes so long at the rate; `reverse`: the
-    server sends.
+    """Arguments of an iperf3 client that sends as much as takes `seconds` at this rate; with
+    `reverse` the server sends.
     """
     size_bytes = max(LEAST_SENT_BYTES, int((rate_bit_per_s or FREE_BIT_PER_S) * seconds / 8))
     words = ("--client", address, "--bytes", str(size_bytes), "--json", "--connect-timeout", "5000")
@@ -331,48 +274,33 @@ def network_arguments(
 
 
 def fabric_arguments(address: str, port: int) -> tuple[str, ...]:
-    """What iperf3 is told as one of many clients that send at the same time."""
-    return (
-        "--client",
-        address,
-        "--port",
-        str(port),
-        "--time",
-        str(FABRIC_S),
-        "--json",
-        "--connect-timeout",
-        "5000",
-    )
+    """Arguments of one of many iperf3 clients that send at the same time."""
+    server = ("--client", address, "--port", str(port))
+    return (*server, "--time", str(FABRIC_S), "--json", "--connect-timeout", "5000")
 
 
-def bits_per_s(told: str) -> float:
-    """Bits a second of what `iperf3 --json` printed, as its receiver counted them.
-
-    Raises TargetError.
-    """
-    answer = json_object("iperf3", told, TargetError)
+def bits_per_s(printed: str) -> float:
+    """Bits a second by the receiver in the output of `iperf3 --json`. Raises TargetError."""
+    answer = json_object("iperf3", printed, TargetError)
     if "error" in answer:
         raise TargetError(f"iperf3: {printable(answer['error'])}")
-    received = _object(_object(answer, "end"), "sum_received")
-    return _positive(
-        received.get("bits_per_second"), "iperf3", "end.sum_received.bits_per_second", told
-    )
+    name = "bits_per_second"
+    received = _object(_object(answer, "end"), "sum_received").get(name)
+    return _positive(received, "iperf3", f"end.sum_received.{name}", printed)
 
 
 def _object(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """The object of a name, and nothing of it where there is none."""
+    """The object of this name; empty where there is none."""
     found = of.get(name)
     return found if isinstance(found, dict) else {}
 
 
-def _positive(value: object, tool: str, name: str, told: str) -> float:
-    """A figure that was found; one that is missing, nothing, or beyond anything that can be is no
-    figure.
-    """
+def _positive(value: object, tool: str, name: str, printed: str) -> float:
+    """A figure as a number. Raises TargetError where it is missing, zero or impossibly large."""
     try:
         number = float(str(value))
     except ValueError:
         number = 0.0
     if not 0 < number < MOST:
-        raise TargetError(f"{tool}: no {name} in what it printed: {told[:400]!r}")
+        raise TargetError(f"{tool}: no {name} in its output: {printed[:400]!r}")
     return number

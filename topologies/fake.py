@@ -1,7 +1,6 @@
-"""Pretended hosts: plain processes on loopback, no root, no limits. For tests and for trying the
-whole pipeline.
+"""Fake hosts: plain processes on loopback without root or limits, to test the whole pipeline.
 
-Each deployment gets addresses of its own in 127.0.0.0/8; files of a host live in a folder. Nothing
+Each deployment gets its own addresses in 127.0.0.0/8; a host's files are in a folder. Nothing
 measured on them says anything about a gateway.
 """
 
@@ -21,7 +20,7 @@ from weighbridge.gateways.gateway import Say
 from weighbridge.topologies.hardware import Hardware, HostKind, HostSite, HostsRequest
 from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
 
-# A process that outlives the conductor would be a leftover: the kernel ends it with its parent.
+# The kernel ends a process with the conductor that started it: no process is left over.
 WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
@@ -95,7 +94,7 @@ class FakeHost(Host):
         _end(self._services[service], timeout_s)
 
     def alive(self, service: str) -> bool:
-        """Whether the process has not ended."""
+        """Whether the process is running."""
         return self._services[service].poll() is None
 
     def log(self, name: str) -> Path:
@@ -122,8 +121,8 @@ class FakeHost(Host):
         return Counters()
 
     def drop_kernel_caches(self) -> str:
-        """A pretended host leaves the machine's caches alone."""
-        return f"{self.name}: kernel caches not dropped (a pretended host)"
+        """Leave the machine's caches alone."""
+        return f"{self.name}: kernel caches not dropped (a fake host)"
 
     def close(self) -> None:
         """End everything that was started."""
@@ -132,16 +131,16 @@ class FakeHost(Host):
 
 
 class FakeHosts(Hosts):
-    """The pretended hosts of one deployment."""
+    """The fake hosts of one deployment."""
 
     make: ClassVar[type[FakeHost]] = FakeHost
-    """What each of them is."""
+    """The class of each host."""
 
     def __init__(
         self, deployment: str, hardware: Hardware, folder: Path, names: Collection[str]
     ) -> None:
         self.deployment = deployment
-        # A random /24 of loopback, so that two runs at once do not ask for the same ports.
+        # A random /24 of loopback, so that two runs do not use the same ports.
         net = f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(256)}"
         self._hosts = {
             name: self.make(name, f"{net}.{10 + index}", folder / name)
@@ -157,8 +156,8 @@ class FakeHosts(Hosts):
         """Nothing was limited."""
 
     def facts(self) -> Mapping[str, str]:
-        """That they are pretended."""
-        return {"hosts": "pretended hosts on loopback, without limits"}
+        """Say that they are fake."""
+        return {"hosts": "fake hosts on loopback, without limits"}
 
     def close(self) -> None:
         """End everything that was started on any of them."""
@@ -167,17 +166,15 @@ class FakeHosts(Hosts):
 
 
 class FakeKind(HostKind):
-    """Pretended hosts."""
+    """Fake hosts."""
 
-    refuses: ClassVar[str] = "are pretended: they can do what this machine can"
-    passing: ClassVar[str] = (
-        "are pretended and end with this command: nothing would be left standing"
-    )
+    refuses: ClassVar[str] = "are fake: they can do what this machine can"
+    passing: ClassVar[str] = "are fake and end with this command: nothing would be left running"
     made: ClassVar[type[FakeHosts]] = FakeHosts
-    """What they are together."""
+    """The class of all hosts together."""
 
     def sites(self, hardware: Hardware) -> Mapping[str, HostSite]:
-        """See HostKind. They get addresses by chance: these are stand-ins."""
+        """See HostKind. These stand in for the random addresses of a deployment."""
         return {
             name: HostSite(
                 name,
@@ -188,7 +185,7 @@ class FakeKind(HostKind):
         }
 
     def prepared(self, asked: HostsRequest, say: Say) -> Callable[[str, Path], Hosts]:
-        """See HostKind. They are processes of this machine, which have its files."""
+        """See HostKind. They have the files of this machine."""
         return lambda label, folder: self.made(label, asked.hardware, folder, asked.names)
 
 

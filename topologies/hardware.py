@@ -43,29 +43,20 @@ DeviceId = Annotated[str, AfterValidator(_device)]
 
 
 class Disk(Record):
-    """A disk of a host.
-
-    Bandwidths are bytes a second, the same for reading and writing; None: not limited.
-    """
+    """A disk of a host. Bandwidths are bytes a second each way; None: not limited."""
 
     size: Annotated[Bytes, Field(ge=300 * 2**20)] | None = None
-    """Of a lab host's disk, at least 300 MiB: mkfs.xfs makes nothing smaller.
-
-    A real one is as large as it is.
-    """
+    """For the lab; mkfs.xfs accepts no less. A real disk has its own size."""
     id: DeviceId | None = None
-    """Of a real host's disk, such as /dev/disk/by-id/nvme-...: a name that stays its own when disks
-    come up in another order.
-    """
+    """For a real host: a name that other disks do not change, such as /dev/disk/by-id/nvme-..."""
     wipe: bool = False
-    """Whether all that is on a real disk may be lost. Otherwise one that holds anything is refused.
-    """
+    """Whether a real disk may be erased. Otherwise one that holds anything is refused."""
     bandwidth: Annotated[Bytes, Field(gt=0)] | None = None
     iops: Annotated[int, Field(gt=0, le=10**9)] | None = None
 
 
 class Reach(Record):
-    """How one real host is reached; what is not said is as `SshAccess` says of all."""
+    """How to reach one real host, where it differs from the hardware's `SshAccess`."""
 
     host: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.:_-]*$")] | None = None
     """Name or address; None: the host's `address`."""
@@ -74,25 +65,21 @@ class Reach(Record):
 
 
 class SshAccess(Record):
-    """How real hosts are reached, and where they keep what is put there.
-
-    Paths with `~` are of the user who runs the command.
-    """
+    """How to reach real hosts, and where to put files there; `~` is of the command's user."""
 
     user: str = "root"
-    """Who is not root is to have sudo without a password."""
+    """Needs sudo without a password unless it is root."""
     port: Annotated[int, Field(ge=1, le=65535)] = 22
     key: str | None = None
-    """File of the private key; None: ssh-agent's keys, else those that ssh itself would try. Its
-    passphrase, where it has one, is in $WEIGHBRIDGE_SSH_PASSPHRASE."""
-    known_hosts: str = "~/.ssh/known_hosts"
-    """Where the hosts' own keys are: one that is not there, or is another, is not talked to."""
-    folder: Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")] = "/opt/weighbridge"
-    """Below it is all that deployments put on a host, but what they are told to change by `sysctl`
-    and `network`.
+    """File of the private key; None: ssh-agent's keys, else the files that ssh itself tries. Its
+    passphrase, if it has one, is in $WEIGHBRIDGE_SSH_PASSPHRASE.
     """
+    known_hosts: str = "~/.ssh/known_hosts"
+    """The known host keys; a host with no key or another key there is refused."""
+    folder: Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")] = "/opt/weighbridge"
+    """Holds all that deployments put on a host, except changes by `sysctl` and `network`."""
     python: str = "python3"
-    """Its Python, 3.9 or later; on clients 3.11 or later."""
+    """Python 3.9 or later; on clients 3.11 or later."""
 
 
 class HostSpec(Record):
@@ -102,89 +89,77 @@ class HostSpec(Record):
     """A quota of CPU time, in periods of the hardware's `cpu_period`."""
     memory: Annotated[Bytes, Field(ge=64 * 2**20)] | None = None
     nic: BitsPerS | None = None
-    """Rate of its NIC: in a lab it is limited to that; of a real host it says what the NIC can do,
-    and limits nothing.
-    """
+    """The NIC's rate: a limit in the lab; a real host's is only described."""
     disks: Annotated[tuple[Disk, ...], Field(max_length=100)] = ()
     address: Annotated[str, Field(pattern=r"^[0-9A-Fa-f.:]+$")] | None = None
-    """Of a real host: its address on the network between the hosts, where all that is started
-    listens.
-    """
+    """For a real host: its address on the network between hosts, where services listen."""
     ssh: Reach | None = None
-    """Of a real host: where its sshd answers and who logs in, as far as that differs from the
-    hardware's `ssh`.
-    """
+    """For a real host: how to log in, where that differs from the hardware's `ssh`."""
 
 
 class Network(Record):
     """The network between the hosts."""
 
     mtu: Annotated[int, Field(ge=576, le=65535)] = 1500
-    """Of real hosts it is looked at, and one that has another is refused, unless it is to be `set`.
-    """
+    """Real hosts with another MTU are refused, unless `set` changes it."""
     set: bool = False
-    """Whether real hosts' NICs are given this MTU while a deployment stands, and their own again
-    afterwards.
-    """
+    """Whether real hosts' NICs get this MTU while a deployment runs, and their own afterwards."""
 
 
 class Hardware(Record):
-    """All hosts of a run.
-
-    `client` hosts make the load; the others are there to be placed upon by layouts.
-    """
+    """All hosts of a run. `clients` make the load; layouts place services on the others."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
     about: str = ""
     kind: Annotated[str, AfterValidator(_known_kind)]
-    """lab: containers with limits. ssh: real hosts. fake: pretended, for tests. existing: this
-    machine alone, as the client of what already runs."""
+    """lab: containers with limits. ssh: real hosts. fake: processes, for tests. existing: this
+    machine, as the client of a gateway that already runs.
+    """
     ssh: SshAccess | None = None
     """How real hosts are reached."""
     profile: Literal["study-2014"] | None = None
-    """Kernel settings that real hosts are given while a deployment stands, and their own again
-    afterwards: the study's.
-    """
+    """Kernel settings of a study, which real hosts get while a deployment runs."""
     sysctl: dict[Sysctl, Annotated[str, AfterValidator(option_value)]] = Field(default_factory=dict)
-    """The same, one by one."""
+    """Kernel settings one by one, also while a deployment runs."""
     network: Network = Network()
     cpu_period: Annotated[Seconds, Field(ge=0.001, le=1)] = DEFAULT_PERIOD_S
-    """Period of the hosts' CPU quotas: a host that has used up its own waits for the rest of it. A
-    quota of less than 1 ms is none that a kernel takes: a host of so little CPU has a longer
-    period."""
+    """Period of the hosts' CPU quotas: a host that has used up its quota waits for the rest of it.
+    Hosts with so little CPU that the quota would be below the kernel's least of 1 ms get a longer
+    period.
+    """
     clients: Annotated[tuple[HostName, ...], Field(min_length=1)] = ("client-1",)
     hosts: Annotated[dict[HostName, HostSpec], Field(min_length=1, max_length=200)]
 
     @model_validator(mode="after")
-    def _known(self) -> Hardware:
-        faults = [*self._strangers(), *self._unfit(), *self._twice()]
+    def _consistent(self) -> Hardware:
+        faults = [*self._client_faults(), *self._kind_faults(), *self._duplicate_faults()]
         if faults:
             raise ValidationError.from_exception_data(
-                "Hardware", [_told(where, what) for where, what in faults]
+                "Hardware", [_details(path, message) for path, message in faults]
             )
         return self
 
     @property
     def of(self) -> HostKind:
-        """What kind of hosts they are."""
+        """The kind of these hosts."""
         return HOSTS[self.kind]
 
     @property
     def sites(self) -> Mapping[str, HostSite]:
-        """Where the hosts would be, by name."""
+        """Addresses and disks that the hosts would have, by host name."""
         return self.of.sites(self)
 
     @property
     def access(self) -> SshAccess:
-        """How real hosts are reached, where the file says nothing of it too."""
+        """How to reach real hosts, also if the file does not say."""
         return self.ssh or SshAccess()
 
     @property
     def settings(self) -> dict[str, str]:
-        """All kernel settings that real hosts are given."""
+        """All kernel settings for real hosts."""
         return {**(STUDY_2014 if self.profile == "study-2014" else {}), **self.sysctl}
 
-    def _strangers(self) -> Iterator[Misfit]:
+    def _client_faults(self) -> Iterator[FileFault]:
         for index, name in enumerate(self.clients):
             if name not in self.hosts:
                 yield (
@@ -192,71 +167,53 @@ class Hardware(Record):
                     f"client {name!r} is not one of the hosts: {', '.join(self.hosts)}",
                 )
 
-    def _unfit(self) -> Iterator[Misfit]:
-        """What is said of hosts that are of another kind."""
+    def _kind_faults(self) -> Iterator[FileFault]:
+        """Entries that do not fit the kind of hosts."""
         real = self.of.by_ssh
+        only_real = "is only for real hosts (kind: ssh)"
         for key in () if real else ("ssh", "profile", "sysctl"):
             if getattr(self, key):
-                yield (key,), "is of real hosts (kind: ssh)"
+                yield (key,), only_real
         if not real and self.network.set:
-            yield ("network", "set"), "is of real hosts (kind: ssh)"
+            yield ("network", "set"), only_real
         for name, spec in self.hosts.items():
             if self.of.of_what_runs and (len(self.hosts) > 1 or spec != HostSpec()):
-                yield (
-                    ("hosts", name),
-                    (
-                        f"hardware of kind {self.kind} is this machine as it is: one host without "
-                        f"limits, not {name!r}"
-                    ),
-                )
+                message = f"hardware of kind {self.kind} is this machine: one host without limits"
+                yield ("hosts", name), f"{message}, not {name!r}"
             if real and spec.address is None:
-                yield (
-                    ("hosts", name),
-                    (
-                        f"host {name!r} needs an address: that of its NIC on the network between the "
-                        "hosts"
-                    ),
-                )
+                message = f"host {name!r} needs the address of its NIC on the network between hosts"
+                yield ("hosts", name), message
             for key in ("address", "ssh"):
                 if not real and getattr(spec, key) is not None:
-                    yield ("hosts", name, key), "is of real hosts (kind: ssh)"
+                    yield ("hosts", name, key), only_real
             for index, disk in enumerate(spec.disks):
                 where = ("hosts", name, "disks", index)
                 if real and disk.id is None:
-                    yield (
-                        where,
-                        "a real host's disk is named by its id, such as /dev/disk/by-id/nvme-...",
-                    )
+                    yield where, "a real disk needs its id, such as /dev/disk/by-id/nvme-..."
                 if real and disk.size is not None:
-                    yield (*where, "size"), "a real host's disk has the size that it has"
+                    yield (*where, "size"), "a real disk has its own size"
                 if not real and disk.size is None:
                     yield where, "a disk needs a size"
                 if not real and disk.id is not None:
-                    yield (*where, "id"), "is of real hosts (kind: ssh)"
+                    yield (*where, "id"), only_real
                 if not real and disk.wipe:
-                    yield (*where, "wipe"), "is of real hosts (kind: ssh)"
+                    yield (*where, "wipe"), only_real
 
-    def _twice(self) -> Iterator[Misfit]:
-        """What two have that can be of one alone."""
+    def _duplicate_faults(self) -> Iterator[FileFault]:
+        """Addresses of two hosts and disks of one host that are the same."""
         first: dict[str, str] = {}
         for name, spec in self.hosts.items():
             if spec.address is not None:
+                where = ("hosts", name, "address")
                 try:
                     address = str(ipaddress.ip_address(spec.address))
                 except ValueError:
-                    yield (
-                        ("hosts", name, "address"),
-                        (
-                            f"{spec.address!r} is not an address; a name of the host is `ssh: {{host: "
-                            "NAME}`"
-                        ),
-                    )
+                    message = f"{spec.address!r} is not an address; a host's name is written as"
+                    yield where, f"{message} `ssh: {{host: NAME}}`"
                     continue
                 if address in first:
-                    yield (
-                        ("hosts", name, "address"),
-                        f"{first[address]!r} and {name!r} have the same address {address}",
-                    )
+                    yield where, f"{first[address]!r} and {name!r} have the same address {address}"
+                    continue
                 first.setdefault(address, name)
             ids = [disk.id for disk in spec.disks]
             for index, one in enumerate(ids):
@@ -264,20 +221,20 @@ class Hardware(Record):
                     yield ("hosts", name, "disks", index, "id"), f"{name!r} has {one} twice"
 
 
-Misfit = tuple[tuple[str | int, ...], str]
-"""Where something is in the file, and what is wrong with it."""
+FileFault = tuple[tuple[str | int, ...], str]
+"""A place in the file, and what is wrong with it."""
 
 
-def _told(where: tuple[str | int, ...], what: str) -> InitErrorDetails:
-    # Braces are filled in by pydantic where it is given a mapping: what is said may have some.
+def _details(path: tuple[str | int, ...], message: str) -> InitErrorDetails:
+    # The message is passed as a value: pydantic would fill in braces of a template.
     return InitErrorDetails(
-        type=PydanticCustomError("misfit", "{what}", {"what": what}), loc=where, input=None
+        type=PydanticCustomError("misfit", "{what}", {"what": message}), loc=path, input=None
     )
 
 
 @dataclass(frozen=True)
 class HostSite:
-    """Name, address and disks that a host of this hardware gets when it is up."""
+    """Name, address and disks that a host of this hardware has when it runs."""
 
     name: str
     address: str
@@ -286,60 +243,52 @@ class HostSite:
 
 @dataclass(frozen=True)
 class HostsRequest:
-    """The hosts that a deployment wants of a hardware file."""
+    """The hosts that a deployment needs of a hardware file."""
 
     hardware: Hardware
     names: Sequence[str]
     image: RootImage
-    """What all but the clients run on; one without packages is this machine's own root."""
+    """The root of all hosts but the clients; without packages it is this machine's own root."""
     images: Path
-    """Where images are kept."""
+    """The folder of images."""
     state: Path
-    """For what must not survive a reboot."""
+    """A folder that does not survive a reboot."""
     tools: bool
-    """With the programs that hosts are attested with."""
+    """Whether to install the measuring tools."""
 
 
 class HostKind(ABC):
-    """A kind of hosts: where they are, and how those of a deployment come up.
+    """A kind of hosts: where they are, and how to start those of a deployment.
 
-    Flags say what sets it apart, never its name.
+    Other code asks these flags, never the name of the kind.
     """
 
     contained: ClassVar[bool] = False
-    """Its hosts are containers of this machine, which share its CPUs and are on a network of their
-    own.
-    """
+    """Its hosts are containers that share this machine's CPUs and have a network of their own."""
     by_ssh: ClassVar[bool] = False
-    """Its hosts are real ones, reached as `SshAccess` says."""
+    """Its hosts are real and reached as `SshAccess` says."""
     of_what_runs: ClassVar[bool] = False
     """Its only host is the client of gateways that already run."""
     refuses: ClassVar[str] = ""
-    """Why its hosts cannot be measured alone, as the end of a sentence about them; empty: they can,
-    and are attested.
-    """
+    """Why its hosts cannot be measured alone, as the end of a sentence; empty: they can."""
     passing: ClassVar[str] = ""
-    """Why nothing is left of a deployment when its command ends, as such an end; empty: it can be
-    left up.
-    """
+    """Why a deployment cannot outlive its command, as the end of a sentence; empty: it can."""
 
     @property
     def measurable(self) -> bool:
-        """Whether what its hosts can do is measured: others have nothing that is theirs alone."""
+        """Whether its hosts are measured: only those with resources of their own are."""
         return not self.refuses
 
     @abstractmethod
     def sites(self, hardware: Hardware) -> Mapping[str, HostSite]:
-        """Where the hosts would be, by name, for showing configuration files of a layout that is
-        not up.
-        """
+        """Addresses and disks that the hosts would have, to render a layout that does not run."""
 
     @abstractmethod
     def prepared(self, asked: HostsRequest, say: Say) -> Callable[[str, Path], Hosts]:
-        """What brings up the hosts of a deployment, given its label and a folder of its own.
+        """Build images, and return what starts a deployment's hosts, given its label and folder.
 
-        Images are built before this returns: that is no part of the time that hosts take. Both
-        raise UsageError, MissingMeans, CommandFailed or TargetError.
+        Building is not part of the time that hosts take to start. Both raise UsageError,
+        MissingMeans, CommandFailed or TargetError.
         """
 
 
@@ -353,4 +302,4 @@ HOSTS: Registry[HostKind] = Registry(
         "existing": "weighbridge.topologies.this_machine:THIS_MACHINE",
     },
 )
-"""Every kind of host by the name hardware files use."""
+"""Kinds of hosts by their names in hardware files."""

@@ -1,6 +1,4 @@
-"""The Hosts seam: the hosts of one deployment, whatever kind they are of, from the moment they
-stand until they are gone.
-"""
+"""The Hosts seam: the hosts of one deployment, of any kind, from their start to their end."""
 
 from __future__ import annotations
 
@@ -13,41 +11,38 @@ from weighbridge.common.host import Host
 
 Limited = Literal["cpu", "disk", "nic"]
 LIMITED: Final[tuple[Limited, ...]] = ("cpu", "disk", "nic")
-"""What is limited beside memory."""
+"""All limits but that of memory."""
 
 
 class Hosts(ABC):
-    """Hosts that stand. A context manager: leaving it takes all of them away, on every path."""
+    """Running hosts; a context manager that tears all of them down on every path."""
 
     deployment: str
-    """The label that everything of this deployment carries."""
+    """The label of everything that belongs to this deployment."""
     hosts: Mapping[str, Host]
     """By name, in the order of the hardware file."""
 
     @abstractmethod
     def limit(self, what: Collection[Limited] = LIMITED) -> None:
-        """Put the CPU, block and NIC limits of the hardware on, or some of them. Memory limits are
-        on from the start.
+        """Put limits of the hardware on. Memory limits are on from the start.
 
-        Hosts come up without the others, so that starting a gateway takes no longer than it must.
-        Raises TargetError.
+        The others are off while a gateway starts, which would otherwise take longer. Raises
+        TargetError.
         """
 
     @abstractmethod
     def unlimit(self, what: Collection[Limited] = LIMITED) -> None:
-        """Take limits off again that `limit` put on. Raises TargetError."""
+        """Remove limits that `limit` put on. Raises TargetError."""
 
     @abstractmethod
     def facts(self) -> Mapping[str, str]:
-        """What the hosts are, in words: kind, kernel, limits as the kernel reads them back, traps
-        that apply.
-        """
+        """Facts about the hosts: kind, kernel, limits as the kernel reports them, known traps."""
 
     @abstractmethod
     def close(self) -> None:
-        """Take everything away.
+        """Tear everything down, at any time, also repeatedly.
 
-        May be called at any time and more than once. Raises TargetError naming what stayed.
+        Raises TargetError naming what is left.
         """
 
     def __enter__(self) -> Self:

@@ -1,6 +1,4 @@
-"""Root images: Debian suites with packages, built once by mmdebstrap and kept by what they were
-asked to be.
-"""
+"""Root images: Debian suites with packages, built by mmdebstrap and cached by their definition."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ import shutil
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,55 +20,43 @@ from weighbridge.common import inside
 from weighbridge.common.errors import CommandFailed, MissingMeans, UsageError
 from weighbridge.common.locks import open_lock
 from weighbridge.gateways.gateway import RootImage, Say
+from weighbridge.topologies.local_command import HERE, command
 
 ALWAYS = ("iproute2", "procps", "python3-minimal", "xfsprogs")
-"""In every image: what one needs to look at a host, and to put a file system on its disk."""
+"""In every image: tools to inspect a host and to make a file system on its disk."""
 RECIPE = 1
-"""Part of an image's name: raise it when the command below changes what is in an image."""
+"""Part of an image's name: increase it when the command below changes an image's content."""
 SAY_EVERY_S = 5.0
 TAIL_LINES = 30
-LONGEST_BUILD_S = 1800.0
+BUILD_TIMEOUT_S = 1800.0
 
-# mmdebstrap mounts /proc, /sys and devices of this machine in the image while it installs. In
-# namespaces of its own, whose first process ends with this one, no such mount and no process is
-# left whenever and however a build is ended; without them, sweeping what a killed build left would
-# go through the machine's own /dev.
+# mmdebstrap mounts this machine's /proc, /sys and devices in the image while it installs. In these
+# namespaces, which end with this process, no such mount and no process remains however a build
+# ends. Without them, removing the remains of a killed build would delete in the machine's own /dev.
 ALONE = (
     *("setpriv", "--pdeathsig", "KILL", "--"),
-    *(
-        "unshare",
-        "--mount",
-        "--propagation",
-        "private",
-        "--pid",
-        "--mount-proc",
-        "--fork",
-        "--kill-child=KILL",
-        "--",
-    ),
+    *("unshare", "--mount", "--propagation", "private", "--pid", "--mount-proc"),
+    *("--fork", "--kill-child=KILL", "--"),
 )
 
-# The build machine's own resolv.conf and hostname would otherwise be in the image.
+# The image would otherwise have the build machine's resolv.conf and hostname.
 FORGET_THIS_MACHINE = '--customize-hook=rm -f "$1/etc/resolv.conf" "$1/etc/hostname"'
 PACKAGES_FORMAT = "${Package}=${Version}\\n"
 
 
 def packages(image: RootImage) -> tuple[str, ...]:
-    """The packages an image is asked to have, sorted."""
+    """The packages of an image, sorted."""
     return tuple(sorted({*image.packages, *ALWAYS}))
 
 
 def key(image: RootImage) -> str:
-    """The name of an image in a store: its own, and a sum of all that decides what is in it."""
+    """The name of an image in a store: its own name, and a hash of all that decides its content."""
     asked = json.dumps([RECIPE, image.suite, packages(image), image.options])
     return f"{image.name}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
 
 
 def argv(image: RootImage, root: Path) -> list[str]:
-    """The command that builds an image.
-
-    No mirror is named: mmdebstrap takes this machine's, or the distribution's own.
-    """
+    """The command that builds an image from this machine's mirror, or the distribution's own."""
     return [
         "mmdebstrap",
         "--variant=minbase",
@@ -86,15 +72,13 @@ def argv(image: RootImage, root: Path) -> list[str]:
 
 
 def find(image: RootImage, store: Path) -> Path | None:
-    """The built image; None when there is none."""
+    """The built image; None: there is none."""
     root = store / key(image)
     return root if root.is_dir() else None
 
 
 def packages_sum(root: Path) -> str:
-    """The sum of the list of packages beside a built image, which tells two builds of one image
-    apart.
-    """
+    """The hash of a built image's list of packages, which distinguishes two builds of one image."""
     listed = root.with_name(root.name + ".packages")
     if not listed.exists():
         return "list of packages not known"
@@ -102,19 +86,15 @@ def packages_sum(root: Path) -> str:
 
 
 def built_on(root: Path) -> str:
-    """The day (UTC) whose packages a built image has, such as `2026-11-22`: nothing renews it but
-    `refresh`.
-    """
+    """The day (UTC) of a built image's packages, such as `2026-11-22`; `refresh` renews them."""
     listed = root.with_name(root.name + ".packages")
-    # The root's own time is of its files; when it took its name the kernel knows.
+    # The folder's modification time is that of its files; its change time is that of its rename.
     built_s = listed.stat().st_mtime if listed.exists() else root.stat().st_ctime
     return f"{datetime.fromtimestamp(built_s, UTC):%Y-%m-%d}"
 
 
 def in_use(root: Path) -> bool:
-    """Whether a host of any deployment has this image mounted: as the lower layer of its root, or
-    for its tools.
-    """
+    """Whether a host of any deployment has this image mounted, as its root or for its tools."""
     for table in Path("/proc").glob("[0-9]*/mountinfo"):
         try:
             if f"/{root.name}" in table.read_text(errors="replace"):
@@ -125,59 +105,36 @@ def in_use(root: Path) -> bool:
 
 
 def refresh(image: RootImage, say: Say, *, store: Path) -> Path:
-    """Build an image anew from today's packages, in the place of the one that is there; the root
-    folder.
+    """Rebuild an image from today's packages; returns its root folder.
 
-    Until the new one is whole the old one stays. Raises UsageError where a host stands on it,
+    The old image stays until the new one is complete. Raises UsageError where hosts use it,
     CommandFailed, MissingMeans.
     """
     root = store / key(image)
     if not root.is_dir():
         return ensure(image, say, store=store)
-    _may_build()
-    with _lock(
-        store / f"{key(image)}.lock",
-        lambda: say(f"image {image.name}: another process builds it; waiting"),
-    ) as lock:
+    with _build_lock(image, say, store) as lock:
         if in_use(root):
             raise UsageError(
-                f"image {image.name}: hosts stand on it",
-                advice="`weighbridge status` says which, `down` takes them away.",
+                f"image {image.name}: it is in use by hosts",
+                advice="`weighbridge status` lists them, `down` tears them down.",
             )
         return _build(image, say, store, lock)
 
 
 def ensure(image: RootImage, say: Say, *, store: Path) -> Path:
-    """The root folder of an image, built when it is not in the store; the list of its packages is
-    beside it (`.packages`).
+    """The root folder of an image, built if it is not in the store; the list of its packages is
+    beside it (`.packages`), unless packages are only unpacked.
 
-    An image whose packages are only unpacked has none installed, and so no list.
-
-    A build takes its name when it is whole: one that is interrupted leaves only `.partial`, which
-    the next one sweeps. Of two that want the same image one builds and the other waits. Raises
-    CommandFailed with mmdebstrap's last lines, MissingMeans.
+    A build gets its name when it is complete: an interrupted one leaves only `.partial`, which the
+    next one removes. Of two processes that want the same image, one builds and the other waits.
+    Raises CommandFailed with mmdebstrap's last lines, MissingMeans.
     """
     found = find(image, store)
     if found is not None:
         return found
-    _may_build()
-    store.mkdir(parents=True, exist_ok=True)
-    with _lock(
-        store / f"{key(image)}.lock",
-        lambda: say(f"image {image.name}: another process builds it; waiting"),
-    ) as lock:
+    with _build_lock(image, say, store) as lock:
         return find(image, store) or _build(image, say, store, lock)
-
-
-def _may_build() -> None:
-    if shutil.which("mmdebstrap") is None:
-        raise MissingMeans(
-            "mmdebstrap is missing", advice="run `weighbridge doctor` to see how to get it"
-        )
-    if os.geteuid() != 0:
-        raise MissingMeans(
-            "building a root image needs root", advice="run it as root, or through sudo"
-        )
 
 
 def _build(image: RootImage, say: Say, store: Path, lock: int) -> Path:
@@ -185,17 +142,14 @@ def _build(image: RootImage, say: Say, store: Path, lock: int) -> Path:
     partial = store / f"{key(image)}.partial"
     sweep(partial)
     started = time.monotonic()
-    say(
-        f"image {image.name}: building from Debian {image.suite}, {len(packages(image))} packages "
-        "and what they depend on"
-    )
+    count = len(packages(image))
+    say(f"image {image.name}: building Debian {image.suite}, {count} packages and dependencies")
     try:
         (partial / "tmp").mkdir(parents=True)
         _follow(argv(image, partial / "root"), image.name, say, scratch=partial / "tmp", lock=lock)
         listed = _packages_in(partial / "root")
         if root.exists():
-            # Out of the way by one rename, and the new one in by the next: what is swept is never
-            # under its name.
+            # Two renames replace the old image: what is removed never has its name.
             root.rename(partial / "old")
         if listed:
             inside.write(store, f"{root.name}.packages", listed.encode())
@@ -208,31 +162,22 @@ def _build(image: RootImage, say: Say, store: Path, lock: int) -> Path:
 
 
 def _packages_in(root: Path) -> str:
-    """What is installed in an image, one `package=version` a line. Raises CommandFailed."""
-    line = [
-        "dpkg-query",
-        f"--admindir={root}/var/lib/dpkg",
-        "--show",
-        f"--showformat={PACKAGES_FORMAT}",
-    ]
-    listed = subprocess.run(line, capture_output=True, text=True, check=False)
-    if listed.returncode:
-        raise CommandFailed("this machine", line, listed.returncode, listed.stderr)
-    return listed.stdout
+    """The installed packages of an image, one `package=version` a line. Raises CommandFailed."""
+    show = ("--show", f"--showformat={PACKAGES_FORMAT}")
+    return command(["dpkg-query", f"--admindir={root}/var/lib/dpkg", *show])
 
 
 def _follow(line: list[str], name: str, say: Say, *, scratch: Path, lock: int) -> None:
-    """Run mmdebstrap and say every few seconds how far it is. Raises CommandFailed with its last
+    """Run mmdebstrap and report progress every few seconds. Raises CommandFailed with its last
     lines.
 
-    It ends with this process, also when that is killed, and holds the lock until it has: nobody
-    sweeps what it still writes.
+    It ends with this process, also if that is killed, and holds the lock until then: nobody removes
+    what it still writes.
     """
     started = said = time.monotonic()
     tail: deque[str] = deque(maxlen=TAIL_LINES)
     environment = {**os.environ, "TMPDIR": str(scratch), "LC_ALL": "C.UTF-8"}
-    # A session of its own: Ctrl-C reaches this process, which ends all of the session, not apt in
-    # the middle of its work.
+    # In its own session Ctrl-C reaches only this process, which ends the session, and not apt.
     with subprocess.Popen(
         [*ALONE, *line],
         stdin=subprocess.DEVNULL,
@@ -243,26 +188,25 @@ def _follow(line: list[str], name: str, say: Say, *, scratch: Path, lock: int) -
         env=environment,
     ) as process:
         try:
-            for text in _lines(process, deadline=started + LONGEST_BUILD_S):
+            for text in _lines(process, deadline=started + BUILD_TIMEOUT_S):
                 now = time.monotonic()
                 if text:
                     tail.append(text)
                 if now - said >= SAY_EVERY_S:
                     said = now
-                    say(
-                        f"image {name}: {now - started:.0f} s, "
-                        f"{tail[-1][:100] if tail else 'starting'}"
-                    )
+                    last = tail[-1][:100] if tail else "starting"
+                    say(f"image {name}: {now - started:.0f} s, {last}")
             code = process.wait(10)
         except BaseException:
-            _end(process)
+            process.kill()
+            process.wait()
             raise
     if code:
-        raise CommandFailed("this machine", line, code, "\n".join(tail))
+        raise CommandFailed(HERE, line, code, "\n".join(tail))
 
 
 def _lines(process: subprocess.Popen[bytes], *, deadline: float) -> Iterator[str]:
-    """Lines a process prints, and an empty one every second; ends with its output.
+    """Lines that a process prints, and an empty one every second; ends with its output.
 
     Raises CommandFailed at the deadline.
     """
@@ -273,9 +217,8 @@ def _lines(process: subprocess.Popen[bytes], *, deadline: float) -> Iterator[str
         selector.register(process.stdout, selectors.EVENT_READ)
         while True:
             if time.monotonic() > deadline:
-                raise CommandFailed(
-                    "this machine", process.args if isinstance(process.args, list) else [], None, ""
-                )
+                argv = process.args if isinstance(process.args, list) else []
+                raise CommandFailed(HERE, argv, None, "")
             if not selector.select(1.0):
                 yield ""
                 continue
@@ -287,21 +230,14 @@ def _lines(process: subprocess.Popen[bytes], *, deadline: float) -> Iterator[str
             yield from (text for one in lines if (text := one.decode(errors="replace").strip()))
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End mmdebstrap with all it has started."""
-    if process.poll() is None:
-        process.kill()
-        process.wait()
-
-
 def sweep(partial: Path) -> None:
-    """Remove what a build left."""
+    """Remove what an ended build left."""
     if partial.exists():
         shutil.rmtree(partial)
 
 
 def half_built(store: Path) -> tuple[Path, ...]:
-    """What builds that were killed have left; builds that are under way are not among it."""
+    """What killed builds left; not what running builds work on."""
     found = []
     for partial in sorted(store.glob("*.partial")):
         with os.fdopen(open_lock(store / f"{partial.stem}.lock"), "ab") as lock:
@@ -314,12 +250,25 @@ def half_built(store: Path) -> tuple[Path, ...]:
 
 
 @contextmanager
-def _lock(path: Path, waiting: Callable[[], None]) -> Iterator[int]:
-    """Hold a lock, whose descriptor this gives; `waiting` is called when another process has it."""
+def _build_lock(image: RootImage, say: Say, store: Path) -> Iterator[int]:
+    """Hold the lock of an image's build; gives its descriptor.
+
+    Raises MissingMeans where this machine cannot build.
+    """
+    if shutil.which("mmdebstrap") is None:
+        raise MissingMeans(
+            "mmdebstrap is missing", advice="run `weighbridge doctor` to see how to get it"
+        )
+    if os.geteuid() != 0:
+        raise MissingMeans(
+            "building a root image needs root", advice="run it as root, or through sudo"
+        )
+    store.mkdir(parents=True, exist_ok=True)
+    path = store / f"{key(image)}.lock"
     with os.fdopen(open_lock(path), "ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            waiting()
+            say(f"image {image.name}: another process builds it; waiting")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield file.fileno()

@@ -1,8 +1,7 @@
-"""Keeping the logs of hosts that go: copies of regular files, in a folder that people share.
+"""Keeping the logs of hosts that are torn down, in a folder that people share.
 
-Whoever is root on a host fills the folder of its logs with what they like. A link there could show
-any file of this machine: links, pipes and the like are named in a file beside the copies, and never
-followed.
+Root on a host can put anything into its log folder, such as a link to any file of this machine.
+Only regular files are copied; links, pipes and the like are named in a file beside the copies.
 """
 
 from __future__ import annotations
@@ -10,41 +9,56 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from weighbridge.common import inside
 from weighbridge.common.errors import TargetError
+from weighbridge.common.host import Host
 from weighbridge.common.inert import inert
 from weighbridge.common.quantities import show_bytes
+from weighbridge.gateways.gateway import Say
 
 MOST_FILES: Final = 10_000
 MOST_BYTES: Final = 64 * 2**30
-"""Of one host in one deployment: debug logs of days are less."""
+"""For one host in one deployment: debug logs of days are smaller."""
 NOT_COPIED: Final = "{host}.not-copied.txt"
 
 
+def keep_all(hosts: Mapping[str, Host], folder: Path, say: Say) -> None:
+    """Copy the logs of all hosts.
+
+    Failing is no error, which would hide the one that ended the deployment: it is only said.
+    """
+    for name, host in hosts.items():
+        source = host.log("")
+        if source.is_dir():
+            try:
+                keep(source, folder, name)
+            except TargetError as error:
+                say(error.message)
+
+
 def keep(source: Path, folder: Path, host: str) -> None:
-    """Copy a host's folder of logs as `folder`/`host`; what is not copied is in
-    `folder`/`host`.not-copied.txt, a line each.
+    """Copy a host's log folder to `folder`/`host`; `folder`/`host`.not-copied.txt lists the rest.
 
     Raises TargetError when nothing can be written there.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        left_out = "".join(f"{inert(line)}\n" for line in _copied(source, folder, host))
-        if left_out:
-            inside.write(folder, NOT_COPIED.format(host=host), left_out.encode(errors="replace"))
+        not_copied = "".join(f"{inert(line)}\n" for line in _copied(source, folder, host))
+        if not_copied:
+            inside.write(folder, NOT_COPIED.format(host=host), not_copied.encode(errors="replace"))
     except OSError as error:
-        advice = "Make room there, or say another place; the hosts are taken away all the same."
         raise TargetError(
-            f"{folder}: the logs of {host} cannot be kept: {error.strerror}", advice=advice
+            f"{folder}: the logs of {host} cannot be kept: {error.strerror}",
+            advice="Free some space or choose another folder; the hosts are torn down anyway.",
         ) from error
 
 
 def _copied(source: Path, folder: Path, host: str) -> Iterator[str]:
-    """Copy what can be; yields a line about each thing that was not."""
+    """Copy what can be copied; yields a line about everything else."""
     left_bytes = MOST_BYTES
     for number, entry in enumerate(inside.entries(source)):
         if number == MOST_FILES:
@@ -66,7 +80,7 @@ def _copy(source: Path, folder: Path, host: str, name: str, left_bytes: int) -> 
         known = os.fstat(original.fileno())
         if known.st_size > left_bytes:
             raise inside.Refused(
-                0, f"is not copied: no more than {show_bytes(MOST_BYTES)} are, of one host", name
+                0, f"is not copied: a host's logs are limited to {show_bytes(MOST_BYTES)}", name
             )
         descriptor = inside.opened(
             folder, f"{host}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, make_folders=True

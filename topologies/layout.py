@@ -10,9 +10,7 @@ from weighbridge.common.record import Record
 
 
 class Layout(Record):
-    """A layout as its file says it; `place` and `settings` are checked against the gateway's own
-    records when it is loaded.
-    """
+    """A layout as in its file; its gateway checks `place` and `settings`."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
     about: str
@@ -21,6 +19,6 @@ class Layout(Record):
     release: str
     """Release of the gateway, such as ceph-16 or swift-2.30."""
     tuned: str = ""
-    """What its settings were tuned for, and how that is known; empty: they are as shipped."""
+    """What its settings were tuned for, and the evidence; empty: they are as shipped."""
     place: dict[str, Any]
     settings: dict[str, Any] = Field(default_factory=dict)

@@ -1,6 +1,4 @@
-"""Reading hardware and layout files, and checking a layout against its gateway and its hardware
-before anything starts.
-"""
+"""Reading hardware and layout files, and checking layouts before anything starts."""
 
 from __future__ import annotations
 
@@ -25,10 +23,7 @@ from weighbridge.topologies.reference import Reference, path_of, slug
 
 @dataclass(frozen=True)
 class Planned:
-    """A layout that has been checked against its hardware, with its gateway ready to be brought up.
-
-    `text` is its file.
-    """
+    """A layout that was checked against its hardware, with its gateway. `text` is its file."""
 
     layout: Layout
     gateway: Gateway
@@ -36,26 +31,23 @@ class Planned:
 
 
 def shipped_layouts() -> Mapping[str, Path]:
-    """The layouts that ship, by name."""
+    """The shipped layouts by name."""
     return {path.stem: path for path in sorted(_folder().glob("*.yaml"))}
 
 
 def shipped_hardware() -> Mapping[str, Path]:
-    """The hardware files that ship, by name."""
+    """The shipped hardware files by name."""
     return {path.stem: path for path in sorted((_folder() / "hardware").glob("*.yaml"))}
 
 
 def find(name: str, known: Mapping[str, Path], what: str) -> Path:
-    """The file of a layout or hardware given as a path or by the name of one that ships.
-
-    Raises UsageError.
-    """
+    """The file of a layout or hardware, given as a path or a shipped name. Raises UsageError."""
     path = Path(name)
     if is_file(path):
         return path
     if name in known:
         return known[name]
-    advice = f"Give the path of a YAML file or the name of a {what} that ships."
+    advice = f"Give the path of a YAML file or the name of a shipped {what}."
     raise UsageError(f"no {what} {name!r}{did_you_mean(name, list(known))}", advice=advice)
 
 
@@ -63,16 +55,14 @@ def load_hardware(path: Path) -> Hardware:
     """Read a hardware file. Raises DocumentError with all faults at once."""
     document = Document.read(path)
     hardware = document.into(Hardware)
-    faults = [document.fault_at(("ssh", key), what) for key, what in _unusable(hardware)]
+    faults = [document.fault_at(("ssh", key), why) for key, why in _unusable(hardware)]
     if faults:
         raise DocumentError(faults)
     return hardware
 
 
 def _unusable(hardware: Hardware) -> Iterator[tuple[str, str]]:
-    """Files of this machine that the way to real hosts is said to need, and why they cannot serve
-    for that.
-    """
+    """Keys of `ssh` that name unusable files of this machine, and why."""
     access = hardware.ssh
     if access is None:
         return
@@ -81,20 +71,15 @@ def _unusable(hardware: Hardware) -> Iterator[tuple[str, str]]:
         if not is_file(path):
             yield "key", f"there is no file {path}"
         elif path.stat().st_mode & 0o077:
-            yield "key", f"{path} can be read by others than you: chmod 600 {path}"
-    if "known_hosts" in access.model_fields_set and not is_file(expanded(access.known_hosts)):
-        yield (
-            "known_hosts",
-            (
-                f"there is no file {expanded(access.known_hosts)}: ssh-keyscan makes one, to be "
-                "checked by you"
-            ),
-        )
+            yield "key", f"{path} can be read by others: chmod 600 {path}"
+    hosts = expanded(access.known_hosts)
+    if "known_hosts" in access.model_fields_set and not is_file(hosts):
+        yield "known_hosts", f"there is no file {hosts}: make it with ssh-keyscan, then check it"
 
 
 def load_layout(path: Path, hardware: Hardware, reference: Reference | None = None) -> Planned:
-    """Read a layout, changed as `reference` says, and check it against its gateway's own records
-    and the hardware.
+    """Read a layout, apply the changes of `reference`, and check it against its gateway and
+    hardware.
 
     Raises DocumentError with all faults at once; UsageError when the file cannot be read.
     """
@@ -109,8 +94,7 @@ def load_layout(path: Path, hardware: Hardware, reference: Reference | None = No
 
 
 def planned_again(layout: Layout, hardware: Hardware, where: str) -> Planned:
-    """A layout as the plan of a run keeps it, checked as one that is read from its file; `where` is
-    what messages call it.
+    """Check a layout of a run's plan like one of a file; messages call it `where`.
 
     Raises DocumentError with all faults at once.
     """
@@ -129,13 +113,13 @@ def changed_layout(
     """A layout with further settings, by their dotted keys below `settings` (see
     `reference.path_of`), checked as any other.
 
-    `base` is what is changed: a layout that has been read, or a file with what a `reference`
-    changes in it. `origin` is where faults of a change are told, of all or by key: its message does
-    not count. `name` is what the new layout is called; None: the name of the base with the last two
-    words of each key and its value, bounded as `Reference.renamed` bounds it.
+    `base` is a layout, or a file to which `reference` is applied first. `origin` is where faults of
+    a change are reported, of all or by key; its message is not used. `name` is the new layout's;
+    None: the base's name with the last two words of each key and its value, shortened as by
+    `Reference.renamed`.
 
-    Raises DocumentError with all faults at once, each at the origin of the change that it is about:
-    also one between a change and a setting of the base, which was whole before.
+    Raises DocumentError with all faults at once, each at the origin of its change, also when the
+    change conflicts with a setting of the base.
     """
     planned = base if isinstance(base, Planned) else load_layout(base, hardware, reference)
     layout = planned.layout.model_copy(
@@ -163,20 +147,18 @@ def changed_layout(
 
 
 class _Changed(Document):
-    """A layout that was whole before it was changed: whatever is wrong with it is told at a
-    change.
-    """
+    """A valid layout that was changed: every fault is reported at a change."""
 
     def fault_at(self, path: tuple[str | int, ...], message: str, *, key: bool = False) -> Fault:
-        """See Document; at the change that shares the most of the path."""
+        """See Document. The fault is at the change with the longest common path."""
         if not self._changes:
             return super().fault_at(path, message, key=key)
 
-        def shared(other: tuple[str | int, ...]) -> int:
+        def common(other: tuple[str | int, ...]) -> int:
             same = [one == two for one, two in zip(path, other, strict=False)]
             return same.index(False) if False in same else len(same)
 
-        _, nearest = max(self._changes, key=lambda change: shared(change[0]))
+        _, nearest = max(self._changes, key=lambda change: common(change[0]))
         return replace(nearest, message=message)
 
 
@@ -190,9 +172,7 @@ def _text(layout: Layout) -> str:
 
 
 def _checked(document: Document, layout: Layout, hardware: Hardware) -> Planned:
-    """The layout of a document with its gateway, checked against that gateway's own records and the
-    hardware.
-    """
+    """The layout of a document with its gateway, checked against gateway and hardware."""
     try:
         kind = STORES[STORES.known(layout.gateway)]
     except ValueError as error:
@@ -200,11 +180,8 @@ def _checked(document: Document, layout: Layout, hardware: Hardware) -> Planned:
     faults = []
     if layout.release not in kind.releases:
         hint = did_you_mean(layout.release, list(kind.releases))
-        faults.append(
-            document.fault_at(
-                ("release",), f"no release {layout.release!r} of {layout.gateway}{hint}"
-            )
-        )
+        message = f"no release {layout.release!r} of {layout.gateway}{hint}"
+        faults.append(document.fault_at(("release",), message))
     place = _part(document, layout.place, kind.Placement, "place", faults)
     settings = _part(document, layout.settings, kind.Settings, "settings", faults)
     if faults:
@@ -232,58 +209,38 @@ def _part(
 def _misplaced(
     document: Document, layout: Layout, gateway: Gateway, hardware: Hardware
 ) -> list[Fault]:
-    """Hosts that the hardware lacks, or that lack disks, at the very word of the layout that names
-    them.
-    """
-    faults = []
+    """Faults of missing or too small hosts, where the layout names them."""
+    known = f"hardware {hardware.name!r}"
     if gateway.already_runs and hardware.of.contained:
-        message = (
-            f"what already runs cannot be reached from hardware {hardware.name!r}, whose "
-            "network is its own"
-        )
-        faults.append(document.fault_at(("gateway",), f"{message}: choose --hardware this-machine"))
-    elif not gateway.already_runs and hardware.of.of_what_runs:
-        message = (
-            f"hardware {hardware.name!r} is for gateways that already run, and "
-            f"{layout.gateway} would have to be stood up"
-        )
-        return [
-            document.fault_at(("gateway",), f"{message}: choose other hardware, such as lab-small")
-        ]
+        message = f"{known} has its own network, from which a running gateway cannot be reached"
+        return [document.fault_at(("gateway",), f"{message}: choose --hardware this-machine")]
+    if not gateway.already_runs and hardware.of.of_what_runs:
+        message = f"{known} is for gateways that already run, and {layout.gateway} must be started"
+        advice = "choose other hardware, such as lab-small"
+        return [document.fault_at(("gateway",), f"{message}: {advice}")]
+    faults = []
     for name, need in gateway.needs().items():
-        path = _path_of(layout.place, name) or ()
-        spec = hardware.hosts.get(name)
+        spec, roles = hardware.hosts.get(name), ", ".join(need.roles)
         if spec is None:
-            hint = did_you_mean(name, list(hardware.hosts))
-            faults.append(
-                document.fault_at(
-                    ("place", *path), f"hardware {hardware.name!r} has no host {name!r}{hint}"
-                )
-            )
+            message = f"{known} has no host {name!r}{did_you_mean(name, list(hardware.hosts))}"
         elif len(spec.disks) < need.disks:
-            what = f"{', '.join(need.roles)} needs {need.disks} disk(s)"
-            message = f"{what}; host {name!r} of hardware {hardware.name!r} has {len(spec.disks)}"
-            faults.append(document.fault_at(("place", *path), message))
+            message = f"{roles} needs {need.disks} disk(s); host {name!r} of {known} has "
+            message += str(len(spec.disks))
         elif spec.memory is not None and spec.memory < need.memory_bytes:
-            what = f"{', '.join(need.roles)} may take {show_bytes(need.memory_bytes)} of memory"
-            message = (
-                f"{what}; host {name!r} of hardware {hardware.name!r} has {show_bytes(spec.memory)}"
-            )
-            faults.append(document.fault_at(("place", *path), message))
+            message = f"{roles} may take {show_bytes(need.memory_bytes)} of memory; host {name!r} "
+            message += f"of {known} has {show_bytes(spec.memory)}"
+        else:
+            continue
+        path = _path_of(layout.place, name) or ()
+        faults.append(document.fault_at(("place", *path), message))
     return sorted(faults, key=lambda fault: (fault.line, fault.column))
 
 
 def _path_of(value: object, name: str) -> tuple[str | int, ...] | None:
     if value == name:
         return ()
-    items = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    for key, inner in items:
+    items = enumerate(value) if isinstance(value, list) else ()
+    for key, inner in value.items() if isinstance(value, dict) else items:
         found = _path_of(inner, name)
         if found is not None:
             return (key, *found)

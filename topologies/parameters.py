@@ -1,6 +1,4 @@
-"""The parameters of a gateway's layouts, one line each: read off the records that check them, so
-that none can be missing.
-"""
+"""The parameters of a gateway's layouts, read off the records that validate them."""
 
 from __future__ import annotations
 
@@ -21,9 +19,7 @@ from weighbridge.common.quantities import parse_bytes, parse_seconds, show_bytes
 
 @dataclass(frozen=True)
 class LayoutParameter:
-    """One setting: its dotted key below `settings`, what it may be, its default, and what it
-    does.
-    """
+    """One setting: its dotted key below `settings`, its type, its default, and what it does."""
 
     key: str
     kind: str
@@ -32,29 +28,24 @@ class LayoutParameter:
 
 
 def parameters(settings: type[BaseModel], under: str = "") -> Iterator[LayoutParameter]:
-    """Every parameter of a settings record, those of the records inside it after the key that holds
-    them.
-    """
-    said = _said(settings)
+    """Every parameter of a settings record, with the parameters of nested records."""
+    texts = _texts(settings)
     for name, field in settings.model_fields.items():
         key = f"{under}{name}"
         inner = _record(field.annotation)
         if inner is not None:
             yield from parameters(inner, f"{key}.")
         else:
-            yield LayoutParameter(
-                key, _kind_of(field), _default(field), said.get(name, name.replace("_", " "))
-            )
+            text = texts.get(name, name.replace("_", " "))
+            yield LayoutParameter(key, _kind_of(field), _default(field), text)
 
 
-def _said(model: type[BaseModel]) -> dict[str, str]:
-    """First sentences of the docstrings below the fields, also those of the classes it is made
-    from.
-    """
+def _texts(model: type[BaseModel]) -> dict[str, str]:
+    """The docstrings below the fields of a record and its base classes, by field."""
     found: dict[str, str] = {}
     for one in reversed(model.__mro__):
         if not issubclass(one, BaseModel) or one is BaseModel or vars(one).get("fronts"):
-            continue  # fields of fronts are made of their registry, and stand in no source
+            continue  # fields of fronts come from a registry and have no source
         (body,) = (
             node
             for node in ast.parse(textwrap.dedent(inspect.getsource(one))).body
@@ -72,7 +63,7 @@ def _said(model: type[BaseModel]) -> dict[str, str]:
 
 
 def _record(annotation: Any) -> type[BaseModel] | None:
-    """The record that a field holds, if it holds one and nothing else; it may be left out."""
+    """The record that a field holds, optional or not; None: it holds anything else."""
     if typing.get_origin(annotation) in {typing.Union, types.UnionType}:
         held = [one for one in typing.get_args(annotation) if one is not type(None)]
         annotation = held[0] if len(held) == 1 else None
@@ -82,7 +73,7 @@ def _record(annotation: Any) -> type[BaseModel] | None:
 
 
 def _kind_of(field: FieldInfo) -> str:
-    """Sizes and times are numbers to the program; a user writes them with their units."""
+    """The type as users write it: sizes and times have units in files."""
     readers = {getattr(one, "func", None) for one in field.metadata}
     if parse_bytes in readers:
         return "size"

@@ -1,11 +1,12 @@
 """A layout as a command line or a suite names it: `NAME[@RELEASE][:KEY=VALUE]...`.
 
-    rgw-beast                        the layout that ships my/layout.yaml                   a file
-    rgw-beast@ceph-18                at another release rgw-beast:radosgw.threads=64     with other
-    settings; keys are those below `settings`, or `place.KEY` swift:replicas=2:proxy.workers=4
+    rgw-beast                          a shipped layout
+    my/layout.yaml                     a file
+    rgw-beast@ceph-18                  another release
+    rgw-beast:radosgw.threads=64       other settings: keys below `settings`, or `place.KEY`
+    swift:replicas=2:proxy.workers=4
 
-What is changed is part of the layout's name in results, so that a layout can be compared with
-itself changed.
+Changes are part of the layout's name in results, so that a layout can be compared with its changes.
 """
 
 from __future__ import annotations
@@ -25,36 +26,33 @@ from weighbridge.common.document import DocumentError, Fault
 from weighbridge.common.errors import UsageError
 
 LONGEST_NAME = 40
-"""Names of layouts are parts of file names; Layout bounds them so."""
+"""As in Layout: names of layouts are parts of file names."""
 
 _KEY = re.compile(r"[a-z][A-Za-z0-9_.-]*")
 
 
 @dataclass(frozen=True)
 class ChangedSetting:
-    """One setting that is not as the file has it. `path` starts at the top of the file."""
+    """One changed setting. `path` starts at the top of the file."""
 
     path: tuple[str, ...]
     value: object
     word: str
-    """As it was written."""
+    """The value as it was written."""
     column: int
-    """Where in the reference it was written, from 1."""
+    """Its place in the reference, from 1."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A layout's file or name, and what is to be different from it.
-
-    `text` is the reference as it was written.
-    """
+    """A layout's file or name, and changes to it; `text` is the reference as it was written."""
 
     name: str
     text: str
     changes: tuple[ChangedSetting, ...] = ()
 
     def fault(self, change: ChangedSetting) -> Fault:
-        """Where faults of a change are told."""
+        """The place of faults of a change."""
         return Fault("layout", 1, change.column, "", self.text)
 
     def renamed(self, name: str) -> str:
@@ -66,15 +64,13 @@ class Reference:
         return slug(words, self.text)
 
 
-def slug(words: Sequence[str], whole: str) -> str:
-    """A name of these words, of at most LONGEST_NAME characters: where they are longer, with the
-    sum of `whole` at its end.
-    """
+def slug(words: Sequence[str], identity: str) -> str:
+    """A name of these words; one above LONGEST_NAME characters ends in a hash of `identity`."""
     full = re.sub(r"[^a-z0-9]+", "-", "-".join(words).lower()).strip("-")
     if len(full) <= LONGEST_NAME:
         return full
-    told = hashlib.sha256(whole.encode()).hexdigest()[:6]
-    return f"{full[: LONGEST_NAME - 7].rstrip('-')}-{told}"
+    digest = hashlib.sha256(identity.encode()).hexdigest()[:6]
+    return f"{full[: LONGEST_NAME - 7].rstrip('-')}-{digest}"
 
 
 def parse(text: str) -> Reference:
@@ -84,7 +80,7 @@ def parse(text: str) -> Reference:
     changes = []
     if at:
         if not release:
-            raise _wrong(text, len(head), "a release is wanted after @, such as rgw-beast@ceph-18")
+            raise _wrong(text, len(head), "@ needs a release, such as rgw-beast@ceph-18")
         changes.append(ChangedSetting(("release",), release, release, len(name) + 2))
     column = len(head) + 2
     for part in parts:
@@ -94,25 +90,22 @@ def parse(text: str) -> Reference:
         try:
             read = yaml.safe_load(value)
         except yaml.YAMLError:
-            raise _wrong(
-                text, column, f"{value!r} is not a value as a layout file has it"
-            ) from None
-        path = tuple(key.split("."))
-        changes.append(
-            ChangedSetting(path if path[0] == "place" else ("settings", *path), read, value, column)
-        )
+            raise _wrong(text, column, f"{value!r} is not a value in YAML") from None
+        keys = tuple(key.split("."))
+        path = keys if keys[0] == "place" else ("settings", *keys)
+        changes.append(ChangedSetting(path, read, value, column))
         column += len(part) + 1
     return Reference(name, text, tuple(changes))
 
 
 def path_of(key: str, settings: type[BaseModel]) -> tuple[str, ...]:
-    """The path of a dotted key below settings that are of this record.
+    """The path of a dotted key below settings of this record.
 
-    Below a mapping of options a name may have dots of its own: the last word is the option, the
-    words before it are the section, and where sections are kept by server the first is the server:
+    Below a mapping of options a name may itself have dots: the last word is the option and the
+    words before it the section, after the server where sections are kept by server:
     `options.client.rgw.gateway-1.rgw_frontends` is the option `rgw_frontends` of the section
-    `client.rgw.gateway-1`. Words that the record does not know are taken as they are: whoever reads
-    the settings says so.
+    `client.rgw.gateway-1`. Words that the record does not know are kept, for the reader of the
+    settings to refuse.
     """
     words, found = key.split("."), list[str]()
     model: type[BaseModel] | None = settings
@@ -124,12 +117,12 @@ def path_of(key: str, settings: type[BaseModel]) -> tuple[str, ...]:
             break
         levels = _levels(field.annotation)
         if levels and len(words) > levels:
-            # Of a mapping by name alone the whole rest is the name; else the section is what is
-            # between server and option.
-            head, rest = words[: max(levels - 2, 0)], words[max(levels - 2, 0) :]
-            words = (
-                [*head, ".".join(rest)] if levels == 1 else [*head, ".".join(rest[:-1]), rest[-1]]
-            )
+            # With one level all words are the name; else those between server and option are the
+            # section.
+            servers = max(levels - 2, 0)
+            head, rest = words[:servers], words[servers:]
+            names = [".".join(rest)] if levels == 1 else [".".join(rest[:-1]), rest[-1]]
+            words = [*head, *names]
         if levels:
             break
         model = _record(field.annotation)
@@ -137,7 +130,7 @@ def path_of(key: str, settings: type[BaseModel]) -> tuple[str, ...]:
 
 
 def split(text: str) -> list[str]:
-    """References with commas between; a comma within brackets belongs to a value."""
+    """The references in a comma-separated list; a comma within brackets belongs to a value."""
     return [word.strip() for word in _split(text, ",") if word.strip()]
 
 
@@ -155,14 +148,14 @@ def _split(text: str, mark: str) -> Sequence[str]:
 
 
 def _levels(annotation: Any) -> int:
-    """How many mappings are within one another in this type."""
+    """How many mappings are nested in this type."""
     if typing.get_origin(annotation) is dict:
         return 1 + _levels(typing.get_args(annotation)[1])
     return 0
 
 
 def _record(annotation: Any) -> type[BaseModel] | None:
-    """The record in this type, where there is one."""
+    """The record in this type; None: there is none."""
     if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
         return annotation
     return next(

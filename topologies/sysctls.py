@@ -1,4 +1,4 @@
-"""Kernel settings: those that are published with a result, and those that a study had set."""
+"""Kernel settings: those that are published with a result, and those of a study."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECORDED: Final = (
     "vm.dirty_background_ratio",
     "vm.swappiness",
 )
-"""Settings that the anchors' fairness rules ask to be published with a result."""
+"""Settings that must be published with a result for a fair comparison."""
 
 STUDY_2014: Final[dict[str, str]] = {
     "net.ipv4.tcp_timestamps": "0",
@@ -35,5 +35,5 @@ STUDY_2014: Final[dict[str, str]] = {
 }
 """What the study of 2014 set on all its nodes.
 
-Its tcp_tw_recycle is gone from Linux since 4.12; its MTU was 9000 (`network`).
+Linux has no tcp_tw_recycle since 4.12; the study's MTU of 9000 is set by `network`.
 """

@@ -1,4 +1,4 @@
-"""This machine itself as the one host: the client of gateways that already run.
+"""This machine itself as the only host: the client of gateways that already run.
 
 Plain processes, no root, no limits.
 """
@@ -12,32 +12,29 @@ from weighbridge.topologies.fake import FakeHost, FakeHosts, FakeKind
 
 
 class ThisHost(FakeHost):
-    """This machine, whose caches are not a run's to drop."""
+    """This machine, whose caches a run must not drop."""
 
     def drop_kernel_caches(self) -> str:
-        """Nothing is dropped: it holds nothing of the gateway, and serves others too."""
+        """Drop nothing: it caches nothing of the gateway, and has other users."""
         return f"{self.name}: kernel caches not dropped (this machine, which only makes the load)"
 
 
 class ThisMachine(FakeHosts):
-    """The hosts of hardware of kind existing."""
+    """The host of hardware of kind `existing`."""
 
     make: ClassVar[type[FakeHost]] = ThisHost
 
     def facts(self) -> Mapping[str, str]:
-        """That nothing limits it."""
-        return {
-            "client": "this machine itself, without limits of its own; whatever else runs here "
-            "runs along"
-        }
+        """Say that nothing limits it."""
+        return {"client": "this machine, without limits; other programs may be running on it"}
 
 
 class ThisMachineKind(FakeKind):
-    """This machine as it is."""
+    """Hardware of kind `existing`."""
 
     of_what_runs: ClassVar[bool] = True
-    refuses: ClassVar[str] = "are this machine as it is: no hosts are raised from it"
-    passing: ClassVar[str] = "are for gateways that already run: there is nothing to stand up"
+    refuses: ClassVar[str] = "are this machine as it is: none are started"
+    passing: ClassVar[str] = "are for gateways that already run: there is nothing to start"
     made: ClassVar[type[FakeHosts]] = ThisMachine
 
 

@@ -17,7 +17,7 @@ ROOT: Final = Path(__file__).parents[2]
 ATTACKS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     (
         "a measured host writes files of the conductor",
-        ("topologies/test_ssh_teller.py", "common/test_inside.py"),
+        ("topologies/test_ssh_telemetry.py", "common/test_inside.py"),
     ),
     (
         "a host's logs lead elsewhere",

@@ -15,7 +15,7 @@ from weighbridge.gateways.fragments import fragments
 from weighbridge.gateways.gateway import Rendered
 from weighbridge.gateways.rgw.config import CONF as CEPH_CONF
 from weighbridge.surroundings import place
-from weighbridge.topologies.deployment import _hosts_of
+from weighbridge.topologies.deployment import _prepared_hosts
 from weighbridge.topologies.loader import (
     Planned,
     changed_layout,
@@ -43,7 +43,7 @@ def release(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def host(release: str, tmp_path: Path) -> Iterator[Host]:
     """A host of the release on which nothing runs."""
-    raise_hosts = _hosts_of(
+    raise_hosts = _prepared_hosts(
         planned("rgw-apache-proxy", release).gateway,
         LAB,
         place(),

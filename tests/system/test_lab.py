@@ -151,7 +151,7 @@ def test_services_run_until_they_are_stopped_and_leave_no_zombie(client: Host) -
     assert client.alive("one")
     assert client.alive("two")
     assert within(5, lambda: client.tail("two.out") == ["a 'b'"])
-    with pytest.raises(TargetError, match="one is running already"):
+    with pytest.raises(TargetError, match="one is already running"):
         client.start([Service("one", ("sleep", "1000"))])
     client.stop("one")
     client.stop("two")

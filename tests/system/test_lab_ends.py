@@ -187,9 +187,9 @@ def test_what_a_killed_conductor_left_is_found_and_removed(
         if when == "standing":
             assert conductor.stdout is not None
             assert conductor.stdout.readline() == b"stands\n"
-            with pytest.raises(UsageError, match=f"{label} stands on this machine"):
+            with pytest.raises(UsageError, match=f"{label} has been running on this machine"):
                 leftovers.remove(state=state)
-            with pytest.raises(UsageError, match=f"{label} stands on this machine"):
+            with pytest.raises(UsageError, match=f"{label} has been running on this machine"):
                 raised(labelled("second"), tmp_path / "second", state)
         else:
             pattern = "claims/*.json" if when == "claimed" else "runc/*"
@@ -230,7 +230,7 @@ def test_hosts_that_were_left_standing_refuse_others_until_they_are_taken_down(
         stdout=subprocess.DEVNULL,
     )
     assert len(Runc(state / "runc").containers()) == 4
-    with pytest.raises(UsageError, match=f"{label}: left standing") as refused:
+    with pytest.raises(UsageError, match=f"{label}: left running") as refused:
         raised(labelled("second"), tmp_path / "second", state)
     assert "weighbridge down" in refused.value.advice
     leftovers.remove(state=state)

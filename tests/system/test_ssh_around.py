@@ -194,7 +194,7 @@ def test_disks_with_data_or_in_use_are_refused_and_those_that_may_be_wiped_are_w
         (3, "a partition table (dos)"),
         (4, "an OSD of Ceph (BlueStore)"),
     ]
-    expected += [(5, "data that no tool there knows"), (6, "wb6 is mounted at /mnt/used")]
+    expected += [(5, "data of an unknown kind"), (6, "wb6 is mounted at /mnt/used")]
     for (index, word), fault in zip(expected, faults, strict=False):
         assert ids[index] in fault, fault
         assert word in fault

@@ -221,7 +221,7 @@ def test_services_are_alive_until_they_end_or_are_stopped_and_say_what_they_prin
     assert until(lambda: not host.alive("short"))
     assert host.tail("short.out") == ["a $HOME % b"]
     assert until(lambda: host.tail("radosgw-client.rgw.x.out") == ["up"])
-    with pytest.raises(TargetError, match="running already"):
+    with pytest.raises(TargetError, match="already running"):
         host.start([Service("osd.0", ("sleep", "1"))])
     host.stop("radosgw-client.rgw.x", timeout_s=0.5)
     assert not host.alive("radosgw-client.rgw.x")

@@ -1,6 +1,4 @@
-"""In which order hosts are attested, and what is undone whatever happens: with hosts that give
-recorded answers.
-"""
+"""The order of attestation, and its cleanup in all cases, with hosts that give recorded answers."""
 
 from __future__ import annotations
 
@@ -48,7 +46,7 @@ SERVER = "print('Server listening on 5201', flush=True); input()"
 
 
 class Recorded(Host):
-    """Answers as the tools did; `asked` is what was run while what was limited, over all hosts."""
+    """Gives the tools' recorded answers; `asked` has all commands with the limits that were on."""
 
     def __init__(self, name: str, hosts: RecordedHosts, folder: Path) -> None:
         self.name = name
@@ -146,7 +144,7 @@ def quietly(line: str) -> None:
     pass
 
 
-def test_each_kind_of_limit_is_on_only_while_what_it_limits_is_measured(
+def test_each_limit_is_on_only_while_its_resource_is_measured(
     hosts: RecordedHosts,
 ) -> None:
     attest(hosts, HARDWARE, NEEDS, quietly)
@@ -168,13 +166,13 @@ def test_each_kind_of_limit_is_on_only_while_what_it_limits_is_measured(
     assert hosts.limited == set()
 
 
-def test_every_host_disk_and_path_gets_its_figures_with_what_the_hardware_promises(
+def test_every_host_disk_and_path_gets_figures_with_the_limits_of_the_hardware(
     hosts: RecordedHosts,
 ) -> None:
     attestation = attest(hosts, HARDWARE, NEEDS, quietly)
     found = {(one.host, one.what): one for one in attestation.ceilings}
     assert len(found) == len(attestation.ceilings)
-    # They are one machine: store-1 has as many threads as client-1.
+    # They are one machine, and store-1 has as many threads as client-1.
     assert {host for host, what in found if what == "CPU without its quota"} == {
         "client-1",
         "gateway-1",
@@ -186,7 +184,7 @@ def test_every_host_disk_and_path_gets_its_figures_with_what_the_hardware_promis
     }
     assert ("store-1", "CPU") not in found
     assert found["store-1", "disk wb0 write"].promised == 100_000_000
-    # Nothing limits its small requests: how many they are is not the disk's doing.
+    # Nothing limits its small requests: the CPU does.
     assert ("store-1", "disk wb0 random write") not in found
     assert found["store-1", "disk wb1 write"].promised is None
     assert found["store-1", "disk wb1 random read"].promised == 500
@@ -198,7 +196,7 @@ def test_every_host_disk_and_path_gets_its_figures_with_what_the_hardware_promis
             "network to gateway-1",
         ),
     }
-    # The slower of two NICs is what a pair can do.
+    # The slower NIC limits a pair.
     assert found["gateway-1", "network from client-1"].promised == 10**9
     assert found["store-1", "network to gateway-1"].promised == 2 * 10**9
     assert attestation.tools == {name: f"{name} 1.0" for name in ANSWERS}
@@ -207,7 +205,7 @@ def test_every_host_disk_and_path_gets_its_figures_with_what_the_hardware_promis
 @pytest.mark.parametrize(
     "breaks", ["--events=100", "--events=63", "--name=fill", "--name=read", "--client"]
 )
-def test_when_a_tool_fails_limits_are_off_disks_are_emptied_and_servers_are_gone(
+def test_a_failing_tool_leaves_no_limits_empty_disks_and_no_servers(
     hosts: RecordedHosts, breaks: str
 ) -> None:
     hosts.breaks = breaks
@@ -220,7 +218,7 @@ def test_when_a_tool_fails_limits_are_off_disks_are_emptied_and_servers_are_gone
     assert breaks != "--client" or hosts.servers
 
 
-def test_real_hosts_have_each_their_own_cpu_and_are_asked_for_small_requests_too(
+def test_real_hosts_measure_their_own_cpus_and_small_requests(
     hosts: RecordedHosts,
 ) -> None:
     specs = {
@@ -237,7 +235,7 @@ def test_real_hosts_have_each_their_own_cpu_and_are_asked_for_small_requests_too
     assert ("store-1", "disk wb0 random read") in found
 
 
-def test_a_cpu_is_asked_several_times_by_one_command_and_the_median_counts(
+def test_a_cpu_is_probed_several_times_by_one_command_and_the_median_counts(
     hosts: RecordedHosts,
 ) -> None:
     figures = (400.0, 100.0, 410.0, 390.0, 405.0)
@@ -255,26 +253,26 @@ def test_a_cpu_is_asked_several_times_by_one_command_and_the_median_counts(
     assert all("for _ in $(seq 5)" in command for command in asked)
 
 
-def test_servers_are_gone_when_all_is_measured(hosts: RecordedHosts) -> None:
+def test_servers_are_stopped_after_measuring(hosts: RecordedHosts) -> None:
     attest(hosts, HARDWARE, NEEDS, quietly)
     assert len(hosts.servers) == 2
     assert all(server.poll() is not None for server in hosts.servers)
 
 
-def test_an_answer_that_is_not_understood_names_the_host_and_the_tool(hosts: RecordedHosts) -> None:
+def test_an_invalid_answer_names_host_and_tool(hosts: RecordedHosts) -> None:
     hosts.answers["fio"] = "{}"
     with pytest.raises(TargetError, match="store-1: fio: no bw_bytes of write"):
         attest(hosts, HARDWARE, NEEDS, quietly)
 
 
-def test_an_iperf3_that_does_not_listen_is_an_error_with_its_host(hosts: RecordedHosts) -> None:
+def test_an_iperf3_that_does_not_listen_is_an_error_naming_its_host(hosts: RecordedHosts) -> None:
     hosts.server = "raise SystemExit(1)"
     with pytest.raises(CommandFailed, match=r"gateway-1: iperf3 --server.*ended with 1"):
         attest(hosts, HARDWARE, NEEDS, quietly)
     assert hosts.limited == set()
 
 
-def test_a_host_that_was_raised_without_tools_says_so(tmp_path: Path) -> None:
+def test_a_host_without_tools_says_so(tmp_path: Path) -> None:
     with pytest.raises(MissingMeans, match="client-1: it has no fio"):
         FakeHost("client-1", "127.0.0.1", tmp_path).tool("fio")
 
@@ -291,7 +289,7 @@ IN_PIECES = json.dumps(
 )
 
 
-def test_disks_are_asked_at_the_sizes_of_a_suite_and_nothing_else_is_measured(
+def test_disks_alone_are_measured_at_the_sizes_of_a_suite(
     hosts: RecordedHosts,
 ) -> None:
     hosts.answers["fio"] = IN_PIECES
@@ -315,7 +313,7 @@ def test_disks_are_asked_at_the_sizes_of_a_suite_and_nothing_else_is_measured(
     assert not hosts.servers
 
 
-def test_a_limit_promises_what_it_lets_through_of_objects_not_of_the_blocks_they_fill(
+def test_a_limit_promises_object_bytes_not_block_bytes(
     hosts: RecordedHosts,
 ) -> None:
     hosts.answers["fio"] = IN_PIECES
@@ -345,15 +343,15 @@ def test_all_pairs_of_hosts_are_measured_both_ways_once(hosts: RecordedHosts) ->
         assert len(found) == len(every)
         assert set(found) == every
         assert len({(one.host, one.what) for one in ceilings}) == len(ceilings)
-        told = {
+        by_peer = {
             one.receiver if one.what.startswith("network from") else one.sender: one
             for one in ceilings
             if one.sender
         }
-        assert all(one.host in (one.sender, one.receiver) for one in told.values())
+        assert all(one.host in (one.sender, one.receiver) for one in by_peer.values())
 
 
-def test_every_client_is_measured_with_all_hosts_that_make_no_load(hosts: RecordedHosts) -> None:
+def test_every_client_is_measured_with_all_hosts_that_are_no_clients(hosts: RecordedHosts) -> None:
     first, second, *others = HARDWARE.hosts
     several = HARDWARE.model_copy(update={"clients": (first, second)})
     ceilings = attest(hosts, several, {}, quietly).ceilings

@@ -1,4 +1,4 @@
-"""What is measured of hosts alone and at once, with hosts that give recorded answers."""
+"""Measuring hosts alone and all at once, with recorded answers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def hosts(tmp_path: Path) -> RecordedHosts:
     return made
 
 
-def test_each_disk_is_measured_alone_and_then_all_of_its_host_added_up(
+def test_disks_are_measured_alone_and_then_all_of_a_host_together(
     hosts: RecordedHosts,
 ) -> None:
     found = measure(hosts, HARDWARE, [64_000], quietly)
@@ -47,13 +47,13 @@ def test_each_disk_is_measured_alone_and_then_all_of_its_host_added_up(
     assert [one.like for one in alone[::4]] == ["1 GiB, 100 MB/s", "300 MiB, 500 requests/s"]
     together = [one for one in found if one.group == "disks"]
     assert {(one.host, one.value) for one in together} == {("store-1", 128e6)}
-    # Of one of the two nothing is promised of what is random: so neither of both.
+    # One of the two disks has no limit of random requests: so nothing is promised of both.
     assert [one.promised is not None for one in together] == [True, True, False, False]
     assert set(hosts.limits_during("--name=random read of 64 kB")) == {frozenset({"disk"})}
     assert len(hosts.limits_during("blkdiscard")) == 2
 
 
-def test_every_pair_both_ways_and_then_all_at_once_each_with_a_listener_of_its_own(
+def test_pairs_are_measured_both_ways_and_then_all_hosts_at_once_with_a_server_for_each_flow(
     hosts: RecordedHosts,
 ) -> None:
     found = measure(hosts, HARDWARE, [64_000], quietly)
@@ -64,13 +64,13 @@ def test_every_pair_both_ways_and_then_all_at_once_each_with_a_listener_of_its_o
     assert set(fabric) == set(itertools.product(HARDWARE.hosts, ("sent", "received")))
     assert {one.value for one in fabric.values()} == {2 * value}
     assert fabric["client-1", "sent"].promised == 10**9
-    # Two listeners for the pairs, one for each of the six flows.
+    # Two servers for the pairs, one for each of the six flows.
     assert len(hosts.servers) == 2 + 6
     assert all(server.poll() is not None for server in hosts.servers)
     assert hosts.limited == set()
 
 
-def test_when_a_tool_fails_nothing_is_left_on_the_hosts(hosts: RecordedHosts) -> None:
+def test_a_failing_tool_leaves_nothing_on_the_hosts(hosts: RecordedHosts) -> None:
     hosts.answers["iperf3"] = "{}"
     with pytest.raises(TargetError, match=r"iperf3: no end\.sum_received"):
         measure(hosts, HARDWARE, [64_000], quietly)
@@ -80,9 +80,9 @@ def test_when_a_tool_fails_nothing_is_left_on_the_hosts(hosts: RecordedHosts) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "why"), [("loopback", "are pretended"), ("this-machine", "are this machine as it is")]
+    ("name", "why"), [("loopback", "are fake"), ("this-machine", "are this machine as it is")]
 )
-def test_hosts_that_are_not_raised_here_have_no_baseline(
+def test_hosts_that_cannot_be_measured_have_no_baseline(
     tmp_path: Path, name: str, why: str
 ) -> None:
     hardware = load_hardware(shipped_hardware()[name])

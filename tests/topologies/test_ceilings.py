@@ -1,4 +1,4 @@
-"""What sysbench, fio and iperf3 really printed, recorded in tests/data."""
+"""Real output of sysbench, fio and iperf3, recorded in tests/data."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def recorded(name: str) -> str:
     return (DATA / name).read_text()
 
 
-def test_sysbench_tells_events_a_second() -> None:
+def test_sysbench_reports_events_per_second() -> None:
     assert ceilings.events_per_s(recorded("sysbench-1.0.20.txt")) == 626.75
 
 
-def test_sysbench_that_tells_none_is_an_error_with_its_words() -> None:
+def test_output_of_sysbench_without_a_figure_is_an_error_that_quotes_it() -> None:
     with pytest.raises(TargetError, match=r"sysbench: no events per second .*FATAL: out of luck"):
         ceilings.events_per_s("FATAL: out of luck")
 
 
-def test_fio_tells_bandwidth_of_what_is_sequential_and_requests_of_what_is_random() -> None:
+def test_fio_reports_bandwidth_of_sequential_jobs_and_requests_of_random_ones() -> None:
     figures = ceilings.disk_figures(recorded("fio-3.33.json"))
     jobs = {job["jobname"]: job for job in json.loads(recorded("fio-3.33.json"))["jobs"]}
     assert figures == {
@@ -35,21 +35,21 @@ def test_fio_tells_bandwidth_of_what_is_sequential_and_requests_of_what_is_rando
         "random write": (jobs["random write"]["write"]["iops"], "1/s"),
         "random read": (jobs["random read"]["read"]["iops"], "1/s"),
     }
-    # By hand from the same record: bytes that were written over the job's own time.
+    # By hand from the same record: bytes written over the job's own time.
     write = jobs["write"]["write"]
     assert figures["write"][0] == pytest.approx(
         write["io_bytes"] / write["runtime"] * 1000, rel=0.01
     )
 
 
-def test_a_warning_of_fio_before_its_answer_is_passed_over() -> None:
-    told = "fio: this platform does not support process shared mutexes\n" + recorded(
+def test_a_warning_of_fio_before_its_output_is_skipped() -> None:
+    printed = "fio: this platform does not support process shared mutexes\n" + recorded(
         "fio-3.33.json"
     )
-    assert set(ceilings.disk_figures(told)) == set(ceilings.DISK_JOBS)
+    assert set(ceilings.disk_figures(printed)) == set(ceilings.DISK_JOBS)
 
 
-def test_a_job_of_fio_that_failed_or_is_missing_is_an_error() -> None:
+def test_a_failed_or_missing_job_of_fio_is_an_error() -> None:
     answer = json.loads(recorded("fio-3.33.json"))
     answer["jobs"][1]["error"] = 5
     with pytest.raises(TargetError, match="fio: read: error 5"):
@@ -59,7 +59,7 @@ def test_a_job_of_fio_that_failed_or_is_missing_is_an_error() -> None:
         ceilings.disk_figures(json.dumps(answer))
 
 
-def test_words_that_are_no_json_are_an_error_that_shows_them() -> None:
+def test_output_that_is_not_json_is_an_error_that_quotes_it() -> None:
     with pytest.raises(TargetError, match=r"what it printed is not JSON.*segfault"):
         ceilings.disk_figures("segfault")
     with pytest.raises(TargetError, match="not an object"):
@@ -67,20 +67,20 @@ def test_words_that_are_no_json_are_an_error_that_shows_them() -> None:
 
 
 @pytest.mark.parametrize("name", ["iperf3-3.12.json", "iperf3-3.12-reverse.json"])
-def test_iperf3_tells_what_was_received_by_whichever_end_receives(name: str) -> None:
+def test_iperf3_reports_what_the_receiving_end_received(name: str) -> None:
     received = json.loads(recorded(name))["end"]["sum_received"]
-    told = ceilings.bits_per_s(recorded(name))
-    assert told == pytest.approx(received["bytes"] * 8 / received["seconds"], rel=0.01)
+    printed = ceilings.bits_per_s(recorded(name))
+    assert printed == pytest.approx(received["bytes"] * 8 / received["seconds"], rel=0.01)
 
 
-def test_iperf3_without_a_server_is_an_error_although_it_ends_with_0() -> None:
+def test_iperf3_without_a_server_is_an_error_despite_its_status_0() -> None:
     with pytest.raises(
         TargetError, match="iperf3: unable to connect to server: Connection refused"
     ):
         ceilings.bits_per_s(recorded("iperf3-3.12-refused.json"))
 
 
-def test_a_slow_network_is_sent_enough_that_its_bucket_does_not_decide() -> None:
+def test_a_slow_network_gets_more_data_than_its_token_bucket_holds() -> None:
     def size_bytes(rate_bit_per_s: int | None) -> int:
         words = ceilings.network_arguments("10.0.0.1", rate_bit_per_s, reverse=False)
         return int(words[words.index("--bytes") + 1])
@@ -90,7 +90,7 @@ def test_a_slow_network_is_sent_enough_that_its_bucket_does_not_decide() -> None
     assert size_bytes(None) == size_bytes(10**10)
 
 
-def test_reads_are_asked_for_where_was_written_before() -> None:
+def test_reads_hit_the_region_that_was_written() -> None:
     fill, measure = ceilings.fill_arguments("/dev/wb0"), ceilings.disk_arguments("/dev/wb0")
     shared = {"--filename=/dev/wb0", f"--size={ceilings.REGION_BYTES}", "--direct=1"}
     assert shared <= set(fill)
@@ -98,9 +98,7 @@ def test_reads_are_asked_for_where_was_written_before() -> None:
     assert "--rw=write" in fill
 
 
-def test_objects_are_asked_of_disks_in_whole_blocks_and_large_ones_in_the_pieces_that_stores_write() -> (
-    None
-):
+def test_requests_are_complete_blocks_and_large_objects_are_split_as_stores_split_them() -> None:
     asked = ceilings.pieces([1_000_000, 1, 64 * 10**6, 2**30, 0])
     assert [one.name for one in asked[::4]] == [
         "sequential write of 1 B",
@@ -111,7 +109,7 @@ def test_objects_are_asked_of_disks_in_whole_blocks_and_large_ones_in_the_pieces
     assert len({one.name for one in ceilings.pieces([1_000_001, 1_000_002])}) == 8
 
 
-def test_large_requests_are_fewer_in_hand_and_many_jobs_are_shorter() -> None:
+def test_fewer_large_requests_are_in_flight_and_many_jobs_are_shorter() -> None:
     words = ceilings.piece_arguments("/dev/wb0", ceilings.pieces([4096, 2**22]))
     assert words.count("--iodepth=16") == 4
     assert words.count("--iodepth=8") == 4

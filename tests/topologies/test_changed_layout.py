@@ -1,6 +1,4 @@
-"""A layout with further settings: how keys are split, what it is called, and where its faults are
-told.
-"""
+"""A layout with further settings: how keys are split, its name, and the places of its faults."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,7 +27,7 @@ def base(text: str) -> loader.Planned:
 
 
 def places(changes: Mapping[str, object]) -> Mapping[str, Fault]:
-    """The first change is from line 3 of a tuning's file, the second from line 4."""
+    """Places of the changes: lines 3 and 4 of a tuning's file."""
     document = Document("tuning.yaml", TUNING)
     return {
         key: document.fault_at(("parameters", number, "key"), "")
@@ -81,7 +79,7 @@ def test_options_of_swift_are_split_into_server_section_and_option(
     assert path_of(key, SwiftSettings) == path
 
 
-def test_a_changed_layout_has_what_its_base_changes_and_what_is_changed_further() -> None:
+def test_a_changed_layout_has_the_changes_of_its_base_and_further_ones() -> None:
     planned = loader.changed_layout(
         base("swift@swift-2.35:replicas=2"),
         LAB,
@@ -97,14 +95,14 @@ def test_a_changed_layout_has_what_its_base_changes_and_what_is_changed_further(
     assert "keep_cache_private: true" in planned.text
 
 
-def test_the_base_stays_as_it_was() -> None:
+def test_the_base_is_unchanged() -> None:
     planned = base("null:threads=2")
     before = planned.layout.model_dump_json()
     loader.changed_layout(planned, LAB, {"threads": 4}, Fault("t", 1, 1, "", ""))
     assert planned.layout.model_dump_json() == before
 
 
-def test_a_file_may_be_the_base() -> None:
+def test_a_file_can_be_the_base() -> None:
     reference = parse("null:seed=3")
     path = loader.shipped_layouts()["null"]
     planned = loader.changed_layout(
@@ -114,7 +112,7 @@ def test_a_file_may_be_the_base() -> None:
     assert planned.layout.name == "null-seed-3-delay-ms-5"
 
 
-def test_settings_of_two_servers_with_one_name_make_two_names() -> None:
+def test_settings_of_two_servers_with_the_same_name_give_two_names() -> None:
     names = {
         loader.changed_layout(
             base("swift"), LAB, {key: "20s"}, Fault("t", 1, 1, "", "")
@@ -124,7 +122,7 @@ def test_settings_of_two_servers_with_one_name_make_two_names() -> None:
     assert names == {"swift-proxy-node-timeout-20s", "swift-object-node-timeout-20s"}
 
 
-def test_long_names_are_told_apart_by_a_sum() -> None:
+def test_long_names_differ_by_a_hash() -> None:
     changes = [
         {"object.keep_cache_size": size, "object.keep_cache_private": True}
         for size in (2**20, 2**21)
@@ -138,7 +136,7 @@ def test_long_names_are_told_apart_by_a_sum() -> None:
     assert len(set(made)) == 2
 
 
-def test_a_layout_can_be_called_otherwise_also_without_a_change() -> None:
+def test_a_layout_can_be_renamed_without_a_change() -> None:
     assert (
         loader.changed_layout(
             base("null"), LAB, {}, Fault("t", 1, 1, "", ""), name="baseline"
@@ -147,7 +145,7 @@ def test_a_layout_can_be_called_otherwise_also_without_a_change() -> None:
     )
 
 
-def test_faults_of_all_changes_are_told_at_once_where_the_changes_are_from() -> None:
+def test_faults_of_all_changes_are_reported_at_once_at_the_changes() -> None:
     assert faults("rgw-beast", {"radosgw.thread": 64, "radosgw.get_window": "16 apples"}) == [
         "tuning.yaml:3:10: unknown key 'thread' (did you mean 'threads'?)",
         (
@@ -158,7 +156,7 @@ def test_faults_of_all_changes_are_told_at_once_where_the_changes_are_from() -> 
     ]
 
 
-def test_a_key_below_a_plain_value_is_a_fault_beside_the_others() -> None:
+def test_a_key_below_a_plain_value_is_reported_beside_other_faults() -> None:
     found = faults(
         "rgw-beast:radosgw.threads=64", {"radosgw.threads.more": 1, "radosgw.get_windw": 1}
     )
@@ -167,7 +165,7 @@ def test_a_key_below_a_plain_value_is_a_fault_beside_the_others() -> None:
     assert "did you mean 'get_window'?" in found[1]
 
 
-def test_what_a_change_breaks_elsewhere_is_told_at_the_change() -> None:
+def test_what_a_change_breaks_elsewhere_is_reported_at_the_change() -> None:
     (fault,) = faults(
         "rgw-apache-proxy", {"radosgw.threads": 64, "apache.mpm.threads_per_child": 10_000}
     )
@@ -178,7 +176,7 @@ def test_what_a_change_breaks_elsewhere_is_told_at_the_change() -> None:
     assert one.startswith("tuning.yaml:3:10: mon, osd may take 64 GiB of memory; host 'store-1'")
 
 
-def test_one_place_may_stand_for_all_changes(tmp_path: Path) -> None:
+def test_one_origin_can_serve_all_changes(tmp_path: Path) -> None:
     with pytest.raises(
         DocumentError, match=r"^t:7:3: unknown key 'delay' \(did you mean 'delay_ms'\?\)"
     ):

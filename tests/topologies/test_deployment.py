@@ -23,7 +23,7 @@ from weighbridge.topologies.fake import FakeHost
 
 
 class Doomed(StubGateway):
-    """Its service says why it ends, and the gateway says so with the service's log."""
+    """Its service prints why it ends, and the gateway's error quotes that."""
 
     def bring_up(self, hosts: dict[str, Host], client: Host, say: Say) -> Standing:
         host = hosts["gateway-1"]
@@ -40,7 +40,7 @@ class Doomed(StubGateway):
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_the_log_of_a_service_that_failed_is_kept_where_the_error_says(
+def test_the_log_of_a_failed_service_is_kept_where_the_error_says(
     run: Run, tmp_path: Path, named: bool
 ) -> None:
     planned = run.planned[0]
@@ -58,23 +58,21 @@ def test_the_log_of_a_service_that_failed_is_kept_where_the_error_says(
     assert not list(run.place.deployments.iterdir())
 
 
-def test_what_stands_is_written_down_for_root_alone_and_gone_when_it_is_taken_away(
+def test_a_running_deployment_has_a_record_only_root_can_read_until_it_is_torn_down(
     run: Run,
 ) -> None:
     with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
-        (stands,) = standing(run.place)
-        assert (stands.label, stands.layout) == (deployment.label, "rgw-a")
-        assert stands.endpoints[0].key.get_secret_value() == "planted-secret"
+        (found,) = standing(run.place)
+        assert (found.label, found.layout) == (deployment.label, "rgw-a")
+        assert found.endpoints[0].key.get_secret_value() == "planted-secret"
         record = run.place.deployments / deployment.label / "deployment.json"
         assert record.stat().st_mode & 0o077 == 0
     assert standing(run.place) == ()
 
 
-def test_at_no_moment_of_its_being_written_down_is_half_of_a_deployment_found(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_record_is_never_found_half_written(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    whole, synced = Path.write_text, os.fsync
+    write_text, fsync = Path.write_text, os.fsync
 
     def look() -> None:
         seen.append(len(standing(run.place)))
@@ -83,13 +81,13 @@ def test_at_no_moment_of_its_being_written_down_is_half_of_a_deployment_found(
         )
 
     def halfway(path: Path, text: str, *rest: object) -> int:
-        whole(path, text[: len(text) // 2])
+        write_text(path, text[: len(text) // 2])
         look()
-        return whole(path, text)
+        return write_text(path, text)
 
     def at_sync(descriptor: int) -> None:
         look()
-        synced(descriptor)
+        fsync(descriptor)
 
     monkeypatch.setattr(Path, "write_text", halfway)
     monkeypatch.setattr(os, "fsync", at_sync)
@@ -98,19 +96,19 @@ def test_at_no_moment_of_its_being_written_down_is_half_of_a_deployment_found(
     assert set(seen) == {0}
 
 
-def test_a_record_of_what_stands_that_says_nothing_is_an_error_with_its_place(run: Run) -> None:
+def test_an_invalid_record_is_an_error_that_names_its_file(run: Run) -> None:
     with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
         record = run.place.deployments / deployment.label / "deployment.json"
         for content in (record.read_bytes()[:40], b"", b"[]"):
             record.write_bytes(content)
             with pytest.raises(
                 TargetError,
-                match=r"deployment\.json: does not say what stands.*\n.*weighbridge down",
+                match=r"deployment\.json: is not a valid record.*\n.*weighbridge down",
             ):
                 standing(run.place)
 
 
-def test_logs_of_hosts_are_kept_where_the_run_wants_them(run: Run, tmp_path: Path) -> None:
+def test_logs_are_kept_where_the_run_wants_them(run: Run, tmp_path: Path) -> None:
     with deploy(
         run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs"
     ) as deployment:
@@ -118,29 +116,28 @@ def test_logs_of_hosts_are_kept_where_the_run_wants_them(run: Run, tmp_path: Pat
     assert (tmp_path / "logs" / "gateway-1" / "stub.out").read_text() == "hello"
 
 
-def test_logs_that_cannot_be_kept_are_named_and_do_not_hide_what_ended_the_deployment(
+def test_a_failure_to_keep_logs_is_said_and_does_not_hide_the_original_error(
     run: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "logs").write_text("no folder can be made here")
-    said: list[str] = []
+    messages: list[str] = []
     deployment = deploy(
-        run.planned[0], run.hardware, run.place, said.append, logs=tmp_path / "logs"
+        run.planned[0], run.hardware, run.place, messages.append, logs=tmp_path / "logs"
     )
     deployment.hosts["gateway-1"].log("stub.out").write_text("hello")
     with pytest.raises(StoreError, match="the disk is full"), deployment:
         raise StoreError(tmp_path / "steps.jsonl", OSError(errno.ENOSPC, "No space left on device"))
-    assert f"{tmp_path}/logs: the logs of gateway-1 cannot be kept: File exists" in said
+    assert f"{tmp_path}/logs: the logs of gateway-1 cannot be kept: File exists" in messages
     assert not list(run.place.deployments.iterdir())
 
 
-def test_a_log_that_cannot_be_read_costs_no_other(run: Run, tmp_path: Path) -> None:
+def test_an_unreadable_log_costs_no_other(run: Run, tmp_path: Path) -> None:
     with deploy(
         run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs"
     ) as deployment:
         deployment.hosts["gateway-1"].log("stub.out").write_text("hello")
-        (tmp_path / "logs" / "gateway-1" / "other.out" / "other.out").mkdir(
-            parents=True
-        )  # no file can be put here
+        # A folder where the copy belongs.
+        (tmp_path / "logs" / "gateway-1" / "other.out" / "other.out").mkdir(parents=True)
         deployment.hosts["gateway-1"].log("other.out").write_text("hello")
     assert (tmp_path / "logs" / "gateway-1" / "stub.out").read_text() == "hello"
     assert (
@@ -148,7 +145,7 @@ def test_a_log_that_cannot_be_read_costs_no_other(run: Run, tmp_path: Path) -> N
     ).read_text() == "other.out: Is a directory\n"
 
 
-def test_what_a_host_put_into_its_logs_beside_files_is_named_and_neither_followed_nor_waited_for(
+def test_links_and_pipes_among_logs_are_listed_not_followed_or_waited_for(
     run: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "shadow").write_text("root:secret")
@@ -176,9 +173,7 @@ def test_what_a_host_put_into_its_logs_beside_files_is_named_and_neither_followe
     }
 
 
-def test_logs_of_a_host_are_not_kept_through_links_where_they_are_kept(
-    run: Run, tmp_path: Path
-) -> None:
+def test_logs_are_not_written_through_links(run: Run, tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("mine")
     (tmp_path / "logs" / "gateway-1").mkdir(parents=True)
     (tmp_path / "logs" / "gateway-1" / "stub.out").symlink_to(tmp_path / "victim")
@@ -190,14 +185,14 @@ def test_logs_of_a_host_are_not_kept_through_links_where_they_are_kept(
     assert "stub.out: is a link" in (tmp_path / "logs" / "gateway-1.not-copied.txt").read_text()
 
 
-def test_the_end_of_a_log_is_not_read_through_a_link(run: Run, tmp_path: Path) -> None:
+def test_the_tail_of_a_log_is_not_read_through_a_link(run: Run, tmp_path: Path) -> None:
     (tmp_path / "shadow").write_text("root:secret")
     with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
         host = deployment.hosts["gateway-1"]
         assert host.tail("none") == []
         host.log("osd.out").symlink_to(tmp_path / "shadow")
-        (told,) = host.tail("osd.out")
-        assert told.endswith("osd.out: is a link, which is not followed")
+        (line,) = host.tail("osd.out")
+        assert line.endswith("osd.out: is a link, which is not followed")
         with pytest.raises(TargetError, match="is a link"):
             host.logged("osd.out")
         host.log("osd.out").unlink()
@@ -206,7 +201,7 @@ def test_the_end_of_a_log_is_not_read_through_a_link(run: Run, tmp_path: Path) -
         assert host.logged("osd.out", 4) == b"two\nthree\n"
 
 
-def test_a_deployment_that_cannot_be_written_down_is_taken_away_again(
+def test_a_deployment_whose_record_cannot_be_written_is_torn_down(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[Host] = []
@@ -229,30 +224,27 @@ def test_a_deployment_that_cannot_be_written_down_is_taken_away_again(
     assert not list(run.place.deployments.iterdir())
 
 
-def test_pretended_hosts_are_not_attested(run: Run) -> None:
+def test_fake_hosts_are_not_attested(run: Run) -> None:
     with deploy(
         run.planned[0], run.hardware, run.place, lambda text: None, attest=True
     ) as deployment:
         assert deployment.attestation is None
 
 
-def test_tools_that_cannot_be_had_end_it_before_a_host_stands_and_say_what_they_are_for(
+def test_missing_tools_end_it_before_a_host_starts_and_say_what_they_are_for(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def offline(*_: object, **__: object) -> Path:
         raise CommandFailed("this machine", ["mmdebstrap"], 25, "E: Unable to fetch")
 
-    monkeypatch.setattr("weighbridge.topologies.lab.kind.ensure", offline)
+    monkeypatch.setattr("weighbridge.topologies.lab.tools.ensure", offline)
     lab = run.hardware.model_copy(update={"kind": "lab"})
-    with pytest.raises(
-        CommandFailed,
-        match=r"Unable to fetch\nthe tools .* without attestation they are not wanted",
-    ):
+    with pytest.raises(CommandFailed, match=r"Unable to fetch\nonly attestation needs this image"):
         deploy(run.planned[0], lab, run.place, lambda text: None, attest=True)
     assert not run.place.deployments.exists()
 
 
-def test_a_signal_while_it_is_taken_away_comes_when_all_of_it_is_gone(
+def test_a_signal_during_teardown_is_delivered_when_it_is_complete(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed: list[str] = []
@@ -278,7 +270,7 @@ def test_a_signal_while_it_is_taken_away_comes_when_all_of_it_is_gone(
     assert not list(run.place.deployments.iterdir())
 
 
-def test_whose_a_deployment_is_is_written_down_from_its_first_moment_on(
+def test_the_owner_of_a_deployment_is_recorded_first(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Conducted] = []
@@ -295,8 +287,8 @@ def test_whose_a_deployment_is_is_written_down_from_its_first_moment_on(
 
 
 def ended_but_for_a_signal(run: Run, at: int) -> int:
-    """Take a deployment down; a signal comes at the beginning of the function that is called
-    `at`-th (0: none). How many were.
+    """Tear a deployment down with a signal at the start of the `at`-th function that is called (0:
+    none); returns how many were called.
     """
     files = (undisturbed.__file__, deployment_module.__file__, contextlib.__file__)
     called = 0
@@ -316,7 +308,7 @@ def ended_but_for_a_signal(run: Run, at: int) -> int:
             stack.callback(deployed.close)
             service = cast("FakeHost", deployed.hosts["gateway-1"])._services["stub"]
             sys.settrace(beginning)
-            # as the run loop does: should it not get that far, leaving the block does it
+            # As the run loop does; if it does not get that far, leaving the block does it.
             stack.close()
     except Interrupted:
         assert at
@@ -329,7 +321,7 @@ def ended_but_for_a_signal(run: Run, at: int) -> int:
     return called
 
 
-def test_a_signal_at_the_beginning_of_any_function_of_an_ending_leaves_nothing(run: Run) -> None:
+def test_a_signal_at_the_start_of_any_function_of_a_teardown_leaves_nothing(run: Run) -> None:
     functions = ended_but_for_a_signal(run, 0)
     assert functions > 8
     for at in range(1, functions + 1):

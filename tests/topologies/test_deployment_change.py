@@ -1,6 +1,4 @@
-"""Changing what stands, and checking the configurations of many layouts on hosts that are raised
-once.
-"""
+"""Changing a running deployment, and checking configurations of many layouts on shared hosts."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -25,7 +23,7 @@ from weighbridge.topologies.loader import Planned
 
 
 class Changeable(StubGateway):
-    """What stands writes down what is asked of it, and fails with `error` when it is changed."""
+    """Records what is asked of it, and fails with `error` when it is changed."""
 
     def __init__(self, error: Exception | None = None) -> None:
         super().__init__()
@@ -46,7 +44,7 @@ class Changeable(StubGateway):
 
 @pytest.fixture
 def limits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is done with limits, in order."""
+    """Whether limits were put `on` or `off`, in order."""
     done: list[str] = []
 
     def limit(self: FakeHosts, what: Collection[Limited] = LIMITED) -> None:
@@ -64,7 +62,7 @@ def with_gateway(planned: Planned, gateway: Gateway) -> Planned:
     return Planned(planned.layout, gateway, planned.text)
 
 
-def test_a_change_is_made_without_limits_and_the_layout_is_then_another(
+def test_a_change_is_made_without_limits_and_updates_the_layout(
     run: Run, limits: list[str]
 ) -> None:
     gateway = Changeable()
@@ -81,7 +79,7 @@ def test_a_change_is_made_without_limits_and_the_layout_is_then_another(
     "error",
     [UsageError("cannot"), CommandFailed("gateway-1", ["stub"], 1, "no"), KeyboardInterrupt()],
 )
-def test_limits_are_on_again_after_a_change_that_failed_and_the_layout_is_what_it_was(
+def test_after_a_failed_change_limits_are_on_and_the_layout_is_unchanged(
     run: Run, limits: list[str], error: Exception
 ) -> None:
     with deploy(
@@ -93,7 +91,7 @@ def test_limits_are_on_again_after_a_change_that_failed_and_the_layout_is_what_i
         assert deployment.layout.name == "rgw-a"
 
 
-def test_limits_are_on_again_when_only_some_could_be_taken_off(
+def test_limits_are_on_again_when_only_some_could_be_removed(
     run: Run, limits: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def half(self: FakeHosts, what: Collection[Limited] = LIMITED) -> None:
@@ -111,7 +109,7 @@ def test_limits_are_on_again_when_only_some_could_be_taken_off(
     assert "change by restart" not in gateway.did
 
 
-def test_the_log_of_a_service_that_a_change_ended_is_named_where_it_is_kept(
+def test_the_error_of_a_service_that_a_change_ended_names_its_kept_log(
     run: Run, tmp_path: Path
 ) -> None:
     gateway = Changeable()
@@ -130,8 +128,8 @@ def test_the_log_of_a_service_that_a_change_ended_is_named_where_it_is_kept(
 
 
 @pytest.fixture
-def raised(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The labels of hosts that were raised."""
+def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The labels of deployments whose hosts were started."""
     labels: list[str] = []
 
     class Counted(FakeHosts):
@@ -143,8 +141,8 @@ def raised(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return labels
 
 
-def test_layouts_that_differ_in_settings_are_checked_on_the_same_hosts_and_each_is_told_what_is_refused(
-    run: Run, raised: list[str]
+def test_layouts_that_differ_in_settings_share_hosts_and_each_gets_its_own_refusal(
+    run: Run, started: list[str]
 ) -> None:
     first, second = run.planned
     run.gateways["swift-b"].unknown_option = "mode"
@@ -152,25 +150,25 @@ def test_layouts_that_differ_in_settings_are_checked_on_the_same_hosts_and_each_
         "swift-b": "no option 'mode'"
     }
     assert [gateway.did for gateway in run.gateways.values()] == [["preflight"], ["preflight"]]
-    assert len(raised) == 1
+    assert len(started) == 1
     assert not list(run.place.deployments.iterdir())
 
 
-def test_a_layout_of_another_release_is_checked_on_hosts_of_its_own(
-    run: Run, raised: list[str]
+def test_a_layout_of_another_release_is_checked_on_other_hosts(
+    run: Run, started: list[str]
 ) -> None:
     first, second = run.planned
     other = Planned(second.layout.model_copy(update={"release": "2"}), second.gateway, "")
     assert preflight_all([first, other], run.hardware, run.place, lambda text: None) == {}
-    assert len(raised) == 2
+    assert len(started) == 2
 
 
-def test_no_layouts_raise_no_hosts(run: Run, raised: list[str]) -> None:
+def test_without_layouts_no_hosts_are_started(run: Run, started: list[str]) -> None:
     assert preflight_all([], run.hardware, run.place, lambda text: None) == {}
-    assert raised == []
+    assert started == []
 
 
-def test_what_this_machine_lacks_is_no_fault_of_a_layout(
+def test_a_lack_of_this_machine_is_not_blamed_on_a_layout(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lacks(*_: object) -> None:
@@ -182,7 +180,7 @@ def test_what_this_machine_lacks_is_no_fault_of_a_layout(
     assert not list(run.place.deployments.iterdir())
 
 
-def test_the_check_of_one_layout_raises_what_is_refused_and_takes_its_hosts_away(run: Run) -> None:
+def test_preflight_raises_the_refusal_and_tears_its_hosts_down(run: Run) -> None:
     run.gateways["rgw-a"].unknown_option = "mode"
     with pytest.raises(UsageError, match="no option 'mode'"):
         preflight(run.planned[0], run.hardware, run.place, lambda text: None)

@@ -20,7 +20,7 @@ def hosts(tmp_path: Path) -> Iterator[FakeHosts]:
         yield hosts
 
 
-def test_only_the_hosts_that_are_asked_for_stand_each_with_an_address_of_its_own(
+def test_only_requested_hosts_are_started_each_with_its_own_address(
     hosts: FakeHosts,
 ) -> None:
     assert list(hosts.hosts) == ["client-1", "gateway-1"]
@@ -28,7 +28,7 @@ def test_only_the_hosts_that_are_asked_for_stand_each_with_an_address_of_its_own
     assert all(host.address.startswith("127.") for host in hosts.hosts.values())
 
 
-def test_a_command_gives_what_it_printed_and_a_failing_one_its_status_and_output(
+def test_a_command_returns_its_output_and_a_failing_one_its_status_and_output(
     hosts: FakeHosts,
 ) -> None:
     host = hosts.hosts["client-1"]
@@ -38,12 +38,12 @@ def test_a_command_gives_what_it_printed_and_a_failing_one_its_status_and_output
     assert error.value.code == 7
 
 
-def test_a_command_that_takes_too_long_is_ended(hosts: FakeHosts) -> None:
+def test_a_command_that_takes_too_long_is_killed(hosts: FakeHosts) -> None:
     with pytest.raises(CommandFailed, match="took too long"):
         hosts.hosts["client-1"].run(["sleep", "60"], timeout_s=0.2)
 
 
-def test_a_service_logs_lives_and_is_ended(hosts: FakeHosts) -> None:
+def test_a_service_logs_runs_and_is_stopped(hosts: FakeHosts) -> None:
     host = hosts.hosts["gateway-1"]
     host.start(
         [
@@ -67,7 +67,7 @@ def test_a_service_logs_lives_and_is_ended(hosts: FakeHosts) -> None:
     host.stop("talker")
 
 
-def test_closing_ends_services_and_programs_and_may_be_done_twice(
+def test_closing_ends_services_and_programs_and_can_be_repeated(
     hosts: FakeHosts, tmp_path: Path
 ) -> None:
     host = hosts.hosts["gateway-1"]
@@ -79,7 +79,7 @@ def test_closing_ends_services_and_programs_and_may_be_done_twice(
     assert program.poll() is not None
 
 
-def test_a_file_is_put_below_the_hosts_folder_with_its_mode(
+def test_a_file_is_written_below_the_hosts_folder_with_its_mode(
     hosts: FakeHosts, tmp_path: Path
 ) -> None:
     hosts.hosts["gateway-1"].put("/etc/secret", "x", mode=0o600)

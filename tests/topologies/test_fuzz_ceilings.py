@@ -1,4 +1,4 @@
-"""What sysbench, fio and iperf3 print, made wrong on purpose."""
+"""Corrupted output of sysbench, fio and iperf3."""
 
 from __future__ import annotations
 
@@ -53,38 +53,40 @@ IPERF = {
 }
 
 
-def figures(read: Callable[[str], list[float]], told: str) -> None:
-    """A figure above nothing, or an error of ours."""
-    found = tried(lambda: read(told), TargetError)
+def figures(read: Callable[[str], list[float]], printed: str) -> None:
+    """A positive figure, or a TargetError."""
+    found = tried(lambda: read(printed), TargetError)
     assert all(isinstance(one, float) and math.isfinite(one) and one > 0 for one in found or ())
 
 
 @cases
-def test_whatever_sysbench_prints_is_a_figure_or_an_error_of_ours(dice: Dice) -> None:
-    figures(lambda told: [events_per_s(told)], wrong_text(dice, SYSBENCH))
+def test_any_output_of_sysbench_is_a_figure_or_a_target_error(dice: Dice) -> None:
+    figures(lambda printed: [events_per_s(printed)], wrong_text(dice, SYSBENCH))
 
 
 @cases
-def test_whatever_fio_prints_of_disks_is_figures_or_an_error_of_ours(dice: Dice) -> None:
-    told = wrong_json(dice, FIO).decode(errors="replace")
-    figures(lambda told: [figure for figure, _ in disk_figures(told).values()], told)
-    figures(lambda told: list(piece_figures(told, PIECES)), told)
+def test_any_output_of_fio_is_figures_or_a_target_error(dice: Dice) -> None:
+    printed = wrong_json(dice, FIO).decode(errors="replace")
+    figures(lambda printed: [figure for figure, _ in disk_figures(printed).values()], printed)
+    figures(lambda printed: list(piece_figures(printed, PIECES)), printed)
 
 
 @cases
-def test_whatever_iperf3_prints_is_a_figure_or_an_error_of_ours(dice: Dice) -> None:
+def test_any_output_of_iperf3_is_a_figure_or_a_target_error(dice: Dice) -> None:
     answer = (
         IPERF
         if dice.random() < 0.1
         else {name: value for name, value in IPERF.items() if name != "error"}
     )
-    figures(lambda told: [bits_per_s(told)], wrong_json(dice, answer).decode(errors="replace"))
+    figures(
+        lambda printed: [bits_per_s(printed)], wrong_json(dice, answer).decode(errors="replace")
+    )
 
 
-def test_what_is_no_figure_in_an_answer_that_is_json_is_an_error() -> None:
+def test_json_without_valid_figures_is_an_error() -> None:
     for wrong in ([], [7], {"sum_received": 7}, {"sum_received": {"bits_per_second": 1e999}}):
         with pytest.raises(TargetError, match="iperf3: no end"):
             bits_per_s(json.dumps({"end": wrong}))
     for jobs in (7, [7]):
-        with pytest.raises(TargetError, match="fio: its jobs are no list"):
+        with pytest.raises(TargetError, match="fio: `jobs` is not a list"):
             disk_figures(json.dumps({"jobs": jobs}))

@@ -1,4 +1,4 @@
-"""Layouts, hardware files and references to layouts, made wrong on purpose."""
+"""Corrupted layouts, hardware files and references to layouts."""
 
 from __future__ import annotations
 
@@ -29,14 +29,18 @@ from weighbridge.topologies.reference import LONGEST_NAME, parse, split
 REAL: Final = """name: real
 about: Each key of hardware once
 kind: ssh
-ssh: {user: root, port: 22, key: FOLDER/key, known_hosts: FOLDER/key, folder: /opt/weighbridge, python: python3}
+ssh: {user: root, port: 22, key: FOLDER/key, known_hosts: FOLDER/key, folder: /opt/weighbridge,
+  python: python3}
 profile: study-2014
 sysctl: {net.ipv4.tcp_sack: "0"}
 network: {mtu: 9000, set: true}
 clients: [client-1]
 hosts:
-  client-1: {cpus: 2, memory: 4GiB, nic: 10Gbit, address: 10.0.0.1, ssh: {host: a.example, port: 22, user: me}}
-  store-1: {address: "fd00::2", disks: [{id: /dev/disk/by-id/nvme-a, wipe: true, bandwidth: 200MB, iops: 100}]}
+  client-1: {cpus: 2, memory: 4GiB, nic: 10Gbit, address: 10.0.0.1,
+    ssh: {host: a.example, port: 22, user: me}}
+  store-1:
+    address: "fd00::2"
+    disks: [{id: /dev/disk/by-id/nvme-a, wipe: true, bandwidth: 200MB, iops: 100}]
 """
 LAB: Final = """name: lab
 kind: lab
@@ -49,9 +53,7 @@ hosts:
 
 
 @cases
-def test_whatever_a_hardware_file_holds_is_hardware_or_refused_with_its_place(
-    dice: Dice, fuzzed: Path
-) -> None:
+def test_any_hardware_file_is_accepted_or_refused_with_its_place(dice: Dice, fuzzed: Path) -> None:
     text, document = dice.choice(seeds(fuzzed))
     path, wrong = fuzzed / "hardware.yaml", wrong_yaml(dice, text, document)
     path.write_bytes(wrong.encode(errors="surrogatepass"))
@@ -63,13 +65,13 @@ def test_whatever_a_hardware_file_holds_is_hardware_or_refused_with_its_place(
 
 @cache
 def seeds(folder: Path) -> tuple[tuple[str, Any], ...]:
-    """Hardware files and what they hold, as texts alone; the key that they name is there."""
+    """Hardware files and their content, as texts; the key that they name exists."""
     (folder / "key").touch(0o600)
     texts = [text.replace("FOLDER", str(folder)) for text in (REAL, LAB)]
     return tuple((text, yaml.load(text, Loader=yaml.BaseLoader)) for text in texts)
 
 
-def test_hardware_that_the_cases_are_made_of_is_read(fuzzed: Path) -> None:
+def test_the_unchanged_hardware_files_are_valid(fuzzed: Path) -> None:
     for text, _ in seeds(fuzzed):
         (fuzzed / "seed.yaml").write_text(text)
         assert load_hardware(fuzzed / "seed.yaml")
@@ -84,7 +86,7 @@ LAYOUTS: Final = ("rgw-haproxy", "rgw-apache-fastcgi", "swift-haproxy", "existin
 
 @cache
 def shipped() -> tuple[tuple[str, Any, Hardware], ...]:
-    """Layouts that ship, without their comments, and hardware that they fit."""
+    """Shipped layouts, without comments, and hardware that fits them."""
     found = []
     for name in LAYOUTS:
         text = shipped_layouts()[name].read_text()
@@ -104,9 +106,7 @@ def shipped() -> tuple[tuple[str, Any, Hardware], ...]:
 
 
 @cases
-def test_whatever_a_layout_holds_is_a_layout_or_refused_with_its_place(
-    dice: Dice, fuzzed: Path
-) -> None:
+def test_any_layout_is_accepted_or_refused_with_its_place(dice: Dice, fuzzed: Path) -> None:
     text, document, hardware = dice.choice(shipped())
     path = fuzzed / "layout.yaml"
     path.write_bytes(wrong_yaml(dice, text, document).encode(errors="surrogatepass"))
@@ -129,12 +129,12 @@ REFERENCES: Final = (
 
 
 def in_one_line(text: str) -> str:
-    """A reference as faults in it are counted: whatever is in it, it is one line."""
+    """A reference for places of faults in it: always one line."""
     return "".join(one if one.isprintable() else " " for one in text)
 
 
 @cases
-def test_whatever_a_reference_says_is_changes_or_refused_within_it(dice: Dice) -> None:
+def test_any_reference_is_parsed_or_refused_within_it(dice: Dice) -> None:
     text = dice.choice(REFERENCES)
     text = (
         wrong_bytes(dice, text.encode()).decode(errors="replace")
@@ -150,7 +150,7 @@ def test_whatever_a_reference_says_is_changes_or_refused_within_it(dice: Dice) -
 
 
 @cases
-def test_whatever_a_reference_changes_is_a_layout_or_refused_within_it(dice: Dice) -> None:
+def test_any_change_is_applied_or_refused_within_the_reference(dice: Dice) -> None:
     text = wrong_bytes(dice, dice.choice(REFERENCES[1:4]).encode()).decode(errors="replace")
     reference = tried(lambda: parse(text), UsageError, text=in_one_line(text))
     if reference is None or not reference.changes:
@@ -164,7 +164,7 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("fuzzed")
 
 
-def test_a_name_that_is_too_long_for_a_path_is_no_layout_and_no_suite() -> None:
+def test_a_name_too_long_for_a_path_is_no_layout_and_no_suite() -> None:
     with pytest.raises(UsageError, match="no layout"):
         find("a" * 5000, shipped_layouts(), "layout")
     with pytest.raises(UsageError, match="no suite"):
@@ -173,7 +173,7 @@ def test_a_name_that_is_too_long_for_a_path_is_no_layout_and_no_suite() -> None:
         weighbridge.suites.studies.loader.find("a" * 5000)
 
 
-def test_files_of_nobody_s_folder_are_told_as_not_there(tmp_path: Path) -> None:
+def test_files_in_the_home_of_an_unknown_user_are_reported_missing(tmp_path: Path) -> None:
     text = REAL.replace("key: FOLDER/key", "key: ~nobody-at-all/key").replace(
         "FOLDER", str(tmp_path)
     )

@@ -15,8 +15,7 @@ from weighbridge.topologies import images
 
 IMAGE = RootImage(name="tiny", suite="bookworm", packages=("tini",))
 
-# Stands for mmdebstrap: writes a root with a dpkg database of one package, as slowly as $SLOWLY
-# says.
+# Replaces mmdebstrap: writes a root with a dpkg database of one package, as slowly as $SLOWLY says.
 BUILDER = """#!{python}
 import os, pathlib, sys, time
 root = pathlib.Path(sys.argv[-1])
@@ -30,8 +29,8 @@ if "FAIL" in os.environ:
     sys.exit(25)
 info = root / "var/lib/dpkg"
 info.mkdir(parents=True)
-(info / "status").write_text("Package: tini\\nStatus: install ok installed\\nVersion: 0.19\\nArchitecture: amd64\\n"
-    "Maintainer: x <x@example.org>\\nDescription: x\\n\\n")
+(info / "status").write_text("Package: tini\\nStatus: install ok installed\\nVersion: 0.19\\n"
+    "Architecture: amd64\\nMaintainer: x <x@example.org>\\nDescription: x\\n\\n")
 """
 
 CONDUCTOR = """
@@ -41,7 +40,8 @@ from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies import images
 
 os.geteuid = lambda: 0
-images.ensure(RootImage(name="tiny", suite="bookworm", packages=("tini",)), print, store=Path(sys.argv[1]))
+image = RootImage(name="tiny", suite="bookworm", packages=("tini",))
+images.ensure(image, print, store=Path(sys.argv[1]))
 """
 
 
@@ -60,17 +60,17 @@ def builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_an_image_is_built_once_and_its_packages_are_listed_beside_it(
     tmp_path: Path, builds: Path
 ) -> None:
-    said: list[str] = []
-    root = images.ensure(IMAGE, said.append, store=tmp_path / "store")
+    messages: list[str] = []
+    root = images.ensure(IMAGE, messages.append, store=tmp_path / "store")
     assert root == tmp_path / "store" / images.key(IMAGE)
     assert root.with_name(f"{root.name}.packages").read_text() == "tini=0.19\n"
-    assert images.ensure(IMAGE, said.append, store=tmp_path / "store") == root
+    assert images.ensure(IMAGE, messages.append, store=tmp_path / "store") == root
     assert len(builds.read_text().splitlines()) == 1
-    assert "building from Debian bookworm" in said[0]
-    assert "1 packages" in said[-1]
+    assert "building Debian bookworm" in messages[0]
+    assert "1 packages" in messages[-1]
 
 
-def test_an_image_is_another_when_what_is_asked_of_it_differs() -> None:
+def test_an_image_with_another_definition_has_another_key() -> None:
     others = [
         IMAGE,
         IMAGE.model_copy(update={"suite": "trixie"}),
@@ -80,13 +80,13 @@ def test_an_image_is_another_when_what_is_asked_of_it_differs() -> None:
     assert len({images.key(one) for one in others}) == 4
 
 
-def test_the_order_of_packages_and_those_always_there_make_no_other_image() -> None:
+def test_neither_the_order_of_packages_nor_the_common_ones_change_the_key() -> None:
     one = IMAGE.model_copy(update={"packages": ("a", "b", "procps")})
     other = IMAGE.model_copy(update={"packages": ("b", "a")})
     assert images.key(one) == images.key(other)
 
 
-def test_no_mirror_is_named_and_options_stand_before_the_suite() -> None:
+def test_no_mirror_is_named_and_options_come_before_the_suite() -> None:
     line = images.argv(
         IMAGE.model_copy(update={"options": ("--setup-hook=true",)}), Path("/store/x.partial")
     )
@@ -95,7 +95,7 @@ def test_no_mirror_is_named_and_options_stand_before_the_suite() -> None:
     assert not any("://" in word for word in line)
 
 
-def test_a_failed_build_says_why_and_leaves_nothing_that_looks_whole(
+def test_a_failed_build_says_why_and_leaves_nothing_that_looks_complete(
     tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAIL", "1")
@@ -106,7 +106,7 @@ def test_a_failed_build_says_why_and_leaves_nothing_that_looks_whole(
     assert [path.suffix for path in (tmp_path / "store").iterdir()] == [".lock"]
 
 
-def test_what_a_killed_build_left_is_swept_by_the_next(tmp_path: Path, builds: Path) -> None:
+def test_the_next_build_removes_what_a_killed_one_left(tmp_path: Path, builds: Path) -> None:
     partial = tmp_path / "store" / f"{images.key(IMAGE)}.partial"
     (partial / "usr/old").mkdir(parents=True)
     assert images.half_built(tmp_path / "store") == (partial,)
@@ -115,14 +115,16 @@ def test_what_a_killed_build_left_is_swept_by_the_next(tmp_path: Path, builds: P
     assert images.half_built(tmp_path / "store") == ()
 
 
-def test_of_two_that_want_an_image_one_builds_and_the_other_waits(
+def test_of_two_processes_that_want_an_image_one_builds_and_the_other_waits(
     tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLOWLY", "0.5")
-    said: list[str] = []
+    messages: list[str] = []
     threads = [
         threading.Thread(
-            target=images.ensure, args=(IMAGE, said.append), kwargs={"store": tmp_path / "store"}
+            target=images.ensure,
+            args=(IMAGE, messages.append),
+            kwargs={"store": tmp_path / "store"},
         )
         for _ in "ab"
     ]
@@ -135,7 +137,7 @@ def test_of_two_that_want_an_image_one_builds_and_the_other_waits(
     for thread in threads:
         thread.join(20)
     assert len(builds.read_text().splitlines()) == 1
-    assert any("another process builds it; waiting" in line for line in said)
+    assert any("another process builds it; waiting" in line for line in messages)
 
 
 def test_a_build_without_mmdebstrap_is_refused(
@@ -146,7 +148,7 @@ def test_a_build_without_mmdebstrap_is_refused(
         images.ensure(IMAGE, lambda line: None, store=tmp_path / "store")
 
 
-def test_a_builder_ends_with_the_process_that_wanted_the_image(
+def test_a_builder_ends_with_its_process(
     tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLOWLY", "60")
@@ -187,9 +189,7 @@ def test_an_interrupted_build_ends_its_builder(
     assert str(tmp_path / "store") not in running
 
 
-def test_an_image_that_is_refreshed_is_built_anew_in_its_place(
-    tmp_path: Path, builds: Path
-) -> None:
+def test_a_refreshed_image_is_rebuilt_in_its_place(tmp_path: Path, builds: Path) -> None:
     store = tmp_path / "store"
     root = images.ensure(IMAGE, print, store=store)
     (root / "old").write_text("old")
@@ -202,7 +202,7 @@ def test_an_image_that_is_refreshed_is_built_anew_in_its_place(
     assert not list(store.glob("*.partial"))
 
 
-def test_a_refresh_that_fails_leaves_the_image_that_was_there(
+def test_a_failed_refresh_leaves_the_old_image(
     tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = tmp_path / "store"
@@ -214,12 +214,12 @@ def test_a_refresh_that_fails_leaves_the_image_that_was_there(
     assert (root / "usr").is_dir()
 
 
-def test_an_image_that_hosts_stand_on_is_not_refreshed(
+def test_an_image_in_use_by_hosts_is_not_refreshed(
     tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = tmp_path / "store"
     root = images.ensure(IMAGE, print, store=store)
     monkeypatch.setattr(images, "in_use", lambda found: found == root)
-    with pytest.raises(UsageError, match="hosts stand on it"):
+    with pytest.raises(UsageError, match="in use by hosts"):
         images.refresh(IMAGE, print, store=store)
     assert len(builds.read_text().splitlines()) == 1

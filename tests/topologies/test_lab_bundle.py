@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from weighbridge.common.errors import MissingMeans
 from weighbridge.topologies.lab import network, tools
 from weighbridge.topologies.lab.bundle import DENIED, Bundle, etc_hosts, submounts
 from weighbridge.topologies.lab.disk import LoopDisk
@@ -65,7 +66,7 @@ def test_a_host_may_use_its_own_disks_and_no_other_device(
     ]
 
 
-def test_a_host_with_an_image_may_mount_by_fuse_where_this_machine_has_it(
+def test_a_host_with_an_image_may_use_fuse_where_this_machine_has_it(
     bundle: Bundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -114,7 +115,7 @@ def test_a_host_cannot_change_the_machine_or_its_own_limits(bundle: Bundle, forb
     assert forbidden not in capabilities(bundle) | capabilities(replace(bundle, image=None))
 
 
-def test_a_host_that_shows_the_machines_root_cannot_mount() -> None:
+def test_a_host_with_this_machines_root_cannot_mount() -> None:
     def made(image: Path | None) -> Bundle:
         here = Path("/bundles/a")
         return Bundle(
@@ -136,7 +137,7 @@ def test_system_calls_that_change_the_machine_are_denied(bundle: Bundle) -> None
     )
 
 
-def test_an_image_is_seen_through_an_overlay(bundle: Bundle) -> None:
+def test_an_image_is_mounted_through_an_overlay(bundle: Bundle) -> None:
     assert (
         f"lowerdir=/images/ceph,upperdir={bundle.folder}/upper,workdir={bundle.folder}/work"
         in bundle.script()
@@ -150,22 +151,22 @@ def test_a_path_with_blanks_and_quotes_stays_one_word(bundle: Bundle) -> None:
     assert "'rootfs/mnt/a b'" in replace(bundle, image=None).script(["/mnt/a b"])
 
 
-def test_a_machine_root_is_read_only_also_where_file_systems_are_mounted_in_it(
+def test_this_machines_root_is_read_only_also_where_file_systems_are_mounted_in_it(
     bundle: Bundle,
 ) -> None:
     own = replace(bundle, image=None)
     assert own.config()["root"]["readonly"] is True
-    assert "shut rootfs/home" in own.script(["/home"]).splitlines()
+    assert "protect rootfs/home" in own.script(["/home"]).splitlines()
 
 
-def test_runc_makes_no_mount_point_in_the_machines_own_log_folder(bundle: Bundle) -> None:
+def test_runc_makes_no_mount_point_in_this_machines_log_folder(bundle: Bundle) -> None:
     assert (
         replace(bundle, image=None).script().splitlines()[-1]
         == "mount -t tmpfs -o mode=755 weighbridge rootfs/var/log"
     )
 
 
-def test_a_checkout_below_tmp_or_run_is_seen_on_a_machine_root_and_on_no_image(
+def test_a_checkout_below_tmp_or_run_is_visible_on_this_machines_root_but_not_on_an_image(
     bundle: Bundle,
 ) -> None:
     def targets(one: Bundle) -> list[str]:
@@ -178,7 +179,7 @@ def test_a_checkout_below_tmp_or_run_is_seen_on_a_machine_root_and_on_no_image(
     assert not {"/tmp/checkout", "/run/checkout"} & set(targets(bundle))
 
 
-def test_submounts_leave_out_the_root_and_what_a_host_has_of_its_own() -> None:
+def test_submounts_leave_out_the_root_and_a_hosts_own_folders() -> None:
     points = [
         "/",
         "/proc",
@@ -205,12 +206,12 @@ def test_submounts_leave_out_the_root_and_what_a_host_has_of_its_own() -> None:
     )
 
 
-def test_a_mount_point_whose_name_is_no_text_is_found_all_the_same() -> None:
+def test_a_mount_point_whose_name_is_not_utf8_is_found() -> None:
     (found,) = submounts(b"1 1 0:1 / /mnt/\xff rw - ext4 /dev/x rw")
     assert os.fsencode(found) == b"/mnt/\xff"
 
 
-def test_every_host_knows_the_names_of_all() -> None:
+def test_every_host_knows_all_names() -> None:
     lines = etc_hosts({"client-1": "10.80.0.10", "store-1": "10.80.0.11"}).splitlines()
     assert lines[0] == "127.0.0.1 localhost"
     assert lines[-2:] == ["10.80.0.10 client-1", "10.80.0.11 store-1"]
@@ -234,7 +235,7 @@ def test_the_switch_has_a_port_for_each_host_with_the_mtu_of_the_network() -> No
     ("rate_bit_per_s", "burst_bytes"),
     [(10**6, 131072), (10**8, 131072), (10**9, 500_000), (10**10, 5_000_000)],
 )
-def test_a_token_bucket_holds_a_tick_of_its_rate_and_never_less_than_two_large_segments(
+def test_a_token_bucket_holds_a_tick_of_its_rate_and_at_least_two_large_segments(
     rate_bit_per_s: int, burst_bytes: int
 ) -> None:
     assert network.burst_bytes(rate_bit_per_s) == burst_bytes
@@ -245,7 +246,7 @@ def test_a_runc_without_state_has_no_containers(tmp_path: Path) -> None:
     assert Runc(tmp_path / "none").containers() == ()
 
 
-def test_the_image_of_tools_is_seen_read_only_below_run_where_there_is_one(bundle: Bundle) -> None:
+def test_the_image_of_tools_is_mounted_read_only_below_run(bundle: Bundle) -> None:
     def mounted(of: Bundle) -> dict[str, list[str]]:
         return {
             one["source"]: one["options"]
@@ -258,3 +259,38 @@ def test_the_image_of_tools_is_seen_read_only_below_run_where_there_is_one(bundl
     assert mounted(with_tools) == {"/images/tools": ["bind", "ro"]}
     targets = [one["destination"] for one in with_tools.config()["mounts"]]
     assert targets.index("/run") < targets.index(tools.INSIDE)
+
+
+def image(root: Path, triplet: str, loader: str) -> Path:
+    for path in ("usr/bin/fio", f"lib/{triplet}/{loader}", f"lib/{triplet}/libdl.so.2"):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).touch()
+    return root
+
+
+@pytest.mark.parametrize(
+    ("triplet", "loader"),
+    [
+        ("x86_64-linux-gnu", "ld-linux-x86-64.so.2"),
+        ("aarch64-linux-gnu", "ld-linux-aarch64.so.1"),
+        ("arm-linux-gnueabihf", "ld-linux-armhf.so.3"),
+        ("s390x-linux-gnu", "ld64.so.1"),
+    ],
+)
+def test_a_tool_runs_with_the_loader_and_libraries_of_its_image(
+    tmp_path: Path, triplet: str, loader: str
+) -> None:
+    argv = tools.argv(image(tmp_path, triplet, loader), "fio")
+    assert argv[0] == f"{tools.INSIDE}/lib/{triplet}/{loader}"
+    assert argv[-1] == f"{tools.INSIDE}/usr/bin/fio"
+    folders = argv[argv.index("--library-path") + 1].split(":")
+    assert f"{tools.INSIDE}/lib/{triplet}" in folders
+    assert all(folder.startswith(f"{tools.INSIDE}/") for folder in folders)
+
+
+def test_an_image_without_the_tool_or_a_loader_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(MissingMeans, match="no program iperf3"):
+        tools.argv(image(tmp_path, "x86_64-linux-gnu", "ld-linux-x86-64.so.2"), "iperf3")
+    (tmp_path / "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2").unlink()
+    with pytest.raises(MissingMeans, match="no loader"):
+        tools.argv(tmp_path, "fio")

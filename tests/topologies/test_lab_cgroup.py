@@ -10,7 +10,6 @@ from weighbridge.common.host import DiskCounters
 from weighbridge.topologies.hardware import Disk, HostSpec
 from weighbridge.topologies.lab.cgroup import Cgroups, Write
 from weighbridge.topologies.lab.usage import (
-    DiskUse,
     LabMachine,
     NicUse,
     counters,
@@ -49,7 +48,7 @@ def written(cgroups: Cgroups, writes: tuple[Write, ...]) -> dict[str, str]:
     return {str(one.path.relative_to(cgroups.mount)): one.text for one in writes}
 
 
-def test_a_hybrid_whose_second_version_has_no_controllers_is_version_1(v1: Cgroups) -> None:
+def test_a_hybrid_without_version_2_controllers_is_version_1(v1: Cgroups) -> None:
     assert v1.version == 1
     assert "blkio" in v1.controllers()
 
@@ -76,9 +75,7 @@ def test_version_2_limits_cpu_by_max_and_each_disk_by_one_line(v2: Cgroups) -> N
     ]
 
 
-def test_a_quota_is_kept_in_periods_of_the_length_that_the_hardware_says(
-    v1: Cgroups, v2: Cgroups
-) -> None:
+def test_a_quota_has_periods_of_the_length_in_the_hardware_file(v1: Cgroups, v2: Cgroups) -> None:
     assert [one.text for one in v1.limits(GROUP, SPEC, DEVICES, {"cpu"}, period_s=0.02)] == [
         "-1",
         "20000",
@@ -89,7 +86,7 @@ def test_a_quota_is_kept_in_periods_of_the_length_that_the_hardware_says(
     ]
 
 
-def test_a_quota_is_off_while_version_1_is_given_another_period(v1: Cgroups) -> None:
+def test_version_1_removes_the_quota_before_it_sets_a_period(v1: Cgroups) -> None:
     """The kernel refuses a period in which the quota that is there would be more than it can hand
     out, or less.
     """
@@ -111,17 +108,17 @@ def test_a_quota_is_off_while_version_1_is_given_another_period(v1: Cgroups) -> 
         (0.001, 0.001, Quota(1000, 1_000_000)),
     ],
 )
-def test_a_host_of_so_little_cpu_that_no_kernel_would_take_its_quota_has_a_longer_period(
+def test_a_host_with_too_little_cpu_for_the_kernels_least_quota_has_a_longer_period(
     cpus: float, period_s: float, quota: Quota
 ) -> None:
     assert quota_of(cpus, period_s) == quota
     assert quota.quota_us / quota.period_us == pytest.approx(cpus, rel=1e-3)
 
 
-def test_a_slice_is_told_as_the_kernel_has_it_or_as_not_told(tmp_path: Path) -> None:
+def test_the_kernels_slice_is_reported_or_not_known(tmp_path: Path) -> None:
     (tmp_path / "slice").write_text("5000\n")
     assert slice_words(tmp_path / "slice") == "5000 us"
-    assert slice_words(tmp_path / "none") == "not told by this kernel"
+    assert slice_words(tmp_path / "none") == "not reported by this kernel"
 
 
 def test_a_host_without_limits_gets_none_written(v1: Cgroups, v2: Cgroups) -> None:
@@ -130,7 +127,7 @@ def test_a_host_without_limits_gets_none_written(v1: Cgroups, v2: Cgroups) -> No
     assert v1.lifts(GROUP, HostSpec(), ()) == v2.lifts(GROUP, HostSpec(), ()) == ()
 
 
-def test_version_1_lifts_every_limit_that_it_put_on(v1: Cgroups) -> None:
+def test_version_1_removes_every_limit_that_it_put_on(v1: Cgroups) -> None:
     assert written(v1, v1.lifts(GROUP, SPEC, DEVICES)) == {
         "cpu/weighbridge/d/h/cpu.cfs_period_us": "100000",
         "cpu/weighbridge/d/h/cpu.cfs_quota_us": "-1",
@@ -141,7 +138,7 @@ def test_version_1_lifts_every_limit_that_it_put_on(v1: Cgroups) -> None:
     }
 
 
-def test_version_2_lifts_every_limit_that_it_put_on(v2: Cgroups) -> None:
+def test_version_2_removes_every_limit_that_it_put_on(v2: Cgroups) -> None:
     assert [
         (str(one.path.relative_to(v2.mount)), one.text) for one in v2.lifts(GROUP, SPEC, DEVICES)
     ] == [
@@ -151,13 +148,13 @@ def test_version_2_lifts_every_limit_that_it_put_on(v2: Cgroups) -> None:
     ]
 
 
-def test_limits_are_put_on_and_taken_off_by_kind(v1: Cgroups) -> None:
+def test_limits_are_put_on_and_removed_by_kind(v1: Cgroups) -> None:
     assert {one.path.parts[-5] for one in v1.limits(GROUP, SPEC, DEVICES, {"cpu"})} == {"cpu"}
     assert {one.path.parts[-5] for one in v1.lifts(GROUP, SPEC, DEVICES, {"disk"})} == {"blkio"}
     assert v1.limits(GROUP, SPEC, DEVICES, {"nic"}) == ()
 
 
-def test_version_1_limits_write_back_in_the_root_and_version_2_needs_not(tmp_path: Path) -> None:
+def test_write_back_is_limited_in_the_root_of_version_1_only(tmp_path: Path) -> None:
     disk = Disk(size=2**30, bandwidth=1000)
     first = Cgroups(tmp_path)
     assert written(first, first.write_back("7:3", disk)) == {
@@ -210,7 +207,7 @@ def test_a_cgroup_is_removed_in_every_hierarchy_with_those_below_it(v1: Cgroups)
 def test_what_cannot_be_removed_is_named(v1: Cgroups) -> None:
     busy = v1.mount / "memory/weighbridge/d"
     busy.mkdir(parents=True)
-    (busy / "tasks").write_text("1")  # stands for a process: the folder is not empty
+    (busy / "tasks").write_text("1")  # like a process: the folder is not empty
     assert v1.remove("/weighbridge/d") == (busy,)
 
 
@@ -246,7 +243,7 @@ def test_counters_of_version_1_have_units(v1: Cgroups, monkeypatch: pytest.Monke
         },
     )
     monkeypatch.setattr("weighbridge.topologies.lab.usage.nic_use", lambda table: NicUse(5, 6, 7))
-    used = counters(v1, GROUP, 1, (), DiskUse(()))
+    used = counters(v1, GROUP, 1, (), ())
     assert (
         used.cpu_s,
         used.throttled_s,
@@ -260,7 +257,7 @@ def test_counters_of_version_1_have_units(v1: Cgroups, monkeypatch: pytest.Monke
     assert used.disks is None
 
 
-def test_counters_of_version_2_have_units_and_leave_out_what_an_older_kernel_cannot_tell(
+def test_counters_of_version_2_have_units_and_leave_out_what_an_older_kernel_lacks(
     v2: Cgroups, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _counted(
@@ -273,7 +270,7 @@ def test_counters_of_version_2_have_units_and_leave_out_what_an_older_kernel_can
         },
     )
     monkeypatch.setattr("weighbridge.topologies.lab.usage.nic_use", lambda table: NicUse(5, 6, 7))
-    used = counters(v2, GROUP, 1, (), DiskUse(()))
+    used = counters(v2, GROUP, 1, (), ())
     assert (
         used.cpu_s,
         used.throttled_s,
@@ -284,9 +281,9 @@ def test_counters_of_version_2_have_units_and_leave_out_what_an_older_kernel_can
     assert (used.cpu_periods, used.throttled_periods, used.memory_held_bytes) == (None, None, 600)
 
 
-def test_counters_of_a_host_that_is_gone_are_an_error_and_not_zero(v1: Cgroups) -> None:
+def test_counters_of_a_host_that_is_gone_are_an_error(v1: Cgroups) -> None:
     with pytest.raises(TargetError, match="counters cannot be read"):
-        counters(v1, GROUP, 2**30, (), DiskUse(()))
+        counters(v1, GROUP, 2**30, (), ())
 
 
 def test_each_disk_counts_bytes_requests_and_times_since_it_was_attached(
@@ -303,7 +300,7 @@ def test_each_disk_counts_bytes_requests_and_times_since_it_was_attached(
     half = DiskCounters(
         read_bytes=50 * 512, written_bytes=100 * 512, reads=5, writes=10, busy_s=0.4, waited_s=0.5
     )
-    used = counters(v1, GROUP, 1, (3, 4), DiskUse((half, zero)))
+    used = counters(v1, GROUP, 1, (3, 4), (half, zero))
     assert used.disks == (
         DiskCounters(
             read_bytes=50 * 512,
@@ -318,7 +315,7 @@ def test_each_disk_counts_bytes_requests_and_times_since_it_was_attached(
     assert (used.disk_read_bytes, used.disk_written_bytes) == (51 * 512, 102 * 512)
 
 
-def test_the_nic_counts_bytes_and_what_was_dropped_or_broken_and_not_loopback() -> None:
+def test_the_nic_counts_bytes_and_dropped_or_broken_packets_without_loopback() -> None:
     table = (
         "Inter-|\n face |\n    lo: 9 9 9 9 0 0 0 0 9 9 9 9 0 0 0 0\n  eth0: 1000 10 1 2 0 0 0 "
         "0 2000 20 3 4 0 0 0 0\n"
@@ -336,7 +333,7 @@ def test_the_machines_cpu_seconds_leave_out_idle_time_and_guests(tmp_path: Path)
         LabMachine(tmp_path / "none").counters()
 
 
-def test_what_the_kernel_does_by_itself_is_counted_apart_and_never_grows_less(
+def test_the_kernels_own_cpu_time_is_counted_separately_and_never_decreases(
     tmp_path: Path,
 ) -> None:
     ticks_per_s = os.sysconf("SC_CLK_TCK")

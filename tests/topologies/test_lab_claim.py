@@ -22,9 +22,9 @@ from weighbridge.topologies.lab.claim import (
     MachineHold,
     RootLimit,
     claims,
-    nobody_at_work,
+    exclude_conductors,
 )
-from weighbridge.topologies.lab.ending import disks, take_away
+from weighbridge.topologies.lab.ending import disks, tear_down
 from weighbridge.topologies.lab.runc import Runc
 
 HARDWARE = Hardware(name="two", kind="lab", hosts={"client-1": HostSpec(), "store-1": HostSpec()})
@@ -33,7 +33,8 @@ HARDWARE = Hardware(name="two", kind="lab", hosts={"client-1": HostSpec(), "stor
 def test_a_second_claim_is_refused_naming_the_first(tmp_path: Path) -> None:
     claim = Claim("labtest-a", tmp_path / "a", tmp_path)
     with pytest.raises(
-        UsageError, match=rf"labtest-a stands on this machine since .*process {os.getpid()}"
+        UsageError,
+        match=rf"labtest-a has been running on this machine since .*process {os.getpid()}",
     ) as refused:
         Claim("labtest-b", tmp_path / "b", tmp_path)
     assert "weighbridge down" in refused.value.advice
@@ -42,8 +43,8 @@ def test_a_second_claim_is_refused_naming_the_first(tmp_path: Path) -> None:
     assert claims(tmp_path) == ()
 
 
-def test_no_other_user_can_open_what_holds_the_machine(tmp_path: Path) -> None:
-    """Who can open a lock, if only to read it, can hold it."""
+def test_no_other_user_can_open_the_locks(tmp_path: Path) -> None:
+    """Whoever can open a lock, even only to read it, can hold it."""
     state = tmp_path / "state"
     running = MachineHold(state)
     claim = Claim("labtest-a", tmp_path / "a", state)
@@ -55,7 +56,7 @@ def test_no_other_user_can_open_what_holds_the_machine(tmp_path: Path) -> None:
         running.release()
 
 
-def test_what_a_killed_conductor_left_refuses_a_new_claim_until_it_is_taken_away(
+def test_what_a_killed_conductor_left_refuses_a_new_claim_until_it_is_removed(
     tmp_path: Path,
 ) -> None:
     script = (
@@ -66,7 +67,7 @@ def test_what_a_killed_conductor_left_refuses_a_new_claim_until_it_is_taken_away
     assert (
         subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False).returncode == 9
     )
-    with pytest.raises(UsageError, match="labtest-a: left standing") as refused:
+    with pytest.raises(UsageError, match="labtest-a: left running") as refused:
         Claim("labtest-b", tmp_path / "b", tmp_path)
     assert "weighbridge down" in refused.value.advice
     assert [one.kind for one in leftovers.remove(state=tmp_path)] == ["claim"]
@@ -74,14 +75,12 @@ def test_what_a_killed_conductor_left_refuses_a_new_claim_until_it_is_taken_away
 
 
 @pytest.mark.parametrize("label", ["", "A", "a.b", "../a", "-a", "a" * 62])
-def test_a_label_that_could_be_taken_for_something_else_is_refused(
-    tmp_path: Path, label: str
-) -> None:
-    with pytest.raises(UsageError, match="cannot be the label"):
+def test_an_ambiguous_label_is_refused(tmp_path: Path, label: str) -> None:
+    with pytest.raises(UsageError, match="is not a deployment's label"):
         Claim(label, tmp_path, tmp_path)
 
 
-def test_limits_are_written_down_for_whoever_comes_after_a_killed_conductor(tmp_path: Path) -> None:
+def test_limits_are_recorded_for_the_cleanup_after_a_killed_conductor(tmp_path: Path) -> None:
     claim = Claim("labtest-a", tmp_path / "a", tmp_path)
     limit = RootLimit(path=tmp_path / "throttle", text="7:3 100")
     claim.add((limit,))
@@ -89,7 +88,7 @@ def test_limits_are_written_down_for_whoever_comes_after_a_killed_conductor(tmp_
     claim.release()
 
 
-def test_only_the_limit_that_was_put_on_is_lifted(tmp_path: Path) -> None:
+def test_only_the_recorded_limit_is_removed(tmp_path: Path) -> None:
     file = tmp_path / "throttle"
     file.write_text("7:3 999\n")
     RootLimit(path=file, text="7:3 100").lift()
@@ -99,14 +98,14 @@ def test_only_the_limit_that_was_put_on_is_lifted(tmp_path: Path) -> None:
     RootLimit(path=tmp_path / "gone", text="7:3 100").lift()
 
 
-def test_a_claim_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_an_invalid_claim_is_named(tmp_path: Path) -> None:
     (tmp_path / "claims").mkdir()
     (tmp_path / "claims/x.json").write_text("{")
     with pytest.raises(TargetError, match=r"x\.json is not a claim"):
         claims(tmp_path)
 
 
-def test_leftovers_are_not_swept_while_a_conductor_is_at_work(tmp_path: Path) -> None:
+def test_leftovers_are_not_removed_while_a_conductor_is_running(tmp_path: Path) -> None:
     claim = Claim("labtest-a", tmp_path / "a", tmp_path)
     with pytest.raises(AtWork, match="labtest-a"):
         leftovers.remove(state=tmp_path)
@@ -121,18 +120,18 @@ def test_a_runc_that_outlives_its_conductor_is_waited_for(tmp_path: Path) -> Non
         lock.truncate()
     timer = threading.Timer(0.2, claim.release)
     timer.start()
-    with nobody_at_work(tmp_path, wait_s=10):
+    with exclude_conductors(tmp_path, wait_s=10):
         assert not timer.is_alive() or claims(tmp_path) == ()
     timer.join()
 
 
-def test_a_conductor_that_is_letting_go_at_this_moment_is_waited_for(tmp_path: Path) -> None:
-    """It empties the lock's file first, and lets go of it then."""
+def test_a_conductor_that_is_just_releasing_its_lock_is_waited_for(tmp_path: Path) -> None:
+    """It first empties the lock's file, then closes it."""
     claim = Claim("labtest-a", tmp_path / "a", tmp_path)
     (tmp_path / "lock").write_text("")
     timer = threading.Timer(0.2, claim.release)
     timer.start()
-    with nobody_at_work(tmp_path, wait_s=10):
+    with exclude_conductors(tmp_path, wait_s=10):
         assert claims(tmp_path) == ()
     timer.join()
 
@@ -152,25 +151,24 @@ def test_the_folder_of_a_deployment_that_a_reboot_ended_is_found_and_removed(
     assert not folder.exists()
 
 
-def conducted_by(pid: int, folder: Path, *, started: int) -> Path:
+def owned_by(pid: int, folder: Path, *, started: int) -> Path:
     folder.mkdir(parents=True)
-    told = Conducted(
+    owner = Conducted(
         deployment=folder.name, pid=pid, since="2026-01-01T00:00:00+00:00", started=started
     )
-    (folder / CONDUCTOR).write_text(told.model_dump_json())
+    (folder / CONDUCTOR).write_text(owner.model_dump_json())
     return folder
 
 
-def test_the_folder_of_a_process_that_lives_is_left_and_named_until_it_ends(tmp_path: Path) -> None:
+def test_the_folder_of_a_running_process_is_kept_and_named_until_it_ends(tmp_path: Path) -> None:
     home, state = tmp_path / "home", tmp_path / "state"
     other = subprocess.Popen(["sleep", "60"])
     started = started_at(other.pid)
     assert started is not None
-    mine = conducted_by(other.pid, home / "deployments/null-1", started=started)
-    older = conducted_by(
-        other.pid, home / "deployments/null-2", started=started - 1
-    )  # of another process of that number
-    gone = conducted_by(2**30, home / "deployments/null-3", started=0)
+    mine = owned_by(other.pid, home / "deployments/null-1", started=started)
+    # Of another process with that pid.
+    older = owned_by(other.pid, home / "deployments/null-2", started=started - 1)
+    gone = owned_by(2**30, home / "deployments/null-3", started=0)
     try:
         assert [one.deployment for one in leftovers.at_work(home=home, state=state)] == ["null-1"]
         assert [one.deployment for one in leftovers.remove(home=home, state=state)] == [
@@ -187,7 +185,7 @@ def test_the_folder_of_a_process_that_lives_is_left_and_named_until_it_ends(tmp_
     assert not mine.exists()
 
 
-def test_disks_are_found_by_the_file_they_had(tmp_path: Path) -> None:
+def test_disks_are_found_by_their_former_file(tmp_path: Path) -> None:
     for number, file in ((3, "/d/a/bundles/x/disk-1 (deleted)"), (4, "/d/ab/disk-1"), (5, "")):
         (tmp_path / f"loop{number}/loop").mkdir(parents=True)
         (tmp_path / f"loop{number}/loop/backing_file").write_text(f"{file}\n")
@@ -195,10 +193,10 @@ def test_disks_are_found_by_the_file_they_had(tmp_path: Path) -> None:
     assert disks(Path("/d/a"), tmp_path) == (Path("/dev/loop3"),)
 
 
-def test_taking_away_nothing_is_no_error(tmp_path: Path) -> None:
+def test_tearing_down_nothing_is_no_error(tmp_path: Path) -> None:
     nothing = ClaimedMachine(deployment="labtest-none", pid=1, since="", folder=tmp_path / "none")
-    take_away(nothing, Runc(tmp_path / "runc"), Cgroups())
-    take_away(nothing, Runc(tmp_path / "runc"), Cgroups())
+    tear_down(nothing, Runc(tmp_path / "runc"), Cgroups())
+    tear_down(nothing, Runc(tmp_path / "runc"), Cgroups())
 
 
 @pytest.mark.parametrize(
@@ -213,7 +211,7 @@ def test_taking_away_nothing_is_no_error(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_hosts_that_cannot_be_raised_are_refused_before_anything_is_claimed(
+def test_hosts_that_cannot_be_started_are_refused_before_anything_is_claimed(
     tmp_path: Path, names: list[str], images: dict[str, Path], fault: str
 ) -> None:
     with pytest.raises(UsageError, match=fault):
@@ -233,7 +231,7 @@ def test_a_folder_that_would_break_the_overlays_options_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    with pytest.raises(UsageError, match="cannot be below an overlay"):
+    with pytest.raises(UsageError, match="an overlay's folder cannot have"):
         raise_lab(
             "labtest-a",
             HARDWARE,
@@ -253,7 +251,7 @@ OTHER_RUN = (
 )
 
 
-def test_a_run_holds_the_machine_also_while_nothing_of_it_stands_and_is_named_with_its_folder(
+def test_a_run_holds_the_machine_between_its_deployments_and_is_named_with_its_folder(
     tmp_path: Path,
 ) -> None:
     other = subprocess.Popen(
@@ -265,7 +263,7 @@ def test_a_run_holds_the_machine_also_while_nothing_of_it_stands_and_is_named_wi
     try:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
-        words = rf"the run /somewhere/runs/first stands on this machine since .*process {other.pid}"
+        words = rf"the run /somewhere/runs/first has been running .*process {other.pid}"
         with pytest.raises(AtWork, match=words):
             MachineHold(tmp_path)
         with pytest.raises(AtWork, match=words):
@@ -279,7 +277,7 @@ def test_a_run_holds_the_machine_also_while_nothing_of_it_stands_and_is_named_wi
     running.release()
 
 
-def test_of_pairs_that_claim_the_machine_in_the_same_moment_one_has_it_and_the_other_is_told(
+def test_of_two_simultaneous_claims_one_succeeds_and_the_other_is_refused(
     tmp_path: Path,
 ) -> None:
     script = (
@@ -312,9 +310,9 @@ def test_of_pairs_that_claim_the_machine_in_the_same_moment_one_has_it_and_the_o
                 assert into is not None
                 into.write(f"labtest-{number}-{index}\n")
                 into.flush()
-            told = [out.readline() for _, out in lines if out]
-            (winner,) = [index for index, text in enumerate(told) if text == "has it\n"]
-            assert "and only one" in told[1 - winner]
+            lines_read = [out.readline() for _, out in lines if out]
+            (winner,) = [index for index, text in enumerate(lines_read) if text == "has it\n"]
+            assert "and only one" in lines_read[1 - winner]
             into, out = lines[winner]
             assert into is not None
             assert out is not None

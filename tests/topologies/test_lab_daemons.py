@@ -16,7 +16,7 @@ def host(deployment: Path, name: str) -> Path:
     return folder
 
 
-def test_a_daemon_is_alive_as_long_as_its_very_process_is_there(tmp_path: Path) -> None:
+def test_a_daemon_is_alive_as_long_as_its_first_process(tmp_path: Path) -> None:
     running = subprocess.Popen(["sleep", "60"])
     now = LabProcess.of(running.pid)
     assert now is not None
@@ -40,7 +40,7 @@ def test_a_daemon_is_alive_as_long_as_its_very_process_is_there(tmp_path: Path) 
     assert not any(one.alive for one in daemons(tmp_path))
 
 
-def test_what_was_kept_last_counts_and_hosts_are_told_apart(tmp_path: Path) -> None:
+def test_the_last_record_counts_and_hosts_are_separate(tmp_path: Path) -> None:
     here, there = host(tmp_path, "store-1"), host(tmp_path, "store-2")
     keep(here, "store-1", {"osd.0": None, "mon": None})
     keep(there, "store-2", {"osd.1": None})
@@ -52,8 +52,8 @@ def test_what_was_kept_last_counts_and_hosts_are_told_apart(tmp_path: Path) -> N
     assert daemons(tmp_path / "none") == ()
 
 
-def test_a_file_that_tells_nothing_is_named(tmp_path: Path) -> None:
+def test_an_invalid_file_is_named(tmp_path: Path) -> None:
     folder = host(tmp_path, "store-1")
     (folder / FILE).write_text("{")
-    with pytest.raises(TargetError, match=rf"{folder}/{FILE} does not tell"):
+    with pytest.raises(TargetError, match=rf"{folder}/{FILE} is not a valid list"):
         daemons(tmp_path)

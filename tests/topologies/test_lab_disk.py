@@ -19,20 +19,20 @@ def open_descriptors() -> int:
     ("number", "filename", "advice"),
     [
         (errno.ENOENT, "/dev/loop-control", "modprobe loop"),
-        (errno.EPERM, None, "a container needs the right"),
-        (errno.EBUSY, None, "`losetup --list` names their files, `weighbridge down --all` frees"),
+        (errno.EPERM, None, "a container needs permission"),
+        (errno.EBUSY, None, "`losetup --list` shows their files, `weighbridge down --all` frees"),
         (errno.ENODEV, None, "max_loop"),
-        (errno.ENOSPC, None, "Make room in"),
+        (errno.ENOSPC, None, "Free some space in"),
     ],
 )
-def test_loop_devices_that_cannot_be_had_are_told_with_what_to_do_and_leave_no_file(
+def test_missing_loop_devices_are_reported_with_advice_and_leave_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, filename: str | None, advice: str
 ) -> None:
     def refuse(_backing: int) -> tuple[int, int]:
         raise OSError(number, os.strerror(number), *([filename] if filename else []))
 
-    monkeypatch.setattr(disk, "_take_free", refuse)
-    monkeypatch.setattr(disk, "LEAST_USED_UP", 10**6)
+    monkeypatch.setattr(disk, "_attach_free", refuse)
+    monkeypatch.setattr(disk, "FEWEST_DEVICES", 10**6)
     before = open_descriptors()
     with pytest.raises(
         MissingMeans, match=f"no loop device for /dev/wb0: {os.strerror(number)}"
@@ -43,7 +43,7 @@ def test_loop_devices_that_cannot_be_had_are_told_with_what_to_do_and_leave_no_f
     assert open_descriptors() == before
 
 
-def test_loop_devices_that_others_keep_taking_are_given_up_after_a_while(
+def test_loop_devices_that_others_keep_taking_are_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
@@ -66,7 +66,7 @@ def test_loop_devices_that_others_keep_taking_are_given_up_after_a_while(
     monkeypatch.setattr(disk.fcntl, "ioctl", ioctl)
     before = open_descriptors()
     with pytest.raises(
-        MissingMeans, match=f"{disk.ATTEMPTS} free loop devices in a row were taken by others"
+        MissingMeans, match=f"other programs took {disk.ATTEMPTS} free loop devices in a row"
     ):
         LoopDisk.attach("/dev/wb0", 4096, tmp_path)
     assert asked.count(disk.LOOP_CONFIGURE) == disk.ATTEMPTS

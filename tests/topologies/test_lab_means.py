@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from weighbridge.topologies.hardware import Disk, Hardware, HostSpec
 from weighbridge.topologies.lab import means as lab
-from weighbridge.topologies.lab.means import Mean, means
+from weighbridge.topologies.lab.means import Mean, exhausted, means
 
 SMALL = Hardware(
     name="small",
@@ -20,7 +22,7 @@ def named(found: tuple[Mean, ...], part: str) -> Mean:
     return next(mean for mean in found if part in mean.name)
 
 
-def test_a_missing_tool_is_named_with_the_package_that_has_it(
+def test_a_missing_tool_is_named_with_its_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "runc").write_text("#!/bin/sh\n")
@@ -34,7 +36,7 @@ def test_a_missing_tool_is_named_with_the_package_that_has_it(
 
 
 @pytest.mark.parametrize(("user", "found"), [(0, True), (1000, False)])
-def test_root_is_wanted(
+def test_root_is_required(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, found: bool
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: user)
@@ -48,12 +50,12 @@ def test_hardware_with_more_memory_than_the_machine_is_refused(tmp_path: Path) -
     assert named(means(SMALL, home=tmp_path), "of memory").found
 
 
-def test_loop_devices_are_wanted_only_for_disks(tmp_path: Path) -> None:
+def test_loop_devices_are_required_only_for_disks(tmp_path: Path) -> None:
     assert any(mean.name == "loop devices" for mean in means(SMALL, home=tmp_path))
     assert not any(mean.name == "loop devices" for mean in means(VAST, home=tmp_path))
 
 
-def test_an_overlay_cannot_be_written_on_an_overlay(
+def test_an_overlay_cannot_be_on_an_overlay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lab, "_file_system", lambda path: "overlay")
@@ -62,9 +64,41 @@ def test_an_overlay_cannot_be_written_on_an_overlay(
     assert named(means(SMALL, home=tmp_path), "file system").found
 
 
-def test_room_is_looked_for_where_the_folder_will_be(tmp_path: Path) -> None:
+def test_disk_space_is_checked_where_the_folder_will_be(tmp_path: Path) -> None:
     assert str(tmp_path) in named(means(SMALL, home=tmp_path / "not/there/yet"), "of disk").name
 
 
-def test_every_mean_says_why_and_how(tmp_path: Path) -> None:
+def test_every_requirement_says_why_and_how(tmp_path: Path) -> None:
     assert all(mean.name and mean.why and mean.remedy for mean in means(SMALL, home=tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("output", "advice"),
+    [
+        ("unshare: unshare failed: No space left on device", "lsns"),
+        (
+            "runc run failed: mkdir /sys/fs/cgroup/weighbridge/a/b: No space left on device",
+            "cgroup.max.descendants",
+        ),
+        ("runc run failed: fork/exec /proc/self/exe: cannot allocate memory", "ran out of memory"),
+        ("mount: /x: No such file or directory", ""),
+    ],
+)
+def test_an_exhausted_resource_is_reported_with_advice(output: str, advice: str) -> None:
+    assert advice in exhausted(output)
+    assert bool(exhausted(output)) == bool(advice)
+
+
+def test_the_kernels_message_about_exhausted_namespaces_is_recognised() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root to set limits in a user namespace")
+    script = "echo 0 > /proc/sys/user/max_mnt_namespaces && exec unshare --mount true"
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "sh", "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"LC_ALL": "C"},
+    )
+    assert done.returncode != 0
+    assert "lsns" in exhausted(done.stderr)

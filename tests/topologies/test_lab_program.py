@@ -37,7 +37,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def test_a_process_is_told_by_number_and_start(sleeper: subprocess.Popen[bytes]) -> None:
+def test_a_process_is_identified_by_pid_and_start_time(sleeper: subprocess.Popen[bytes]) -> None:
     found = LabProcess.of(sleeper.pid)
     assert found is not None
     assert found.parent == os.getpid()
@@ -45,7 +45,7 @@ def test_a_process_is_told_by_number_and_start(sleeper: subprocess.Popen[bytes])
 
 
 @pytest.mark.parametrize("name", ["plain", "with blank", "pare) n (theses", ") S 1 1 1"])
-def test_the_name_of_a_process_may_hold_anything(tmp_path: Path, name: str) -> None:
+def test_the_name_of_a_process_may_contain_anything(tmp_path: Path, name: str) -> None:
     (tmp_path / "7").mkdir()
     numbers = " ".join(map(str, range(100, 140)))
     (tmp_path / "7/stat").write_text(f"7 ({name}) S 5 6 8 {numbers}\n")
@@ -53,13 +53,13 @@ def test_the_name_of_a_process_may_hold_anything(tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.parametrize("state", ["Z", "X"])
-def test_what_only_waits_to_be_collected_is_no_process(tmp_path: Path, state: str) -> None:
+def test_a_zombie_is_no_process(tmp_path: Path, state: str) -> None:
     (tmp_path / "7").mkdir()
     (tmp_path / "7/stat").write_text(f"7 (x) {state} " + " ".join(["1"] * 40))
     assert LabProcess.of(7, tmp_path) is None
 
 
-def test_a_process_that_took_the_number_of_another_gets_no_signal(
+def test_a_process_with_a_reused_pid_gets_no_signal(
     sleeper: subprocess.Popen[bytes],
 ) -> None:
     found = LabProcess.of(sleeper.pid)
@@ -72,7 +72,7 @@ def test_a_process_that_took_the_number_of_another_gets_no_signal(
     assert wait_end(found, 5)
 
 
-def test_a_program_is_killed_with_children_in_sessions_of_their_own() -> None:
+def test_a_program_is_killed_with_children_in_other_sessions() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", FORKS], stdout=subprocess.PIPE, start_new_session=True
     ) as program:
@@ -95,7 +95,7 @@ def test_survivors_of_a_program_are_found_by_its_session() -> None:
     assert LabProcess.of(child) is None
 
 
-def test_killing_a_program_that_never_started_ends_what_was_to_start_it(tmp_path: Path) -> None:
+def test_killing_a_program_that_never_started_ends_its_starter(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("weighbridge.topologies.lab.program.STARTING_S", 0.1)
         program = LabProgram(["sleep", "60"], pid_file=tmp_path / "none", pids=lambda: ())
@@ -104,8 +104,8 @@ def test_killing_a_program_that_never_started_ends_what_was_to_start_it(tmp_path
     assert program.returncode == -signal.SIGKILL
 
 
-def test_terminating_reaches_the_program_and_not_what_started_it(tmp_path: Path) -> None:
-    # A shell that starts the program and reports its end stands for runc.
+def test_terminating_reaches_the_program_and_not_its_starter(tmp_path: Path) -> None:
+    # A shell that starts the program and reports its end replaces runc.
     script = (
         "sh -c \"trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done\" & echo $! > "
         '"$0"; wait $!; exit $?'

@@ -1,11 +1,16 @@
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import UsageError
+from weighbridge.common.quantities import Bytes, Seconds
+from weighbridge.common.record import Record
+from weighbridge.gateways.gateway import STORES
 from weighbridge.topologies import loader
 from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.parameters import LayoutParameter, parameters
 
 HARDWARE = Hardware.model_validate(
     {
@@ -30,7 +35,7 @@ def faults_of(tmp_path: Path, text: str) -> str:
     return str(error.value).replace(f"{tmp_path}/", "")
 
 
-def test_every_layout_and_hardware_that_ships_is_whole() -> None:
+def test_every_shipped_layout_and_hardware_is_valid() -> None:
     hardware = {
         name: loader.load_hardware(path) for name, path in loader.shipped_hardware().items()
     }
@@ -47,7 +52,7 @@ def test_the_lab_promises_no_more_cpu_than_two_cores_have() -> None:
     assert sum(host.cpus or 0 for host in hosts) == pytest.approx(2.0)
 
 
-def test_an_unknown_gateway_or_release_is_answered_with_the_closest_known_one(
+def test_an_unknown_gateway_or_release_suggests_the_closest_known_one(
     tmp_path: Path,
 ) -> None:
     assert "trial.yaml:3:10: no gateway 'nul' (did you mean 'null'?)" in faults_of(
@@ -58,13 +63,13 @@ def test_an_unknown_gateway_or_release_is_answered_with_the_closest_known_one(
     )
 
 
-def test_a_fault_inside_place_or_settings_has_its_own_place_in_the_file(tmp_path: Path) -> None:
+def test_a_fault_inside_place_or_settings_is_reported_at_its_line(tmp_path: Path) -> None:
     text = faults_of(tmp_path, LAYOUT.replace("target:", "targt:") + "settings: {delay_ms: -1}\n")
     assert "trial.yaml:6:3: unknown key 'targt' (did you mean 'target'?)" in text
     assert "trial.yaml:7:22: delay_ms" in text
 
 
-def test_a_host_that_the_hardware_lacks_is_told_at_the_word_that_names_it(tmp_path: Path) -> None:
+def test_a_missing_host_is_reported_where_the_layout_names_it(tmp_path: Path) -> None:
     text = faults_of(tmp_path, LAYOUT.replace("gateway-1", "gatway-1"))
     assert (
         "trial.yaml:6:11: hardware 'small' has no host 'gatway-1' (did you mean 'gateway-1'?)"
@@ -84,18 +89,15 @@ def test_a_host_without_the_disks_a_service_needs_is_refused(tmp_path: Path) -> 
         loader.load_layout(path, diskless)
 
 
-def test_what_already_runs_is_not_to_be_reached_from_the_lab_and_nothing_is_stood_up_on_this_machine() -> (
+def test_running_gateways_cannot_be_reached_from_the_lab_and_none_are_started_on_this_machine() -> (
     None
 ):
     layouts, hardware = loader.shipped_layouts(), loader.shipped_hardware()
     with pytest.raises(
-        DocumentError,
-        match=r"existing\.yaml:7:10: what already runs cannot be reached from hardware 'lab-small'",
+        DocumentError, match=r"existing\.yaml:7:10: hardware 'lab-small' has its own network"
     ):
         loader.load_layout(layouts["existing"], loader.load_hardware(hardware["lab-small"]))
-    with pytest.raises(
-        DocumentError, match=r"gateways that already run, and null would have to be stood up"
-    ):
+    with pytest.raises(DocumentError, match=r"gateways that already run, and null must be started"):
         loader.load_layout(layouts["null"], loader.load_hardware(hardware["this-machine"]))
 
 
@@ -106,12 +108,12 @@ def test_this_machine_is_one_host_without_limits(tmp_path: Path, hosts: str) -> 
         loader.load_hardware(tmp_path / "h.yaml")
 
 
-def test_a_name_that_does_not_ship_is_answered_with_the_closest_that_does() -> None:
+def test_an_unknown_name_suggests_the_closest_shipped_one() -> None:
     with pytest.raises(UsageError, match="no layout 'rgw-beats' \\(did you mean 'rgw-beast'\\?\\)"):
         loader.find("rgw-beats", loader.shipped_layouts(), "layout")
 
 
-def test_a_client_that_is_no_host_is_a_fault_of_the_hardware(tmp_path: Path) -> None:
+def test_a_client_that_is_not_a_host_is_a_fault_of_the_hardware(tmp_path: Path) -> None:
     (tmp_path / "h.yaml").write_text(
         "name: h\nkind: fake\nclients: [client-2]\nhosts: {client-1: {}}\n"
     )
@@ -145,7 +147,7 @@ def test_limits_that_no_host_can_have_are_refused(tmp_path: Path, spec: str) -> 
 
 
 @pytest.mark.parametrize("period", ["10", "0.5ms", "2s"])
-def test_a_period_that_no_kernel_takes_is_refused_and_so_is_one_without_a_unit(
+def test_a_period_that_no_kernel_accepts_or_without_a_unit_is_refused(
     tmp_path: Path, period: str
 ) -> None:
     (tmp_path / "h.yaml").write_text(
@@ -155,18 +157,18 @@ def test_a_period_that_no_kernel_takes_is_refused_and_so_is_one_without_a_unit(
         loader.load_hardware(tmp_path / "h.yaml")
 
 
-def test_quotas_have_a_short_period_unless_the_file_says_otherwise(tmp_path: Path) -> None:
+def test_quotas_have_a_short_period_by_default(tmp_path: Path) -> None:
     assert loader.load_hardware(loader.shipped_hardware()["lab-small"]).cpu_period == 0.005
     (tmp_path / "h.yaml").write_text("name: h\nkind: lab\nhosts: {client-1: {}}\n")
     assert loader.load_hardware(tmp_path / "h.yaml").cpu_period == 0.01
 
 
-def test_hardware_goes_through_json_and_comes_back_the_same() -> None:
+def test_hardware_survives_a_round_trip_through_json() -> None:
     hardware = loader.load_hardware(loader.shipped_hardware()["lab-small"])
     assert Hardware.model_validate_json(hardware.model_dump_json()) == hardware
 
 
-def test_a_kind_of_host_that_is_misspelt_is_told_where_it_is_with_what_was_meant(
+def test_a_misspelt_kind_of_host_is_reported_at_its_place_with_a_suggestion(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "h.yaml").write_text("name: h\nkind: fakee\nhosts: {client-1: {}}\n")
@@ -175,3 +177,36 @@ def test_a_kind_of_host_that_is_misspelt_is_told_where_it_is_with_what_was_meant
     (fault,) = error.value.faults
     assert (fault.line, fault.column) == (2, 7)
     assert fault.message == "kind: no kind of host 'fakee' (did you mean 'fake'?)"
+
+
+class Inner(Record):
+    wait: Seconds = 1.5
+    """How long one waits.
+
+    And more."""
+
+
+class Outer(Record):
+    kind: Literal["a", "b"] = "a"
+    size: Bytes = 65536
+    """Size of a piece."""
+    inner: Inner = Inner()
+    count: int | None = None
+    named: str
+
+
+def test_every_setting_has_a_type_a_default_and_a_description() -> None:
+    assert list(parameters(Outer)) == [
+        LayoutParameter("kind", "a | b", "a", "kind"),
+        LayoutParameter("size", "size", "64 KiB", "Size of a piece."),
+        LayoutParameter("inner.wait", "time", "1.5s", "How long one waits. And more."),
+        LayoutParameter("count", "number | none", "none", "count"),
+        LayoutParameter("named", "text", "(must be given)", "named"),
+    ]
+
+
+def test_every_gateway_lists_its_parameters() -> None:
+    for kind in STORES.values():
+        for one in parameters(kind.Settings):
+            assert one.kind
+            assert one.about

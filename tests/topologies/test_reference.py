@@ -17,23 +17,23 @@ def load(text: str) -> loader.Planned:
     )
 
 
-def test_a_bare_name_is_the_layout_as_it_ships() -> None:
+def test_a_bare_name_is_the_shipped_layout() -> None:
     assert load("null").layout.name == "null"
     assert parse("a/file.yaml").name == "a/file.yaml"
 
 
-def test_a_release_and_settings_are_changed_and_are_part_of_the_name() -> None:
+def test_a_release_and_settings_change_the_layout_and_its_name() -> None:
     planned = load("null@engine:delay_ms=5:threads=2")
     assert planned.layout.name == "null-engine-delay-ms-5-threads-2"
     assert planned.layout.settings["delay_ms"] == 5
     assert planned.layout.settings["threads"] == 2
 
 
-def test_a_key_that_begins_with_place_is_one_of_the_placement() -> None:
+def test_a_key_that_begins_with_place_belongs_to_the_placement() -> None:
     assert load("null:place.target=client-1").layout.place == {"target": "client-1"}
 
 
-def test_a_name_that_would_be_too_long_stays_unique_and_short() -> None:
+def test_a_long_name_is_shortened_and_unique() -> None:
     first, second = (
         load(f"null:delay_ms=1:threads=2:fail_status=503:seed={seed}").layout.name
         for seed in (1, 2)
@@ -45,7 +45,7 @@ def test_a_name_that_would_be_too_long_stays_unique_and_short() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("null@", "layout:1:5: a release is wanted after @"),
+        ("null@", "layout:1:5: @ needs a release"),
         ("null:delay_ms", "layout:1:6: 'delay_ms' is not KEY=VALUE"),
         ("null:=3", "is not KEY=VALUE"),
         ("null:threads=1:delay=3", "layout:1:16: unknown key 'delay'"),
@@ -54,10 +54,10 @@ def test_a_name_that_would_be_too_long_stays_unique_and_short() -> None:
         ("null:threads.more=3", "threads.more: there is nothing of that name to change"),
         ("null:delay_ms={", "brackets are not closed"),
         ("null:delay_ms=]", "brackets are not closed"),
-        ('null:delay_ms="', "is not a value as a layout file has it"),
+        ('null:delay_ms="', "is not a value in YAML"),
     ],
 )
-def test_what_cannot_be_changed_so_is_told_at_its_place_in_the_reference(
+def test_invalid_changes_are_reported_at_their_place_in_the_reference(
     text: str, message: str
 ) -> None:
     with pytest.raises(UsageError) as error:
@@ -65,7 +65,7 @@ def test_what_cannot_be_changed_so_is_told_at_its_place_in_the_reference(
     assert message in str(error.value)
 
 
-def test_a_fault_of_the_file_is_still_told_at_its_place_in_the_file(tmp_path: Path) -> None:
+def test_a_fault_of_the_file_is_reported_at_its_place_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "own.yaml"
     path.write_text(
         'name: own\nabout: x\ngateway: "null"\nrelease: engine\nplace: {target: '
@@ -77,6 +77,6 @@ def test_a_fault_of_the_file_is_still_told_at_its_place_in_the_file(tmp_path: Pa
     assert "layout:1:5: delay_ms" in str(error.value)
 
 
-def test_commas_within_brackets_do_not_part_references() -> None:
+def test_commas_within_brackets_do_not_separate_references() -> None:
     assert split("a, b:place.x=[c,d] ,e") == ["a", "b:place.x=[c,d]", "e"]
     assert split("") == []

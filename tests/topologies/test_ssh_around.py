@@ -1,6 +1,4 @@
-"""What is around real hosts, without any: hardware files, claims, disks and kernel settings as
-hosts told of them, wheels.
-"""
+"""Real hosts without any: hardware files, claims, disks and kernel settings, wheels."""
 
 from __future__ import annotations
 
@@ -10,7 +8,6 @@ import os
 import socket
 import subprocess
 import sys
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +19,7 @@ from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.host import Completed
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
-from weighbridge.topologies.ssh import claim, disks, kernel, leftovers, wheels
+from weighbridge.topologies.ssh import claim, disks, kernel, leftovers
 from weighbridge.topologies.ssh.leftovers import ClaimedDeployment
 
 FINE: Mapping[str, Any] = {
@@ -50,8 +47,8 @@ LOOKED = {
 }
 
 
-class Told:
-    """A host that answers programs with what it is told to, or runs them on this machine."""
+class AnsweringShell:
+    """A host that gives these answers to programs, or runs them on this machine."""
 
     name, address = "store-1", "192.0.2.31"
 
@@ -78,7 +75,7 @@ class Told:
         pass
 
 
-class Here(Told):
+class Here(AnsweringShell):
     def python(
         self, source: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60
     ) -> Completed:
@@ -104,9 +101,6 @@ def hardware(**more: object) -> Hardware:
     )
 
 
-# hardware files
-# --------------------------------------------------------------------------------------------------------------
-
 BAD = """\
 name: bad
 kind: ssh
@@ -129,28 +123,28 @@ def faults_of(path: Path, text: str) -> dict[tuple[int, int], str]:
     return {(fault.line, fault.column): fault.message for fault in error.value.faults}
 
 
-def test_every_fault_of_a_file_for_real_hosts_is_told_at_its_own_place(tmp_path: Path) -> None:
+def test_every_fault_of_a_file_for_real_hosts_is_reported_at_its_own_place(tmp_path: Path) -> None:
     found = faults_of(tmp_path / "bad.yaml", BAD.replace("gateway", "1.2.3"))
     assert "client 'nobody' is not one of the hosts" in found[3, 21]
     assert "'client-1' and 'store-1' have the same address 192.0.2.1" in found[7, 14]
-    assert "named by its id" in found[9, 9]
-    assert "has the size that it has" in found[9, 16]
-    assert "host 'store-2' needs an address" in found[10, 12]
+    assert "needs its id" in found[9, 9]
+    assert "has its own size" in found[9, 16]
+    assert "host 'store-2' needs the address" in found[10, 12]
     assert "has /dev/disk/by-id/a twice" in found[10, 51]
     assert "'1.2.3' is not an address" in found[11, 22]
     assert len(found) == 7
 
 
-def test_what_is_of_real_hosts_is_refused_of_lab_hosts_where_it_stands(tmp_path: Path) -> None:
+def test_entries_for_real_hosts_are_refused_for_lab_hosts(tmp_path: Path) -> None:
     text = "name: bad\nkind: lab\nprofile: study-2014\nnetwork: {set: true}\nhosts:\n"
     text += "  client-1: {address: 192.0.2.1, ssh: {user: x}, disks: [{id: /dev/x, wipe: true}]}\n"
     found = faults_of(tmp_path / "bad.yaml", text)
     assert {line for line, _ in found} == {3, 4, 6}
-    assert sum("is of real hosts" in message for message in found.values()) == 6
+    assert sum("is only for real hosts" in message for message in found.values()) == 6
     assert any("a disk needs a size" in message for message in found.values())
 
 
-def test_an_id_that_is_no_path_of_a_device_is_refused_in_words(tmp_path: Path) -> None:
+def test_an_id_that_is_not_a_devices_path_is_refused(tmp_path: Path) -> None:
     text = (
         "name: bad\nkind: ssh\nhosts:\n  client-1: {address: 192.0.2.1, disks: [{id: "
         "by-id/nvme-1}]}\n"
@@ -161,21 +155,19 @@ def test_an_id_that_is_no_path_of_a_device_is_refused_in_words(tmp_path: Path) -
     )
 
 
-def test_a_key_that_is_missing_or_open_to_others_is_refused_at_its_line(tmp_path: Path) -> None:
+def test_a_key_that_is_missing_or_readable_by_others_is_refused_at_its_line(tmp_path: Path) -> None:
     text = (
         f"name: a\nkind: ssh\nssh:\n  key: {tmp_path}/key\nhosts: {{client-1: {{address: "
         "192.0.2.1}}\n"
     )
     assert "there is no file" in faults_of(tmp_path / "a.yaml", text)[4, 8]
     (tmp_path / "key").touch(mode=0o644)
-    assert "can be read by others than you" in faults_of(tmp_path / "a.yaml", text)[4, 8]
+    assert "can be read by others" in faults_of(tmp_path / "a.yaml", text)[4, 8]
     (tmp_path / "key").chmod(0o600)
     assert load_hardware(tmp_path / "a.yaml").access.key == f"{tmp_path}/key"
 
 
-def test_a_file_of_known_hosts_that_is_named_and_missing_is_refused_at_its_line(
-    tmp_path: Path,
-) -> None:
+def test_a_missing_file_of_known_hosts_is_refused_at_its_line(tmp_path: Path) -> None:
     text = (
         f"name: a\nkind: ssh\nssh: {{known_hosts: {tmp_path}/no}}\nhosts: {{client-1: "
         "{address: 192.0.2.1}}\n"
@@ -183,19 +175,15 @@ def test_a_file_of_known_hosts_that_is_named_and_missing_is_refused_at_its_line(
     assert "there is no file" in faults_of(tmp_path / "a.yaml", text)[3, 20]
 
 
-def test_the_example_that_ships_is_whole_and_says_the_defaults_as_they_are() -> None:
+def test_the_shipped_example_is_valid_and_has_the_real_defaults() -> None:
     found = load_hardware(shipped_hardware()["ssh-example"])
     assert found.kind == "ssh"
     assert found.access == hardware().access
     assert found.network == hardware().network
 
 
-# disks
-# -----------------------------------------------------------------------------------------------------------------------
-
-
-def test_all_that_is_wrong_with_a_hosts_disks_is_told_at_once_with_what_to_do() -> None:
-    told = [
+def test_all_faults_of_a_hosts_disks_are_reported_at_once_with_advice() -> None:
+    answer = [
         {"fault": "there is no such disk; in /dev/disk/by-id there is nothing"},
         {**FINE, "device": "8:32", "used": ["sdc1 is mounted at /home"], "holds": []},
         {**FINE, "device": "8:48", "holds": ["a file system (xfs)"]},
@@ -205,28 +193,28 @@ def test_all_that_is_wrong_with_a_hosts_disks_is_told_at_once_with_what_to_do() 
         FINE,
     ]
     specs = [Disk(id=f"/dev/disk/by-id/{name}") for name in "abcdefg"]
-    _, lines = disks.look(Told(told), specs)
+    _, lines = disks.look(AnsweringShell(answer), specs)
     assert len(lines) == 7
     for word in (
         "there is no such disk",
         "mounted at /home",
-        "say `wipe: true`",
-        "can only be read",
+        "set `wipe: true`",
+        "is read only",
         "are needed",
-        "whole disks",
+        "complete disks",
     ):
         assert sum(word in line for line in lines) == 1, word
     assert "the same disk as /dev/disk/by-id/f" in lines[-1]
 
 
-def test_what_a_disk_holds_may_be_wiped_where_the_file_says_so_but_never_what_is_in_use() -> None:
+def test_data_on_a_disk_can_be_wiped_if_the_file_says_so_but_never_a_disk_in_use() -> None:
     holds, used = (
         {**FINE, "holds": ["swap space"]},
         {**FINE, "used": ["sdb is swapped to"], "holds": ["swap space"]},
     )
-    (found,), faults = disks.look(Told([holds]), [Disk(id="/dev/a", wipe=True)])
+    (found,), faults = disks.look(AnsweringShell([holds]), [Disk(id="/dev/a", wipe=True)])
     assert (found.holds, faults) == ("swap space", ())
-    none, (fault,) = disks.look(Told([used]), [Disk(id="/dev/a", wipe=True)])
+    none, (fault,) = disks.look(AnsweringShell([used]), [Disk(id="/dev/a", wipe=True)])
     assert none == ()
     assert "is in use: sdb is swapped to" in fault
 
@@ -236,22 +224,18 @@ def test_a_disk_that_could_not_be_cleared_is_named_with_its_host() -> None:
     with pytest.raises(
         TargetError, match=r"store-1 \(192.0.2.31\): disk /dev/a: it is not there any more"
     ):
-        disks.clear(Told(["/dev/a: it is not there any more"]), [disk])
+        disks.clear(AnsweringShell(["/dev/a: it is not there any more"]), [disk])
 
 
-# kernel settings
-# -------------------------------------------------------------------------------------------------------------
-
-
-def test_an_mtu_that_is_another_is_refused_with_host_nic_and_both_values() -> None:
+def test_another_mtu_is_refused_with_host_nic_and_both_values() -> None:
     (fault,) = kernel.faults(
-        Told(), hardware(network={"mtu": 9000}), kernel.KernelState.model_validate(LOOKED)
+        AnsweringShell(), hardware(network={"mtu": 9000}), kernel.KernelState.model_validate(LOOKED)
     )
     for word in ("store-1", "eth1", "1500", "9000", "set: true"):
         assert word in fault
     assert (
         kernel.faults(
-            Told(),
+            AnsweringShell(),
             hardware(network={"mtu": 9000, "set": True}),
             kernel.KernelState.model_validate(LOOKED),
         )
@@ -263,12 +247,12 @@ def test_a_setting_that_a_kernel_lacks_is_refused_and_named() -> None:
     looked = kernel.KernelState.model_validate(
         {**LOOKED, "sysctls": {"net.ipv4.tcp_low_latency": None, "net.ipv4.tcp_sack": "1"}}
     )
-    (fault,) = kernel.faults(Told(), hardware(profile="study-2014"), looked)
+    (fault,) = kernel.faults(AnsweringShell(), hardware(profile="study-2014"), looked)
     assert "Linux 6.1.0 has no setting net.ipv4.tcp_low_latency (of profile study-2014)" in fault
     assert "tcp_sack" not in fault
 
 
-def test_only_what_differs_is_changed_and_put_back() -> None:
+def test_only_differing_settings_are_changed_and_restored() -> None:
     wanted = hardware(
         sysctl={"net.ipv4.tcp_rmem": "4096 87380 16777216", "net.ipv4.tcp_sack": "0"},
         network={"mtu": 9000, "set": True},
@@ -281,7 +265,7 @@ def test_only_what_differs_is_changed_and_put_back() -> None:
     )
     before = kernel.former(wanted, looked)
     assert (before.mtu, dict(before.sysctls)) == (1500, {"net.ipv4.tcp_sack": "1"})
-    host = Told([], [])
+    host = AnsweringShell([], [])
     kernel.apply(host, wanted, before)
     kernel.restore(host, before)
     (_, set_to), (_, put_back) = host.given
@@ -293,19 +277,19 @@ def test_only_what_differs_is_changed_and_put_back() -> None:
     )
 
 
-def test_what_was_set_in_another_boot_is_not_put_back() -> None:
-    # Were it tried, it would fail: there is no such setting.
-    kernel.restore(Here(), kernel.Former(boot="another", sysctls={"net.no_such_setting": "1"}))
+def test_settings_of_another_boot_are_not_restored() -> None:
+    # Restoring would fail: there is no such setting.
+    kernel.restore(
+        Here(), kernel.FormerSettings(boot="another", sysctls={"net.no_such_setting": "1"})
+    )
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     with pytest.raises(TargetError, match="no_such_setting"):
-        kernel.restore(Here(), kernel.Former(boot=boot, sysctls={"net.no_such_setting": "1"}))
+        kernel.restore(
+            Here(), kernel.FormerSettings(boot=boot, sysctls={"net.no_such_setting": "1"})
+        )
 
 
-# claims
-# ----------------------------------------------------------------------------------------------------------------------
-
-
-def test_the_second_that_claims_a_host_is_refused_naming_the_first(tmp_path: Path) -> None:
+def test_a_second_claim_of_a_host_is_refused_naming_the_first(tmp_path: Path) -> None:
     host, folder = Here(), str(tmp_path / "opt")
     assert claim.read(host, folder) is None
     assert not Path(folder).exists()
@@ -335,13 +319,13 @@ def test_the_second_that_claims_a_host_is_refused_naming_the_first(tmp_path: Pat
         claim.write(host, first)
 
 
-def test_a_claim_that_cannot_be_read_is_an_error_that_names_its_file(tmp_path: Path) -> None:
+def test_an_invalid_claim_is_an_error_that_names_its_file(tmp_path: Path) -> None:
     (tmp_path / "claim.json").write_text('{"deployment": 1}')
     with pytest.raises(TargetError, match=r"store-1 .*claim\.json is not a claim of a deployment"):
         claim.read(Here(), str(tmp_path))
 
 
-def test_a_conductor_is_alive_only_as_the_very_process_that_made_the_claim() -> None:
+def test_a_conductor_is_running_only_as_the_same_process_that_made_the_claim() -> None:
     mine = claim.mine("rgw-1", "/opt/x", since="2026-01-01T00:00:00+00:00")
     assert ClaimedDeployment(mine, ("store-1",)).at_work
     assert not ClaimedDeployment(
@@ -364,32 +348,28 @@ def test_a_conductor_is_alive_only_as_the_very_process_that_made_the_claim() -> 
         {"since": "x" * 5000},
     ],
 )
-def test_a_claim_whose_names_lead_elsewhere_or_are_more_than_a_line_is_none(
+def test_a_claim_with_names_that_lead_elsewhere_or_have_several_lines_is_invalid(
     wrong: dict[str, str],
 ) -> None:
     mine = claim.mine("rgw-1", "/opt/x", since="2026-01-01T00:00:00+00:00").model_dump(mode="json")
     with pytest.raises(TargetError, match="is not a claim of a deployment"):
-        claim.read(Told({"claim": json.dumps({**mine, **wrong})}), "/opt/x")
+        claim.read(AnsweringShell({"claim": json.dumps({**mine, **wrong})}), "/opt/x")
 
 
-# what is left on hosts
-# -------------------------------------------------------------------------------------------------------
-
-
-def left_on(host: Told, monkeypatch: pytest.MonkeyPatch) -> leftovers.Swept:
+def left_on(host: AnsweringShell, monkeypatch: pytest.MonkeyPatch) -> leftovers.Swept:
     monkeypatch.setattr(leftovers, "shells", lambda _: contextlib.nullcontext({host.name: host}))
     return leftovers.find(hardware(), whole=True)
 
 
-def test_what_is_called_by_no_label_is_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_that_are_no_labels_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     folders = ["..", "../../../home", "/etc", "left-1\n", "left-1", "Left", ""]
-    told = {
+    answer = {
         "claim": None,
         "processes": {"/etc": 1, "killed-abc123": 2, "a/../..": 1},
         "folders": folders,
         "suites": [],
     }
-    found = left_on(Told(told), monkeypatch)
+    found = left_on(AnsweringShell(answer), monkeypatch)
     assert found.failed == {}
     assert [(one.deployment, one.kind) for one in found.found] == [
         ("killed-abc123", "process"),
@@ -408,52 +388,13 @@ def test_what_is_called_by_no_label_is_none_of_ours(monkeypatch: pytest.MonkeyPa
         {"more": 1},
     ],
 )
-def test_a_host_that_tells_what_cannot_be_is_named(
+def test_a_host_with_an_impossible_answer_is_named(
     wrong: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = {"claim": None, "processes": {}, "folders": [], "suites": [], **wrong}
-    found = left_on(Told(told), monkeypatch)
+    answer = {"claim": None, "processes": {}, "folders": [], "suites": [], **wrong}
+    found = left_on(AnsweringShell(answer), monkeypatch)
     assert found.found == ()
     assert (
         found.failed["store-1"].message
-        == "store-1 (192.0.2.31): does not tell what deployments have there"
+        == "store-1 (192.0.2.31): invalid list of what deployments have there"
     )
-
-
-# the client's suite
-# ----------------------------------------------------------------------------------------------------------
-
-
-def test_wheels_of_a_client_have_all_that_drivers_import_and_none_of_what_only_reports_want(
-    tmp_path: Path,
-) -> None:
-    names = {name.lower() for name in wheels.packages()}
-    assert {"locust", "gevent", "boto3", "pydantic_core", "greenlet"} <= names
-    assert not names & {
-        "altair",
-        "vl-convert-python",
-        "duckdb",
-        "python-pptx",
-        "scipy",
-        "optuna",
-        "influxdb-client",
-        "numpy",
-    }
-    unpacked = tmp_path / "site"
-    for wheel in wheels.wheelhouse(wheels.Python.here(), tmp_path):
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(unpacked)
-    # Nothing but Python's own library and what was unpacked: no site, no folder of this suite.
-    source = f"import sys; sys.path.append({str(unpacked)!r})\n" + "".join(
-        f"import {name}\n" for name in wheels.MODULES
-    )
-    source += "from weighbridge import drivers; print(drivers.__file__)"
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", source],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(str(unpacked))

@@ -1,11 +1,7 @@
-"""The way to a real host, against an SSH server of the tests' own on loopback that runs what it is
-told by /bin/sh.
-"""
+"""Connections to real hosts, with an SSH server on loopback that runs commands with /bin/sh."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
 import re
 import signal
@@ -19,102 +15,16 @@ from typing import Any
 import asyncssh
 import pytest
 
+from ssh_server import Server
 from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError, UsageError
 from weighbridge.topologies.hardware import HostSpec, Reach, SshAccess
-from weighbridge.topologies.ssh import connection as module
-from weighbridge.topologies.ssh import frame
-from weighbridge.topologies.ssh.connection import SshConnection
+from weighbridge.topologies.ssh import frame, login
+from weighbridge.topologies.ssh.connection import SESSIONS, SshConnection
 from weighbridge.topologies.ssh.event_loop import EventLoop
 from weighbridge.topologies.ssh.program import RemoteProgram
-from weighbridge.topologies.ssh.there import ask
+from weighbridge.topologies.ssh.remote import run_remote
 
 SOON_S = 10.0
-
-
-class Server:
-    """An SSH server with one key, that lets one key in."""
-
-    def __init__(self, folder: Path, loop: EventLoop) -> None:
-        self.loop = loop
-        self.key = asyncssh.generate_private_key("ssh-ed25519")
-        self.allowed = asyncssh.generate_private_key("ssh-ed25519")
-        self.connections: list[asyncssh.SSHServerConnection] = []
-        self.running: set[asyncio.subprocess.Process] = set()
-        self.profile = ""
-        """What its shell does before what it is asked for, as ~/.bashrc has it."""
-        self.allowed.write_private_key(str(folder / "key"))
-        (folder / "key").chmod(0o600)
-        self.allowed.write_public_key(str(folder / "authorized"))
-        self.listener = loop.do(self._listen(folder))
-        self.port = self.listener.get_port()
-        self.know(folder, self.key)
-
-    def know(self, folder: Path, key: asyncssh.SSHKey) -> None:
-        public = key.export_public_key().decode()
-        (folder / "known").write_text(f"[127.0.0.1]:{self.port} {public}")
-
-    async def _listen(self, folder: Path) -> asyncssh.SSHAcceptor:
-        server = self
-
-        class Door(asyncssh.SSHServer):
-            def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
-                server.connections.append(conn)
-
-        return await asyncssh.listen(
-            "127.0.0.1",
-            0,
-            server_factory=Door,
-            server_host_keys=[self.key],
-            authorized_client_keys=str(folder / "authorized"),
-            process_factory=self._process,
-            encoding=None,
-        )
-
-    async def _process(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
-        child = await asyncio.create_subprocess_exec(
-            "/bin/sh",
-            "-c",
-            f"{self.profile}\n{process.command or ''}",
-            stdin=-1,
-            stdout=-1,
-            stderr=-1,
-            start_new_session=True,
-        )
-        self.running.add(child)
-        assert child.stdin is not None
-        feeding = asyncio.create_task(pump(process.stdin, child.stdin))
-        await asyncio.gather(pump(child.stdout, process.stdout), pump(child.stderr, process.stderr))
-        code = await child.wait()
-        feeding.cancel()
-        await asyncio.gather(feeding, return_exceptions=True)
-        child.stdin.close()
-        self.running.discard(child)
-        if code < 0:
-            process.exit_with_signal(signal.Signals(-code).name.removeprefix("SIG"))
-        else:
-            process.exit(code)
-
-    async def close(self) -> None:
-        self.listener.close()
-        for connection in self.connections:
-            connection.abort()
-        for child in self.running:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-        for child in tuple(self.running):
-            await child.wait()
-        # what follows a child sees its end
-        while len(asyncio.all_tasks()) > 1:  # noqa: ASYNC110 - of tasks that asyncssh made
-            await asyncio.sleep(0.01)
-
-
-async def pump(reader: Any, writer: Any) -> None:
-    with contextlib.suppress(OSError, asyncssh.Error):
-        while chunk := await reader.read(65536):
-            writer.write(chunk)
-            await writer.drain()
-    if isinstance(writer, asyncio.StreamWriter):
-        writer.close()
 
 
 @pytest.fixture
@@ -133,7 +43,7 @@ def loop() -> Iterator[EventLoop]:
     found.close()
 
 
-def way(loop: EventLoop, folder: Path, port: int, **access: Any) -> SshConnection:
+def connect(loop: EventLoop, folder: Path, port: int, **access: Any) -> SshConnection:
     spec = HostSpec(address="10.0.0.4", ssh=Reach(host="127.0.0.1", port=port))
     given = {"key": str(folder / "key"), "known_hosts": str(folder / "known"), **access}
     return SshConnection("store-1", spec, SshAccess(**given), loop)
@@ -141,30 +51,30 @@ def way(loop: EventLoop, folder: Path, port: int, **access: Any) -> SshConnectio
 
 @pytest.fixture
 def host(server: Server, loop: EventLoop, tmp_path: Path) -> Iterator[SshConnection]:
-    found = way(loop, tmp_path, server.port)
+    found = connect(loop, tmp_path, server.port)
     yield found
     found.close()
 
 
-def test_a_script_gets_its_words_and_its_input_and_says_what_it_prints(host: SshConnection) -> None:
+def test_a_script_gets_its_words_and_input_and_returns_its_output(host: SshConnection) -> None:
     done = host.sh('cat; echo "$1-$2"; echo aside >&2', "a b", "'c'", stdin="given ")
     assert (done.stdout, done.stderr) == ("given a b-'c'\n", "aside\n")
 
 
-def test_bytes_come_through_as_they_are_both_ways(host: SshConnection) -> None:
+def test_bytes_are_unchanged_both_ways(host: SshConnection) -> None:
     data = os.urandom(1_000_000)
     done = host.run(("cat",), stdin=data)
     assert done.code == 0
     assert done.out == data
 
 
-def test_what_a_hosts_shell_says_at_a_login_is_no_part_of_what_anything_prints(
+def test_output_of_a_login_shell_is_not_part_of_a_commands_output(
     host: SshConnection, server: Server, tmp_path: Path
 ) -> None:
     server.profile = "echo Welcome to store-1; printf 'no end of line; '"
     assert host.sh("echo x").stdout == "x\n"
     assert host.run(("cat",), stdin=b"given").out == b"given"
-    assert ask(host, "means", str(tmp_path))["free_bytes"] > 0
+    assert run_remote(host, "means", str(tmp_path))["free_bytes"] > 0
     with pytest.raises(CommandFailed) as caught:
         host.sh("echo begun; sleep 60", timeout_s=0.5)
     assert caught.value.output == "begun\n"
@@ -174,47 +84,46 @@ def test_what_a_hosts_shell_says_at_a_login_is_no_part_of_what_anything_prints(
         assert program.stdout.readline() == b"one\n"
 
 
-def test_a_shell_that_never_does_what_it_is_asked_to_is_quoted(
+def test_a_shell_that_does_not_run_the_command_is_quoted(
     host: SshConnection, server: Server, tmp_path: Path
 ) -> None:
     server.profile = "echo This account is currently not available.; exit 0"
     with pytest.raises(
         TargetError,
-        match=r"store-1 .*: its shell did not do .* said 'This account is currently not "
-        r"available\.'",
+        match=r"its shell did not run the command, and printed 'This account is currently not ",
     ):
         host.sh("echo x")
     with spawned(host, ("cat",), str(tmp_path / "err")) as program:
         assert program.stdout.read() == b""
-    assert "said 'This account is currently not available.'" in (tmp_path / "err").read_text()
+    assert "printed 'This account is currently not available.'" in (tmp_path / "err").read_text()
 
 
-def test_a_program_there_whose_answer_is_not_json_is_an_error_that_quotes_it(
-    host: SshConnection, tmp_path: Path
+def test_a_remote_program_whose_answer_is_not_json_is_an_error_that_quotes_it(
+    host: SshConnection, server: Server, tmp_path: Path
 ) -> None:
     (tmp_path / "python3").write_text("#!/bin/sh\necho 'no such option: -I'\n")
     (tmp_path / "python3").chmod(0o755)
-    odd = way(host.loop, tmp_path, host.port, python=str(tmp_path / "python3"))
+    odd = connect(host.loop, tmp_path, server.port, python=str(tmp_path / "python3"))
     try:
         with pytest.raises(
             TargetError,
-            match=r"store-1 \(10\.0\.0\.4\): means_there\.py: .* is not JSON .*no such option: -I",
+            match=r"store-1 \(10\.0\.0\.4\): means_program\.py: .* is not JSON .*no such option",
         ):
-            ask(odd, "means", str(tmp_path))
+            run_remote(odd, "means", str(tmp_path))
     finally:
         odd.close()
 
 
-def test_a_command_that_prints_more_than_anything_of_ours_is_given_up(
+def test_a_command_that_prints_too_much_is_given_up(
     host: SshConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(frame, "MOST_BYTES", 100_000)
-    with pytest.raises(TargetError, match="prints more than 100 kB to what was asked"):
+    with pytest.raises(TargetError, match="prints more than 100 kB"):
         host.sh("head -c 150000 /dev/zero")
     assert host.sh("echo on").stdout == "on\n"
 
 
-def test_a_failing_script_is_told_with_what_it_said_and_a_signal_as_one(
+def test_a_failing_script_is_reported_with_its_output_and_a_signal_as_one(
     host: SshConnection,
 ) -> None:
     with pytest.raises(CommandFailed) as caught:
@@ -226,7 +135,7 @@ def test_a_failing_script_is_told_with_what_it_said_and_a_signal_as_one(
     }
 
 
-def test_what_takes_too_long_is_told_as_that_with_what_it_said_until_then(
+def test_a_timeout_is_reported_with_the_output_until_then(
     host: SshConnection,
 ) -> None:
     with pytest.raises(CommandFailed) as caught:
@@ -235,19 +144,19 @@ def test_what_takes_too_long_is_told_as_that_with_what_it_said_until_then(
     assert host.sh("echo on").stdout == "on\n"
 
 
-def test_a_program_of_one_file_finds_its_words(host: SshConnection) -> None:
+def test_a_program_of_one_file_gets_its_words(host: SshConnection) -> None:
     done = host.python(
         "import sys; print(sys.argv[1:], sys.stdin.read())", "one", "two words", stdin=b"given"
     )
     assert done.stdout == "['one', 'two words'] given\n"
 
 
-def test_more_commands_than_sessions_go_over_more_connections(
+def test_more_commands_than_sessions_use_more_connections(
     host: SshConnection, server: Server
 ) -> None:
     from weighbridge.gateways.together import THREADS, together  # noqa: PLC0415
 
-    programs = [spawned(host, ("cat",)) for _ in range(module.SESSIONS + 2)]
+    programs = [spawned(host, ("cat",)) for _ in range(SESSIONS + 2)]
     assert together([lambda: host.sh("sleep 0.1; echo x").stdout] * THREADS) == ["x\n"] * THREADS
     assert len(server.connections) > 1
     for program in programs:
@@ -260,9 +169,7 @@ def spawned(host: SshConnection, argv: tuple[str, ...], stderr: str = "/dev/null
     return RemoteProgram(host, argv, stderr=Path(stderr), send=lambda _number: None)
 
 
-def test_a_program_is_talked_to_by_pipes_and_ends_with_its_input(
-    host: SshConnection, tmp_path: Path
-) -> None:
+def test_a_program_has_pipes_and_ends_with_its_input(host: SshConnection, tmp_path: Path) -> None:
     script = "while read one; do echo got $one; done; echo bye >&2; exit 5"
     with spawned(host, ("/bin/sh", "-c", script), str(tmp_path / "err")) as program:
         for word in (b"one", b"two"):
@@ -279,14 +186,14 @@ def test_a_program_is_talked_to_by_pipes_and_ends_with_its_input(
     assert (tmp_path / "err").read_text() == "bye\n"
 
 
-def test_a_program_whose_output_nobody_reads_still_ends(host: SshConnection) -> None:
+def test_a_program_whose_output_nobody_reads_ends(host: SshConnection) -> None:
     program = spawned(host, ("head", "-c", "2000000", "/dev/zero"))
     program.stdout.close()
     program.stdin.close()
     assert program.wait(SOON_S) == 0
 
 
-def test_a_program_that_fills_its_pipe_waits_until_it_is_read(host: SshConnection) -> None:
+def test_a_program_that_fills_its_pipe_waits_for_its_reader(host: SshConnection) -> None:
     with spawned(host, ("head", "-c", "8000000", "/dev/zero")) as program:
         with pytest.raises(subprocess.TimeoutExpired):
             program.wait(0.5)
@@ -294,84 +201,82 @@ def test_a_program_that_fills_its_pipe_waits_until_it_is_read(host: SshConnectio
         assert program.wait(SOON_S) == 0
 
 
-def test_a_host_key_that_is_not_known_is_refused_with_how_to_add_it(
+def test_an_unknown_host_key_is_refused_with_how_to_add_it(
     server: Server, loop: EventLoop, tmp_path: Path
 ) -> None:
     (tmp_path / "known").write_text("")
     with pytest.raises(
         MissingMeans, match=r"store-1 \(127.0.0.1 port \d+\): its host key is not in .*known"
     ) as caught:
-        way(loop, tmp_path, server.port).open()
+        connect(loop, tmp_path, server.port).open()
     assert f"ssh-keyscan -p {server.port} 127.0.0.1 >>" in caught.value.advice
     (tmp_path / "known").unlink()
     with pytest.raises(MissingMeans, match=r"there is no .*known"):
-        way(loop, tmp_path, server.port).open()
+        connect(loop, tmp_path, server.port).open()
 
 
 def test_another_host_key_than_the_known_one_is_refused_as_that(
     server: Server, loop: EventLoop, tmp_path: Path
 ) -> None:
     server.know(tmp_path, asyncssh.generate_private_key("ssh-ed25519"))
-    with pytest.raises(MissingMeans, match=r"has another host key than .*known says") as caught:
-        way(loop, tmp_path, server.port).open()
+    with pytest.raises(MissingMeans, match=r"has another host key than in .*known") as caught:
+        connect(loop, tmp_path, server.port).open()
     assert f"-R '[127.0.0.1]:{server.port}'" in caught.value.advice
 
 
-def test_a_user_who_is_not_let_in_is_told_so(
-    server: Server, loop: EventLoop, tmp_path: Path
-) -> None:
+def test_a_user_who_is_refused_is_named(server: Server, loop: EventLoop, tmp_path: Path) -> None:
     other = asyncssh.generate_private_key("ssh-ed25519")
     other.write_private_key(str(tmp_path / "other"))
     with pytest.raises(MissingMeans, match="refuses to let root in"):
-        way(loop, tmp_path, server.port, key=str(tmp_path / "other")).open()
+        connect(loop, tmp_path, server.port, key=str(tmp_path / "other")).open()
 
 
-def test_a_key_that_is_not_there_or_wants_a_passphrase_is_told_before_anything(
+def test_a_missing_or_locked_key_is_reported_first(
     server: Server, loop: EventLoop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UsageError, match=r"private key .*none cannot be read: No such file"):
-        way(loop, tmp_path, server.port, key=str(tmp_path / "none")).open()
+        connect(loop, tmp_path, server.port, key=str(tmp_path / "none")).open()
     server.allowed.write_private_key(str(tmp_path / "locked"), "pkcs8-pem", passphrase="open it")
-    monkeypatch.delenv(module.PASSPHRASE, raising=False)
+    monkeypatch.delenv(login.PASSPHRASE, raising=False)
     with pytest.raises(MissingMeans, match="cannot be used") as caught:
-        way(loop, tmp_path, server.port, key=str(tmp_path / "locked")).open()
-    assert module.PASSPHRASE in caught.value.advice
-    monkeypatch.setenv(module.PASSPHRASE, "open it")
-    host = way(loop, tmp_path, server.port, key=str(tmp_path / "locked"))
+        connect(loop, tmp_path, server.port, key=str(tmp_path / "locked")).open()
+    assert login.PASSPHRASE in caught.value.advice
+    monkeypatch.setenv(login.PASSPHRASE, "open it")
+    host = connect(loop, tmp_path, server.port, key=str(tmp_path / "locked"))
     host.open()
     host.close()
 
 
-def test_a_port_that_nobody_listens_on_is_told(
+def test_a_port_without_a_server_is_reported(
     loop: EventLoop, tmp_path: Path, server: Server
 ) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         with pytest.raises(TargetError, match=r"cannot be reached"):
-            way(loop, tmp_path, free.getsockname()[1]).open()
+            connect(loop, tmp_path, free.getsockname()[1]).open()
 
 
-def test_a_host_that_takes_the_connection_and_says_nothing_is_given_up(
+def test_a_host_that_accepts_the_connection_and_says_nothing_is_given_up(
     loop: EventLoop, tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "CONNECT_S", 0.5)
+    monkeypatch.setattr(login, "CONNECT_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         started = time.monotonic()
         with pytest.raises(TargetError, match=r"does not answer within 0\.5 s"):
-            way(loop, tmp_path, silent.getsockname()[1]).open()
+            connect(loop, tmp_path, silent.getsockname()[1]).open()
         assert time.monotonic() - started < SOON_S
 
 
-def test_when_the_connection_breaks_all_that_is_asked_fails_until_it_is_renewed(
+def test_after_a_broken_connection_everything_fails_until_it_is_renewed(
     host: SshConnection, server: Server, tmp_path: Path
 ) -> None:
-    said = tmp_path / "cat.err"
-    program = spawned(host, ("cat",), str(said))
+    stderr = tmp_path / "cat.err"
+    program = spawned(host, ("cat",), str(stderr))
     server.loop.loop.call_soon_threadsafe(
         lambda: [connection.abort() for connection in server.connections]
     )
     assert (program.wait(SOON_S), program.poll(), program.returncode) == (255, 255, 255)
-    assert re.fullmatch(r"store-1 .*stopped answering \d+ s ago.*\n", said.read_text())
+    assert re.fullmatch(r"store-1 .*stopped answering \d+ s ago.*\n", stderr.read_text())
     program.kill()
     assert program.stdout.read() == b""
     with pytest.raises(TargetError, match="stopped answering"):
@@ -383,12 +288,12 @@ def test_when_the_connection_breaks_all_that_is_asked_fails_until_it_is_renewed(
     program.stdin.close()
 
 
-def test_a_program_that_runs_when_its_host_is_given_back_has_ended(
+def test_a_program_that_runs_when_its_host_is_given_back_ends(
     server: Server, loop: EventLoop, tmp_path: Path
 ) -> None:
-    said = tmp_path / "cat.err"
-    host = way(loop, tmp_path, server.port)
-    program = spawned(host, ("cat",), str(said))
+    stderr = tmp_path / "cat.err"
+    host = connect(loop, tmp_path, server.port)
+    program = spawned(host, ("cat",), str(stderr))
     assert program.poll() is None
     host.close()
     loop.close()
@@ -396,13 +301,13 @@ def test_a_program_that_runs_when_its_host_is_given_back_has_ended(
     # Which comes first: that its connection is closed, or that the loop is.
     assert re.fullmatch(
         r"store-1 .*(the connection broke off.*|its host was given back while it ran)\n",
-        said.read_text(),
+        stderr.read_text(),
     )
     program.stdout.close()
     program.stdin.close()
 
 
-def test_who_is_not_root_needs_sudo_without_a_password(
+def test_a_user_other_than_root_needs_sudo_without_a_password(
     server: Server, loop: EventLoop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sudo = tmp_path / "bin" / "sudo"
@@ -410,7 +315,7 @@ def test_who_is_not_root_needs_sudo_without_a_password(
     monkeypatch.setenv("PATH", f"{sudo.parent}:{os.environ['PATH']}")
     sudo.write_text("#!/bin/sh\necho 'sudo: a password is required' >&2; exit 1\n")
     sudo.chmod(0o755)
-    host = way(loop, tmp_path, server.port, user="somebody")
+    host = connect(loop, tmp_path, server.port, user="somebody")
     with pytest.raises(
         MissingMeans, match="somebody is not root, and sudo says: sudo: a password is required"
     ):
@@ -419,7 +324,7 @@ def test_who_is_not_root_needs_sudo_without_a_password(
     sudo.write_text(
         '#!/bin/sh\n[ "$1" = -n ] || exit 1\nshift\n[ "$1" != -- ] || shift\nSUDOED=yes exec "$@"\n'
     )
-    host = way(loop, tmp_path, server.port, user="somebody")
+    host = connect(loop, tmp_path, server.port, user="somebody")
     host.open()
     assert host.sh("echo $SUDOED").stdout == "yes\n"
     host.close()

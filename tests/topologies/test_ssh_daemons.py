@@ -1,5 +1,5 @@
-"""What a real host tells of the services that were started there: by the scripts that start and
-stop them, run on this machine.
+"""The reported state of services on a real host, with the scripts that start and stop them, run on
+this machine.
 """
 
 from __future__ import annotations
@@ -25,15 +25,14 @@ from weighbridge.topologies.ssh.services import HostProcess, Services
 
 SOON_S = 10.0
 LABEL = "rgw-beast-abc123"
-# What is left of a service is found by its name among all processes that there are: here those of
-# other tests are there too.
+# Processes of a service are found by its name among all processes, here also those of other tests.
 TOKEN = secrets.token_hex(4)
 RADOSGW, OSD0, OSD1 = f"radosgw-client.rgw.{TOKEN}", f"osd.0-{TOKEN}", f"osd.1-{TOKEN}"
 SHORT = f"short-{TOKEN}"
-"""A service that has ended before systemd is asked for its first process."""
+"""A service that ends before systemd is asked for its first process."""
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
-# Stand-ins for what only root may do: everything is in the view, and a unit is a process whose
+# Replacements for what only root may do: everything is in the view, and a unit is a process whose
 # number is kept.
 PROGRAMS = {
     "nsenter": 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"',
@@ -60,9 +59,7 @@ PROGRAMS = {
 
 
 class Host:
-    """A real host that is this machine, reached by no connection; `says` is told in place of what
-    its services' script prints.
-    """
+    """This machine as a real host without a connection; `says` replaces its services' report."""
 
     def __init__(
         self, name: str, root: Path, *, systemd: bool, says: str | None = None, lost: bool = False
@@ -104,7 +101,7 @@ class Host:
     def python(
         self, source: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60
     ) -> Completed:
-        # Its folder is another one for each host, as it is on machines of their own.
+        # Each host has its own folder, as on separate machines.
         return self._run("python3", "-I", "-c", source, *words[:-1], self.folder, stdin=stdin)
 
     def _run(self, *argv: str, stdin: bytes | str = b"") -> Completed:
@@ -118,7 +115,7 @@ class Host:
 
 
 class Deployed:
-    """A deployment on one such host: claimed, held, and with services."""
+    """A deployment on such a host: claimed, held, and with services."""
 
     def __init__(self, host: Host, **more: Any) -> None:
         self.host = host
@@ -153,7 +150,7 @@ def started_at(pid: int) -> int:
 
 
 def gone(pid: int) -> None:
-    """Wait until a process has ended, or is a zombie that nobody here can reap."""
+    """Wait until a process has ended or is a zombie."""
     deadline = time.monotonic() + SOON_S
     while time.monotonic() < deadline:
         try:
@@ -175,26 +172,26 @@ def deployed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Deploye
 
 
 @contextmanager
-def ways(hosts: Mapping[str, Host]) -> Iterator[Mapping[str, Host]]:
+def shells(hosts: Mapping[str, Host]) -> Iterator[Mapping[str, Host]]:
     yield hosts
 
 
-def told(monkeypatch: pytest.MonkeyPatch, *hosts: Host, daemons: bool = True) -> leftovers.Swept:
-    """What `leftovers.find` comes to on these hosts."""
+def report(monkeypatch: pytest.MonkeyPatch, *hosts: Host, daemons: bool = True) -> leftovers.Swept:
+    """The result of `leftovers.find` on these hosts."""
     described = {host.name: {"address": f"192.0.2.{index}"} for index, host in enumerate(hosts)}
     hardware = Hardware.model_validate(
         {"name": "real", "kind": "ssh", "clients": [hosts[0].name], "hosts": described}
     )
-    monkeypatch.setattr(leftovers, "shells", lambda _: ways({host.name: host for host in hosts}))
+    monkeypatch.setattr(leftovers, "shells", lambda _: shells({host.name: host for host in hosts}))
     return leftovers.find(hardware, whole=True, daemons=daemons)
 
 
 @pytest.fixture
 def states(monkeypatch: pytest.MonkeyPatch, deployed: Deployed) -> Callable[[], dict[str, bool]]:
-    return lambda: {one.service: one.alive for one in told(monkeypatch, deployed.host).daemons}
+    return lambda: {one.service: one.alive for one in report(monkeypatch, deployed.host).daemons}
 
 
-def test_a_service_is_dead_as_soon_as_its_first_process_is_gone_whatever_that_left_behind(
+def test_a_service_is_dead_as_soon_as_its_first_process_ended_whatever_that_left_running(
     deployed: Deployed, states: Callable[[], dict[str, bool]]
 ) -> None:
     assert states() == {}
@@ -211,7 +208,7 @@ def test_a_service_is_dead_as_soon_as_its_first_process_is_gone_whatever_that_le
     assert states() == {OSD0: True, RADOSGW: False, SHORT: False}
 
 
-def test_a_service_that_was_stopped_is_no_death_and_one_that_was_started_again_lives(
+def test_a_stopped_service_is_no_death_and_a_restarted_one_is_alive(
     deployed: Deployed, states: Callable[[], dict[str, bool]]
 ) -> None:
     deployed.start(OSD0, OSD1)
@@ -225,7 +222,7 @@ def test_a_service_that_was_stopped_is_no_death_and_one_that_was_started_again_l
     assert states() == {OSD0: True, OSD1: True}
 
 
-def test_a_process_that_took_a_dead_ones_number_is_not_the_service(
+def test_a_process_with_a_dead_ones_pid_is_not_the_service(
     deployed: Deployed, states: Callable[[], dict[str, bool]]
 ) -> None:
     deployed.start(RADOSGW)
@@ -235,7 +232,7 @@ def test_a_process_that_took_a_dead_ones_number_is_not_the_service(
     assert states() == {RADOSGW: False}
 
 
-def test_after_the_host_was_booted_again_nothing_of_it_is_alive(
+def test_after_a_reboot_no_service_is_alive(
     deployed: Deployed, states: Callable[[], dict[str, bool]]
 ) -> None:
     deployed.start(RADOSGW)
@@ -246,7 +243,7 @@ def test_after_the_host_was_booted_again_nothing_of_it_is_alive(
 
 
 @pytest.mark.parametrize("systemd", [True, False], ids=["systemd", "plain"])
-def test_what_ends_with_the_first_process_of_a_namespace_is_not_looked_for_in_another(
+def test_services_of_an_ended_pid_namespace_are_not_looked_for_in_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, systemd: bool
 ) -> None:
     deployed = Deployed(Host("store-1", tmp_path, systemd=systemd))
@@ -254,23 +251,23 @@ def test_what_ends_with_the_first_process_of_a_namespace_is_not_looked_for_in_an
         deployed.start(RADOSGW)
         deployed.holder.kill()
         deployed.holder.wait()
-        (one,) = told(monkeypatch, deployed.host).daemons
-        assert one.alive is systemd  # units live on without it
+        (one,) = report(monkeypatch, deployed.host).daemons
+        assert one.alive is systemd  # units outlive the holder
     finally:
         deployed.close()
 
 
-def test_a_daemon_is_told_with_its_host_and_deployment_and_where_its_log_is_there(
+def test_a_daemon_is_reported_with_its_host_deployment_and_log(
     deployed: Deployed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployed.start(RADOSGW)
-    (one,) = told(monkeypatch, deployed.host).daemons
+    (one,) = report(monkeypatch, deployed.host).daemons
     assert (one.host, one.deployment, one.service, one.alive) == ("store-1", LABEL, RADOSGW, True)
     assert one.log == f"{ending.folder_of(LABEL, deployed.host.folder)}/log/{RADOSGW}.out"
-    assert told(monkeypatch, deployed.host, daemons=False).daemons == ()
+    assert report(monkeypatch, deployed.host, daemons=False).daemons == ()
 
 
-def test_a_host_that_cannot_be_reached_is_told_and_the_others_are_asked(
+def test_an_unreachable_host_is_reported_and_the_others_are_examined(
     deployed: Deployed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployed.start(RADOSGW)
@@ -278,10 +275,10 @@ def test_a_host_that_cannot_be_reached_is_told_and_the_others_are_asked(
         Host("store-2", tmp_path, systemd=True, lost=True),
         Host("store-3", tmp_path, systemd=True),
     )
-    there = told(monkeypatch, deployed.host, lost, free)
-    assert [(one.host, one.alive) for one in there.daemons] == [("store-1", True)]
-    assert list(there.failed) == ["store-2"]
-    assert "cannot be reached" in there.failed["store-2"].message
+    found = report(monkeypatch, deployed.host, lost, free)
+    assert [(one.host, one.alive) for one in found.daemons] == [("store-1", True)]
+    assert list(found.failed) == ["store-2"]
+    assert "cannot be reached" in found.failed["store-2"].message
 
 
 @pytest.mark.parametrize(
@@ -299,7 +296,7 @@ def test_a_host_that_cannot_be_reached_is_told_and_the_others_are_asked(
         "".join(f"osd.{number} alive\n" for number in range(10_000)),
     ],
 )
-def test_what_a_host_says_of_its_services_that_cannot_be_is_believed_in_no_part(
+def test_an_invalid_list_of_services_is_refused_completely(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str
 ) -> None:
     host = Host("store-1", tmp_path, systemd=True)
@@ -307,9 +304,9 @@ def test_what_a_host_says_of_its_services_that_cannot_be_is_believed_in_no_part(
     try:
         deployed.start(RADOSGW)
         host.says = says
-        there = told(monkeypatch, host)
-        assert there.daemons == ()
-        message = there.failed["store-1"].message
+        found = report(monkeypatch, host)
+        assert found.daemons == ()
+        message = found.failed["store-1"].message
         assert message.startswith("store-1 (192.0.2.31): ")
         assert "\x1b" not in message
         assert len(message) < 500

@@ -1,6 +1,4 @@
-"""What is run on real hosts: scripts of views and services as they are written, and the program
-that tells of a host.
-"""
+"""Scripts of views and services as they are written, and the telemetry program."""
 
 from __future__ import annotations
 
@@ -18,17 +16,17 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Completed, Service
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies.hardware import Disk, HostSpec
-from weighbridge.topologies.ssh import host_reader, release, view
+from weighbridge.topologies.ssh import host_telemetry, release, view
 from weighbridge.topologies.ssh.disks import RealDisk
 from weighbridge.topologies.ssh.hosts import limits_read
 from weighbridge.topologies.ssh.plain import Plain
 from weighbridge.topologies.ssh.raising import unlimitable
-from weighbridge.topologies.ssh.services import HostProcess, Services, Stand
+from weighbridge.topologies.ssh.remote import telemetry_program
+from weighbridge.topologies.ssh.services import HostDeployment, HostProcess, Services
 from weighbridge.topologies.ssh.systemd import Systemd
-from weighbridge.topologies.ssh.there import tell_host
 
-STAND = Stand("rgw-beast-abc123", "/opt/weighbridge/deployments/rgw-beast-abc123", 4711)
-BOTH: tuple[Services, ...] = (Systemd(STAND), Plain(STAND))
+ON_HOST = HostDeployment("rgw-beast-abc123", "/opt/weighbridge/deployments/rgw-beast-abc123", 4711)
+BOTH: tuple[Services, ...] = (Systemd(ON_HOST), Plain(ON_HOST))
 LIMITED = HostSpec.model_validate(
     {
         "address": "10.0.0.4",
@@ -56,7 +54,7 @@ def scripts(services: Services) -> list[str]:
 
 
 @pytest.mark.parametrize("services", BOTH, ids=("systemd", "plain"))
-def test_every_script_is_one_that_a_shell_can_read(services: Services) -> None:
+def test_every_script_is_valid_shell(services: Services) -> None:
     for script in scripts(services):
         done = subprocess.run(
             ["/bin/sh", "-n"], input=script, text=True, capture_output=True, check=False
@@ -65,43 +63,43 @@ def test_every_script_is_one_that_a_shell_can_read(services: Services) -> None:
 
 
 def test_dashes_of_a_label_do_not_nest_its_slice() -> None:
-    assert Systemd(STAND).slice == "weighbridge-rgw_beast_abc123.slice"
+    assert Systemd(ON_HOST).slice == "weighbridge-rgw_beast_abc123.slice"
     assert (
-        Systemd(STAND).unit("radosgw-client.rgw.x")
+        Systemd(ON_HOST).unit("radosgw-client.rgw.x")
         == "weighbridge-rgw-beast-abc123-radosgw-client.rgw.x.service"
     )
 
 
-def test_memory_is_limited_before_the_view_is_held_and_swap_is_no_way_out() -> None:
-    script = Systemd(STAND).hold(2**30)
+def test_memory_and_swap_are_limited_before_the_view_starts() -> None:
+    script = Systemd(ON_HOST).hold(2**30)
     assert script.index("MemoryMax=1073741824 MemorySwapMax=0") < script.index("systemd-run")
-    assert "MemoryMax" not in Systemd(STAND).hold(None)
+    assert "MemoryMax" not in Systemd(ON_HOST).hold(None)
 
 
-def test_limits_are_those_of_the_hardware_file_and_come_off_as_what_they_were() -> None:
+def test_limits_are_those_of_the_hardware_file_and_are_removed_again() -> None:
     devices = ("/dev/x", "/dev/y")
-    on = Systemd(STAND).limit(LIMITED, devices, ("cpu", "disk"))
+    on = Systemd(ON_HOST).limit(LIMITED, devices, ("cpu", "disk"))
     assert "CPUQuota=150% CPUQuotaPeriodSec=10000us" in on
-    assert "CPUQuotaPeriodSec=5000us" in Systemd(STAND).limit(
+    assert "CPUQuotaPeriodSec=5000us" in Systemd(ON_HOST).limit(
         LIMITED, devices, ("cpu",), period_s=0.005
     )
     assert "'IOReadBandwidthMax=/dev/x 10000000'" in on
     assert "'IOWriteIOPSMax=/dev/x 100'" in on
     assert "/dev/y" not in on
-    assert "CPUQuota" not in Systemd(STAND).limit(LIMITED, devices, ("disk",))
-    off = Systemd(STAND).unlimit(LIMITED, devices, ("cpu", "disk"))
+    assert "CPUQuota" not in Systemd(ON_HOST).limit(LIMITED, devices, ("disk",))
+    off = Systemd(ON_HOST).unlimit(LIMITED, devices, ("cpu", "disk"))
     assert "CPUQuota= CPUQuotaPeriodSec= " in off.replace("\n", " ")
     assert "'IOReadBandwidthMax=/dev/x infinity'" in off
-    assert Systemd(STAND).limit(HostSpec(address="10.0.0.4"), (), ("cpu", "disk", "nic")) == ""
+    assert Systemd(ON_HOST).limit(HostSpec(address="10.0.0.4"), (), ("cpu", "disk", "nic")) == ""
 
 
-def test_what_cannot_be_limited_without_systemd_is_named() -> None:
+def test_limits_that_need_systemd_are_named() -> None:
     assert unlimitable(HostSpec(address="10.0.0.4", disks=(Disk(id="/dev/x"),))) == ()
     assert "leave cpus, memory, bandwidth or iops of disks out" in unlimitable(LIMITED)[0]
 
 
 @pytest.mark.parametrize("services", BOTH, ids=("systemd", "plain"))
-def test_a_service_runs_with_its_environment_and_nothing_of_who_logged_in(
+def test_a_service_has_its_environment_and_nothing_of_the_login(
     services: Services, tmp_path: Path
 ) -> None:
     file = services.service_file(
@@ -117,7 +115,7 @@ def test_a_service_runs_with_its_environment_and_nothing_of_who_logged_in(
 
 
 @pytest.mark.parametrize("services", BOTH, ids=("systemd", "plain"))
-def test_what_a_service_is_given_is_on_no_command_line(services: Services) -> None:
+def test_variables_of_a_service_are_on_no_command_line(services: Services) -> None:
     file = services.service_file(Service("one", ("sleep", "1"), {"KEY": "planted"}))
     assert [line for line in file.splitlines() if "planted" in line] == ["export KEY=planted"]
 
@@ -144,12 +142,12 @@ def test_a_folder_that_a_view_would_hide_is_refused(folder: str) -> None:
 @pytest.mark.parametrize(
     "folder", ["/opt/weighbridge", "/data", "/var/weighbridge", "/home/somebody/wb"]
 )
-def test_a_folder_beside_what_is_laid_over_is_taken(folder: str) -> None:
+def test_a_folder_outside_of_overlays_is_accepted(folder: str) -> None:
     view.check_folder(folder)
 
 
-class Told:
-    """A shell whose scripts print what is given."""
+class PrintingShell:
+    """A shell whose scripts print `out`."""
 
     name, address = "store-1", "10.0.0.4"
 
@@ -178,21 +176,21 @@ CEPH = RootImage(
         ("debian\nradosgw 16.2.15+ds-0\nceph-osd 16.2.15+ds-0\nceph-common 16.2.15+ds-0\n", ()),
         (
             "debian\nradosgw 18.2.7-1\nceph-osd 18.2.7-1\n",
-            ("radosgw is 18.2.7-1, and the layout asks for ceph-16",),
+            ("radosgw is 18.2.7-1, and the layout needs ceph-16",),
         ),
         (
             "debian\nceph-osd 16.2.15\n",
-            ("packages are missing: radosgw. They are installed by `weighbridge doctor",),
+            ("packages are missing: radosgw. `weighbridge doctor",),
         ),
         ("rpm\nceph-common 16.2.11-1.el9\n", ()),
         ("rpm\nbash 5\n", ("none of the packages ceph-common",)),
         ("", ("none of the packages ceph-common",)),
     ],
 )
-def test_a_host_without_the_layouts_release_is_refused_naming_both(
+def test_a_host_with_another_release_is_refused_naming_both(
     out: str, words: tuple[str, ...]
 ) -> None:
-    shell = Told(out)
+    shell = PrintingShell(out)
     found = release.faults(shell, CEPH, *release.installed(shell))
     assert len(found) == len(words)
     for fault, part in zip(found, words, strict=True):
@@ -210,14 +208,10 @@ def test_a_host_without_the_layouts_release_is_refused_naming_both(
         ("2.300", "2.30", False),
     ],
 )
-def test_a_version_is_of_a_release_when_it_begins_with_it(
+def test_a_version_belongs_to_the_release_it_begins_with(
     version: str, wanted: str, *, fits: bool
 ) -> None:
     assert release.of_release(version, wanted) is fits
-
-
-# the program that tells of a host
-# ----------------------------------------------------------------------------------------------
 
 
 def files(folder: Path, texts: dict[str, str]) -> None:
@@ -229,7 +223,7 @@ def files(folder: Path, texts: dict[str, str]) -> None:
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("CGROUPS", "PROC", "BLOCK"):
-        monkeypatch.setattr(tell_host, name, str(tmp_path / name))
+        monkeypatch.setattr(telemetry_program, name, str(tmp_path / name))
     files(
         tmp_path,
         {
@@ -257,21 +251,25 @@ def test_counters_of_version_2_are_those_of_the_slice(kernel: Path) -> None:
             "g/memory.events": "oom 1\noom_kill 2\n",
         },
     )
-    told = tell_host.counters("g", "eth0", ["8:0"])
-    assert told["cpu_s"] == 2.5
-    assert (told["cpu_periods"], told["throttled_periods"], told["throttled_s"]) == (10, 4, 0.1)
+    found = telemetry_program.counters("g", "eth0", ["8:0"])
+    assert found["cpu_s"] == 2.5
+    assert (found["cpu_periods"], found["throttled_periods"], found["throttled_s"]) == (10, 4, 0.1)
     assert (
-        told["memory_bytes"],
-        told["memory_held_bytes"],
-        told["memory_peak_bytes"],
-        told["oom_kills"],
+        found["memory_bytes"],
+        found["memory_held_bytes"],
+        found["memory_peak_bytes"],
+        found["oom_kills"],
     ) == (5000, 3500, 6000, 2)
-    assert (told["network_received_bytes"], told["network_sent_bytes"], told["network_faults"]) == (
+    assert (
+        found["network_received_bytes"],
+        found["network_sent_bytes"],
+        found["network_faults"],
+    ) == (
         1000,
         2000,
         10,
     )
-    assert told["disks"] == [
+    assert found["disks"] == [
         {
             "read_bytes": 8192,
             "written_bytes": 16384,
@@ -286,7 +284,7 @@ def test_counters_of_version_2_are_those_of_the_slice(kernel: Path) -> None:
 @pytest.mark.parametrize(
     ("account", "cpu_s"), [("3000000000", 3.0), (None, 160 / os.sysconf("SC_CLK_TCK"))]
 )
-def test_counters_of_version_1_are_the_hosts_own_where_cpuacct_knows_no_slice(
+def test_counters_of_version_1_are_the_hosts_where_cpuacct_has_no_slice(
     kernel: Path, account: str | None, cpu_s: float
 ) -> None:
     texts = {
@@ -299,16 +297,16 @@ def test_counters_of_version_1_are_the_hosts_own_where_cpuacct_knows_no_slice(
         kernel / "CGROUPS",
         texts | ({} if account is None else {"cpuacct/g/cpuacct.usage": account}),
     )
-    told = tell_host.counters("g", "eth0", [])
-    assert told["cpu_s"] == cpu_s
-    assert (told["throttled_s"], told["memory_held_bytes"], told["oom_kills"]) == (1.0, 3500, 3)
+    found = telemetry_program.counters("g", "eth0", [])
+    assert found["cpu_s"] == cpu_s
+    assert (found["throttled_s"], found["memory_held_bytes"], found["oom_kills"]) == (1.0, 3500, 3)
 
 
-def test_a_host_without_a_group_tells_of_itself_and_what_is_not_known_stays_unknown(
+def test_without_a_cgroup_a_host_reports_its_own_counters_and_unknown_ones_stay_unknown(
     kernel: Path,
 ) -> None:
-    told = tell_host.counters(None, "eth9", ["8:0"])
-    used = host_reader.since(told, {**told, "cpu_s": told["cpu_s"] - 1, "oom_kills": 1})
+    found = telemetry_program.counters(None, "eth9", ["8:0"])
+    used = host_telemetry.since(found, {**found, "cpu_s": found["cpu_s"] - 1, "oom_kills": 1})
     assert used.cpu_s == 1.0
     assert (used.memory_bytes, used.memory_held_bytes, used.oom_kills) == (
         800 * 1024,
@@ -319,20 +317,20 @@ def test_a_host_without_a_group_tells_of_itself_and_what_is_not_known_stays_unkn
     assert used.disk_written_bytes == 0
 
 
-def test_the_program_answers_line_by_line_and_tells_a_process_from_one_that_took_its_number(
+def test_the_program_answers_line_by_line_and_detects_reused_pids(
     tmp_path: Path,
 ) -> None:
     words = json.dumps({"group": None, "nic": None, "disks": ["999:999"], "log": str(tmp_path)})
     started = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
     mine = os.getpid()
     asked: list[dict[str, Any]] = [
-        {"ask": "there", "processes": [[mine, started], [mine, started + 1], [2**22 + 1, 1]]},
+        {"ask": "running", "processes": [[mine, started], [mine, started + 1], [2**22 + 1, 1]]},
         {"ask": "counters"},
-        {"ask": "there", "processes": []},
+        {"ask": "running", "processes": []},
     ]
     lines = "".join(json.dumps(one) + "\n" for one in asked)
     done = subprocess.run(
-        [sys.executable, "-I", "-c", host_reader.source(), words],
+        [sys.executable, "-I", "-c", host_telemetry.source(), words],
         input=lines,
         capture_output=True,
         text=True,
@@ -344,16 +342,16 @@ def test_the_program_answers_line_by_line_and_tells_a_process_from_one_that_took
     assert third == {"answer": []}
 
 
-def test_of_logs_what_is_new_is_told_and_one_that_was_begun_anew_from_its_beginning(
+def test_only_additions_to_logs_are_copied_and_a_new_file_from_its_start(
     tmp_path: Path,
 ) -> None:
     def new(known: dict[str, list[int]], name: str = "") -> dict[str, tuple[int, bytes]]:
-        told = tell_host.new_of(str(tmp_path), name, known)
-        for path, one in told["files"].items():
+        found = telemetry_program.added(str(tmp_path), name, known)
+        for path, one in found["files"].items():
             known[path] = [one["inode"], one["offset"] + len(base64.b64decode(one["data"]))]
         return {
             path: (one["offset"], base64.b64decode(one["data"]))
-            for path, one in told["files"].items()
+            for path, one in found["files"].items()
         }
 
     known: dict[str, list[int]] = {}
@@ -378,7 +376,7 @@ def test_of_logs_what_is_new_is_told_and_one_that_was_begun_anew_from_its_beginn
     assert new(known) == {"osd.0.log": (0, b"new\n")}
 
 
-def test_limits_are_told_by_the_names_of_devices() -> None:
+def test_limits_are_reported_with_the_names_of_devices() -> None:
     disk = RealDisk(id="/dev/disk/by-id/a", path="/dev/sda", device="8:0", size_bytes=10**9)
     assert limits_read("cpu.max max 100000\nio.max 8:0 rbps=10\nio.max 18:0 rbps=1\n", [disk]) == (
         "cpu.max max 100000; io.max /dev/sda rbps=10; io.max 18:0 rbps=1"

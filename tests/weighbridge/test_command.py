@@ -112,8 +112,8 @@ def test_the_faults_of_all_files_are_told_at_once_and_nothing_is_started(tmp_pat
         (["study", "ornl-2013", "--dry-run", "--variants", ","], "'--variants': it names nothing"),
         (["compare", "--no-such-option"], "No such option"),
         (["up"], "Missing argument"),
-        (["up", "null", "--hardware", "loopback"], "nothing would be left standing"),
-        (["up", "existing", "--hardware", "this-machine"], "there is nothing to stand up"),
+        (["up", "null", "--hardware", "loopback"], "nothing would be left running"),
+        (["up", "existing", "--hardware", "this-machine"], "there is nothing to start"),
         (["exec", "client-1", "--", "true"], "no host 'client-1' stands"),
         (["report", "no-such-run"], "does not exist"),
         (["null-target", "--port", "99999"], "port"),
@@ -139,7 +139,7 @@ def test_names_that_nothing_has_are_refused_all_at_once_with_the_faults_of_the_f
         "compare", "--suite", "quik", "--layouts", named, "--hardware", "loopback", folder=tmp_path
     )
     assert done.returncode == 2
-    for words in ("'rgw-beast'", "'swift'", "'quick'", "'engine'", "a release is wanted after @"):
+    for words in ("'rgw-beast'", "'swift'", "'quick'", "'engine'", "@ needs a release"):
         assert words in done.stderr
     blind = weighbridge(
         "compare", "--layouts", "rgw-best,swfit", "--hardware", "lab-smal", folder=tmp_path

@@ -1,8 +1,8 @@
-"""Lab hosts: OCI containers of this machine under runc, each with namespaces, limits, disks and a
-NIC of its own.
+"""Lab hosts: OCI containers of this machine under runc, each with its own namespaces, limits, disks
+and NIC.
 
-Everything a host owns lives in namespaces of its container, so that deleting the container frees
-it: the overlay in a private mount namespace, the NIC in its network namespace, loop disks by
+Everything a host owns lives in its container's namespaces, so that deleting the container frees it:
+the overlay in a private mount namespace, the NIC in its network namespace, loop disks by
 descriptors that only its first process holds.
 """
 

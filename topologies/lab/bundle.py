@@ -1,6 +1,4 @@
-"""What a host is made of, for runc: its config.json, its /etc/hosts, and the shell lines that mount
-its root.
-"""
+"""The OCI bundle of a host: config.json, /etc/hosts, and shell lines that mount its root."""
 
 from __future__ import annotations
 
@@ -20,122 +18,98 @@ from weighbridge.topologies.lab.tools import INSIDE
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 _PLAIN: Final = (
-    *(
-        "CAP_AUDIT_WRITE",
-        "CAP_CHOWN",
-        "CAP_DAC_OVERRIDE",
-        "CAP_FOWNER",
-        "CAP_FSETID",
-        "CAP_IPC_LOCK",
-        "CAP_KILL",
-    ),
-    *(
-        "CAP_NET_BIND_SERVICE",
-        "CAP_NET_RAW",
-        "CAP_SETFCAP",
-        "CAP_SETGID",
-        "CAP_SETPCAP",
-        "CAP_SETUID",
-        "CAP_SYS_CHROOT",
-    ),
-    *("CAP_SYS_NICE", "CAP_SYS_PTRACE"),
+    "CAP_AUDIT_WRITE",
+    "CAP_CHOWN",
+    "CAP_DAC_OVERRIDE",
+    "CAP_FOWNER",
+    "CAP_FSETID",
+    "CAP_IPC_LOCK",
+    "CAP_KILL",
+    "CAP_NET_BIND_SERVICE",
+    "CAP_NET_RAW",
+    "CAP_SETFCAP",
+    "CAP_SETGID",
+    "CAP_SETPCAP",
+    "CAP_SETUID",
+    "CAP_SYS_CHROOT",
+    "CAP_SYS_NICE",
+    "CAP_SYS_PTRACE",
 )
-"""What daemons, drivers and tools need: no host changes the machine, its own limits of the network,
-or which devices there are.
-"""
+"""For daemons, drivers and tools: no host can change the machine, its network limits or devices."""
 _MOUNTING: Final = "CAP_SYS_ADMIN"
-"""What mounting takes:
-
-XFS on a host's disks, a file system that is a program. It is near to root on the machine.
-"""
+"""For mounting XFS on a host's disks or a FUSE file system. It is close to root on the machine."""
 
 DENIED: Final = (
-    *(
-        "kexec_load",
-        "kexec_file_load",
-        "init_module",
-        "finit_module",
-        "delete_module",
-        "reboot",
-        "swapon",
-        "swapoff",
-    ),
-    *(
-        "settimeofday",
-        "clock_settime",
-        "adjtimex",
-        "clock_adjtime",
-        "bpf",
-        "userfaultfd",
-        "perf_event_open",
-    ),
-    *(
-        "open_by_handle_at",
-        "acct",
-        "quotactl",
-        "quotactl_fd",
-        "iopl",
-        "ioperm",
-        "add_key",
-        "request_key",
-        "keyctl",
-    ),
-    *(
-        "nfsservctl",
-        "lookup_dcookie",
-        "uselib",
-        "ustat",
-        "sysfs",
-        "_sysctl",
-        "vhangup",
-        "pivot_root",
-    ),
+    "kexec_load",
+    "kexec_file_load",
+    "init_module",
+    "finit_module",
+    "delete_module",
+    "reboot",
+    "swapon",
+    "swapoff",
+    "settimeofday",
+    "clock_settime",
+    "adjtimex",
+    "clock_adjtime",
+    "bpf",
+    "userfaultfd",
+    "perf_event_open",
+    "open_by_handle_at",
+    "acct",
+    "quotactl",
+    "quotactl_fd",
+    "iopl",
+    "ioperm",
+    "add_key",
+    "request_key",
+    "keyctl",
+    "nfsservctl",
+    "lookup_dcookie",
+    "uselib",
+    "ustat",
+    "sysfs",
+    "_sysctl",
+    "vhangup",
+    "pivot_root",
 )
-"""System calls that change the machine, or reach what is not the host's; nothing that a gateway or
-a driver does takes one.
-"""
+"""System calls that change the machine or reach beyond the host. Gateways and drivers use none."""
 MASKED: Final = (
-    *(
-        "/proc/acpi",
-        "/proc/kcore",
-        "/proc/keys",
-        "/proc/latency_stats",
-        "/proc/sched_debug",
-        "/proc/scsi",
-        "/proc/timer_list",
-    ),
-    *("/sys/firmware", "/sys/devices/virtual/powercap"),
+    "/proc/acpi",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/timer_list",
+    "/sys/firmware",
+    "/sys/devices/virtual/powercap",
 )
 READ_ONLY: Final = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
+"""The machine's own settings, which hosts may not change."""
 """The machine's own, of which a host has no part."""
 _SECCOMP: Final = Path("/proc/sys/kernel/seccomp/actions_avail")
 
-# What a file system that is a program (ceph-fuse) is mounted by: character device 10:229 on every
-# Linux.
+# For FUSE file systems such as ceph-fuse: character device 10:229 on every Linux.
 FUSE = Path("/dev/fuse")
 _FUSE_DEVICE = {"type": "c", "major": 10, "minor": 229}
 
-# The first process of a host has to reap what its programs leave behind, and nothing else: `wait`
-# does, in dash and bash.
+# The first process of a host only has to reap orphaned processes: `wait` does, in dash and bash.
 INIT = ("/bin/sh", "-c", "sleep infinity & wait")
 
 _OCTAL: Final = re.compile(rb"\\([0-7]{3})")
 OWN_FOLDERS: Final = ("/proc", "/sys", "/dev", "/run", "/tmp", "/var/log")  # noqa: S108 - replaced in every host
-"""Folders that each host has for itself, also one whose root is this machine's."""
+"""Folders of its own in each host, also in one whose root is this machine's."""
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """One container. `image` is a root image below an overlay, or None: this machine's own root,
-    read only.
-    """
+    """One container. `image` is a root image below an overlay; None: this machine's, read only."""
 
     deployment: str
     host: str
     folder: Path
-    """Where the bundle is kept: config.json, the mount point `rootfs`, the overlay's `upper` and
-    `work`.
-    """
+    """The bundle's folder: config.json, mount point `rootfs`, the overlay's `upper` and `work`."""
     logs: Path
     """The folder that is the host's /var/log/host."""
     image: Path | None
@@ -143,24 +117,20 @@ class Bundle:
     disks: tuple[LoopDisk, ...] = ()
     memory_bytes: int | None = None
     limit_swap: bool = False
-    """Whether this kernel accounts swap: then memory and swap together are limited to
-    `memory_bytes`.
-    """
+    """Whether memory and swap together are limited to `memory_bytes`: this kernel accounts swap."""
     visible: tuple[Path, ...] = ()
-    """Folders of this machine to be seen although they are below /tmp or /run; only where there is
-    no image.
-    """
+    """Folders below this machine's /tmp or /run to show in a host without an image."""
     tools: Path | None = None
     """The root image whose programs the host has at `tools.INSIDE`."""
 
     @property
     def id(self) -> str:
-        """The container's name, unique on this machine: no deployment's label holds a dot."""
+        """The container's name, unique on this machine: labels of deployments have no dot."""
         return f"{self.deployment}.{self.host}"
 
     @property
     def cgroup(self) -> str:
-        """Where its limits are, below the mount point of each cgroup hierarchy."""
+        """The path of its cgroup, below the mount point of each hierarchy."""
         return f"/weighbridge/{self.deployment}/{self.host}"
 
     def config(self) -> dict[str, Any]:
@@ -172,22 +142,20 @@ class Bundle:
             devices.append({"path": disk.path, **device, "fileMode": 0o660, "uid": 0, "gid": 0})
             resources["devices"].append({"allow": True, **device, "access": "rwm"})
         if self.image is not None and FUSE.is_char_device():
-            devices.append(
-                {"path": str(FUSE), **_FUSE_DEVICE, "fileMode": 0o666, "uid": 0, "gid": 0}
-            )
+            access = {"fileMode": 0o666, "uid": 0, "gid": 0}
+            devices.append({"path": str(FUSE), **_FUSE_DEVICE, **access})
             resources["devices"].append({"allow": True, **_FUSE_DEVICE, "access": "rwm"})
         if self.memory_bytes is not None:
             swap = {"swap": self.memory_bytes} if self.limit_swap else {}
             resources["memory"] = {"limit": self.memory_bytes, **swap}
-        # XFS is mounted on disks, CephFS where an image is. A client, which shows this machine's
-        # root, could make that writable.
+        # Hosts mount XFS on disks, and CephFS if they have an image. A client, whose root is this
+        # machine's, could remount that writable.
         capabilities = [*_PLAIN, *([_MOUNTING] if self.image is not None or self.disks else [])]
         return {
             "ociVersion": "1.0.2",
             "hostname": self.host.replace("_", ""),
             "root": {"path": "rootfs", "readonly": self.image is None},
-            # No rlimits: above the caller's hard limit runc fails, below it a gateway would be held
-            # back for nothing.
+            # No rlimits: above the caller's hard limit runc fails, lower ones slow a gateway down.
             "process": {
                 "terminal": False,
                 "user": {"uid": 0, "gid": 0},
@@ -223,11 +191,17 @@ class Bundle:
                 "options": options.split(","),
             }
 
-        seen = [
-            path
-            for path in self.visible
-            if path.is_relative_to("/tmp") or path.is_relative_to("/run")  # noqa: S108
-        ]
+        shown = (
+            []
+            if self.image is not None
+            else [
+                mount(str(path), "bind", "rbind,ro", str(path))
+                for path in self.visible
+                if path.is_relative_to("/tmp") or path.is_relative_to("/run")  # noqa: S108
+            ]
+        )
+        if self.tools is not None:
+            shown.append(mount(INSIDE, "bind", "bind,ro", str(self.tools)))
         return [
             mount("/proc", "proc", "nosuid,nodev,noexec"),
             mount("/dev", "tmpfs", "nosuid,strictatime,mode=755,size=65536k"),
@@ -239,16 +213,7 @@ class Bundle:
             mount("/tmp", "tmpfs", "nosuid,nodev,mode=1777"),  # noqa: S108 - a path inside the host
             mount("/var/log/host", "bind", "rbind,rw", str(self.logs)),
             mount("/etc/hosts", "bind", "bind,ro", str(self.etc_hosts)),
-            *(
-                mount(str(path), "bind", "rbind,ro", str(path))
-                for path in seen
-                if self.image is None
-            ),
-            *(
-                [mount(INSIDE, "bind", "bind,ro", str(self.tools))]
-                if self.tools is not None
-                else []
-            ),
+            *shown,
         ]
 
     def write(self) -> None:
@@ -259,63 +224,58 @@ class Bundle:
         (self.folder / "config.json").write_text(json.dumps(self.config(), indent=1))
 
     def script(self, submounts: Sequence[str] = ()) -> str:
-        """Shell lines that mount the root at `rootfs`, for a private mount namespace with the
-        bundle's folder as working folder.
+        """Shell lines that mount the root at `rootfs`, for a private mount namespace in the
+        bundle's folder.
 
-        `submounts` are the mount points of this machine below `/` that a machine root shows as
-        well.
+        `submounts` are mount points below this machine's `/` that a host with its root shows too.
         """
         if self.image is not None:
-            options = (
-                f"lowerdir={self.image},upperdir={self.folder}/upper,workdir={self.folder}/work"
-            )
+            layers = f"lowerdir={self.image},upperdir={self.folder}/upper"
+            options = f"{layers},workdir={self.folder}/work"
             return f"mount -t overlay weighbridge -o {shlex.quote(options)} rootfs"
-        # A root of this machine is read only as a whole, also where other file systems are mounted
-        # in it. /var/log gets a file system of its own because runc makes the mount point
-        # /var/log/host, which must not appear on this machine. What cannot be made read only is not
-        # shown at all; what lies under another mount cannot be reached anyway.
+        # This machine's root must be read only everywhere, also where other file systems are
+        # mounted in it. A mount that cannot be made read only is unmounted; one below another mount
+        # cannot be reached. /var/log is a file system of the host because runc makes /var/log/host,
+        # which must not appear on this machine.
         lines = [
             "mount --rbind / rootfs",
             "mount --make-rprivate rootfs",
-            (
-                'shut() { mount -o remount,bind,ro "$1" 2>/dev/null || umount --lazy "$1" 2>/dev/null '
-                '|| ! mountpoint --quiet "$1"; }'
-            ),
+            "protect() {",
+            '  mount -o remount,bind,ro "$1" 2>/dev/null ||',
+            '  umount --lazy "$1" 2>/dev/null ||',
+            '  ! mountpoint --quiet "$1"',
+            "}",
         ]
-        lines += [f"shut {shlex.quote(f'rootfs{path}')}" for path in submounts]
+        lines += [f"protect {shlex.quote(f'rootfs{path}')}" for path in submounts]
         lines += ["mount -t tmpfs -o mode=755 weighbridge rootfs/var/log"]
         return "\n".join(lines)
 
 
 def _seccomp() -> dict[str, Any]:
-    """All system calls but DENIED. runc's default is none at all; other engines' lists name what is
-    allowed, release by release.
+    """Allow all system calls but DENIED. runc denies none by default; other engines list what is
+    allowed, which changes by release.
     """
     denied = {"names": list(DENIED), "action": "SCMP_ACT_ERRNO", "errnoRet": 1}
     return {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [denied]}
 
 
 def etc_hosts(addresses: Mapping[str, str]) -> str:
-    """An /etc/hosts with the names of all hosts of a deployment."""
+    """An /etc/hosts with all hosts of a deployment."""
     lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback"]
     return "\n".join([*lines, *(f"{address} {name}" for name, address in addresses.items())]) + "\n"
 
 
 def submounts(mountinfo: bytes) -> tuple[str, ...]:
-    """Mount points of a /proc/PID/mountinfo to be made read only in a machine root: all but `/` and
-    what a host has of its own.
+    """Mount points in /proc/PID/mountinfo that a host must not write to: all but `/` and a host's
+    own.
 
-    The kernel writes a blank, a tab, a newline and a backslash as an octal number, and all other
-    bytes of a name as they are.
+    The kernel writes blanks, tabs, newlines and backslashes of names as octal numbers.
     """
     points = [
         os.fsdecode(_OCTAL.sub(lambda found: bytes([int(found[1], 8)]), line.split()[4]))
         for line in mountinfo.splitlines()
     ]
+    own = tuple(f"{folder}/" for folder in OWN_FOLDERS)
     return tuple(
-        dict.fromkeys(
-            point
-            for point in points
-            if point != "/" and not any(f"{point}/".startswith(f"{one}/") for one in OWN_FOLDERS)
-        )
+        dict.fromkeys(point for point in points if point != "/" and not f"{point}/".startswith(own))
     )

@@ -1,6 +1,4 @@
-"""cgroups of version 1 and 2: where a host's are, what limits are written there, what was used, and
-their end.
-"""
+"""cgroups of versions 1 and 2: the place of a host's, its limits, its usage, its removal."""
 
 from __future__ import annotations
 
@@ -17,16 +15,16 @@ from weighbridge.topologies.quota import DEFAULT_PERIOD_S, quota_of
 
 MOUNT: Final = Path("/sys/fs/cgroup")
 TREE: Final = "weighbridge"
-"""The top of our cgroups, below the mount point of each hierarchy."""
+"""The parent of all cgroups of the lab, below each hierarchy's mount point."""
 KERNELS_PERIOD_US: Final = 100_000
-"""Period of a cgroup that nothing was said of: a quota that is taken off leaves this."""
+"""The kernel's default period, which a cgroup gets back with no quota."""
 
 V1_FILES: Final = ("read_bps_device", "write_bps_device", "read_iops_device", "write_iops_device")
 
 
 @dataclass(frozen=True)
 class Write:
-    """One line to be written to a file of a cgroup."""
+    """A line to write to a file of a cgroup."""
 
     path: Path
     text: str
@@ -49,15 +47,11 @@ class Cgroups:
 
     @property
     def version(self) -> Literal[1, 2]:
-        """2 when there is one hierarchy for everything; a hybrid, whose version 2 tree has no
-        controllers, is 1.
-        """
+        """2 if one hierarchy has all controllers; hybrids, with none in version 2's, are 1."""
         return 2 if (self.mount / "cgroup.controllers").exists() else 1
 
     def controllers(self) -> frozenset[str]:
-        """What can be limited here, by version 1's names for version 1 (blkio) and version 2's for
-        2 (io).
-        """
+        """The controllers, such as blkio in version 1 and io in version 2."""
         if self.version == 2:
             return frozenset((self.mount / "cgroup.controllers").read_text().split())
         return frozenset(
@@ -81,9 +75,7 @@ class Cgroups:
         *,
         period_s: float = DEFAULT_PERIOD_S,
     ) -> tuple[Write, ...]:
-        """What puts the CPU and block limits of a host on; `devices` are its disks' `major:minor`,
-        `period_s` is the quota's.
-        """
+        """Writes that put CPU and block limits on; `devices` are the disks' `major:minor`."""
         writes: list[Write] = []
         if spec.cpus is not None and "cpu" in what:
             quota = quota_of(spec.cpus, period_s)
@@ -100,47 +92,41 @@ class Cgroups:
         devices: tuple[str, ...],
         what: Collection[Limited] = LIMITED,
     ) -> tuple[Write, ...]:
-        """What takes off again what `limits` puts on."""
+        """Writes that remove what `limits` puts on."""
         writes: list[Write] = []
         if spec.cpus is not None and "cpu" in what:
             writes += self._cpu(group, "max" if self.version == 2 else "-1", KERNELS_PERIOD_US)
         if "disk" in what:
             none = "max" if self.version == 2 else "0"
             for device, disk in zip(devices, spec.disks, strict=True):
-                bandwidth, iops = (
-                    None if rate is None else none for rate in (disk.bandwidth, disk.iops)
-                )
-                writes += self._block(group, device, (bandwidth, bandwidth, iops, iops))
+                rates = (disk.bandwidth, disk.bandwidth, disk.iops, disk.iops)
+                nones = tuple(None if rate is None else none for rate in rates)
+                writes += self._block(group, device, nones)
         return tuple(writes)
 
     def _cpu(self, group: str, quota: str, period_us: int) -> tuple[Write, ...]:
         folder = self.at("cpu", group)
         if self.version == 2:
             return (Write(folder / "cpu.max", f"{quota} {period_us}"),)
-        # Whatever quota is there must not be one of more than all CPUs, or of less than the kernel
-        # takes, of the new period.
+        # Remove the quota first: with the new period it might exceed all CPUs or be too small.
         none = Write(folder / "cpu.cfs_quota_us", "-1")
         last = (Write(folder / "cpu.cfs_quota_us", quota),) if quota != none.text else ()
         return none, Write(folder / "cpu.cfs_period_us", str(period_us)), *last
 
     def block(self, group: str, device: str, disk: Disk) -> tuple[Write, ...]:
-        """What limits one device in one cgroup; nothing when the disk has no limits."""
+        """Writes that limit one device in one cgroup; none where the disk has no limits."""
         return self._block(group, device, (disk.bandwidth, disk.bandwidth, disk.iops, disk.iops))
 
     def _block(
         self, group: str, device: str, rates: tuple[int | str | None, ...]
     ) -> tuple[Write, ...]:
-        """What writes the rates that are given: read and written bytes a second, reads and writes a
-        second.
-        """
+        """Writes of rates that are not None: bytes read and written, reads and writes a second."""
         if self.version == 2:
             keys = zip(("rbps", "wbps", "riops", "wiops"), rates, strict=True)
             limits = [f"{key}={rate}" for key, rate in keys if rate is not None]
-            return (
-                (Write(self.at("io", group) / "io.max", " ".join([device, *limits])),)
-                if limits
-                else ()
-            )
+            if not limits:
+                return ()
+            return (Write(self.at("io", group) / "io.max", " ".join([device, *limits])),)
         folder = self.at("blkio", group)
         return tuple(
             Write(folder / f"blkio.throttle.{name}", f"{device} {rate}")
@@ -149,19 +135,20 @@ class Cgroups:
         )
 
     def write_back(self, device: str, disk: Disk) -> tuple[Write, ...]:
-        """What limits a device's write-back too.
+        """Writes that limit a device's write-back too.
 
-        Version 1 charges the kernel's flusher threads to the root cgroup, so that a host whose
-        service writes through the page cache (Swift) would have a disk without limits, and one that
-        does direct I/O (BlueStore) a limited one. The two budgets are separate: a host that does
-        both at once gets up to twice the rate. Version 2 charges write-back to the cgroup that
-        dirtied the page, and wants nothing.
+        Version 1 charges the kernel's flusher threads to the root cgroup: without this, a service
+        that writes through the page cache (Swift) would have an unlimited disk, and one with direct
+        I/O (BlueStore) a limited one. The two budgets are separate: a host that does both at once
+        gets up to twice the rate. Version 2 charges write-back to the cgroup that dirtied the page
+        and needs nothing.
         """
         return self.block("/", device, disk) if self.version == 1 else ()
 
     def read(self, group: str, devices: Mapping[str, str]) -> tuple[str, ...]:
-        """The limits of a host as the kernel tells them, in words; `devices` gives names to
-        `major:minor`. Raises TargetError.
+        """The limits of a host as the kernel reports them; `devices` has names by `major:minor`.
+
+        Raises TargetError.
         """
         names: tuple[tuple[str, str], ...]
         if self.version == 2:
@@ -170,7 +157,7 @@ class Cgroups:
             throttles = tuple(("blkio", f"blkio.throttle.{name}") for name in V1_FILES)
             cpu = (("cpu", "cpu.cfs_quota_us"), ("cpu", "cpu.cfs_period_us"))
             names = (*cpu, ("memory", "memory.limit_in_bytes"), *throttles)
-        told = []
+        found = []
         for controller, name in names:
             try:
                 lines = (self.at(controller, group) / name).read_text().split("\n")
@@ -178,17 +165,12 @@ class Cgroups:
                 raise TargetError(f"{group}: {name} cannot be read: {error.strerror}") from error
             for line in filter(None, lines):
                 device, blank, rate = line.partition(" ")
-                told.append(
-                    f"{name} {devices[device]} {rate}"
-                    if blank and device in devices
-                    else f"{name} {line}"
-                )
-        return tuple(told)
+                named = f"{devices[device]} {rate}" if blank and device in devices else line
+                found.append(f"{name} {named}")
+        return tuple(found)
 
     def pids(self, group: str) -> tuple[int, ...]:
-        """Processes (by this machine's numbers) of a cgroup and of those below it; none when it is
-        gone.
-        """
+        """Processes (this machine's pids) of a cgroup and those below it; none when it is gone."""
         found: list[int] = []
         folder = self.at("memory", group)
         for path in (folder, *_below(folder)):
@@ -200,21 +182,17 @@ class Cgroups:
         return tuple(found)
 
     def folders(self, group: str) -> tuple[Path, ...]:
-        """Where a cgroup is to be found now, in every hierarchy, also systemd's and an unused
-        version 2 one.
-        """
-        tops = (
-            [self.mount]
-            if self.version == 2
-            else [path for path in self.mount.iterdir() if path.is_dir() and not path.is_symlink()]
-        )
+        """The folders of a cgroup in all hierarchies, also systemd's and an unused version 2's."""
+        tops = [self.mount]
+        if self.version == 1:
+            tops = [
+                path for path in self.mount.iterdir() if path.is_dir() and not path.is_symlink()
+            ]
         return tuple(path for top in tops if (path := top / group.strip("/")).is_dir())
 
     def remove(self, group: str) -> tuple[Path, ...]:
-        """Remove a cgroup and those below it in every hierarchy; returns what stayed because
-        processes are in it.
-        """
-        stayed = []
+        """Remove a cgroup with those below it in all hierarchies; returns those in use."""
+        busy = []
         for folder in self.folders(group):
             for path in (*reversed(tuple(_below(folder))), folder):
                 try:
@@ -222,11 +200,11 @@ class Cgroups:
                 except FileNotFoundError:
                     continue
                 except OSError:
-                    stayed.append(path)
-        return tuple(stayed)
+                    busy.append(path)
+        return tuple(busy)
 
     def remove_tree_if_empty(self) -> None:
-        """Remove `/weighbridge` where no deployment is left in it."""
+        """Remove `/weighbridge` if no deployment is left in it."""
         for folder in self.folders(TREE):
             try:
                 folder.rmdir()
@@ -236,7 +214,7 @@ class Cgroups:
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """Folders below a folder, parents first; those that vanish meanwhile are left out."""
+    """Folders below a folder, parents first, without those that vanish meanwhile."""
     try:
         inside = [path for path in folder.iterdir() if path.is_dir()]
     except FileNotFoundError:

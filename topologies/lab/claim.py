@@ -1,6 +1,4 @@
-"""The claim of a deployment on this machine: one stands at a time, and what it takes is written
-down before it is taken.
-"""
+"""A deployment's claim on this machine: one runs at a time, and records what it uses beforehand."""
 
 from __future__ import annotations
 
@@ -25,25 +23,21 @@ from weighbridge.topologies.lab.cgroup import Write
 from weighbridge.topologies.lab.runc import Runc
 
 STATE = Path("/run/weighbridge")
-"""What must not survive a reboot, since nothing of what it tells of does: the lock, the claims,
-runc's state.
-"""
-LOOK_AGAIN_S = 0.02
-GLANCE_S = 1.0
-"""Longer than it takes to look whether a run is there."""
+"""For what must not survive a reboot: the lock, the claims, runc's state."""
+RETRY_S = 0.02
+CHECK_S = 1.0
+"""More than another process needs to check whether there is a run."""
 LABEL = re.compile(r"[a-z0-9][a-z0-9-]{0,60}")
 
 
 class RootLimit(Record):
-    """A limit in a file of the root cgroup, as `7:3 10485760`; it is taken away by writing the
-    device and 0.
-    """
+    """A limit in a file of the root cgroup, as `7:3 10485760`; writing device and 0 removes it."""
 
     path: Path
     text: str
 
     def lift(self) -> None:
-        """Take the limit away where it is still this one: the device may be another's by now.
+        """Remove the limit if it is still this one: the device may belong to another by now.
 
         Raises TargetError.
         """
@@ -53,10 +47,7 @@ class RootLimit(Record):
 
 
 class ClaimedMachine(Record):
-    """What a deployment has of this machine beside containers and their cgroups.
-
-    `pid` is its conductor.
-    """
+    """What a deployment uses of this machine beside containers; `pid` is its conductor's."""
 
     deployment: str
     pid: int
@@ -65,18 +56,18 @@ class ClaimedMachine(Record):
     root_limits: tuple[RootLimit, ...] = ()
 
     def write(self, state: Path) -> None:
-        """Write it whole or not at all."""
+        """Write it atomically."""
         path = _path(state, self.deployment)
         path.parent.mkdir(parents=True, exist_ok=True)
         inside.write(path.parent, path.name, self.model_dump_json().encode())
 
     def forget(self, state: Path) -> None:
-        """Remove it: there is nothing left of the deployment."""
+        """Remove it: nothing is left of the deployment."""
         _path(state, self.deployment).unlink(missing_ok=True)
 
 
 def claims(state: Path) -> tuple[ClaimedMachine, ...]:
-    """What is claimed on this machine, also by conductors that are gone.
+    """All claims on this machine, also those of ended conductors.
 
     Raises TargetError for a claim that cannot be read.
     """
@@ -92,82 +83,59 @@ def claims(state: Path) -> tuple[ClaimedMachine, ...]:
 
 
 class MachineHold:
-    """The hold of a run on this machine: between two of its deployments nothing stands, and nobody
-    else's may.
-    """
+    """A run's hold on this machine, which keeps others away between two of its deployments."""
 
     def __init__(self, state: Path) -> None:
-        """Take it. Raises AtWork naming the run that has it."""
+        """Acquire it. Raises AtWork naming the run that has it."""
         state.mkdir(parents=True, exist_ok=True, mode=0o700)
-        deadline = time.monotonic() + GLANCE_S
-        while True:
-            try:
-                self._lock = _locked(state / "run")
-                break
-            except AtWork as busy:
-                # Who only looks whether there is a run (see Claim) holds it for a moment, and says
-                # nothing of itself.
-                if (busy.pid and busy.alive) or time.monotonic() > deadline:
-                    raise
-            time.sleep(LOOK_AGAIN_S)
+        # A process that only checks for a run (see Claim) holds it briefly without a name.
+        self._lock = _wait_for_lock(state / "run", CHECK_S)
         self._since = datetime.now(UTC).isoformat(timespec="seconds")
         self.tell("")
 
     def tell(self, run: str) -> None:
-        """Have others be told in which folder the run is."""
-        about = {
-            "deployment": f"the run {run}" if run else "a run",
-            "pid": os.getpid(),
-            "since": self._since,
-        }
-        os.ftruncate(self._lock, 0)
-        os.pwrite(self._lock, json.dumps(about).encode(), 0)
+        """Record the folder of the run, for messages to others."""
+        _describe(self._lock, f"the run {run}" if run else "a run", self._since)
 
     def release(self) -> None:
-        """Give it back; the kernel does when this process ends."""
+        """Release it; the kernel does so too when this process ends."""
         os.ftruncate(self._lock, 0)
         os.close(self._lock)
 
 
 class Claim:
-    """The one claim that may be made; held until it is released or this process ends."""
+    """The only claim there can be, held until it is released or this process ends."""
 
     def __init__(self, deployment: str, folder: Path, state: Path) -> None:
-        """Take it. Raises UsageError when another deployment stands or is being raised, naming
-        it.
-        """
+        """Acquire it. Raises UsageError naming another deployment that is running or starting."""
         if not LABEL.fullmatch(deployment):
             raise UsageError(
-                f"{deployment!r} cannot be the label of a deployment: lower case letters, digits "
-                "and hyphens"
+                f"{deployment!r} is not a deployment's label: lower case letters, digits, hyphens"
             )
         state.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.state = state
         _refuse_another_run(state)
         self._lock: int | None = _locked(state / "lock")
         try:
-            _refuse_what_stands(state)
+            _refuse_leftovers(state)
             since = datetime.now(UTC).isoformat(timespec="seconds")
             self.claimed = ClaimedMachine(
                 deployment=deployment, pid=os.getpid(), since=since, folder=folder
             )
-            about = {"deployment": deployment, "pid": os.getpid(), "since": since}
-            os.ftruncate(self._lock, 0)
-            os.pwrite(self._lock, json.dumps(about).encode(), 0)
+            _describe(self._lock, deployment, since)
             self.claimed.write(state)
         except BaseException:
             self._unlock()
             raise
 
     def add(self, limits: tuple[RootLimit, ...]) -> None:
-        """Write down limits that are about to be put on in the root cgroup."""
-        self.claimed = self.claimed.model_copy(
-            update={"root_limits": (*self.claimed.root_limits, *limits)}
-        )
+        """Record limits that are about to be put on in the root cgroup."""
+        limits = (*self.claimed.root_limits, *limits)
+        self.claimed = self.claimed.model_copy(update={"root_limits": limits})
         self.claimed.write(self.state)
 
     def lift(self) -> None:
-        """Take the limits in the root cgroup off. Raises TargetError."""
+        """Remove the limits in the root cgroup. Raises TargetError."""
         for limit in self.claimed.root_limits:
             limit.lift()
         self.claimed = self.claimed.model_copy(update={"root_limits": ()})
@@ -175,15 +143,13 @@ class Claim:
 
     @property
     def descriptor(self) -> int:
-        """The lock's, for processes that start hosts: while one of them is at work, nothing may be
-        swept.
-        """
+        """The lock's descriptor, for processes that start hosts: they keep cleanups away."""
         if self._lock is None:
             raise ValueError("the claim has been released")
         return self._lock
 
     def release(self) -> None:
-        """Give it back: nothing of the deployment is left."""
+        """Release it: nothing of the deployment is left."""
         if self._lock is not None:
             self.claimed.forget(self.state)
             os.ftruncate(self._lock, 0)
@@ -196,23 +162,14 @@ class Claim:
 
 
 @contextmanager
-def nobody_at_work(state: Path, *, wait_s: float = 60) -> Iterator[None]:
-    """Hold the lock while leftovers are taken away.
+def exclude_conductors(state: Path, *, wait_s: float = 60) -> Iterator[None]:
+    """Hold the lock while leftovers are removed.
 
-    Raises UsageError while a conductor is at work. Of one that was killed, a host may still be
-    starting: its `runc` holds the lock too, and is waited for.
+    Raises UsageError while a conductor is running. If it was killed, a host may still be starting:
+    its `runc` holds the lock too, and this waits for it.
     """
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
-    deadline = time.monotonic() + wait_s
-    while True:
-        try:
-            descriptor = _locked(state / "lock")
-            break
-        except AtWork as busy:
-            # Who has not said yet who it is, or does not say it any more, is asked again.
-            if (busy.pid and busy.alive) or time.monotonic() > deadline:
-                raise
-        time.sleep(LOOK_AGAIN_S)
+    descriptor = _wait_for_lock(state / "lock", wait_s)
     try:
         yield
     finally:
@@ -220,27 +177,23 @@ def nobody_at_work(state: Path, *, wait_s: float = 60) -> Iterator[None]:
 
 
 class AtWork(UsageError):
-    """Another process holds the claim.
+    """Another process holds the lock. `alive`: it is the conductor, not something it left."""
 
-    `alive`: whether that is the conductor, not something it left.
-    """
-
-    def __init__(self, told: Mapping[str, str]) -> None:
-        self.pid = pid = told.get("pid", "")
+    def __init__(self, holder: Mapping[str, str]) -> None:
+        self.pid = pid = holder.get("pid", "")
         self.alive = not pid or Path(f"/proc/{pid}").exists()
+        deployment = holder.get("deployment", "another deployment")
+        since = holder.get("since", "just now")
         super().__init__(
-            f"{told.get('deployment', 'another deployment')} stands on this machine since "
-            f"{told.get('since', 'just now')} "
-            f"(process {pid or 'not known yet'}), and only one stands at a time",
-            advice="wait for that process, or end it: it takes its deployment away; `weighbridge "
+            f"{deployment} has been running on this machine since {since} (process "
+            f"{pid or 'not known yet'}), and only one can run at a time",
+            advice="wait for that process, or end it: it tears its deployment down; `weighbridge "
             "down` removes what it may leave",
         )
 
 
 def _refuse_another_run(state: Path) -> None:
-    """Raise AtWork where a run of another process holds the machine, whether anything of it stands
-    in this moment or not.
-    """
+    """Raise AtWork where a run of another process holds the machine, between deployments too."""
     try:
         os.close(_locked(state / "run"))
     except AtWork as busy:
@@ -248,16 +201,31 @@ def _refuse_another_run(state: Path) -> None:
             raise
 
 
-def _refuse_what_stands(state: Path) -> None:
-    standing = {one.deployment for one in claims(state)} | {
-        one.deployment for one in Runc(state / "runc").containers()
-    }
-    if standing:
+def _refuse_leftovers(state: Path) -> None:
+    found = {one.deployment for one in claims(state)}
+    found |= {one.deployment for one in Runc(state / "runc").containers()}
+    if found:
         raise UsageError(
-            f"{', '.join(sorted(standing))}: left standing on this machine, and only one "
-            "deployment stands at a time",
-            advice="`weighbridge down` takes it away",
+            f"{', '.join(sorted(found))}: left running on this machine, and only one deployment "
+            "can run at a time",
+            advice="`weighbridge down` tears it down",
         )
+
+
+def _wait_for_lock(path: Path, wait_s: float) -> int:
+    """A descriptor that holds the lock, which a process that has ended or has no name may still
+    hold.
+
+    Raises AtWork at once if a named process that is alive holds it, else after `wait_s`.
+    """
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            return _locked(path)
+        except AtWork as busy:
+            if (busy.pid and busy.alive) or time.monotonic() > deadline:
+                raise
+        time.sleep(RETRY_S)
 
 
 def _locked(path: Path) -> int:
@@ -266,14 +234,21 @@ def _locked(path: Path) -> int:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        told = _told(descriptor)
+        holder = _holder(descriptor)
         os.close(descriptor)
-        raise AtWork(told) from None
+        raise AtWork(holder) from None
     return descriptor
 
 
-def _told(descriptor: int) -> dict[str, str]:
-    """What the holder of the lock wrote into it; empty in the moment before it has."""
+def _describe(descriptor: int, deployment: str, since: str) -> None:
+    """Write the holder of a lock into its file."""
+    about = {"deployment": deployment, "pid": os.getpid(), "since": since}
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, json.dumps(about).encode(), 0)
+
+
+def _holder(descriptor: int) -> dict[str, str]:
+    """What the holder of a lock wrote into it; empty before it did."""
     try:
         return {
             name: str(value) for name, value in json.loads(os.pread(descriptor, 4096, 0)).items()

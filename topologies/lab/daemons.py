@@ -1,5 +1,5 @@
-"""Which services of a lab host were started and not stopped, kept in its folder: a later command
-asks by it which of them died.
+"""Services that were started on a lab host and not stopped, kept in its folder, so that a later
+command can see which of them died.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ FILE: Final = "daemons.json"
 
 
 class LabDaemon(Record):
-    """A service by its first process: its number on this machine and when it started; None: it had
-    ended as soon as it began.
-    """
+    """A service by its first process on this machine; `pid` None: it ended at once."""
 
     host: str
     service: str
@@ -31,7 +29,7 @@ class LabDaemon(Record):
 
     @property
     def alive(self) -> bool:
-        """Whether that very process is there."""
+        """Whether that same process is running."""
         if self.pid is None:
             return False
         now = LabProcess.of(self.pid)
@@ -39,16 +37,13 @@ class LabDaemon(Record):
 
 
 class KeptDaemons(Record):
-    """What is in the file."""
+    """The content of the file."""
 
     daemons: tuple[LabDaemon, ...]
 
 
 def keep(folder: Path, host: str, services: Mapping[str, LabProcess | None]) -> None:
-    """Write down, whole or not at all, what runs on a host whose folder this is.
-
-    Raises TargetError.
-    """
+    """Record atomically which services run on the host with this folder. Raises TargetError."""
     daemons = tuple(
         LabDaemon(host=host, service=name, pid=one.pid, started=one.started)
         if one
@@ -62,7 +57,7 @@ def keep(folder: Path, host: str, services: Mapping[str, LabProcess | None]) -> 
 
 
 def daemons(deployment: Path) -> tuple[LabDaemon, ...]:
-    """All that was started on the hosts of the deployment that has this folder, and not stopped.
+    """All services of a deployment, by its folder, that were started and not stopped.
 
     Raises TargetError.
     """
@@ -71,9 +66,7 @@ def daemons(deployment: Path) -> tuple[LabDaemon, ...]:
         try:
             found += KeptDaemons.model_validate_json(path.read_bytes()).daemons
         except FileNotFoundError:
-            continue  # it is being taken away
+            continue  # the host is being torn down
         except (OSError, ValidationError) as error:
-            raise TargetError(
-                f"{path} does not tell which daemons were started: {error}"
-            ) from error
+            raise TargetError(f"{path} is not a valid list of started daemons: {error}") from error
     return tuple(found)

@@ -1,6 +1,4 @@
-"""The end of a deployment, the same for close() and for leftovers: containers, limits, cgroups,
-disks, bundles.
-"""
+"""Tearing down all of a deployment: containers, limits, cgroups, disks, bundles."""
 
 from __future__ import annotations
 
@@ -9,34 +7,32 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from weighbridge.common.errors import CommandFailed, TargetError
+from weighbridge.gateways.together import together
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
 from weighbridge.topologies.lab.claim import ClaimedMachine
 from weighbridge.topologies.lab.program import LabProcess, send
 from weighbridge.topologies.lab.runc import Runc
 
 BUNDLES = "bundles"
-"""Folder of a deployment that holds its containers' bundles and the overlays' upper folders."""
+"""A deployment's folder of its containers' bundles, with the overlays' upper folders."""
 FREE_S = 5.0
 """The kernel frees cgroups and loop devices a moment after the last process has ended."""
-LOOK_AGAIN_S = 0.005
-AT_ONCE = 8
+RETRY_S = 0.005
 
 
-def take_away(claimed: ClaimedMachine, runc: Runc, cgroups: Cgroups) -> None:
-    """End all containers of a deployment, lift its limits in the root cgroup, remove its cgroups,
-    disks and bundles.
+def tear_down(claimed: ClaimedMachine, runc: Runc, cgroups: Cgroups) -> None:
+    """End all containers of a deployment, lift its limits in the root cgroup, and remove its
+    cgroups, disks and bundles.
 
-    Goes on to the end whatever fails on the way, then raises TargetError naming what stayed.
-    Idempotent.
+    Does all of it whatever fails, then raises TargetError naming what is left. Idempotent.
     """
     group = f"/{TREE}/{claimed.deployment}"
     faults = _end_containers(claimed.deployment, runc)
-    # A runc that was killed while it made a container leaves processes that it does not list, and a
-    # folder.
+    # A runc that was killed while it made a container leaves unlisted processes, and a folder.
     for process in filter(None, map(LabProcess.of, cgroups.pids(group))):
         send(process, signal.SIGKILL)
     for folder in runc.root.glob(f"{claimed.deployment}.*"):
@@ -57,53 +53,48 @@ def take_away(claimed: ClaimedMachine, runc: Runc, cgroups: Cgroups) -> None:
             faults.append(f"{bundles}: {error.strerror}: {error.filename}")
     if faults:
         raise TargetError(
-            f"{claimed.deployment}: not all of it could be taken away:\n" + "\n".join(faults)
+            f"{claimed.deployment}: could not tear down everything:\n" + "\n".join(faults)
         )
 
 
 def _end_containers(deployment: str, runc: Runc) -> list[str]:
-    """Delete them all at the same time; returns in words which stayed, and why."""
-    said: dict[str, str] = {}
+    """Delete all containers in parallel; returns a message about each that is left."""
+    errors: dict[str, str] = {}
 
     def delete(container: str) -> None:
         try:
             runc.delete(container)
         except CommandFailed as error:
-            said[container] = (
-                error.output.strip()
-            )  # one that ended meanwhile is no fault: asked below
+            # Not a fault if it ended meanwhile: the second list decides.
+            errors[container] = error.output.strip()
 
     def ours() -> list[str]:
         return [one.id for one in runc.containers() if one.deployment == deployment]
 
     try:
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(delete, ours()))
-        return [f"container {one} stays: {said.get(one, '')}" for one in ours()]
+        together([partial(delete, one) for one in ours()])
+        return [f"container {one} is left: {errors.get(one, '')}" for one in ours()]
     except CommandFailed as error:
         return [str(error)]
 
 
 def disks(folder: Path, block: Path = Path("/sys/block")) -> tuple[Path, ...]:
-    """Loop devices whose files are, or were before they lost their names, below a folder."""
+    """Loop devices whose files are, or were before they were unlinked, below a folder."""
     found = []
     for device in block.glob("loop*"):
         try:
-            backing = Path(
-                os.fsdecode((device / "loop/backing_file").read_bytes())
-                .strip()
-                .removesuffix(" (deleted)")
-            )
+            name = os.fsdecode((device / "loop/backing_file").read_bytes()).strip()
         except OSError:
             continue  # not attached
+        backing = Path(name.removesuffix(" (deleted)"))
         if backing.is_relative_to(folder):
             found.append(Path("/dev") / device.name)
     return tuple(sorted(found))
 
 
 def _until_none(look: Callable[[], Sequence[Path]]) -> Sequence[Path]:
-    """Look again until nothing is found or the time is up; returns what was found last."""
+    """Call `look` until it finds nothing or the time is up; returns what it found last."""
     deadline = time.monotonic() + FREE_S
     while (found := look()) and time.monotonic() < deadline:
-        time.sleep(LOOK_AGAIN_S)
+        time.sleep(RETRY_S)
     return found

@@ -13,22 +13,22 @@ from pathlib import Path, PurePosixPath
 
 from weighbridge.common import inside
 from weighbridge.common.errors import CommandFailed, TargetError
-from weighbridge.common.host import Completed, Counters, Host, Service
+from weighbridge.common.host import Completed, Counters, DiskCounters, Host, Service
 from weighbridge.topologies.lab import daemons, tools
 from weighbridge.topologies.lab.bundle import Bundle
 from weighbridge.topologies.lab.cgroup import Cgroups
 from weighbridge.topologies.lab.program import LabProcess, LabProgram, kill_family, send, wait_end
 from weighbridge.topologies.lab.runc import Runc
-from weighbridge.topologies.lab.usage import DiskUse, counters
+from weighbridge.topologies.lab.usage import counters
 
 SERVICE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}")
 MOST_LINKS = 40
-"""Symbolic links followed in one path; the kernel's own bound."""
+"""Symbolic links followed in one path, as many as the kernel follows."""
 
-# Each service gets a session of its own, and the host's first process becomes its parent as soon as
-# this shell ends, so that it is reaped at once. Nothing of runc's stdio may stay with it: runc
-# would wait for the end of that. What is printed is the service's name, its pid in the host and
-# when it started (ticks since boot).
+# Each service gets its own session, and the host's first process becomes its parent as soon as this
+# shell ends, so that it is reaped at once. It must not inherit runc's stdio: runc would wait until
+# that is closed. Prints the service's name, its pid in the host and its start time (ticks since
+# boot).
 START = """
 start() {
   name=$1; shift
@@ -38,14 +38,18 @@ start() {
   set -- ${line##*) }
   echo "$name $pid ${20}"
 }
-need() { command -v -- "$1" >/dev/null || { echo "$1: no such program on this host" >&2; exit 127; }; }
+need() {
+  command -v -- "$1" >/dev/null && return
+  echo "$1: no such program on this host" >&2
+  exit 127
+}
 """
 
 
 class LabHost(Host):
-    """One container that stands.
+    """A running container.
 
-    `pid` is its first process on this machine; `before` what its disks had counted at first.
+    `pid` is its first process on this machine, `before` what its disks had counted at the start.
     """
 
     def __init__(
@@ -56,7 +60,7 @@ class LabHost(Host):
         cgroups: Cgroups,
         *,
         pid: int,
-        before: DiskUse,
+        before: tuple[DiskCounters, ...],
     ) -> None:
         self.name = bundle.host
         self.address = address
@@ -71,26 +75,19 @@ class LabHost(Host):
         self._programs = itertools.count(1)
         self._services: dict[str, LabProcess | None] = {}
 
-    # files
-    # -------------------------------------------------------------------------------------------------------------------
-
     def put(
         self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root"
     ) -> None:
-        """Write a file whole or not at all: it takes its name when it is written.
-
-        Raises TargetError.
-        """
+        """Write a file atomically. Raises TargetError."""
         data = content.encode() if isinstance(content, str) else content
         user, group = self._owner(owner)
         try:
             target = self._inside(path)
             target.parent.mkdir(parents=True, exist_ok=True)
             draft = target.with_name(f".{target.name}.{os.getpid()}")
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
             try:
-                descriptor = os.open(
-                    draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600
-                )
+                descriptor = os.open(draft, flags, 0o600)
                 with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
                     file.write(data)
                     os.fchown(descriptor, user, group)
@@ -103,8 +100,8 @@ class LabHost(Host):
             raise TargetError(f"{self.name}: {path} cannot be written: {error.strerror}") from error
 
     def _inside(self, path: str) -> Path:
-        """A path of the host on this machine, with the links in it followed as the host would; the
-        last part may be missing.
+        """A path of the host on this machine; symbolic links are followed as the host would, and
+        the last part may be missing.
 
         /proc/PID/root is the host's root, but an absolute link below it would lead to this
         machine's files.
@@ -133,9 +130,7 @@ class LabHost(Host):
         return self._root.joinpath(*reached)
 
     def _owner(self, name: str) -> tuple[int, int]:
-        """User and group number of a user by the host's own table: the same name has other numbers
-        in other images.
-        """
+        """User and group number of a host's user: they differ between images."""
         if name == "root":
             return 0, 0
         for line in self._inside("/etc/passwd").read_text().splitlines():
@@ -145,11 +140,8 @@ class LabHost(Host):
         raise TargetError(f"{self.name}: there is no user {name}")
 
     def log(self, name: str) -> Path:
-        """The file in the folder that is the host's /var/log/host."""
+        """The file in the folder that the host has at /var/log/host."""
         return self.bundle.logs / name
-
-    # programs
-    # ----------------------------------------------------------------------------------------------------------------
 
     def run(
         self,
@@ -159,7 +151,7 @@ class LabHost(Host):
         env: Mapping[str, str] | None = None,
         timeout_s: float = 60,
     ) -> Completed:
-        """Run a command to its end; one that takes too long is killed with all it started.
+        """Run a command to its end; on a timeout kill it with all it started.
 
         Raises CommandFailed.
         """
@@ -167,33 +159,30 @@ class LabHost(Host):
         program = self._program(argv, env, stderr=subprocess.PIPE)
         try:
             out, err = program.communicate(data, timeout=timeout_s)
+            code = program.returncode
         except subprocess.TimeoutExpired:
             program.kill()
             out, err = program.communicate()
-            raise CommandFailed(
-                self.name, argv, None, (out + err).decode(errors="replace")
-            ) from None
+            code = None
         except BaseException:
             program.kill()
             program.communicate()
             raise
         finally:
             program.forget()
-        if program.returncode:
-            raise CommandFailed(
-                self.name, argv, program.returncode, (out + err).decode(errors="replace")
-            )
+        if code != 0:
+            raise CommandFailed(self.name, argv, code, (out + err).decode(errors="replace"))
         return Completed(out.decode(errors="replace"), err.decode(errors="replace"))
 
     def spawn(
         self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
-        """Start a program in the host's namespaces and limits; signals sent to what is returned
-        reach the program.
+        """Start a program in the host's namespaces and limits; signals to the result reach the
+        program.
 
         `returncode` is the program's; 128 + N when signal N ended it. Raises TargetError when
-        `stderr` cannot be written: in the folder of the host's logs it may be what the host has put
-        there.
+        `stderr` cannot be written: in the host's log folder it may be anything that the host has
+        put there.
         """
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         try:
@@ -220,7 +209,7 @@ class LabHost(Host):
         return self._cgroups.pids(self.bundle.cgroup)
 
     def tool(self, name: str) -> tuple[str, ...]:
-        """The command that runs a tool of the image all hosts share.
+        """The command that runs a tool of the image that all hosts share.
 
         Raises MissingMeans when there is none.
         """
@@ -228,36 +217,32 @@ class LabHost(Host):
             return super().tool(name)
         return tools.argv(self.bundle.tools, name)
 
-    # services
-    # ----------------------------------------------------------------------------------------------------------------
-
     def start(self, services: Sequence[Service]) -> None:
         """Start services, all by one command in the host.
 
-        Raises CommandFailed, TargetError for a name that cannot be.
+        Raises CommandFailed, TargetError for an invalid name.
         """
         for service in services:
             if not SERVICE_NAME.fullmatch(service.name) or not service.argv:
-                raise TargetError(f"{self.name}: {service.name!r} cannot be a service")
+                raise TargetError(f"{self.name}: {service.name!r} is not a service's name")
             if self.alive(service.name):
-                raise TargetError(f"{self.name}: {service.name} is running already")
+                raise TargetError(f"{self.name}: {service.name} is already running")
         lines = [shlex.join(("need", service.argv[0])) for service in services]
         for service in services:
             variables = [f"{name}={value}" for name, value in service.env.items()]
             lines.append(shlex.join(("start", service.name, *variables, *service.argv)))
         done = self.run(["/bin/sh", "-ec", START + "\n".join(lines)])
-        inside = {
-            name: (int(pid), int(started))
-            for name, pid, started in map(str.split, done.stdout.splitlines())
+        started = {
+            name: (int(pid), int(ticks))
+            for name, pid, ticks in map(str.split, done.stdout.splitlines())
         }
         for service in services:
-            self._services[service.name] = (
-                self._find(*inside[service.name]) if service.name in inside else None
-            )
+            found = started.get(service.name)
+            self._services[service.name] = self._find(*found) if found is not None else None
         daemons.keep(self.bundle.folder, self.name, self._services)
 
     def _find(self, pid: int, started: int) -> LabProcess | None:
-        """The process that has the number `pid` in the host; None when it has ended."""
+        """The process that has the number `pid` in the host; None: it has ended."""
         for outer in self._pids():
             process = LabProcess.of(outer)
             if process is not None and process.started == started and _number_inside(outer) == pid:
@@ -265,9 +250,7 @@ class LabHost(Host):
         return None
 
     def stop(self, service: str, *, timeout_s: float = 10) -> None:
-        """End a service: TERM to its first process, KILL to all of it that is left when that has
-        ended or time is up.
-        """
+        """End a service: TERM to its first process, after `timeout_s` KILL to all that is left."""
         process = self._services.get(service)
         if process is None:
             return
@@ -279,33 +262,23 @@ class LabHost(Host):
         daemons.keep(self.bundle.folder, self.name, self._services)
 
     def alive(self, service: str) -> bool:
-        """Whether the service's first process is there."""
+        """Whether the service's first process is running."""
         process = self._services.get(service)
         return process is not None and LabProcess.of(process.pid) == process
 
     def stands(self) -> bool:
-        """Whether the container's first process is there: with it go all others, mounts and NIC."""
+        """Whether the container's first process is running: everything in it ends with that."""
         return self._first is not None and LabProcess.of(self.pid) == self._first
-
-    # what it is and has used
-    # --------------------------------------------------------------------------------------------------
 
     def counters(self) -> Counters:
         """What the host has used since it started. Raises TargetError when the host is gone."""
         if not self.stands():
             raise TargetError(f"{self.name}: the host is gone: its first process has ended")
-        return counters(
-            self._cgroups,
-            self.bundle.cgroup,
-            self.pid,
-            [disk.minor for disk in self.bundle.disks],
-            self._before,
-        )
+        minors = [disk.minor for disk in self.bundle.disks]
+        return counters(self._cgroups, self.bundle.cgroup, self.pid, minors, self._before)
 
     def drop_kernel_caches(self) -> str:
-        """Write back and drop this machine's caches: all lab hosts share one kernel, so it is done
-        for all of them at once.
-        """
+        """Write back and drop this machine's caches: all lab hosts share its kernel."""
         os.sync()
         Path("/proc/sys/vm/drop_caches").write_text("3\n")
         return (
@@ -314,7 +287,7 @@ class LabHost(Host):
 
 
 def _number_inside(pid: int) -> int | None:
-    """The number of a process in the innermost of its pid namespaces; None when it has ended."""
+    """The pid of a process in its innermost pid namespace; None: it has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):

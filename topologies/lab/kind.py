@@ -6,13 +6,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from weighbridge.common.errors import CommandFailed
 from weighbridge.gateways.gateway import Say
-from weighbridge.topologies.attestation import IMAGE
 from weighbridge.topologies.hardware import Hardware, HostKind, HostSite, HostsRequest
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.images import ensure
-from weighbridge.topologies.lab import network
+from weighbridge.topologies.lab import network, tools
 from weighbridge.topologies.lab.lab import raise_lab
 
 
@@ -22,7 +20,7 @@ class LabKind(HostKind):
     contained: ClassVar[bool] = True
 
     def sites(self, hardware: Hardware) -> Mapping[str, HostSite]:
-        """See HostKind: addresses go by the order of the hardware file."""
+        """See HostKind. Addresses follow the order of the hardware file."""
         return {
             name: HostSite(
                 name,
@@ -36,7 +34,7 @@ class LabKind(HostKind):
         """See HostKind, and `lab.raise_lab`."""
         root = ensure(asked.image, say, store=asked.images) if asked.image.packages else Path("/")
         roots = {name: root for name in asked.names if name not in asked.hardware.clients}
-        box = toolbox(asked.images, say) if asked.tools else None
+        toolbox = tools.toolbox(asked.images, say) if asked.tools else None
         return lambda label, folder: raise_lab(
             label,
             asked.hardware,
@@ -45,25 +43,8 @@ class LabKind(HostKind):
             folder=folder,
             names=asked.names,
             state=asked.state,
-            tools=box,
+            tools=toolbox,
         )
-
-
-def toolbox(images: Path, say: Say) -> Path:
-    """The image of the tools that hosts are attested with, built where there is none.
-
-    Raises CommandFailed.
-    """
-    try:
-        return ensure(IMAGE, say, store=images)
-    except CommandFailed as error:
-        advice = (
-            "the tools that hosts are attested with could not be had; without attestation "
-            "they are not wanted"
-        )
-        raise CommandFailed(
-            error.host, error.argv, error.code, error.output, advice=advice
-        ) from error
 
 
 LAB = LabKind()

@@ -1,8 +1,8 @@
-"""What deployments have left on this machine, found by their labels, and its removal.
+"""Finding and removing what deployments have left on this machine.
 
-Only what carries a label of ours is looked at: claims below the state folder, containers whose
-annotations name a deployment, cgroups below /weighbridge, loop devices whose file is in a
-deployment's folder, folders of deployments, images whose build was killed.
+Only what has a deployment's label is considered: claims below the state folder, annotated
+containers, cgroups below /weighbridge, loop devices with a file in a deployment's folder, folders
+of deployments, and images whose build was killed.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from weighbridge.topologies.conducting import Conducted, conducted_below
+from weighbridge.topologies.conducting import Conducted, owners_below
 from weighbridge.topologies.images import half_built, sweep
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
-from weighbridge.topologies.lab.claim import STATE, ClaimedMachine, claims, nobody_at_work
-from weighbridge.topologies.lab.ending import disks, take_away
+from weighbridge.topologies.lab.claim import STATE, ClaimedMachine, claims, exclude_conductors
+from weighbridge.topologies.lab.ending import disks, tear_down
 from weighbridge.topologies.lab.runc import Runc
 
 DEPLOYMENTS = "deployments"
@@ -30,7 +31,7 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class LabLeftover:
-    """One thing. `deployment` is empty where it belongs to none (images)."""
+    """A leftover. `deployment` is empty where it belongs to none (images)."""
 
     deployment: str
     kind: Kind
@@ -41,30 +42,24 @@ class LabLeftover:
 
 
 def find(*, home: Path | None = None, state: Path = STATE) -> tuple[LabLeftover, ...]:
-    """Everything of ours on this machine, also what a conductor at work has standing.
+    """Everything of all deployments on this machine, including those whose conductor is running.
 
-    `home` holds `deployments/` and `images/`; without it only what the state folder tells of is
-    found. Raises TargetError or CommandFailed when it cannot be told.
+    `home` holds `deployments/` and `images/`; without it only what the state folder knows is found.
+    Raises TargetError or CommandFailed where this machine cannot be examined.
     """
     runc, cgroups = Runc(state / "runc"), Cgroups()
     found = [LabLeftover(one.deployment, "container", one.host) for one in runc.containers()]
     for claimed in _claimed(state, home, runc):
-        label = claimed.deployment
-        found += [
-            LabLeftover(label, "cgroup", str(path)) for path in cgroups.folders(f"/{TREE}/{label}")
-        ]
-        found += [
-            LabLeftover(label, "root cgroup limit", limit.text) for limit in claimed.root_limits
-        ]
-        found += [LabLeftover(label, "disk", str(path)) for path in disks(claimed.folder)]
-        if (state / "claims" / f"{label}.json").exists():
-            found.append(LabLeftover(label, "claim", str(state / "claims" / f"{label}.json")))
-        if claimed.folder.exists():
-            found.append(LabLeftover(label, "folder", str(claimed.folder)))
-    if home is not None:
-        found += [
-            LabLeftover("", "half-built image", str(path)) for path in half_built(home / IMAGES)
-        ]
+        label, folder = claimed.deployment, claimed.folder
+        leftover = partial(LabLeftover, label)
+        claim = state / "claims" / f"{label}.json"
+        found += [leftover("cgroup", str(path)) for path in cgroups.folders(f"/{TREE}/{label}")]
+        found += [leftover("root cgroup limit", limit.text) for limit in claimed.root_limits]
+        found += [leftover("disk", str(path)) for path in disks(folder)]
+        found += [leftover("claim", str(claim))] if claim.exists() else []
+        found += [leftover("folder", str(folder))] if folder.exists() else []
+    partial_images = half_built(home / IMAGES) if home is not None else ()
+    found += [LabLeftover("", "half-built image", str(path)) for path in partial_images]
     return tuple(found)
 
 
@@ -72,20 +67,20 @@ def remove(
     deployment: str | None = None, *, home: Path | None = None, state: Path = STATE
 ) -> tuple[LabLeftover, ...]:
     """Remove what one deployment has left, or (None) what all have and half-built images; returns
-    what was found and removed.
+    what was removed.
 
-    A deployment that its conductor still works with is not removed (`at_work` names those).
-    Idempotent. Raises UsageError while a conductor is at work, TargetError naming what could not be
+    A deployment of a running conductor is not removed (see `at_work`). Idempotent. Raises
+    UsageError while a conductor of lab hosts is running, TargetError naming what could not be
     removed.
     """
-    with nobody_at_work(state):
+    with exclude_conductors(state):
         found = [
             one for one in find(home=home, state=state) if deployment in (None, one.deployment)
         ]
         runc = Runc(state / "runc")
         for claimed in _claimed(state, home, runc):
             if deployment in (None, claimed.deployment):
-                take_away(claimed, runc, Cgroups())
+                tear_down(claimed, runc, Cgroups())
                 if claimed.folder.exists():
                     shutil.rmtree(claimed.folder)
                 claimed.forget(state)
@@ -96,45 +91,36 @@ def remove(
 
 
 def at_work(*, home: Path, state: Path = STATE) -> tuple[Conducted, ...]:
-    """Deployments that a living process has without hosts of the lab (a null target, real hosts):
-    theirs to take away.
-    """
+    """Deployments without lab hosts (a null target, real hosts) whose owner is running."""
     runc = Runc(state / "runc")
     ours = {one.deployment for one in claims(state)} | {one.deployment for one in runc.containers()}
     return tuple(
         one
-        for one in conducted_below(home / DEPLOYMENTS)
+        for one in owners_below(home / DEPLOYMENTS)
         if one.at_work and one.deployment not in ours
     )
 
 
 def _claimed(state: Path, home: Path | None, runc: Runc) -> tuple[ClaimedMachine, ...]:
-    """Every deployment there is a trace of: by its claim, else by its containers, else by its
-    folder (a reboot loses claims).
+    """Every deployment with a trace: its claim, else its containers, else its folder (a reboot
+    removes claims).
 
-    The folder alone of what is somebody's at work is no trace of anything that was left.
+    The folder alone of a deployment whose owner is running is not a leftover.
     """
     found = {one.deployment: one for one in claims(state)}
     for container in runc.containers():
         if container.deployment not in found:
             folder = container.bundle.parent.parent
             found[container.deployment] = _without_claim(container.deployment, folder)
-    folders = (
-        sorted((home / DEPLOYMENTS).iterdir())
-        if home is not None and (home / DEPLOYMENTS).is_dir()
-        else []
-    )
-    busy = (
-        {one.deployment for one in at_work(home=home, state=state)} if home is not None else set()
-    )
-    for folder in folders:
-        # One with processes but no claim here stands by another state folder: not ours to touch.
-        if (
-            folder.name not in {*found, *busy}
-            and folder.is_dir()
-            and not Cgroups().pids(f"/{TREE}/{folder.name}")
-        ):
-            found[folder.name] = _without_claim(folder.name, folder)
+    if home is None or not (home / DEPLOYMENTS).is_dir():
+        return tuple(found.values())
+    busy = {one.deployment for one in at_work(home=home, state=state)}
+    for folder in sorted((home / DEPLOYMENTS).iterdir()):
+        label = folder.name
+        # Processes without a claim here belong to another state folder.
+        processes = Cgroups().pids(f"/{TREE}/{label}")
+        if label not in {*found, *busy} and folder.is_dir() and not processes:
+            found[label] = _without_claim(label, folder)
     return tuple(found.values())
 
 

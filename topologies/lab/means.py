@@ -1,6 +1,4 @@
-"""What lab hosts want of this machine: rights, tools, kernel, room; and how to get what is
-missing.
-"""
+"""What lab hosts need of this machine: rights, tools, kernel, memory, disk; and how to get it."""
 
 from __future__ import annotations
 
@@ -14,14 +12,14 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.lab.cgroup import Cgroups
 
 TOOLS = (
-    ("runc", "runc", "hosts are containers under it"),
-    ("mmdebstrap", "mmdebstrap", "builds the root images of hosts from Debian packages"),
-    ("ip", "iproute2", "joins the hosts by a network of their own"),
+    ("runc", "runc", "runs hosts as containers"),
+    ("mmdebstrap", "mmdebstrap", "builds the hosts' root images from Debian packages"),
+    ("ip", "iproute2", "connects the hosts by their own network"),
     ("tc", "iproute2", "limits the rate of NICs"),
     ("bash", "bash", "starts hosts in a private mount namespace"),
     ("mount", "mount", "mounts a host's root over its image"),
     ("nsenter", "util-linux", "reaches a host's network"),
-    ("setpriv", "util-linux", "ends what builds an image with the program that wanted it"),
+    ("setpriv", "util-linux", "ends the build of an image with its program"),
     ("unshare", "util-linux", "gives hosts a private mount namespace"),
     ("dpkg-query", "dpkg", "lists the packages of an image"),
 )
@@ -31,18 +29,19 @@ V1_CONTROLLERS = ("blkio", "cpu", "cpuacct", "devices", "memory")
 V2_CONTROLLERS = ("cpu", "io", "memory")
 
 IMAGES_BYTES = 3 * 2**30
-"""Three images (Ceph 656 MB, Swift 416 MB, tools of attestation 241 MB), what is needed while one
-is built, and what attestation writes to three disks at once (256 MiB each). The images of all
-releases together are 4.7 GB."""
+"""Three images (Ceph 656 MB, Swift 416 MB, tools of attestation 241 MB), space to build one, and
+what attestation writes to three disks at once (256 MiB each). The images of all releases are 4.7
+GB.
+"""
 LEAST_MEMORY_BYTES = 256 * 2**20
-"""What a host without a memory limit is counted as: an idle Swift storage host."""
+"""The assumed memory of a host without a limit: an idle Swift storage host."""
 OLDEST_KERNEL = (5, 8)
-"""LOOP_CONFIGURE came with it; pidfds are older."""
+"""The first with LOOP_CONFIGURE; pidfds are older."""
 
 
 @dataclass(frozen=True)
 class Mean:
-    """One thing that is wanted. `remedy` says how to get it."""
+    """A requirement. `remedy` says how to meet it."""
 
     name: str
     found: bool
@@ -51,15 +50,12 @@ class Mean:
 
 
 def means(hardware: Hardware, *, home: Path) -> tuple[Mean, ...]:
-    """What hosts of this hardware want of this machine; `home` is where images and disks will be.
-
-    Starts nothing.
-    """
+    """What hosts of this hardware need; `home` is for images and disks. Starts nothing."""
     return (
         Mean(
             "root",
             os.geteuid() == 0,
-            "namespaces, cgroups, loop devices and mounts are root's",
+            "namespaces, cgroups, loop devices and mounts need it",
             "run it as root, or through sudo",
         ),
         *(
@@ -69,7 +65,7 @@ def means(hardware: Hardware, *, home: Path) -> tuple[Mean, ...]:
         Mean(
             "Debian's archive keys",
             KEYRING.exists(),
-            "mmdebstrap checks what it downloads by them",
+            "mmdebstrap verifies downloads with them",
             "apt install debian-archive-keyring",
         ),
         _kernel(),
@@ -90,58 +86,39 @@ def _kernel() -> Mean:
     return Mean(
         f"Linux {wanted} or later (this is {release})",
         numbers >= OLDEST_KERNEL,
-        "loop disks that free themselves",
-        "a newer kernel",
+        "has loop disks that free themselves",
+        "boot a newer kernel",
     )
 
 
 def _overlay() -> Mean:
     known = "overlay" in Path("/proc/filesystems").read_text().split() or _module("overlay")
-    return Mean("overlayfs", known, "hosts of one image share it", "modprobe overlay")
+    return Mean("overlayfs", known, "shares an image between hosts", "modprobe overlay")
 
 
 def _module(name: str) -> bool:
-    """Whether the running kernel has a module that it will load when it is asked for it."""
+    """Whether the running kernel has a module that it loads on demand."""
     listed = Path("/lib/modules") / os.uname().release / "modules.dep"
     return listed.exists() and f"/{name}.ko" in listed.read_text()
 
 
 def _loop(hardware: Hardware) -> tuple[Mean, ...]:
     count = sum(len(host.disks) for host in hardware.hosts.values())
-    if not count:
-        return ()
-    return (
-        Mean(
-            "loop devices",
-            Path("/dev/loop-control").exists(),
-            f"the hosts have {count} disks",
-            "modprobe loop",
-        ),
-    )
+    found = Path("/dev/loop-control").exists()
+    needed = Mean("loop devices", found, f"the hosts have {count} disks", "modprobe loop")
+    return (needed,) if count else ()
 
 
 def _cgroups() -> tuple[Mean, ...]:
     cgroups = Cgroups()
+    why = "limits hosts and counts what they use"
     if not cgroups.mount.is_dir():
-        return (
-            Mean(
-                "cgroups",
-                found=False,
-                why="limits of hosts",
-                remedy=f"mount cgroup2 at {cgroups.mount}",
-            ),
-        )
+        return (Mean("cgroups", found=False, why=why, remedy=f"mount cgroup2 at {cgroups.mount}"),)
     there = cgroups.controllers()
-    wanted = V2_CONTROLLERS if cgroups.version == 2 else V1_CONTROLLERS
+    remedy = "use a kernel and boot parameters that have it; delegate it to a container"
     return tuple(
-        Mean(
-            f"cgroup version {cgroups.version}, {name}",
-            name in there,
-            "limits and counters of hosts",
-            "a kernel and a boot line that have it; inside a container, the controllers delegated "
-            "to it",
-        )
-        for name in wanted
+        Mean(f"cgroup version {cgroups.version}, {name}", name in there, why, remedy)
+        for name in (V2_CONTROLLERS if cgroups.version == 2 else V1_CONTROLLERS)
     )
 
 
@@ -154,7 +131,7 @@ def _memory(hardware: Hardware) -> Mean:
     return Mean(
         f"{wanted / 2**30:.1f} GiB of memory ({available / 2**30:.1f} GiB available)",
         available >= wanted,
-        f"the hosts of {hardware.name} together",
+        f"for the hosts of {hardware.name} together",
         "end other programs, or choose hardware with less",
     )
 
@@ -168,20 +145,41 @@ def _disk(hardware: Hardware, home: Path) -> tuple[Mean, ...]:
         Mean(
             f"{show_bytes(IMAGES_BYTES)} of disk at {there} ({free / 2**30:.1f} GiB free)",
             free >= IMAGES_BYTES,
-            f"root images, logs and what is written to disks (they may grow to {show_bytes(disks)})",
-            "make room, or set WEIGHBRIDGE_HOME to a folder that has it",
+            f"for root images, logs and the hosts' disks (which may grow to {show_bytes(disks)})",
+            "free some space, or set WEIGHBRIDGE_HOME to a folder that has it",
         ),
         Mean(
-            f"a file system at {there} that overlays can be written on ({kind})",
+            f"a file system at {there} that supports overlays ({kind})",
             kind not in {"overlay", "nfs", "nfs4", "fuse", "ecryptfs"},
-            "what hosts change of their image is kept there",
+            "keeps what hosts change of their image",
             "set WEIGHBRIDGE_HOME to a folder on a local ext4, xfs or btrfs",
         ),
     )
 
 
+def exhausted(output: str) -> str:
+    """Advice for a host that did not start for lack of this machine's resources; else empty."""
+    no_space = "No space left on device" in output
+    if no_space and any(word in output for word in ("unshare", "namespace", "clone")):
+        return (
+            "This machine ran out of namespaces, which it reports as space: `sysctl user` shows "
+            "the limits (max_mnt_namespaces, max_net_namespaces ...), `lsns` who has them."
+        )
+    if no_space and "cgroup" in output:
+        return (
+            "This machine ran out of cgroups: see cgroup.max.descendants; `weighbridge down --all` "
+            "removes leftovers."
+        )
+    if "cannot allocate memory" in output.lower():
+        return (
+            "This machine ran out of memory: end other programs, or choose hardware with less; "
+            "`weighbridge doctor` counts it."
+        )
+    return ""
+
+
 def _file_system(path: Path) -> str:
-    """The kind of file system that a path is on, by the longest mount point above it."""
+    """The type of the file system of a path, by the longest mount point above it."""
     best, kind = "", "unknown"
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         left, _, right = line.partition(" - ")

@@ -1,4 +1,4 @@
-"""Programs inside a host: started by `runc exec`, ended with everything they have started."""
+"""Programs inside a host, started by `runc exec` and ended with everything they have started."""
 
 from __future__ import annotations
 
@@ -14,32 +14,27 @@ from pathlib import Path
 from typing import IO
 
 STARTING_S = 30.0
-"""`runc exec` takes 0.02 s; on a machine this busy it would still come through."""
+"""`runc exec` takes 0.02 s, and even on a very busy machine less than this."""
 
 
 @dataclass(frozen=True)
 class LabProcess:
-    """A process of this machine, told from a later one of the same number by when it started (ticks
-    since boot).
-    """
+    """A process of this machine, identified by pid and start time (ticks since boot)."""
 
     pid: int
     parent: int = field(compare=False)
     session: int = field(compare=False)
-    """Parent and session change while a service starts: it is the same process all the same."""
+    """Parent and session change while a service starts; they do not identify the process."""
     started: int
 
     @classmethod
     def of(cls, pid: int, proc: Path = Path("/proc")) -> LabProcess | None:
-        """The process with this number; None when there is none, or only what its parent has yet to
-        collect.
-        """
+        """The process with this number; None: there is none, or only a zombie."""
         try:
             text = (proc / str(pid) / "stat").read_text()
         except (FileNotFoundError, ProcessLookupError):
             return None
-        # The name in parentheses may hold anything, blanks and parentheses too; what follows it is
-        # numbers.
+        # The name in parentheses may hold anything, also blanks and parentheses; numbers follow it.
         fields = text.rpartition(")")[2].split()
         return (
             None if fields[0] in "ZX" else cls(pid, int(fields[1]), int(fields[3]), int(fields[19]))
@@ -47,10 +42,7 @@ class LabProcess:
 
 
 def family(leader: int, among: Sequence[int]) -> tuple[LabProcess, ...]:
-    """Of the processes `among`:
-
-    `leader`, all it started, and all of its sessions, as far as they can still be told.
-    """
+    """Of the processes `among`: `leader`, all it started, and all of its sessions, if known."""
     known = [process for pid in among if (process := LabProcess.of(pid)) is not None]
     members = {leader}
     sessions = {leader}
@@ -68,7 +60,7 @@ def family(leader: int, among: Sequence[int]) -> tuple[LabProcess, ...]:
 
 
 def send(process: LabProcess, number: int) -> None:
-    """Signal this very process, not one that took its number; one that has ended is no error."""
+    """Signal this same process, not a later one with its number; one that has ended is no error."""
     with contextlib.suppress(ProcessLookupError):
         descriptor = os.pidfd_open(process.pid)
         try:
@@ -80,7 +72,7 @@ def send(process: LabProcess, number: int) -> None:
 
 
 def wait_end(process: LabProcess, timeout_s: float) -> bool:
-    """Wait until a process has ended; False when it has not after `timeout_s`."""
+    """Wait for the end of a process; False: it is still running after `timeout_s`."""
     try:
         descriptor = os.pidfd_open(process.pid)
     except ProcessLookupError:
@@ -97,11 +89,9 @@ def wait_end(process: LabProcess, timeout_s: float) -> bool:
 
 
 def kill_family(leader: int, pids: Callable[[], Sequence[int]], *, timeout_s: float = 10) -> bool:
-    """Kill a program and all it started, again until none is left; `pids` tells the processes of
-    its host.
+    """Kill a program and all it started until none is left; `pids` lists the processes of its host.
 
-    Returns False when some are still there after `timeout_s` (a process in uninterruptible I/O, for
-    one).
+    Returns False when some are left after `timeout_s`, such as a process in uninterruptible I/O.
     """
     deadline = time.monotonic() + timeout_s
     while (members := family(leader, pids())) and time.monotonic() < deadline:
@@ -113,10 +103,9 @@ def kill_family(leader: int, pids: Callable[[], Sequence[int]], *, timeout_s: fl
 
 
 class LabProgram(subprocess.Popen[bytes]):
-    """A program in a host. Its signals reach the program, not runc; killing it kills all it
-    started.
+    """A program in a host. Signals go to the program, not to runc; killing it kills all it started.
 
-    `runc exec` itself stays outside: were only that killed, the program would go on.
+    `runc exec` itself is outside the host: if only that were killed, the program would go on.
     """
 
     def __init__(
@@ -127,13 +116,12 @@ class LabProgram(subprocess.Popen[bytes]):
         pids: Callable[[], Sequence[int]],
         stderr: int | IO[bytes] = subprocess.PIPE,
     ) -> None:
-        """Start `argv`, a `runc exec --pid-file pid_file ...`; `pids` tells the processes of the
-        host.
+        """Start `argv`, a `runc exec --pid-file pid_file ...`; `pids` lists the host's
+        processes.
         """
         self._pid_file = pid_file
         self._pids = pids
-        # A session of its own: Ctrl-C in the conductor's terminal must not reach it before the
-        # conductor has decided.
+        # In its own session Ctrl-C in the conductor's terminal does not reach it.
         super().__init__(
             argv,
             stdin=subprocess.PIPE,
@@ -143,7 +131,7 @@ class LabProgram(subprocess.Popen[bytes]):
         )
 
     def leader(self) -> int | None:
-        """The program's number on this machine; None when runc has ended without starting it."""
+        """The program's pid on this machine; None: runc ended without starting it."""
         deadline = time.monotonic() + STARTING_S
         while time.monotonic() < deadline:
             with contextlib.suppress(FileNotFoundError, ValueError):
@@ -161,8 +149,7 @@ class LabProgram(subprocess.Popen[bytes]):
         if leader is None or (sig == signal.SIGKILL and not kill_family(leader, self._pids)):
             super().send_signal(signal.SIGKILL)
         elif sig == signal.SIGKILL:
-            # runc ends by itself once the pipes are closed, unless something that left the family
-            # still holds them.
+            # runc ends by itself once the pipes are closed, unless an unrelated process holds them.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 super().wait(0.5)
                 return
@@ -171,5 +158,5 @@ class LabProgram(subprocess.Popen[bytes]):
             send(process, sig)
 
     def forget(self) -> None:
-        """Remove the file that held its number."""
+        """Remove the file with its pid."""
         self._pid_file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Runc with a state folder of our own: containers by the labels they carry."""
+"""Running runc with a state folder of the lab; containers have labels."""
 
 from __future__ import annotations
 
@@ -7,20 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from weighbridge.topologies.lab.command import command
+from weighbridge.topologies.local_command import command
 
 DEPLOYMENT = "io.weighbridge.deployment"
-"""Annotation: the deployment a container belongs to."""
+"""Annotation: the container's deployment."""
 HOST = "io.weighbridge.host"
-"""Annotation: the host a container is."""
+"""Annotation: the container's host."""
 
 
 @dataclass(frozen=True)
 class Container:
-    """A container as runc tells it.
-
-    `pid` is its first process on this machine, 0 when that has ended.
-    """
+    """A container as runc lists it. `pid` is its first process on this machine, 0: it has ended."""
 
     id: str
     deployment: str
@@ -60,10 +57,7 @@ class Runc:
         )
 
     def delete(self, container: str) -> None:
-        """Kill whatever runs in a container and forget it; one that is gone is no error.
-
-        Raises CommandFailed.
-        """
+        """Kill and delete a container; one that is gone is no error. Raises CommandFailed."""
         command(self.argv("delete", "--force", container))
 
     def exec_argv(

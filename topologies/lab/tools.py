@@ -1,43 +1,54 @@
-"""Tools that every host has alike, whatever Debian its own root is of: programs of one image, by
-that image's own loader.
-"""
+"""The measuring tools: programs of one image for all hosts, run by that image's loader."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Final
 
-from weighbridge.common.errors import MissingMeans
+from weighbridge.common.errors import CommandFailed, MissingMeans
+from weighbridge.gateways.gateway import Say
+from weighbridge.topologies.attestation import IMAGE
+from weighbridge.topologies.images import ensure
 
 INSIDE: Final = "/run/weighbridge/tools"
-"""Where hosts have the tools. Below /run, which is a file system of its own in every host: the
-mount point can be made there also where the host's root is this machine's, read only."""
+"""Where hosts have the tools. Below /run, which is each host's own file system: there the mount
+point can be made even if the host's root is this machine's, read only.
+"""
+
+
+REBUILD: Final = "remove that folder: the image is built again when it is needed"
+
+
+def toolbox(images: Path, say: Say) -> Path:
+    """The image of the tools, built if it is missing. Raises CommandFailed."""
+    try:
+        return ensure(IMAGE, say, store=images)
+    except CommandFailed as error:
+        raise CommandFailed(
+            error.host,
+            error.argv,
+            error.code,
+            error.output,
+            advice="only attestation needs this image of its tools",
+        ) from error
 
 
 def argv(root: Path, name: str) -> tuple[str, ...]:
-    """The command that runs the program `name` of the image `root` in a host that has it at
-    `INSIDE`.
+    """The command that runs program `name` of the image `root` in a host that has it at `INSIDE`.
 
-    The loader is named because it is what ties a program to a release of Debian: by its own, with
-    libraries of its own, it asks nothing of the host but the kernel. Raises MissingMeans when the
-    image has no such program.
+    With the image's own loader and libraries a program depends on nothing of the host but the
+    kernel. Raises MissingMeans when the image has no such program.
     """
     if not (root / "usr/bin" / name).is_file():
-        raise MissingMeans(
-            f"{root} has no program {name}",
-            advice="remove that folder: the image is built again when it is wanted",
-        )
-    # Where the C library puts it on every Debian: /lib/x86_64-linux-gnu/ld-linux-x86-64.so.2,
+        raise MissingMeans(f"{root} has no program {name}", advice=REBUILD)
+    # The C library's place on every Debian: /lib/x86_64-linux-gnu/ld-linux-x86-64.so.2,
     # /lib/s390x-linux-gnu/ld64.so.1.
     loader = next(iter(sorted(root.glob("lib/*-linux-gnu*/ld*.so.[0-9]"))), None)
     if loader is None:
-        raise MissingMeans(
-            f"{root} has no loader",
-            advice="remove that folder: the image is built again when it is wanted",
-        )
+        raise MissingMeans(f"{root} has no loader", advice=REBUILD)
     triplet = loader.parent.name
-    # fio is linked with Ceph's libraries, of which one is in a folder that they name by its place
-    # on a host of their own.
+    # fio is linked with Ceph's libraries, of which one is in a folder outside the usual search
+    # path.
     folders = (f"usr/lib/{triplet}", f"lib/{triplet}", f"usr/lib/{triplet}/ceph")
     libraries = ":".join(f"{INSIDE}/{folder}" for folder in folders)
     return (

@@ -1,11 +1,11 @@
-"""What a host has used: its cgroups, its NIC and its disks, as the kernel counts them."""
+"""What hosts have used, as the kernel counts it: cgroups, NICs and disks."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +15,17 @@ from weighbridge.topologies.lab.cgroup import Cgroups
 from weighbridge.topologies.lab.network import NIC
 
 SECTOR_BYTES = 512
-"""What /sys/block/*/stat counts in (Documentation/block/stat.rst)."""
-
+"""The unit of /sys/block/*/stat (Documentation/block/stat.rst)."""
 
 _KERNEL_THREAD = 0x00200000
 """PF_KTHREAD of include/linux/sched.h, in the ninth field of /proc/PID/stat."""
 
 
 class LabMachine:
-    """The machine that lab hosts are containers of, as far as its CPUs go.
-
-    It remembers which processes are the kernel's own.
-    """
+    """The CPUs of the lab's machine; it remembers which processes are kernel threads."""
 
     name = "this machine"
-    """No host can be called so."""
+    """Not a valid name of a host."""
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = proc
@@ -39,11 +35,11 @@ class LabMachine:
 
     @property
     def cpus(self) -> int:
-        """How many it has."""
+        """The number of CPUs."""
         return os.cpu_count() or 1
 
     def counters(self) -> Counters:
-        """What all its programs and its kernel have used, hosts included, and the kernel alone.
+        """CPU time of all programs, hosts included, and the kernel; and of the kernel alone.
 
         Raises TargetError.
         """
@@ -52,9 +48,8 @@ class LabMachine:
             fields = [int(word) for word in stat.read_text().partition("\n")[0].split()[1:]]
         except (OSError, ValueError) as error:
             raise TargetError(f"{stat} cannot be read: {error}") from error
-        user, nice, system, _idle, _iowait, irq, softirq, *_ = (
-            fields  # proc(5); guests are in user already
-        )
+        # proc(5); the time of guests is part of user.
+        user, nice, system, _idle, _iowait, irq, softirq, *_ = fields
         ticks_per_s = os.sysconf("SC_CLK_TCK")
         return Counters(
             cpu_s=(user + nice + system + irq + softirq) / ticks_per_s,
@@ -63,11 +58,9 @@ class LabMachine:
         )
 
     def _of_threads(self) -> int:
-        """Ticks that the kernel's own threads have used since they were first looked at; those that
-        ended keep theirs.
-        """
-        pids = {name for name in os.listdir(self._proc) if name.isdigit()}  # noqa: PTH208 - names are all that is wanted
-        self._programs &= pids  # a number that is free is given again
+        """Ticks of all kernel threads since they were first seen, including those that ended."""
+        pids = {path.name for path in self._proc.iterdir() if path.name.isdigit()}
+        self._programs &= pids  # a pid may be used again
         ticks: dict[str, int] = {}
         for pid in pids - self._programs:
             try:
@@ -86,15 +79,8 @@ class LabMachine:
 
 
 @dataclass(frozen=True)
-class DiskUse:
-    """What loop devices had counted at some time, in the order of the host's disks."""
-
-    disks: tuple[DiskCounters, ...]
-
-
-@dataclass(frozen=True)
 class NicUse:
-    """Bytes that a NIC has received and sent, and packets it dropped or found broken."""
+    """Bytes that a NIC received and sent, and its dropped and broken packets."""
 
     received_bytes: int
     sent_bytes: int
@@ -102,10 +88,9 @@ class NicUse:
 
 
 def counters(
-    cgroups: Cgroups, group: str, pid: int, minors: Sequence[int], before: DiskUse
+    cgroups: Cgroups, group: str, pid: int, minors: Sequence[int], before: tuple[DiskCounters, ...]
 ) -> Counters:
-    """What a host has used since it started; `before` is what its loop devices had counted when
-    they were attached.
+    """What a host has used since it started; `before` has its loop devices' counters when attached.
 
     A host without disks has None there. Raises TargetError when the host is gone.
     """
@@ -159,9 +144,9 @@ def _cgroup1(cgroups: Cgroups, group: str) -> Mapping[str, Any]:
     }
 
 
-def disk_use(minors: Sequence[int], block: Path = Path("/sys/block")) -> DiskUse:
-    """What loop devices have counted so far."""
-    return DiskUse(tuple(_disk((block / f"loop{minor}/stat").read_text()) for minor in minors))
+def disk_use(minors: Sequence[int], block: Path = Path("/sys/block")) -> tuple[DiskCounters, ...]:
+    """The counters of loop devices, in this order."""
+    return tuple(_disk((block / f"loop{minor}/stat").read_text()) for minor in minors)
 
 
 def _disk(text: str) -> DiskCounters:
@@ -176,19 +161,12 @@ def _disk(text: str) -> DiskCounters:
     )
 
 
-def _disks(minors: Sequence[int], before: DiskUse) -> Mapping[str, Any]:
+def _disks(minors: Sequence[int], before: tuple[DiskCounters, ...]) -> Mapping[str, Any]:
     if not minors:
         return {}
     used = tuple(
-        DiskCounters(
-            read_bytes=now.read_bytes - then.read_bytes,
-            written_bytes=now.written_bytes - then.written_bytes,
-            reads=now.reads - then.reads,
-            writes=now.writes - then.writes,
-            busy_s=now.busy_s - then.busy_s,
-            waited_s=now.waited_s - then.waited_s,
-        )
-        for now, then in zip(disk_use(minors).disks, before.disks, strict=True)
+        DiskCounters(**{name: getattr(now, name) - count for name, count in asdict(then).items()})
+        for now, then in zip(disk_use(minors), before, strict=True)
     )
     return {
         "disk_read_bytes": sum(disk.read_bytes for disk in used),
@@ -198,7 +176,7 @@ def _disks(minors: Sequence[int], before: DiskUse) -> Mapping[str, Any]:
 
 
 def nic_use(table: str) -> NicUse:
-    """What the NIC has counted, of a /proc/PID/net/dev. Raises KeyError when it has none."""
+    """The NIC's counters in a /proc/PID/net/dev. Raises KeyError when there is none."""
     for line in table.splitlines():
         name, _, numbers = line.partition(":")
         if name.strip() == NIC:

@@ -1,3 +1,1 @@
-"""Real hosts over SSH: each with systemd, or with plain processes that are watched over, and given
-back as it was.
-"""
+"""Real hosts over SSH, with systemd or with plain processes, given back as they were."""

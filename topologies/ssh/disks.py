@@ -1,8 +1,8 @@
-"""Disks of real hosts: looked at before anything is written on them, and left as empty as the next
-deployment wants them.
+"""Disks of real hosts: checked before anything is written to them, and cleared for the next
+deployment.
 
-What is on a disk is judged by the disk itself, as it is now, never by what a file says of it but
-for `wipe`.
+Only the disk itself, as it is now, decides whether it can be used; the hardware file only says
+`wipe`.
 """
 
 from __future__ import annotations
@@ -14,40 +14,35 @@ from weighbridge.common.errors import TargetError
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.topologies.hardware import Disk
+from weighbridge.topologies.ssh.remote import run_remote
 from weighbridge.topologies.ssh.shell import Shell
-from weighbridge.topologies.ssh.there import ask
 
 LEAST_BYTES: Final = 300 * 2**20
-"""mkfs.xfs makes nothing smaller."""
+"""The least that mkfs.xfs accepts."""
 FREED_S: Final = 15.0
-"""How long a disk may stay in use after what used it was ended: a kernel unmounts what no process
-sees any more a little later.
+"""How long a disk may stay in use after its user was ended: a kernel unmounts file systems that no
+process sees a little later.
 """
-LOOKED_S: Final = 120.0
-CLEARED_S: Final = 600.0
-"""How long clearing a host's disks may take: a large one that discards everything is busy for
-minutes.
-"""
+LOOK_TIMEOUT_S: Final = 120.0
+CLEAR_TIMEOUT_S: Final = 600.0
+"""For a host's disks: a large one takes minutes to discard everything."""
 
 
 class RealDisk(Record):
     """A disk of a real host as it was found."""
 
     id: str
-    """As the hardware file names it."""
+    """Its name in the hardware file."""
     path: str
-    """The device it is now, such as /dev/nvme0n1."""
+    """The device's present name, such as /dev/nvme0n1."""
     device: str
-    """Its number, such as 259:0."""
+    """The device's number, such as 259:0."""
     size_bytes: int
     model: str = ""
-    """Empty where the kernel does not know."""
+    """Empty: the kernel does not know."""
     rotational: bool | None = None
     holds: str = ""
-    """What is on it, in words, where it may be wiped: it is to be cleared before it is used.
-
-    Empty: nothing.
-    """
+    """What is on a disk that may be wiped, and so must be cleared before use; empty: nothing."""
 
     def __str__(self) -> str:
         kind = (
@@ -58,20 +53,19 @@ class RealDisk(Record):
 
 
 def look(shell: Shell, specs: Sequence[Disk]) -> tuple[tuple[RealDisk, ...], tuple[str, ...]]:
-    """Look at the disks of a host, in the order of `specs`; nothing is written. A disk with a fault
-    is not among the disks.
+    """Examine a host's disks, in the order of `specs`, without writing to them.
 
-    The faults are sentences, everything that is wrong with any of them. Raises TargetError.
+    Returns the disks without a fault, and sentences about all faults. Raises TargetError.
     """
     if not specs:
         return (), ()
-    told: list[dict[str, Any]] = ask(
-        shell, "disks", "look", given=[spec.id for spec in specs], timeout_s=LOOKED_S
+    found: list[dict[str, Any]] = run_remote(
+        shell, "disks", "look", given=[spec.id for spec in specs], timeout_s=LOOK_TIMEOUT_S
     )
     disks: list[RealDisk] = []
     faults: list[str] = []
     first: dict[str, str] = {}
-    for spec, one in zip(specs, told, strict=True):
+    for spec, one in zip(specs, found, strict=True):
         wrong = [one["fault"]] if one["fault"] else []
         if not wrong:
             if one["device"] in first:
@@ -95,16 +89,22 @@ def look(shell: Shell, specs: Sequence[Disk]) -> tuple[tuple[RealDisk, ...], tup
 
 
 def clear(shell: Shell, disks: Sequence[RealDisk]) -> None:
-    """Make disks empty: their signatures, their first and last MiB, and all of them where they can
+    """Clear disks: their signatures, their first and last MiB, and everything where they can
     discard.
 
-    One that is another disk by now (its size tells), or is in use, is not touched. Raises
+    A disk that is in use or of another size, so another disk by now, is not touched. Raises
     TargetError naming what was not cleared.
     """
     if not disks:
         return
-    given = [[one.id, one.size_bytes] for one in disks]
-    failed: list[str] = ask(shell, "disks", "clear", str(FREED_S), given=given, timeout_s=CLEARED_S)
+    failed: list[str] = run_remote(
+        shell,
+        "disks",
+        "clear",
+        str(FREED_S),
+        given=[[one.id, one.size_bytes] for one in disks],
+        timeout_s=CLEAR_TIMEOUT_S,
+    )
     if failed:
         where = f"{shell.name} ({shell.address})"
         raise TargetError(
@@ -115,28 +115,26 @@ def clear(shell: Shell, disks: Sequence[RealDisk]) -> None:
 
 
 def _unfit(one: dict[str, Any], *, wipe: bool) -> list[str]:
-    """What is wrong with a disk that is there."""
+    """What is wrong with a disk that exists."""
     path = one["path"]
     if one["partition"]:
-        return [f"{path} is a partition: deployments take whole disks, so name that"]
+        return [f"{path} is a partition: deployments use complete disks, so name the disk"]
     wrong = []
     if one["read_only"]:
-        wrong.append(f"{path} can only be read")
+        wrong.append(f"{path} is read only")
     if one["size_bytes"] < LEAST_BYTES:
-        wrong.append(
-            f"{path} has {show_bytes(one['size_bytes'])}, and at least {show_bytes(LEAST_BYTES)} "
-            "are needed"
-        )
+        size, least = show_bytes(one["size_bytes"]), show_bytes(LEAST_BYTES)
+        wrong.append(f"{path} has {size}, and at least {least} are needed")
     if one["used"]:
         used = "; ".join(one["used"])
         wrong.append(
-            f"{path} is in use: {used}. End that, or name another disk: what is in use is not "
-            "taken, `wipe: true` or not"
+            f"{path} is in use: {used}. End that, or name another disk: a disk in use is not "
+            "touched, `wipe: true` or not"
         )
     elif one["holds"] and not wipe:
         holds = ", ".join(one["holds"])
         wrong.append(
-            f"{path} holds {holds}. Where all of it may be lost, say `wipe: true` of the disk, or "
+            f"{path} holds {holds}. If all of it may be lost, set `wipe: true` for the disk, or "
             f"clear it: wipefs -a {path}"
         )
     return wrong

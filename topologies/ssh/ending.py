@@ -1,6 +1,4 @@
-"""Giving a real host back: all of a deployment ended there, its disks emptied, its settings as they
-were, its files removed.
-"""
+"""Giving a real host back: processes ended, disks cleared, settings restored, files removed."""
 
 from __future__ import annotations
 
@@ -10,16 +8,16 @@ from weighbridge.common.errors import TargetError, WeighbridgeError
 from weighbridge.topologies.ssh import claim, disks, kernel
 from weighbridge.topologies.ssh.claim import ClaimedHost
 from weighbridge.topologies.ssh.plain import Plain
-from weighbridge.topologies.ssh.services import Services, Stand
+from weighbridge.topologies.ssh.services import HostDeployment, Services
 from weighbridge.topologies.ssh.shell import Shell
 from weighbridge.topologies.ssh.systemd import Systemd
 
 DEPLOYMENTS = "deployments"
-"""Folder, below that of the hardware's `ssh`, with a folder for each deployment."""
+"""The folder, below that of the hardware's `ssh`, of the deployments' folders."""
 
 
 def folder_of(deployment: str, folder: str) -> str:
-    """A deployment's own folder on a host."""
+    """A deployment's folder on a host."""
     return f"{folder}/{DEPLOYMENTS}/{deployment}"
 
 
@@ -29,40 +27,38 @@ def has_systemd(shell: Shell) -> bool:
 
 
 def services_of(claimed: ClaimedHost, *, systemd: bool) -> Services:
-    """How a deployment's processes on a host are run and ended."""
-    stand = Stand(
+    """The way to run and end a deployment's processes on a host."""
+    on_host = HostDeployment(
         claimed.deployment,
         folder_of(claimed.deployment, claimed.folder),
         claimed.holder or 0,
         claimed.holder_started or 0,
         claimed.boot,
     )
-    return Systemd(stand) if systemd else Plain(stand)
+    return Systemd(on_host) if systemd else Plain(on_host)
 
 
 def end(shell: Shell, claimed: ClaimedHost) -> None:
-    """End all of a deployment on a host, found by its label, and its view.
+    """End a deployment's processes on a host, found by its label, and its view.
 
-    Raises TargetError naming processes that stayed.
+    Raises TargetError naming processes that are left.
     """
     services = services_of(claimed, systemd=has_systemd(shell))
-    stayed = shell.sh(
-        services.end([disk.device for disk in claimed.disks]), timeout_s=120
-    ).stdout.split()
-    if stayed:
+    script = services.end([disk.device for disk in claimed.disks])
+    left = shell.sh(script, timeout_s=120).stdout.split()
+    if left:
         raise TargetError(
-            f"{shell.name} ({shell.address}): of {claimed.deployment}, processes are there still: "
-            f"{', '.join(stayed)}",
-            advice="a process that waits for a disk cannot be ended before that answers",
+            f"{shell.name} ({shell.address}): processes of {claimed.deployment} are still running: "
+            f"{', '.join(left)}",
+            advice="a process that waits for a disk cannot be ended before the disk answers",
         )
 
 
 def give_back(shell: Shell, claimed: ClaimedHost) -> None:
-    """Take all of a deployment away from a host and give the claim up, in the reverse order of how
-    it was raised.
+    """Remove a deployment from a host, in the reverse order of its start, and release the claim.
 
-    Nothing is left undone because something before it failed, but the claim stays then, so that it
-    can be tried again. Raises TargetError naming what stayed.
+    Goes on after a failure, but keeps the claim then, so that this can be tried again. Raises
+    TargetError naming what is left.
     """
     faults: list[WeighbridgeError] = []
     folder = shlex.quote(folder_of(claimed.deployment, claimed.folder))
@@ -78,10 +74,8 @@ def give_back(shell: Shell, claimed: ClaimedHost) -> None:
         faults.append(error)
     if not faults:
         try:
-            script = (
-                f"rm -rf --one-file-system {folder}; rmdir --ignore-fail-on-non-empty "
-                f"{shlex.quote(claimed.folder)}/{DEPLOYMENTS}"
-            )
+            parent = f"{shlex.quote(claimed.folder)}/{DEPLOYMENTS}"
+            script = f"rm -rf --one-file-system {folder}; rmdir --ignore-fail-on-non-empty {parent}"
             shell.sh(f"if [ -d {folder} ]; then {script}; fi", timeout_s=300)
             claim.release(shell, claimed)
         except WeighbridgeError as error:

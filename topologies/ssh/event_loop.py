@@ -1,5 +1,5 @@
-"""The event loop that all connections of a deployment live in, a thread of its own, asked from any
-other; and in it what lies between a program on a real host and descriptors of this process.
+"""The event loop of all connections of a deployment, in its own thread, and the pipes between a
+program on a real host and descriptors of this process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 
 class EventLoop:
-    """A loop in a daemon thread: a connection that hangs must not keep the command from ending."""
+    """A loop in a daemon thread: a connection that hangs cannot keep the command from ending."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -28,9 +28,9 @@ class EventLoop:
         self._thread.start()
 
     def do(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Have it done in the loop and wait for it; raises what it raises.
+        """Run a coroutine in the loop and wait for it; raises what it raises.
 
-        Interrupted, it is given up there too.
+        An interrupt cancels it.
         """
         future = self.submit(work)
         try:
@@ -40,7 +40,7 @@ class EventLoop:
             raise
 
     def submit(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
-        """Have it done in the loop without waiting for it."""
+        """Run a coroutine in the loop without waiting for it."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     @property
@@ -63,12 +63,12 @@ async def _end_others() -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
-    for _ in range(3):  # what was aborted is closed by the loop in its next rounds
+    for _ in range(3):  # the loop closes aborted connections in its next rounds
         await asyncio.sleep(0)
 
 
 class Pipes:
-    """Between a remote program and descriptors of this process."""
+    """Connects a remote program with descriptors of this process."""
 
     def __init__(self, stdin: int, stdout: int, stderr: IO[bytes]) -> None:
         self._stdin = os.fdopen(stdin, "rb", buffering=0)
@@ -76,16 +76,15 @@ class Pipes:
         self._stderr = stderr
 
     async def feed(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
-        """What is written here goes there, and so does the end of it."""
+        """Pass on what is written here, and the end of it, to the program's stdin."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()
         transport, _ = await loop.connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), self._stdin
         )
         try:
-            with contextlib.suppress(
-                BrokenPipeError, ConnectionError
-            ):  # it has ended, or its host is lost: told by its status
+            # If it has ended or its host is lost, its status says so.
+            with contextlib.suppress(BrokenPipeError, ConnectionError):
                 while chunk := await reader.read(65536):
                     process.stdin.write(chunk)
                     await process.stdin.drain()
@@ -94,20 +93,19 @@ class Pipes:
             transport.close()
 
     async def drain(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
-        """What it prints is to be read here; when nobody reads any more it is thrown away."""
+        """Pass on the program's stdout; without a reader here it is discarded."""
         loop = asyncio.get_running_loop()
         transport, protocol = await loop.connect_write_pipe(
             asyncio.streams.FlowControlMixin, self._stdout
         )
-        # Each piece is waited for until the pipe has all of it: what waited in the transport would
-        # be lost when the pipe is closed.
+        # Wait until the pipe has taken each piece: a rest in the transport would be lost on close.
         transport.set_write_buffer_limits(0)
         writer = asyncio.StreamWriter(transport, protocol, None, loop)
         try:
-            chunk, begun = await frame.skip(process.stdout)
-            if not begun:
-                if chunk:  # else its host was lost first, which its status says
-                    self._stderr.write(f"{frame.stray(chunk)}\n".encode())
+            chunk, found = await frame.skip_login(process.stdout)
+            if not found:
+                if chunk:  # else its host was lost first, as its status says
+                    self._stderr.write(f"{frame.no_output(chunk)}\n".encode())
                 return
             while chunk or (chunk := await process.stdout.read(65536)):
                 if not transport.is_closing():
@@ -118,13 +116,13 @@ class Pipes:
         finally:
             transport.close()
 
-    async def note(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
-        """What it complains of goes to a file."""
+    async def log_stderr(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
+        """Write the program's stderr to the file."""
         while chunk := await process.stderr.read(65536):
             self._stderr.write(chunk)
             self._stderr.flush()
 
     def close(self) -> None:
-        """Close all of them; a transport may have done it already."""
+        """Close all descriptors, also those that a transport has closed already."""
         for file in (self._stdin, self._stdout, self._stderr):
             file.close()

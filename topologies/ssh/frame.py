@@ -1,6 +1,4 @@
-"""Where the output of what was asked for begins: before it, a host's shell may print what its own
-files have it say at a login.
-"""
+"""Separating the output of a command from what a host's login shell prints before it."""
 
 from __future__ import annotations
 
@@ -15,58 +13,48 @@ from weighbridge.common.quantities import show_bytes
 _MARK: Final = "weighbridge-begins-here"
 _LINE: Final = f"{_MARK}\n".encode()
 MOST_STRAY_BYTES: Final = 2**20
-"""Of what a shell may say before; what it says beyond is not kept."""
+"""How much of the login shell's output is kept."""
 MOST_BYTES: Final = 256 * 2**20
-"""What a command may print that is run to its end: figures and lists, never data."""
+"""The limit for the output of a command: figures and lists, never data."""
 _SHOWN: Final = 300
 
 
-class TooMuch(Exception):
-    """A command prints without end."""
+class TooMuchOutput(Exception):
+    """A command prints more than the limit."""
 
 
 def framed(argv: Sequence[str]) -> str:
-    """The command line that says where its output begins and is then replaced by the command, whose
-    status and signals it has.
-    """
+    """A command line that marks where its output begins, then becomes the command."""
     return f"echo {_MARK}; exec {shlex.join(argv)}"
 
 
-def below(out: bytes) -> bytes | None:
-    """What a command printed, without what its shell said before; None where the command never
-    began.
-    """
-    _, begun, rest = out.partition(_LINE)
-    return rest if begun else None
+def output_of(out: bytes) -> bytes | None:
+    """A command's own output, without the login shell's; None: the command never began."""
+    _, mark, output = out.partition(_LINE)
+    return output if mark else None
 
 
 async def drain(reader: asyncssh.SSHReader[bytes], into: bytearray) -> None:
-    """Read all that a command prints. Raises TooMuch."""
+    """Read all output of a command. Raises TooMuchOutput."""
     while chunk := await reader.read(65536):
         into += chunk
         if len(into) > MOST_BYTES:
-            raise TooMuch(f"prints more than {show_bytes(MOST_BYTES)} to what was asked")
+            raise TooMuchOutput(f"prints more than {show_bytes(MOST_BYTES)}")
 
 
-async def skip(reader: asyncssh.SSHReader[bytes]) -> tuple[bytes, bool]:
-    """Read up to where the output begins: what of it was read too, and True; else what was said at
-    all, and False.
-    """
-    said = b""
+async def skip_login(reader: asyncssh.SSHReader[bytes]) -> tuple[bytes, bool]:
+    """Read up to the mark; returns what came after it and True, or everything and False."""
+    before = b""
     while chunk := await reader.read(65536):
         # The mark may have come in two pieces.
-        said = said[-MOST_STRAY_BYTES:] + chunk
-        rest = below(said)
-        if rest is not None:
-            return rest, True
-    return said, False
+        before = before[-MOST_STRAY_BYTES:] + chunk
+        output = output_of(before)
+        if output is not None:
+            return output, True
+    return before, False
 
 
-def stray(said: bytes) -> str:
-    """What a shell said instead of what it was asked for, in a sentence."""
-    words = " ".join(said.decode(errors="replace").split())[:_SHOWN]
-    return (
-        f"its shell did not do what it was asked to, and said {words!r}"
-        if words
-        else "its shell did not do what it was asked to"
-    )
+def no_output(printed: bytes) -> str:
+    """A message about what a login shell printed instead of running the command."""
+    words = " ".join(printed.decode(errors="replace").split())[:_SHOWN]
+    return "its shell did not run the command" + (f", and printed {words!r}" if words else "")

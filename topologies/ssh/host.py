@@ -1,6 +1,4 @@
-"""A real host as gateways and drivers see one: all that they do there happens in the deployment's
-view and limits.
-"""
+"""A real host as gateways and drivers see it: in the deployment's view and limits."""
 
 from __future__ import annotations
 
@@ -15,13 +13,13 @@ from typing import Any, Final
 from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError
 from weighbridge.common.host import Command, Completed, Counters, Host, Service
 from weighbridge.topologies.ssh.connection import SshConnection
-from weighbridge.topologies.ssh.host_reader import HostReader, since
+from weighbridge.topologies.ssh.host_telemetry import HostTelemetry, since
 from weighbridge.topologies.ssh.program import RemoteProgram
 from weighbridge.topologies.ssh.services import HostProcess, Services
 
 SERVICE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}")
 
-# The size says whether all of it came: a connection that breaks off ends the input too.
+# The size tells whether all of it came: a broken connection ends the input too.
 _PUT: Final = """
 folder=$(dirname -- "$1")
 mkdir -p -- "$folder"
@@ -45,36 +43,30 @@ class SshHost(Host):
         *,
         disks: Sequence[str],
         logs: Path,
-        teller: HostReader,
+        telemetry: HostTelemetry,
         suite: Callable[[], Command],
     ) -> None:
-        """`suite`: the words that start a module there."""
+        """`suite`: returns what starts Python with this suite on the host."""
         self.name = connection.name
         self.address = connection.address
         self.disks = tuple(disks)
         self.connection = connection
         self.services = services
-        self.teller = teller
+        self.telemetry = telemetry
         self._logs = logs
         self._suite = suite
         self._suite_lock = threading.Lock()
-        self._found: Command | None = None
+        self._suite_command: Command | None = None
         self._programs = itertools.count(1)
         self._services: dict[str, HostProcess | None] = {}
-        self._before: dict[str, Any] = teller.counters()
+        self._before: dict[str, Any] = telemetry.counters()
         self._tools: dict[str, bool] = {}
         self._closed = False
-
-    # files
-    # -------------------------------------------------------------------------------------------------------------------
 
     def put(
         self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root"
     ) -> None:
-        """Write a file whole or not at all: it takes its name when it is written.
-
-        Raises TargetError.
-        """
+        """Write a file atomically. Raises TargetError."""
         if not path.startswith("/"):
             raise TargetError(f"{self.name}: {path} is not an absolute path")
         data = content.encode() if isinstance(content, str) else content
@@ -82,33 +74,25 @@ class SshHost(Host):
         argv = (
             *self.services.enter(),
             *self.services.environment("put"),
-            "/bin/sh",
-            "-ec",
-            _PUT,
-            "sh",
-            *words,
+            *("/bin/sh", "-ec", _PUT, "sh", *words),
         )
         done = self.connection.run(argv, stdin=data, timeout_s=120)
         if done.code != 0:
             raise TargetError(f"{self.name}: {path} cannot be written: {done.text.strip()}")
 
     def log(self, name: str) -> Path:
-        """A copy here of the host's file (or with "" of all), brought up to date. Raises
-        TargetError.
+        """An up-to-date copy here of a log of the host, or with "" of all logs.
 
-        When the host is lost, or was given back, it is what was brought last.
+        When the host is lost or was given back it is the last copy. Raises TargetError.
         """
         copy = self._logs / name if name else self._logs
         if not self._closed and not self.connection.lost:
             try:
-                self.teller.bring(name, self._logs)
+                self.telemetry.copy_logs(name, self._logs)
             except TargetError:
                 if not self.connection.lost:
                     raise
         return copy
-
-    # programs
-    # ----------------------------------------------------------------------------------------------------------------
 
     def run(
         self,
@@ -118,7 +102,7 @@ class SshHost(Host):
         env: Mapping[str, str] | None = None,
         timeout_s: float = 60,
     ) -> Completed:
-        """Run a command to its end; one that takes too long is killed with all it started.
+        """Run a command to its end; on a timeout kill it with all it started.
 
         Raises CommandFailed, TargetError.
         """
@@ -139,8 +123,9 @@ class SshHost(Host):
     def spawn(
         self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
     ) -> RemoteProgram:
-        """Start a program in the deployment's view and limits; signals sent to what is returned
-        reach it. Raises TargetError.
+        """Start a program in the deployment's view and limits; signals to the result reach it.
+
+        Raises TargetError.
         """
         tag = f"spawn.{next(self._programs)}"
         stderr.parent.mkdir(parents=True, exist_ok=True)
@@ -150,120 +135,91 @@ class SshHost(Host):
         )
 
     def _send(self, tag: str, number: int) -> None:
-        script = (
-            self.services.kill(tag)
-            if number == signal.SIGKILL
-            else self.services.signal(tag, number)
-        )
-        self.connection.sh(script)
+        kill = number == signal.SIGKILL
+        self.connection.sh(self.services.kill(tag) if kill else self.services.signal(tag, number))
 
     def module(self, name: str, *arguments: str) -> Command:
-        """What runs a module of this suite there, by the suite that was put there.
+        """The command that runs a module of the suite that was installed there.
 
         Raises MissingMeans or CommandFailed.
         """
         with self._suite_lock:
-            if self._found is None:
-                self._found = self._suite()
-        return Command((*self._found.argv, "-m", name, *arguments), self._found.env)
+            if self._suite_command is None:
+                self._suite_command = self._suite()
+            command = self._suite_command
+        return Command((*command.argv, "-m", name, *arguments), command.env)
 
     def tool(self, name: str) -> tuple[str, ...]:
-        """The tool that is installed there. Raises MissingMeans."""
+        """The command of a tool that is installed there. Raises MissingMeans."""
         if not self._tools.get(name):
             done = self.connection.run(
                 (*self.services.enter(), "/bin/sh", "-c", 'command -v -- "$1"', "sh", name)
             )
             if done.code != 0:
                 raise MissingMeans(
-                    f"{self.name}: it has no {name}",
-                    advice="have it installed by `weighbridge doctor --hardware FILE --install`",
+                    f"{self.name}: {name} is not installed",
+                    advice="`weighbridge doctor --hardware FILE --install` installs it",
                 )
             self._tools[name] = True
         return (name,)
 
-    # services
-    # ----------------------------------------------------------------------------------------------------------------
-
     def start(self, services: Sequence[Service]) -> None:
         """Start services, all by one command on the host.
 
-        Raises CommandFailed, TargetError for a name that cannot be.
+        Raises CommandFailed, TargetError for an invalid name.
         """
         for service in services:
             if not SERVICE_NAME.fullmatch(service.name) or not service.argv:
-                raise TargetError(f"{self.name}: {service.name!r} cannot be a service")
+                raise TargetError(f"{self.name}: {service.name!r} is not a service's name")
             if self.alive(service.name):
-                raise TargetError(f"{self.name}: {service.name} is running already")
-        # By stdin: files of services may hold secrets, and a command line has an end.
+                raise TargetError(f"{self.name}: {service.name} is already running")
+        # By stdin: files of services may hold secrets, and command lines are limited in length.
         done = self.connection.run(
             ("/bin/sh", "-ec", 'script=$(cat); eval "$script"'), stdin=self.services.start(services)
         )
         if done.code != 0:
-            raise CommandFailed(
-                self.name, ["start", *(service.name for service in services)], done.code, done.text
-            )
-        found = {
-            name: HostProcess(int(pid), int(start))
-            for name, pid, start in map(str.split, done.out.decode().splitlines())
-        }
+            command = ["start", *(service.name for service in services)]
+            raise CommandFailed(self.name, command, done.code, done.text)
+        lines = map(str.split, done.out.decode().splitlines())
+        found = {name: HostProcess(int(pid), int(started)) for name, pid, started in lines}
         for service in services:
             self._services[service.name] = found.get(service.name)
 
     def stop(self, service: str, *, timeout_s: float = 10) -> None:
-        """End a service: TERM to its first process, KILL to all of it that is left when that has
-        ended or time is up.
-        """
+        """End a service: TERM to its first process, after `timeout_s` KILL to all that is left."""
         process = self._services.get(service)
         if process is None:
             return
-        done = self.connection.sh(
-            self.services.stop(service, process, timeout_s), timeout_s=timeout_s + 60
-        )
-        if done.stdout.strip():
-            raise TargetError(
-                f"{self.name}: {service} cannot be ended: its process {process.pid} is there still"
-            )
+        script = self.services.stop(service, process, timeout_s)
+        if self.connection.sh(script, timeout_s=timeout_s + 60).stdout.strip():
+            raise TargetError(f"{self.name}: {service} does not end: process {process.pid} is left")
         self._services[service] = None
 
     def alive(self, service: str) -> bool:
-        """Whether the service's first process is there. Raises TargetError."""
+        """Whether the service's first process is running. Raises TargetError."""
         process = self._services.get(service)
-        return process is not None and self.teller.there([process])[0]
+        return process is not None and self.telemetry.running([process])[0]
 
     def stands(self) -> bool:
-        """Whether the process that holds the deployment's view is there."""
-        holder = self.connection.sh(
-            f"test -e /proc/{self.services.stand.holder} && echo there || true"
-        )
-        return bool(holder.stdout)
-
-    # use
-    # ---------------------------------------------------------------------------------------------------------------------
+        """Whether the process that holds the deployment's view is running."""
+        holder = self.services.on_host.holder
+        return bool(self.connection.sh(f"test -e /proc/{holder} && echo running || true").stdout)
 
     def counters(self) -> Counters:
-        """What was used since the deployment stands. Raises TargetError."""
-        return since(self.teller.counters(), self._before)
+        """What was used since the start of the deployment. Raises TargetError."""
+        return since(self.telemetry.counters(), self._before)
 
     def drop_kernel_caches(self) -> str:
-        """Drop this host's; returns in words what was dropped.
-
-        Raises CommandFailed or TargetError.
-        """
+        """Drop this host's kernel caches. Raises CommandFailed or TargetError."""
         self.connection.sh("sync; echo 3 >/proc/sys/vm/drop_caches", timeout_s=600)
         return "page cache, dentries and inodes of the hosts"
 
-    # the end
-    # -----------------------------------------------------------------------------------------------------------------
-
-    def let_go(self) -> None:
-        """Bring all logs, and ask no more: what is left is taken away next.
-
-        A host that is lost keeps what was not brought yet.
-        """
+    def disconnect(self) -> None:
+        """Copy all logs a last time, which a lost host keeps, and end the telemetry."""
         if self._closed:
             return
         try:
             self.log("")
         finally:
             self._closed = True
-            self.teller.close()
+            self.telemetry.close()

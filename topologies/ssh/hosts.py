@@ -1,4 +1,4 @@
-"""The real hosts of one deployment: limited, told of, and given back."""
+"""The real hosts of one deployment: limited, described, and given back."""
 
 from __future__ import annotations
 
@@ -20,65 +20,58 @@ from weighbridge.topologies.ssh.event_loop import EventLoop
 from weighbridge.topologies.ssh.host import SshHost
 from weighbridge.topologies.ssh.kernel import KernelState
 
-AGAIN_S = 8.0
-"""How long a host that stopped answering is tried once more before it is left as it is."""
+RECONNECT_S = 8.0
+"""How long to try to reach a lost host again before it is left as it is."""
 
 
 @dataclass
-class Taken:
-    """One host on its way: what is known of it so far."""
+class HostSetup:
+    """What is known of one host while it is being set up."""
 
     connection: SshConnection
     systemd: bool = False
     cgroup: int = 2
-    """Version of its cgroups."""
-    looked: KernelState | None = None
+    """The version of its cgroups."""
+    state: KernelState | None = None
     disks: tuple[RealDisk, ...] = ()
     packages: dict[str, str] = field(default_factory=dict)
-    words: dict[str, str] = field(default_factory=dict)
-    """More of what it is, for facts."""
+    facts: dict[str, str] = field(default_factory=dict)
+    """Further facts about it."""
     claim: ClaimedHost | None = None
-    """What was claimed there; None: nothing, or it was given back."""
+    """The claim on it; None: there is none (any more)."""
     host: SshHost | None = None
 
 
 class SshHosts(Hosts):
-    """Real hosts that are claimed for a deployment; some may be raised yet."""
+    """Real hosts that are claimed for a deployment; `add_started` offers them by name."""
 
     def __init__(
-        self, deployment: str, hardware: Hardware, loop: EventLoop, taken: Mapping[str, Taken]
+        self, deployment: str, hardware: Hardware, loop: EventLoop, setups: Mapping[str, HostSetup]
     ) -> None:
         self.deployment = deployment
         self.hosts: dict[str, Host] = {}
         self._hardware = hardware
         self._loop = loop
-        self._taken = taken
+        self._setups = setups
 
-    def stand(self) -> None:
-        """All hosts are raised: from now on they can be asked for by name."""
+    def add_started(self) -> None:
+        """Offer hosts by name: all are started."""
         self.hosts.update(
-            {name: one.host for name, one in self._taken.items() if one.host is not None}
+            {name: one.host for name, one in self._setups.items() if one.host is not None}
         )
-
-    # limits
-    # ------------------------------------------------------------------------------------------------------------------
 
     def limit(self, what: Collection[Limited] = LIMITED) -> None:
-        """Put the CPU and disk limits of the hardware on.
+        """Put the CPU and disk limits of the hardware on; NICs are not limited.
 
-        A NIC is what it is. Raises CommandFailed or TargetError.
+        Raises CommandFailed or TargetError.
         """
-        together(
-            [partial(self._limit, name, one, what, lift=False) for name, one in self._taken.items()]
-        )
+        together([partial(self._limit, *one, what, lift=False) for one in self._setups.items()])
 
     def unlimit(self, what: Collection[Limited] = LIMITED) -> None:
-        """Take limits off again that `limit` put on. Raises CommandFailed or TargetError."""
-        together(
-            [partial(self._limit, name, one, what, lift=True) for name, one in self._taken.items()]
-        )
+        """See Hosts. Raises CommandFailed or TargetError."""
+        together([partial(self._limit, *one, what, lift=True) for one in self._setups.items()])
 
-    def _limit(self, name: str, one: Taken, what: Collection[Limited], *, lift: bool) -> None:
+    def _limit(self, name: str, one: HostSetup, what: Collection[Limited], *, lift: bool) -> None:
         if one.host is None:
             return
         services, spec = one.host.services, self._hardware.hosts[name]
@@ -91,134 +84,105 @@ class SshHosts(Hosts):
         if script:
             one.connection.sh(script)
 
-    # facts
-    # -------------------------------------------------------------------------------------------------------------------
-
     def facts(self) -> Mapping[str, str]:
-        """What the hosts are, kernel settings and limits as they are read back.
-
-        Raises CommandFailed or TargetError.
-        """
+        """See Hosts. Raises CommandFailed or TargetError."""
         facts = {"hosts": "real hosts over SSH", "mtu": str(self._hardware.network.mtu)}
-        for name, told in zip(
-            self._taken,
-            together([partial(_facts_of, one, self._hardware) for one in self._taken.values()]),
-            strict=True,
-        ):
-            facts |= {f"{what} {name}": words for what, words in told.items()}
-        one = [
+        setups = self._setups.values()
+        found = together([partial(_facts_of, one, self._hardware) for one in setups])
+        for name, own in zip(self._setups, found, strict=True):
+            facts |= {f"{key} {name}": value for key, value in own.items()}
+        unaccounted = [
             name
-            for name, host in self._taken.items()
-            if host.cgroup == 1 and any(map(_limits, self._hardware.hosts[name].disks))
+            for name, one in self._setups.items()
+            if one.cgroup == 1 and any(map(_limited, self._hardware.hosts[name].disks))
         ]
-        if one:
+        if unaccounted:
             facts["write-back"] = (
-                f"{', '.join(one)}: cgroup version 1 does not charge write-back to who wrote: "
-                "what goes through the page cache "
-                "is written at the disk's own rate"
+                f"{', '.join(unaccounted)}: cgroup version 1 does not charge write-back to the "
+                "writer: what goes through the page cache is written at the disk's own rate"
             )
-        plain = [name for name, one in self._taken.items() if not one.systemd]
+        plain = [name for name, one in self._setups.items() if not one.systemd]
         if plain:
             facts["hosts without systemd"] = (
-                f"{', '.join(plain)}: their CPU and memory are those of the whole host"
+                f"{', '.join(plain)}: their CPU and memory are those of the entire host"
             )
         return facts
 
-    # taking away
-    # -------------------------------------------------------------------------------------------------------------
-
     def close(self) -> None:
-        """Give all hosts back.
-
-        May be called more than once. Raises TargetError naming what stayed and where.
-        """
+        """Give all hosts back, also repeatedly. Raises TargetError naming what is left."""
         if self._loop.closed:
             return
-        faults = [
-            error
-            for error in together([partial(self._give_back, one) for one in self._taken.values()])
-            if error
-        ]
-        for one in self._taken.values():
+        setups = self._setups.values()
+        errors = filter(None, together([partial(self._give_back, one) for one in setups]))
+        message = "\n".join(error.message for error in errors)
+        for one in setups:
             one.connection.close()
-        if not faults:
-            self._loop.close()
-        else:
-            advice = (
-                "what stayed is taken away by `weighbridge down --hardware FILE` as soon as "
-                "its host answers"
+        if message:
+            raise TargetError(
+                message,
+                advice="`weighbridge down --hardware FILE` removes what is left as soon as its "
+                "host answers",
             )
-            raise TargetError("\n".join(error.message for error in faults), advice=advice)
+        self._loop.close()
 
-    def _give_back(self, one: Taken) -> WeighbridgeError | None:
+    def _give_back(self, one: HostSetup) -> WeighbridgeError | None:
         if one.claim is None:
             return None
         shell = one.connection
         faults: list[WeighbridgeError] = []
         try:
             if one.host is not None:
-                one.host.let_go()
+                one.host.disconnect()
         except WeighbridgeError as error:
             faults.append(error)
         except OSError as error:
-            faults.append(TargetError(f"{shell.where}: its logs cannot be kept here: {error}"))
+            faults.append(TargetError(f"{shell.where}: its logs cannot be kept: {error}"))
         try:
             if shell.lost:
-                shell.renew(AGAIN_S)
+                shell.renew(RECONNECT_S)
             ending.give_back(shell, one.claim)
             one.claim = None
         except WeighbridgeError as error:
-            # What kept its logs from being brought is most often what is told now, and is told
-            # once.
+            # If the host is lost, this error mostly repeats the one about its logs.
             faults = [*(fault for fault in faults if not shell.lost), error]
         if not faults:
             return None
         return TargetError("\n".join(fault.message for fault in faults))
 
 
-def _facts_of(one: Taken, hardware: Hardware) -> dict[str, str]:
-    told = dict(one.words)
-    if one.looked is not None:
-        look = one.looked
-        speed = "" if look.speed_mbit_s is None else f", {look.speed_mbit_s} Mbit/s"
-        told["kernel"] = look.kernel
-        told["machine"] = (
-            f"{look.cpu or 'CPU of unknown model'}, {look.cpus} CPUs, "
-            f"{look.memory_bytes / 2**30:.1f} GiB"
-        )
-        told["nic"] = f"{look.nic}{speed}"
+def _facts_of(one: HostSetup, hardware: Hardware) -> dict[str, str]:
+    facts = dict(one.facts)
+    if one.state is not None:
+        state = one.state
+        speed = "" if state.speed_mbit_s is None else f", {state.speed_mbit_s} Mbit/s"
+        memory = f"{state.memory_bytes / 2**30:.1f} GiB"
+        facts["kernel"] = state.kernel
+        facts["machine"] = f"{state.cpu or 'CPU of unknown model'}, {state.cpus} CPUs, {memory}"
+        facts["nic"] = f"{state.nic}{speed}"
     if one.disks:
-        told["disks"] = "; ".join(map(str, one.disks))
-    former = (
-        one.claim.former
-        if one.claim is not None and one.claim.former is not None
-        else kernel.Former()
-    )
+        facts["disks"] = "; ".join(map(str, one.disks))
+    former = (one.claim.former if one.claim is not None else None) or kernel.FormerSettings()
     now = kernel.look(one.connection, hardware)
     was = {name: f" (was {value})" for name, value in former.sysctls.items()}
-    told["sysctl"] = "; ".join(
+    facts["sysctl"] = "; ".join(
         f"{name} {value}{was.get(name, '')}" for name, value in now.recorded.items()
     )
-    told["mtu"] = str(now.mtu) if former.mtu is None else f"{now.mtu} (was {former.mtu})"
+    facts["mtu"] = str(now.mtu) if former.mtu is None else f"{now.mtu} (was {former.mtu})"
     if one.host is not None and one.systemd:
-        account = f"/sys/fs/cgroup/cpuacct/{one.host.services.group}"
-        script = 'test -e /sys/fs/cgroup/cgroup.controllers -o -e "$1" || echo whole'
-        if one.connection.sh(script, account).stdout:
-            told["cpu"] = (
-                "its CPU is that of the whole host: its kernel does not count it for a slice"
-            )
-        told["limits"] = limits_read(
-            one.connection.sh(one.host.services.read_limits()).stdout, one.disks
-        )
-    return told
+        services, shell = one.host.services, one.connection
+        script = 'test -e /sys/fs/cgroup/cgroup.controllers -o -e "$1" || echo missing'
+        if shell.sh(script, f"/sys/fs/cgroup/cpuacct/{services.group}").stdout:
+            facts["cpu"] = "of the entire host: its kernel does not count it for a slice"
+        facts["limits"] = limits_read(shell.sh(services.read_limits()).stdout, one.disks)
+    return facts
 
 
-def _limits(disk: Disk) -> bool:
+def _limited(disk: Disk) -> bool:
     return disk.bandwidth is not None or disk.iops is not None
 
 
 def limits_read(text: str, disks: Sequence[RealDisk]) -> str:
-    """Limits as the kernel tells them, with the names of devices in place of their numbers."""
+    """Limits as the kernel reports them, with names of devices instead of numbers."""
     for disk in disks:
         text = re.sub(rf"\b{re.escape(disk.device)}\b", disk.path, text)
     return "; ".join(text.splitlines())

@@ -12,12 +12,12 @@ from weighbridge.topologies.hosts import Hosts
 
 
 class SshKind(HostKind):
-    """Hosts of the user's own, with the packages that are installed on them."""
+    """The user's hosts, with the packages that are installed on them."""
 
     by_ssh: ClassVar[bool] = True
 
     def sites(self, hardware: Hardware) -> Mapping[str, HostSite]:
-        """See HostKind: as the hardware file says."""
+        """See HostKind. They are as in the hardware file."""
         return {
             name: HostSite(name, spec.address or "", tuple(disk.id or "" for disk in spec.disks))
             for name, spec in hardware.hosts.items()
@@ -25,7 +25,7 @@ class SshKind(HostKind):
 
     def prepared(self, asked: HostsRequest, say: Say) -> Callable[[str, Path], Hosts]:
         """See HostKind, and `raising.raise_ssh`."""
-        from weighbridge.topologies.ssh.raising import raise_ssh  # noqa: PLC0415 - reading a hardware file wants no asyncssh
+        from weighbridge.topologies.ssh.raising import raise_ssh  # noqa: PLC0415 - reading a hardware file needs no asyncssh
 
         return lambda label, folder: raise_ssh(
             label,

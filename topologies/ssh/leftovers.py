@@ -1,7 +1,7 @@
-"""What deployments have left on real hosts, found by their claims and labels, and its removal.
+"""Finding and removing what deployments have left on real hosts.
 
-Only what carries a label of ours is looked at: the claim, the folders below that of deployments,
-the environment of processes. A host that cannot be reached is named, and the others are done.
+Only what has a deployment's label is considered: the claim, folders of deployments, processes with
+the label in their environment. A host that cannot be reached is named, and the others are done.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from weighbridge.topologies.ssh.claim import LABEL, ClaimedHost
 from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.event_loop import EventLoop
 from weighbridge.topologies.ssh.host import SERVICE_NAME
+from weighbridge.topologies.ssh.remote import run_remote
 from weighbridge.topologies.ssh.shell import Shell
-from weighbridge.topologies.ssh.there import ask
 
 Kind = Literal["claim", "process", "disk", "kernel setting", "folder", "half-made suite", "suite"]
 Result = TypeVar("Result")
 
 MOST_SERVICES: Final = 1000
-"""Services of one host: a host that tells of more is not believed."""
+"""Services of a host at most: a longer list is not accepted."""
 LONGEST_LINE: Final = 80
-"""Characters of a name and what is said of it."""
+"""Characters of a service's name and state."""
 _LINE: Final = re.compile(rf"({SERVICE_NAME.pattern}) (alive|dead)")
 
 
 @dataclass(frozen=True)
 class HostLeftover:
-    """One thing on one host. `deployment` is empty where it belongs to none (suites)."""
+    """A leftover on one host. `deployment` is empty where it belongs to none (suites)."""
 
     host: str
     deployment: str
@@ -50,9 +50,8 @@ class HostLeftover:
     what: str
 
     def __str__(self) -> str:
-        return f"{self.host}: {self.kind} {self.what}" + (
-            f" of {self.deployment}" if self.deployment else ""
-        )
+        of = f" of {self.deployment}" if self.deployment else ""
+        return f"{self.host}: {self.kind} {self.what}{of}"
 
 
 class HostDaemon(Record):
@@ -62,9 +61,9 @@ class HostDaemon(Record):
     deployment: str
     service: str
     alive: bool
-    """Whether the very process that it began with is there."""
+    """Whether its first process is running."""
     log: str
-    """Path on that host of what it printed."""
+    """The path of its output on that host."""
 
 
 @dataclass(frozen=True)
@@ -76,33 +75,31 @@ class ClaimedDeployment:
 
     @property
     def at_work(self) -> bool:
-        """Whether its conductor is alive on this machine."""
-        return self.claimed.conducted_by(socket.gethostname())
+        """Whether its conductor is running on this machine."""
+        return self.claimed.conductor_running(socket.gethostname())
 
     @property
     def elsewhere(self) -> bool:
-        """Whether it was made on another machine, of whose processes nothing is known here."""
+        """Whether it was made on another machine, whose processes are not known here."""
         return self.claimed.conductor != socket.gethostname()
 
 
 @dataclass(frozen=True)
 class Swept:
-    """What was found, or found and removed."""
+    """What was found, or removed."""
 
     found: tuple[HostLeftover, ...] = ()
     stood: tuple[ClaimedDeployment, ...] = ()
     spared: tuple[ClaimedDeployment, ...] = ()
-    """Deployments that were not touched, since somebody may be at work with them."""
+    """Deployments that were left alone, since a conductor may be running."""
     failed: Mapping[str, WeighbridgeError] = field(default_factory=dict)
-    """Hosts that could not be asked, or on which something stayed, and why."""
+    """Hosts that could not be examined, or on which something is left, and why."""
     daemons: tuple[HostDaemon, ...] = ()
-    """What was started on the hosts that have a claim and not stopped; only where that was asked
-    for.
-    """
+    """Services that were started on claimed hosts and not stopped; only on request."""
 
 
-class _Told(Record):
-    """What a host says there is; see `leftovers_there`."""
+class _Traces(Record):
+    """The answer of `leftovers_program`."""
 
     claim: str | None
     processes: Annotated[
@@ -113,8 +110,8 @@ class _Told(Record):
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """One host that was looked at."""
+class _Examined:
+    """A host that was examined."""
 
     shell: Shell
     claimed: ClaimedHost | None
@@ -123,20 +120,19 @@ class _Seen:
 
 
 def find(hardware: Hardware, *, whole: bool = False, daemons: bool = False) -> Swept:
-    """Everything of ours on the hosts of a hardware file, also what a conductor at work has there.
+    """Everything of all deployments on the hosts of a hardware file, also of running conductors.
 
-    `whole`: suites too; `daemons`: which services were started there and are alive. A host that
-    does not tell it is among `failed`.
+    `whole` includes suites, `daemons` the services that were started. Hosts that do not answer are
+    in `failed`.
     """
-    with shells(hardware) as ways:
+    with shells(hardware) as all_shells:
         look = partial(_look, whole=whole, daemons=daemons)
         seen, failed = at_once(
-            {name: partial(look, shell, hardware) for name, shell in ways.items()}
+            {name: partial(look, shell, hardware) for name, shell in all_shells.items()}
         )
-    found = tuple(one for host in seen.values() for one in host.found)
     return Swept(
-        found,
-        _stood(seen),
+        found=tuple(one for host in seen.values() for one in host.found),
+        stood=_deployments(seen),
         failed=failed,
         daemons=tuple(one for host in seen.values() for one in host.daemons),
     )
@@ -150,125 +146,102 @@ def remove(
     elsewhere: bool = False,
     silent: Collection[str] = (),
 ) -> Swept:
-    """Remove what some deployments have left, or (None) what all have and half-made suites; with
+    """Remove what some deployments have left, or (None) what all have and unfinished suites; with
     `whole` all suites too.
 
-    A deployment whose conductor is alive on this machine is spared, and one that was made on
-    another machine, unless `elsewhere` says that it is left too. `silent` are hosts that are not
-    asked, since they did not answer just now. What has failed can be tried again.
+    Deployments with a running conductor on this machine are spared, and those of other machines
+    unless `elsewhere` says that they are left over too. `silent` hosts did not answer just now, and
+    are not contacted. A removal that failed can be repeated.
     """
-    with shells(hardware) as ways:
+    with shells(hardware) as all_shells:
         looks = {
             name: partial(_look, shell, hardware, whole=whole)
-            for name, shell in ways.items()
+            for name, shell in all_shells.items()
             if name not in silent
         }
         seen, failed = at_once(looks)
-        stood = _stood(seen)
-        asked_for = [
-            one for one in stood if deployments is None or one.claimed.deployment in deployments
+        deployed = _deployments(seen)
+        chosen = [
+            one for one in deployed if deployments is None or one.claimed.deployment in deployments
         ]
-        spared = tuple(one for one in asked_for if one.at_work or (one.elsewhere and not elsewhere))
+        spared = tuple(one for one in chosen if one.at_work or (one.elsewhere and not elsewhere))
         kept = {one.claimed.deployment for one in spared}
 
         def wanted(one: HostLeftover) -> bool:
             if not one.deployment:
-                return deployments is None and not kept  # who is at work uses a suite
+                return deployments is None and not kept  # a running conductor uses a suite
             return one.deployment not in kept and (
                 deployments is None or one.deployment in deployments
             )
 
-        sweeps = {name: tuple(filter(wanted, host.found)) for name, host in seen.items()}
+        chosen_things = {name: tuple(filter(wanted, host.found)) for name, host in seen.items()}
         work = {
-            name: partial(_sweep, seen[name], hardware, some, whole=whole)
-            for name, some in sweeps.items()
-            if some or whole
+            name: partial(_remove, seen[name], hardware, things, whole=whole)
+            for name, things in chosen_things.items()
+            if things or whole
         }
-        done, stayed = at_once(work)
-    found = tuple(one for name in done for one in sweeps[name])
-    return Swept(found, stood, spared, {**failed, **stayed})
+        done, not_done = at_once(work)
+    found = tuple(one for name in done for one in chosen_things[name])
+    return Swept(found, deployed, spared, {**failed, **not_done})
 
 
-def _sweep(
-    host: _Seen, hardware: Hardware, found: Collection[HostLeftover], *, whole: bool
+def _remove(
+    host: _Examined, hardware: Hardware, found: Collection[HostLeftover], *, whole: bool
 ) -> None:
     folder = hardware.access.folder
     for label in dict.fromkeys(one.deployment for one in found if one.deployment):
-        mine = host.claimed is not None and host.claimed.deployment == label
-        # Where the claim is gone, what carries its label is found all the same; its disks and
-        # settings are not known any more.
-        claimed = (
-            host.claimed
-            if mine
-            else ClaimedHost(
+        claimed = host.claimed
+        if claimed is None or claimed.deployment != label:
+            # Without the claim its label is still found, but its disks and settings are not known.
+            claimed = ClaimedHost(
                 deployment=label, conductor="", pid=0, user="", since="", folder=folder
             )
-        )
-        if claimed is not None:
-            ending.give_back(host.shell, claimed)
+        ending.give_back(host.shell, claimed)
     if any(not one.deployment for one in found):
         suite.sweep(host.shell, folder, whole=whole)
     if whole:
-        host.shell.sh(
-            'if [ -e "$1/claim.json" ]; then exit; fi; rm -f "$1/lock"; rmdir "$1" 2>/dev/null || '
-            "true",
-            folder,
-        )
+        script = '[ -e "$1/claim.json" ] || { rm -f "$1/lock"; rmdir "$1" 2>/dev/null || true; }'
+        host.shell.sh(script, folder)
 
 
-def _look(shell: SshConnection, hardware: Hardware, *, whole: bool, daemons: bool = False) -> _Seen:
+def _look(
+    shell: SshConnection, hardware: Hardware, *, whole: bool, daemons: bool = False
+) -> _Examined:
     shell.open()
     folder = hardware.access.folder
     try:
-        told = _Told.model_validate(ask(shell, "leftovers", folder))
+        traces = _Traces.model_validate(run_remote(shell, "leftovers", folder))
     except ValidationError:
-        raise TargetError(f"{shell.where}: does not tell what deployments have there") from None
-    claimed = claims.read(shell, folder) if told.claim else None
+        raise TargetError(f"{shell.where}: invalid list of what deployments have there") from None
+    leftover = partial(HostLeftover, shell.name)
+    claimed = claims.read(shell, folder) if traces.claim else None
     found = []
     if claimed is not None:
         label = claimed.deployment
-        found.append(HostLeftover(shell.name, label, "claim", f"of {claimed.by}"))
-        found += [HostLeftover(shell.name, label, "disk", disk.id) for disk in claimed.disks]
+        found.append(leftover(label, "claim", f"of {claimed.by}"))
+        found += [leftover(label, "disk", disk.id) for disk in claimed.disks]
         if claimed.former is not None:
-            found += [
-                HostLeftover(shell.name, label, "kernel setting", name)
-                for name in claimed.former.sysctls
-            ]
+            found += [leftover(label, "kernel setting", name) for name in claimed.former.sysctls]
             if claimed.former.mtu is not None:
-                found.append(
-                    HostLeftover(
-                        shell.name, label, "kernel setting", f"MTU of {claimed.former.nic}"
-                    )
-                )
-    # Anybody there can call a process or a folder anything: what is no label is none of ours.
-    for label, number in sorted(told.processes.items()):
+                found.append(leftover(label, "kernel setting", f"MTU of {claimed.former.nic}"))
+    # Anybody on the host can name a process or folder: only valid labels count.
+    for label, number in sorted(traces.processes.items()):
         if LABEL.fullmatch(label):
             found += [
-                HostLeftover(shell.name, label, "process", f"{index + 1} of {number}")
-                for index in range(number)
+                leftover(label, "process", f"{index + 1} of {number}") for index in range(number)
             ]
-    labels = filter(LABEL.fullmatch, told.folders)
-    found += [
-        HostLeftover(shell.name, label, "folder", f"{folder}/{ending.DEPLOYMENTS}/{label}")
-        for label in labels
-    ]
-    for name in told.suites:
+    for label in filter(LABEL.fullmatch, traces.folders):
+        found.append(leftover(label, "folder", f"{folder}/{ending.DEPLOYMENTS}/{label}"))
+    for name in traces.suites:
         half = name.endswith(".partial")
         if half or whole:
-            found.append(
-                HostLeftover(
-                    shell.name, "", "half-made suite" if half else "suite", f"{folder}/{name}"
-                )
-            )
-    return _Seen(
-        shell,
-        claimed,
-        tuple(found),
-        daemons_of(shell, claimed) if daemons and claimed is not None else (),
-    )
+            kind: Kind = "half-made suite" if half else "suite"
+            found.append(leftover("", kind, f"{folder}/{name}"))
+    services = daemons_of(shell, claimed) if daemons and claimed is not None else ()
+    return _Examined(shell, claimed, tuple(found), services)
 
 
-def _stood(seen: Mapping[str, _Seen]) -> tuple[ClaimedDeployment, ...]:
+def _deployments(seen: Mapping[str, _Examined]) -> tuple[ClaimedDeployment, ...]:
     by_label: dict[str, list[str]] = {}
     first: dict[str, ClaimedHost] = {}
     for name, host in seen.items():
@@ -280,17 +253,17 @@ def _stood(seen: Mapping[str, _Seen]) -> tuple[ClaimedDeployment, ...]:
 
 @contextmanager
 def shells(hardware: Hardware) -> Iterator[dict[str, SshConnection]]:
-    """The ways to all hosts, not opened yet; closed at the end."""
+    """Connections to all hosts, not opened yet; closed at the end."""
     loop = EventLoop()
-    ways = {
+    found = {
         name: SshConnection(name, spec, hardware.access, loop)
         for name, spec in hardware.hosts.items()
     }
     try:
-        yield ways
+        yield found
     finally:
         try:
-            for shell in ways.values():
+            for shell in found.values():
                 shell.close()
         finally:
             loop.close()
@@ -299,45 +272,45 @@ def shells(hardware: Hardware) -> Iterator[dict[str, SshConnection]]:
 def at_once(
     work: Mapping[str, Callable[[], Result]],
 ) -> tuple[dict[str, Result], dict[str, WeighbridgeError]]:
-    """What each host came to, and what went wrong on the others."""
+    """Do work for all hosts in parallel; returns results and errors by host."""
 
-    def tried(call: Callable[[], Result]) -> Result | WeighbridgeError:
+    def attempt(call: Callable[[], Result]) -> Result | WeighbridgeError:
         try:
             return call()
         except WeighbridgeError as error:
             return error
 
-    came = dict(zip(work, together([partial(tried, call) for call in work.values()]), strict=True))
-    failed = {name: one for name, one in came.items() if isinstance(one, WeighbridgeError)}
-    return {
-        name: one for name, one in came.items() if not isinstance(one, WeighbridgeError)
-    }, failed
+    outcomes = together([partial(attempt, call) for call in work.values()])
+    results: dict[str, Result] = {}
+    failed: dict[str, WeighbridgeError] = {}
+    for name, outcome in zip(work, outcomes, strict=True):
+        if isinstance(outcome, WeighbridgeError):
+            failed[name] = outcome
+        else:
+            results[name] = outcome
+    return results, failed
 
 
 def daemons_of(shell: Shell, claimed: ClaimedHost) -> tuple[HostDaemon, ...]:
-    """What the deployment that has claimed a host runs there.
+    """Services of the deployment that has claimed a host.
 
-    Raises CommandFailed, or TargetError where the answer is none.
+    Raises CommandFailed, or TargetError for an invalid answer.
     """
     services = ending.services_of(claimed, systemd=ending.has_systemd(shell))
-    told = shell.sh(services.ask()).stdout
-    if len(told) > MOST_SERVICES * LONGEST_LINE:
-        raise TargetError(
-            f"{shell.name} ({shell.address}): tells of more services than a host can have"
-        )
+    printed = shell.sh(services.status()).stdout
+    where = f"{shell.name} ({shell.address})"
+    if len(printed) > MOST_SERVICES * LONGEST_LINE:
+        raise TargetError(f"{where}: reports more services than a host can have")
     alive: dict[str, bool] = {}
-    for line in told.splitlines():
+    for line in printed.splitlines():
         one = _LINE.fullmatch(line)
         if one is None or one[1] in alive:
-            raise TargetError(
-                f"{shell.name} ({shell.address}): does not tell which services are alive: "
-                f"{printable(line)!r}"
-            )
+            raise TargetError(f"{where}: does not say which services run: {printable(line)!r}")
         alive[one[1]] = one[2] == "alive"
-    label, logs = claimed.deployment, f"{services.stand.folder}/log"
+    label, logs = claimed.deployment, f"{services.on_host.folder}/log"
     return tuple(
         HostDaemon(
-            host=shell.name, deployment=label, service=name, alive=there, log=f"{logs}/{name}.out"
+            host=shell.name, deployment=label, service=name, alive=one, log=f"{logs}/{name}.out"
         )
-        for name, there in alive.items()
+        for name, one in alive.items()
     )

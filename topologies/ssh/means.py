@@ -1,8 +1,7 @@
-"""What real hosts have to have before a layout stands on them, and what of it can be installed by
-their own manager of packages.
+"""What real hosts need before a layout can run on them, and installing what is missing.
 
-Nothing that is there already is upgraded or removed, and nothing that is installed is started or
-will be at the next boot.
+Nothing installed is upgraded or removed, and nothing that is installed is started or enabled at
+boot.
 """
 
 from __future__ import annotations
@@ -16,33 +15,31 @@ from typing import Any, Final
 from weighbridge.common.errors import CommandFailed, MissingMeans, TargetError, WeighbridgeError
 from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.gateway import RootImage, Say
+from weighbridge.topologies.attestation import TOOLS
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ALWAYS
 from weighbridge.topologies.lab.means import Mean
 from weighbridge.topologies.loader import Planned
 from weighbridge.topologies.ssh import claim, disks, kernel, leftovers, release, suite, view, wheels
 from weighbridge.topologies.ssh.connection import SshConnection
-from weighbridge.topologies.ssh.raising import TOOLS, unlimitable
+from weighbridge.topologies.ssh.raising import unlimitable
+from weighbridge.topologies.ssh.remote import run_remote
 from weighbridge.topologies.ssh.suite import HostPython
-from weighbridge.topologies.ssh.there import ask
 
 ROOM_BYTES: Final = 2**30
-"""What a deployment's logs and state outside of its disks take on a host, as guessed: a monitor's
-store is the most of it.
-"""
+"""An estimate of a deployment's logs and state outside its disks: mostly a monitor's store."""
 NO_UPPER: Final = ("overlay", "overlayfs", "nfs", "nfs4", "fuse", "ecryptfs", "vfat", "tmpfs")
-"""File systems that cannot carry what an overlay writes, or forget it; tmpfs would, but eats the
-memory of what is weighed.
+"""File systems that cannot hold an overlay's changes, or lose them; tmpfs could, but uses the
+memory under test.
 """
-INSTALL_S: Final = 1800.0
+INSTALL_TIMEOUT_S: Final = 1800.0
 VENV: Final = "python3-venv"
+REACHED: Final = "login as root with a key"
 
 
 @dataclass(frozen=True)
-class HostMeans:
-    """One host. `manager` is apt, dnf, zypper or empty; `packages` are those that would have to be
-    installed.
-    """
+class HostRequirements:
+    """A host's requirements; `manager` is apt, dnf, zypper or empty; `packages` are missing."""
 
     host: str
     means: tuple[Mean, ...]
@@ -51,58 +48,45 @@ class HostMeans:
 
 
 def here(hardware: Hardware) -> tuple[Mean, ...]:
-    """What this machine needs to reach real hosts and to make clients of them."""
+    """What this machine needs to reach real hosts and to use them as clients."""
     access = hardware.access
     known = Path(access.known_hosts).expanduser()
     remedy = f"ssh-keyscan HOST >>{known}, and compare the fingerprints"
-    found = [Mean(str(known), known.is_file(), "hosts are known by their own keys", remedy)]
+    found = [Mean(str(known), known.is_file(), "has the hosts' own keys", remedy)]
     if access.key is not None:
         key = Path(access.key).expanduser()
-        found.append(
-            Mean(
-                str(key),
-                key.is_file(),
-                "it opens the hosts",
-                "ssh-keygen makes one; hosts want it in authorized_keys",
-            )
-        )
+        remedy = "ssh-keygen makes one; add it to the hosts' authorized_keys"
+        found.append(Mean(str(key), key.is_file(), "logs in to the hosts", remedy))
     try:
         wheels.own_files()
         built = True
     except MissingMeans:
         built = False
-    found.append(
-        Mean("the engine of this suite, built", built, "it is taken along to clients", "make setup")
-    )
+    why = "is installed on clients"
+    found.append(Mean("the engine of this suite, built", built, why, "make setup"))
     return tuple(found)
 
 
-def look(hardware: Hardware, layouts: Sequence[Planned]) -> tuple[HostMeans, ...]:
-    """What the hosts of real hardware have and lack, for layouts that are to stand there.
-
-    Changes nothing.
-    """
-    with leftovers.shells(hardware) as ways:
+def look(hardware: Hardware, layouts: Sequence[Planned]) -> tuple[HostRequirements, ...]:
+    """What real hosts have and lack for these layouts. Changes nothing."""
+    with leftovers.shells(hardware) as shells:
         seen, failed = leftovers.at_once(
-            {name: partial(_look, one, hardware, layouts) for name, one in ways.items()}
+            {name: partial(_look, shell, hardware, layouts) for name, shell in shells.items()}
         )
     for name, error in failed.items():
-        seen[name] = HostMeans(
-            name, (_lacks("reached as root by its key", error.message, error.advice),)
-        )
+        seen[name] = HostRequirements(name, (_lacks(REACHED, error.message, error.advice),))
     return tuple(seen[name] for name in hardware.hosts)
 
 
-def install(hardware: Hardware, lacking: Sequence[HostMeans], say: Say) -> None:
-    """Install what hosts lack of packages, on all of them at once.
+def install(hardware: Hardware, lacking: Sequence[HostRequirements], say: Say) -> None:
+    """Install missing packages on all hosts in parallel.
 
-    Raises TargetError naming the hosts where it failed, or where something that is there would have
-    to be upgraded or removed.
+    Raises TargetError naming hosts where that failed, or would upgrade or remove something.
     """
-    wanted = {one.host: one for one in lacking if one.packages and one.manager == "apt"}
-    with leftovers.shells(hardware) as ways:
+    missing = {one.host: one for one in lacking if one.packages and one.manager == "apt"}
+    with leftovers.shells(hardware) as shells:
         work: dict[str, Callable[[], None]] = {
-            name: partial(_install, ways[name], one, say) for name, one in wanted.items()
+            name: partial(_install, shells[name], one, say) for name, one in missing.items()
         }
         _, failed = leftovers.at_once(work)
     if failed:
@@ -110,9 +94,7 @@ def install(hardware: Hardware, lacking: Sequence[HostMeans], say: Say) -> None:
 
 
 def packages_for(hardware: Hardware, name: str, layouts: Sequence[Planned]) -> tuple[str, ...]:
-    """Packages, by Debian's names, that a host has to have for these layouts: of gateways, and of
-    attestation.
-    """
+    """Packages, by Debian's names, that a host needs for these layouts and for attestation."""
     wanted = [*TOOLS]
     for image in _images(hardware, name, layouts):
         wanted += [*image.packages, *ALWAYS]
@@ -120,9 +102,7 @@ def packages_for(hardware: Hardware, name: str, layouts: Sequence[Planned]) -> t
 
 
 def _images(hardware: Hardware, name: str, layouts: Sequence[Planned]) -> tuple[RootImage, ...]:
-    """Of layouts that place something there: a client's are none of the host's business, which has
-    the suite.
-    """
+    """Images of layouts that use this host, without clients, which only need the suite."""
     if name in hardware.clients:
         return ()
     found = [
@@ -131,43 +111,32 @@ def _images(hardware: Hardware, name: str, layouts: Sequence[Planned]) -> tuple[
     return tuple(dict.fromkeys(image for image in found if image.packages))
 
 
-def _look(shell: SshConnection, hardware: Hardware, layouts: Sequence[Planned]) -> HostMeans:
+def _look(shell: SshConnection, hardware: Hardware, layouts: Sequence[Planned]) -> HostRequirements:
     name, access, spec = shell.name, hardware.access, hardware.hosts[shell.name]
     shell.open()
-    told: dict[str, Any] = ask(shell, "means", access.folder)
+    there: dict[str, Any] = run_remote(shell, "means", access.folder)
     python = suite.look(shell, access)
     kind, installed = release.installed(shell)
-    found = [_has("reached as root by its key")]
-    found.append(_python(python, access.python, client=name in hardware.clients))
-    found += _folder(told, access.folder)
-    if not told["systemd"]:
-        found += [
-            _lacks(
-                "systemd",
-                what,
-                "leave limits out of the hardware file, or boot the host with systemd",
-            )
-            for what in unlimitable(spec)
-        ]
-    standing = claim.read(shell, access.folder)
-    if standing is not None:
-        found.append(
-            _lacks(
-                "nothing stands there",
-                f"{standing.deployment} since {standing.since}, by {standing.by}",
-                "`weighbridge down --hardware FILE`, if no run is at work with it",
-            )
-        )
-    looked = kernel.look(shell, hardware)
-    wrong = kernel.faults(shell, hardware, looked)
-    settings = f", {len(looked.sysctls)} kernel settings" if looked.sysctls else ""
-    nic = _has(f"{looked.nic}, MTU {looked.mtu}{settings}")
+    found = [_has(REACHED), _python(python, access.python, client=name in hardware.clients)]
+    found += _folder(there, access.folder)
+    if not there["systemd"]:
+        remedy = "leave limits out of the hardware file, or boot the host with systemd"
+        found += [_lacks("systemd", what, remedy) for what in unlimitable(spec)]
+    running = claim.read(shell, access.folder)
+    if running is not None:
+        why = f"{running.deployment} since {running.since}, by {running.by}"
+        remedy = "`weighbridge down --hardware FILE`, if no run is using it"
+        found.append(_lacks("no deployment", why, remedy))
+    state = kernel.look(shell, hardware)
+    wrong = kernel.faults(shell, hardware, state)
+    settings = f", {len(state.sysctls)} kernel settings" if state.sysctls else ""
+    nic = _has(f"{state.nic}, MTU {state.mtu}{settings}")
     found += [_lacks("NIC and kernel settings", what) for what in wrong] or [nic]
     real, faults = disks.look(shell, spec.disks)
-    found += [
-        _has(f"disk {disk}" + (f", to be wiped of {disk.holds}" if disk.holds else ""))
-        for disk in real
-    ]
+    for disk in real:
+        found.append(
+            _has(f"disk {disk}" + (f", to be wiped of {disk.holds}" if disk.holds else ""))
+        )
     found += [_lacks("disk", what) for what in faults]
     wanted = packages_for(hardware, name, layouts)
     if name in hardware.clients and python.missing:
@@ -176,31 +145,19 @@ def _look(shell: SshConnection, hardware: Hardware, layouts: Sequence[Planned]) 
     if kind == "debian":
         lacking = tuple(one for one in wanted if one not in installed)
         if lacking:
-            found.append(
-                _lacks(
-                    "packages", " ".join(lacking), "weighbridge doctor --hardware FILE --install"
-                )
-            )
+            remedy = "weighbridge doctor --hardware FILE --install"
+            found.append(_lacks("packages", " ".join(lacking), remedy))
         else:
             found.append(_has(f"{len(wanted)} packages"))
     else:
-        lacking = tuple(one for one in (*TOOLS, "mkfs.xfs") if one not in told["programs"])
+        lacking = tuple(one for one in (*TOOLS, "mkfs.xfs") if one not in there["programs"])
         if lacking:
-            found.append(
-                _lacks(
-                    "programs",
-                    " ".join(lacking),
-                    f"install them by {told['manager'] or 'the manager of its packages'}",
-                )
-            )
+            remedy = f"install them with {there['manager'] or 'its package manager'}"
+            found.append(_lacks("programs", " ".join(lacking), remedy))
     for image in _images(hardware, name, layouts):
-        others = [
-            what
-            for what in release.faults(shell, image, kind, installed)
-            if "packages are missing" not in what
-        ]
-        found += [_lacks(image.name, what) for what in others]
-    return HostMeans(name, tuple(found), told["manager"], lacking)
+        others = release.faults(shell, image, kind, installed)
+        found += [_lacks(image.name, one) for one in others if "packages are missing" not in one]
+    return HostRequirements(name, tuple(found), there["manager"], lacking)
 
 
 def _has(name: str) -> Mean:
@@ -214,52 +171,47 @@ def _lacks(name: str, why: str, remedy: str = "") -> Mean:
 def _python(found: HostPython, word: str, *, client: bool) -> Mean:
     version = tuple(int(part) for part in found.python.version.split("."))
     least = suite.OLDEST if client else (3, 9)
-    wanted = ".".join(map(str, least))
-    why = "the suite runs on it" if client else "small programs of the suite run by it"
-    remedy = f"install Python {wanted} or later beside it, and say which it is (ssh: python)"
-    return Mean(f"{word}, {wanted} or later (it is {found.full})", version >= least, why, remedy)
+    needed = ".".join(map(str, least))
+    why = "runs the suite" if client else "runs small programs of the suite"
+    remedy = f"install Python {needed} or later beside it, and name it (ssh: python)"
+    return Mean(f"{word}, {needed} or later (it is {found.full})", version >= least, why, remedy)
 
 
-def _folder(told: Mapping[str, Any], folder: str) -> list[Mean]:
-    free, kind = told["free_bytes"], told["file_system"]
+def _folder(there: Mapping[str, Any], folder: str) -> list[Mean]:
+    free, kind = there["free_bytes"], there["file_system"]
     found = []
     try:
         view.check_folder(folder)
     except WeighbridgeError as error:
         found.append(_lacks(folder, error.message, error.advice))
-    room = f"{show_bytes(ROOM_BYTES)} of room at {folder} ({free / 2**30:.1f} GiB free)"
-    found.append(
+    return [
+        *found,
         Mean(
-            room,
+            f"{show_bytes(ROOM_BYTES)} of disk at {folder} ({free / 2**30:.1f} GiB free)",
             free >= ROOM_BYTES,
-            "logs, and what daemons keep beside their disks",
-            "make room, or say another (ssh: folder)",
-        )
-    )
-    found.append(
+            "for logs, and daemons' data outside their disks",
+            "free some space, or choose another folder (ssh: folder)",
+        ),
         Mean(
-            f"a file system at {folder} that overlays can be written on ({kind})",
+            f"a file system at {folder} that supports overlays ({kind})",
             kind not in NO_UPPER,
-            "what a deployment writes to /etc and /var goes there",
-            "say a folder on a local ext4 or xfs (ssh: folder)",
-        )
-    )
-    found.append(
+            "keeps what a deployment writes to /etc and /var",
+            "choose a folder on a local ext4 or xfs (ssh: folder)",
+        ),
         Mean(
             "overlayfs",
-            told["overlay"],
-            "a deployment sees a layer of its own over /etc and /var",
+            there["overlay"],
+            "gives a deployment its own layer over /etc and /var",
             "modprobe overlay",
-        )
-    )
-    return found
+        ),
+    ]
 
 
-def _install(shell: SshConnection, one: HostMeans, say: Say) -> None:
+def _install(shell: SshConnection, one: HostRequirements, say: Say) -> None:
     shell.open()
     say(f"{shell.name}: installing {' '.join(one.packages)}")
     try:
-        done = shell.sh(_APT, *one.packages, timeout_s=INSTALL_S)
+        done = shell.sh(_APT, *one.packages, timeout_s=INSTALL_TIMEOUT_S)
     except CommandFailed as error:
         tail = "\n".join(error.output.splitlines()[-12:])
         raise TargetError(
@@ -269,8 +221,8 @@ def _install(shell: SshConnection, one: HostMeans, say: Say) -> None:
         say(f"{shell.name}: {line}")
 
 
-# invoke-rc.d and deb-systemd-invoke ask policy-rc.d whether a service may be started: 101 says no.
-# What a package enables for the next boot is told apart by the list of before.
+# invoke-rc.d and deb-systemd-invoke ask policy-rc.d whether to start a service: 101 says no. What a
+# package enables at boot is the difference between two lists.
 _APT: Final = """
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 policy=/usr/sbin/policy-rc.d
@@ -287,13 +239,16 @@ enabled() {
   fi
   for one in /etc/rc2.d/S*; do if [ -e "$one" ]; then echo "$one"; fi; done
 }
-get() { apt-get -o DPkg::Lock::Timeout=120 -o Dpkg::Options::=--force-confold --no-install-recommends "$@"; }
+get() {
+  apt-get -o DPkg::Lock::Timeout=120 -o Dpkg::Options::=--force-confold \\
+    --no-install-recommends "$@"
+}
 plan=$(get --simulate install "$@" 2>&1) || {
   get update >&2
   plan=$(get --simulate install "$@" 2>&1) || { echo "$plan" >&2; exit 1; }
 }
 if echo "$plan" | grep -Eq '^(Inst [^ ]+ \\[|Remv )'; then
-  echo "this would change what is installed there, which is left to who looks after the host:" >&2
+  echo "this would change installed packages, which only the host's administrator may do:" >&2
   echo "$plan" | grep -E '^(Inst [^ ]+ \\[|Remv )' >&2
   exit 1
 fi
@@ -309,8 +264,8 @@ comm -13 "$before" "$after" | while read -r one; do
   case $one in
     /etc/rc2.d/*) update-rc.d "$(echo "${one##*/}" | sed 's/^S[0-9]*//')" disable >&2 ;;
     *) systemctl disable "$one" >&2 ;;
-  esac || { echo "$one is started at each boot now, and could not be disabled" >&2; exit 1; }
-  echo "${one##*/} would have been started at each boot: it was disabled"
+  esac || { echo "$one is now started at boot and could not be disabled" >&2; exit 1; }
+  echo "disabled ${one##*/}, which would have been started at boot"
 done
 echo "installed $# packages"
 """

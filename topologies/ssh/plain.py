@@ -1,6 +1,4 @@
-"""Hosts without systemd: a deployment is a namespace of processes, so that its first one's end is
-the end of all.
-"""
+"""Hosts without systemd: a deployment is a pid namespace, which ends with its first process."""
 
 from __future__ import annotations
 
@@ -11,101 +9,88 @@ from weighbridge.topologies.hardware import HostSpec
 from weighbridge.topologies.hosts import Limited
 from weighbridge.topologies.quota import DEFAULT_PERIOD_S
 from weighbridge.topologies.ssh.services import (
-    BEGUN,
-    BORN,
     DEPLOYMENT,
     HOLDER,
     LABELLED,
     PROGRAM,
+    RECORD_START,
+    START_TICKS,
     HostProcess,
     Services,
+    await_end,
     unmounting,
 )
 
 
 class Plain(Services):
-    """Processes of one deployment. They can be ended, counted and seen, but not limited."""
+    """Processes of one deployment, which can be ended, counted and seen, but not limited."""
 
     def hold(self, memory_bytes: int | None) -> str:
-        """Start the namespace's first process, which reaps whatever its children leave behind, and
-        holds the view.
-        """
+        """Start the namespace's first process, which reaps orphans and holds the view."""
         assert memory_bytes is None  # noqa: S101 - refused before anything was started
-        label = (f"{DEPLOYMENT}={self.stand.deployment}", f"{HOLDER}=1")
-        share = (
-            "unshare",
-            "--mount",
-            "--propagation",
-            "private",
-            "--pid",
-            "--fork",
-            "--mount-proc",
-            "--kill-child",
-        )
+        label = (f"{DEPLOYMENT}={self.on_host.deployment}", f"{HOLDER}=1")
+        namespaces = ("--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc")
         first = ("/bin/sh", "-c", "sleep infinity & wait")
-        line = shlex.join(("setsid", "env", *label, *share, *first))
-        return f"""{BORN}
+        line = shlex.join(("setsid", "env", *label, "unshare", *namespaces, "--kill-child", *first))
+        return f"""{START_TICKS}
 {line} </dev/null >/dev/null 2>&1 &
 parent=$!
 pid=
 while [ -z "$pid" ]; do
-  born "$parent" >/dev/null || {{ echo "{shlex.join(share[:1])} ended at once" >&2; exit 1; }}
+  start_ticks "$parent" >/dev/null || {{ echo "unshare ended at once" >&2; exit 1; }}
   pid=$(cat "/proc/$parent/task/$parent/children" | tr -d ' ')
   sleep 0.02
 done
-while ! nsenter --mount=/proc/$pid/ns/mnt --pid=/proc/$pid/ns/pid test -e /proc/1/stat -a ! -e /proc/$parent; do
-  born "$pid" >/dev/null || {{ echo "the first process of the deployment ended at once" >&2; exit 1; }}
+while ! nsenter --mount=/proc/$pid/ns/mnt --pid=/proc/$pid/ns/pid \\
+    test -e /proc/1/stat -a ! -e /proc/$parent; do
+  start_ticks "$pid" >/dev/null || {{
+    echo "the first process of the deployment ended at once" >&2
+    exit 1
+  }}
   sleep 0.02
 done
-echo "$pid $(born $pid)"
+echo "$pid $(start_ticks $pid)"
 """
 
     def enter(self) -> tuple[str, ...]:
-        """By the first process's namespaces."""
-        of = f"/proc/{self.stand.holder}/ns"
+        """Enter the first process's namespaces."""
+        of = f"/proc/{self.on_host.holder}/ns"
         return ("nsenter", f"--mount={of}/mnt", f"--pid={of}/pid", "--")
 
     def inside(self, tag: str) -> tuple[str, ...]:
-        """The same: there are no limits to be in."""
+        """As `enter`: there are no limits."""
         return self.enter()
 
     def kill(self, tag: str) -> str:
-        """All that has the program's name in its environment."""
-        return (
-            shlex.join((*self.enter(), "/bin/sh", "-c", f"{LABELLED}kill_labelled {PROGRAM}={tag}"))
-            + " || true"
-        )
+        """Kill all processes with the program's name in their environment."""
+        script = f"{LABELLED}kill_labelled {PROGRAM}={tag}"
+        return shlex.join((*self.enter(), "/bin/sh", "-c", script)) + " || true"
 
     def _launch(self, services: Sequence[str]) -> str:
-        # Each in a session of its own. The namespace's first process becomes their parent when the
-        # shell ends.
-        inner = [BEGUN]
+        # Each has its own session. When the shell ends, the namespace's first process becomes their
+        # parent.
+        lines = [RECORD_START]
         for service in services:
-            inner.append(
-                f"setsid /bin/sh {self.service_path(service)} </dev/null >/dev/null 2>&1 &"
-            )
-            inner.append(f'begun {shlex.quote(self.started)} {service} "$!"')
-        return shlex.join((*self.enter(), "/bin/sh", "-ec", "\n".join(inner)))
+            path = self.service_path(service)
+            lines.append(f"setsid /bin/sh {path} </dev/null >/dev/null 2>&1 &")
+            lines.append(f'record_start {shlex.quote(self.started)} {service} "$!"')
+        return shlex.join((*self.enter(), "/bin/sh", "-ec", "\n".join(lines)))
 
     def _end(self, service: str, process: HostProcess, timeout_s: float) -> str:
-        """By its process, and then by its name in the environment of all that it started."""
-        script = f"""{BORN}{LABELLED}
-there() {{ [ "$(born {process.pid})" = {process.started} ]; }}
-if there; then kill -TERM {process.pid}; fi
-tries=0
-while there && [ $tries -lt {max(1, int(timeout_s / 0.05))} ]; do sleep 0.05; tries=$((tries + 1)); done
+        """End its first process, then kill all it started, by the name in their environment."""
+        script = f"""{LABELLED}{await_end(process, timeout_s, f"kill -TERM {process.pid}")}
 kill_labelled {PROGRAM}=service.{service}
-if there; then echo stayed; fi
+if running; then echo left; fi
 """
         return shlex.join((*self.enter(), "/bin/sh", "-c", script))
 
-    def _numbered(self) -> tuple[str, ...]:
-        """They are those of the deployment's own namespace."""
+    def _enter_pids(self) -> tuple[str, ...]:
+        """Enter the deployment's pid namespace."""
         return self.enter()
 
-    def _holds(self) -> str:
-        """Whether the namespace's first process is there, with which all others end."""
-        return f'[ "$(born {self.stand.holder})" = {self.stand.holder_started} ]'
+    def _may_run(self) -> str:
+        """Check the namespace's first process, with which all others end."""
+        return f'[ "$(start_ticks {self.on_host.holder})" = {self.on_host.holder_started} ]'
 
     def limit(
         self,
@@ -115,11 +100,11 @@ if there; then echo stayed; fi
         *,
         period_s: float = DEFAULT_PERIOD_S,
     ) -> str:
-        """None: hardware that asks for limits here is refused before anything is started."""
+        """Nothing: hardware with limits is refused for these hosts before anything is started."""
         return ""
 
     def unlimit(self, spec: HostSpec, devices: Sequence[str], what: Collection[Limited]) -> str:
-        """None."""
+        """Nothing."""
         return ""
 
     def _end_all(self, label: str, numbers: str) -> str:

@@ -1,4 +1,4 @@
-"""A program on a real host with its stdin and stdout as pipes here, carried by the connection."""
+"""A program on a real host with its stdin and stdout as pipes here."""
 
 from __future__ import annotations
 
@@ -17,14 +17,11 @@ from weighbridge.common.errors import TargetError
 from weighbridge.topologies.ssh.connection import SshConnection
 
 LOST: Final = 255
-"""The status of a program whose host has stopped answering, as ssh(1) has it."""
+"""The status of a program whose host stopped answering, as ssh(1) reports it."""
 
 
 class RemoteProgram:
-    """A `common.piped.Piped`.
-
-    When its host stops answering its pipes end, and for who asks here it has ended with LOST.
-    """
+    """A `common.piped.Piped`; when its host stops answering, its pipes end with status LOST."""
 
     def __init__(
         self,
@@ -34,7 +31,7 @@ class RemoteProgram:
         stderr: Path,
         send: Callable[[int], None],
     ) -> None:
-        """Start `argv` on the host; `send` signals it there, with all it started when that is KILL.
+        """Start `argv` on the host; `send` signals it there, KILL with all it started.
 
         Raises TargetError.
         """
@@ -42,14 +39,14 @@ class RemoteProgram:
         self._connection = connection
         self._stderr = stderr
         self._send = send
-        self._told = False
-        theirs_in, ours_in = os.pipe()
-        ours_out, theirs_out = os.pipe()
-        self.stdin = os.fdopen(ours_in, "wb")
-        self.stdout = os.fdopen(ours_out, "rb")
+        self._reason_logged = False
+        remote_in, local_in = os.pipe()
+        local_out, remote_out = os.pipe()
+        self.stdin = os.fdopen(local_in, "wb")
+        self.stdout = os.fdopen(local_out, "rb")
         try:
             self._ended = connection.start(
-                argv, stdin=theirs_in, stdout=theirs_out, stderr=stderr.open("ab")
+                argv, stdin=remote_in, stdout=remote_out, stderr=stderr.open("ab")
             )
         except BaseException:
             self.stdin.close()
@@ -58,17 +55,15 @@ class RemoteProgram:
 
     @property
     def returncode(self) -> int | None:
-        """Its exit status, negative when a signal ended it, LOST when its host was lost; None while
-        it runs.
-        """
+        """Its exit status, negative for a signal, LOST for a lost host; None: it is running."""
         return self.poll()
 
     def poll(self) -> int | None:
-        """Its exit status when it has ended; None while it runs."""
+        """Its exit status; None: it is running."""
         return self.wait() if self._ended.done() else None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit status when it ends.
+        """Wait for its end and return its exit status.
 
         Raises subprocess.TimeoutExpired after `timeout` seconds.
         """
@@ -77,19 +72,19 @@ class RemoteProgram:
         except NotYet:
             raise subprocess.TimeoutExpired(self.args, timeout or 0) from None
         except TargetError as error:
-            self._tell(error.message)
+            self._log_reason(error.message)
         except CancelledError:
-            self._tell(f"{self._connection.where}: its host was given back while it ran")
+            self._log_reason(f"{self._connection.where}: its host was given back while it ran")
         return LOST
 
-    def _tell(self, why: str) -> None:
-        if not self._told:
-            self._told = True
-            with self._stderr.open("a", encoding="utf-8") as said:
-                said.write(f"{why}\n")
+    def _log_reason(self, why: str) -> None:
+        if not self._reason_logged:
+            self._reason_logged = True
+            with self._stderr.open("a", encoding="utf-8") as log:
+                log.write(f"{why}\n")
 
     def send_signal(self, sig: int) -> None:
-        """Signal it; one that has ended, or whose host is lost, is no error. Raises TargetError."""
+        """Signal it; one that has ended or whose host is lost is no error. Raises TargetError."""
         if self.poll() is not None:
             return
         try:
@@ -99,7 +94,7 @@ class RemoteProgram:
                 raise
 
     def kill(self) -> None:
-        """End it at once, with all that it started."""
+        """End it at once, with all it started."""
         self.send_signal(signal.SIGKILL)
 
     def __enter__(self) -> Self:
@@ -114,6 +109,6 @@ class RemoteProgram:
     ) -> None:
         """Close its pipes and wait for its end."""
         self.stdout.close()
-        with contextlib.suppress(BrokenPipeError):  # it ended before it had read all
+        with contextlib.suppress(BrokenPipeError):  # it ended before it read everything
             self.stdin.close()
         self.wait()

@@ -1,4 +1,4 @@
-"""Real hosts for one deployment: reached, looked at, taken, and given back."""
+"""Setting up real hosts for one deployment: reached, examined, claimed and started."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from weighbridge.common.errors import TargetError, UsageError, WeighbridgeError
 from weighbridge.common.host import Command
 from weighbridge.gateways.gateway import RootImage, Say
 from weighbridge.gateways.together import together
+from weighbridge.topologies.attestation import TOOLS
 from weighbridge.topologies.hardware import Hardware, HostSpec
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.ssh import claim as claims
@@ -21,13 +22,11 @@ from weighbridge.topologies.ssh import disks, ending, kernel, release, view
 from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.event_loop import EventLoop
 from weighbridge.topologies.ssh.host import SshHost
-from weighbridge.topologies.ssh.host_reader import HostReader, source
-from weighbridge.topologies.ssh.hosts import SshHosts, Taken
+from weighbridge.topologies.ssh.host_telemetry import HostTelemetry, source
+from weighbridge.topologies.ssh.hosts import HostSetup, SshHosts
 from weighbridge.topologies.ssh.program import RemoteProgram
 from weighbridge.topologies.ssh.services import Services
 
-TOOLS: Final = ("fio", "iperf3", "sysbench")
-"""What attestation runs."""
 _NEEDED: Final = ("unshare", "nsenter", "mount", "setsid", "env", "grep", "stat")
 
 Result = TypeVar("Result")
@@ -55,42 +54,40 @@ def raise_ssh(
     names: Collection[str],
     tools: bool = False,
 ) -> Hosts:
-    """Take the hosts `names` for a deployment. `folder` gets what is kept of them here, such as
-    copies of their logs.
+    """Set up the hosts `names` for a deployment; `folder` is for copies of their logs and the like.
 
-    `image` says what has to be installed on hosts that do not make the load; `tools`: what
-    attestation wants too. All are reached, looked at and claimed before anything is changed on any.
-    Raises UsageError, MissingMeans, CommandFailed or TargetError; everything that was taken is then
-    given back.
+    `image` lists the packages that hosts other than clients need; `tools` adds those of
+    attestation. All hosts are reached, examined and claimed before any is changed. Raises
+    UsageError, MissingMeans, CommandFailed or TargetError after giving all hosts back.
     """
     view.check_folder(hardware.access.folder)
     loop = EventLoop()
-    taken = {
-        name: Taken(SshConnection(name, hardware.hosts[name], hardware.access, loop))
+    setups = {
+        name: HostSetup(SshConnection(name, hardware.hosts[name], hardware.access, loop))
         for name in names
     }
-    hosts = SshHosts(deployment, hardware, loop, taken)
-    raising = _Raising(deployment, hardware, image, say, folder, tools=tools)
+    hosts = SshHosts(deployment, hardware, loop, setups)
+    startup = _Startup(deployment, hardware, image, say, folder, tools=tools)
     try:
-        _all(one.connection.open for one in taken.values())
-        _all(partial(raising.look, name, one) for name, one in taken.items())
-        _all(partial(raising.take, one) for one in taken.values())
-        _all(partial(raising.survey, name, one) for name, one in taken.items())
-        _all(partial(raising.settle, name, one, taken) for name, one in taken.items())
+        _all(one.connection.open for one in setups.values())
+        _all(partial(startup.check_programs, name, one) for name, one in setups.items())
+        _all(partial(startup.claim, one) for one in setups.values())
+        _all(partial(startup.check_resources, name, one) for name, one in setups.items())
+        _all(partial(startup.start, name, one, setups) for name, one in setups.items())
         for name in names:
-            host = taken[name].host
+            host = setups[name].host
             if name in hardware.clients and host is not None:
                 host.module("weighbridge")
-        hosts.stand()
+        hosts.add_started()
     except BaseException:
         hosts.close()
         raise
-    say(f"{len(taken)} real hosts are taken")
+    say(f"{len(setups)} real hosts are ready")
     return hosts
 
 
-class _Raising:
-    """One deployment's way onto its hosts; each step is done on all of them at once."""
+class _Startup:
+    """The steps of a deployment's start on its hosts; each is done on all hosts in parallel."""
 
     def __init__(
         self,
@@ -109,80 +106,71 @@ class _Raising:
         self._folder = folder
         self._tools = tools
 
-    def look(self, name: str, one: Taken) -> None:
-        """See that a host has all that is needed; changes nothing.
+    def check_programs(self, name: str, one: HostSetup) -> None:
+        """Check that a host has all programs; changes nothing.
 
         Raises UsageError with all that is wrong with it.
         """
         shell, spec, access = one.connection, self._hardware.hosts[name], self._hardware.access
         wanted = (*_NEEDED, *(TOOLS if self._tools else ()))
-        told = shell.sh(_LOOK, access.python, *wanted).stdout.splitlines()
-        systemd = [line.partition(" ")[2] for line in told if line.startswith("systemd ")]
-        missing = [line.partition(" ")[2] for line in told if line.startswith("missing ")]
-        python = next(
-            (
-                tuple(map(int, line.split()[1].split(".")))
-                for line in told
-                if line.startswith("python ")
-            ),
-            None,
-        )
+        lines = shell.sh(_LOOK, access.python, *wanted).stdout.splitlines()
+        systemd = [line.partition(" ")[2] for line in lines if line.startswith("systemd ")]
+        missing = [line.partition(" ")[2] for line in lines if line.startswith("missing ")]
+        versions = [line.split()[1].split(".") for line in lines if line.startswith("python ")]
+        python = tuple(map(int, versions[0])) if versions else None
         faults: list[str] = []
         where = f"{name} ({spec.address})"
         if missing:
             faults.append(f"{where}: programs are missing: {' '.join(missing)}. {release.INSTALL}")
         if python is not None and python < (3, 9):
+            version = ".".join(map(str, python))
             faults.append(
-                f"{where}: its {access.python} is {'.'.join(map(str, python))}, and 3.9 or later "
-                "is wanted (ssh: python)"
+                f"{where}: its {access.python} is {version}, and 3.9 or later is needed (ssh: "
+                "python)"
             )
         one.systemd = bool(systemd)
-        one.cgroup = 1 if "cgroup 1" in told else 2
+        one.cgroup = 1 if "cgroup 1" in lines else 2
         if not systemd:
             faults += [f"{where}: {what}" for what in unlimitable(spec)]
         if missing:
             raise UsageError("\n".join(faults))
-        one.words["services"] = (
-            systemd[0] if systemd else "plain processes in a namespace of their own"
-        )
+        one.facts["services"] = systemd[0] if systemd else "processes in their own namespace"
         if name not in self._hardware.clients and self._image.packages:
             kind, packages = release.installed(shell)
             faults += release.faults(shell, self._image, kind, packages)
             one.packages = packages
-            listed = [
+            one.facts["packages"] = ", ".join(
                 f"{package} {packages[package]}"
                 for package in self._image.packages
                 if package in packages
-            ]
-            one.words["packages"] = ", ".join(listed)
+            )
         if faults:
             raise UsageError("\n".join(faults))
 
-    def survey(self, name: str, one: Taken) -> None:
-        """Look at what would be changed: a host that was claimed, so that no other deployment has
-        its disks meanwhile.
+    def check_resources(self, name: str, one: HostSetup) -> None:
+        """Check settings and disks of a claimed host, which no other deployment can take; changes
+        nothing.
 
-        Changes nothing. Raises UsageError with all that is wrong with the host.
+        Raises UsageError with all that is wrong with the host.
         """
-        one.looked = kernel.look(one.connection, self._hardware)
-        faults = kernel.faults(one.connection, self._hardware, one.looked)
+        one.state = kernel.look(one.connection, self._hardware)
+        faults = kernel.faults(one.connection, self._hardware, one.state)
         one.disks, wrong = disks.look(one.connection, self._hardware.hosts[name].disks)
         if faults or wrong:
             raise UsageError("\n".join((*faults, *wrong)))
 
-    def take(self, one: Taken) -> None:
-        """Claim a host. Raises UsageError where another deployment stands."""
+    def claim(self, one: HostSetup) -> None:
+        """Claim a host. Raises UsageError where another deployment is running."""
         since = datetime.now(UTC).isoformat(timespec="seconds")
-        wanted = claims.mine(
-            self._deployment, self._hardware.access.folder, since=since, kept=str(self._folder)
-        )
-        one.claim = claims.take(one.connection, wanted)
+        folder = self._hardware.access.folder
+        own = claims.mine(self._deployment, folder, since=since, kept=str(self._folder))
+        one.claim = claims.take(one.connection, own)
 
-    def settle(self, name: str, one: Taken, all_of_them: Mapping[str, Taken]) -> None:
-        """Change what is to be changed on a host, and raise the deployment's view there."""
+    def start(self, name: str, one: HostSetup, setups: Mapping[str, HostSetup]) -> None:
+        """Change a host's settings, clear its disks, and start the deployment's view there."""
         shell, spec = one.connection, self._hardware.hosts[name]
-        assert one.claim is not None and one.looked is not None  # noqa: S101, PT018 - looked at and taken before
-        before = kernel.former(self._hardware, one.looked)
+        assert one.claim is not None and one.state is not None  # noqa: S101, PT018 - examined and claimed before
+        before = kernel.former(self._hardware, one.state)
         one.claim = one.claim.model_copy(update={"disks": one.disks, "former": before})
         claims.write(shell, one.claim)
         kernel.apply(shell, self._hardware, before)
@@ -194,20 +182,16 @@ class _Raising:
         one.claim = one.claim.model_copy(update={"holder": holder, "holder_started": started})
         claims.write(shell, one.claim)
         services = ending.services_of(one.claim, systemd=one.systemd)
-        addresses = {other: str(self._hardware.hosts[other].address) for other in all_of_them}
+        addresses = {other: str(self._hardware.hosts[other].address) for other in setups}
         words = (
             *services.enter(),
             *services.environment("view"),
-            "/bin/sh",
-            "-ec",
-            view.script(),
-            "sh",
-            own,
+            *("/bin/sh", "-ec", view.script(), "sh", own),
         )
         done = shell.run(words, stdin=view.names(addresses))
         if done.code != 0:
             raise TargetError(
-                f"{shell.where}: what the deployment sees of it cannot be made: {done.text.strip()}"
+                f"{shell.where}: cannot set up the deployment's view: {done.text.strip()}"
             )
         logs = self._folder / "logs" / name
         logs.mkdir(parents=True, exist_ok=True)
@@ -216,65 +200,56 @@ class _Raising:
             services,
             disks=[disk.path for disk in one.disks],
             logs=logs,
-            teller=self._teller(name, one, services, own),
+            telemetry=self._telemetry(name, one, services, own),
             suite=partial(self._suite, shell),
         )
 
-    def _teller(self, name: str, one: Taken, services: Services, own: str) -> HostReader:
-        assert one.looked is not None  # noqa: S101 - looked at before
+    def _telemetry(self, name: str, one: HostSetup, services: Services, own: str) -> HostTelemetry:
+        assert one.state is not None  # noqa: S101 - examined before
         words = {
             "group": services.group,
-            "nic": one.looked.nic,
+            "nic": one.state.nic,
             "disks": [disk.device for disk in one.disks],
             "log": f"{own}/log",
         }
-        # Where processes have numbers of their own, it is in there with them; otherwise it is not
-        # in the limits.
+        # With systemd it runs outside of the limits; without, in the deployment's pid namespace.
         enter = () if one.systemd else services.enter()
         argv = (
             *enter,
-            *services.environment("teller"),
-            self._hardware.access.python,
-            "-I",
-            "-c",
-            source(),
-            json.dumps(words),
+            *services.environment("telemetry"),
+            *(self._hardware.access.python, "-I", "-c", source(), json.dumps(words)),
         )
-        errors = self._folder / f"teller-{name}.err"
+        errors = self._folder / f"telemetry-{name}.err"
 
         def send(_number: int) -> None:
-            one.connection.sh(services.kill("teller"))
+            one.connection.sh(services.kill("telemetry"))
 
         program = RemoteProgram(one.connection, argv, stderr=errors, send=send)
-        return HostReader(program, one.connection.where, errors=errors)
+        return HostTelemetry(program, one.connection.where, errors=errors)
 
     def _suite(self, shell: SshConnection) -> Command:
-        from weighbridge.topologies.ssh import suite  # noqa: PLC0415 - wanted on hosts that make the load
+        from weighbridge.topologies.ssh import suite  # noqa: PLC0415 - only clients need it
 
         return suite.ensure(shell, self._hardware, self._folder.parent.parent, self._say)
 
 
 def unlimitable(spec: HostSpec) -> tuple[str, ...]:
-    """What is asked of a host without systemd that cannot be had there, in words."""
-    asked = []
+    """Limits of a host that cannot be put on without systemd, in words."""
+    limits = []
     if spec.cpus is not None:
-        asked.append("cpus")
+        limits.append("cpus")
     if spec.memory is not None:
-        asked.append("memory")
+        limits.append("memory")
     if any(disk.bandwidth is not None or disk.iops is not None for disk in spec.disks):
-        asked.append("bandwidth or iops of disks")
-    if not asked:
+        limits.append("bandwidth or iops of disks")
+    if not limits:
         return ()
-    return (
-        (
-            f"it does not run systemd, and nothing can be limited there: leave {', '.join(asked)} out "
-            "of the hardware file"
-        ),
-    )
+    what = ", ".join(limits)
+    return (f"it cannot be limited without systemd: leave {what} out of the hardware file",)
 
 
 def _all(work: Iterable[Callable[[], object]]) -> None:
-    """Do all at once. Raises one error that tells of all that failed, of the kind of the first."""
+    """Do all in parallel. Raises one error about all failures, of the kind of the first."""
     failed: list[WeighbridgeError] = []
 
     def one(do: Callable[[], object]) -> None:
@@ -284,12 +259,12 @@ def _all(work: Iterable[Callable[[], object]]) -> None:
             failed.append(error)
 
     together([partial(one, do) for do in work])
-    if len(failed) == 1 or (failed and not all(isinstance(error, UsageError) for error in failed)):
-        first = next((error for error in failed if not isinstance(error, UsageError)), failed[0])
-        others = [error.message for error in failed if error is not first]
-        if not others:
-            raise first
-        raise TargetError("\n".join([first.message, *others]), advice=first.advice) from first
-    if failed:
-        advice = next((error.advice for error in failed if error.advice), "")
-        raise UsageError("\n".join(error.message for error in failed), advice=advice) from failed[0]
+    if not failed:
+        return
+    first = next((error for error in failed if not isinstance(error, UsageError)), failed[0])
+    errors = [first, *(error for error in failed if error is not first)]
+    if len(errors) == 1:
+        raise first
+    kind = UsageError if isinstance(first, UsageError) else TargetError
+    advice = next((error.advice for error in errors if error.advice), "")
+    raise kind("\n".join(error.message for error in errors), advice=advice) from first

@@ -1,4 +1,4 @@
-"""Whether a real host has the programs that a layout's release asks for, and of that release."""
+"""Whether a real host has the programs of a layout's release."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Final
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies.ssh.shell import Shell
 
-INSTALL: Final = "They are installed by `weighbridge doctor --hardware FILE --install`"
-"""What errors say about packages and programs that are not there."""
+INSTALL: Final = "`weighbridge doctor --hardware FILE --install` installs them"
+"""Advice in errors about missing packages and programs."""
 
-# One line a package, with the version where it is installed: `python3-swift 2.30.1-0+deb12u1`.
+# One line for each installed package: `python3-swift 2.30.1-0+deb12u1`.
 _LOOK: Final = """
 if command -v dpkg-query >/dev/null; then
   echo debian
-  dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\\n' 2>/dev/null | sed -n 's/^installed //p'
+  dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\\n' 2>/dev/null |
+    sed -n 's/^installed //p'
 elif command -v rpm >/dev/null; then
   echo rpm
   rpm -qa --queryformat '%{NAME} %{VERSION}-%{RELEASE}\\n'
@@ -24,20 +25,16 @@ fi
 
 
 def installed(shell: Shell) -> tuple[str, dict[str, str]]:
-    """`debian`, `rpm` or nothing, and the version of every package that is installed.
-
-    Raises TargetError.
-    """
+    """`debian`, `rpm` or nothing, and all installed packages' versions. Raises TargetError."""
     kind, *lines = shell.sh(_LOOK).stdout.splitlines() or [""]
     pairs = (line.partition(" ") for line in lines)
     return kind, {name: version for name, _, version in pairs if version}
 
 
 def faults(shell: Shell, image: RootImage, kind: str, packages: dict[str, str]) -> tuple[str, ...]:
-    """Why a layout of this release cannot stand on a host, in sentences; empty when it can.
+    """Why a layout of this release cannot run on a host, in sentences; empty: it can.
 
-    Which packages belong to it is known by Debian's names; of other systems the version alone is
-    looked at.
+    The list of packages has Debian's names; on other systems only the version is checked.
     """
     where = f"{shell.name} ({shell.address})"
     release = image.name.partition("-")[2]
@@ -52,17 +49,14 @@ def faults(shell: Shell, image: RootImage, kind: str, packages: dict[str, str]) 
     for name, version in versions.items():
         if not of_release(version, release):
             found.append(
-                f"{where}: {name} is {version}, and the layout asks for {image.name}: "
-                "install that, or set `release` in the layout to what is there"
+                f"{where}: {name} is {version}, and the layout needs {image.name}: install that, "
+                "or set `release` in the layout to the installed one"
             )
             break
     return tuple(found)
 
 
 def of_release(version: str, release: str) -> bool:
-    """Whether a package's version is of a release:
-
-    `16.2.15+ds-0` of `16`, `1:2.30.1-0` of `2.30`.
-    """
+    """Whether a version belongs to a release, as `16.2.15+ds-0` to `16`, `1:2.30.1-0` to `2.30`."""
     plain = re.sub(r"^\d+:", "", version)
     return re.match(re.escape(release) + r"(?![0-9])", plain) is not None

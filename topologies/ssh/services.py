@@ -1,6 +1,4 @@
-"""How a real host runs and ends what a deployment has there: the seam between hosts with systemd
-and hosts without.
-"""
+"""Running and ending a deployment's processes on real hosts: the seam for systemd and without."""
 
 from __future__ import annotations
 
@@ -18,56 +16,56 @@ from weighbridge.topologies.ssh.connection import PATH
 from weighbridge.topologies.ssh.view import UNMOUNT
 
 DEPLOYMENT: Final = "WEIGHBRIDGE_DEPLOYMENT"
-"""Variable of every process of a deployment, with its label: what is left of one is found by it."""
+"""Environment variable of all of a deployment's processes, by which they are found: its label."""
 HOLDER: Final = "WEIGHBRIDGE_HOLDER"
-"""Variable of the processes that hold a view: they end last."""
+"""Environment variable of the processes that hold a view, which end last."""
 PROGRAM: Final = "WEIGHBRIDGE_PROGRAM"
-"""Variable of a program and of all that it starts: which one it is."""
+"""Environment variable of a program and all it starts, with the program's tag."""
 PROGRAMS: Final = "/run/weighbridge"
-"""Folder of the view: a file for each program that runs, with its number and when it started."""
+"""Folder of the view with a file for each running program: its pid and start time."""
 
-BORN: Final = """
-born() {
+START_TICKS: Final = """
+start_ticks() {
   read -r line <"/proc/$1/stat" || return 1
   set -- ${line##*) }
   case $1 in Z | X) return 1 ;; esac
   echo "${20}"
 } 2>/dev/null
 """
-"""Shell: when the process `$1` started, in ticks since the boot (proc_pid_stat(5)); fails when
-there is none, or a dead one.
-"""
+"""Shell: process `$1`'s start in ticks since the boot (proc_pid_stat(5)); fails if it has ended."""
 
-BEGUN: Final = f"""{BORN}
-begun() {{
-  if start=$(born "${{3:-0}}"); then line="$3 $start"; echo "$2 $line"; else line=; fi
+RECORD_START: Final = f"""{START_TICKS}
+record_start() {{
+  if start=$(start_ticks "${{3:-0}}"); then line="$3 $start"; echo "$2 $line"; else line=; fi
   echo "$line" >"$1/.$2"
   mv -f "$1/.$2" "$1/$2"
 }}
 """
-"""Shell: write down in the folder `$1` that the service `$2` was started and that `$3` is its first
-process, and print its line.
+"""Shell: record in folder `$1` that service `$2` was started with first process `$3`, and print its
+line; an empty line says that it ended at once.
 """
 
-# What is written there was written whole. An empty line is of a service that had ended as soon as
-# it began.
-_ASKED: Final = f"""{BORN}
+_STATUS: Final = f"""{START_TICKS}
 [ -d "$1" ] || exit 0
 cd "$1"
 for one in *; do
   [ -f "$one" ] || continue
   read -r pid start <"$one" || continue
-  if [ "$2" = here ] && [ -n "$start" ] && [ "$(born "$pid")" = "$start" ]; then echo "$one alive"; else echo "$one dead"; fi
+  state=dead
+  if [ "$2" = here ] && [ -n "$start" ] && [ "$(start_ticks "$pid")" = "$start" ]; then
+    state=alive
+  fi
+  echo "$one $state"
 done
 """
 
-# What a login by ssh may open is often 1024, which is less than a gateway or a driver needs.
+# An ssh login often allows 1024 open files, too few for a gateway or a driver.
 _WRAP: Final = """
 ulimit -S -n "$(ulimit -H -n)"
 exec "$@"
 """
-_SIGNALLED: Final = f"""{BORN}
-echo "$$ $(born $$)" >{PROGRAMS}/${PROGRAM}
+_SIGNALLED: Final = f"""{START_TICKS}
+echo "$$ $(start_ticks $$)" >{PROGRAMS}/${PROGRAM}
 {_WRAP}"""
 
 _SEARCH: Final = """
@@ -93,67 +91,49 @@ kill_labelled() {
   done
 }
 """
-"""Shell: processes with the variable `$1` (NAME=value) in their environment but not the variable
-`$2`, and how they are killed.
-"""
+"""Shell: list or kill processes with the variable `$1` (NAME=value) but not the variable `$2`."""
 
 
 @dataclass(frozen=True)
 class HostProcess:
-    """A process of a host by its number where the deployment runs, and when it started, in ticks
-    since the boot.
-    """
+    """A process by its pid where the deployment runs, and its start in ticks since the boot."""
 
     pid: int
     started: int
 
 
 @dataclass(frozen=True)
-class Stand:
-    """A deployment on one host:
-
-    `folder` is its own there, `holder` the number of the process that holds its view.
+class HostDeployment:
+    """A deployment on one host: `folder` is its folder there, `holder` the pid of the process that
+    holds its view.
     """
 
     deployment: str
     folder: str
     holder: int = 0
     holder_started: int = 0
-    """When that process started, in ticks since the host was booted."""
+    """When that process started, in ticks since the boot."""
     boot: str = ""
-    """Which boot of the host it is of; empty: not known."""
+    """The host's boot; empty: not known."""
 
 
 class Services(ABC):
-    """Commands and scripts for one deployment on one host.
+    """Commands and scripts for one deployment on one host, to run as root outside of its view."""
 
-    All are run on the host itself, as root, outside of the view.
-    """
-
-    def __init__(self, stand: Stand) -> None:
-        self.stand = stand
-
-    # the view
-    # ----------------------------------------------------------------------------------------------------------------
+    def __init__(self, on_host: HostDeployment) -> None:
+        self.on_host = on_host
 
     @abstractmethod
     def hold(self, memory_bytes: int | None) -> str:
-        """Shell lines that start the holder of a view; they print its number and when it
-        started.
-        """
+        """Shell lines that start the view's holder and print its pid and start time."""
 
     @abstractmethod
     def enter(self) -> tuple[str, ...]:
-        """Words before a command that have it run in the view, beside the limits: for what the
-        suite does for itself.
-        """
-
-    # programs
-    # ----------------------------------------------------------------------------------------------------------------
+        """Prefix of a command of the suite itself: runs it in the view, but outside the limits."""
 
     @abstractmethod
     def inside(self, tag: str) -> tuple[str, ...]:
-        """Words before a command that have it run in the view and in the limits."""
+        """Prefix of a command that runs it in the view and in the limits."""
 
     def program(
         self,
@@ -163,7 +143,7 @@ class Services(ABC):
         *,
         signalled: bool = False,
     ) -> tuple[str, ...]:
-        """What runs a program as part of the deployment.
+        """The command that runs a program as part of the deployment.
 
         `kill` finds it by `tag`, and if `signalled` so does `signal`.
         """
@@ -171,69 +151,59 @@ class Services(ABC):
         return (*self.inside(tag), *self.environment(tag, env), "/bin/sh", "-c", wrap, "sh", *argv)
 
     def environment(self, tag: str, env: Mapping[str, str] | None = None) -> tuple[str, ...]:
-        """Words that give a command the environment that all of a deployment has, and nothing of
-        who logged in.
-        """
-        all_of_it = {
+        """Prefix of a command: the deployment's environment, and nothing of the login's."""
+        variables = {
             "PATH": PATH,
             "HOME": "/root",
             "LC_ALL": "C.UTF-8",
-            DEPLOYMENT: self.stand.deployment,
+            DEPLOYMENT: self.on_host.deployment,
             PROGRAM: tag,
             **(env or {}),
         }
-        return ("/usr/bin/env", "-i", *(f"{name}={value}" for name, value in all_of_it.items()))
+        return ("/usr/bin/env", "-i", *(f"{name}={value}" for name, value in variables.items()))
 
     def signal(self, tag: str, number: int) -> str:
         """Shell lines that signal a program; one that has ended is no error."""
         script = (
-            f'{BORN}read -r pid start <{PROGRAMS}/{tag} && [ "$(born $pid)" = "$start" ] && '
-            f"kill -{number} $pid; true"
+            f"{START_TICKS}read -r pid start <{PROGRAMS}/{tag} && "
+            f'[ "$(start_ticks $pid)" = "$start" ] && kill -{number} $pid; true'
         )
         return shlex.join((*self.enter(), "/bin/sh", "-c", script)) + " 2>/dev/null || true"
 
     @abstractmethod
     def kill(self, tag: str) -> str:
-        """Shell lines that end a program at once, with all it started."""
-
-    # services
-    # ----------------------------------------------------------------------------------------------------------------
+        """Shell lines that kill a program with all it started."""
 
     def service_file(self, service: Service) -> str:
-        """The script that is a service: what it runs, where its output goes."""
+        """The script of a service: what it runs, and where its output goes."""
         tag = f"service.{service.name}"
         clean = shlex.join((*self.environment(tag), "/bin/sh")) + ' "$0"'
-        # What it is given besides may be secret: by the shell itself it is on no command line, not
-        # even that of env(1).
-        given = "".join(
+        # Its variables may be secret: exported by the shell they are on no command line.
+        exports = "".join(
             f"export {name}={shlex.quote(value)}\n" for name, value in service.env.items()
         )
         return (
-            f"# {service.name} of {self.stand.deployment}\n"
+            f"# {service.name} of {self.on_host.deployment}\n"
             f'if [ "${{{PROGRAM}-}}" != {shlex.quote(tag)} ]; then exec {clean}; fi\n'
             f"exec </dev/null >>/var/log/host/{service.name}.out 2>&1\n"
             'ulimit -S -n "$(ulimit -H -n)"\n'
-            f"{given}exec {shlex.join(service.argv)}\n"
+            f"{exports}exec {shlex.join(service.argv)}\n"
         )
 
     def service_path(self, service: str) -> str:
-        """Where that script is on the host."""
-        return f"{self.stand.folder}/services/{service}"
+        """The path of that script on the host."""
+        return f"{self.on_host.folder}/services/{service}"
 
     @property
     def started(self) -> str:
-        """Folder on the host with a file for each service that was started and not stopped, as
-        BEGUN writes it.
-        """
-        return f"{self.stand.folder}/started"
+        """Folder on the host with a file for each service that was started and not stopped."""
+        return f"{self.on_host.folder}/started"
 
     def start(self, services: Sequence[Service]) -> str:
-        """Shell lines that start services and print a line `name pid started` for each that has not
-        ended already.
-        """
+        """Shell lines that start services and print `name pid started` for each that is running."""
         lines = [
             "umask 077",
-            f"mkdir -p {shlex.quote(self.stand.folder)}/services {shlex.quote(self.started)}",
+            f"mkdir -p {shlex.quote(self.on_host.folder)}/services {shlex.quote(self.started)}",
         ]
         programs = sorted({service.argv[0] for service in services})
         search = ("/usr/bin/env", f"PATH={PATH}", "/bin/sh", "-c", _SEARCH, "sh", *programs)
@@ -242,61 +212,45 @@ class Services(ABC):
             f"printf %s {shlex.quote(self.service_file(one))} >{self.service_path(one.name)}"
             for one in services
         ]
-        return "\n".join([*lines, BEGUN, self._launch([service.name for service in services])])
+        return "\n".join([*lines, RECORD_START, self._launch([one.name for one in services])])
 
     @abstractmethod
     def _launch(self, services: Sequence[str]) -> str:
-        """The lines of `start` that do it; the services' files are there."""
+        """Shell lines that start services whose files exist."""
 
     def stop(self, service: str, process: HostProcess, timeout_s: float) -> str:
-        """Shell lines that end a service: TERM to its first process, KILL to all that is left when
-        that has ended or time is up.
-
-        They print `stayed` when its first process is there still.
+        """Shell lines that end a service: TERM to its first process, then KILL to what is left of
+        it after `timeout_s`. They print `left` when its first process is still running.
         """
-        # It is asked to end from here on: that it has is no death.
-        return (
-            "rm -f "
-            f"{shlex.quote(f'{self.started}/{service}')}\n{self._end(service, process, timeout_s)}"
-        )
+        # From here on its end is wanted, and no death.
+        forget = f"rm -f {shlex.quote(f'{self.started}/{service}')}"
+        return f"{forget}\n{self._end(service, process, timeout_s)}"
 
     @abstractmethod
     def _end(self, service: str, process: HostProcess, timeout_s: float) -> str:
-        """The lines of `stop` that do it."""
+        """Shell lines that end a service and print `left`."""
 
-    def ask(self) -> str:
-        """Shell lines that print a line `name alive` or `name dead` for each service that was
-        started and not stopped.
-
-        A service is alive as long as its very first process is there.
+    def status(self) -> str:
+        """Shell lines that print `name alive` or `name dead` for each service that was started and
+        not stopped, by its first process.
         """
-        look = ("/bin/sh", "-ec", _ASKED, "sh", self.started)
-        # Numbers of processes mean nothing in another boot.
-        boot = (
-            f'[ "$(cat /proc/sys/kernel/random/boot_id)" = {shlex.quote(self.stand.boot)} ]'
-            if self.stand.boot
-            else "true"
-        )
-        asked = shlex.join((*self._numbered(), *look, "here"))
-        return (
-            f"{BORN}\nif {boot} && {self._holds()}; then {asked}; else "
-            f"{shlex.join((*look, 'gone'))}; fi"
-        )
+        look = ("/bin/sh", "-ec", _STATUS, "sh", self.started)
+        # Pids mean nothing in another boot.
+        boot = "true"
+        if self.on_host.boot:
+            boot_id = "$(cat /proc/sys/kernel/random/boot_id)"
+            boot = f'[ "{boot_id}" = {shlex.quote(self.on_host.boot)} ]'
+        here = shlex.join((*self._enter_pids(), *look, "here"))
+        gone = shlex.join((*look, "gone"))
+        return f"{START_TICKS}\nif {boot} && {self._may_run()}; then {here}; else {gone}; fi"
 
     @abstractmethod
-    def _numbered(self) -> tuple[str, ...]:
-        """Words before a command that have it see processes by the numbers that services were
-        started with.
-        """
+    def _enter_pids(self) -> tuple[str, ...]:
+        """Prefix of a command that shows it processes by their recorded pids."""
 
     @abstractmethod
-    def _holds(self) -> str:
-        """A shell command that fails where no service can be alive any more; BORN is known to
-        it.
-        """
-
-    # limits
-    # ------------------------------------------------------------------------------------------------------------------
+    def _may_run(self) -> str:
+        """A shell command, with START_TICKS defined, that fails where no service can be running."""
 
     @abstractmethod
     def limit(
@@ -307,51 +261,56 @@ class Services(ABC):
         *,
         period_s: float = DEFAULT_PERIOD_S,
     ) -> str:
-        """Shell lines that put limits on; `devices` are the disks' paths, `period_s` is of the CPU
-        quota. Empty: none to put on.
-        """
+        """Shell lines that put limits on disks at these paths and on CPUs; may be empty."""
 
     @abstractmethod
     def unlimit(self, spec: HostSpec, devices: Sequence[str], what: Collection[Limited]) -> str:
-        """Shell lines that take off again what `limit` puts on."""
+        """Shell lines that remove what `limit` puts on."""
 
     def read_limits(self) -> str:
-        """Shell lines that print limits as the kernel tells them."""
+        """Shell lines that print limits as the kernel reports them."""
         return "true"
 
     @property
     def group(self) -> str | None:
-        """The cgroup that all of the deployment is in, below the mount point of each hierarchy;
-        None: it has none.
-        """
+        """The deployment's cgroup, below the mount point of each hierarchy; None: it has none."""
         return None
 
-    # the end
-    # -----------------------------------------------------------------------------------------------------------------
-
     def end(self, numbers: Sequence[str]) -> str:
-        """Shell lines that end all of the deployment and then its view; they print the numbers of
-        processes that stayed.
+        """Shell lines that end the deployment's processes, found by its label, then its view, and
+        print pids that are left.
 
-        `numbers` are the disks' `major:minor`: what is mounted from them in the view is unmounted
-        before the view goes, so that they are free when this returns. Everything is found by the
-        deployment's label.
+        Mounts of the disks with these numbers (`major:minor`) are unmounted in the view before it
+        goes, so that the disks are free when this returns.
         """
-        label = shlex.quote(f"{DEPLOYMENT}={self.stand.deployment}")
+        label = shlex.quote(f"{DEPLOYMENT}={self.on_host.deployment}")
         return "\n".join((LABELLED, self._end_all(label, shlex.join(numbers)), f"labelled {label}"))
 
     @abstractmethod
     def _end_all(self, label: str, numbers: str) -> str:
-        """The lines of `end` that do it."""
+        """Shell lines that end all processes and the view."""
+
+
+def await_end(process: HostProcess, timeout_s: float, end: str) -> str:
+    """Shell lines that define `running` for a process, and wait for its end after running `end`."""
+    tries = max(1, int(timeout_s / 0.05))
+    return f"""{START_TICKS}
+running() {{ [ "$(start_ticks {process.pid})" = {process.started} ]; }}
+if running; then {end}; fi
+tries=0
+while running && [ $tries -lt {tries} ]; do
+  sleep 0.05
+  tries=$((tries + 1))
+done
+"""
 
 
 def unmounting(numbers: str) -> str:
-    """Shell lines for `_end_all`: unmount what is on the disks, in the view of each process that
-    holds one.
-    """
+    """Shell lines for `_end_all` that unmount disks, in the view of a process that holds one."""
     return f"""
 for pid in $(labelled "$label"); do
-  nsenter --mount=/proc/$pid/ns/mnt /bin/sh -c {shlex.quote(UNMOUNT)} sh {numbers} || true
+  nsenter --mount=/proc/$pid/ns/mnt \\
+    /bin/sh -c {shlex.quote(UNMOUNT)} sh {numbers} || true
   break
 done
 """

@@ -1,8 +1,8 @@
-"""This suite on real hosts that make load: a virtual environment below the folder of deployments,
-made once and used by every run.
+"""Installing this suite on real hosts that make load: a virtual environment below the folder of
+deployments, made once for all runs.
 
-It is named by what is in it, so that a changed suite gets another, and has that name only when it
-is whole.
+Its name has a hash of its content, so that a changed suite gets another; it gets its name when it
+is complete.
 """
 
 from __future__ import annotations
@@ -23,48 +23,47 @@ from weighbridge.common.record import Record
 from weighbridge.gateways.gateway import Say
 from weighbridge.topologies.hardware import Hardware, SshAccess
 from weighbridge.topologies.ssh import wheels
+from weighbridge.topologies.ssh.remote import run_remote
 from weighbridge.topologies.ssh.shell import Shell
-from weighbridge.topologies.ssh.there import ask
 from weighbridge.topologies.ssh.wheels import Python
 
 NAME: Final = "suite"
 WHEELHOUSE: Final = "wheelhouse"
-"""Folder of this machine with what is sent to clients."""
+"""Folder on this machine of archives for clients."""
 OLDEST: Final = (3, 11)
-INSTALL_S: Final = 900.0
+INSTALL_TIMEOUT_S: Final = 900.0
 LEVEL: Final = 1
-"""Of compression: 97 MB become 43 MB in 2.5 s, 39 MB in twice that at level 6; it is made once and
-unpacked in 0.7 s.
+"""Compression level: 97 MB become 43 MB in 2.5 s, or 39 MB at level 6 in twice that time. It is
+packed once and unpacked in 0.7 s.
 """
 ROOM_BYTES: Final = 400 * 2**20
-"""What a suite takes while it is made: what is sent, and what becomes of it."""
+"""Space to install a suite: the archive and what becomes of it."""
 
 
 class HostPython(Record):
-    """A host's Python, and what it can do."""
+    """A host's Python and what it can do."""
 
     python: Python
     full: str
-    """Such as 3.11.2."""
+    """The full version, such as 3.11.2."""
     missing: tuple[str, ...] = ()
-    """Modules of Python's own library that are not there, such as ensurepip."""
+    """Missing modules of the standard library, such as ensurepip."""
     free_bytes: int
-    """In the folder of deployments."""
+    """Free space in the folder of deployments."""
 
 
 def look(shell: Shell, access: SshAccess) -> HostPython:
     """A host's Python. Raises TargetError."""
-    return HostPython.model_validate(ask(shell, "suite", "look", access.folder))
+    return HostPython.model_validate(run_remote(shell, "suite", "look", access.folder))
 
 
 def fault(shell: Shell, access: SshAccess, found: HostPython) -> str:
-    """Why a suite cannot be had there, and how it could; empty when it can."""
+    """Why a suite cannot be installed there, with advice; empty: it can."""
     where = f"{shell.name} ({shell.address})"
     if tuple(int(part) for part in found.python.version.split(".")) < OLDEST:
         return (
             f"{where}: {access.python} is Python {found.full}, and clients need 3.11 or later: "
-            "install one beside it, and "
-            "say which it is (ssh: python)"
+            "install one beside it, and name it (ssh: python)"
         )
     if found.missing:
         package = f"python{found.python.version}-venv"
@@ -74,19 +73,18 @@ def fault(shell: Shell, access: SshAccess, found: HostPython) -> str:
         )
     if found.free_bytes < ROOM_BYTES:
         return (
-            f"{where}: {access.folder} has {show_bytes(found.free_bytes)} of room, and the "
+            f"{where}: {access.folder} has {show_bytes(found.free_bytes)} of free space, and the "
             f"suite needs {show_bytes(ROOM_BYTES)}"
         )
     return ""
 
 
 def ensure(shell: Shell, hardware: Hardware, home: Path, say: Say) -> Command:
-    """Have this suite on a host; returns what runs a module of it there, with `-m` and the module
-    to come.
+    """Install this suite on a host if needed; returns the command that runs a module there with
+    `-m`.
 
-    `home` keeps what is sent, so that it is made once for all hosts of a kind. Raises MissingMeans
-    about what the host or this machine lacks for it, CommandFailed or TargetError when it cannot be
-    put there.
+    `home` keeps the archive for all hosts with the same Python. Raises MissingMeans about what the
+    host or this machine lacks, CommandFailed or TargetError when installing fails.
     """
     access = hardware.access
     found = look(shell, access)
@@ -96,29 +94,30 @@ def ensure(shell: Shell, hardware: Hardware, home: Path, say: Say) -> Command:
         return command
     wrong = fault(shell, access, found)
     if wrong:
-        raise MissingMeans(
-            wrong, advice="`weighbridge doctor --hardware FILE --install` installs what can be."
-        )
-    sent = packed(found.python, home / WHEELHOUSE).read_bytes()
-    say(f"{shell.name}: putting this suite there ({len(sent) / 1e6:.0f} MB), once for all runs")
+        advice = "`weighbridge doctor --hardware FILE --install` installs what it can."
+        raise MissingMeans(wrong, advice=advice)
+    archive = packed(found.python, home / WHEELHOUSE).read_bytes()
+    size = f"{len(archive) / 1e6:.0f} MB"
+    say(f"{shell.name}: installing this suite ({size}), once for all runs")
     try:
-        shell.sh(_INSTALL, folder, access.python, *wheels.MODULES, stdin=sent, timeout_s=INSTALL_S)
+        words = (folder, access.python, *wheels.MODULES)
+        shell.sh(_INSTALL, *words, stdin=archive, timeout_s=INSTALL_TIMEOUT_S)
     except CommandFailed as error:
         tail = "\n".join(error.output.splitlines()[-8:])
         raise TargetError(
             f"{shell.name} ({shell.address}): this suite could not be installed below "
             f"{access.folder}:\n{tail}",
-            advice="Where its C library is older than this machine's, its system is too old for a "
+            advice="If its C library is older than this machine's, its system is too old for a "
             "client.",
         ) from error
     return command
 
 
 def packed(python: Python, store: Path) -> Path:
-    """All wheels of a suite as one compressed tar in `store`, made when it is not there; those of
-    other versions are removed.
+    """All wheels of a suite as one compressed archive in `store`, made if it is missing; archives
+    of other versions are removed.
 
-    It takes its name when it is whole. Raises MissingMeans as `wheels.wheelhouse`.
+    It gets its name when it is complete. Raises MissingMeans as `wheels.wheelhouse`.
     """
     store.mkdir(parents=True, exist_ok=True)
     path = store / f"{NAME}-{python.soabi}-{wheels.key(python)}.tar.gz"
@@ -138,23 +137,15 @@ def packed(python: Python, store: Path) -> Path:
     return path
 
 
-def sweep(shell: Shell, folder: str, *, whole: bool = False) -> tuple[str, ...]:
-    """Remove suites that were not finished, or all of them; returns their folders."""
-    removed: list[str] = ask(
-        shell, "suite", "sweep", folder, "all" if whole else "partial", timeout_s=120
-    )
-    return tuple(removed)
+def sweep(shell: Shell, folder: str, *, whole: bool = False) -> None:
+    """Remove unfinished suites, or all of them."""
+    which = "all" if whole else "partial"
+    run_remote(shell, "suite", "sweep", folder, which, timeout_s=120)
 
 
-def suites(shell: Shell, folder: str, *, whole: bool = False) -> tuple[str, ...]:
-    """The folders that `sweep` would remove."""
-    there: list[str] = ask(shell, "suite", "list", folder, "all" if whole else "partial")
-    return tuple(there)
-
-
-# It gets its name when every module can be imported. No package index is asked: what is not in the
-# wheelhouse is an error. Of earlier suites two are left: only the deployment that has claimed the
-# host uses one, and that is this.
+# It gets its name when every module can be imported. No package index is asked: a package that is
+# not in the archive is an error. Two earlier suites are kept; only the deployment that has claimed
+# the host uses a suite, and that is this one.
 _INSTALL: Final = """
 folder=$1 python=$2
 shift 2

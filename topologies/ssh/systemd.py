@@ -1,6 +1,4 @@
-"""Hosts with systemd: a deployment is a slice, its services are transient units there, its commands
-scopes.
-"""
+"""Hosts with systemd: a deployment is a slice with transient units for services and scopes."""
 
 from __future__ import annotations
 
@@ -12,100 +10,79 @@ from weighbridge.topologies.hardware import HostSpec
 from weighbridge.topologies.hosts import Limited
 from weighbridge.topologies.quota import DEFAULT_PERIOD_S, quota_of
 from weighbridge.topologies.ssh.services import (
-    BORN,
     DEPLOYMENT,
     HOLDER,
+    START_TICKS,
     HostProcess,
     Services,
+    await_end,
     unmounting,
 )
 
-# A service that the kernel ends for memory is that service's end alone, as it is in a lab; and what
-# is asked to end is killed soon after, since its data is thrown away.
+# A service that the kernel kills for memory ends alone, as in the lab. Units are killed soon after
+# they are asked to end: their data is thrown away.
 _UNIT: Final = ("--property=TasksMax=infinity", "--property=TimeoutStopSec=10s")
 _SERVICE: Final = (*_UNIT, "--property=OOMPolicy=continue", "--property=StartLimitIntervalSec=0")
 
 
 class Systemd(Services):
-    """Units of one deployment.
-
-    A dash in the name of a slice is a level of its own, so that the label's are written `_`.
-    """
+    """Units of one deployment. In a slice's name `_` replaces dashes, which would be levels."""
 
     @property
     def slice(self) -> str:
-        """The slice that all of the deployment on this host is in."""
-        return f"weighbridge-{self.stand.deployment.replace('-', '_')}.slice"
+        """The deployment's slice on this host."""
+        return f"weighbridge-{self.on_host.deployment.replace('-', '_')}.slice"
 
     def unit(self, name: str, kind: str = "service") -> str:
         """The unit of a service or of a program."""
-        return f"weighbridge-{self.stand.deployment}-{name}.{kind}"
+        return f"weighbridge-{self.on_host.deployment}-{name}.{kind}"
 
     def hold(self, memory_bytes: int | None) -> str:
-        """Start the holder as a service, the slice's accounts and memory limit first."""
+        """Start the holder as a service, after the slice's accounting and memory limit."""
         unit = self.unit("view")
         memory = [] if memory_bytes is None else [f"MemoryMax={memory_bytes}", "MemorySwapMax=0"]
-        accounts = (
-            "CPUAccounting=yes",
-            "MemoryAccounting=yes",
-            "IOAccounting=yes",
-            "TasksMax=infinity",
-        )
-        label = f"--setenv={DEPLOYMENT}={self.stand.deployment}"
-        run = ("systemd-run", *self._unit("view"), *_SERVICE, label)
-        lines = (
-            BORN,
-            shlex.join(("systemctl", "set-property", "--runtime", self.slice, *accounts, *memory)),
-            shlex.join(
-                (
-                    *run,
-                    f"--setenv={HOLDER}=1",
-                    "unshare",
-                    "--mount",
-                    "--propagation",
-                    "private",
-                    "sleep",
-                    "infinity",
-                )
-            ),
-            f"pid=$(systemctl show --property=MainPID --value {unit})",
-            # Its namespace is its own only a moment after it was started.
+        accounting = [f"{what}Accounting=yes" for what in ("CPU", "Memory", "IO")]
+        label = f"--setenv={DEPLOYMENT}={self.on_host.deployment}"
+        run = ("systemd-run", *self._unit("view"), *_SERVICE, label, f"--setenv={HOLDER}=1")
+        hold = ("unshare", "--mount", "--propagation", "private", "sleep", "infinity")
+        return "\n".join(
             (
-                'while [ "$(readlink /proc/$pid/ns/mnt)" = "$(readlink /proc/self/ns/mnt)" ]; do '
-                "sleep 0.02; done"
-            ),
-            'echo "$pid $(born $pid)"',
+                START_TICKS,
+                self._set_properties((*accounting, "TasksMax=infinity", *memory)),
+                shlex.join((*run, *hold)),
+                f"pid=$(systemctl show --property=MainPID --value {unit})",
+                # It gets its own namespace a moment after its start.
+                'while [ "$(readlink /proc/$pid/ns/mnt)" = "$(readlink /proc/self/ns/mnt)" ]; do',
+                "  sleep 0.02",
+                "done",
+                'echo "$pid $(start_ticks $pid)"',
+            )
         )
-        return "\n".join(lines)
+
+    def _set_properties(self, properties: Sequence[str]) -> str:
+        return shlex.join(("systemctl", "set-property", "--runtime", self.slice, *properties))
 
     def enter(self) -> tuple[str, ...]:
-        """By the holder's namespace."""
-        return ("nsenter", f"--mount=/proc/{self.stand.holder}/ns/mnt", "--")
+        """Enter the holder's namespace."""
+        return ("nsenter", f"--mount=/proc/{self.on_host.holder}/ns/mnt", "--")
 
     def inside(self, tag: str) -> tuple[str, ...]:
-        """In a scope of its own: its stdin and stdout stay those of the session."""
+        """Run in a scope, which keeps the session's stdin and stdout."""
         return ("systemd-run", "--scope", *self._unit(tag, "scope"), *_UNIT, *self.enter())
 
     def _unit(self, name: str, kind: str = "service") -> tuple[str, ...]:
-        """Options of systemd-run: what a unit is called, here and to people, and where it
-        belongs.
-        """
-        told = f"--description=Weighbridge {self.stand.deployment}: {name}"
+        """Options of systemd-run: the unit's name, description and slice."""
         return (
             "--quiet",
             "--collect",
             f"--unit={self.unit(name, kind)}",
             f"--slice={self.slice}",
-            told,
+            f"--description=Weighbridge {self.on_host.deployment}: {name}",
         )
 
     def kill(self, tag: str) -> str:
-        """All that is in its scope."""
-        unit = self.unit(tag, "scope")
-        return (
-            f"systemctl kill --signal=KILL {unit} 2>/dev/null || true\nsystemctl stop {unit} "
-            "2>/dev/null || true"
-        )
+        """Kill everything in its scope."""
+        return _kill_unit(self.unit(tag, "scope"))
 
     def _launch(self, services: Sequence[str]) -> str:
         lines = []
@@ -115,32 +92,25 @@ class Systemd(Services):
         for service in services:
             unit = self.unit(service)
             lines.append(f"pid=$(systemctl show --property=MainPID --value {unit})")
-            lines.append(f'begun {shlex.quote(self.started)} {service} "$pid"')
+            lines.append(f'record_start {shlex.quote(self.started)} {service} "$pid"')
         return "\n".join(lines)
 
     def _end(self, service: str, process: HostProcess, timeout_s: float) -> str:
-        """By its unit: what it started is in there too, whatever became of its first process."""
+        """End its first process, then its unit, which contains all that it started."""
         unit = self.unit(service)
-        return f"""{BORN}
-there() {{ [ "$(born {process.pid})" = {process.started} ]; }}
-systemctl kill --kill-who=main --signal=TERM {unit} 2>/dev/null || true
-tries=0
-while there && [ $tries -lt {max(1, int(timeout_s / 0.05))} ]; do sleep 0.05; tries=$((tries + 1)); done
-systemctl kill --signal=KILL {unit} 2>/dev/null || true
-systemctl stop {unit} 2>/dev/null || true
-if there; then echo stayed; fi
+        end = f"systemctl kill --kill-who=main --signal=TERM {unit} 2>/dev/null || true"
+        return f"""{await_end(process, timeout_s, end)}
+{_kill_unit(unit)}
+if running; then echo left; fi
 """
 
-    def _numbered(self) -> tuple[str, ...]:
-        """None: they are the host's own."""
+    def _enter_pids(self) -> tuple[str, ...]:
+        """Enter nothing: pids are the host's own."""
         return ()
 
-    def _holds(self) -> str:
-        """One that never fails: units live on without the view's holder."""
+    def _may_run(self) -> str:
+        """Never fail: units outlive the view's holder."""
         return "true"
-
-    # limits
-    # ------------------------------------------------------------------------------------------------------------------
 
     def limit(
         self,
@@ -150,11 +120,11 @@ if there; then echo stayed; fi
         *,
         period_s: float = DEFAULT_PERIOD_S,
     ) -> str:
-        """As properties of the slice, for as long as it is there."""
+        """Set properties of the slice until it ends."""
         return self._limits(spec, devices, what, lift=False, period_s=period_s)
 
     def unlimit(self, spec: HostSpec, devices: Sequence[str], what: Collection[Limited]) -> str:
-        """The same properties, back to none."""
+        """Reset the same properties."""
         return self._limits(spec, devices, what, lift=True)
 
     def _limits(
@@ -175,36 +145,26 @@ if there; then echo stayed; fi
         for device, disk in zip(devices, spec.disks, strict=True):
             if "disk" not in what:
                 continue
-            for names, rate in (
-                (("IOReadBandwidthMax", "IOWriteBandwidthMax"), disk.bandwidth),
-                (_IOPS, disk.iops),
-            ):
+            for kind, rate in (("Bandwidth", disk.bandwidth), ("IOPS", disk.iops)):
                 if rate is not None:
-                    properties += [
-                        f"{name}={device} {'infinity' if lift else rate}" for name in names
-                    ]
+                    value = "infinity" if lift else rate
+                    properties += [f"IO{way}{kind}Max={device} {value}" for way in _WAYS]
             if disk.iops is not None:
-                # systemd makes no blkio.throttle.*_iops_device of these where cgroups are of
-                # version 1.
+                # systemd does not set blkio.throttle.*_iops_device in cgroup version 1.
                 rate = 0 if lift else disk.iops
                 folder = f"/sys/fs/cgroup/blkio/{self.group}"
                 number = f"$(printf %d:%d $(stat -Lc '0x%t 0x%T' {shlex.quote(device)}))"
                 writes += [
                     f'if [ -d {folder} ]; then echo "{number} {rate}" '
-                    f">{folder}/blkio.throttle.{kind}_iops_device; fi"
-                    for kind in ("read", "write")
+                    f">{folder}/blkio.throttle.{way.lower()}_iops_device; fi"
+                    for way in _WAYS
                 ]
         if not properties:
             return ""
-        return "\n".join(
-            (
-                shlex.join(("systemctl", "set-property", "--runtime", self.slice, *properties)),
-                *writes,
-            )
-        )
+        return "\n".join((self._set_properties(properties), *writes))
 
     def read_limits(self) -> str:
-        """Of version 2, or of each hierarchy of version 1."""
+        """Print the limits of cgroup version 2, or of each hierarchy of version 1."""
         two = (f"{self.group}/{name}" for name in ("cpu.max", "memory.max", "io.max"))
         quota = (f"cpu/{self.group}/cpu.cfs_{what}_us" for what in ("quota", "period"))
         one = (*quota, f"memory/{self.group}/memory.limit_in_bytes")
@@ -214,37 +174,39 @@ if there; then echo stayed; fi
             for what in ("bps", "iops")
         )
         paths = " ".join((*two, *one, *throttle))
-        return (
-            f'cd /sys/fs/cgroup; for one in {paths}; do if [ -f "$one" ]; then sed '
-            '"s|^|${one##*/} |" "$one"; fi; done'
-        )
+        show = 'if [ -f "$one" ]; then sed "s|^|${one##*/} |" "$one"; fi'
+        return f"cd /sys/fs/cgroup; for one in {paths}; do {show}; done"
 
     @property
     def group(self) -> str:
-        """The slice's."""
+        """The slice's cgroup."""
         return f"weighbridge.slice/{self.slice}"
 
-    # the end
-    # -----------------------------------------------------------------------------------------------------------------
-
     def _end_all(self, label: str, numbers: str) -> str:
-        mine = f"weighbridge-{self.stand.deployment}-"
+        own = f"weighbridge-{self.on_host.deployment}-"
         return f"""
 label={label}
-for unit in $(systemctl list-units --all --plain --no-legend '{mine}*' | cut -d ' ' -f 1); do
-  case $unit in {mine}view.service) continue ;; esac
-  systemctl kill --signal=KILL "$unit" 2>/dev/null || true
-  systemctl stop "$unit" 2>/dev/null || true
+for unit in $(systemctl list-units --all --plain --no-legend '{own}*' | cut -d ' ' -f 1); do
+  case $unit in {own}view.service) continue ;; esac
+  {_kill_unit('"$unit"')}
 done
 kill_labelled "$label" {HOLDER}
 {unmounting(numbers)}
 systemctl stop {self.slice} 2>/dev/null || true
 kill_labelled "$label"
 systemctl revert {self.slice} >/dev/null 2>&1 || true
-systemctl reset-failed '{mine}*' {self.slice} 2>/dev/null || true
-others=$(systemctl list-units --all --plain --no-legend 'weighbridge-*' | grep -v -F {self.slice} || true)
+systemctl reset-failed '{own}*' {self.slice} 2>/dev/null || true
+others=$(systemctl list-units --all --plain --no-legend 'weighbridge-*' |
+  grep -v -F {self.slice} || true)
 if [ -z "$others" ]; then systemctl stop weighbridge.slice 2>/dev/null || true; fi
 """
 
 
-_IOPS: Final = ("IOReadIOPSMax", "IOWriteIOPSMax")
+_WAYS: Final = ("Read", "Write")
+
+
+def _kill_unit(unit: str) -> str:
+    return (
+        f"systemctl kill --signal=KILL {unit} 2>/dev/null || true\n"
+        f"systemctl stop {unit} 2>/dev/null || true"
+    )

@@ -1,10 +1,10 @@
-"""What a deployment sees of a real host's files: all of them, and what it writes there goes to its
-own folder.
+"""A deployment's view of a real host's files: all of them, but what it writes goes to its own
+folder.
 
-A view is a private mount namespace, held by one process. In it, the places that gateways write to
-are overlays above the host's own, /run and /tmp are empty, and /var/log/host is the deployment's
-folder of logs. Nothing of it is in the host's own table of mounts, and when the last process in it
-ends the kernel takes all of it away, with the file systems mounted on the disks too.
+A view is a private mount namespace, held by one process. In it the folders that gateways write to
+are overlays over the host's own, /run and /tmp are empty, and /var/log/host is the deployment's log
+folder. The host's own mount table has nothing of it, and when the last process in it ends the
+kernel removes it all, with file systems mounted from disks.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from typing import Final
 from weighbridge.common.errors import UsageError
 
 OVERLAID: Final = ("/etc", "/var/lib", "/var/cache", "/var/log", "/srv", "/usr/local")
-"""Where gateways have their configuration, their state and their programs of ours."""
+"""Folders of gateways' configuration, state and programs of ours."""
 EMPTY: Final = (("/run", "755"), ("/tmp", "1777"))  # noqa: S108 - places in the view, with their modes
 
-# mount(8) says of an upper folder that overlayfs cannot use no more than "wrong fs type".
+# mount(8) only says "wrong fs type" of an upper folder that overlayfs cannot use.
 _MOUNT = """
 folder=$1
 kind=$(stat -f -c %T "$folder")
 for place in {places}; do
   [ -d "$place" ] || {{ echo "this host has no $place, where gateways put files" >&2; exit 1; }}
-  mine=$folder/view/$(echo "${{place#/}}" | tr / -)
-  mkdir -p "$mine/upper" "$mine/work"
-  chmod "$(stat -c %a "$place")" "$mine/upper"
-  mount -t overlay weighbridge -o "lowerdir=$place,upperdir=$mine/upper,workdir=$mine/work" "$place" || {{
-    echo "no overlay can be put over $place with $folder as its upper: it is on $kind. ext4 and xfs can carry one;" >&2
-    echo "put the folder of deployments (ssh: folder) on such a file system" >&2
+  own=$folder/view/$(echo "${{place#/}}" | tr / -)
+  mkdir -p "$own/upper" "$own/work"
+  chmod "$(stat -c %a "$place")" "$own/upper"
+  layers=lowerdir=$place,upperdir=$own/upper,workdir=$own/work
+  mount -t overlay weighbridge -o "$layers" "$place" || {{
+    echo "overlays cannot keep changes of $place in $folder, a file system of type $kind." >&2
+    echo "Put the folder of deployments (ssh: folder) on ext4 or xfs." >&2
     exit 1
   }}
 done
@@ -45,44 +46,39 @@ cat >>/etc/hosts
 
 
 def script() -> str:
-    """Shell lines that make a view of the namespace they run in:
-
-    `$1` is the deployment's folder, stdin more of /etc/hosts.
+    """Shell lines that make a view of the namespace they run in: `$1` is the deployment's folder,
+    stdin is added to /etc/hosts.
     """
     empty = "\n".join(f"mount -t tmpfs -o mode={mode} weighbridge {place}" for place, mode in EMPTY)
     return _MOUNT.format(places=shlex.join(OVERLAID), empty=empty)
 
 
 def names(addresses: Mapping[str, str]) -> str:
-    """What all hosts of a deployment add to /etc/hosts: each other's names."""
+    """Lines of /etc/hosts with the names of all hosts of a deployment."""
     return "".join(f"{address} {name}\n" for name, address in addresses.items())
 
 
 def check_folder(folder: str) -> None:
-    """Raise UsageError for a folder of deployments that a view would hide or could not lie
-    above.
-    """
+    """Raise UsageError for a folder of deployments that a view would hide."""
     path = PurePosixPath(folder)
     if ".." in path.parts or path == PurePosixPath("/"):
-        raise UsageError(f"ssh: folder: {folder} cannot be the folder of deployments")
+        raise UsageError(f"ssh: folder: {folder} cannot hold deployments")
     for place in (*OVERLAID, *(place for place, _ in EMPTY), "/proc", "/sys", "/dev"):
         if path.is_relative_to(place) or PurePosixPath(place).is_relative_to(path):
             raise UsageError(
-                f"ssh: folder: {folder} is at or above or below {place}, over which deployments "
-                "put a layer of their own",
-                advice="choose one that is beside it, such as /opt/weighbridge",
+                f"ssh: folder: {folder} is at, above or below {place}, where deployments have "
+                "their own layer",
+                advice="choose another, such as /opt/weighbridge",
             )
 
 
 UNMOUNT: Final = """
 for round in 1 2; do
   while read -r _ _ device _ point _; do
-    for mine in "$@"; do
-      if [ "$device" = "$mine" ]; then umount "$point" || true; fi
+    for own in "$@"; do
+      if [ "$device" = "$own" ]; then umount "$point" || true; fi
     done
   done </proc/self/mountinfo
 done
 """
-"""Unmounts in the namespace it runs in what is on the devices `$@` (`major:minor`), also where one
-hides another.
-"""
+"""Unmounts the devices `$@` (`major:minor`) in its namespace, also mounts below others."""

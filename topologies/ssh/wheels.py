@@ -1,9 +1,9 @@
-"""Wheels of this suite and of what its parts on clients import: made of what is installed here, or
-downloaded for another Python.
+"""Wheels of this suite and of what clients import: made of installed files, or downloaded for
+another Python.
 
-Nothing is built: this suite's own files, with the engine as it is compiled here, make a wheel, and
-so do the files of each package that pip has installed here. A client of the same Python on the same
-kind of machine runs the very same code as this one.
+Nothing is built: this suite's files with its compiled engine make a wheel, and so do the files of
+each package that pip has installed. A client with the same Python and machine type runs this very
+code.
 """
 
 from __future__ import annotations
@@ -37,9 +37,7 @@ NEEDED: Final = (
     "python-swiftclient",
     "pyyaml",
 )
-"""What drivers, the small programs of gateways and the null target import, of all that this suite
-needs here.
-"""
+"""What drivers, gateways' small programs and the null target import."""
 MODULES: Final = (
     "weighbridge.drivers.locust.__main__",
     "weighbridge.drivers.cosbench.__main__",
@@ -54,21 +52,18 @@ MODULES: Final = (
     "boto3",
     "swiftclient.client",
 )
-"""What is imported on a client to see that its suite is whole."""
+"""What is imported on a client to check that its suite is complete."""
 ENGINE: Final = "weighbridge/drivers/engine/_native.abi3.so"
-"""The engine in the wheel.
-
-It is compiled against Python's stable ABI (abi3-py311), whatever its name is here.
-"""
-DOWNLOAD_S: Final = 900.0
+"""The engine's name in the wheel: for Python's stable ABI (abi3-py311)."""
+DOWNLOAD_TIMEOUT_S: Final = 900.0
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?[^;]*(?:;(.*))?")
 _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
-"""The time of every file in a wheel, so that the same files make the same wheel."""
+"""The time of every file in a wheel: equal files make equal wheels."""
 
 
 class Python(Record):
-    """The Python of a machine, as far as compiled packages tell it from another."""
+    """What distinguishes the Pythons of two machines for compiled packages."""
 
     version: str
     """Such as 3.11."""
@@ -79,8 +74,8 @@ class Python(Record):
 
     @classmethod
     def here(cls) -> Python:
-        """That of this process."""
-        import platform  # noqa: PLC0415 - costs more than the rest of this file
+        """The Python of this process."""
+        import platform  # noqa: PLC0415 - slower to import than the rest of this file
         import sysconfig  # noqa: PLC0415
 
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -92,7 +87,7 @@ class Python(Record):
 
 
 def own_files() -> dict[str, Path]:
-    """This suite's own files that clients want, by their paths in the wheel.
+    """This suite's files for clients, by their paths in the wheel.
 
     Raises MissingMeans where its engine is not built.
     """
@@ -107,63 +102,56 @@ def own_files() -> dict[str, Path]:
     engines = sorted((PACKAGE / "drivers" / "engine").glob("_native*.so"))
     if not engines:
         raise MissingMeans(
-            "the engine of this suite is not built here, and clients want it",
+            "the engine of this suite is not built here, and clients need it",
             advice="run `make setup`",
         )
-    # Where an older build lies beside it, the one that this Python loads is the newest.
+    # With several builds, Python loads the newest.
     return {**found, ENGINE: max(engines, key=lambda path: path.stat().st_mtime_ns)}
 
 
 def packages() -> dict[str, str]:
-    """What clients want of other packages, all they need themselves included: versions by name, as
-    they are installed here.
-    """
+    """The other packages that clients need, with their dependencies: installed versions by name."""
     found: dict[str, str] = {}
-    waiting = [(name, frozenset[str]()) for name in NEEDED]
-    seen = set(waiting)
-    while waiting:
-        name, extras = waiting.pop()
+    pending = [(name, frozenset[str]()) for name in NEEDED]
+    seen = set(pending)
+    while pending:
+        name, extras = pending.pop()
         try:
             distribution = metadata.distribution(name)
         except metadata.PackageNotFoundError:
-            continue  # a marker says that it is not wanted here
+            continue  # an environment marker excludes it here
         found[distribution.metadata["Name"]] = distribution.version
         for text in distribution.requires or ():
             match = _REQUIREMENT.match(text)
             if match is None:
                 continue
-            wanted, its_extras, marker = match.groups()
+            dependency, words, marker = match.groups()
             extra = _EXTRA.search(marker or "")
             if extra is not None and extra[1] not in extras:
                 continue
-            more = (
-                wanted,
-                frozenset(word.strip() for word in (its_extras or "").split(",") if word.strip()),
-            )
-            if more not in seen:
-                seen.add(more)
-                waiting.append(more)
+            chosen = frozenset(word.strip() for word in (words or "").split(",") if word.strip())
+            if (dependency, chosen) not in seen:
+                seen.add((dependency, chosen))
+                pending.append((dependency, chosen))
     return dict(sorted(found.items()))
 
 
 def key(python: Python) -> str:
-    """What tells a suite on a client from another: this suite's files, the versions of the
-    packages, the client's Python.
-    """
-    files = {name: _sum(path, path.stat().st_mtime_ns) for name, path in own_files().items()}
-    told = json.dumps([files, packages(), python.model_dump()], sort_keys=True)
-    return hashlib.sha256(told.encode()).hexdigest()[:12]
+    """A hash of a client's suite: its files, its packages' versions, its Python."""
+    files = {name: _hash(path, path.stat().st_mtime_ns) for name, path in own_files().items()}
+    parts = json.dumps([files, packages(), python.model_dump()], sort_keys=True)
+    return hashlib.sha256(parts.encode()).hexdigest()[:12]
 
 
 @cache
-def _sum(path: Path, _changed: int) -> str:
+def _hash(path: Path, _changed: int) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def wheelhouse(python: Python, folder: Path) -> tuple[Path, ...]:
-    """All wheels that a client of this Python wants, in an empty `folder`.
+    """All wheels for a client with this Python, in an empty `folder`.
 
-    Raises MissingMeans where packages for another Python than this one's cannot be downloaded.
+    Raises MissingMeans where packages for another Python cannot be downloaded.
     """
     own = _own(folder, python)
     if python == Python.here():
@@ -180,25 +168,19 @@ def _own(folder: Path, python: Python) -> Path:
     about = {
         "METADATA": "Metadata-Version: 2.1\nName: weighbridge\nVersion: "
         f"{version}\nRequires-Python: >=3.11\n{needs}",
-        "WHEEL": f"Wheel-Version: 1.0\nGenerator: weighbridge\nRoot-Is-Purelib: false\nTag: {tag}\n",
+        "WHEEL": "Wheel-Version: 1.0\nGenerator: weighbridge\nRoot-Is-Purelib: false\n"
+        f"Tag: {tag}\n",
     }
     path = folder / f"weighbridge-{version}-{tag}.whl"
+    info = f"weighbridge-{version}.dist-info"
     files = [(name, source.read_bytes()) for name, source in own_files().items()]
-    _write(
-        path,
-        [
-            *files,
-            *(
-                (f"weighbridge-{version}.dist-info/{name}", text.encode())
-                for name, text in about.items()
-            ),
-        ],
-    )
+    files += [(f"{info}/{name}", text.encode()) for name, text in about.items()]
+    _write(path, files)
     return path
 
 
 def repacked(name: str, folder: Path) -> Path:
-    """The wheel of a package that is installed here.
+    """The wheel of an installed package.
 
     Raises MissingMeans for one that pip did not install from a wheel.
     """
@@ -207,39 +189,32 @@ def repacked(name: str, folder: Path) -> Path:
     files = distribution.files
     if wheel is None or files is None:
         raise MissingMeans(
-            f"package {name} of this machine's Python cannot be taken along to clients: it was "
-            "not installed from a wheel",
-            advice="install this suite into a virtual environment by pip (`make setup`)",
+            f"package {name} of this machine's Python cannot be copied to clients: it was not "
+            "installed from a wheel",
+            advice="install this suite into a virtual environment with pip (`make setup`)",
         )
     tags = [
         line.partition(":")[2].strip() for line in wheel.splitlines() if line.startswith("Tag:")
     ]
-    parts = [sorted({tag.split("-")[index] for tag in tags}) for index in range(3)]
-    called = re.sub(r"[-.]+", "_", distribution.metadata["Name"])
-    path = (
-        folder
-        / f"{called}-{distribution.version.replace('-', '_')}-{'-'.join('.'.join(part) for part in parts)}.whl"
-    )
-    left_out = ("INSTALLER", "REQUESTED", "RECORD", "direct_url.json")
-    _write(
-        path,
-        (
-            (str(one), Path(str(one.locate())).read_bytes())
-            for one in files
-            # What lies outside (scripts) pip makes anew, and bytecode too.
-            if ".." not in one.parts
-            and not one.is_absolute()
-            and "__pycache__" not in one.parts
-            and not (
-                one.parts[0].endswith(".dist-info") and len(one.parts) == 2 and one.name in left_out
-            )
-        ),
-    )
+    parts = [".".join(sorted({tag.split("-")[index] for tag in tags})) for index in range(3)]
+    project = re.sub(r"[-.]+", "_", distribution.metadata["Name"])
+    version = distribution.version.replace("-", "_")
+    path = folder / f"{'-'.join((project, version, *parts))}.whl"
+
+    def kept(one: metadata.PackagePath) -> bool:
+        # pip makes scripts outside the package, bytecode and its own records again.
+        made = ("INSTALLER", "REQUESTED", "RECORD", "direct_url.json")
+        record = one.parts[0].endswith(".dist-info") and len(one.parts) == 2 and one.name in made
+        outside = ".." in one.parts or one.is_absolute()
+        return not (record or outside or "__pycache__" in one.parts)
+
+    wanted = filter(kept, files)
+    _write(path, ((str(one), Path(str(one.locate())).read_bytes()) for one in wanted))
     return path
 
 
 def _write(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """A wheel, not compressed: it is sent once and unpacked at once."""
+    """Write a wheel, not compressed: it is sent once and unpacked at once."""
     record: list[str] = []
     about = ""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
@@ -264,52 +239,32 @@ def _quoted(name: str) -> str:
 
 def _download(pins: Sequence[str], python: Python, folder: Path) -> None:
     platforms = [word for name in _platforms(python.machine) for word in ("--platform", name)]
-    words = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "download",
-        "--quiet",
-        "--only-binary",
-        ":all:",
-    ]
-    words += [
-        "--no-deps",
-        "--python-version",
-        python.version,
-        "--implementation",
-        "cp",
-        *platforms,
-        "--dest",
-        str(folder),
-        *pins,
-    ]
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet")
+    words = (
+        *(*pip, "--only-binary", ":all:", "--no-deps"),
+        *("--python-version", python.version, "--implementation", "cp", *platforms),
+        *("--dest", str(folder), *pins),
+    )
     try:
         done = subprocess.run(
-            words, capture_output=True, text=True, timeout=DOWNLOAD_S, check=False
-        )
-        why = (
-            ""
-            if done.returncode == 0
-            else done.stderr.strip() or f"pip ended with {done.returncode}"
+            words, capture_output=True, text=True, timeout=DOWNLOAD_TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired:
-        why = f"not done after {DOWNLOAD_S:.0f} s"
+        why = f"not done after {DOWNLOAD_TIMEOUT_S:.0f} s"
+    else:
+        why = done.stderr.strip() or f"pip ended with {done.returncode}" if done.returncode else ""
     if why:
         tail = "\n".join(why.splitlines()[-5:])
         raise MissingMeans(
             f"the packages of a client with Python {python.version} ({python.soabi}) could not be "
             f"downloaded here:\n{tail}",
-            advice="Let this machine reach a package index, or give clients a Python "
-            f"{Python.here().version} as here.",
+            advice="Give this machine access to a package index, or clients Python "
+            f"{Python.here().version}, as here.",
         )
 
 
 def _platforms(machine: str) -> Iterator[str]:
-    """From the newest glibc that wheels are made for to the oldest; pip takes the best that there
-    is.
-    """
+    """Platforms from the newest glibc of wheels to the oldest; pip takes the best match."""
     for minor in (28, 27, 24, 17, 12, 5):
         yield f"manylinux_2_{minor}_{machine}"
     yield f"manylinux2014_{machine}"

@@ -32,8 +32,8 @@ def test_what_is_no_size_is_refused(text: str, why: str) -> None:
     ("hardware", "sizes", "why"),
     [
         ("lab-smal", "4KiB", "lab-small"),
-        ("loopback", "4KiB", "are pretended"),
-        ("this-machine", "4KiB", "no hosts are raised"),
+        ("loopback", "4KiB", "are fake"),
+        ("this-machine", "4KiB", "none are started"),
         ("lab-small", "many", "not a quantity"),
     ],
 )

@@ -1,8 +1,8 @@
-"""Disks of a host, as a program there: `look` at those whose names are on stdin, or `clear` those
-whose names and sizes are.
+"""Disks of a host: `look` at those whose names are on stdin, or `clear` those whose names and sizes
+are.
 
-Everything is asked of the kernel by the disk's number: a name in /dev may be another disk's
-tomorrow, and lsblk wants udev's help, which is not there in every container. stdout is JSON.
+The kernel is asked by the disk's number: a name in /dev may be another disk's tomorrow, and lsblk
+needs udev, which not every container has. stdout is JSON.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from pathlib import Path
 from typing import Any
 
 EDGE_BYTES = 2**20
-"""What is cleared at both ends of a disk, and must be empty at its beginning where it may not be
-wiped: labels, partition tables and the first superblock of every file system are there."""
-LOOK_AGAIN_S = 0.1
+"""Cleared at both ends of a disk, and empty at the start of one that may not be wiped: labels,
+partition tables and all file systems' first superblocks are there.
+"""
+RETRY_S = 0.1
 BLKDISCARD, BLKRRPART = 0x1277, 0x125F
 """linux/fs.h."""
 CANNOT = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOTTY, errno.EIO, errno.EREMOTEIO, errno.EPERM)
-"""What disks say that discard nothing."""
+"""Errors of disks that cannot discard."""
 KINDS = {
     "swap": "swap space",
     "LVM2_member": "a volume of LVM",
@@ -37,11 +38,11 @@ KINDS = {
     "crypto_LUKS": "an encrypted volume (LUKS)",
 }
 BLUESTORE = b"bluestore block device"
-"""What its label begins with: libblkid knows it only since 2.35."""
+"""The start of its label: libblkid knows it only since 2.35."""
 
 
 def text(*parts: str | Path) -> str:
-    """A file of the kernel; empty where there is none."""
+    """The text of a file of the kernel; empty: there is none."""
     try:
         return Path(*parts).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -49,7 +50,7 @@ def text(*parts: str | Path) -> str:
 
 
 def number(path: str) -> str:
-    """The number of a block device, such as 259:0. Raises ValueError for what is none."""
+    """The number of a block device, such as 259:0. Raises ValueError for anything else."""
     status = Path(path).stat()
     if not stat.S_ISBLK(status.st_mode):
         raise ValueError("it is not a block device")
@@ -57,24 +58,24 @@ def number(path: str) -> str:
 
 
 def system(device: str) -> Path:
-    """Where the kernel tells of a device."""
+    """The device's folder in sysfs."""
     return Path("/sys/dev/block", device)
 
 
 def listed(folder: Path) -> list[str]:
-    """The names in a folder; none where there is no such folder."""
+    """The names in a folder; none if it does not exist."""
     return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 
 
 def parts(device: str) -> list[tuple[str, str]]:
-    """Its partitions: name and number."""
+    """Names and numbers of a disk's partitions."""
     folder = system(device)
     names = [name for name in listed(folder) if (folder / name / "partition").exists()]
     return [(name, text(folder, name, "dev")) for name in names]
 
 
 def uses(path: str, device: str) -> list[str]:
-    """What uses the disk or a partition of it, in words."""
+    """What uses the disk or a partition of it."""
     names = {device: Path(path).name, **{own: name for name, own in parts(device)}}
     found = []
     for line in f"{text('/proc/1/mountinfo')}\n{text('/proc/self/mountinfo')}".splitlines():
@@ -90,16 +91,14 @@ def uses(path: str, device: str) -> list[str]:
     for loop in listed(Path("/sys/block")):
         for one in _numbers([text("/sys/block", loop, "loop", "backing_file")]):
             if one in names:
-                found.append(f"{names[one]} is what {loop} is made of")
+                found.append(f"{names[one]} is the backing device of {loop}")
     if not found:
         try:
             os.close(os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
         except OSError as error:
             if error.errno != errno.EBUSY:
                 raise
-            found.append(
-                "something has it for itself: a program, or a mount that only a container sees"
-            )
+            found.append("a program, or a mount that only a container sees, has it exclusively")
     return list(dict.fromkeys(found))
 
 
@@ -108,7 +107,7 @@ def _swaps() -> list[str]:
 
 
 def _numbers(paths: list[str]) -> Iterator[str]:
-    """Of those that are block devices."""
+    """The numbers of those that are block devices."""
     for path in paths:
         try:
             yield number(path)
@@ -117,7 +116,7 @@ def _numbers(paths: list[str]) -> Iterator[str]:
 
 
 def size_of(path: str) -> int:
-    """Bytes of a device."""
+    """The size of a device in bytes."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.lseek(descriptor, 0, os.SEEK_END)
@@ -126,29 +125,25 @@ def size_of(path: str) -> int:
 
 
 def holds(path: str, size: int) -> list[str]:
-    """What is on a disk, in words. Raises ValueError where it cannot be told."""
+    """What is on a disk. Raises ValueError where that cannot be found out."""
     for tool in ("blkid", "wipefs"):
         if shutil.which(tool) is None:
             raise ValueError(
-                f"the host has no {tool} to tell what is on it: install its package util-linux"
+                f"the host has no {tool} to examine it: install its package util-linux"
             )
     done = _run("blkid", "-p", "-o", "export", path)
     if done.returncode not in (0, 2, 8):
         raise ValueError(f"blkid failed: {done.stderr.strip() or done.returncode}")
-    told = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
-    # 2: it knows nothing of it; 8: it knows several things of it.
+    facts = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    # Status 2: nothing known is on it; 8: several things are.
     found = ["data of several kinds at once"] if done.returncode == 8 else []
-    kind = told.get("TYPE")
+    kind = facts.get("TYPE")
     if kind is not None:
-        called = f" with the name {told['LABEL']!r}" if "LABEL" in told else ""
-        found.append(
-            KINDS.get(
-                kind, f"a file system ({kind})" if told.get("USAGE") == "filesystem" else kind
-            )
-            + called
-        )
-    if "PTTYPE" in told:
-        found.append(f"a partition table ({told['PTTYPE']})")
+        label = f" with the name {facts['LABEL']!r}" if "LABEL" in facts else ""
+        other = f"a file system ({kind})" if facts.get("USAGE") == "filesystem" else kind
+        found.append(KINDS.get(kind, other) + label)
+    if "PTTYPE" in facts:
+        found.append(f"a partition table ({facts['PTTYPE']})")
     if not found:
         done = _run("wipefs", "--noheadings", "--output", "TYPE", path)
         if done.returncode:
@@ -163,7 +158,7 @@ def holds(path: str, size: int) -> list[str]:
         if start.startswith(BLUESTORE):
             found.append(KINDS["ceph_bluestore"])
         elif start.strip(b"\0"):
-            found.append("data that no tool there knows the kind of, in its first MiB")
+            found.append("data of an unknown kind in its first MiB")
     return found
 
 
@@ -172,21 +167,20 @@ def _run(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def look(name: str) -> dict[str, Any]:
-    """What a disk is; `fault` says why that cannot be told."""
+    """Facts about a disk; `fault` says why they are not known."""
     try:
         device = number(name)
     except FileNotFoundError:
         folder = Path(name).parent
-        there = listed(folder)
-        more = f" and {len(there) - 12} more" if len(there) > 12 else ""
-        return {
-            "fault": f"there is no such disk; in {folder} there is "
-            f"{', '.join(there[:12]) or 'nothing'}{more}"
-        }
+        names = listed(folder)
+        more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+        present = ", ".join(names[:12]) or "nothing"
+        return {"fault": f"there is no such disk; in {folder} there is {present}{more}"}
     except (OSError, ValueError) as error:
         return {"fault": str(error)}
     path = str(Path(name).resolve())
-    rotating = text(system(device), "queue", "rotational")
+    folder = system(device)
+    rotating = text(folder, "queue", "rotational")
     try:
         size = size_of(path)
         used = uses(path, device)
@@ -198,21 +192,19 @@ def look(name: str) -> dict[str, Any]:
         "path": path,
         "device": device,
         "size_bytes": size,
-        "model": " ".join(
-            f"{text(system(device), 'device', 'vendor')} {text(system(device), 'device', 'model')}".split()
-        ),
+        "model": f"{text(folder, 'device', 'vendor')} {text(folder, 'device', 'model')}".strip(),
         "rotational": None if not rotating else rotating == "1",
-        "partition": (system(device) / "partition").exists(),
-        "read_only": text(system(device), "ro") == "1",
+        "partition": (folder / "partition").exists(),
+        "read_only": text(folder, "ro") == "1",
         "used": used,
         "holds": held,
     }
 
 
 def clear(name: str, size: int, freed_s: float) -> None:
-    """Make a disk empty, once nothing uses it.
+    """Clear a disk once nothing uses it.
 
-    Raises ValueError or OSError, nothing then being written where it is in use.
+    Raises ValueError or OSError; a disk in use is not written to.
     """
     try:
         device = number(name)
@@ -220,10 +212,8 @@ def clear(name: str, size: int, freed_s: float) -> None:
         raise ValueError("it is not there any more") from None
     path = str(Path(name).resolve())
     if size_of(path) != size:
-        raise ValueError(
-            f"{path} has not the size that it had: it is another disk, and was not touched"
-        )
-    descriptor = _alone(path, device, freed_s)
+        raise ValueError(f"{path} has another size than before: another disk, so not touched")
+    descriptor = _open_alone(path, device, freed_s)
     try:
         for label, _ in reversed(parts(device)):
             _run("wipefs", "--all", "--force", f"/dev/{label}")
@@ -238,7 +228,7 @@ def clear(name: str, size: int, freed_s: float) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    # Labels further in, such as Btrfs's copies.
+    # wipefs also finds labels further in, such as Btrfs's copies.
     done = _run("wipefs", "--all", "--force", path)
     if done.returncode:
         raise ValueError(f"wipefs failed: {done.stderr.strip() or done.returncode}")
@@ -252,9 +242,9 @@ def clear(name: str, size: int, freed_s: float) -> None:
         os.close(descriptor)
 
 
-def _alone(path: str, device: str, freed_s: float) -> int:
-    """A descriptor that has the disk for itself. What used it may need a moment to be gone: the
-    last mount of a file system ends some time after the last process that saw it.
+def _open_alone(path: str, device: str, freed_s: float) -> int:
+    """An exclusive descriptor of a disk, which may stay in use for a moment: the last mount of a
+    file system ends some time after the last process that saw it.
     """
     limit = time.monotonic() + freed_s
     while True:
@@ -265,14 +255,14 @@ def _alone(path: str, device: str, freed_s: float) -> int:
             except OSError as error:
                 if error.errno != errno.EBUSY:
                     raise
-                used = ["something took it just now"]
+                used = ["a program opened it just now"]
         if time.monotonic() > limit:
-            raise ValueError(f"{path} is in use, and was not touched: {'; '.join(used)}")
-        time.sleep(LOOK_AGAIN_S)
+            raise ValueError(f"{path} is in use, so not touched: {'; '.join(used)}")
+        time.sleep(RETRY_S)
 
 
 def cleared(disks: list[tuple[str, int]], freed_s: float) -> list[str]:
-    """Clear all of them; returns what could not be, in words."""
+    """Clear all disks; returns messages about those that failed."""
     failed = []
     for name, size in disks:
         try:

@@ -1,15 +1,13 @@
-"""Tells what a real host has used, which processes are there, and what is new in its logs; runs
-there while it is asked.
+"""Counters, processes and logs of a host, by question and answer.
 
 `python3 -I -c SOURCE WORDS`: WORDS is JSON, `{"group": cgroup or null, "nic": device or null,
-"disks": ["8:0", ...], "log": folder}`. Each line of its stdin is a question, JSON too; each is
-answered by one line. It ends when its stdin does. Good for Python 3.9.
+"disks": ["8:0", ...], "log": folder}`. Each line of stdin is a question in JSON, answered by one
+line. It ends with its stdin and needs Python 3.9.
 
-`{"ask": "counters"}`: numbers by the names of `common.host.Counters`; null where the kernel does
-not tell. `{"ask": "there", "processes": [[pid, started], ...]}`: a list of true and false. `{"ask":
-"log", "name": path or "", "known": {path: [inode, offset], ...}}`: what was added since, `{"files":
-{path: {"inode": number, "offset": bytes, "data": base64}}, "more": bool}`; offset 0 is of a file
-that was begun anew.
+`{"ask": "counters"}`: numbers by the names of `common.host.Counters`; null: not known. `{"ask":
+"running", "processes": [[pid, started], ...]}`: a list of true and false. `{"ask": "log", "name":
+path or "", "known": {path: [inode, offset], ...}}`: additions since, `{"files": {path: {"inode":
+number, "offset": bytes, "data": base64}}, "more": bool}`; offset 0: a new file.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from typing import Any
 
 SECTOR_BYTES = 512
 MOST_BYTES = 2 * 2**20
-"""Of logs in one answer."""
+"""Of logs in one answer at most."""
 CGROUPS = "/sys/fs/cgroup"
 PROC = "/proc"
 BLOCK = "/sys/dev/block"
@@ -38,24 +36,21 @@ def read(path: str) -> str:
 
 
 def pairs(text: str) -> dict[str, int]:
-    """`name number` lines."""
-    return {
-        line.split()[0]: int(line.split()[1])
-        for line in text.splitlines()
-        if len(line.split()) == 2
-    }
+    """`name number` lines, and no others."""
+    words = (line.split() for line in text.splitlines())
+    return {one[0]: int(one[1]) for one in words if len(one) == 2}
 
 
 def counters(group: str | None, nic: str | None, disks: list[str]) -> dict[str, Any]:
-    """What has been used, since whenever each began to count."""
-    told = of_group(group) if group else of_host()
-    told["disks"] = [of_disk(read(f"{BLOCK}/{disk}/stat")) for disk in disks]
-    told.update(of_nic(read(f"{PROC}/net/dev"), nic))
-    return told
+    """All counters since the start of each."""
+    found = of_group(group) if group else of_host()
+    found["disks"] = [of_disk(read(f"{BLOCK}/{disk}/stat")) for disk in disks]
+    found.update(of_nic(read(f"{PROC}/net/dev"), nic))
+    return found
 
 
 def of_group(group: str) -> dict[str, Any]:
-    """CPU and memory of a cgroup and all below it."""
+    """CPU and memory of a cgroup and those below it."""
     if Path(f"{CGROUPS}/cgroup.controllers").exists():
         folder = f"{CGROUPS}/{group}"
         cpu = pairs(read(f"{folder}/cpu.stat"))
@@ -78,8 +73,7 @@ def of_group(group: str) -> dict[str, Any]:
     pages = pairs(read(f"{folder}/memory.stat"))
     used = int(read(f"{folder}/memory.usage_in_bytes"))
     return {
-        # systemd knows cpuacct only as it is mounted together with cpu: on its own, nothing is
-        # counted for a slice.
+        # systemd uses cpuacct only if it is mounted together with cpu; else a slice is not counted.
         "cpu_s": int(read(account)) / 1e9 if Path(account).exists() else of_host()["cpu_s"],
         "throttled_s": cpu["throttled_time"] / 1e9,
         "cpu_periods": cpu["nr_periods"],
@@ -89,14 +83,14 @@ def of_group(group: str) -> dict[str, Any]:
             0, used - pages["total_active_file"] - pages["total_inactive_file"]
         ),
         "memory_peak_bytes": int(read(f"{folder}/memory.max_usage_in_bytes")),
-        # Version 1 counts them in the cgroup of the process that was ended, which goes with it: the
-        # host's own count stays.
+        # Version 1 counts in the cgroup of the killed process, which ends with it: use the host's
+        # count.
         "oom_kills": pairs(read(f"{PROC}/vmstat")).get("oom_kill"),
     }
 
 
 def of_host() -> dict[str, Any]:
-    """CPU and memory of the whole host, where nothing is counted for a deployment alone."""
+    """CPU and memory of the entire host, if a deployment's alone are not counted."""
     user, nice, system, _idle, _iowait, irq, softirq = [
         int(word) for word in read(f"{PROC}/stat").split("\n", 1)[0].split()[1:8]
     ]
@@ -110,7 +104,7 @@ def of_host() -> dict[str, Any]:
 
 
 def of_disk(text: str) -> dict[str, float]:
-    """Of a /sys/dev/block/*/stat (Documentation/block/stat.rst)."""
+    """Counters in a /sys/dev/block/*/stat (Documentation/block/stat.rst)."""
     stat = [int(word) for word in text.split()]
     return {
         "read_bytes": stat[2] * SECTOR_BYTES,
@@ -123,7 +117,7 @@ def of_disk(text: str) -> dict[str, float]:
 
 
 def of_nic(table: str, nic: str | None) -> dict[str, int]:
-    """Of a /proc/net/dev; nothing where there is no such device."""
+    """Counters in a /proc/net/dev; nothing if there is no such device."""
     for line in table.splitlines():
         name, _, numbers = line.partition(":")
         if nic and name.strip() == nic:
@@ -139,8 +133,8 @@ def of_nic(table: str, nic: str | None) -> dict[str, int]:
     return {}
 
 
-def there(pid: int, started: int) -> bool:
-    """Whether this very process is there and no zombie."""
+def running(pid: int, started: int) -> bool:
+    """Whether this same process is running and no zombie."""
     try:
         fields = read(f"{PROC}/{pid}/stat").rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
@@ -148,8 +142,8 @@ def there(pid: int, started: int) -> bool:
     return fields[0] not in "ZX" and int(fields[19]) == started
 
 
-def new_of(folder: str, name: str, known: dict[str, list[int]]) -> dict[str, Any]:
-    """What was added to one log, or to all, since it was last told of."""
+def added(folder: str, name: str, known: dict[str, list[int]]) -> dict[str, Any]:
+    """What was added to one log, or to all, since they were last copied."""
     files = {}
     room = MOST_BYTES
     for path in [name] if name else sorted(below(folder)):
@@ -162,12 +156,8 @@ def new_of(folder: str, name: str, known: dict[str, list[int]]) -> dict[str, Any
                 file.seek(offset)
                 data = file.read(room)
         except OSError as error:
-            if error.errno in (
-                errno.ENOENT,
-                errno.ELOOP,
-                errno.ENOTDIR,
-                errno.ENXIO,
-            ):  # gone, a link, or a socket
+            # Gone, a link, or a socket.
+            if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENXIO):
                 continue
             raise
         if data or path not in known or [stat.st_ino, offset] != list(known[path]):
@@ -180,8 +170,8 @@ def new_of(folder: str, name: str, known: dict[str, list[int]]) -> dict[str, Any
 
 
 def opened(folder: str, path: str) -> int:
-    """A file's descriptor, reached without following any link below the folder: daemons that write
-    there are not root.
+    """A descriptor of a file below the folder. Links are not followed: daemons that write there are
+    not root.
     """
     at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     for part in path.split("/"):
@@ -192,7 +182,7 @@ def opened(folder: str, path: str) -> int:
         at = inner
     if not S_ISREG(os.fstat(at).st_mode):
         os.close(at)
-        raise FileNotFoundError(errno.ENOENT, "is no regular file", path)
+        raise FileNotFoundError(errno.ENOENT, "is not a regular file", path)
     return at
 
 
@@ -206,23 +196,23 @@ def below(folder: str) -> Iterator[str]:
 
 
 def answer(question: dict[str, Any], words: dict[str, Any]) -> Any:
-    """What is said to a question."""
+    """The answer to a question."""
     if question["ask"] == "counters":
         return counters(words["group"], words["nic"], words["disks"])
-    if question["ask"] == "there":
-        return [there(pid, started) for pid, started in question["processes"]]
-    return new_of(words["log"], question["name"], question["known"])
+    if question["ask"] == "running":
+        return [running(pid, started) for pid, started in question["processes"]]
+    return added(words["log"], question["name"], question["known"])
 
 
 def main() -> None:
-    """Answer until nobody asks any more."""
+    """Answer questions until stdin ends."""
     words = json.loads(sys.argv[1])
     for line in sys.stdin:
         try:
-            told = {"answer": answer(json.loads(line), words)}
+            result = {"answer": answer(json.loads(line), words)}
         except (OSError, KeyError, ValueError, IndexError) as error:
-            told = {"error": f"{type(error).__name__}: {error}"}
-        sys.stdout.write(json.dumps(told) + "\n")
+            result = {"error": f"{type(error).__name__}: {error}"}
+        sys.stdout.write(json.dumps(result) + "\n")
         sys.stdout.flush()
 
 

@@ -1,5 +1,4 @@
-"""The claim on a host, as a program there: `take`, `read`, `write` or `release` it below a folder;
-stdin is the claim.
+"""The claim on a host: `take`, `read`, `write` or `release` it below a folder; stdin is the claim.
 
 stdout is JSON: `{"taken": CLAIM}` where another has it, `{"claim": CLAIM}` where there is one now,
 else `{}`; a CLAIM is JSON text.
@@ -18,10 +17,7 @@ FILE = "claim.json"
 
 
 def answer(verb: str, folder: Path, given: Any) -> dict[str, str]:
-    """Do what `verb` says.
-
-    The lock is held meanwhile, which is moments: what stands is told by the file alone.
-    """
+    """Do what `verb` says, under a lock that is held for moments; the file alone is the claim."""
     if verb == "read" and not folder.is_dir():
         return {}
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -48,7 +44,7 @@ def answer(verb: str, folder: Path, given: Any) -> dict[str, str]:
 
 
 def same(there: str, given: Any) -> bool:
-    """Whether the claim that is there is of the same deployment."""
+    """Whether the present claim is of the same deployment."""
     try:
         return bool(json.loads(there)["deployment"] == given["deployment"])
     except (ValueError, KeyError, TypeError):
@@ -56,9 +52,7 @@ def same(there: str, given: Any) -> bool:
 
 
 def write(path: Path, given: Any) -> dict[str, str]:
-    """Write it whole or not at all, and to the disk: it has to be there after the host has lost its
-    power.
-    """
+    """Write it atomically and to the disk: it must survive a power failure."""
     text = json.dumps(given)
     draft = path.with_suffix(".partial")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -1,7 +1,4 @@
-"""Kernel settings and MTU of a host, as a program there:
-
-`look` at those named on stdin, or `set` them. stdout is JSON.
-"""
+"""Kernel settings and MTU: `look` at those named on stdin, or `set` them. stdout is JSON."""
 
 from __future__ import annotations
 
@@ -18,11 +15,11 @@ from typing import Any
 SIOCGIFMTU, SIOCSIFMTU = 0x8921, 0x8922
 """linux/sockios.h."""
 REQUEST = "16si12x"
-"""struct ifreq with a number in it."""
+"""struct ifreq with a number."""
 
 
 def text(path: str) -> str:
-    """A file of the kernel; empty where it cannot be read."""
+    """The text of a file of the kernel; empty: it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -30,10 +27,7 @@ def text(path: str) -> str:
 
 
 def file_of(name: str) -> str:
-    """Where a setting is.
-
-    As sysctl(8) has it: a dot within a part of its name, such as eth0.100, is written as a slash.
-    """
+    """The file of a setting; a dot within a part of its name is written as a slash (sysctl(8))."""
     path = "/proc/sys/" + name.translate(str.maketrans("./", "/."))
     if os.path.normpath(path) != path:
         raise ValueError(f"{name} is not the name of a setting")
@@ -41,14 +35,12 @@ def file_of(name: str) -> str:
 
 
 def value_of(name: str) -> str:
-    """What a setting is now."""
+    """The value of a setting."""
     return " ".join(Path(file_of(name)).read_text(encoding="utf-8").split())
 
 
 def known(name: str) -> str | None:
-    """What a setting is now; None where this kernel (or this network namespace) has none of that
-    name.
-    """
+    """The value of a setting; None: this kernel (or network namespace) does not have it."""
     try:
         return value_of(name)
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -56,9 +48,7 @@ def known(name: str) -> str | None:
 
 
 def mtu_of(nic: str, value: int | None = None) -> int:
-    """The MTU of a NIC, set to `value` before. /sys may be another network namespace's: the kernel
-    itself is asked.
-    """
+    """The MTU of a NIC, after setting it to `value`; /sys may be another network namespace's."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         if value is not None:
             fcntl.ioctl(asked, SIOCSIFMTU, struct.pack(REQUEST, nic.encode(), value))
@@ -69,7 +59,7 @@ def mtu_of(nic: str, value: int | None = None) -> int:
 
 
 def nic_of(address: str) -> str:
-    """The device that has an address; empty where none has."""
+    """The device with an address; empty: there is none."""
     family, word = (socket.AF_INET6, "inet6") if ":" in address else (socket.AF_INET, "inet")
     wanted = socket.inet_pton(family, address)
     listed = subprocess.run(
@@ -83,12 +73,12 @@ def nic_of(address: str) -> str:
 
 
 def boot() -> str:
-    """Which boot of the host this is."""
+    """The host's boot."""
     return text("/proc/sys/kernel/random/boot_id").strip()
 
 
 def look(address: str, names: list[str]) -> dict[str, Any]:
-    """See `topologies.ssh.kernel.Look`."""
+    """See `topologies.ssh.kernel.KernelState`."""
     nic = nic_of(address)
     cpus = [
         line.partition(":")[2].strip()
@@ -107,17 +97,16 @@ def look(address: str, names: list[str]) -> dict[str, Any]:
         "memory_bytes": int(memory.split()[1]) * 1024,
         "nic": nic,
         "mtu": mtu_of(nic) if nic else None,
-        # A NIC that has no speed, or no cable, says -1 or nothing.
+        # Without a speed or a cable a NIC says -1 or nothing.
         "speed_mbit_s": int(speed) if speed.isdigit() and int(speed) else None,
         "sysctls": {name: known(name) for name in names},
     }
 
 
-def put(given: dict[str, Any]) -> list[str]:
-    """Set settings, and the MTU where one is given; returns what the kernel has not taken, in
-    words.
+def apply(given: dict[str, Any]) -> list[str]:
+    """Set settings, and the MTU if given; returns messages about what the kernel did not accept.
 
-    What is of another boot is not set: the host has come up with its own since.
+    Settings of another boot are not set: the host has had its own since.
     """
     failed: list[str] = []
     if given["boot"] != boot():
@@ -128,7 +117,7 @@ def put(given: dict[str, Any]) -> list[str]:
             now = value_of(name)
             if now.split() != value.split():
                 failed.append(
-                    f"{name} is {now} after it was set to {value}: this kernel takes no such value"
+                    f"{name} is {now} after it was set to {value}: this kernel refuses the value"
                 )
         except (OSError, ValueError) as error:
             failed.append(f"{name} could not be set to {value!r}: {error}")
@@ -146,9 +135,5 @@ def put(given: dict[str, Any]) -> list[str]:
 
 if __name__ == "__main__":
     os.environ["LC_ALL"] = "C"
-    json.dump(
-        look(sys.argv[2], json.load(sys.stdin))
-        if sys.argv[1] == "look"
-        else put(json.load(sys.stdin)),
-        sys.stdout,
-    )
+    given = json.load(sys.stdin)
+    json.dump(look(sys.argv[2], given) if sys.argv[1] == "look" else apply(given), sys.stdout)

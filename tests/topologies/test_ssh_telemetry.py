@@ -1,6 +1,4 @@
-"""What a real host answers about itself is checked before anything is done with it: it is measured,
-and may be anybody's.
-"""
+"""Answers of a real host, which may be anybody's, are validated."""
 
 from __future__ import annotations
 
@@ -13,14 +11,14 @@ from typing import Any, cast
 import pytest
 
 from weighbridge.common.errors import TargetError
-from weighbridge.topologies.ssh import host_reader as module
-from weighbridge.topologies.ssh.host_reader import HostReader
+from weighbridge.topologies.ssh import host_telemetry as module
+from weighbridge.topologies.ssh.host_telemetry import HostTelemetry
 from weighbridge.topologies.ssh.program import RemoteProgram
 from weighbridge.topologies.ssh.services import HostProcess
 
 
-class Told:
-    """A program on a host that answers what it likes."""
+class AnsweringProgram:
+    """A program on a host with these answers."""
 
     def __init__(self, *lines: bytes) -> None:
         self.stdin = io.BytesIO()
@@ -30,11 +28,13 @@ class Told:
         return 0
 
 
-def asked(folder: Path, *lines: bytes) -> HostReader:
-    """Who asks such a program. Copies of logs go to `folder`/logs."""
+def telemetry_of(folder: Path, *lines: bytes) -> HostTelemetry:
+    """The telemetry of such a program. Copies of logs go to `folder`/logs."""
     (folder / "logs").mkdir()
-    return HostReader(
-        cast("RemoteProgram", Told(*lines)), "store-1 (10.0.0.4)", errors=folder / "teller.err"
+    return HostTelemetry(
+        cast("RemoteProgram", AnsweringProgram(*lines)),
+        "store-1 (10.0.0.4)",
+        errors=folder / "telemetry.err",
     )
 
 
@@ -43,23 +43,23 @@ def line(answer: Any) -> bytes:
 
 
 def news(*files: tuple[str, int, bytes], more: bool = False) -> bytes:
-    told = {
+    answer = {
         path: {"inode": 7, "offset": offset, "data": base64.b64encode(data).decode()}
         for path, offset, data in files
     }
-    return line({"files": told, "more": more})
+    return line({"files": answer, "more": more})
 
 
-def test_logs_are_copied_as_they_grow_and_begun_anew_where_the_host_did(tmp_path: Path) -> None:
-    teller = asked(
+def test_logs_are_copied_as_they_grow_and_from_the_start_where_they_are_new(tmp_path: Path) -> None:
+    telemetry = telemetry_of(
         tmp_path,
         news(("a/b.log", 0, b"one\n"), more=True),
         news(("a/b.log", 4, b"two\n")),
         news(("a/b.log", 0, b"new\n")),
     )
-    teller.bring("", tmp_path / "logs")
+    telemetry.copy_logs("", tmp_path / "logs")
     assert (tmp_path / "logs/a/b.log").read_text() == "one\ntwo\n"
-    teller.bring("", tmp_path / "logs")
+    telemetry.copy_logs("", tmp_path / "logs")
     assert (tmp_path / "logs/a/b.log").read_text() == "new\n"
 
 
@@ -77,62 +77,61 @@ def test_logs_are_copied_as_they_grow_and_begun_anew_where_the_host_did(tmp_path
         "\ud800",
     ],
 )
-def test_a_log_that_a_host_calls_by_a_path_that_leads_elsewhere_is_written_nowhere(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_log_with_a_path_that_leads_elsewhere_is_not_written(tmp_path: Path, name: str) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine\n")
-    teller = asked(tmp_path, news((name.format(tmp_path), 0, b"theirs\n")))
+    telemetry = telemetry_of(tmp_path, news((name.format(tmp_path), 0, b"theirs\n")))
     with pytest.raises(
-        TargetError, match=r"store-1 \(10.0.0.4\): its log .* cannot be copied .*: is no plain path"
+        TargetError,
+        match=r"store-1 \(10.0.0.4\): its log .* cannot be copied .* plain path",
     ) as error:
-        teller.bring("", tmp_path / "logs")
+        telemetry.copy_logs("", tmp_path / "logs")
     assert error.value.message.isprintable()
     assert victim.read_text() == "mine\n"
     assert list((tmp_path / "logs").rglob("*")) == []
 
 
-def test_a_log_is_not_copied_through_a_link_that_stands_in_the_folder_of_copies(
+def test_a_log_is_not_copied_through_a_link_in_the_folder_of_copies(
     tmp_path: Path,
 ) -> None:
-    teller = asked(tmp_path, news(("stolen", 0, b"theirs\n")))
+    telemetry = telemetry_of(tmp_path, news(("stolen", 0, b"theirs\n")))
     (tmp_path / "victim").write_text("mine\n")
     (tmp_path / "logs" / "stolen").symlink_to(tmp_path / "victim")
     with pytest.raises(TargetError, match=r"'stolen' cannot be copied .* is a link"):
-        teller.bring("", tmp_path / "logs")
+        telemetry.copy_logs("", tmp_path / "logs")
     assert (tmp_path / "victim").read_text() == "mine\n"
 
 
-def test_a_log_that_goes_on_where_it_never_ended_makes_no_file_of_that_length(
+def test_a_log_that_continues_where_it_never_ended_makes_no_sparse_file(
     tmp_path: Path,
 ) -> None:
-    teller = asked(tmp_path, news(("a.log", 2**60, b"end\n")))
+    telemetry = telemetry_of(tmp_path, news(("a.log", 2**60, b"end\n")))
     with pytest.raises(
-        TargetError, match=r"'a\.log' goes on at byte 1152921504606846976, and 0 are known"
+        TargetError, match=r"'a\.log' continues at byte 1152921504606846976, not at 0"
     ):
-        teller.bring("", tmp_path / "logs")
+        telemetry.copy_logs("", tmp_path / "logs")
     assert not (tmp_path / "logs" / "a.log").exists()
 
 
-def test_a_host_that_says_that_there_is_more_and_gives_nothing_is_not_asked_for_ever(
+def test_a_host_that_promises_more_logs_without_data_is_not_asked_for_ever(
     tmp_path: Path,
 ) -> None:
-    teller = asked(tmp_path, *[news(("a.log", 0, b""), more=True)] * 2)
-    teller.bring("", tmp_path / "logs")
+    telemetry = telemetry_of(tmp_path, *[news(("a.log", 0, b""), more=True)] * 2)
+    telemetry.copy_logs("", tmp_path / "logs")
     assert (tmp_path / "logs" / "a.log").read_bytes() == b""
 
 
-def test_logs_beyond_a_bound_are_not_copied_and_said_to_be(
+def test_logs_beyond_a_bound_are_not_copied_and_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST_BYTES", 1024)
-    teller = asked(tmp_path, *[news(("a.log", 0, b"x" * 600), more=True)] * 3)
+    telemetry = telemetry_of(tmp_path, *[news(("a.log", 0, b"x" * 600), more=True)] * 3)
     with pytest.raises(TargetError, match="its logs are more than 10000 files or 1 KiB"):
-        teller.bring("", tmp_path / "logs")
+        telemetry.copy_logs("", tmp_path / "logs")
 
 
 @pytest.mark.parametrize(
-    "told",
+    "answer",
     [
         b"Welcome to store-1\n",
         b"[]\n",
@@ -145,22 +144,22 @@ def test_logs_beyond_a_bound_are_not_copied_and_said_to_be(
         line({"files": {"a": {"inode": 1, "offset": 0, "data": "a"}}, "more": False}),
     ],
 )
-def test_an_answer_that_is_none_is_an_error_of_that_host(tmp_path: Path, told: bytes) -> None:
+def test_an_invalid_answer_is_an_error_of_that_host(tmp_path: Path, answer: bytes) -> None:
     with pytest.raises(TargetError, match=r"^store-1 \(10\.0\.0\.4\): ") as error:
-        asked(tmp_path, told).bring("", tmp_path / "logs")
+        telemetry_of(tmp_path, answer).copy_logs("", tmp_path / "logs")
     assert len(error.value.message) < 1000
 
 
-def test_counters_and_processes_that_are_none_are_an_error_of_that_host(tmp_path: Path) -> None:
-    teller = asked(tmp_path, line([]), line({}), line([True, True]))
-    with pytest.raises(TargetError, match="no counters"):
-        teller.counters()
+def test_invalid_counters_and_processes_are_an_error_of_that_host(tmp_path: Path) -> None:
+    telemetry = telemetry_of(tmp_path, line([]), line({}), line([True, True]))
+    with pytest.raises(TargetError, match="counters are not an object"):
+        telemetry.counters()
     for _ in range(2):
-        with pytest.raises(TargetError, match="does not say of each process"):
-            teller.there([HostProcess(1, 2)])
+        with pytest.raises(TargetError, match="does not say which processes"):
+            telemetry.running([HostProcess(1, 2)])
 
 
-def test_an_answer_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_answer_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LONGEST_ANSWER_BYTES", 1000)
-    with pytest.raises(TargetError, match="says more than it was asked for"):
-        asked(tmp_path, b" " * 2000).counters()
+    with pytest.raises(TargetError, match="prints too much"):
+        telemetry_of(tmp_path, b" " * 2000).counters()

@@ -1,6 +1,4 @@
-"""What a host is like, as a program there: systemd, room and file system at a folder, overlayfs,
-programs. stdout is JSON.
-"""
+"""Systemd, space and file system at a folder, overlayfs, programs. stdout is JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ PROGRAMS = ("fio", "iperf3", "sysbench", "mkfs.xfs", "ip", "nsenter", "unshare")
 
 
 def file_system(path: Path) -> str:
-    """The kind of file system that a path is on, by the longest mount point above it."""
+    """The type of the file system of a path, by the longest mount point above it."""
     best, kind = "", "unknown"
     for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
         left, _, right = line.partition(" - ")
@@ -27,9 +25,7 @@ def file_system(path: Path) -> str:
 
 
 def overlay() -> bool:
-    """Whether the running kernel has overlayfs, or a module of it that it loads when it is asked
-    for it.
-    """
+    """Whether the running kernel has overlayfs, or a module that it loads on demand."""
     if "overlay" in Path("/proc/filesystems").read_text(encoding="ascii").split():
         return True
     listed = Path("/lib/modules", os.uname().release, "modules.dep")
@@ -38,13 +34,13 @@ def overlay() -> bool:
 
 def look(folder: Path) -> dict[str, Any]:
     """See `topologies.ssh.means`."""
-    there = next(path for path in (folder, *folder.parents) if path.exists()).resolve()
-    room = os.statvfs(there)
-    managers = [kind for program, kind in MANAGERS.items() if shutil.which(program)]
+    existing = next(path for path in (folder, *folder.parents) if path.exists()).resolve()
+    space = os.statvfs(existing)
+    managers = [name for program, name in MANAGERS.items() if shutil.which(program)]
     return {
         "systemd": Path("/run/systemd/system").is_dir(),
-        "free_bytes": room.f_bavail * room.f_frsize,
-        "file_system": file_system(there),
+        "free_bytes": space.f_bavail * space.f_frsize,
+        "file_system": file_system(existing),
         "overlay": overlay(),
         "manager": managers[0] if managers else "",
         "programs": [name for name in PROGRAMS if shutil.which(name)],

@@ -1,6 +1,4 @@
-"""What deployments have on a host, as a program there: claim, labelled processes, folders, suites.
-stdout is JSON.
-"""
+"""What deployments have on a host: claim, labelled processes, folders, suites. stdout is JSON."""
 
 from __future__ import annotations
 
@@ -13,12 +11,12 @@ LABEL = b"WEIGHBRIDGE_DEPLOYMENT="
 
 
 def labelled() -> dict[str, int]:
-    """How many processes there are of each deployment."""
+    """The number of processes of each deployment."""
     found: dict[str, int] = {}
     for path in Path("/proc").glob("[0-9]*"):
         try:
             variables = (path / "environ").read_bytes().split(b"\0")
-        except OSError:  # it has ended, or is the kernel's
+        except OSError:  # it has ended, or is a kernel thread
             continue
         for one in variables:
             if one.startswith(LABEL):
@@ -31,12 +29,11 @@ def look(folder: Path) -> dict[str, Any]:
     """See `topologies.ssh.leftovers`."""
     claim = folder / "claim.json"
     deployments = folder / "deployments"
+    folders = deployments.iterdir() if deployments.is_dir() else ()
     return {
         "claim": claim.read_text(encoding="utf-8") if claim.is_file() else None,
         "processes": labelled(),
-        "folders": sorted(path.name for path in deployments.iterdir())
-        if deployments.is_dir()
-        else [],
+        "folders": sorted(path.name for path in folders),
         "suites": sorted(path.name for path in folder.glob("suite-*")),
     }
 

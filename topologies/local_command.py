@@ -1,4 +1,4 @@
-"""Commands of this machine that the lab runs: to their end, with what they said when they fail."""
+"""Running commands of this machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HERE = "this machine"
 
 
 def command(argv: Sequence[str], *, stdin: str = "", timeout_s: float = 60) -> str:
-    """What a command of this machine printed.
+    """Run a command of this machine to its end and return what it printed.
 
     Raises CommandFailed, or MissingMeans when there is no such tool.
     """
