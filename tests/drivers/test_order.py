@@ -109,7 +109,7 @@ def test_what_is_no_order_is_refused(line: str) -> None:
 def test_several_clients_share_the_stations_and_need_an_address_to_find_the_driver_at() -> None:
     several = {**SETUP.model_dump(), "clients": ("one", "two"), "processes": 3}
     setup = Setup.model_validate({**several, "listen": "10.0.0.9"})
-    assert (setup.stations, SETUP.stations) == (6, 1)
+    assert (setup.worker_processes, SETUP.stations) == (6, 1)
     assert [setup.client_of(number) for number in range(6)] == ["one"] * 3 + ["two"] * 3
     with pytest.raises(ValidationError, match="an address that the driver listens on"):
         Setup.model_validate(several)

@@ -35,7 +35,7 @@ def aged(
     return answer, heard
 
 
-def test_a_store_is_filled_and_churned_and_holds_what_is_told(
+def test_a_store_is_filled_and_churned_and_holds_what_is_reported(
     null: Callable[..., Null], tmp_path: Path
 ) -> None:
     target = null()
@@ -44,8 +44,8 @@ def test_a_store_is_filled_and_churned_and_holds_what_is_told(
     assert answer.objects == len(names) == 40
     assert [(one.deleted, one.written) for one in answer.rounds] == [(10, 10), (10, 10)]
     assert {name.split("/")[0] for name in names} == {f"wb-test-age-{index}" for index in range(3)}
-    # Numbers count on: of 60 that were ever written, the last ten are all there, and of the first
-    # 40 some are not.
+    # Numbers are never reused: of 60 objects ever written, the last ten all exist, and of the first
+    # 40 some do not.
     numbers = sorted(
         int(name.rsplit("-", 1)[1]) * 3 + int(name.split("/")[0].rsplit("-", 1)[1])
         for name in names
@@ -86,7 +86,7 @@ def test_what_cannot_be_written_fails_the_aging(null: Callable[..., Null], tmp_p
         aged(null(fail_share=1.0), tmp_path)
 
 
-def test_who_goes_in_a_round_was_there_before_it_and_is_not_after_it() -> None:
+def test_objects_deleted_in_a_round_existed_before_it_and_not_after_it() -> None:
     alive = set(range(40))
     for gone, new, after in churned(AgeBuckets(age=AGE, objects=40), 11):
         assert set(gone) <= alive

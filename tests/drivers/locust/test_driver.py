@@ -39,7 +39,7 @@ Api = Literal["s3", "swift"]
 
 
 class Null:
-    """A null target that runs."""
+    """A running null target."""
 
     def __init__(self, process: subprocess.Popen[bytes], url: str) -> None:
         self.process = process
@@ -47,14 +47,14 @@ class Null:
 
     def target(self, api: Api, key: str = KEY) -> Endpoint:
         url = self.url + ("/auth/v1.0" if api == "swift" else "")
-        return Endpoint(api=api, url=url, user="weigh", key=SecretStr(key))
+        return Endpoint(api=api, url=url, user="bench", key=SecretStr(key))
 
     def names(self, api: Api) -> list[str]:
-        """`bucket/object` of all there is, as an independent client of that API sees it."""
+        """`bucket/object` of all that exists, as an independent client of the API lists it."""
         found: list[str] = []
         if api == "swift":
             swift: Any = Connection(
-                authurl=f"{self.url}/auth/v1.0", user="weigh", key=KEY, retries=0
+                authurl=f"{self.url}/auth/v1.0", user="bench", key=KEY, retries=0
             )
             for container in swift.get_account(full_listing=True)[1]:
                 objects = swift.get_container(container["name"], full_listing=True)[1]
@@ -67,7 +67,7 @@ class Null:
         s3: Any = boto3.client(
             "s3",
             endpoint_url=self.url,
-            aws_access_key_id="weigh",
+            aws_access_key_id="bench",
             aws_secret_access_key=KEY,
             region_name="us-east-1",
             config=no_proxy,
@@ -85,7 +85,7 @@ def null() -> Iterator[Callable[..., Null]]:
     with ExitStack() as stack:
 
         def start(**config: float | str | None) -> Null:
-            whole = {
+            complete = {
                 "host": "127.0.0.1",
                 "port": 0,
                 "threads": 1,
@@ -95,12 +95,12 @@ def null() -> Iterator[Callable[..., Null]]:
                 "stall_after_s": None,
                 "stall_s": 0.0,
                 "seed": 11,
-                "user": "weigh",
+                "user": "bench",
                 "key": KEY,
                 **config,
             }
             process = subprocess.Popen(
-                [sys.executable, "-c", NULL_TARGET, json.dumps(whole)],
+                [sys.executable, "-c", NULL_TARGET, json.dumps(complete)],
                 stdout=subprocess.PIPE,
                 cwd=ROOT,
             )
@@ -161,8 +161,8 @@ def by_operation(measurement: Measurement) -> dict[str, Tally]:
     return {tally.operation: tally for tally in measurement.tallies}
 
 
-def check_whole(measurement: Measurement) -> None:
-    """What must hold of every measurement: the parts add up to the whole."""
+def check_consistent(measurement: Measurement) -> None:
+    """What must hold for every measurement: its parts add up."""
     for tally in measurement.tallies:
         seconds = [second for second in measurement.seconds if second.operation == tally.operation]
         assert sum(second.count for second in seconds) == tally.count
@@ -180,7 +180,7 @@ def check_whole(measurement: Measurement) -> None:
 
 @pytest.mark.parametrize("users", ["engine", "sdk"])
 @pytest.mark.parametrize("api", ["s3", "swift"])
-def test_a_mix_of_all_operations_is_prepared_measured_and_cleaned_away(
+def test_a_mix_of_all_operations_is_prepared_measured_and_cleaned_up(
     api: Api, users: Literal["engine", "sdk"], null: Callable[..., Null], tmp_path: Path
 ) -> None:
     mix = workload({"read": 4, "write": 3, "head": 1, "list": 1, "delete": 1}, runtime=1.0)
@@ -192,7 +192,7 @@ def test_a_mix_of_all_operations_is_prepared_measured_and_cleaned_away(
         assert (prepared.objects, prepared.bytes) == (40, 40 * 4096)
         assert len(target.names(api)) == 40
         measurement = running.step(Step(workload=mix, workers=3), heard.append).measurement
-        check_whole(measurement)
+        check_consistent(measurement)
         tallies = by_operation(measurement)
         assert set(tallies) == {"read", "write", "head", "list", "delete"}
         assert all(tally.count > 0 and not tally.errors for tally in tallies.values())
@@ -230,8 +230,7 @@ def test_both_kinds_of_user_make_the_same_objects(
         seen[users] = target.names("s3")
     both = min(len(names) for names in seen.values()) // 2
     common = set(seen["engine"]) & set(seen["sdk"])
-    # One of them gets a few requests further than the other in the time given; as far as both got
-    # they agree.
+    # One gets a few requests further than the other in the same time; up to there they agree.
     assert len(common) >= both > 0
 
 
@@ -250,7 +249,7 @@ def test_every_object_is_deleted_once_and_counted_once(
         running.setup(setup_for(target.target("s3"), processes=processes))
         running.prepare(Prepare(workload=deletes))
         measurement = running.step(Step(workload=deletes, workers=5)).measurement
-        check_whole(measurement)
+        check_consistent(measurement)
         tally = by_operation(measurement)["delete"]
         assert (tally.count, tally.errors) == (333, {})
         assert not [name for name in target.names("s3") if not name.endswith("/")]
@@ -271,10 +270,10 @@ def test_two_processes_share_the_workers_and_write_what_one_would(
         running.setup(setup_for(target.target("swift"), processes=2))
         running.prepare(Prepare(workload=writes))
         measurement = running.step(Step(workload=writes, workers=5)).measurement
-        check_whole(measurement)
+        check_consistent(measurement)
         tally = by_operation(measurement)["write"]
         names = [name.split("/")[1] for name in target.names("swift")]
-        # What was recorded is there; what was written before and after the window is there besides.
+        # What was recorded exists, and so does what was written before and after the window.
         assert 0 < tally.count < len(names) < tally.count * 2
         assert len(set(names)) == len(names)
         cleaned = running.cleanup(Cleanup(workload=writes))
@@ -283,7 +282,7 @@ def test_two_processes_share_the_workers_and_write_what_one_would(
         assert by_operation(more)["write"].count > 0
 
 
-def test_a_worker_process_that_dies_fails_the_step_and_says_which(
+def test_a_worker_process_that_dies_fails_the_step_and_is_named(
     null: Callable[..., Null], tmp_path: Path
 ) -> None:
     reads = workload({"read": 1}, runtime=30.0)
@@ -299,7 +298,7 @@ def test_a_worker_process_that_dies_fails_the_step_and_says_which(
             if progress.phase == "measure" and children[1].is_running():
                 children[1].kill()
 
-        with pytest.raises(DriverError, match="station 2 of 2 was ended by SIGKILL"):
+        with pytest.raises(DriverError, match="worker process 2 of 2 was ended by SIGKILL"):
             running.step(Step(workload=reads, workers=4), kill_one)
         assert running.process.wait(10) == 3
     assert time.monotonic() - started < 30
@@ -330,8 +329,8 @@ def test_worker_processes_that_are_held_up_for_seconds_are_waited_for(
         running.quit()
     for timer in held:
         timer.join()
-    check_whole(measurement)
-    # They went on to the end of the window.
+    check_consistent(measurement)
+    # They worked on until the end of the window.
     assert max(second.second for second in measurement.seconds if second.count) >= 7
 
 
@@ -347,7 +346,7 @@ def test_worker_processes_do_not_outlive_a_driver_that_is_killed(
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT, "end of stdin"])
-def test_a_driver_told_to_end_in_a_step_ends_with_its_workers(
+def test_a_driver_that_is_ended_during_a_step_ends_with_its_workers(
     ending: signal.Signals | str, null: Callable[..., Null], tmp_path: Path
 ) -> None:
     reads = workload({"read": 1}, runtime=60.0)
@@ -380,10 +379,10 @@ def test_failures_are_counted_by_class_and_never_as_successes(
     with driver(tmp_path) as running:
         running.setup(setup_for(target.target("s3"), users=users))
         prepared = running.prepare(Prepare(workload=reads))
-        # Writes failed as often: they were tried again until all were there.
+        # Writes failed as often: they were retried until all objects existed.
         assert prepared.objects == len(target.names("s3")) == 40
         measurement = running.step(Step(workload=reads, workers=2)).measurement
-    check_whole(measurement)
+    check_consistent(measurement)
     tally = by_operation(measurement)["read"]
     assert set(tally.errors) == {"http-503"}
     assert 0.15 < tally.failed / (tally.failed + tally.count) < 0.45
@@ -405,11 +404,11 @@ def test_a_known_delay_is_seen_in_every_latency(
     assert 29_900 <= HdrHistogram.decode(tally.latency).get_value_at_percentile(90) < 150_000
 
 
-def test_a_target_that_is_not_there_fails_fast_and_is_named(tmp_path: Path) -> None:
+def test_an_unreachable_target_fails_fast_and_is_named(tmp_path: Path) -> None:
     for api, path in (("s3", ""), ("swift", "/auth/v1.0")):
         started = time.monotonic()
         target = Endpoint.model_validate(
-            {"api": api, "url": f"http://127.0.0.1:9{path}", "user": "weigh", "key": KEY}
+            {"api": api, "url": f"http://127.0.0.1:9{path}", "user": "bench", "key": KEY}
         )
         with (
             driver(tmp_path) as running,
@@ -420,7 +419,7 @@ def test_a_target_that_is_not_there_fails_fast_and_is_named(tmp_path: Path) -> N
         assert time.monotonic() - started < 20
 
 
-def test_a_wrong_key_fails_and_is_not_told(null: Callable[..., Null], tmp_path: Path) -> None:
+def test_a_wrong_key_fails_and_is_not_shown(null: Callable[..., Null], tmp_path: Path) -> None:
     target = null().target("swift", "not-the-right-key")
     with (
         driver(tmp_path) as running,
@@ -431,12 +430,12 @@ def test_a_wrong_key_fails_and_is_not_told(null: Callable[..., Null], tmp_path: 
     assert "not-the-right-key" not in (tmp_path / "driver.log").read_text()
 
 
-def test_a_swift_token_that_was_given_is_used_and_one_that_is_not_good_fails_with_what_to_do(
+def test_a_given_swift_token_is_used_and_an_invalid_one_fails_with_advice(
     null: Callable[..., Null], tmp_path: Path
 ) -> None:
     served = null()
     url, token = Connection(
-        authurl=f"{served.url}/auth/v1.0", user="weigh", key=KEY, retries=0
+        authurl=f"{served.url}/auth/v1.0", user="bench", key=KEY, retries=0
     ).get_auth()
     given = Endpoint(api="swift", url=url, user="", key=SecretStr(""), token=SecretStr(token))
     tried = workload({"read": 1, "write": 1})
@@ -446,13 +445,13 @@ def test_a_swift_token_that_was_given_is_used_and_one_that_is_not_good_fails_wit
         measurement = running.step(Step(workload=tried, workers=2)).measurement
         running.cleanup(Cleanup(workload=tried, what="all"))
         running.quit()
-    check_whole(measurement)
+    check_consistent(measurement)
     assert not any(tally.errors for tally in measurement.tallies)
     assert served.names("swift") == []
     old = given.model_copy(update={"token": SecretStr("old")})
     with (
         driver(tmp_path) as running,
-        pytest.raises(DriverError, match=r"HTTP 401(.|\n)*cannot be got anew: give a new one"),
+        pytest.raises(DriverError, match=r"HTTP 401(.|\n)*cannot be renewed: give a new one"),
     ):
         running.setup(setup_for(old))
 
@@ -472,7 +471,7 @@ def test_a_target_that_dies_in_a_step_leaves_a_measurement_with_errors(
                 target.process.kill()
 
         measurement = running.step(Step(workload=reads, workers=4), kill).measurement
-    check_whole(measurement)
+    check_consistent(measurement)
     tally = by_operation(measurement)["read"]
     assert tally.count > 0
     assert set(tally.errors) <= {"connect", "reset", "short-body"}
@@ -484,8 +483,8 @@ def test_requests_that_never_end_are_counted_as_errors(
     users: Literal["engine", "sdk"], null: Callable[..., Null], tmp_path: Path
 ) -> None:
     reads = workload({"read": 1}, runtime=1.0, objects=Objects(size=100, per_container=5))
-    # All answers stop in the step, and do not come back in its time: every worker is left with one
-    # request in hand.
+    # All answers stop during the step, and do not come within its time: every worker is left with
+    # one outstanding request.
     target = null(delay_ms=1.0)
     with driver(tmp_path) as running:
         running.setup(setup_for(target.target("s3"), users=users, request_timeout_s=1.5))
@@ -502,7 +501,7 @@ def test_requests_that_never_end_are_counted_as_errors(
     tally = by_operation(measurement)["read"]
     assert tally.count > 0
     assert tally.errors == {"unfinished": 3}
-    assert any("in hand at the end of the window" in note for note in measurement.notes)
+    assert any("outstanding at the end of the window" in note for note in measurement.notes)
 
 
 def test_a_step_of_a_workload_that_was_not_prepared_fails(
@@ -544,7 +543,7 @@ def test_objects_that_cannot_be_written_fail_the_preparation_with_their_classes(
     assert running.process.returncode == 3
 
 
-def test_what_was_read_is_checked_when_asked_for(null: Callable[..., Null], tmp_path: Path) -> None:
+def test_what_was_read_is_verified_on_request(null: Callable[..., Null], tmp_path: Path) -> None:
     reads = workload({"read": 1}, verify=True, objects=Objects(size=200_000, per_container=5))
     for users in ("engine", "sdk"):
         target = null()
@@ -555,19 +554,18 @@ def test_what_was_read_is_checked_when_asked_for(null: Callable[..., Null], tmp_
             assert good.count > 0
             assert good.errors == {}
             swift: Any = Connection(
-                authurl=f"{target.url}/auth/v1.0", user="weigh", key=KEY, retries=0
+                authurl=f"{target.url}/auth/v1.0", user="bench", key=KEY, retries=0
             )
             name = target.names("swift")[0]
             swift.put_object(*name.split("/", 1), b"x" * 200_000)
             swift.close()
-            bad = by_operation(running.step(Step(workload=reads, workers=2, repeat=1)).measurement)[
-                "read"
-            ]
+            step = Step(workload=reads, workers=2, repeat=1)
+            bad = by_operation(running.step(step).measurement)["read"]
             assert bad.errors.get("wrong-content", 0) > 0
             assert set(bad.errors) == {"wrong-content"}
 
 
-def test_objects_already_there_are_not_written_again(
+def test_objects_that_exist_are_not_written_again(
     null: Callable[..., Null], tmp_path: Path
 ) -> None:
     reads = workload({"read": 1}, objects=Objects(size=10, per_container=100))
@@ -594,7 +592,7 @@ def test_a_constant_rate_is_kept_by_both_kinds_of_user(
         assert 80 <= by_operation(measurement)["read"].count <= 120
 
 
-def test_a_line_that_is_no_order_is_answered_and_ends_the_driver(tmp_path: Path) -> None:
+def test_an_invalid_command_is_answered_and_ends_the_driver(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as log:
         done = subprocess.run(
             [sys.executable, "-m", "weighbridge.drivers.locust"],
@@ -605,22 +603,20 @@ def test_a_line_that_is_no_order_is_answered_and_ends_the_driver(tmp_path: Path)
             check=False,
             timeout=600,
         )
-    # It may see the end of stdin first, which means Quit; the answer is there all the same when it
-    # does not.
+    # It may see the end of stdin first, which means Quit; otherwise there is an answer.
     assert done.returncode in (0, 3)
     assert KEY.encode() not in done.stdout
 
 
-def test_nothing_but_events_comes_out_of_stdout_and_locust_writes_its_table_to_the_log(
+def test_stdout_has_only_events_and_locust_writes_its_table_to_the_log(
     null: Callable[..., Null], tmp_path: Path
 ) -> None:
     reads = workload({"read": 1})
     with driver(tmp_path) as running:
         running.setup(setup_for(null().target("s3"), processes=2))
         running.prepare(Prepare(workload=reads))
-        count = by_operation(running.step(Step(workload=reads, workers=2)).measurement)[
-            "read"
-        ].count
+        tallies = by_operation(running.step(Step(workload=reads, workers=2)).measurement)
+        count = tallies["read"].count
         running.quit()
     log = (tmp_path / "driver.log").read_text()
     assert f" {count} " in log
