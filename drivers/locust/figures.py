@@ -62,11 +62,10 @@ def _add(entry: StatsEntry, tally: Tally) -> None:
     ):
         return
     entry.total_response_time += tally.sum_us / 1000  # type: ignore[assignment] # annotated as int, used as float
-    least_ms, most_ms = tally.min_us / 1000, tally.max_us / 1000
-    entry.min_response_time = (
-        least_ms if entry.min_response_time is None else min(entry.min_response_time, least_ms)
-    )  # type: ignore[assignment]
-    entry.max_response_time = max(entry.max_response_time, most_ms)  # type: ignore[assignment]
+    min_ms, earlier_ms = tally.min_us / 1000, entry.min_response_time
+    min_ms = min_ms if earlier_ms is None else min(earlier_ms, min_ms)
+    entry.min_response_time = min_ms  # type: ignore[assignment]
+    entry.max_response_time = max(entry.max_response_time, tally.max_us / 1000)  # type: ignore[assignment]
     for bucket in HdrHistogram.decode(tally.latency).get_recorded_iterator():
         entry.response_times[bucket_response_time(bucket.value_iterated_to / 1000)] += (
             bucket.count_at_value_iterated_to

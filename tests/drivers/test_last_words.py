@@ -14,7 +14,7 @@ from pydantic import SecretStr
 import weighbridge.drivers.cosbench.loop
 import weighbridge.drivers.locust.loop
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.drivers.cosbench.ending import EndRequest
+from weighbridge.drivers.cosbench.stop_request import StopRequest
 from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
 from weighbridge.drivers.order import Event, Failed, Setup
 
@@ -50,7 +50,7 @@ def by_cosbench(said: list[Event], monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(weighbridge.drivers.cosbench.loop, "Cosbench", raises_more)
     inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     inbox.put(CosbenchSetup(**dict(SETUP), site=SITE).model_dump_json().encode())
-    return weighbridge.drivers.cosbench.loop.CosbenchLoop(inbox, said.append, EndRequest()).run()
+    return weighbridge.drivers.cosbench.loop.CosbenchLoop(inbox, said.append, StopRequest()).run()
 
 
 @pytest.mark.parametrize("driven", [by_locust, by_cosbench])
