@@ -1,5 +1,4 @@
-"""An unpacked COSBench that runs here: controller and driver, or a driver alone, in a folder of its
-own and ended on every path.
+"""An unpacked COSBench run on this host in a separate folder: controller and driver, or a driver.
 
 Nothing is written into the installation. The folder links its jars, has a copy of its
 configuration, and takes archive and logs. As shipped, COSBench listens on every address, runs

@@ -11,24 +11,24 @@ class Engine:
     "threads": int, "verify": float, "seed": int, "workload": {...suites.Workload as JSON...},
     "ring": {...}|null}.
     `base_path` is "" for S3 and the path of the storage URL ("/v1/AUTH_test") for Swift. `token` is
-    Swift's, or the session token of S3's keys. `addressing` is optional ("path"). With "virtual" (S3
-    only) each request has its bucket before `host`; connections are made to the first bucket's name,
-    and serve all buckets.
-    "ring" is for "object-server", whose account is the `base_path`, such as "/AUTH_test"; `host` and
-    `port` are then unused: {"disks": [{"address": str, "port": int, "device": str}, ...], "table":
-    [[index of a disk for each partition] for each replica], "part_power": int, "hash_prefix": str,
-    "hash_suffix": str}.
+    Swift's, or the session token of S3's keys. `addressing` is optional ("path"). With "virtual"
+    (S3 only) each request has its bucket before `host`; connections are made to the first bucket's
+    name, and serve all buckets.
+    "ring" is for "object-server", whose account is the `base_path`, such as "/AUTH_test"; `host`
+    and `port` are then unused: {"disks": [{"address": str, "port": int, "device": str}, ...],
+    "table": [[index of a disk for each partition] for each replica], "part_power": int,
+    "hash_prefix": str, "hash_suffix": str}.
     Raises ValueError on an invalid config.
 
     Object servers get requests like those of Swift's proxies
-    (`/DEVICE/PARTITION/ACCOUNT/CONTAINER/OBJECT` with X-Timestamp), but over persistent connections,
-    one to each server for each worker, and without container updates. A request is for one disk:
-    reads and heads use a replica drawn by seed, each write or delete of a step one disk drawn by
-    seed. Prepared objects are written to, and deleted from, all of their disks.
+    (`/DEVICE/PARTITION/ACCOUNT/CONTAINER/OBJECT` with X-Timestamp), but over persistent
+    connections, one to each server for each worker, and without container updates. A request is for
+    one disk: reads and heads use a replica drawn by seed, each write or delete of a step one disk
+    drawn by seed. Prepared objects are written to, and deleted from, all of their disks.
 
-    A worker is one connection with one request outstanding. Connections are persistent, opened again
-    when the target closes them, and distributed over `threads` epoll threads that never hold the
-    GIL. A connection that ends during a request is an error (`reset`); nothing is sent again
+    A worker is one connection with one request outstanding. Connections are persistent, opened
+    again when the target closes them, and distributed over `threads` epoll threads that never hold
+    the GIL. A connection that ends during a request is an error (`reset`); nothing is sent again
     silently. A failed request is counted and has no latency; after one the worker pauses 10 ms, and
     after every further failure to connect twice as long, up to 1 s.
     S3 requests are signed individually (SigV4, payload UNSIGNED-PAYLOAD).
@@ -44,18 +44,18 @@ class Engine:
 
     def __init__(self, config: str) -> None: ...
     def prepare(self, first: int, count: int, stride: int, parallel: int) -> None:
-        """Start writing objects `first`, `first + stride`, ... (`count` of them) of the workload with
-        `parallel` workers; returns at once. A failed write is retried up to 10 times, with pauses of
-        10 ms to 1 s; every failure is in `progress`. The job ends early when an object cannot be
-        written: all exist when `done` grew by `count` (times replicas, with a ring). Raises
-        ValueError when the workload has no such objects.
+        """Start writing objects `first`, `first + stride`, ... (`count` of them) of the workload
+        with `parallel` workers; returns at once. A failed write is retried up to 10 times, with
+        pauses of 10 ms to 1 s; every failure is in `progress`. The job ends early when an object
+        cannot be written: all exist when `done` grew by `count` (times replicas, with a ring).
+        Raises ValueError when the workload has no such objects.
         """
     def add_worker(self, index: int, of: int, repeat: int) -> None:
         """Start worker `index` of `of` in the complete step (over all processes). Its sequence
         depends on seed, workload, `of`, `repeat` and `index` only. Nothing is recorded before
         `open_window`. With `rate_per_s`, request i of worker k of n is due (i * n + k) / rate after
-        the first worker was added, and latency counts from there. Raises ValueError for the index of
-        a running worker.
+        the first worker was added, and latency counts from there. Raises ValueError for the index
+        of a running worker.
         """
     def remove_worker(self, index: int) -> None:
         """Let a worker complete its outstanding request (unrecorded) and end."""
@@ -79,25 +79,25 @@ class Engine:
         Workers can be added again afterwards. Raises RuntimeError when an I/O thread died.
         """
     def progress(self) -> str:
-        """JSON {"running": int, "exhausted": int, "done": int, "failed": int, "bytes": int, "errors":
-        {class: count}, "last_error": str|null} since the engine was created, recorded or not.
-        `running`: workers that have not ended; `exhausted`: workers without objects left to delete;
-        `last_error`: status and first bytes of the last failed answer, for people. Raises
+        """JSON {"running": int, "exhausted": int, "done": int, "failed": int, "bytes": int,
+        "errors": {class: count}, "last_error": str|null} since the engine was created, recorded or
+        not. `running`: workers that have not ended; `exhausted`: workers without objects left to
+        delete; `last_error`: status and first bytes of the last failed answer, for people. Raises
         RuntimeError when an I/O thread died.
         """
 
     def snapshot(self) -> str:
-        """JSON {"tallies": [...results.measurement.Tally...], "seconds": [...Second...], "window_s":
-        float, "begun": int|null, "behind_us": int|null} of the window so far (the last two at a
-        rate: see results.measurement.Measurement). Histograms are V2 deflate base64, 1..3600000000
-        us, 3 digits, as HdrHistogram's own tools read them. The last second may be cut short by the
-        end of the window.
+        """JSON {"tallies": [...results.measurement.Tally...], "seconds": [...Second...],
+        "window_s": float, "begun": int|null, "behind_us": int|null} of the window so far (the last
+        two at a rate: see results.measurement.Measurement). Histograms are V2 deflate base64,
+        1..3600000000 us, 3 digits, as HdrHistogram's own tools read them. The last second may be
+        cut short by the end of the window.
         """
     def delete(self, what: str, parallel: int) -> None:
         """Start deleting "written" (what this engine's workers wrote, or may have written, and did
         not delete; after they have ended) or "objects" (all of the workload's prepared objects);
-        returns at once. 404 counts as deleted. Failures are as those of `prepare`; what could not be
-        deleted can be retried.
+        returns at once. 404 counts as deleted. Failures are as those of `prepare`; what could not
+        be deleted can be retried.
         """
 
     def delete_listed(self, numbers: list[int], parallel: int) -> None:
@@ -113,12 +113,13 @@ class Picker:
 
     def __init__(self, workload: str, seed: int, workers: int, repeat: int, index: int) -> None: ...
     def next(self) -> tuple[str, int, int, int]:
-        """(operation, container index, object index, size in bytes) of the next request. For "write"
-        the object index counts this worker's writes (container: that index modulo containers), and
-        the size is the new object's; for "list" the object index is 0.
-        "delete" takes this worker's own writes, oldest first, as -1 - index; when none are left, and
-        the mix neither reads nor heads, prepared objects of its own share (index >= 0). A delete
-        with nothing left to take is redrawn; when there are only deletes, StopIteration is raised.
+        """(operation, container index, object index, size in bytes) of the next request. For
+        "write" the object index counts this worker's writes (container: that index modulo
+        containers), and the size is the new object's; for "list" the object index is 0.
+        "delete" takes this worker's own writes, oldest first, as -1 - index; when none are left,
+        and the mix neither reads nor heads, prepared objects of its own share (index >= 0). A
+        delete with nothing left to take is redrawn; when there are only deletes, StopIteration is
+        raised.
         """
 
 def object_size(workload: str, seed: int, container: int, index: int) -> int:
@@ -136,7 +137,9 @@ def written_name(workers: int, repeat: int, worker: int, index: int) -> str:
     """Name of object `index` that a worker writes during a step."""
 
 def content(seed: int, size: int, offset: int, length: int) -> bytes:
-    """Bytes `offset` .. `offset + length` of the content of any object of `size` bytes by `seed`."""
+    """Bytes `offset` .. `offset + length` of the content of any object of `size` bytes by
+    `seed`.
+    """
 
 def ring_place(ring: str, path: str) -> tuple[int, list[int]]:
     """Partition of `/account/container/object`, and the index of each replica's disk.
@@ -158,9 +161,9 @@ def signed_headers(
     query: str,
     unix_s: int,
 ) -> str:
-    """The header lines that sign an S3 request as the engine signs it. `keys`: access key, secret key
-    and session token (or ""); `path` and `query` are percent-encoded, the query's keys sorted; the
-    payload is UNSIGNED-PAYLOAD.
+    """The header lines that sign an S3 request as the engine signs it. `keys`: access key, secret
+    key and session token (or ""); `path` and `query` are percent-encoded, the query's keys sorted;
+    the payload is UNSIGNED-PAYLOAD.
     """
 
 def added_histograms(encoded: list[str]) -> str:
@@ -174,14 +177,14 @@ def null_target(config: str) -> None:
 
     `config` is JSON {"host": str, "port": int, "threads": int, "delay_ms": float, "delay_spread":
     float, "fail_share": float, "fail_status": int, "stall_after_s": float|null, "stall_s": float,
-    "seed": int, "user": str, "key": str}. Prints one line {"listening": "http://host:port"} on stdout
-    when it is ready (port 0: any). To be called from the main thread of a separate process. A bucket
-    may also be given by the host `BUCKET.localhost`. Bodies are not stored: the content of `seed` is
-    generated again, of other bodies the first 64 KiB are returned (the rest is the content of
-    `seed`). S3 signatures are not checked; Swift needs the token. Each answer is delayed by
-    `delay_ms`, or if `delay_spread` is above 0 by a value drawn by `seed`, uniform from `delay_ms` *
-    (1 - `delay_spread`) to `delay_ms` * (1 + `delay_spread`). Requests on objects fail with
-    `fail_status` by a seeded draw; `stall_after_s` counts from the first request, and answers due in
-    the following `stall_s` are sent at their end. Raises ValueError on an invalid config, OSError
-    when it cannot listen.
+    "seed": int, "user": str, "key": str}. Prints one line {"listening": "http://host:port"} on
+    stdout when it is ready (port 0: any). To be called from the main thread of a separate process.
+    A bucket may also be given by the host `BUCKET.localhost`. Bodies are not stored: the content of
+    `seed` is generated again, of other bodies the first 64 KiB are returned (the rest is the
+    content of `seed`). S3 signatures are not checked; Swift needs the token. Each answer is delayed
+    by `delay_ms`, or if `delay_spread` is above 0 by a value drawn by `seed`, uniform from
+    `delay_ms` * (1 - `delay_spread`) to `delay_ms` * (1 + `delay_spread`). Requests on objects fail
+    with `fail_status` by a seeded draw; `stall_after_s` counts from the first request, and answers
+    due in the following `stall_s` are sent at their end. Raises ValueError on an invalid config,
+    OSError when it cannot listen.
     """

@@ -132,7 +132,8 @@ def test_two_clients_share_the_workers_of_a_step_and_their_clocks_do_not_matter(
     with opened(
         deployment, suite, one, prefix=f"wb-{users}", log=tmp_path / "driver.log", settings=BY_ODD
     ) as ready:
-        assert ready.versions["load made by"] == "2 clients, 2 worker processes on each: client-1, client-2"
+        load_made_by = ready.versions["load made by"]
+        assert load_made_by == "2 clients, 2 worker processes on each: client-1, client-2"
         there = stations()
         secret = deployment.endpoints[0].key.get_secret_value()
         seen = [
@@ -236,9 +237,8 @@ def test_whatever_of_a_distributed_driver_dies_costs_its_own_step_alone_and_is_n
         in steps["remote-killed"].notes[0]
     )
     assert "client-1: worker process 2 of 4 was ended by SIGKILL" in steps["local-killed"].notes[0]
-    in_vain = (
-        f"waited {ANSWER_S:g} s for an answer to 'progress' from client-2: worker process 3 of 4, in vain"
-    )
+    silent = "client-2: worker process 3 of 4"
+    in_vain = f"waited {ANSWER_S:g} s for an answer to 'progress' from {silent}, in vain"
     assert in_vain in steps["remote-stopped"].notes[0]
     assert "the driver was ended by SIGKILL" in steps["master-killed"].notes[0]
     calm = steps["calm"].measurement
