@@ -1,5 +1,5 @@
 """COSBench's controller over HTTP. All its answers, even refusals, are plain text with status 200:
-only the body tells them apart.
+only the body distinguishes them.
 """
 
 from __future__ import annotations

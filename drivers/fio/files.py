@@ -104,8 +104,8 @@ class FioCephFs(FioDriver):
             self._system.start()
         files, size = max(workload.workers), self._file_bytes(workload)
         self.machine.run(["mkdir", "-p", f"{self._system.mount}/{workload.name}"])
-        words = ("--rw=write", f"--bs={min(_FILL_BYTES, size)}", "--ioengine=psync", "--direct=1")
-        words += ("--thread", f"--numjobs={files}", *self._placed(workload))
+        words = ["--rw=write", f"--bs={min(_FILL_BYTES, size)}", "--ioengine=psync", "--direct=1"]
+        words += ["--thread", f"--numjobs={files}", *self._placed(workload)]
         ran = self.run([self.argv(*words)], "prepare", on_progress, total_s=FILL_S)
         self._files[workload.name] = files
         seconds = time.monotonic() - began

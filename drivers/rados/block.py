@@ -17,7 +17,7 @@ from weighbridge.common.errors import DriverError
 from weighbridge.drivers.driver import GaveUp, Heard
 from weighbridge.drivers.order import Measured, Progress, Step
 from weighbridge.drivers.rados.host_commands import CommandOutput, kept_of
-from weighbridge.drivers.rados.image import OnImages
+from weighbridge.drivers.rados.image import ImageDriver
 from weighbridge.drivers.rados.tool import GRACE_S, now, object_bytes, one_operation
 from weighbridge.results.record.measurement import Measurement, Tally
 
@@ -63,7 +63,7 @@ def window(
     return None if last is None else (first, last)
 
 
-class RbdBench(OnImages):
+class RbdBench(ImageDriver):
     """The rbd bench driver."""
 
     mark = "rbd"

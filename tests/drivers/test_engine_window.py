@@ -118,7 +118,7 @@ def test_errors_of_all_threads_are_added(scripted: Make, bench: Make) -> None:
     engine.start(8)
     until(lambda: engine.progress["failed"] >= 100, "failures")
     engine.engine.stop(10.0)
-    # All that were counted, on any thread, but those that ended after workers were told to leave.
+    # All that were counted, on any thread, but those that ended after workers were asked to leave.
     total = engine.progress["errors"]["http-503"]
     assert total - 8 <= read(engine).errors["http-503"] <= total
 

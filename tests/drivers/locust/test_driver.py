@@ -423,7 +423,7 @@ def test_a_wrong_key_fails_and_is_not_shown(null: Callable[..., Null], tmp_path:
     target = null().target("swift", "not-the-right-key")
     with (
         driver(tmp_path) as running,
-        pytest.raises(DriverError, match=r"no token for user .weigh.: HTTP 40") as caught,
+        pytest.raises(DriverError, match=r"no token for user .bench.: HTTP 40") as caught,
     ):
         running.setup(setup_for(target))
     assert "not-the-right-key" not in str(caught.value)

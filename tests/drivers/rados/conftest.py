@@ -18,7 +18,7 @@ DATA = Path(__file__).parents[2] / "data"
 
 
 class StubMachine:
-    """Pools are those that `ceph` was told to make; every other program is a script in `bin`, which
+    """Pools are those created with `ceph`; every other program is a script in `bin`, which
     logs its arguments in `calls`.
     """
 
