@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.drivers.locust.local_driver import null
+
+__all__ = ["null"]
+
 with pytest.MonkeyPatch.context() as without:
     # Only for the import: drivers that tests start inherit the environment, and must be patched.
     without.setenv("LOCUST_SKIP_MONKEY_PATCH", "1")

@@ -9,15 +9,12 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from test_driver import Null, driver, null, setup_for
-
+from tests.drivers.locust.local_driver import Null, driver, setup_for
 from weighbridge import suites
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import object_sizes
 from weighbridge.drivers.locust.aging import churned, fingerprint
 from weighbridge.drivers.order import AgeBuckets, Aged, Progress
-
-__all__ = ["null"]
 
 AGE = suites.Age.model_validate(
     {"fill": "1MB", "size": {"uniform": [100, 9000]}, "containers": 3, "churn": 2, "share": "25%"}

@@ -15,19 +15,16 @@ import zmq
 from locust import __version__
 from locust.rpc import Message
 
-from tests.drivers.locust.test_driver import (
+from tests.drivers.locust.local_driver import (
     Null,
     by_operation,
     check_consistent,
     driver,
-    null,
     setup_for,
     workload,
 )
 from weighbridge.drivers.order import Prepare, Step
 from weighbridge.drivers.process import DriverProcess
-
-__all__ = ["null"]
 
 READY = Message("client_ready", __version__, "stranger_1").serialize()
 PING = Message("weighbridge-here", {"number": 1}, "stranger_1").serialize()
