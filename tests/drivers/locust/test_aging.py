@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
 from tests.drivers.locust.local_driver import Null, driver, setup_for
 from weighbridge import suites
 from weighbridge.common.errors import DriverError
