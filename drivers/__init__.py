@@ -1,3 +1,1 @@
-"""WHO loads: one process on a client host that takes orders and gives measurements (see
-drivers.order).
-"""
+"""WHO loads: a process on a client host that takes commands and returns measurements."""

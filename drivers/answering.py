@@ -1,6 +1,4 @@
-"""The driver's side of its orders: lines in, events out, one order after the other, whatever
-becomes of each.
-"""
+"""The driver's side of the protocol (drivers.order): commands in, events out, one at a time."""
 
 from __future__ import annotations
 
@@ -25,57 +23,57 @@ log = logging.getLogger(__name__)
 
 def answer_orders(
     lines: Iterable[bytes],
-    orders: TypeAdapter[Any],
+    commands: TypeAdapter[Any],
     answer: Callable[[Any], Event],
-    say: Callable[[Event], None],
+    send: Callable[[Event], None],
     secrets: Callable[[], Sequence[str]] = tuple,
 ) -> int:
-    """Answer orders until Quit or the last line (0), or until one cannot be done (3). Returns the
-    exit status.
+    """Answer commands until Quit or the last line (0), or until one fails (3); the exit status.
 
-    `orders` reads a line, `answer` gives the last event of an order, and `secrets` what no text of
-    a library may tell anybody.
+    `commands` parses a line, `answer` returns the last event of a command, and `secrets` are
+    redacted from the texts of libraries.
     """
     for line in lines:
         try:
-            order = orders.validate_json(line)
+            command = commands.validate_json(line)
         except ValidationError as error:
             # Without its input: the line may hold a key.
             faults = error.errors(include_url=False, include_context=False, include_input=False)
-            words = "; ".join(
+            reasons = "; ".join(
                 f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults[:5]
             )
-            say(Failed(message=f"the line is no order: {words}"))
+            send(Failed(message=f"the line is not a valid command: {reasons}"))
             return EXIT_FAILED
-        if isinstance(order, Quit):
+        if isinstance(command, Quit):
             return 0
         try:
-            say(answer(order))
+            send(answer(command))
         except WeighbridgeError as error:
-            say(Failed(message=str(error), kept=error.kept if isinstance(error, GaveUp) else ()))
+            send(Failed(message=str(error), kept=error.kept if isinstance(error, GaveUp) else ()))
             return EXIT_FAILED
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is answered: silence would be waited for
-            # As one text: handlers of logs are not ours to rely on, and what libraries say may
-            # repeat a key.
+        except Exception as error:  # noqa: BLE001 - every command is answered: the conductor waits for it
+            # Redacted as one text: log handlers are not ours to rely on, and what libraries log
+            # may repeat a key.
             log.error("%s", redacted(traceback.format_exc(), secrets()))  # noqa: TRY400
-            say(Failed(message=redacted(f"{type(error).__name__}: {error}", secrets())))
+            send(Failed(message=redacted(f"{type(error).__name__}: {error}", secrets())))
             return EXIT_FAILED
     return 0
 
 
-def saying(descriptor: int, alone: Callable[[], None]) -> Callable[[Event], None]:
-    """What says events as lines of a descriptor, from any thread; `alone` is called when nobody
-    listens any more, which is how a conductor that died looks from a driver.
+def saying(descriptor: int, unheard: Callable[[], None]) -> Callable[[Event], None]:
+    """A function that writes events as lines to a descriptor, from any thread.
+
+    `unheard` is called when the other end is closed: to a driver, a conductor that died looks so.
     """
     writing = threading.Lock()
 
-    def say(event: Event) -> None:
+    def send(event: Event) -> None:
         data = event.model_dump_json().encode() + b"\n"
         with writing:
             try:
                 while data:
                     data = data[os.write(descriptor, data) :]
             except BrokenPipeError:
-                alone()
+                unheard()
 
-    return say
+    return send

@@ -1,6 +1,4 @@
-"""Programs on other clients that a driver cannot do without: started, watched, and ended on every
-path.
-"""
+"""Programs on other clients that a driver depends on: started, watched, and ended on every path."""
 
 from __future__ import annotations
 
@@ -10,7 +8,6 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Final, Self
 
 from weighbridge.common.errors import DriverError
@@ -19,23 +16,22 @@ from weighbridge.common.piped import Piped
 from weighbridge.drivers.process import how_it_ended, last_lines
 
 KILLED_S: Final = 10.0
-"""How long killed ones are waited for, all together: their host may be gone."""
+"""How long to wait for killed programs, in all: their host may be gone."""
 
 
 @dataclass(frozen=True)
 class _Program:
-    called: str
+    name: str
     host: Host
     program: Piped
     log: Path
-    told: threading.Thread
+    writing: threading.Thread
 
 
 class ClientPrograms:
-    """Such programs, each of which ends when its stdin closes; `end_s` is how long they may take
-    for it, all together.
+    """Programs that end when their stdin closes, within `end_s` in all.
 
-    A context manager whose end ends all of them. `check` and `close` may be called at any time.
+    A context manager that ends them all. `check` and `close` may be called at any time.
     """
 
     def __init__(self, end_s: float) -> None:
@@ -45,50 +41,43 @@ class ClientPrograms:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def add(self, host: Host, called: str, command: Command, log: Path, told: bytes = b"") -> Piped:
-        """Start one on a host and hand it `told` through its stdin, which stays open.
+    def add(self, host: Host, name: str, command: Command, log: Path, line: bytes = b"") -> Piped:
+        """Start a program on a host and write `line` to its stdin, which stays open.
 
-        What it says to people goes to `log`.
+        Its stderr goes to `log`.
         """
         program = host.spawn(command.argv, stderr=log, env=command.env)
         if program.stdin is None:
-            raise DriverError(f"{host.name}: {called} has no stdin")
-        # One that does not read must keep nobody waiting.
-        telling = threading.Thread(
-            target=_tell, args=(program.stdin, told), name=f"tell-{host.name}", daemon=True
+            raise DriverError(f"{host.name}: {name} has no stdin")
+        # In a thread: a program that does not read must keep nobody waiting.
+        writing = threading.Thread(
+            target=_write, args=(program.stdin, line), name=f"write-{host.name}", daemon=True
         )
-        self._programs.append(_Program(called, host, program, log, telling))
-        telling.start()
+        self._programs.append(_Program(name, host, program, log, writing))
+        writing.start()
         return program
 
     def check(self) -> None:
-        """Raise DriverError when one has ended, or its host is gone."""
+        """Raise DriverError when a program has ended, or its host is gone."""
         for one in self._programs:
             code = one.program.poll()
             if code is None:
                 continue
             how = how_it_ended(code) if one.host.stands() else "has ended: the host is gone"
             raise DriverError(
-                "\n".join([f"{one.host.name}: {one.called} {how}", *last_lines(one.log)])
+                "\n".join([f"{one.host.name}: {one.name} {how}", *last_lines(one.log)])
             )
 
     def close(self) -> None:
-        """End all: by the end of their stdin, and those that are then still there by a signal to
-        their own process.
-        """
+        """End all programs: close their stdin, then kill those still running by their pid."""
         for one in self._programs:
-            if one.told.is_alive():
-                one.program.kill()  # it does not even read what it is told
-                one.told.join(KILLED_S)
-            if one.program.stdin is not None and not one.told.is_alive():
+            if one.writing.is_alive():
+                one.program.kill()  # it does not even read its first line
+                one.writing.join(KILLED_S)
+            if one.program.stdin is not None and not one.writing.is_alive():
                 with contextlib.suppress(OSError, ValueError):
                     one.program.stdin.close()
         deadline_s = time.monotonic() + self._end_s
@@ -105,8 +94,8 @@ class ClientPrograms:
                 one.program.stdout.close()
 
 
-def _tell(stdin: IO[bytes], line: bytes) -> None:
-    # One that has ended is found by who checks, with how it ended.
+def _write(stdin: IO[bytes], line: bytes) -> None:
+    # `check` reports a program that has ended, with how it ended.
     with contextlib.suppress(OSError, ValueError):
         stdin.write(line)
         stdin.flush()

@@ -1,6 +1,4 @@
-"""The Driver seam: what the conductor asks of whatever makes the load of a step, a process or a
-tool that runs on a host.
-"""
+"""The Driver seam: what the conductor asks of a driver, be it a process or tools run on a host."""
 
 from __future__ import annotations
 
@@ -21,13 +19,11 @@ from weighbridge.drivers.order import (
 )
 
 Heard = Callable[[Progress], None]
-"""Told every Progress event, in the conductor's own thread."""
+"""Called with every Progress event, in the conductor's own thread."""
 
 
 class GaveUp(DriverError):
-    """An order could not be done; `kept` are files of the driver's tool about it, to be kept beside
-    the run.
-    """
+    """A command failed; `kept` are files of the driver's tool about it, to be kept with the run."""
 
     def __init__(self, message: str, *, advice: str = "", kept: tuple[KeptFile, ...] = ()) -> None:
         super().__init__(message, advice=advice)
@@ -35,27 +31,26 @@ class GaveUp(DriverError):
 
 
 class Driver(Protocol):
-    """One that knows its target. It answers one order after the other, and is a context manager
-    that ends all it started.
+    """A driver that is set up, and a context manager that ends all it started.
 
-    Every order raises DriverError (GaveUp, where there is something to keep of it) when it cannot
-    be done; after that only `close` is of use.
+    It answers one command after the other. Every command raises DriverError (GaveUp, where files
+    are to be kept) when it fails; after that only `close` may be called.
     """
 
-    def prepare(self, order: Prepare, heard: Heard | None = None) -> Prepared:
-        """Make what the workload works on; all of it is there when this returns."""
+    def prepare(self, command: Prepare, on_progress: Heard | None = None) -> Prepared:
+        """Make the workload's buckets and objects; all of them exist when this returns."""
 
-    def step(self, order: Step, heard: Heard | None = None) -> Measured:
+    def step(self, command: Step, on_progress: Heard | None = None) -> Measured:
         """Run and measure one step."""
 
-    def cleanup(self, order: Cleanup, heard: Heard | None = None) -> Cleaned:
-        """Delete what steps wrote, or all that the workload works on."""
+    def cleanup(self, command: Cleanup, on_progress: Heard | None = None) -> Cleaned:
+        """Delete what steps wrote, or all of the workload's objects and buckets."""
 
     def quit(self) -> None:
-        """End it when it is idle, and see that it ended well."""
+        """End an idle driver, and check that it ended well."""
 
     def close(self) -> None:
-        """End it whatever it does."""
+        """End it whatever it is doing."""
 
     def __enter__(self) -> Self:
         """Itself."""

@@ -1,6 +1,5 @@
-"""Kinds of driver: all that is to be known of one before it is opened, and how it is.
-
-Found by name in one registry.
+"""Kinds of driver, found by name in one registry: what is known of one before it is opened, and
+how to open it.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ Own = TypeVar("Own", bound=Record)
 
 @dataclass(frozen=True)
 class Opened:
-    """A driver that is set up, with the versions of what makes the load."""
+    """A driver that is set up, with the versions of the programs that make the load."""
 
     driver: Driver
     versions: Mapping[str, str]
@@ -44,43 +43,41 @@ class Opened:
 class ClusterSite:
     """The Ceph cluster of a deployment.
 
-    `host` has an administrator's keys and Ceph's programs, `mon` is where the mon is.
+    `host` has the admin's keyring and Ceph's programs; `mon` runs the mon.
     """
 
     host: Host
     mon: Host
     replicas: int
     cpus: float | None
-    """What `host` may use; None: there is no limit."""
+    """CPUs that `host` may use; None: no limit."""
 
 
 @dataclass(frozen=True)
 class LoadSite:
-    """What a driver is told of the deployment that it is opened for, and what it is to do there.
+    """The deployment that a driver is opened for, and what it is to do there.
 
-    Names of all that it makes there begin with `prefix`; what it says to people goes to `log`.
+    All that it creates there has a name that begins with `prefix`; its stderr goes to `log`.
     """
 
     layout: str
     clients: tuple[Host, ...]
-    """Hosts that make the load."""
+    """Hosts that generate load."""
     suite: Suite
     way: Pass
     prefix: str
     log: Path
     settings: Record | None = None
-    """As `DriverKind.settings` made them; None: the driver has none."""
+    """As `DriverKind.settings` returned them; None: the driver has none."""
     target: Endpoint | None = None
-    """Where requests go; None at layers that are asked by tools."""
+    """Where requests go; None at layers that tools measure."""
     ring: Ring | None = None
-    """Where Swift's object servers are, when they are asked past any proxy."""
+    """Where Swift's object servers are, when they are measured without a proxy."""
     cluster: ClusterSite | None = None
-    """At layers of Ceph."""
+    """At Ceph's layers."""
 
     def setup(self, kind: type[SetupKind], **own: object) -> SetupKind:
-        """The first order to a driver that is a process; `own` are the fields that its kind of
-        Setup has besides.
-        """
+        """The first command to a driver process; `own` are the fields that `kind` adds to Setup."""
         common = {
             "target": self.target,
             "ring": self.ring,
@@ -96,15 +93,14 @@ class LoadSite:
     def process(
         self, module: str, *arguments: str, look: Callable[[], None] = lambda: None
     ) -> DriverProcess:
-        """Start a driver that is a module of Python, on the first of the clients. Leaving it as a
-        context manager ends it.
+        """Start a Python module as a driver on the first client; a context manager that ends it.
 
-        `look` as DriverProcess has it.
+        `look`: see DriverProcess.
         """
         command = self.clients[0].module(module, *arguments)
         env = dict(command.env)
         if PATHS in env and PATHS in os.environ:
-            # Where the host has this machine's files, it has the drivers that were found here.
+            # A host that has this machine's files also has the drivers that were found here.
             env[PATHS] = os.pathsep.join((env[PATHS], os.environ[PATHS]))
         return DriverProcess(
             self.clients[0].spawn(command.argv, stderr=self.log, env=env), self.log, look=look
@@ -114,56 +110,54 @@ class LoadSite:
 class DriverKind(ABC):
     """One kind of driver.
 
-    `weighbridge.drivers` is the entry point group that one is found in, by its name in `traits`.
+    Found by its name in `traits` in the entry point group `weighbridge.drivers`.
     """
 
     traits: ClassVar[DriverTraits]
     apis: ClassVar[tuple[Api, ...]] = ()
-    """APIs of gateways that a suite may have it load."""
+    """APIs of gateways that it can load."""
     layers: ClassVar[tuple[Layer, ...]] = ()
-    """Layers below and beside gateways that it loads wherever a suite asks for them."""
+    """Layers below and beside gateways that it loads when a suite asks for them."""
     rank: ClassVar[int] = 0
-    """Of several that load a layer the one with the lower rank goes first, and then by name."""
+    """Of several drivers that load a layer, lower ranks go first, and then by name."""
     mark: ClassVar[str] = "x"
-    """What the prefix of its buckets ends with, a letter at most: two drivers that find one
-    another's objects cannot take turns.
+    """Last part of its buckets' prefix, one letter at most: two drivers that find one another's
+    objects cannot take turns.
     """
     first_bucket: ClassVar[int] = 0
-    """Its buckets are `{prefix}-{workload}-{index}`, counted from here."""
+    """Its buckets are `{prefix}-{workload}-{index}`, with indexes from this one on."""
     packages: ClassVar[tuple[str, ...]] = ()
-    """Packages whose versions here are facts of the machine."""
+    """Packages whose installed versions are recorded with the machine."""
     runs_tools: ClassVar[bool] = False
-    """Whether it wants the tools on its host that hosts are attested with."""
+    """Whether its host needs the tools that hosts are attested with."""
     options: ClassVar[tuple[click.Option, ...]] = ()
-    """Its own options of the commands that run something."""
+    """Options it adds to the verbs that run something."""
 
     def settings(self, given: Mapping[str, object], hidden: Collection[str]) -> Record | None:
-        """Its own settings, by its options as they were `given`. Raises UsageError before anything
-        is started.
+        """Its own settings, from the values `given` for its options.
 
-        `hidden` are folders of this machine in place of which client hosts have their own.
+        `hidden` are folders of this machine that client hosts have their own versions of. Raises
+        UsageError before anything is started.
         """
         return None
 
     def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:
-        """What of a workload it cannot do over an API, in words; asked before anything starts, so
-        that no run ends over it.
-        """
+        """What it cannot do of a workload over an API, in words; asked before anything starts."""
         return ()
 
     @abstractmethod
     def opened(self, site: LoadSite) -> AbstractContextManager[Opened]:
         """The driver, set up, and ended on every path.
 
-        Raises DriverError when it cannot be, or did not end well.
+        Raises DriverError when it cannot be set up, or did not end well.
         """
 
 
 KINDS: Final[Registry[DriverKind]] = Registry("weighbridge.drivers", "driver", kind=DriverKind)
-"""All kinds of driver that are installed."""
+"""All installed kinds of driver."""
 
 
 def loading(layer: Layer | Api) -> tuple[DriverName, ...]:
-    """The drivers that load a layer, in the order in which they do."""
+    """The drivers that load a layer, in the order of their turns."""
     known = {name: kind for name, kind in KINDS.items() if layer in kind.layers}
     return tuple(sorted(known, key=lambda name: (known[name].rank, name)))

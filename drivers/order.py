@@ -1,9 +1,9 @@
-"""The words between the conductor and a driver: orders as JSON lines on the driver's stdin, events
-as JSON lines on its stdout.
+"""The protocol between the conductor and a driver: commands as JSON lines on the driver's stdin,
+events as JSON lines on its stdout.
 
     conductor                      driver
     Setup            ->
-                     <-            Listening      (where there are clients beside the driver's own)
+                     <-            Listening      (only with more clients than the driver's own)
                      <-            Progress ...   Ready
     Prepare          ->
                      <-            Progress ...   Prepared
@@ -15,14 +15,14 @@ as JSON lines on its stdout.
                      <-            Progress ...   Aged
     Quit             ->            (ends with exit status 0)
 
-One order is answered before the next is sent; any order may be answered by `Failed`, after which
-the driver ends with exit status 3. stdin closing means Quit at once. stderr is for people and goes
-to a log. Secrets travel here and nowhere else: never on a command line.
+One command is answered before the next is sent; any may be answered by `Failed`, after which the
+driver ends with exit status 3. A closed stdin means Quit at once. stderr is for people and goes to
+a log. Secrets travel here and nowhere else: never on a command line.
 
-Load from several clients: Locust's driver on the first is the master. It says where it listens, and
-the conductor starts the stations of the other clients, `python -m weighbridge.drivers.locust
-station ADDRESS PORT NUMBER` with the same Setup as a line on stdin. They end when their stdin
-closes.
+With several clients, Locust's driver on the first one is the master. It sends the port it listens
+on, and the conductor starts the worker processes of the other clients, `python -m
+weighbridge.drivers.locust worker ADDRESS PORT NUMBER`, with the same Setup as a line on stdin. They
+end when their stdin closes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from weighbridge.suites import Workload
 
 
 class RingDisk(Record):
-    """One disk of one of Swift's object servers."""
+    """One disk of a Swift object server."""
 
     address: str
     port: Annotated[int, Field(ge=1, le=65535)]
@@ -55,13 +55,11 @@ class RingDisk(Record):
 
 
 class Ring(Record):
-    """Which disks have which partitions of objects, and what the paths of objects are hashed with
-    (see _native.pyi).
-    """
+    """Which disks hold which partitions, and how paths of objects are hashed (see _native.pyi)."""
 
     disks: tuple[RingDisk, ...]
     table: tuple[tuple[NonNegativeInt, ...], ...]
-    """Number of a disk for each replica (row) of each partition."""
+    """For each replica (row) of each partition, the index of a disk."""
     part_power: Annotated[int, Field(ge=1, le=32)]
     hash_prefix: SecretStr
     hash_suffix: SecretStr
@@ -72,77 +70,68 @@ class Ring(Record):
 
 
 class Setup(Record):
-    """First order, once a deployment.
-
-    A driver with settings of its own has a kind of Setup that holds them.
-    """
+    """The first command, once a deployment. A driver's own settings are in a subclass."""
 
     kind: Literal["setup"] = "setup"
     target: Endpoint
     ring: Ring | None = None
-    """Where Swift's object servers are, when they are asked past any proxy: the path of the
-    target's URL is then the account, there are no keys and no containers."""
+    """Where Swift's object servers are, when they are measured without a proxy: the path of the
+    target's URL is then the account, and there are no keys and no containers.
+    """
     users: Literal["engine", "sdk"] = "engine"
     processes: Annotated[int, Field(ge=1, le=64)] = 1
-    """Of each client: Locust's worker processes there, which are called stations."""
+    """Locust's worker processes on each client."""
     clients: tuple[str, ...] = ()
-    """Names of the hosts that make the load, the driver's own first; it has to be told them only
-    where there are several.
+    """Names of the hosts that generate load, the driver's own first; needed only where there are
+    several.
     """
     listen: str | None = None
-    """This host's address on the deployment's network, where stations on other clients find the
-    driver; None: there are none.
+    """This host's address on the deployment's network, where worker processes on other clients
+    connect to the driver; None: there are none.
     """
     bucket_prefix: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{2,30}$")]
     """Buckets are named `{bucket_prefix}-{workload}-{index}`; nothing else is touched."""
     seed: NonNegativeInt
     request_timeout_s: Annotated[float, Field(gt=0)] = 60.0
-    """What a request may take until it is given up: the suite's `timeout`."""
+    """After how long a request is given up: the suite's `timeout`."""
 
     @model_validator(mode="after")
-    def _found(self) -> Setup:
+    def _is_consistent(self) -> Setup:
         if len(set(self.clients)) != len(self.clients):
-            raise ValueError("a client is there twice")
+            raise ValueError("a client is listed twice")
         if self.ring is not None and self.target.api != "swift":
-            raise ValueError("a ring says where Swift's object servers are")
+            raise ValueError("a ring is for Swift's object servers only")
         if len(self.clients) > 1 and self.listen is None:
-            raise ValueError("other clients must be told an address that the driver listens on")
+            raise ValueError("with several clients, `listen` must be set")
         return self
 
     @property
     def api(self) -> Literal[ObjectApi, "object-server"]:
-        """What the load talks to."""
+        """The API that is loaded."""
         return self.target.api if self.ring is None else "object-server"
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """All that opens anything, for who takes that out of texts."""
+        """All secrets in it, to be redacted from texts."""
         return self.target.secrets
 
     @property
-    def stations(self) -> int:
-        """How many stations there are on all clients.
-
-        The first `processes` of them are the driver's own.
-        """
+    def worker_processes(self) -> int:
+        """Locust's worker processes on all clients; the first `processes` are the driver's own."""
         return self.processes * max(1, len(self.clients))
 
-    def client_of(self, station: int) -> str:
-        """The name of the client that a station is on, counted from 0; empty where that was not
-        told.
-        """
-        return self.clients[station // self.processes] if self.clients else ""
+    def client_of(self, number: int) -> str:
+        """The client of a worker process, counted from 0; "" where clients have no names."""
+        return self.clients[number // self.processes] if self.clients else ""
 
 
 class Prepare(Record):
-    """Make the buckets of a workload and, where it needs them, write its objects; what is there
-    already is left.
-    """
+    """Make a workload's buckets and, where it needs them, its objects; existing ones are kept."""
 
     kind: Literal["prepare"] = "prepare"
     workload: Workload
     parallel: Annotated[int, Field(ge=1)] = 8
-    """Workers that write at once."""
+    """Parallel writers."""
 
 
 class Step(Record):
@@ -152,15 +141,11 @@ class Step(Record):
     workload: Workload
     workers: Annotated[int, Field(ge=1)]
     repeat: NonNegativeInt = 0
-    """Goes into the seed of the sequence together with workload and workers, never into what is
-    measured.
-    """
+    """Part of the seed of the request sequence, with workload and workers; never of the result."""
 
 
 class Cleanup(Record):
-    """Delete what steps of this workload wrote (`written`), or its objects and buckets altogether
-    (`all`).
-    """
+    """Delete what the workload's steps wrote (`written`), or all objects and buckets (`all`)."""
 
     kind: Literal["cleanup"] = "cleanup"
     workload: Workload
@@ -168,30 +153,28 @@ class Cleanup(Record):
 
 
 class AgeBuckets(Record):
-    """Fill buckets `{bucket_prefix}-age-{index}` with `objects` objects and churn them; they are
-    left there.
-    """
+    """Fill buckets `{bucket_prefix}-age-{index}` with objects and churn them; they remain."""
 
     kind: Literal["age"] = "age"
     age: suites.Age
     objects: Annotated[int, Field(ge=1)]
     parallel: Annotated[int, Field(ge=1)] = 8
-    """Workers that write or delete at once."""
+    """Parallel writers, and parallel deleters."""
 
 
 class Quit(Record):
-    """End."""
+    """End with exit status 0."""
 
     kind: Literal["quit"] = "quit"
 
 
 class Listening(Record):
-    """Stations on other clients are waited for, at this port of the address that Setup told."""
+    """The driver waits for worker processes of other clients, at this port of Setup's `listen`."""
 
     kind: Literal["listening"] = "listening"
     port: Annotated[int, Field(ge=1, le=65535)]
     key: SecretStr
-    """Who does not have it is not let in."""
+    """Without it nobody is let in."""
 
     @field_serializer("key", when_used="json")
     def _open(self, secret: SecretStr) -> str:
@@ -199,11 +182,11 @@ class Listening(Record):
 
 
 class Joining(Record):
-    """What a station is told by the first line of its stdin, by whoever starts it."""
+    """The first line on the stdin of a worker process, from the process that starts it."""
 
     setup: Setup
     key: SecretStr
-    """Of the driver, as Listening has it."""
+    """The driver's, as in Listening."""
 
     @field_serializer("key", when_used="json")
     def _open(self, secret: SecretStr) -> str:
@@ -211,34 +194,29 @@ class Joining(Record):
 
 
 class Ready(Record):
-    """Setup is done; `versions` names the libraries that make the load."""
+    """Setup succeeded; `versions` are of the libraries that make the load."""
 
     kind: Literal["ready"] = "ready"
     versions: dict[str, str]
 
 
 class Progress(Record):
-    """What is being done now, at least twice a second while an order runs.
-
-    Rates are of the last second or so.
-    """
+    """What is running now, sent at least twice a second. Rates are of about the last second."""
 
     kind: Literal["progress"] = "progress"
     phase: Literal["prepare", "warm-up", "measure", "drain", "cleanup"]
     done: NonNegativeFloat
-    """Seconds or objects done so far ..."""
+    """Seconds or objects done, out of `total`."""
     total: NonNegativeFloat
-    """... of so many."""
     operations_per_s: NonNegativeFloat = 0.0
     bytes_per_s: NonNegativeFloat = 0.0
     errors: NonNegativeInt = 0
 
 
 class KeptFile(Record):
-    """A file of the tool that makes the load, kept beside the run as it is but for secrets: a
-    configuration, an answer, a log.
+    """A file of the load generator, kept with the run without secrets: configuration, answer, log.
 
-    `text`, or where that would be long `packed`: its bytes by gzip in base64.
+    `text`, or `packed` where that would be long: its bytes, gzipped, in base64.
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
@@ -247,7 +225,7 @@ class KeptFile(Record):
 
 
 class Prepared(Record):
-    """The workload's objects are there: all of them, or the driver would have answered Failed."""
+    """All of the workload's objects exist (otherwise the driver answers Failed)."""
 
     kind: Literal["prepared"] = "prepared"
     objects: NonNegativeInt
@@ -257,7 +235,7 @@ class Prepared(Record):
 
 
 class Measured(Record):
-    """One step is done."""
+    """A step was measured."""
 
     kind: Literal["measured"] = "measured"
     measurement: Measurement
@@ -265,7 +243,7 @@ class Measured(Record):
 
 
 class Cleaned(Record):
-    """What was to be deleted is; `failed` objects could not be."""
+    """The objects were deleted, except for `failed` of them."""
 
     kind: Literal["cleaned"] = "cleaned"
     deleted: NonNegativeInt
@@ -284,23 +262,23 @@ class AgeRound(Record):
 
 
 class Aged(Record):
-    """The store is filled and churned: all of it, or the driver would have answered Failed."""
+    """The store was filled and churned completely (otherwise the driver answers Failed)."""
 
     kind: Literal["aged"] = "aged"
     objects: NonNegativeInt
-    """Objects that are there, and ..."""
+    """Objects that exist now."""
     bytes: NonNegativeInt
-    """... their bytes, without replicas."""
+    """Their bytes, without replicas."""
     filled_bytes: NonNegativeInt
     """Bytes of objects before the first round."""
     rounds: tuple[AgeRound, ...]
     seconds: NonNegativeFloat
     fingerprint: str
-    """Sum over the place, name and size of each object that is there."""
+    """Sum over bucket, name and size of each object that exists."""
 
 
 class Failed(Record):
-    """An order could not be done. `message` says what, where and what to do; it holds no secret."""
+    """A command failed. `message` says what, where and what to do; it contains no secret."""
 
     kind: Literal["failed"] = "failed"
     message: str

@@ -1,5 +1,5 @@
-"""The conductor's side of a driver: sends orders to a driver process, follows its events, and ends
-it on every path.
+"""The conductor's side of the protocol: sends commands to a driver process, follows its events, and
+ends it on every path.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self, TypeVar
 
 from pydantic import ValidationError
@@ -43,28 +42,27 @@ from weighbridge.drivers.order import (
 Answer = TypeVar("Answer", Ready, Prepared, Measured, Cleaned, Aged)
 
 SILENCE_S = 60.0
-"""A driver speaks at least twice a second while an order runs; start-up on a host with a share of
-one CPU takes longest.
+"""A driver sends an event at least twice a second while a command runs; the longest silence is its
+start on a host with a fraction of a CPU.
 """
 
 QUIT_S = 10.0
 """How long a driver may take to end by itself, and once more after SIGTERM."""
 
 LOOK_S = 0.5
-"""How often what is beside the driver is looked at while it is waited for."""
+"""How often to call `look` while waiting for the driver."""
 
 TAIL_LINES = 15
 
 
 class DriverProcess:
-    """One driver that runs, given as a Popen with stdin and stdout as pipes; `log` is the file its
-    stderr goes to.
+    """A running driver, given as a Popen with stdin and stdout as pipes; `log` has its stderr.
 
-    For one conductor thread; `close` may be called from any. Use it as a context manager: leaving
-    it ends the driver. Every order raises DriverError when the driver fails, ends, says something
-    that is no event, or says nothing for `silence_s` seconds; after that only `close` is of use.
-    `look` is called at least twice a second while an order runs, and raises DriverError when
-    something has ended that the driver cannot do without.
+    For one conductor thread; `close` may be called from any. A context manager that ends the
+    driver. Every command raises DriverError when the driver fails, ends, sends a line that is not
+    an event, or is silent for `silence_s` seconds; after that only `close` may be called.
+    `look` is called at least twice a second while a command runs, and raises DriverError when
+    something that the driver depends on has ended.
     """
 
     def __init__(
@@ -93,46 +91,38 @@ class DriverProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def setup(self, order: Setup, listening: Callable[[Listening], None] | None = None) -> Ready:
-        """Tell the driver its target. Returns the versions of what makes the load.
+    def setup(self, command: Setup, listening: Callable[[Listening], None] | None = None) -> Ready:
+        """Set the driver up. Returns the versions of what makes the load.
 
-        `listening` starts the stations of other clients when the driver listens for them.
+        `listening` starts the worker processes of other clients when the driver listens for them.
         """
-        return self._ask(order, Ready, None, listening)
+        return self._ask(command, Ready, None, listening)
 
-    def prepare(self, order: Prepare, heard: Heard | None = None) -> Prepared:
-        """Have the workload's buckets and objects made; all of them are there when this returns."""
-        return self._ask(order, Prepared, heard)
+    def prepare(self, command: Prepare, on_progress: Heard | None = None) -> Prepared:
+        """See Driver."""
+        return self._ask(command, Prepared, on_progress)
 
-    def step(self, order: Step, heard: Heard | None = None) -> Measured:
-        """Have one step run and measured."""
-        return self._ask(order, Measured, heard)
+    def step(self, command: Step, on_progress: Heard | None = None) -> Measured:
+        """See Driver."""
+        return self._ask(command, Measured, on_progress)
 
-    def cleanup(self, order: Cleanup, heard: Heard | None = None) -> Cleaned:
-        """Have objects deleted."""
-        return self._ask(order, Cleaned, heard)
+    def cleanup(self, command: Cleanup, on_progress: Heard | None = None) -> Cleaned:
+        """See Driver."""
+        return self._ask(command, Cleaned, on_progress)
 
-    def age(self, order: AgeBuckets, heard: Heard | None = None) -> Aged:
-        """Have the store filled and churned."""
-        return self._ask(order, Aged, heard)
+    def age(self, command: AgeBuckets, on_progress: Heard | None = None) -> Aged:
+        """Fill and churn the store."""
+        return self._ask(command, Aged, on_progress)
 
     def quit(self) -> None:
-        """Ask an idle driver to end and see that it ended well.
-
-        Raises DriverError when it did not.
-        """
+        """End an idle driver. Raises DriverError when it is not idle or did not end well."""
         if self._busy or self.process.poll() is not None:
             raise self._error(
                 "was asked to quit, but "
-                + ("an order runs" if self._busy else self._how_it_ended())
+                + ("a command is running" if self._busy else self._how_it_ended())
             )
         self._send(Quit())
         try:
@@ -145,11 +135,13 @@ class DriverProcess:
             raise self._error(self._how_it_ended())
 
     def close(self) -> None:
-        """End the driver whatever it does: stdin closed (which means Quit), then SIGTERM, then
-        SIGKILL, each by its pid.
+        """End the driver whatever it is doing: stdin closed (which means Quit), then SIGTERM, then
+        SIGKILL, by its pid.
         """
         with self._closing:
-            self._close_stdin()
+            with contextlib.suppress(OSError, ValueError):
+                # A driver that is gone cannot take what is still buffered for it, and need not.
+                self._stdin.close()
             for number, patience_s in (
                 (None, QUIT_S if not self._busy else QUIT_S / 4),
                 (signal.SIGTERM, QUIT_S),
@@ -160,97 +152,85 @@ class DriverProcess:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self.process.wait(patience_s)
                     break
-            # The reader ends by itself at the end of the pipe; one that a surviving child holds
-            # open is not waited for.
+            # The reader ends at the end of the pipe; one that a surviving child holds open is not
+            # waited for.
             self._reader.join(1.0)
             if not self._reader.is_alive() and self.process.stdout is not None:
                 self.process.stdout.close()
 
-    def _close_stdin(self) -> None:
-        # A driver that is gone already cannot take what was still buffered for it, and need not.
-        with contextlib.suppress(OSError, ValueError):
-            self._stdin.close()
-
     def _read(self, stdout: IO[bytes]) -> None:
-        # An empty line means the end: a pipe that closes gives none before it, and an event is
-        # never empty.
+        # An empty line means the end: a closing pipe yields none before it, and events are never
+        # empty.
         try:
             for line in stdout:
                 self._lines.put(line)
         finally:
             self._lines.put(b"")
 
-    def _send(self, order: Order) -> None:
+    def _send(self, command: Order) -> None:
         try:
-            self._stdin.write(order.model_dump_json().encode() + b"\n")
+            self._stdin.write(command.model_dump_json().encode() + b"\n")
             self._stdin.flush()
         except (OSError, ValueError):
             raise self._error(self._how_it_ended()) from None
 
     def _ask(
         self,
-        order: Order,
+        command: Order,
         wanted: type[Answer],
-        heard: Heard | None,
+        on_progress: Heard | None,
         listening: Callable[[Listening], None] | None = None,
     ) -> Answer:
         if self._busy:
-            raise self._error(f"was given {order.kind!r} before its last order was answered")
-        self._busy = (
-            True  # stays so when this raises: nothing more can be asked of a driver that failed
-        )
-        self._send(order)
+            raise self._error(f"was given {command.kind!r} before its last command was answered")
+        # Stays so when this raises: a driver that failed answers nothing more.
+        self._busy = True
+        self._send(command)
         while True:
-            event = self._next(order)
+            event = self._next(command)
             if isinstance(event, Progress):
-                if heard is not None:
-                    heard(event)
+                if on_progress is not None:
+                    on_progress(event)
             elif isinstance(event, Listening) and listening is not None:
                 listening(event)
             elif isinstance(event, Failed):
-                what = f"the driver could not do {order.kind!r}: {event.message}"
+                what = f"the driver failed at {command.kind!r}: {event.message}"
                 raise GaveUp(what, advice=f"its log: {self.log}", kept=event.kept)
             elif isinstance(event, wanted):
                 self._busy = False
                 return event
             else:
-                raise self._error(f"answered {order.kind!r} with {event.kind!r}")
+                raise self._error(f"answered {command.kind!r} with {event.kind!r}")
 
-    def _next(self, order: Order) -> Event:
-        line = self._line(order)
+    def _next(self, command: Order) -> Event:
+        line = self._line(command)
         if not line.strip():
-            raise self._error(f"{self._how_it_ended()} while it was to do {order.kind!r}")
+            raise self._error(f"{self._how_it_ended()} during {command.kind!r}")
         try:
             return EVENT.validate_json(line)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_context=False, include_input=False)[0][
-                "msg"
-            ]
+            faults = error.errors(include_url=False, include_context=False, include_input=False)
+            text = line[:200].decode(errors="replace").rstrip()
             raise self._error(
-                f"said what is no event ({first}): {line[:200].decode(errors='replace').rstrip()}"
+                f"sent a line that is not an event ({faults[0]['msg']}): {text}"
             ) from None
 
-    def _line(self, order: Order) -> bytes:
-        """What it says next. Raises DriverError when that is nothing, and what `look` raises."""
+    def _line(self, command: Order) -> bytes:
+        """The driver's next line. Raises DriverError after `silence_s`, and what `look` raises."""
         deadline = time.monotonic() + self.silence_s
         while True:
-            # What it has said already comes first: a measurement is none the worse for what has
-            # ended since.
+            # What it has sent comes first: a measurement stays good whatever has ended since.
             with contextlib.suppress(queue.Empty):
                 return self._lines.get_nowait()
             self._look()
             with contextlib.suppress(queue.Empty):
                 return self._lines.get(timeout=max(0.0, min(LOOK_S, deadline - time.monotonic())))
             if time.monotonic() >= deadline:
-                raise self._error(
-                    f"said nothing for {self.silence_s:g} s while it was to do {order.kind!r}"
-                )
+                raise self._error(f"was silent for {self.silence_s:g} s during {command.kind!r}")
 
     def _how_it_ended(self) -> str:
-        deadline = time.monotonic() + 2.0
         with contextlib.suppress(subprocess.TimeoutExpired):
-            # Its stdout closes a moment before it can be waited for.
-            self.process.wait(max(0.0, deadline - time.monotonic()))
+            self.process.wait(2.0)  # its stdout closes a moment before its exit can be seen
         code = self.process.returncode
         return "closed its output" if code is None else how_it_ended(code)
 
@@ -259,8 +239,8 @@ class DriverProcess:
 
 
 def how_it_ended(code: int) -> str:
-    """Of a program on a host, in words, by its exit status: signal N is told as -N, or where
-    another stands between as 128 + N.
+    """How a program on a host ended, by its exit status: signal N is -N, or 128 + N where a shell
+    or ssh is between.
     """
     number = -code if code < 0 else code - 128
     if number not in set(signal.Signals):
@@ -270,7 +250,7 @@ def how_it_ended(code: int) -> str:
 
 
 def last_lines(log: Path) -> list[str]:
-    """The last lines of a log, with a line before them that names it."""
+    """The last lines of a log, below a heading that names it."""
     try:
         with log.open("rb") as file:
             file.seek(0, 2)

@@ -1,3 +1,3 @@
-"""The real COSBench 0.4.2 as a driver: its workload written, submitted, followed and cancelled, its
-archive read.
+"""The real COSBench 0.4.2 as a driver: it submits, follows and cancels workloads, and reads the
+archive.
 """

@@ -1,8 +1,7 @@
-"""`python -m weighbridge.drivers.cosbench`: the driver, orders on stdin and events on stdout (see
-drivers.order).
+"""`python -m weighbridge.drivers.cosbench`: the driver, which speaks the protocol of drivers.order.
 
-`python -m weighbridge.drivers.cosbench driver HOME ADDRESS` is a driver of COSBench itself on a
-further client (see drivers.cosbench.further_driver).
+`python -m weighbridge.drivers.cosbench driver HOME ADDRESS` is one of COSBench's own drivers on
+another client (see drivers.cosbench.remote_drivers).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import sys
 
 def main(argv: list[str]) -> int:
     """Be the driver, or one of COSBench's own. Returns the exit status."""
-    # Events go where stdout went; whatever else is printed here, by whomever, goes to stderr.
+    # Events go to the real stdout; everything else that is printed in this process goes to stderr.
     events = os.dup(1)
     os.dup2(2, 1)
     logging.basicConfig(
@@ -24,7 +23,7 @@ def main(argv: list[str]) -> int:
     )
     logging.getLogger("asyncssh").setLevel(logging.WARNING)
     if argv[1:2] == ["driver"]:
-        from weighbridge.drivers.cosbench.further_driver import serve  # noqa: PLC0415 - as below
+        from weighbridge.drivers.cosbench.remote_drivers import serve  # noqa: PLC0415 - as below
 
         return serve(argv[2], argv[3], 0, events)
     from weighbridge.drivers.cosbench.loop import drive  # noqa: PLC0415 - what it imports may print
@@ -35,6 +34,5 @@ def main(argv: list[str]) -> int:
 if __name__ == "__main__":
     code = main(sys.argv)
     sys.stderr.flush()
-    # A thread still waits for stdin; everything of ours has ended, so nothing is lost by not
-    # waiting for it.
+    # A thread still waits for stdin; all else has ended, so it need not be waited for.
     os._exit(code)

@@ -1,4 +1,4 @@
-"""How COSBench gets at a target: its storage and auth, with the secrets that are in them."""
+"""COSBench's configuration of storage and auth for a target, with the secrets in it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ _SECRET_KEYS: Final = re.compile(r"\b(token|password|secretkey|accesskey)=[^;\"'
 
 @dataclass(frozen=True)
 class StorageAccess:
-    """Type and configuration of COSBench's auth and storage; `secrets` are the values that nobody
-    may see.
-    """
+    """Type and configuration of COSBench's auth and storage; `secrets` are to be redacted."""
 
     auth: str
     auth_config: str
@@ -28,7 +26,7 @@ class StorageAccess:
     secrets: tuple[str, ...]
 
     def redacted(self, text: str) -> str:
-        """A text without the secrets, however they are written in it."""
+        """A text without the secrets, in any of their notations."""
         for secret in sorted(filter(None, self.secrets), key=len, reverse=True):
             for form in dict.fromkeys((secret, escape(secret, {'"': "&quot;"}), escape(secret))):
                 text = text.replace(form, HIDDEN)
@@ -36,27 +34,23 @@ class StorageAccess:
 
 
 def access(target: Endpoint, account: Account, auth: str, timeout_s: float) -> StorageAccess:
-    """The access to a target.
+    """The access to a target; to Swift by a new token, unless by swauth.
 
-    Swift by token: one that is got now. Raises DriverError where COSBench cannot get at it so.
+    Raises DriverError for what COSBench cannot do.
     """
     if target.ca_file is not None:
         raise DriverError(
-            f"{target.url}: COSBench trusts the authorities of its Java, and cannot be given "
+            f"{target.url}: COSBench trusts its Java's authorities, and cannot be given "
             f"{target.ca_file}",
-            advice="Weigh it over http, or put the authority into that Java's trust store and "
+            advice="Benchmark it over http, or put the authority into that Java's trust store and "
             "leave `ca_file` out.",
         )
-    common = {
-        "timeout": str(round(timeout_s * 1000)),
-        "logging": "false",
-    }  # without the latter it logs each request
+    # Without "logging" it logs each request.
+    common = {"timeout": str(round(timeout_s * 1000)), "logging": "false"}
     key = target.key.get_secret_value()
     if target.api == "s3":
         if target.token is not None:
-            raise DriverError(
-                "COSBench's S3 client knows no session token: give it keys that need none"
-            )
+            raise DriverError("COSBench's S3 client has no session tokens: give keys without one")
         style = "true" if target.addressing == "path" else "false"
         own = {
             "accesskey": target.user,
@@ -68,8 +62,8 @@ def access(target: Endpoint, account: Account, auth: str, timeout_s: float) -> S
     if auth == "swauth" and target.token is None:
         if target.storage_url is not None:
             raise DriverError(
-                "COSBench's swauth goes where auth says, not to a storage URL of one's own",
-                advice="Leave COSBENCH_AUTH out, so that COSBench is given token and storage URL.",
+                "COSBench's swauth uses the storage URL that auth returns, not a given one",
+                advice="Leave COSBENCH_AUTH out: COSBench then gets the token and storage URL.",
             )
         own = {
             "username": target.user,
@@ -84,15 +78,15 @@ def access(target: Endpoint, account: Account, auth: str, timeout_s: float) -> S
 
 
 def config(values: dict[str, str]) -> str:
-    """A configuration as COSBench reads it:
+    """A configuration in COSBench's format `key=value;key=value`, which cannot contain a semicolon.
 
-    `key=value;key=value`, which has no way to write a semicolon. Raises DriverError.
+    Raises DriverError.
     """
     for name, value in values.items():
         if ";" in value or not value.isprintable():
             raise DriverError(
                 f"{name}: its value has a semicolon or an unprintable character, which COSBench's "
-                "configuration cannot carry",
+                "configuration cannot contain",
                 advice="Give the user another key.",
             )
     return ";".join(f"{name}={value}" for name, value in values.items())

@@ -1,9 +1,11 @@
-"""COSBench's archive: the folder in which its controller leaves what a workload gave, here or on
-another host by ssh.
+"""COSBench's archive: the folder where its controller writes a workload's results, here or on
+another host by ssh; and what of it is kept with the run.
 """
 
 from __future__ import annotations
 
+import base64
+import gzip
 import os
 import time
 from collections.abc import Callable
@@ -14,49 +16,55 @@ from typing import Final, Protocol
 
 from weighbridge.common import inside
 from weighbridge.common.errors import DriverError
+from weighbridge.drivers.cosbench.access import StorageAccess
+from weighbridge.drivers.cosbench.script import Script
+from weighbridge.drivers.order import KeptFile
 
 WAIT_S: Final = 30.0
-"""The end of a workload is told before its archive is written; this long is waited for that."""
+"""How long to wait for the archive: a workload is reported as ended before it is written."""
 PAUSE_S: Final = 0.3
 LOG_TAIL_BYTES: Final = 512 * 1024
 LARGEST_FILE_BYTES: Final = 64 * 1024 * 1024
-"""Of a larger file of an archive the beginning is read: a log may have a line for each request, a
-table of figures is small.
+"""Of larger files only the beginning is read: logs may have a line for each request; tables of
+figures are small.
 """
 MOST_FILES: Final = 100
-"""A workload's folder has nine. It is another's: it may have been filled with anything."""
+"""A workload's folder has nine files; since others can write to it, it may have any number."""
 LAST_WRITTEN: Final = "scripts.log"
-"""The last file that is written into a workload's folder."""
+"""The last file that is written to a workload's folder."""
+LONG: Final = 32 * 1024
+"""Longer texts are kept packed."""
+LONGEST: Final = 4 * 1024 * 1024
+"""Of longer texts only the beginning is kept: logs may have a line for each request."""
+_EXPANDED: Final = "workload-config.xml"
 
 
 class Folder(Protocol):
-    """An archive folder that can be read.
+    """A readable archive folder; paths are relative to it.
 
-    Paths are relative to it; a method raises DriverError when it cannot be reached.
+    Methods raise DriverError when it cannot be reached.
     """
 
     def names(self, path: str) -> tuple[str, ...]:
-        """What is in a folder in it; nothing when there is none."""
+        """The names in one of its folders; none when it does not exist."""
 
     def read(self, path: str, *, last_bytes: int | None = None) -> bytes | None:
-        """A file up to LARGEST_FILE_BYTES of it, or its end; None when there is no regular file of
-        the name.
-        """
+        """A file's first LARGEST_FILE_BYTES, or its last bytes; None if it is no regular file."""
 
     def close(self) -> None:
-        """Have done with it."""
+        """Disconnect."""
 
 
 class LocalFolder:
-    """One that this host can read. Raises DriverError when it is none."""
+    """A folder of this host. Raises DriverError when it is not one."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path).absolute()
         if not self._path.is_dir():
             raise DriverError(
                 f"{self._path}: there is no such folder where the driver runs",
-                advice="Give the archive_dir of its controller.conf; a client host of a lab has a "
-                "/tmp and a /run of its own.",
+                advice="Give the archive_dir of its controller.conf; note that client hosts of a "
+                "lab have their own /tmp and /run.",
             )
 
     def names(self, path: str) -> tuple[str, ...]:
@@ -69,8 +77,7 @@ class LocalFolder:
     def read(self, path: str, *, last_bytes: int | None = None) -> bytes | None:
         """See Folder."""
         try:
-            # What is no regular file is left alone: a link may lead to what only this user may
-            # read, a pipe never ends.
+            # Regular files only: a link may lead to files of this user, a pipe never ends.
             with os.fdopen(self._opened(path), "rb") as file:
                 if last_bytes is not None:
                     file.seek(max(0, file.seek(0, 2) - last_bytes))
@@ -81,21 +88,20 @@ class LocalFolder:
             raise DriverError(f"{self._path / path}: {error.strerror}") from None
 
     def _opened(self, path: str) -> int:
-        """The descriptor of a file; the controller's logs, beside the archive, are where who set it
-        up has them.
+        """A file's descriptor. The controller's logs are beside the archive, where links are
+        followed: it was set up so.
         """
-        beside = path.startswith("../")
-        folder, name = (
-            ((self._path / path).parent, Path(path).name) if beside else (self._path, path)
-        )
-        return inside.opened(folder, name, os.O_RDONLY)
+        if path.startswith("../"):
+            path_beside = self._path / path
+            return inside.opened(path_beside.parent, path_beside.name, os.O_RDONLY)
+        return inside.opened(self._path, path, os.O_RDONLY)
 
     def close(self) -> None:
         """See Folder."""
 
 
 def folder_at(place: str) -> Folder:
-    """The folder that a path or an ssh://USER@HOST/PATH names. Raises DriverError."""
+    """The folder of a path or an ssh://USER@HOST/PATH. Raises DriverError."""
     if place.startswith("ssh://"):
         from weighbridge.drivers.cosbench.ssh_folder import SshFolder  # noqa: PLC0415 - imports asyncssh, which is slow
 
@@ -105,8 +111,8 @@ def folder_at(place: str) -> Folder:
 
 @dataclass(frozen=True)
 class Archived:
-    """What one workload left: its files by name, and the part of the controller's log that is about
-    it ("" if not readable).
+    """A workload's results: its files by name, and its part of the controller's log ("" if that
+    cannot be read).
     """
 
     id: str
@@ -116,7 +122,7 @@ class Archived:
     system_log: str
 
     def text(self, name: str) -> str:
-        """A file as text; "" when there is none."""
+        """A file as text; "" if it does not exist."""
         return self.files.get(name, b"").decode(errors="replace")
 
     @property
@@ -131,7 +137,7 @@ class Archived:
 
     @property
     def log(self) -> str:
-        """What COSBench's drivers wrote while it ran."""
+        """The log of COSBench's drivers."""
         return self.text("workload.log")
 
 
@@ -143,48 +149,66 @@ def collect(
     state: str,
     wait: Callable[[float], None],
 ) -> Archived:
-    """What a workload that has ended left, once all of it is written. `wait` passes the seconds it
-    is given.
+    """A workload's results, once they are complete. `wait` sleeps for some seconds.
 
-    It is known by id, name and the time of its submission: ids are given again when a controller
-    restarts. Raises DriverError when it does not come within WAIT_S.
+    The workload is known by id, name and time of submission: ids are reused when a controller
+    restarts. Raises DriverError when the results do not come within WAIT_S.
     """
     deadline_s = time.monotonic() + WAIT_S
     path = f"{number}-{name}"
-    while not (_told(folder, number, name, submitted) and LAST_WRITTEN in folder.names(path)):
+    while not (_listed(folder, number, name, submitted) and LAST_WRITTEN in folder.names(path)):
         if time.monotonic() > deadline_s:
             raise DriverError(
-                f"COSBench says {state} of {path}, but its archive has not come within {WAIT_S:g} s",
-                advice="See that the archive that was given is the one of this controller, and "
-                "that its disk is not full.",
+                f"COSBench reports {state} for {path}, but no archive came within {WAIT_S:g} s",
+                advice="Check that the given archive is this controller's, and that its disk is "
+                "not full.",
             )
         wait(PAUSE_S)
     names = folder.names(path)
     if len(names) > MOST_FILES:
         raise DriverError(
-            f"COSBench's archive has {len(names)} files in {path}: that is no workload's folder"
+            f"COSBench's archive has {len(names)} files in {path}: that is not a workload's folder"
         )
     files = {one: content for one in names if (content := folder.read(f"{path}/{one}")) is not None}
     return Archived(number, name, state, files, system_log(folder, number))
 
 
-def _told(folder: Folder, number: str, name: str, submitted: datetime) -> bool:
+def _listed(folder: Folder, number: str, name: str, submitted: datetime) -> bool:
     history = (folder.read("run-history.csv") or b"").decode(errors="replace")
     wanted = [number, name, f"{submitted:%Y-%m-%d %H:%M:%S}"]
     return any(line.split(",")[:3] == wanted for line in history.splitlines())
 
 
 def system_log(folder: Folder, number: str) -> str:
-    """What the controller's log says from the last time that it began a workload of this id on; ""
-    when it cannot be read.
-    """
+    """The controller's log of the last workload with this id; "" when it cannot be read."""
     try:
         data = folder.read("../log/system.log", last_bytes=LOG_TAIL_BYTES)
     except DriverError:
-        return ""  # it is told besides: without it there is one reason less
+        return ""  # only reasons for failures are lost
     text = (data or b"").decode(errors="replace")
-    _, began, rest = text.rpartition(f"begin to process workload {number}\n")
-    if not began:
+    _, start, rest = text.rpartition(f"begin to process workload {number}\n")
+    if not start:
         return ""
-    ended = rest.find("begin to process workload ")
-    return rest if ended < 0 else rest[: rest.rfind("\n", 0, ended) + 1]
+    end = rest.find("begin to process workload ")
+    return rest if end < 0 else rest[: rest.rfind("\n", 0, end) + 1]
+
+
+def kept(access: StorageAccess, script: Script, archived: Archived | None) -> tuple[KeptFile, ...]:
+    """Files to keep with the run, without secrets: the script as submitted and the archive, but for
+    its expanded copy of the script.
+    """
+    found = {"workload.xml": script.text}
+    if archived is not None:
+        found |= {name: archived.text(name) for name in archived.files if name != _EXPANDED}
+        found["system.log"] = archived.system_log
+    return tuple(kept_file(name, access.redacted(text)) for name, text in found.items() if text)
+
+
+def kept_file(name: str, text: str) -> KeptFile:
+    """A text to be kept, packed when it is long."""
+    if len(text) <= LONG:
+        return KeptFile(name=name, text=text)
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]}\n(cut here: {len(text)} characters in all)\n"
+    packed = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    return KeptFile(name=f"{name}.gz", packed=packed)

@@ -1,7 +1,6 @@
-"""The stock: what of a workload stands at the target, as its own listings say; and its end, by
-requests of our own.
+"""A workload's containers at the target: listed, and deleted by direct requests.
 
-COSBench's cleanup and dispose never fail, whatever is left.
+COSBench's cleanup and dispose never fail, whatever remains.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.cosbench.ending import EndRequest
 from weighbridge.drivers.cosbench.script import PREPARED
+from weighbridge.drivers.cosbench.stop_request import StopRequest
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.order import Progress
 from weighbridge.suites import Workload
@@ -21,47 +20,41 @@ from weighbridge.suites import Workload
 PARALLEL: Final = 8
 AT_ONCE: Final = 500
 PATIENCE_S: Final = 30.0
-"""How long a listing may go on to show what is gone: Swift's containers hear late of their objects.
-"""
+"""How long listings may show deleted objects: Swift updates them later."""
 PAUSE_S: Final = 0.5
 
 
 class CosbenchContainers:
-    """The containers of a workload:
+    """A workload's containers, `{prefix}-{workload}-{number}`, numbered from 1 as by COSBench."""
 
-    `{prefix}-{workload}-{number}` from 1 on, as COSBench counts.
-    """
-
-    def __init__(self, account: Account, prefix: str, ending: EndRequest) -> None:
+    def __init__(self, account: Account, prefix: str, stop: StopRequest) -> None:
         self._account = account
         self._prefix = prefix
-        self._ending = ending
+        self._stop = stop
 
-    def containers(self, workload: Workload) -> str:
-        """What their names begin with."""
+    def prefix(self, workload: Workload) -> str:
+        """The containers' names without their numbers."""
         return f"{self._prefix}-{workload.name}-"
 
     def names(self, workload: Workload) -> list[str]:
-        """All their names."""
+        """The containers' names."""
         return [
-            f"{self.containers(workload)}{number}"
+            f"{self.prefix(workload)}{number}"
             for number in range(1, workload.objects.containers + 1)
         ]
 
     def make(self, workload: Workload) -> None:
-        """See that the containers are there: over S3 COSBench's init says so whatever happened.
+        """Make the containers: over S3 COSBench's init reports success whatever happened.
 
         Raises DriverError.
         """
         self._account.authenticate()
         for name in self.names(workload):
-            self._ending.check()
+            self._stop.check()
             self._account.make_bucket(name)
 
     def left(self, workload: Workload, at_most: int) -> int:
-        """Prepared objects that are listed; when they are more than `at_most`, those after a while
-        of looking again.
-        """
+        """The number of prepared objects listed; while more than `at_most`, looks again a while."""
         deadline_s = time.monotonic() + PATIENCE_S
         self._account.authenticate()
         while True:
@@ -72,13 +65,14 @@ class CosbenchContainers:
             )
             if found <= at_most or time.monotonic() > deadline_s:
                 return found
-            self._ending.wait(PAUSE_S)
+            self._stop.wait(PAUSE_S)
 
     def delete(
-        self, workload: Workload, *, all_of_it: bool, say: Callable[[Progress], None]
+        self, workload: Workload, *, everything: bool, send: Callable[[Progress], None]
     ) -> tuple[int, int]:
-        """Delete what was written, or everything and the containers; how many objects were, and how
-        many could not be.
+        """Delete what was written, or everything with the containers.
+
+        Returns (deleted, failed) objects.
         """
         self._account.authenticate()
         deleted = failed = 0
@@ -87,22 +81,19 @@ class CosbenchContainers:
                 names = [
                     name
                     for name in self._account.objects(bucket)
-                    if all_of_it or not name.startswith(PREPARED)
+                    if everything or not name.startswith(PREPARED)
                 ]
                 for start in range(0, len(names), AT_ONCE):
-                    self._ending.check()
+                    self._stop.check()
                     some = names[start : start + AT_ONCE]
                     gone = sum(
                         pool.map(lambda name, bucket=bucket: self._deleted(bucket, name), some)
                     )
                     deleted, failed = deleted + gone, failed + len(some) - gone
-                    say(
-                        Progress(
-                            phase="cleanup", done=deleted, total=deleted + failed, errors=failed
-                        )
-                    )
-                if all_of_it:
-                    self._end(bucket)
+                    total = deleted + failed
+                    send(Progress(phase="cleanup", done=deleted, total=total, errors=failed))
+                if everything:
+                    self._delete_container(bucket)
         return deleted, failed
 
     def _deleted(self, bucket: str, name: str) -> bool:
@@ -112,13 +103,13 @@ class CosbenchContainers:
             return False
         return True
 
-    def _end(self, bucket: str) -> None:
+    def _delete_container(self, bucket: str) -> None:
         deadline_s = time.monotonic() + PATIENCE_S
         while not self._account.delete_bucket(bucket):
             if time.monotonic() > deadline_s:
                 raise DriverError(
                     f"{self._account.url}: {bucket} is not empty {PATIENCE_S:g} s after its "
                     "objects were deleted",
-                    advice="Delete it by hand; the gateway's log may say what is left in it.",
+                    advice="Delete it by hand; the gateway's log may say what remains in it.",
                 )
-            self._ending.wait(PAUSE_S)
+            self._stop.wait(PAUSE_S)

@@ -1,6 +1,5 @@
-"""COSBench's controller over HTTP.
-
-Every answer of its is 200 and plain text, refusals too: the body alone decides.
+"""COSBench's controller over HTTP. All its answers, even refusals, are plain text with status 200:
+only the body distinguishes them.
 """
 
 from __future__ import annotations
@@ -20,51 +19,35 @@ from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.site import SHIPPED_PASSWORD
 
 TIMEOUT_S: Final = 10.0
-"""For a connection and for each answer: the controller keeps all it is asked about in memory."""
+"""For connecting and for each answer: the controller has all answers in memory."""
 
 LARGEST_ANSWER_BYTES: Final = 4 * 1024 * 1024
-"""More of an answer is not read; its longest is the index, a line for each workload that it has not
-done with.
-"""
+"""Longer answers are cut off; the longest is the index, with a line for each active workload."""
 
 FINAL: Final = frozenset({"FINISHED", "FAILED", "TERMINATED", "CANCELLED"})
 
 _ACCEPTED: Final = re.compile(r"Accepted with ID: (w\d+)\s*")
 _WORKLOAD: Final = re.compile(r"(w\d+)\t([^\t]+)\t([A-Z]+)(?:\t(\S+))?")
-_MONTHS: Final = (
-    "Jan",
-    "Feb",
-    "Mar",
-    "Apr",
-    "May",
-    "Jun",
-    "Jul",
-    "Aug",
-    "Sep",
-    "Oct",
-    "Nov",
-    "Dec",
-)
 
 
 class Unanswered(DriverError):
-    """The controller could not be reached, or what answered is none. It may pass."""
+    """The controller could not be reached, or something else answered. It may be temporary."""
 
 
 @dataclass(frozen=True)
 class WorkloadState:
-    """A workload as the controller tells it. `submitted` is in the controller's own time zone."""
+    """A workload as the controller reports it. `submitted` is in the controller's time zone."""
 
     id: str
     submitted: datetime
     state: str
     stage: str | None = None
-    """Such as s1-main, while one runs."""
+    """While one is running, such as s1-main."""
 
 
 @dataclass(frozen=True)
 class Index:
-    """The controller's drivers by name with their URLs, and workloads that wait or run."""
+    """The controller's drivers as names with URLs, and queued and running workloads."""
 
     drivers: dict[str, str]
     active: tuple[WorkloadState, ...]
@@ -73,7 +56,7 @@ class Index:
 class Controller:
     """A controller at a URL such as http://host:19088/controller.
 
-    Methods raise DriverError; Unanswered is one.
+    Methods raise DriverError, some of them Unanswered.
     """
 
     def __init__(self, url: str, user: str, password: str, *, timeout_s: float = TIMEOUT_S) -> None:
@@ -82,16 +65,16 @@ class Controller:
         try:
             self._port = parts.port
         except ValueError:
-            raise DriverError(f"{url}: the port is not one") from None
+            raise DriverError(f"{url}: the port is not valid") from None
         self._host = parts.hostname or ""
         self._tls = parts.scheme == "https"
         self._path = parts.path
-        # It reads them from the query alone, where the body is a form of several parts.
+        # With a multipart body the controller reads them from the query only.
         self._user = {"username": user, "password": password}
         self._timeout_s = timeout_s
 
     def submit(self, script: str) -> str:
-        """Hand in a workload; returns its id."""
+        """Submit a workload; returns its id."""
         boundary = secrets.token_hex(16)
         head = (
             f'--{boundary}\r\nContent-Disposition: form-data; name="config"; '
@@ -109,28 +92,26 @@ class Controller:
         return accepted[1]
 
     def index(self) -> Index:
-        """Its drivers, and the workloads that it has not done with."""
+        """Its drivers, and its active workloads."""
         answer = self._ask("GET", "index")
         if not answer.startswith("Drivers:"):
-            raise self._strange("index", answer)
+            raise self._unexpected("index", answer)
         drivers: dict[str, str] = {}
         active: list[WorkloadState] = []
         for line in answer.splitlines():
             fields = line.split("\t")
             if _WORKLOAD.fullmatch(line) and len(fields) == 4:
-                active.append(_seen(line))
+                active.append(_parsed(line))
             elif len(fields) == 2:
                 drivers[fields[0]] = fields[1]
         return Index(drivers, tuple(active))
 
     def workload(self, number: str) -> WorkloadState | None:
-        """One workload by its id, also when it has ended; None when the controller knows none of
-        that id (any more).
-        """
+        """A workload by its id, active or ended; None when the controller does not know it."""
         return self._one("workload", self._ask("GET", "workload", {"id": number}))
 
     def cancel(self, number: str) -> WorkloadState | None:
-        """Cancel a workload, which is no matter where it has ended already."""
+        """Cancel a workload; no effect on one that has ended."""
         form = urlencode({"id": number}).encode()
         return self._one(
             "cancel",
@@ -142,8 +123,8 @@ class Controller:
             return None
         line = answer.strip("\r\n")
         if not _WORKLOAD.fullmatch(line):
-            raise self._strange(action, answer)
-        return _seen(line)
+            raise self._unexpected(action, answer)
+        return _parsed(line)
 
     def _ask(
         self,
@@ -168,54 +149,53 @@ class Controller:
             answer = connection.getresponse()
             text = http_body.whole(answer, LARGEST_ANSWER_BYTES).decode(errors="replace")
         except (OSError, http.client.HTTPException) as error:
-            # http.client's words about a URL repeat it, with the password that COSBench will have
-            # in it.
+            # http.client's messages about a URL repeat it, with the password in its query.
             reason = self._shown(
                 getattr(error, "strerror", None) or str(error) or type(error).__name__
             )
             raise Unanswered(
                 f"{self.url}: COSBench's controller does not answer: {reason}",
-                advice="See that it runs, and that it can be reached from the client host (in a "
-                "lab that is a network of its own).",
+                advice="Check that it is running, and that the client host can reach it (in a lab, "
+                "client hosts are on a network of their own).",
             ) from None
         finally:
             connection.close()
         if answer.status != 200 or "<html" in text[:1000].lower():
-            raise self._strange(action, text, answer.status)
-        self._see_that_the_user_is_let_in(text)
+            raise self._unexpected(action, text, answer.status)
+        self._check_user(text)
         return text
 
     def _shown(self, text: str) -> str:
-        """Words of others without the password; the one that COSBench ships with is a word of many
-        texts, and open to all.
+        """A text without the password. The one that COSBench ships with is a common word, and
+        public.
         """
         password = self._user["password"]
         return text if password == SHIPPED_PASSWORD else redacted(text, (password,))
 
-    def _see_that_the_user_is_let_in(self, answer: str) -> None:
+    def _check_user(self, answer: str) -> None:
         user = self._user["username"]
         advice = "Set COSBENCH_USER and COSBENCH_PASSWORD to a user of its conf/cosbench-users.xml."
         if not answer.strip():
             raise DriverError(
-                f"{self.url}: an empty answer, which is how COSBench refuses user {user!r}",
+                f"{self.url}: an empty answer, by which COSBench refuses user {user!r}",
                 advice=advice,
             )
         if answer.startswith(("Please input complete user info", "User info [")):
             raise DriverError(
-                f"{self.url}: COSBench does not let user {user!r} in: {self._shown(_first(answer))}",
+                f"{self.url}: COSBench refuses user {user!r}: {self._shown(_first(answer))}",
                 advice=advice,
             )
 
-    def _strange(self, action: str, answer: str, status: int = 200) -> Unanswered:
+    def _unexpected(self, action: str, answer: str, status: int = 200) -> Unanswered:
         return Unanswered(
-            f"{self.url}: what answered {action} with HTTP {status} is not COSBench's controller: "
+            f"{self.url}: {action} was answered with HTTP {status}, not by COSBench's controller: "
             f"{self._shown(_first(answer))}",
-            advice="Give its URL as http://HOST:19088/controller; see that no proxy stands before "
-            "it.",
+            advice="Give its URL as http://HOST:19088/controller; check that there is no proxy "
+            "before it.",
         )
 
 
-def _seen(line: str) -> WorkloadState:
+def _parsed(line: str) -> WorkloadState:
     number, date, state, *stage = line.split("\t")
     return WorkloadState(
         number, java_date(date), state, stage[0] if stage and stage[0] != "None" else None
@@ -229,10 +209,9 @@ def java_date(text: str) -> datetime:
     """
     try:
         _, month, day, clock, *_, year = text.split()
-        hour, minute, second = (int(part) for part in clock.split(":"))
-        return datetime(int(year), _MONTHS.index(month) + 1, int(day), hour, minute, second)  # noqa: DTZ001 - as the controller's files
-    except (ValueError, OverflowError):
-        raise Unanswered(f"COSBench tells a date that is none: {text[:60]!r}") from None
+        return datetime.strptime(f"{month} {day} {clock} {year}", "%b %d %H:%M:%S %Y")  # noqa: DTZ007 - as in the controller's files
+    except ValueError:
+        raise Unanswered(f"COSBench sent an invalid date: {text[:60]!r}") from None
 
 
 def _first(answer: str) -> str:

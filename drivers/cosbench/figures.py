@@ -1,7 +1,7 @@
-"""What COSBench's archive says in figures: its summary, its histogram of response times, and why
+"""The figures in COSBench's archive: its summary, its histogram of response times, and why
 operations failed.
 
-None of its CSV files quotes anything; some rows go on with as many columns as there were states.
+Its CSV files quote nothing; some rows are followed by as many columns as there were states.
 """
 
 from __future__ import annotations
@@ -34,53 +34,46 @@ MOST: Final = 2**63
 
 @dataclass(frozen=True)
 class StageFigures:
-    """One operation of one stage. None: N/A, which is not nought."""
+    """One operation of one stage. None: N/A, which is not 0."""
 
     stage: str
-    """Such as s1-main; without its number when the stage has no figures at all."""
+    """Such as s1-main; without its number when the stage has no figures."""
     operation: str | None
     count: int | None
     bytes: int | None
     mean_ms: float | None
-    """Of whole milliseconds, each rounded down."""
+    """Mean of whole milliseconds, each rounded down."""
     throughput_per_s: float | None
     success: float | None
-    """Share that succeeded, in hundredths of a per cent."""
+    """Share that succeeded, to 0.01 %."""
     status: str
 
 
 def rows(summary: str) -> tuple[StageFigures, ...]:
-    """The rows of a summary. Raises DriverError when it is none."""
+    """The rows of a summary. Raises DriverError when it is not one."""
     head, *lines = summary.splitlines() or [""]
     if head != _HEAD:
-        raise DriverError(
-            f"COSBench's summary begins in another way than that of 0.4.2: {head[:200]!r}"
-        )
+        raise DriverError(f"COSBench's summary has not the header of 0.4.2: {head[:200]!r}")
     return tuple(_row(line) for line in lines if line)
 
 
 def _row(line: str) -> StageFigures:
     fields = line.split(",")
-    # A comma in a number moves all after it along: without a status where it belongs nothing is
-    # believed.
+    # A comma in a number would shift all later fields: the status must be where it belongs.
     if len(fields) > 16 and _STATUSES.fullmatch(fields[16]):
-        name = None if fields[1] == _NOTHING else fields[1]
+        known = [None if field == _NOTHING else field for field in fields]
         with contextlib.suppress(ValueError):
-            count, size = (None if field == _NOTHING else int(field) for field in fields[3:5])
+            count, size = (None if text is None else int(text) for text in known[3:5])
             mean, throughput = (
-                None if fields[index] == _NOTHING else float(fields[index]) for index in (5, 13)
+                None if text is None else float(text) for text in (known[5], known[13])
             )
-            success = (
-                None
-                if fields[15] == _NOTHING
-                else round(float(fields[15].removesuffix("%")) / 100, 6)
+            share = (
+                None if known[15] is None else round(float(known[15].removesuffix("%")) / 100, 6)
             )
-            if all(
-                value is None or 0 <= value < MOST
-                for value in (count, size, mean, throughput, success)
-            ):
+            figures = (count, size, mean, throughput, share)
+            if all(figure is None or 0 <= figure < MOST for figure in figures):
                 return StageFigures(
-                    fields[0], name, count, size, mean, throughput, success, fields[16]
+                    fields[0], known[1], count, size, mean, throughput, share, fields[16]
                 )
     raise DriverError(
         f"COSBench's summary has a row that cannot be read: {line[:200]!r}",
@@ -90,10 +83,9 @@ def _row(line: str) -> StageFigures:
 
 
 def bins(histogram: str, stage: str, operation: str) -> Bins | None:
-    """Counts of response times of an operation of the first work of a stage; None when the
-    histogram has none.
+    """Counts of response times of an operation in the first work of a stage, or None.
 
-    Raises DriverError when it cannot be read.
+    Raises DriverError when the histogram cannot be read.
     """
     head, *lines = histogram.splitlines() or [""]
     wanted = re.compile(rf"{re.escape(stage)}-w1-.+-{re.escape(operation)}")
@@ -123,7 +115,7 @@ def bins(histogram: str, stage: str, operation: str) -> Bins | None:
             f"COSBench's histogram has a row that cannot be read: {line[:200]!r}"
         ) from None
     if not beyond_ms or not width_ms:
-        raise DriverError("COSBench's histogram is not whole: its last row is missing")
+        raise DriverError("COSBench's histogram is not complete: its last row is missing")
     try:
         return Bins(
             width_us=width_ms * 1000,
@@ -138,7 +130,7 @@ def bins(histogram: str, stage: str, operation: str) -> Bins | None:
 
 
 def log_of_stage(log: str, stage: str) -> str:
-    """The part of a workload's log that is about a stage."""
+    """A stage's part of a workload's log."""
     parts = _STAGE.split(log)
     return "".join(
         text for name, text in zip(parts[1::2], parts[2::2], strict=True) if name == stage
@@ -146,11 +138,10 @@ def log_of_stage(log: str, stage: str) -> str:
 
 
 def codes(log: str) -> dict[str, int]:
-    """How often a log says that codes of errors occurred, over the whole stage, its ramp too; N/A:
-    none is known.
+    """How often each error code occurred in a stage, its ramp included; N/A: without a code.
 
-    Neither code nor count is exact: COSBench puts failures together by where in its own code they
-    were thrown, names all by the status of the first, and counts that one twice.
+    Neither code nor count is exact: COSBench groups failures by where its code threw them, gives
+    each group the status of its first, and counts that one twice.
     """
     found: Counter[str] = Counter()
     for code, times in _CODES.findall(log):
@@ -159,17 +150,14 @@ def codes(log: str) -> dict[str, int]:
 
 
 def reasons(system_log: str, log: str) -> tuple[str, ...]:
-    """Why a workload ended as it did: at most three sentences of COSBench's own, the most telling
-    first.
-    """
+    """Why a workload ended as it did: up to three of COSBench's own messages, the best first."""
     lines = system_log.splitlines()
+    # "unrecognized request" is only what it could not abort after an error.
     reported = [
         line.partition("driver report error: ")[2]
         for line in lines
-        if "driver report error: " in line
+        if "driver report error: " in line and "unrecognized request" not in line
     ]
-    # What it could not abort after that is no reason.
-    reported = [line for line in reported if "unrecognized request" not in line]
     thrown = [
         match[1]
         for line in (*lines, *log.splitlines())
@@ -180,5 +168,5 @@ def reasons(system_log: str, log: str) -> tuple[str, ...]:
         for line in (*lines, *log.splitlines())
         if "[ERROR]" in line and " - " in line
     ]
-    telling = list(dict.fromkeys((*reported, *thrown))) or list(dict.fromkeys(errors))
-    return tuple(one.strip()[:300] for one in telling[:3])
+    best = list(dict.fromkeys((*reported, *thrown))) or list(dict.fromkeys(errors))
+    return tuple(one.strip()[:300] for one in best[:3])

@@ -1,11 +1,10 @@
-"""An unpacked COSBench, run by us: controller and driver, or a driver alone, in a folder of their
-own and ended on every path.
+"""An unpacked COSBench run on this host in a separate folder: controller and driver, or a driver.
 
 Nothing is written into the installation. The folder links its jars, has a copy of its
-configuration, and takes archive and logs. COSBench as it ships listens on every address, lets
-whoever asks run scripts, and sets the machine's clock before every stage; here both listen on one
-address, have no OSGi console, and cannot set a clock: they lack the right, and find a `date` that
-does nothing.
+configuration, and takes archive and logs. As shipped, COSBench listens on every address, runs
+scripts for anyone, and sets the machine's clock before every stage; here both parts listen on one
+address, have no OSGi console, and cannot set the clock: they lack the capability, and `date` does
+nothing.
 """
 
 from __future__ import annotations
@@ -25,30 +24,23 @@ import urllib.request
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from weighbridge.common.errors import DriverError, UsageError
 from weighbridge.drivers.cosbench import installation_java, installation_start
 from weighbridge.drivers.cosbench.installation_java import Java
+from weighbridge.drivers.process import how_it_ended, last_lines
 
 STUCK = re.compile(rb"Bundle \S+ .{0,80}is not active")
-"""What Equinox says when the starts of bundles overtook one another, as on a machine with much else
-to do.
-"""
+"""Equinox's message when bundles start in the wrong order, as on a busy machine."""
 
 START_S = 180.0
-"""How long both may take until they answer: 3 s on an idle machine, a minute on a host with a share
-of one CPU.
-"""
+"""Time for both to answer: 3 s on an idle machine, a minute on a host with a fraction of a CPU."""
 
 END_S = 10.0
-"""How long they may take to end by SIGTERM."""
-
-TAIL_LINES = 15
-
+"""Time for both to end after SIGTERM."""
 PORTS = {"driver": 18088, "controller": 19088}
-"""COSBench's own; others are taken where these are not free."""
+"""COSBench's own; if one is not free, another is used."""
 
 PARTS = (
     "main",
@@ -58,12 +50,11 @@ PARTS = (
     "conf/driver-tomcat-server.xml",
     "conf/controller-tomcat-server.xml",
 )
-"""What an unpacked COSBench has, as far as it is used here."""
+"""The parts of an unpacked COSBench that are used here."""
 
 WANTED = (
-    "Name the folder of COSBench 0.4.2 that holds main/, osgi/ and conf/. It must not be below "
-    "/tmp, /run or /var/log where the "
-    "hosts are a lab's: client hosts have their own."
+    "Give the folder of COSBench 0.4.2 that contains main/, osgi/ and conf/. For hosts of a lab it "
+    "must not be below /tmp, /run or /var/log: client hosts have their own."
 )
 
 CONTROLLER_CONF = """[controller]
@@ -78,19 +69,19 @@ name = driver{number}
 url = {url}
 """
 
-Told = Callable[[str], None]
-"""Told in a line what is being done, for people."""
+Log = Callable[[str], None]
+"""Called with a line for people on what is being done."""
 
 
 def check(home: Path) -> Java:
-    """See that `home` is an unpacked COSBench and that there is a Java for it.
+    """Check that `home` is an unpacked COSBench, and find a Java for it.
 
     Raises UsageError or MissingMeans.
     """
     missing = [part for part in PARTS if not (home / part).exists()]
     if missing:
         raise UsageError(
-            f"{home} is no unpacked COSBench: there is no {', no '.join(missing)}",
+            f"{home} is not an unpacked COSBench: there is no {', no '.join(missing)}",
             advice=WANTED,
         )
     _framework(home)
@@ -98,14 +89,13 @@ def check(home: Path) -> Java:
 
 
 class Installation:
-    """A COSBench that runs from entering to leaving. For one thread: when the thread that entered
-    it ends, so does COSBench.
+    """A COSBench that runs while entered, for one thread: it ends with the thread that entered it.
 
-    `parts` are what of it runs; the controller has work done by the driver beside it and by
-    `others`, drivers by their URLs. `home` is the unpacked COSBench, `address` all that it listens
-    on, `folder` where it writes (it must not be there or be empty), `log` is told in lines what is
-    done. Heaps are bounded by `heap_mib` (driver) and `controller_heap_mib`. Entering raises
-    UsageError, MissingMeans, or DriverError with the last lines of a JVM that did not come up.
+    `parts` are run; the controller uses the driver beside it and `others`, the URLs of further
+    drivers. `home` is the unpacked COSBench, `address` the only one it listens on, `folder` where
+    it writes (missing or empty), `log` is called with lines for people. Heaps are bounded by
+    `heap_mib` (driver) and `controller_heap_mib`. Entering raises UsageError, MissingMeans, or
+    DriverError with the last lines of a JVM that did not start.
     """
 
     def __init__(
@@ -113,7 +103,7 @@ class Installation:
         home: Path,
         address: str,
         folder: Path,
-        log: Told,
+        log: Log,
         *,
         parts: Sequence[str] = tuple(PORTS),
         others: Sequence[str] = (),
@@ -134,24 +124,22 @@ class Installation:
 
     @property
     def controller(self) -> str:
-        """Where the controller answers."""
+        """The controller's URL."""
         return self._url("controller")
 
     @property
     def driver(self) -> str:
-        """Where the driver answers."""
+        """The driver's URL."""
         return self._url("driver")
 
     @property
     def archive(self) -> Path:
-        """Where results are put."""
+        """The folder of results."""
         return self.folder / "archive"
 
     @property
     def system_log(self) -> Path:
-        """The one log of the controller, with the reasons of what was terminated; the driver writes
-        there as well.
-        """
+        """The log of controller and driver, with the reasons why workloads were terminated."""
         return self.folder / "log" / "system.log"
 
     def __enter__(self) -> Self:
@@ -162,22 +150,17 @@ class Installation:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def check(self) -> None:
-        """See that both still run. Raises DriverError with the last lines of one that does not."""
+        """Raise DriverError with the last lines of a part that has ended."""
         for name, jvm in self._jvms.items():
             if jvm.poll() is not None:
-                raise self._error(name, _how_it_ended(jvm.returncode))
+                raise self._error(name, how_it_ended(jvm.returncode))
 
     def cpu_s(self) -> float:
-        """CPU seconds that both JVMs have used so far, and what they ran (`date`).
+        """CPU seconds of all JVMs and their children (`date`) so far.
 
         Raises DriverError when one has ended.
         """
@@ -188,15 +171,15 @@ class Installation:
                 stat = Path(f"/proc/{jvm.pid}/stat").read_text()
             except OSError as error:
                 raise self._error(name, "ended") from error
-            # utime, stime, cutime and cstime are fields 14 to 17; the name before them may hold
-            # blanks and parentheses.
+            # utime, stime, cutime and cstime are fields 14 to 17; the name before them may contain
+            # spaces and parentheses.
             ticks += sum(int(field) for field in stat.rpartition(")")[2].split()[11:15])
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def close(self) -> None:
-        """End both, with all that they started:
+        """End all, with their children: SIGTERM, then SIGKILL, to their process groups.
 
-        SIGTERM, then SIGKILL, to their process groups. May be called twice.
+        May be called twice.
         """
         for number, patience_s in ((signal.SIGTERM, END_S), (signal.SIGKILL, END_S)):
             self._end(list(self._jvms.values()), number, patience_s)
@@ -216,7 +199,7 @@ class Installation:
 
     def _start(self) -> None:
         java = check(self.home)
-        self._lay()
+        self._make_folder()
         self.ports = {
             name: _free(self.address, port) for name, port in PORTS.items() if name in self.parts
         }
@@ -237,7 +220,7 @@ class Installation:
         since = time.monotonic()
         self._await(java, "driver", f"{self.driver}/index.html", since)
         if "controller" in self.ports:
-            # Whoever it asks for, it answers: credentials are looked at by what talks to it.
+            # It answers whatever the credentials are: its clients check them.
             self._await(
                 java,
                 "controller",
@@ -247,24 +230,24 @@ class Installation:
         for name, jvm in self._jvms.items():
             if _may_set_clock(jvm.pid):
                 raise DriverError(
-                    f"COSBench's {name} has the right to set this machine's clock, and would use "
-                    "it before every stage",
-                    advice="Start it without CAP_SYS_TIME among the inheritable rights, or as a "
-                    "user who is not root.",
+                    f"COSBench's {name} may set this machine's clock, and would do so before every "
+                    "stage",
+                    advice="Start it without CAP_SYS_TIME among the inheritable capabilities, or "
+                    "as a user other than root.",
                 )
         self.log(f"COSBench answers after {time.monotonic() - since:.1f} s")
 
-    def _lay(self) -> None:
-        """The folder that COSBench runs in: links to its jars, and all that it writes."""
+    def _make_folder(self) -> None:
+        """Make the folder that COSBench runs in: links to its jars, and all that it writes."""
         if self.folder.exists() and any(self.folder.iterdir()):
-            raise UsageError(f"{self.folder} is to hold a run of COSBench and has something in it")
+            raise UsageError(f"{self.folder} is not empty: a run of COSBench needs an empty folder")
         for name in ("archive", "log", "tmp", "shim"):
             (self.folder / name).mkdir(parents=True)
-        # Its archive has every workload as it was handed in, with what opens the store.
+        # The archive has every workload as submitted, with the store's credentials.
         self.folder.chmod(0o700)
         for name in ("main", "osgi"):
             (self.folder / name).symlink_to(self.home / name)
-        # org.eclipse.osgi and the like are what a former start has cached, with paths of its own.
+        # org.eclipse.osgi and the like are caches of an earlier start, with its paths.
         shutil.copytree(
             self.home / "conf",
             self.folder / "conf",
@@ -276,13 +259,14 @@ class Installation:
             self._profile.write_bytes(framework.read("JavaSE-1.6.profile"))
         date = self.folder / "shim" / "date"
         date.write_text(
-            "#!/bin/sh\n# COSBench's driver would set the clock by `date -s` before every "
-            "stage.\nexit 0\n"
+            "#!/bin/sh\n"
+            "# COSBench's driver would set the clock by `date -s` before every stage.\n"
+            "exit 0\n"
         )
         date.chmod(0o755)
 
     def _bind(self, path: Path, port: int) -> None:
-        """Have the web server of one of them listen on our address and port alone."""
+        """Make a web server listen on this address and port only."""
         text = path.read_text(encoding="utf-8")
         bare = re.sub(
             r"<Connector\b[^>]*>", lambda tag: re.sub(r'\s(port|address)="[^"]*"', "", tag[0]), text
@@ -294,25 +278,26 @@ class Installation:
             raise UsageError(
                 f"{self.home / 'conf' / path.name}: has {connectors} <Connector>, not one: it "
                 f"cannot be bound to {self.address}",
-                advice="Take the file as COSBench ships it.",
+                advice="Use the file as shipped with COSBench.",
             )
         path.write_text(bound, encoding="utf-8")
 
     def _launch(self, java: Java, name: str) -> subprocess.Popen[bytes]:
+        ipv4 = str(ipaddress.ip_address(self.address).version == 4).lower()
         command = (
             java.path,
             f"-Xmx{self.heaps_mib[name]}m",
             *java.flags(self.folder, self._profile),
-            # The numbers of the archive are written in the locale of the JVM.
+            # The archive's numbers are written in the JVM's locale.
             "-Duser.language=en",
             "-Duser.country=US",
-            f"-Djava.net.preferIPv4Stack={str(ipaddress.ip_address(self.address).version == 4).lower()}",
-            # All that it leaves is left in the folder.
+            f"-Djava.net.preferIPv4Stack={ipv4}",
+            # All temporary files go to the folder.
             f"-Djava.io.tmpdir={self.folder / 'tmp'}",
             f"-Duser.home={self.folder}",
             "-XX:-UsePerfData",
             f"-XX:ErrorFile={self.folder / 'log' / f'{name}-crash.log'}",
-            # The launcher tries by a file whether it may write where it is installed.
+            # The launcher writes a file to test whether it may write where it is installed.
             f"-Dosgi.install.area={self.folder.as_uri()}/",
             f"-Dcosbench.tomcat.config=conf/{name}-tomcat-server.xml",
             "-server",
@@ -335,11 +320,9 @@ class Installation:
             )
 
     def _await(self, java: Java, name: str, url: str, since: float) -> None:
-        """Until it answers; one whose bundles have started in an order that they cannot is started
-        once more.
-        """
+        """Wait until it answers; restart it once if its bundles started in the wrong order."""
         again = False
-        # No proxy of the environment stands between us and what we have just started.
+        # A proxy from the environment must not be used for a local process.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         while True:
             self.check()
@@ -348,7 +331,7 @@ class Installation:
                 raise self._error(
                     name, f"does not answer at {url.partition('?')[0]} after {self.start_s:g} s"
                 )
-            # 404 until its web application is there.
+            # 404 until its web application has started.
             with (
                 contextlib.suppress(OSError, urllib.error.HTTPError),
                 opener.open(url, timeout=min(left_s, 10)) as answer,
@@ -357,17 +340,13 @@ class Installation:
                     return
             if not again and self._stuck(name):
                 again = True
-                self.log(
-                    f"COSBench's {name} has come up without all of its bundles; starting it again"
-                )
+                self.log(f"COSBench's {name} started without all of its bundles; restarting it")
                 self._end([self._jvms[name]], signal.SIGKILL)
                 self._jvms[name] = self._launch(java, name)
             time.sleep(0.2)
 
     def _stuck(self, name: str) -> bool:
-        """Whether its framework has given up on a bundle: it would run on without ever
-        answering.
-        """
+        """Whether its framework has given up on a bundle: it would never answer."""
         logs = [self._out(name), *(self.folder / "conf" / f".{name}").glob("*.log")]
         return any(STUCK.search(log.read_bytes()) is not None for log in logs if log.exists())
 
@@ -383,13 +362,10 @@ class Installation:
         return self.folder / "log" / f"{name}.out"
 
     def _error(self, name: str, what: str) -> DriverError:
-        # What Equinox has to say about bundles goes to a log named by the time, beside its
-        # configuration.
+        # Equinox logs about bundles in a file named by the time, beside its configuration.
         logs = [self._out(name), *sorted((self.folder / "conf" / f".{name}").glob("*.log"))]
-        lines = [f"COSBench's {name} {what}"]
-        for log in logs:
-            lines += [f"last lines of {log}:", *_tail(log)]
-        return DriverError("\n".join(lines))
+        tails = [line for log in logs for line in last_lines(log)]
+        return DriverError("\n".join([f"COSBench's {name} {what}", *tails]))
 
 
 def _framework(home: Path) -> Path:
@@ -397,17 +373,14 @@ def _framework(home: Path) -> Path:
     found = sorted((home / "osgi").glob("org.eclipse.osgi-3.*.jar"))
     if not found:
         raise UsageError(
-            f"{home} is no unpacked COSBench: there is no osgi/org.eclipse.osgi-3.*.jar",
+            f"{home} is not an unpacked COSBench: there is no osgi/org.eclipse.osgi-3.*.jar",
             advice=WANTED,
         )
     return found[0]
 
 
 def _free(address: str, wanted: int) -> int:
-    """A port of the address that nobody listens on: the wanted one where that can be had.
-
-    Raises UsageError.
-    """
+    """A free port of the address: the wanted one if possible. Raises UsageError."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Tomcat does
@@ -425,19 +398,3 @@ def _may_set_clock(pid: int) -> bool:
     status = Path(f"/proc/{pid}/status").read_text()
     found = re.search(r"^CapPrm:\s*([0-9a-f]+)$", status, re.MULTILINE)
     return found is None or bool(int(found[1], 16) >> installation_start.CAP_SYS_TIME & 1)
-
-
-def _how_it_ended(code: int) -> str:
-    return (
-        f"was ended by {signal.Signals(-code).name}"
-        if code < 0
-        else f"ended with exit status {code}"
-    )
-
-
-def _tail(log: Path) -> list[str]:
-    try:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-TAIL_LINES:]
-    except OSError as error:
-        return [f"  | (cannot be read: {error.strerror})"]
-    return [f"  | {line}" for line in lines] or ["  | (the log is empty)"]

@@ -1,6 +1,4 @@
-"""The Java that COSBench is run by: found, asked for its version, and told what COSBench of 2018
-needs of a newer one.
-"""
+"""The Java that runs COSBench: found, its version, and the flags that COSBench of 2018 needs."""
 
 from __future__ import annotations
 
@@ -14,12 +12,11 @@ from weighbridge.common.errors import MissingMeans
 from weighbridge.common.record import Record
 
 OPENED = ("java.base/java.net", "java.base/java.lang", "java.base/java.util")
-"""What Equinox and Spring of that time reach into by reflection, which Java 9 and later close."""
+"""Packages that Equinox and Spring of that time access by reflection, closed since Java 9."""
 
 BOOT_CLASSES = "osgi/libs/com.springsource.javax.xml.bind-2.2.0.jar"
-"""JAXB left Java with release 11.
-
-Without it the s3 storage does nothing at all, and COSBench reports FINISHED.
+"""JAXB, which Java lacks since 11. Without it the s3 storage does nothing, and COSBench reports
+FINISHED.
 """
 
 
@@ -30,7 +27,7 @@ class Java(Record):
     release: int
 
     def flags(self, folder: Path, profile: Path) -> tuple[str, ...]:
-        """What COSBench below `folder` needs of this release.
+        """The flags that COSBench in `folder` needs with this release.
 
         `profile` is Equinox's own description of Java 6.
         """
@@ -38,7 +35,7 @@ class Java(Record):
             return ()
         return (
             *(f"--add-opens={package}=ALL-UNNAMED" for package in OPENED),
-            # Equinox 3.7 knows Java up to 1.7 and would resolve no bundle on a later one.
+            # Equinox 3.7 knows Java up to 1.7 and would resolve no bundle on later ones.
             f"-Dosgi.java.profile={profile.as_uri()}",
             "-Dosgi.parentClassloader=ext",
             f"-Xbootclasspath/a:{folder / BOOT_CLASSES}",
@@ -46,9 +43,9 @@ class Java(Record):
 
 
 def find() -> Java:
-    """The Java of $JAVA_HOME, else of PATH.
+    """The java of $JAVA_HOME, or else of PATH.
 
-    Raises MissingMeans when there is none, or when it does not say its release.
+    Raises MissingMeans when there is none, or when its release is unknown.
     """
     home = os.environ.get("JAVA_HOME")
     path = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
@@ -64,13 +61,13 @@ def find() -> Java:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MissingMeans(
-            f"{path} -version: {error}", advice="Name another by JAVA_HOME."
+            f"{path} -version: {error}", advice="Set JAVA_HOME to another one."
         ) from error
-    said = done.stderr + done.stdout
-    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    output = done.stderr + done.stdout
+    found = re.search(r'version "(?:1\.)?(\d+)', output)
     if done.returncode or found is None:
         raise MissingMeans(
-            f"{path} -version does not tell its release: {said[:300].strip()}",
-            advice="Name another by JAVA_HOME.",
+            f"{path} -version does not print its release: {output[:300].strip()}",
+            advice="Set JAVA_HOME to another one.",
         )
     return Java(path=path, release=int(found[1]))

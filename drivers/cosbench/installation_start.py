@@ -1,9 +1,9 @@
-"""Become a program that may not set the clock and that ends with its parent: `installation_start.py
+"""Become a program that cannot set the clock and ends with its parent: `installation_start.py
 PARENT-PID COMMAND ...`.
 
 Run by path and without this project: only the standard library is imported. Both are properties of
-a process, so they are set in a process of its own that then becomes the program, not between fork
-and exec of a parent with threads.
+a process, set here in a process that then becomes the program, rather than between fork and exec of
+a parent with threads.
 """
 
 import ctypes
@@ -19,13 +19,12 @@ CAP_SYS_TIME = 25
 
 
 def main(parent: int, command: list[str]) -> None:
-    """Drop the right, ask for the parent's death to be told, and become the command."""
+    """Drop the capability, ask for SIGKILL at the parent's death, and become the command."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
-        sys.exit("the parent has gone already")
-    # Who may not drop it from the bounding set does not have it either; the parent looks at what
-    # came of this.
+        sys.exit("the parent has ended already")
+    # A process that may not drop it from the bounding set does not have it; the parent checks.
     prctl(PR_CAPBSET_DROP, CAP_SYS_TIME, 0, 0, 0)
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     os.execv(command[0], command)  # noqa: S606 - an argv list of the parent's, no shell

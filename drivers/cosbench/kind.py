@@ -1,4 +1,4 @@
-"""What the suite knows of COSBench's driver."""
+"""The COSBench driver as a DriverKind."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from weighbridge.common.errors import DriverError, UsageError
 from weighbridge.common.home import IMPORTED_FROM
 from weighbridge.common.plain_url import folder_or_ssh_place, without_query
 from weighbridge.drivers.cosbench import installation
-from weighbridge.drivers.cosbench.far_drivers import FarDrivers
-from weighbridge.drivers.cosbench.fitness import unfit
+from weighbridge.drivers.cosbench.remote_drivers import RemoteDrivers
+from weighbridge.drivers.cosbench.selectors import unfit
 from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
 from weighbridge.drivers.kind import DriverKind, LoadSite, Opened
 from weighbridge.results.record.driver_traits import Apart, DriverTraits
@@ -29,14 +29,15 @@ WANTED: Final = (
 )
 
 IN_ENVIRONMENT: Final = (
-    "User and password of its console are given as $COSBENCH_USER and $COSBENCH_PASSWORD."
+    "Set $COSBENCH_USER and $COSBENCH_PASSWORD to the user and password of its console."
 )
-BY_KEY: Final = "ssh lets this user in by a key of ~/.ssh or of its agent."
+BY_KEY: Final = "ssh authenticates by a key of ~/.ssh or of its agent."
 
 
 def _shown(check: Callable[[str], str], head: str, advice: str) -> Callable[..., str | None]:
-    """The callback of an option that every report shows: nothing may stand in it that opens
-    anything. `check` raises ValueError.
+    """The callback of an option that every report shows, so it must contain no credentials.
+
+    `check` raises ValueError.
     """
 
     def checked(
@@ -57,32 +58,28 @@ class CosbenchKind(DriverKind):
         name="cosbench",
         label="COSBench",
         cut_us=1000,
-        # It counts what both begins and ends inside its window.
+        # It counts requests that both start and end inside its window.
         cut_requests=2,
         apart=(
             Apart(
-                text="COSBench counts whole milliseconds and rounds down: "
-                "its means are low by 0.5 ms on average, and by 1 ms at most"
+                text="COSBench counts whole milliseconds and rounds down: its means are low by 0.5 "
+                "ms on average, and by 1 ms at most"
             ),
             Apart(
-                text="Locust counts what ends inside its window, COSBench only what also began "
-                "there: "
-                "up to one request a worker fewer"
+                text="Locust counts requests that end inside its window, COSBench only those that "
+                "also start there: up to one request a worker fewer"
             ),
             Apart(
                 api="swift",
-                text="COSBench’s swift storage asks its connection for 1 ms before every request "
-                "whether it is still "
-                "alive, inside the time that it measures: one worker can do no more than about "
-                "900 requests a second, and "
-                "much of a fast request is that",
+                text="COSBench’s swift storage checks for 1 ms before every request whether its "
+                "connection is alive, inside the time that it measures: one worker can do no more "
+                "than about 900 requests a second, and much of a fast request is that",
             ),
             Apart(
                 fact="rgw_frontends",
                 like=r"^(?=.*beast)(?!.*tcp_nodelay=1)",
-                text="beast without tcp_nodelay holds parts of answers back for up to 40 ms with "
-                "COSBench’s client, "
-                "and hardly with Locust’s engine",
+                text="beast without tcp_nodelay delays parts of answers by up to 40 ms with "
+                "COSBench’s client, and hardly with Locust’s engine",
             ),
         ),
     )
@@ -94,7 +91,7 @@ class CosbenchKind(DriverKind):
             ["--cosbench"],
             metavar="URL",
             callback=_shown(without_query, "--cosbench: the URL", IN_ENVIRONMENT),
-            help="A COSBench controller that runs, http://HOST:19088/controller (default: "
+            help="A running COSBench controller, http://HOST:19088/controller (default: "
             "$COSBENCH_HOME).",
         ),
         click.Option(
@@ -106,9 +103,7 @@ class CosbenchKind(DriverKind):
     )
 
     def settings(self, given: Mapping[str, object], hidden: Collection[str]) -> CosbenchSite:
-        """Where COSBench is: as the options say, else the installation that $COSBENCH_HOME names,
-        if it is one.
-        """
+        """Where COSBench is: from the options, or else the installation in $COSBENCH_HOME."""
         controller, archive = given.get("cosbench"), given.get("cosbench_archive")
         home = os.environ.get("COSBENCH_HOME") if controller is None else None
         user = {
@@ -118,53 +113,49 @@ class CosbenchKind(DriverKind):
         }
         if home is not None:
             installation.check(Path(home))
-            _see_that_clients_see(Path(home), hidden)
+            _check_visible(Path(home), hidden)
         try:
             return CosbenchSite.model_validate(
                 {"controller": controller, "archive": archive, "home": home, **user}
             )
         except ValidationError as error:
-            reason = error.errors(include_url=False, include_input=False)[0]["msg"].removeprefix(
-                "Value error, "
-            )
-            raise UsageError(reason, advice=WANTED) from None
+            message = error.errors(include_url=False, include_input=False)[0]["msg"]
+            raise UsageError(message.removeprefix("Value error, "), advice=WANTED) from None
 
     def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:
-        """See fitness."""
+        """See selectors.unfit."""
         return unfit(workload, api)
 
     @contextmanager
     def opened(self, site: LoadSite) -> Iterator[Opened]:
-        """The driver on the first of the clients.
+        """The driver on the first client.
 
-        An installation that is started runs on each, its controller on the first.
+        An installation is started on each client, its controller on the first.
         """
         cosbench = site.settings_as(CosbenchSite)
         if cosbench is None:
-            raise DriverError("nothing says where COSBench is", advice=WANTED)
-        with FarDrivers(site.clients[1:] if cosbench.home is not None else (), site.log) as far:
+            raise DriverError("it is not known where COSBench is", advice=WANTED)
+        others = site.clients[1:] if cosbench.home is not None else ()
+        with RemoteDrivers(others, site.log) as remote:
             if cosbench.home is not None:
-                cosbench = cosbench.model_copy(update={"drivers": far.start(cosbench.home)})
-            with site.process(MODULE, look=far.check) as driver:
-                yield Opened(
-                    driver, driver.setup(site.setup(CosbenchSetup, site=cosbench)).versions
-                )
+                cosbench = cosbench.model_copy(update={"drivers": remote.start(cosbench.home)})
+            with site.process(MODULE, look=remote.check) as driver:
+                setup = site.setup(CosbenchSetup, site=cosbench)
+                yield Opened(driver, driver.setup(setup).versions)
                 driver.quit()
 
 
-def _see_that_clients_see(home: Path, hidden: Collection[str]) -> None:
-    """Raise UsageError for a folder that client hosts do not see, by its own path or by where its
-    links lead.
-    """
+def _check_visible(home: Path, hidden: Collection[str]) -> None:
+    """Raise UsageError for a folder that client hosts do not see, by its path or by its links."""
     real = home.resolve()
     if any(real.is_relative_to(seen) for seen in (IMPORTED_FROM, Path(sys.prefix))):
-        return  # this project is shown to clients wherever it is
+        return  # clients see this project wherever it is
     for own in hidden:
         if real.is_relative_to(own) or home.absolute().is_relative_to(own):
             leads = "" if real == home.absolute() else f", which is {real},"
             raise UsageError(
                 f"COSBENCH_HOME is {home}{leads} and client hosts of the lab do not see it: they "
-                f"have {own} of their own",
+                f"have their own {own}",
                 advice="Move COSBench to a folder outside of "
                 + ", ".join(hidden)
                 + ", such as /opt/cosbench.",

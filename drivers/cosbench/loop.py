@@ -1,6 +1,4 @@
-"""The loop of the driver: orders in, events out, one after the other, and an end that leaves
-nothing running.
-"""
+"""The driver's main loop: commands in, events out, and an end that leaves nothing running."""
 
 from __future__ import annotations
 
@@ -11,81 +9,75 @@ from collections.abc import Callable, Iterator
 
 from weighbridge.drivers.answering import answer_orders, saying
 from weighbridge.drivers.cosbench.bench import Cosbench
-from weighbridge.drivers.cosbench.ending import AskedToEnd, EndRequest
 from weighbridge.drivers.cosbench.site import COSBENCH_ORDER, CosbenchSetup
+from weighbridge.drivers.cosbench.stop_request import Stopped, StopRequest
 from weighbridge.drivers.order import AgeBuckets, Cleanup, Event, Failed, Prepare, Step
 
 
 class CosbenchLoop:
-    """Answers orders from an inbox of lines, of which an empty one means the end; `say` sends an
-    event.
-    """
+    """Answers commands from an inbox of lines, an empty one at its end; `send` sends an event."""
 
     def __init__(
-        self, inbox: queue.SimpleQueue[bytes], say: Callable[[Event], None], ending: EndRequest
+        self, inbox: queue.SimpleQueue[bytes], send: Callable[[Event], None], stop: StopRequest
     ) -> None:
         self._inbox = inbox
-        self._say = say
-        self._ending = ending
+        self._send = send
+        self._stop = stop
         self._bench: Cosbench | None = None
         self._setup: CosbenchSetup | None = None
 
     def run(self) -> int:
-        """Answer orders until Quit (0), until one cannot be done (3) or until the end is asked for.
+        """Answer commands until Quit (0), until one fails (3) or until a stop is requested.
 
         Returns the exit status.
         """
         try:
-            return (
-                answer_orders(self._lines(), COSBENCH_ORDER, self._answer, self._say, self._secrets)
-                or self._ending.code
-                or 0
+            status = answer_orders(
+                self._lines(), COSBENCH_ORDER, self._answer, self._send, self._secrets
             )
-        except AskedToEnd:
-            return self._ending.code or 0
+        except Stopped:
+            status = 0
+        return status or self._stop.code or 0
 
     def _lines(self) -> Iterator[bytes]:
         while line := self._inbox.get():
-            self._ending.check()
+            self._stop.check()
             yield line
 
     def _secrets(self) -> tuple[str, ...]:
-        """What no text of a library may tell anybody."""
+        """All secrets that texts of libraries may contain."""
         return () if self._setup is None else self._setup.secrets
 
     def close(self) -> None:
-        """End what was started."""
+        """End all that was started."""
         if self._bench is not None:
             self._bench.close()
             self._bench = None
 
-    def _answer(self, order: CosbenchSetup | Prepare | Step | Cleanup | AgeBuckets) -> Event:
-        if isinstance(order, CosbenchSetup):
+    def _answer(self, command: CosbenchSetup | Prepare | Step | Cleanup | AgeBuckets) -> Event:
+        if isinstance(command, CosbenchSetup):
             self.close()
-            self._setup = order
-            self._bench = Cosbench(order, self._ending, self._say)
+            self._setup = command
+            self._bench = Cosbench(command, self._stop, self._send)
             return self._bench.ready()
         if self._bench is None:
-            return Failed(message=f"{order.kind!r} came before 'setup'")
-        if isinstance(order, Prepare):
-            return self._bench.prepare(order)
-        if isinstance(order, Step):
-            return self._bench.step(order)
-        if isinstance(order, Cleanup):
-            return self._bench.cleanup(order)
-        return Failed(
-            message="COSBench ages no store: what is written and deleted has to be known, and "
-            "Locust's driver knows it"
-        )
+            return Failed(message=f"{command.kind!r} came before 'setup'")
+        if isinstance(command, Prepare):
+            return self._bench.prepare(command)
+        if isinstance(command, Step):
+            return self._bench.step(command)
+        if isinstance(command, Cleanup):
+            return self._bench.cleanup(command)
+        return Failed(message="COSBench cannot age a store: use Locust's driver")
 
 
 def drive(stdin: int, stdout: int) -> int:
-    """Be the driver: orders from one descriptor, events to the other. Returns the exit status."""
-    ending = EndRequest()
+    """Be the driver: commands from one descriptor, events to the other. Returns the exit status."""
+    stop = StopRequest()
     inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
     def end(code: int) -> None:
-        ending.ask(code)
+        stop.ask(code)
         inbox.put(b"")
 
     def read() -> None:
@@ -95,9 +87,9 @@ def drive(stdin: int, stdout: int) -> int:
                     inbox.put(line)
         end(0)
 
-    ending.on_signals(end)
-    threading.Thread(target=read, name="orders", daemon=True).start()
-    loop = CosbenchLoop(inbox, saying(stdout, lambda: end(0)), ending)
+    stop.on_signals(end)
+    threading.Thread(target=read, name="commands", daemon=True).start()
+    loop = CosbenchLoop(inbox, saying(stdout, lambda: end(0)), stop)
     try:
         return loop.run()
     finally:

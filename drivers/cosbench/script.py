@@ -1,4 +1,4 @@
-"""What COSBench is given to do: its workload XML, one document for each order."""
+"""COSBench's workload XML, one document for each command."""
 
 from __future__ import annotations
 
@@ -18,25 +18,18 @@ from weighbridge.drivers.cosbench.selectors import (
 from weighbridge.suites import Operation, Workload
 
 INTERVAL_S: Final = 1
-"""How often COSBench's controller asks its drivers: what a stage lasts longer is about this and 2.5
-s.
-"""
+"""How often COSBench's controller polls its drivers: stages last longer by about this and 2.5 s."""
 PREPARED: Final = "object-"
-"""What the names of prepared objects begin with; COSBench adds a number from 1 on."""
+"""Prefix of the names of prepared objects; COSBench appends a number from 1 on."""
 MAIN: Final = "main"
-"""The stage and the work that a step is measured by."""
+"""The stage, and its work, that a step measures."""
 ANY_FAILURES: Final = 1_000_000
-"""Failures in a million that a stage may have and be completed: what a step may show, the suite's
-bounds say.
-"""
+"""Failures in a million that a completed stage may have: the suite's bounds judge a step."""
 
 
 @dataclass(frozen=True)
 class Script:
-    """An XML document for COSBench.
-
-    `name` is its own in the run and beyond: ids are given again when a controller restarts.
-    """
+    """An XML document for COSBench. `name` is unique: ids are reused when a controller restarts."""
 
     name: str
     text: str
@@ -46,9 +39,7 @@ class Script:
 def prepare_script(
     name: str, workload: Workload, containers: str, access: StorageAccess, parallel: int
 ) -> Script:
-    """Make containers (named `containers` and a number from 1 on) and, where the workload needs
-    them, its objects.
-    """
+    """Make containers (`containers` and a number from 1 on) and the objects the workload needs."""
     objects = workload.objects
     where = {"cprefix": containers, "containers": all_of(objects.containers)}
     root, flow = _workload(name, workload, access)
@@ -76,8 +67,8 @@ def step_script(
     workers: int,
     written: str,
 ) -> Script:
-    """Replay a prepared workload; the names of what it writes begin with `written`, so that nothing
-    read is overwritten.
+    """Replay a prepared workload; the names of what it writes begin with `written`, so that no
+    object to be read is overwritten.
     """
     root, flow = _workload(name, workload, access)
     work = _work(
@@ -100,10 +91,10 @@ def step_script(
 
 
 def _picked(operation: Operation, workload: Workload, written: str) -> dict[str, str]:
-    """Which containers and objects an operation picks."""
+    """The containers and objects that an operation picks."""
     objects = workload.objects
     if operation == "list":
-        # By chance its workers would share the containers out, and die where there are fewer; with
+        # By chance, workers would divide the containers, and fail where there are fewer; with
         # `objects` it would be a HEAD.
         return {"containers": in_turn(objects.containers)}
     if operation == "write":

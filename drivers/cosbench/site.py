@@ -1,4 +1,4 @@
-"""Where COSBench is: the settings of its driver, and the first order that carries them."""
+"""Where COSBench is: the settings of its driver, and the Setup that has them."""
 
 from __future__ import annotations
 
@@ -18,53 +18,48 @@ from weighbridge.common.record import Record
 from weighbridge.drivers.order import AgeBuckets, Cleanup, Prepare, Quit, Setup, Step
 
 ConsoleUrl = Annotated[str, AfterValidator(without_query)]
-SHIPPED_PASSWORD: Final = "cosbench"  # noqa: S105 - everybody knows it
+SHIPPED_PASSWORD: Final = "cosbench"  # noqa: S105 - it is public
 
 
 class CosbenchSite(Record):
-    """Where COSBench is: a controller that runs already, or an unpacked installation, which the
-    driver starts and ends.
+    """Where COSBench is: a running controller, or an unpacked installation that the driver starts.
 
-    Paths are those of the host that the driver runs on.
+    Paths are those of the driver's host.
     """
 
     controller: ConsoleUrl | None = None
     """Such as http://host:19088/controller."""
     archive: Annotated[str, AfterValidator(folder_or_ssh_place)] | None = None
-    """Where that controller's archive can be read: a folder, or ssh://USER@HOST/PATH; None: as
-    `home` has it.
+    """The readable archive of the controller: a folder, or ssh://USER@HOST/PATH; None: that of
+    `home`.
     """
     home: str | None = None
     """The folder of an installation."""
     drivers: tuple[ConsoleUrl, ...] = ()
-    """Drivers of COSBench on other clients, which the controller that is started has do their share
-    of the work.
-    """
+    """COSBench's drivers on other clients, for the controller that is started."""
     user: str = "anonymous"
     password: SecretStr = SecretStr(SHIPPED_PASSWORD)
-    """User and password of its console: those that it ships with."""
+    """User and password of its console: by default those it ships with."""
     auth: Literal["token", "swauth"] = "token"
-    """How it gets at Swift: with a token and storage URL that the driver gets for each workload, or
-    by asking auth itself.
+    """How it authenticates at Swift: with a new token and storage URL for each workload, or by
+    itself.
     """
 
     @model_validator(mode="after")
-    def _one(self) -> CosbenchSite:
+    def _is_consistent(self) -> CosbenchSite:
         if (self.controller is None) == (self.home is None):
             raise ValueError(
-                "COSBench is either a controller that runs or an installation to be started"
+                "COSBench is either a running controller or an installation to be started"
             )
         if self.drivers and self.home is None:
-            raise ValueError("a controller that runs already has drivers of its own")
+            raise ValueError("a running controller already has its own drivers")
         if self.controller is not None and self.archive is None:
-            raise ValueError("the archive of a controller must be told: results are read from it")
+            raise ValueError("the archive of a controller must be given: it has the results")
         return self
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What opens it; the password that it ships with opens it for everybody, and is a word of
-        many texts.
-        """
+        """Its password, unless it is the one it ships with: that is public, and a common word."""
         password = self.password.get_secret_value()
         return () if password == SHIPPED_PASSWORD else (password,)
 
@@ -74,15 +69,13 @@ class CosbenchSite(Record):
 
 
 class CosbenchSetup(Setup):
-    """First order to COSBench's driver, which gives `request_timeout_s` to COSBench as `timeout` of
-    its storage.
-    """
+    """The first command to COSBench's driver; `request_timeout_s` is its storage's `timeout`."""
 
     site: CosbenchSite
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """All that opens anything, for who takes that out of texts."""
+        """All secrets in it, to be redacted from texts."""
         return (*super().secrets, *self.site.secrets)
 
 

@@ -1,7 +1,4 @@
-"""An archive folder on another host, read by SFTP.
-
-The host's key must be known to this user: nothing is trusted at first sight.
-"""
+"""An archive folder on another host, read by SFTP. The host's key must already be known."""
 
 from __future__ import annotations
 
@@ -22,10 +19,10 @@ Answer = TypeVar("Answer")
 
 
 class SshFolder:
-    """ssh://USER@HOST:PORT/PATH; user, port, keys and known hosts as ~/.ssh and its agent have
-    them. Raises DriverError.
+    """ssh://USER@HOST:PORT/PATH; user, port, keys and known hosts default to those of ~/.ssh and
+    its agent. Raises DriverError.
 
-    `most_bytes` of a file are read.
+    At most `most_bytes` of a file are read.
     """
 
     def __init__(self, place: str, most_bytes: int) -> None:
@@ -95,12 +92,12 @@ class SshFolder:
             raise FileNotFoundError from None
         except asyncssh.HostKeyNotVerifiable as error:
             raise DriverError(
-                f"{self._host}: its key is not one that this user knows: {error}",
-                advice=f"Compare the key and add it: ssh-keyscan {self._host} >> ~/.ssh/known_hosts",
+                f"{self._host}: this user does not know its key: {error}",
+                advice=f"Check the key and add it: ssh-keyscan {self._host} >> ~/.ssh/known_hosts",
             ) from None
         except asyncssh.PermissionDenied as error:
             raise DriverError(
-                f"{self._host}: {error}", advice="Let this user in by a key, without a password."
+                f"{self._host}: {error}", advice="Let this user in by a key without a password."
             ) from None
         except TimeoutError:
             raise DriverError(f"{self._host}: no answer over ssh within {timeout_s:g} s") from None

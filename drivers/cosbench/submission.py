@@ -1,6 +1,4 @@
-"""An errand: one workload at COSBench's controller, from its submission to its archive, cancelled
-on every other path.
-"""
+"""A workload at COSBench's controller, from its submission to its archive, or cancelled."""
 
 from __future__ import annotations
 
@@ -13,17 +11,17 @@ from typing import Final
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.archive import Archived, Folder, collect
 from weighbridge.drivers.cosbench.controller import FINAL, Controller, Unanswered, WorkloadState
-from weighbridge.drivers.cosbench.ending import EndRequest
 from weighbridge.drivers.cosbench.script import INTERVAL_S, Script
+from weighbridge.drivers.cosbench.stop_request import StopRequest
 
 POLL_S: Final = 0.4
 SILENCE_S: Final = 30.0
-"""A controller that ran may be silent for so long: what it runs goes on meanwhile."""
+"""How long a controller may be silent: the workload runs on meanwhile."""
 QUEUE_S: Final = 900.0
-"""A controller does one workload at a time; this long is waited for those of others."""
+"""How long to wait for others' workloads: a controller runs one at a time."""
 STAGE_S: Final = INTERVAL_S + 15.0
-"""What a stage may last beyond its work: it boots, launches, is asked and closed, and a watchdog
-ends hung workers after 11 s.
+"""Time of a stage beyond its work: it boots, launches, is polled and closed, and a watchdog ends
+hung workers after 11 s.
 """
 MARGIN_S: Final = 30.0
 CANCEL_S: Final = 5.0
@@ -32,20 +30,19 @@ log = logging.getLogger(__name__)
 
 
 class Submission:
-    """Does scripts at one controller, one after the other."""
+    """Runs scripts at a controller, one after the other."""
 
-    def __init__(self, controller: Controller, folder: Folder, ending: EndRequest) -> None:
+    def __init__(self, controller: Controller, folder: Folder, stop: StopRequest) -> None:
         self._controller = controller
         self._folder = folder
-        self._ending = ending
+        self._stop = stop
 
     def run(self, script: Script, work_s: float, began: Callable[[str], None]) -> Archived:
-        """Submit a script whose stages work for so many seconds in all, follow it, and return what
-        it left.
+        """Submit a script whose stages work `work_s` in all, follow it, and return its results.
 
-        `began` hears each stage as it is first seen. Raises DriverError when it is refused, when it
-        does not end in time (it is cancelled then: a COSBench driver that died would leave it
-        running for ever), or when its archive does not come.
+        `began` is called with each new stage. Raises DriverError when it is refused, when it does
+        not end in time (it is then cancelled: with a dead COSBench driver it would run for ever),
+        or when its archive does not come.
         """
         number = self._controller.submit(script.text)
         log.info("%s is %s", script.name, number)
@@ -58,7 +55,7 @@ class Submission:
             raise
         log.info("%s ended as %s", number, seen.state)
         return collect(
-            self._folder, number, script.name, seen.submitted, seen.state, self._ending.wait
+            self._folder, number, script.name, seen.submitted, seen.state, self._stop.wait
         )
 
     def _follow(
@@ -66,7 +63,7 @@ class Submission:
     ) -> WorkloadState:
         submitted_s = heard_s = time.monotonic()
         running_s: float | None = None
-        told: set[str] = set()
+        stages: set[str] = set()
         while True:
             try:
                 seen = self._look(number)
@@ -75,29 +72,29 @@ class Submission:
                 if time.monotonic() - heard_s > SILENCE_S:
                     raise
                 log.warning("%s", error.message)
-                self._ending.wait(POLL_S)
+                self._stop.wait(POLL_S)
                 continue
             if seen.state in FINAL:
                 return seen
             if seen.state != "QUEUING" and running_s is None:
                 running_s = heard_s
-            if seen.stage is not None and seen.stage not in told:
-                told.add(seen.stage)
+            if seen.stage is not None and seen.stage not in stages:
+                stages.add(seen.stage)
                 began(seen.stage)
             if running_s is None and heard_s - submitted_s > QUEUE_S:
                 raise DriverError(
-                    f"COSBench has not begun {number} within {QUEUE_S:g} s: it does other "
+                    f"COSBench did not start {number} within {QUEUE_S:g} s: it runs other "
                     "workloads first",
                     advice="Wait until the controller is idle, or use another one.",
                 )
             if running_s is not None and heard_s - running_s > patience_s:
                 raise DriverError(
-                    f"COSBench has not ended {number}-{script.name} within {patience_s:.0f} s; it "
-                    f"was at stage {seen.stage}",
-                    advice="A COSBench driver that dies leaves its workload so for ever: see that "
+                    f"COSBench did not end {number}-{script.name} within {patience_s:.0f} s; it is "
+                    f"at stage {seen.stage}",
+                    advice="With a dead COSBench driver a workload stays so for ever: check that "
                     "they run: " + self._drivers(),
                 )
-            self._ending.wait(POLL_S)
+            self._stop.wait(POLL_S)
 
     def _look(self, number: str) -> WorkloadState:
         for one in self._controller.index().active:
@@ -106,27 +103,21 @@ class Submission:
         seen = self._controller.workload(number)
         if seen is None:
             raise DriverError(
-                f"COSBench's controller knows no {number} any more: it was restarted, and its "
+                f"COSBench's controller does not know {number} any more: it was restarted, and its "
                 "workloads are lost",
-                advice="Run again when it stays up.",
+                advice="Run again when it is stable.",
             )
         return seen
 
     def _drivers(self) -> str:
         try:
-            return (
-                ", ".join(
-                    f"{name} at {url}" for name, url in self._controller.index().drivers.items()
-                )
-                or "there is none"
-            )
+            drivers = self._controller.index().drivers
         except DriverError:
-            return "which cannot be asked now"
+            return "which cannot be checked now"
+        return ", ".join(f"{name} at {url}" for name, url in drivers.items()) or "there is none"
 
     def _cancel(self, number: str) -> None:
-        """Cancel what may still run, as well as that can be done; the reason for it stays the
-        error.
-        """
+        """Cancel what may still be running, if possible; the reason for it remains the error."""
         with contextlib.suppress(DriverError):
             self._controller.cancel(number)
             log.info("%s cancelled", number)

@@ -1,40 +1,39 @@
-"""RBD by fio's rbd engine, on the same kind of image as `rbd bench` works on: without a cache, and
-written whole first.
+"""RBD by fio's rbd engine, on the same kind of image as `rbd bench`: without a cache, completely
+written first.
 
-fio's librbd is the tools' own (16.2), whatever release the cluster is of: the same client for all
-of them.
+fio uses the librbd of the tools' image (16.2), the same client for all releases of clusters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from weighbridge.drivers.fio.tool import FioTool
-from weighbridge.drivers.rados.image import OnImages
+from weighbridge.drivers.fio.tool import FioDriver
+from weighbridge.drivers.rados.image import ImageDriver
 from weighbridge.suites import Workload
 
 
-class FioRbd(OnImages, FioTool):
-    """The driver. A worker is a request in hand: they all come from one client."""
+class FioRbd(ImageDriver, FioDriver):
+    """The driver of RBD by fio. A worker is an outstanding request: all come from one client."""
 
     api = "rbd"
-    named = "fio-rbd"
+    driver_name = "fio-rbd"
     mark = "fio"
 
     def versions(self) -> Mapping[str, str]:
         """Of fio and of the cluster."""
         how = (
-            "engine rbd with the librbd of the tools' image, image without cache, written whole "
-            "first"
+            "engine rbd with the librbd of the tools' image, image without cache, completely "
+            "written first"
         )
         return {"fio on rbd": f"{self.fio()}, {how}; the cluster: {self.cluster.version()}"}
 
-    def ready(self, workload: Workload) -> bool:
-        """Whether there is an image for it."""
+    def is_prepared(self, workload: Workload) -> bool:
+        """Whether its image exists."""
         return workload.name in self._images
 
     def target(self, workload: Workload, workers: int) -> tuple[str, ...]:
-        """The image, with so many requests in hand."""
+        """The image, with one outstanding request for each worker."""
         image = self._images[workload.name]
         where = (
             "--ioengine=rbd",

@@ -1,5 +1,5 @@
-"""CephFS in a cluster that has none: two pools, a file system, a metadata server on the mon's host,
-a mount by ceph-fuse.
+"""CephFS in a cluster without one: two pools, a file system, a metadata server on the mon's host,
+and a mount by ceph-fuse.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _UP_WITHIN_S: Final = 60.0
 _END_WITHIN_S: Final = 5.0
 _POLL_S: Final = 0.5
 
-# A program's output goes to a log of its host: nobody reads a pipe while a step runs.
+# To a log of its host: nobody reads a pipe while a step runs.
 _LOGGED: Final = 'exec "$@" >>/var/log/host/$0.out 2>&1'
 
 
 class CephFs:
-    """One file system with one metadata server and one mount, on `cluster.machine`; `log` gets what
-    starts them says.
+    """A file system with a metadata server and a mount on `cluster.machine`; `log` has the shells'
+    stderr.
     """
 
     def __init__(
@@ -45,44 +45,29 @@ class CephFs:
         self._programs: list[Piped] = []
         self._made = False
         self._keyed = False
-        self._mounting = False
         self.mount = f"/run/{name}"
-        """Where it is mounted."""
+        """The mount point."""
+        self.is_mounted = False
 
-    @property
-    def stands(self) -> bool:
-        """Whether it is mounted."""
-        return self._mounting
-
-    def up(self) -> None:
+    def start(self) -> None:
         """Make it and mount it. Raises CommandFailed, GaveUp."""
         cluster, name = self._cluster, self._name
         if not Path("/dev/fuse").is_char_device():
             raise GaveUp(
                 f"{cluster.machine.name}: no /dev/fuse: CephFS cannot be mounted",
-                advice="load the kernel's module fuse",
+                advice="Load the kernel module fuse.",
             )
         cluster.make_pools({f"{name}-metadata": METADATA_PG_NUM, f"{name}-data": self._pg_num}, "")
         cluster.ceph("fs", "new", name, f"{name}-metadata", f"{name}-data")
         self._made = True
-        caps = (
-            "mon",
-            "allow profile mds",
-            "mgr",
-            "allow profile mds",
-            "osd",
-            "allow rwx",
-            "mds",
-            "allow",
-        )
+        caps = ("mon", "allow profile mds", "mgr", "allow profile mds", "osd", "allow rwx")
         self._keyed = True
-        self._mon.put(
-            _KEYRING, cluster.ceph("auth", "get-or-create", f"mds.{_MDS}", *caps), mode=0o600
-        )
+        key = cluster.ceph("auth", "get-or-create", f"mds.{_MDS}", *caps, "mds", "allow")
+        self._mon.put(_KEYRING, key, mode=0o600)
         self._start(self._mon, "ceph-mds", "ceph-mds", "-f", "-i", _MDS, "--keyring", _KEYRING)
         self._await_active()
         cluster.machine.run(["mkdir", "-p", self.mount])
-        self._mounting = True
+        self.is_mounted = True
         self._start(cluster.machine, "ceph-fuse", "ceph-fuse", "-f", self.mount)
         self._await("ceph-fuse", self._mounted)
 
@@ -95,22 +80,16 @@ class CephFs:
                     f"{host.name}: {what} has ended with {program.returncode}\n{_tail(host, what)}"
                 )
 
-    def down(self) -> None:
-        """Unmount and remove it, as far as it came up.
+    def stop(self) -> None:
+        """Unmount and remove it, as far as it was started.
 
         Raises TargetError for what could not be removed.
         """
-        if self._mounting:
-            # A mount that does not answer is let go of, so that its program can be ended.
-            self._cluster.machine.run(
-                [
-                    "sh",
-                    "-c",
-                    'umount "$0" || umount --lazy "$0" || ! mountpoint -q "$0"',
-                    self.mount,
-                ]
-            )
-            self._mounting = False
+        if self.is_mounted:
+            # A mount that hangs is detached, so that its program can be ended.
+            unmount = 'umount "$0" || umount --lazy "$0" || ! mountpoint -q "$0"'
+            self._cluster.machine.run(["sh", "-c", unmount, self.mount])
+            self.is_mounted = False
         for program in reversed(self._programs):
             _end(program)
         self._programs.clear()
@@ -128,13 +107,13 @@ class CephFs:
 
     def _await_active(self) -> None:
         def active() -> bool:
-            systems = self._cluster.ask("fs", "dump")["filesystems"]
-            found = [
-                one["mdsmap"]["info"].values()
-                for one in systems
-                if one["mdsmap"]["fs_name"] == self._name
-            ]
-            return any(mds["state"] == "up:active" for some in found for mds in some)
+            systems = (one["mdsmap"] for one in self._cluster.ask("fs", "dump")["filesystems"])
+            return any(
+                mds["state"] == "up:active"
+                for system in systems
+                if system["fs_name"] == self._name
+                for mds in system["info"].values()
+            )
 
         self._await("ceph-mds", active)
         self._cluster.await_clean()
@@ -153,8 +132,8 @@ class CephFs:
             if time.monotonic() > deadline:
                 host = self._mon if what == "ceph-mds" else self._cluster.machine
                 raise GaveUp(
-                    f"{host.name}: {what} was not ready after {_UP_WITHIN_S:g} "
-                    f"s\n{_tail(host, what)}"
+                    f"{host.name}: {what} was not ready after {_UP_WITHIN_S:g} s\n"
+                    f"{_tail(host, what)}"
                 )
             time.sleep(_POLL_S)
 
@@ -163,7 +142,7 @@ def _tail(host: Host, name: str) -> str:
     try:
         text = host.run(["tail", "-n", "15", f"/var/log/host/{name}.out"]).stdout
     except TargetError:
-        return "  | (it left no log)"
+        return "  | (there is no log)"
     return "\n".join(f"  | {line}" for line in text.splitlines())
 
 

@@ -1,4 +1,4 @@
-"""What the suite knows of fio on RBD and on CephFS."""
+"""fio on RBD and on CephFS as a DriverKind."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from weighbridge.drivers.fio.block import FioRbd
 from weighbridge.drivers.fio.files import FioCephFs
 from weighbridge.drivers.kind import ClusterSite, LoadSite
 from weighbridge.drivers.rados.cluster import RadosCluster
-from weighbridge.drivers.rados.kind import ClusterTool
-from weighbridge.drivers.rados.tool import Tool
+from weighbridge.drivers.rados.kind import ToolKind
+from weighbridge.drivers.rados.tool import ToolDriver
 from weighbridge.results.record.driver_traits import DriverTraits
 
 
-class FioKind(ClusterTool):
+class FioKind(ToolKind):
     """fio by its rbd engine, and on files of a mount by ceph-fuse."""
 
     traits = DriverTraits(name="fio", label="fio", tools={"fio-rbd": "fio"}, beside_gateway=True)
@@ -21,8 +21,8 @@ class FioKind(ClusterTool):
     rank = 1
     runs_tools = True
 
-    def tool(self, site: LoadSite, cluster: RadosCluster, at: ClusterSite) -> Tool:
-        """On images, or on files."""
+    def tool(self, site: LoadSite, cluster: RadosCluster, at: ClusterSite) -> ToolDriver:
+        """The driver of images, or of files."""
         pg_num = site.suite.rados.pg_num
         if site.way.api == "cephfs":
             return FioCephFs(cluster, at.mon, prefix=site.prefix, log=site.log, pg_num=pg_num)

@@ -1,4 +1,4 @@
-"""The Locust driver: Locust conducts the users, native workers or the SDKs make the requests.
+"""The Locust driver: Locust runs the users; the native engine or the SDKs make the requests.
 
 Run as `python -m weighbridge.drivers.locust`.
 """

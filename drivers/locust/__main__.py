@@ -1,9 +1,8 @@
-"""`python -m weighbridge.drivers.locust`: the driver, orders on stdin and events on stdout (see
-drivers.order).
+"""`python -m weighbridge.drivers.locust`: the driver, which speaks the protocol of drivers.order.
 
-`python -m weighbridge.drivers.locust station ADDRESS PORT NUMBER [PARENT]` is a worker process of
-its Locust master. The master starts those of its own host, of which it is the parent; the conductor
-starts the others.
+`python -m weighbridge.drivers.locust worker ADDRESS PORT NUMBER [PARENT]` is a worker process of
+its Locust master. The master is the parent of those on its own host; the conductor starts the
+others.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ PR_SET_PDEATHSIG = 1
 
 
 def main(argv: list[str]) -> int:
-    """Be the driver or one of its stations. Returns the exit status."""
-    # Events go where stdout went; whatever else is printed here, by whomever, goes to stderr.
+    """Be the driver or one of its worker processes. Returns the exit status."""
+    # Events go to the real stdout; everything else that is printed in this process goes to stderr.
     events = os.dup(1)
     os.dup2(2, 1)
     logging.basicConfig(
@@ -28,22 +27,23 @@ def main(argv: list[str]) -> int:
         format="%(asctime)s %(name)s %(levelname)s %(message)s",
     )
     for chatty in ("locust", "urllib3", "botocore", "boto3", "swiftclient", "requests"):
-        # Locust warns of every fast start of users, which is wanted here; swiftclient tells every
-        # failed answer.
+        # Locust warns of every fast start of users, which is wanted here; swiftclient logs every
+        # failed request.
         logging.getLogger(chatty).setLevel(logging.ERROR)
-    if argv[1:2] == ["station"]:
-        return station(argv[2], *(int(word) for word in argv[3:6]))
+    if argv[1:2] == ["worker"]:
+        return be_worker(argv[2], *(int(word) for word in argv[3:6]))
     from weighbridge.drivers.locust.loop import drive  # noqa: PLC0415 - imports Locust, which patches the process it is in
 
     return drive(0, events)
 
 
-def station(address: str, port: int, number: int, parent: int | None = None) -> int:
-    """Be station `number` of the Locust master at this port of an address; ends with its stdin, and
-    with `parent`.
+def be_worker(address: str, port: int, number: int, parent: int | None = None) -> int:
+    """Be worker process `number` of the Locust master at this address and port.
+
+    Ends when its stdin closes, and with `parent`.
     """
     if parent is not None:
-        # Not even a parent that is killed leaves this behind.
+        # It must not outlive even a parent that is killed.
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             return 1
@@ -52,7 +52,7 @@ def station(address: str, port: int, number: int, parent: int | None = None) -> 
 
     from weighbridge.drivers.locust.cpu_allowance import allowance  # noqa: PLC0415
     from weighbridge.drivers.locust.loop import LoopEnd, read_lines  # noqa: PLC0415
-    from weighbridge.drivers.locust.serving import serve  # noqa: PLC0415
+    from weighbridge.drivers.locust.worker_main import serve  # noqa: PLC0415
     from weighbridge.drivers.order import Joining  # noqa: PLC0415
 
     inbox = gevent.queue.Queue()
@@ -68,6 +68,5 @@ def station(address: str, port: int, number: int, parent: int | None = None) -> 
 if __name__ == "__main__":
     code = main(sys.argv)
     sys.stderr.flush()
-    # A native thread still waits for stdin; everything of ours has ended, so nothing is lost by not
-    # waiting for it.
+    # A native thread still waits for stdin; all else has ended, so it need not be waited for.
     os._exit(code)

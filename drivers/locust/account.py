@@ -1,8 +1,7 @@
-"""The account at the target: token, buckets and stray objects, by plain HTTP. For what happens
-outside measured windows.
+"""The account at the target: its token, buckets and stray objects, by plain HTTP, outside of
+measured windows.
 
-S3 requests are signed by AWS Signature Version 4; Swift's carry the token of auth v1, or one that
-was given.
+S3 requests are signed by AWS Signature Version 4; Swift's carry a token of auth v1, or a given one.
 """
 
 from __future__ import annotations
@@ -20,14 +19,15 @@ from weighbridge.common import http_body, plain_xml
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import signed_headers
+from weighbridge.drivers.order import Ring, Setup
 
 LARGEST_ANSWER_BYTES = plain_xml.LARGEST_BYTES
-"""More of an answer is not read: what is asked for here are lists and a few words."""
+"""Longer answers are cut off: they should be lists and short messages."""
 
 
 @dataclass(frozen=True)
-class LoginAnswer:
-    """An HTTP answer, read to its end."""
+class AccountAnswer:
+    """An HTTP answer with its complete body."""
 
     status: int
     headers: http.client.HTTPMessage
@@ -48,15 +48,12 @@ class UrlParts:
 
     @classmethod
     def of(cls, url: str) -> UrlParts:
-        """The parts of an http or https URL.
-
-        Raises DriverError when it has no host or a port that is none.
-        """
+        """The parts of an http or https URL. Raises DriverError without a host or a valid port."""
         parts = urlsplit(url)
         try:
             port = parts.port
         except ValueError:
-            raise DriverError(f"{url}: the port is not one") from None
+            raise DriverError(f"{url}: the port is not valid") from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise DriverError(f"{url}: not an http or https URL")
         tls = parts.scheme == "https"
@@ -79,16 +76,16 @@ class Account:
             else None
         )
         self.token = "" if target.token is None else target.token.get_secret_value()
-        """Swift's token, or the session token of S3's keys; "" where there is none."""
+        """Swift's token, or the session token of S3's keys; "" if there is none."""
 
     @property
     def host(self) -> str:
-        """Host that requests go to: S3's endpoint, or that of Swift's storage URL."""
+        """The host that requests go to: of S3's endpoint, or of Swift's storage URL."""
         return self._place.host
 
     @property
     def port(self) -> int:
-        """Port that requests go to."""
+        """The port that requests go to."""
         return self._place.port
 
     @property
@@ -98,7 +95,7 @@ class Account:
 
     @property
     def base_path(self) -> str:
-        """What stands before the bucket in a path: nothing for S3, /v1/AUTH_account for Swift."""
+        """What precedes the bucket in a path: nothing for S3, /v1/AUTH_account for Swift."""
         return self._place.path
 
     @property
@@ -109,23 +106,17 @@ class Account:
 
     @property
     def renewable(self) -> bool:
-        """Whether `authenticate` gets another token when the one it has is refused:
-
-        Swift's, unless it was given.
-        """
+        """Whether `authenticate` gets a new token: of Swift, unless the token was given."""
         return self._target.api == "swift" and self._target.token is None
 
     def authenticate(self) -> None:
-        """Swift: get the storage URL and a token that is good now.
-
-        S3: see that something listens.
-        """
+        """Swift: get the storage URL and a valid token. S3: check that the port is open."""
         target = self._target
         if target.api == "s3":
             self._reach(self._place)
             return
         if target.token is not None:
-            self._see_that_the_token_is_good()
+            self._check_given_token()
             return
         headers = {"X-Auth-User": target.user, "X-Auth-Key": target.key.get_secret_value()}
         answer = self._request(
@@ -135,21 +126,21 @@ class Account:
             raise DriverError(f"{target.url}: no token for user {target.user!r}: {answer}")
         storage_url, token = answer.headers.get("X-Storage-Url"), answer.headers.get("X-Auth-Token")
         if not storage_url or not token:
-            raise DriverError(f"{target.url}: the answer names no X-Storage-Url or no X-Auth-Token")
+            raise DriverError(f"{target.url}: the answer has no X-Storage-Url or no X-Auth-Token")
         self.token = token
         self._place = UrlParts.of(target.storage_url or storage_url)
 
-    def _see_that_the_token_is_good(self) -> None:
+    def _check_given_token(self) -> None:
         answer = self._ask("HEAD", "")
         if answer.status not in (200, 204):
             raise DriverError(
-                f"{self.url}: HEAD with the token that was given: {answer}",
-                advice="It has expired, or is for another account. A token that was given cannot "
-                "be got anew: give a new one.",
+                f"{self.url}: HEAD with the given token: {answer}",
+                advice="It has expired, or is for another account. A given token cannot be "
+                "renewed: give a new one.",
             )
 
     def make_bucket(self, name: str) -> None:
-        """Make a bucket or container; one of ours that is there already is fine."""
+        """Make a bucket or container, unless this user already has it."""
         body = b""
         if self._target.api == "s3" and self._target.region != "us-east-1":
             space = "http://s3.amazonaws.com/doc/2006-03-01/"
@@ -165,7 +156,7 @@ class Account:
             raise DriverError(f"{self.url}: bucket {name} cannot be made: {answer}")
 
     def delete_bucket(self, name: str) -> bool:
-        """Delete a bucket; one that is not there is fine. False when it is not empty."""
+        """Delete a bucket, if it exists. False when it is not empty."""
         answer = self._ask("DELETE", f"/{name}")
         if answer.status == 409:
             return False
@@ -174,9 +165,7 @@ class Account:
         return True
 
     def objects(self, bucket: str) -> Iterator[str]:
-        """Names of all objects of a bucket, asked for a thousand at a time; none when the bucket is
-        not there.
-        """
+        """Names of all objects of a bucket, by pages of a thousand; none when it does not exist."""
         last = ""
         while True:
             names, more = self._page(bucket, last)
@@ -186,7 +175,7 @@ class Account:
             last = names[-1]
 
     def delete_object(self, bucket: str, name: str) -> None:
-        """Delete an object; one that is not there is fine."""
+        """Delete an object, if it exists."""
         answer = self._ask("DELETE", f"/{bucket}/{quote(name)}")
         if answer.status not in (200, 202, 204, 404):
             raise DriverError(f"{self.url}: {bucket}/{name} cannot be deleted: {answer}")
@@ -204,39 +193,36 @@ class Account:
         try:
             if self._target.api == "swift":
                 names = [str(entry["name"]) for entry in json.loads(answer.body)]
-                "".join(
-                    names
-                ).encode()  # JSON can name halves of characters, which nothing can be asked for by
+                "".join(names).encode()  # fails for lone surrogates, which no request can contain
                 more = bool(names)
             else:
                 root = plain_xml.parse(answer.body)
                 names = [key.text or "" for key in root.iterfind(".//{*}Contents/{*}Key")]
                 more = (root.findtext("{*}IsTruncated") or "").lower() == "true"
             if not all(names):
-                raise ValueError("it has an object without a name")  # noqa: TRY301 - to delete that were to delete the bucket
+                raise ValueError("it has an object without a name")  # noqa: TRY301 - deleting that would delete the bucket
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise DriverError(
                 f"{self.url}: the list of bucket {bucket} cannot be read: {error}"
             ) from error
         return names, more
 
-    def _ask(self, method: str, path: str, *, query: str = "", body: bytes = b"") -> LoginAnswer:
+    def _ask(self, method: str, path: str, *, query: str = "", body: bytes = b"") -> AccountAnswer:
         place = self._place
         if self._target.addressing == "virtual":
             bucket, _, rest = path.removeprefix("/").partition("/")
             place, path = replace(place, host=f"{bucket}.{place.host}"), f"/{rest}"
-        whole = place.path + path
+        path = place.path + path
         if self._target.api == "swift":
             headers = {"X-Auth-Token": self.token}
         else:
-            headers = signature(
-                self._target, _host_header(place), method, whole, query, int(time.time())
-            )
-        return self._request(place, method, whole + (f"?{query}" if query else ""), headers, body)
+            host = _host_header(place)
+            headers = signature(self._target, host, method, path, query, int(time.time()))
+        return self._request(place, method, path + (f"?{query}" if query else ""), headers, body)
 
     def _request(
         self, place: UrlParts, method: str, path: str, headers: dict[str, str], body: bytes = b""
-    ) -> LoginAnswer:
+    ) -> AccountAnswer:
         connection: http.client.HTTPConnection
         if place.tls:
             context = self._context or ssl.create_default_context(cafile=self._target.ca_file)
@@ -246,31 +232,22 @@ class Account:
         else:
             connection = http.client.HTTPConnection(place.host, place.port, timeout=self._timeout_s)
         try:
-            # The Host header is given as it was signed; a length even of nothing is what servers
-            # want of a PUT.
+            # The Host header must be as it was signed; servers want a length for every PUT, even 0.
             length = {"Content-Length": str(len(body))} if method == "PUT" else {}
-            connection.request(
-                method,
-                path or "/",
-                body or None,
-                {"Host": _host_header(place), **length, **headers},
-            )
+            fields = {"Host": _host_header(place), **length, **headers}
+            connection.request(method, path or "/", body or None, fields)
             answer = connection.getresponse()
-            return LoginAnswer(
-                answer.status, answer.headers, http_body.whole(answer, LARGEST_ANSWER_BYTES)
-            )
+            data = http_body.whole(answer, LARGEST_ANSWER_BYTES)
+            return AccountAnswer(answer.status, answer.headers, data)
         except (OSError, http.client.HTTPException) as error:
             where = f"{place.host}:{place.port}"
             raise DriverError(
                 f"{where}: {method} {path.partition('?')[0] or '/'}: {_in_words(error)}"
             ) from error
         except ValueError:
-            # http.client's own words repeat the field that cannot be sent, which may be a key or a
-            # token.
-            what = "its path or a field of it holds what HTTP cannot carry"
-            raise DriverError(
-                f"{place.host}:{place.port}: {method} was not asked: {what}"
-            ) from None
+            # http.client's message repeats the field that cannot be sent: maybe a key or a token.
+            what = "its path or one of its headers contains what HTTP cannot carry"
+            raise DriverError(f"{place.host}:{place.port}: {method} was not sent: {what}") from None
         finally:
             connection.close()
 
@@ -283,13 +260,51 @@ class Account:
             ) from error
 
 
+class ObjectServers(Account):
+    """A ring's object servers in place of an account at a gateway: no tokens, and no listings.
+
+    Containers are only part of an object's path: none is made or deleted.
+    """
+
+    def __init__(self, setup: Setup, ring: Ring) -> None:
+        super().__init__(setup.target, setup.request_timeout_s)
+        self._servers = tuple(dict.fromkeys((disk.address, disk.port) for disk in ring.disks))
+
+    def authenticate(self) -> None:
+        """Check that every server listens."""
+        for address, port in self._servers:
+            self._reach(UrlParts(address, port, tls=False, path=""))
+
+    def make_bucket(self, name: str) -> None:
+        """Do nothing."""
+
+    def delete_bucket(self, name: str) -> bool:
+        """Do nothing."""
+        return True
+
+    def objects(self, bucket: str) -> Iterator[str]:
+        """None: there are no listings."""
+        return iter(())
+
+    def delete_object(self, bucket: str, name: str) -> None:
+        """Raise DriverError: only the engine knows where an object is."""
+        raise DriverError(f"{bucket}/{name}: only the engine deletes from object servers")
+
+
+def account_at(setup: Setup) -> Account:
+    """The account that is loaded."""
+    if setup.ring is not None:
+        return ObjectServers(setup, setup.ring)
+    return Account(setup.target, setup.request_timeout_s)
+
+
 def signature(
     target: Endpoint, host: str, method: str, path: str, query: str, unix_s: int
 ) -> dict[str, str]:
-    """Headers that sign an S3 request by AWS Signature Version 4, as the engine signs its own: the
-    payload counts as unsigned.
+    """Headers that sign an S3 request by AWS Signature Version 4, by the engine's own signer: the
+    payload is UNSIGNED-PAYLOAD.
 
-    `query` is already encoded, its keys sorted. The secret key is in none of the headers.
+    `query` is percent-encoded, its keys sorted. No header contains the secret key.
     """
     token = "" if target.token is None else target.token.get_secret_value()
     keys = (target.user, target.key.get_secret_value(), token)

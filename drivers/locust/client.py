@@ -1,11 +1,11 @@
-"""Clients of SDK users: boto3 for S3, python-swiftclient for Swift.
-
-Retries are off: an attempt more would hide an error.
+"""Clients of SDK users: boto3 for S3, python-swiftclient for Swift, without retries, which would
+hide errors.
 """
 
 from __future__ import annotations
 
 import io
+import socket
 from collections.abc import Iterator
 from typing import Any, Protocol, cast
 
@@ -15,78 +15,72 @@ from weighbridge.drivers.order import Setup
 
 CHUNK_BYTES = 256 * 1024
 LIST_MOST = 1000
-"""Names a list asks for: one page."""
+"""Names that a list asks for: one page."""
 
 
 class Body(io.RawIOBase):
-    """The content of an object as a file, for objects too large to be held in memory by every
-    worker.
-    """
+    """An object's content as a file, for objects too large for every worker to hold in memory."""
 
     def __init__(self, seed: int, size: int) -> None:
         super().__init__()
         self._seed, self._size, self._at = seed, size, 0
 
     def readable(self) -> bool:
-        """It is."""
+        """True."""
         return True
 
     def seekable(self) -> bool:
-        """It is: SDKs seek to learn its length, and read it twice to hash and to send it."""
+        """True: SDKs seek to find the length, and read twice, to hash and to send."""
         return True
 
     def tell(self) -> int:
-        """Where it stands, in bytes."""
+        """The position, in bytes."""
         return self._at
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Stand elsewhere; as of any file."""
+        """Move, as in any file."""
         self._at = max(0, offset + (0, self._at, self._size)[whence])
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer from where it stands."""
-        data = content(
-            self._seed, self._size, self._at, min(len(buffer), max(0, self._size - self._at))
-        )
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
+        """Fill a buffer from the position on."""
+        length = min(len(buffer), max(0, self._size - self._at))
+        buffer[:length] = content(self._seed, self._size, self._at, length)
+        self._at += length
+        return length
 
 
 class Client(Protocol):
-    """The five operations by way of one SDK. They raise what the SDK raises."""
+    """The five operations with one SDK. They raise what the SDK raises."""
 
     def read(self, bucket: str, name: str) -> Iterator[bytes]:
-        """The object in pieces."""
+        """The object's content in pieces."""
 
     def write(self, bucket: str, name: str, body: bytes | Body, size: int) -> str:
-        """Write an object; returns the ETag that the answer names, which both APIs promise.
+        """Write an object; returns the answer's ETag, which both APIs promise.
 
-        Empty: the head of the answer broke off. Python's HTTP takes what came of it for all of it,
-        and SDKs go by the status.
+        "" means that the answer's headers were cut off: Python's HTTP client takes what came for
+        all of it, and SDKs look at the status only.
         """
 
     def delete(self, bucket: str, name: str) -> None:
         """Delete an object."""
 
     def list(self, bucket: str) -> int:
-        """List a page of a bucket; how many keys it has."""
+        """List one page of a bucket; returns the number of keys."""
 
     def head(self, bucket: str, name: str) -> int:
         """Size of an object, in bytes."""
 
     def classify(self, error: Exception) -> str | None:
-        """The class of an error of this SDK that answers are known by (`http-503`); None for one of
-        the way there.
-        """
+        """The class of an error answer as this SDK raises it (`http-503`), or None."""
 
 
 class S3Client:
-    """boto3. One client, as its makers advise, with a connection for each worker."""
+    """boto3: one client, as its documentation advises, with a connection for each worker."""
 
     def __init__(self, setup: Setup, account: Account, connections: int) -> None:
-        import boto3  # noqa: PLC0415 - costs half a second of CPU: only who uses it pays
+        import boto3  # noqa: PLC0415 - costs half a second of CPU: imported only where it is used
         from botocore.config import Config  # noqa: PLC0415
         from botocore.exceptions import ClientError  # noqa: PLC0415
 
@@ -106,11 +100,10 @@ class S3Client:
                 read_timeout=setup.request_timeout_s,
                 max_pool_connections=connections,
                 s3={"addressing_style": target.addressing},
-                # The checksums that newer SDKs add by themselves are unknown to the older gateways
-                # weighed here.
+                # Older gateways do not know the checksums that newer SDKs add by default.
                 request_checksum_calculation="when_required",
                 response_checksum_validation="when_required",
-                # A proxy of the environment would be weighed along.
+                # A proxy from the environment would be measured too.
                 proxies={},
             ),
         )
@@ -125,11 +118,8 @@ class S3Client:
 
     def write(self, bucket: str, name: str, body: bytes | Body, size: int) -> str:
         """See Client."""
-        return str(
-            self._client.put_object(Bucket=bucket, Key=name, Body=body, ContentLength=size).get(
-                "ETag", ""
-            )
-        )
+        answer = self._client.put_object(Bucket=bucket, Key=name, Body=body, ContentLength=size)
+        return str(answer.get("ETag", ""))
 
     def delete(self, bucket: str, name: str) -> None:
         """See Client."""
@@ -137,9 +127,8 @@ class S3Client:
 
     def list(self, bucket: str) -> int:
         """See Client."""
-        return len(
-            self._client.list_objects_v2(Bucket=bucket, MaxKeys=LIST_MOST).get("Contents", ())
-        )
+        page = self._client.list_objects_v2(Bucket=bucket, MaxKeys=LIST_MOST)
+        return len(page.get("Contents", ()))
 
     def head(self, bucket: str, name: str) -> int:
         """See Client."""
@@ -155,13 +144,10 @@ class S3Client:
 
 
 class SwiftClient:
-    """python-swiftclient.
-
-    A connection of its own for each worker: it has one request outstanding.
-    """
+    """python-swiftclient: a connection for each worker, which has one request outstanding."""
 
     def __init__(self, setup: Setup, account: Account) -> None:
-        from swiftclient.client import Connection  # noqa: PLC0415 - only who uses it pays for it
+        from swiftclient.client import Connection  # noqa: PLC0415 - imported only where it is used
         from swiftclient.exceptions import ClientException  # noqa: PLC0415
 
         self._error: type[Any] = ClientException
@@ -175,8 +161,7 @@ class SwiftClient:
         )
 
     def _ready(self) -> Any:
-        # It forgets where its storage is after a 401, and could not get it again without the
-        # credentials.
+        # After a 401 it forgets the storage URL, and cannot get it again without credentials.
         self._connection.url, self._connection.token = self._account.url, self._account.token
         return self._connection
 
@@ -210,3 +195,42 @@ class SwiftClient:
             return None
         status = getattr(error, "http_status", None)
         return f"http-{status}" if status else "protocol"
+
+
+def transport_error_class(error: BaseException) -> str:
+    """The class of an error without an answer, by the chain of causes that SDKs wrap it in."""
+    names: set[str] = set()
+    queue: list[object] = [error]
+    seen: list[object] = []
+    while queue:
+        one = queue.pop()
+        if not isinstance(one, BaseException) or any(one is other for other in seen):
+            continue
+        seen.append(one)
+        names.update(kind.__name__ for kind in type(one).__mro__)
+        queue += [one.__cause__, one.__context__, getattr(one, "reason", None), *one.args]
+    connect = {
+        "ConnectionRefusedError",
+        "NewConnectionError",
+        "ConnectTimeoutError",
+        "ConnectTimeout",
+        "EndpointConnectionError",
+    }
+    if names & {*connect, socket.gaierror.__name__}:
+        return "connect"
+    if names & {"TimeoutError", "ReadTimeoutError", "ReadTimeout", "Timeout"}:
+        return "timeout"
+    if names & {"IncompleteRead", "IncompleteReadError"}:
+        return "short-body"
+    if "BadStatusLine" in names and "RemoteDisconnected" not in names:
+        # Something was answered that is not HTTP; boto3 calls that a closed connection.
+        return "protocol"
+    if names & {
+        "ConnectionResetError",
+        "BrokenPipeError",
+        "ConnectionAbortedError",
+        "RemoteDisconnected",
+        "ConnectionClosedError",
+    }:
+        return "reset"
+    return "protocol"

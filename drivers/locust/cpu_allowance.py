@@ -1,4 +1,4 @@
-"""How many CPUs this process may use: the tightest CPU quota of its cgroups (v1 or v2), else its
+"""How many CPUs this process may use: the tightest CPU quota of its cgroups (v1 or v2), or else its
 CPU affinity.
 """
 
@@ -12,17 +12,14 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class CpuAllowance:
-    """`cpus` it may use; `note` says why the quota is not known, where it is not."""
+    """`cpus` that may be used; `note` says why the quota is unknown, if it is."""
 
     cpus: float
     note: str = ""
 
 
 def allowance(proc: Path = Path("/proc/self")) -> CpuAllowance:
-    """What this process may use.
-
-    `proc` is its folder in a proc file system (another one in tests).
-    """
+    """What this process may use; `proc` is its folder in procfs (another one in tests)."""
     affinity = float(len(os.sched_getaffinity(0)))
     try:
         folders = list(_folders((proc / "cgroup").read_text(), (proc / "mountinfo").read_text()))
@@ -30,17 +27,13 @@ def allowance(proc: Path = Path("/proc/self")) -> CpuAllowance:
     except (OSError, ValueError) as error:
         return CpuAllowance(affinity, f"the driver's CPU quota could not be read: {error}")
     if not folders:
-        return CpuAllowance(
-            affinity,
-            "the driver's CPU quota is not known: no cgroup file system is mounted where it runs",
-        )
+        note = "the driver's CPU quota is not known: no cgroup file system is mounted where it runs"
+        return CpuAllowance(affinity, note)
     return CpuAllowance(min([affinity, *quotas]))
 
 
 def _folders(cgroup: str, mountinfo: str) -> Iterator[Path]:
-    """The folders of this process's CPU cgroup and of all those above it, as far as they can be
-    seen from here.
-    """
+    """The folders of this process's CPU cgroup and of all visible cgroups above it."""
     for line in cgroup.splitlines():
         number, controllers, path = line.split(":", 2)
         unified = number == "0" and not controllers
@@ -54,8 +47,7 @@ def _folders(cgroup: str, mountinfo: str) -> Iterator[Path]:
             ):
                 continue
             root, point = before.split(" ")[3:5]
-            # In a container the mount shows a part of the tree only, whose root there is `root` of
-            # the whole.
+            # In a container the mount shows only the part of the tree below `root`.
             inside = (
                 Path(path).relative_to(root)
                 if Path(path).is_relative_to(root)

@@ -1,27 +1,65 @@
-"""What the suite knows of Locust's driver."""
+"""The Locust driver as a DriverKind."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import ClassVar, Final
 
+from weighbridge.common.host import Host
 from weighbridge.common.record import Record
+from weighbridge.drivers.client_programs import ClientPrograms
 from weighbridge.drivers.kind import DriverKind, LoadSite, Opened
-from weighbridge.drivers.locust.far_stations import FarStations
-from weighbridge.drivers.order import Setup
+from weighbridge.drivers.order import Joining, Listening, Setup
 from weighbridge.results.record.driver_traits import DriverTraits
 from weighbridge.suites import Api, Workload
 
+WORKER: Final = "worker"
+"""The argument that makes the driver's module a worker process."""
+END_S: Final = 3.0
+
+
+class RemoteWorkers(ClientPrograms):
+    """The worker processes of a driver on all clients but its own, started when its master listens.
+
+    `hosts` are all clients in the order of `setup.clients`, the driver's own first; `module` is
+    Locust's driver with its arguments. Logs of worker processes are beside the driver's `log`.
+    """
+
+    def __init__(
+        self, hosts: Sequence[Host], module: Sequence[str], setup: Setup, log: Path
+    ) -> None:
+        super().__init__(END_S)
+        self._hosts = tuple(hosts)
+        self._module = tuple(module)
+        self._setup = setup
+        self._log = log
+
+    def start(self, listening: Listening) -> None:
+        """Start all of them; the driver reports those that do not connect. Raises DriverError."""
+        # By their stdin, never over the network or on a command line: it contains keys.
+        line = Joining(setup=self._setup, key=listening.key).model_dump_json().encode() + b"\n"
+        each, total = self._setup.processes, self._setup.worker_processes
+        for number in range(each, total):
+            host = self._hosts[number // each]
+            command = host.module(
+                *self._module, WORKER, str(self._setup.listen), str(listening.port), str(number)
+            )
+            log = self._log.with_name(
+                f"{self._log.stem}-{host.name}-{number % each + 1}{self._log.suffix}"
+            )
+            self.add(host, f"worker process {number + 1} of {total}", command, log, line)
+
 
 class LocustModule(Record):
-    """The module that the driver is, with its arguments, as hosts run it: another one in tests."""
+    """The driver's module with its arguments, as hosts run it: another one in tests."""
 
     module: tuple[str, ...] = ("weighbridge.drivers.locust",)
 
 
 class LocustKind(DriverKind):
-    """Locust conducts the users; native workers or the SDKs make the requests."""
+    """Locust runs the users; the native engine or the SDKs make the requests."""
 
     traits = DriverTraits(
         name="locust",
@@ -35,37 +73,37 @@ class LocustKind(DriverKind):
 
     def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:
         """Object servers have no listings."""
-        strange = set(workload.operations) - {"read", "write", "delete", "head"}
-        if api == "object-server" and strange:
-            return (f"object servers know no {', '.join(sorted(strange))}",)
+        unsupported = set(workload.operations) - {"read", "write", "delete", "head"}
+        if api == "object-server" and unsupported:
+            return (f"object servers have no {', '.join(sorted(unsupported))}",)
         return ()
 
     @contextmanager
     def opened(self, site: LoadSite) -> Iterator[Opened]:
-        """The driver on the first of the clients, and its stations on the others."""
+        """The driver on the first client, and its worker processes on the others."""
         module = (site.settings_as(LocustModule) or LocustModule()).module
         names = tuple(client.name for client in site.clients) if len(site.clients) > 1 else ()
         setup = site.setup(
             Setup,
-            # Nobody but the engine knows the way to object servers.
+            # Only the engine can find objects on object servers.
             users="engine" if site.way.api == "object-server" else site.suite.users,
             processes=site.suite.processes,
             clients=names,
             listen=site.clients[0].address if names else None,
         )
-        # The driver is ended first: it misses none of its stations then.
+        # The driver is ended first, so that it does not miss its worker processes.
         with (
-            FarStations(site.clients, module, setup, site.log) as far,
-            site.process(*module, look=far.check) as driver,
+            RemoteWorkers(site.clients, module, setup, site.log) as remote,
+            site.process(*module, look=remote.check) as driver,
         ):
-            versions = driver.setup(setup, far.start).versions
+            versions = driver.setup(setup, remote.start).versions
             yield Opened(driver, {**versions, **(_spread(setup) if names else {})})
             driver.quit()
 
 
 def _spread(setup: Setup) -> dict[str, str]:
-    """That several clients made the load, as a fact of the driver."""
-    each = "a station" if setup.processes == 1 else f"{setup.processes} stations"
+    """That several clients made the load, among the driver's versions."""
+    each = "a worker process" if setup.processes == 1 else f"{setup.processes} worker processes"
     return {
         "load made by": f"{len(setup.clients)} clients, {each} on each: {', '.join(setup.clients)}"
     }

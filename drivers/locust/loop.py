@@ -1,6 +1,4 @@
-"""The loop of the driver: orders in, events out, one after the other, and an end that leaves
-nothing behind.
-"""
+"""The driver's main loop: commands in, events out, and an end that leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -20,10 +18,20 @@ from weighbridge.drivers.answering import answer_orders, saying
 from weighbridge.drivers.locust.aging import Aging
 from weighbridge.drivers.locust.cpu_allowance import CpuAllowance, allowance
 from weighbridge.drivers.locust.figures import feed, summary
-from weighbridge.drivers.locust.floor import Floor, ManyStations, OneStation
-from weighbridge.drivers.locust.prepared_objects import SAY_S, PreparedObjects
-from weighbridge.drivers.locust.station import DELETE_WRITTEN, DELETED, Deleted, Nothing, Question
+from weighbridge.drivers.locust.load_runner import (
+    DistributedLoadRunner,
+    LoadRunner,
+    LocalLoadRunner,
+)
+from weighbridge.drivers.locust.prepared_objects import SEND_S, PreparedObjects
 from weighbridge.drivers.locust.step import StepRun
+from weighbridge.drivers.locust.worker_process import (
+    DELETE_WRITTEN,
+    DELETED,
+    Deleted,
+    Empty,
+    Question,
+)
 from weighbridge.drivers.order import (
     ORDER,
     AgeBuckets,
@@ -40,37 +48,37 @@ from weighbridge.drivers.order import (
 )
 
 SIGNALLED = 128
-"""Exit status of a program ended by a signal: this and its number, as shells have it."""
+"""Exit status of a program that a signal ended: this plus its number, as in shells."""
 
 DELETE_S = 24 * 3600.0
-"""Deleting has no deadline but this: each of its requests has one."""
+"""Limit for deleting as a whole; each request has its own timeout."""
 
 log = logging.getLogger(__name__)
 
 
 class LoopEnd:
-    """Why to end: stdin closed or a signal. `code` is the exit status it asks for."""
+    """A request to end, by a closed stdin or a signal. `code` is the exit status."""
 
     def __init__(self) -> None:
         self.event = gevent.event.Event()
         self.code = 0
 
     def ask(self, code: int) -> None:
-        """End with this status, unless asked before."""
+        """End with this status, unless an end was requested before."""
         if not self.event.is_set():
             self.code = code
             self.event.set()
 
     def on_signals(self) -> None:
-        """Be asked by SIGTERM and SIGINT."""
+        """End on SIGTERM and SIGINT."""
         for number in (signal.SIGTERM, signal.SIGINT):
             gevent.signal_handler(number, self.ask, SIGNALLED + number)
 
 
 def read_lines(descriptor: int, inbox: gevent.queue.Queue, ending: LoopEnd) -> None:
-    """Put each line of a descriptor into the inbox; its end is asked to be the end.
+    """Put each line of a descriptor into the inbox; at its end, request the loop's end.
 
-    Reads in a native thread: the hub goes on.
+    Reads in a native thread, so that the hub runs on.
     """
     rest = b""
     while True:
@@ -84,59 +92,59 @@ def read_lines(descriptor: int, inbox: gevent.queue.Queue, ending: LoopEnd) -> N
 
 
 class LocustLoop:
-    """Answers orders from an inbox of lines; `say` sends an event."""
+    """Answers commands from an inbox of lines; `send` sends an event."""
 
-    def __init__(self, inbox: gevent.queue.Queue, say: Callable[[Event], None]) -> None:
+    def __init__(self, inbox: gevent.queue.Queue, send: Callable[[Event], None]) -> None:
         self._inbox = inbox
-        self._say = say
+        self._send = send
         self._setup: Setup | None = None
-        self._floor: Floor | None = None
-        self._stock: PreparedObjects | None = None
+        self._runner: LoadRunner | None = None
+        self._objects: PreparedObjects | None = None
         self._allowance: CpuAllowance = allowance()
         self._prepared: dict[str, Prepare] = {}
 
     def run(self) -> int:
-        """Answer orders until Quit (0) or until one cannot be done (3). Returns the exit status."""
+        """Answer commands until Quit (0) or until one fails (3). Returns the exit status."""
         return answer_orders(
-            iter(self._inbox.get, None), ORDER, self._answer, self._say, self._secrets
+            iter(self._inbox.get, None), ORDER, self._answer, self._send, self._secrets
         )
 
     def _secrets(self) -> tuple[str, ...]:
-        """What no text of a library may tell anybody."""
+        """All secrets that texts of libraries may contain."""
         return () if self._setup is None else self._setup.secrets
 
     def close(self) -> None:
-        """End all users, crews and worker processes."""
-        if self._floor is not None:
-            self._floor.close()
-            self._floor = None
+        """End all users, worker groups and worker processes."""
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
 
-    def _answer(self, order: Setup | Prepare | Step | Cleanup | AgeBuckets) -> Event:
-        if isinstance(order, Setup):
-            return self._set_up(order)
-        if self._setup is None or self._floor is None or self._stock is None:
-            raise DriverError(f"{order.kind!r} came before 'setup'")
-        if isinstance(order, Prepare):
-            return self._prepare(self._stock, order)
-        if isinstance(order, Step):
-            return self._step(self._setup, self._floor, self._stock, order)
-        if isinstance(order, AgeBuckets):
-            return Aging(self._setup, self._allowance, order, self._say).run()
-        return self._clean(self._floor, self._stock, order)
+    def _answer(self, command: Setup | Prepare | Step | Cleanup | AgeBuckets) -> Event:
+        if isinstance(command, Setup):
+            return self._set_up(command)
+        if self._setup is None or self._runner is None or self._objects is None:
+            raise DriverError(f"{command.kind!r} came before 'setup'")
+        if isinstance(command, Prepare):
+            return self._prepare(self._objects, command)
+        if isinstance(command, Step):
+            return self._step(self._setup, self._runner, self._objects, command)
+        if isinstance(command, AgeBuckets):
+            return Aging(self._setup, self._allowance, command, self._send).run()
+        return self._clean(self._runner, self._objects, command)
 
-    def _set_up(self, order: Setup) -> Ready:
+    def _set_up(self, command: Setup) -> Ready:
         self.close()
-        self._setup = order
-        self._stock = PreparedObjects(order, self._allowance)
-        self._stock.reach()
-        self._floor = (
-            OneStation(order, self._allowance)
-            if order.stations == 1
-            else ManyStations(order, self._allowance, self._say)
+        self._setup = command
+        self._objects = PreparedObjects(command, self._allowance)
+        self._objects.reach()
+        self._runner = (
+            LocalLoadRunner(command, self._allowance)
+            if command.worker_processes == 1
+            else DistributedLoadRunner(command, self._allowance, self._send)
         )
         names = ["locust", "gevent"]
-        if order.users == "sdk":
-            names += ["boto3", "botocore"] if order.target.api == "s3" else ["python-swiftclient"]
+        if command.users == "sdk":
+            names += ["boto3", "botocore"] if command.target.api == "s3" else ["python-swiftclient"]
         return Ready(
             versions={
                 "python": platform.python_version(),
@@ -144,84 +152,74 @@ class LocustLoop:
             }
         )
 
-    def _prepare(self, stock: PreparedObjects, order: Prepare) -> Prepared:
-        prepared = stock.prepare(order, self._say)
-        self._prepared[order.workload.name] = order
+    def _prepare(self, objects: PreparedObjects, command: Prepare) -> Prepared:
+        prepared = objects.prepare(command, self._send)
+        self._prepared[command.workload.name] = command
         return prepared
 
-    def _step(self, setup: Setup, floor: Floor, stock: PreparedObjects, order: Step) -> Measured:
-        workload = order.workload
+    def _step(
+        self, setup: Setup, runner: LoadRunner, objects: PreparedObjects, command: Step
+    ) -> Measured:
+        workload = command.workload
         notes: tuple[str, ...] = ()
-        if not stock.stands(workload):
+        if not objects.is_complete(workload):
             earlier = self._prepared.get(workload.name)
             if earlier is None or earlier.workload != workload:
                 raise DriverError(f"workload {workload.name!r} was not prepared")
-            stock.prepare(earlier, self._say)
-            notes = (
-                "objects that an earlier step deleted were written again right before this one",
-            )
+            objects.prepare(earlier, self._send)
+            notes = ("objects deleted by an earlier step were written again before this one",)
         if "delete" in workload.operations:
-            stock.used_up(workload)
-        measurement, window = StepRun(setup, floor, self._allowance, order, self._say).run()
-        feed(
-            floor.environment.stats,
-            workload.name,
-            window.model_copy(update={"tallies": measurement.tallies}),
-        )
+            objects.forget(workload)
+        measurement, window = StepRun(setup, runner, self._allowance, command, self._send).run()
+        stats = runner.environment.stats
+        feed(stats, workload.name, window.model_copy(update={"tallies": measurement.tallies}))
         log.info(
             "%s, %d workers, %.3f s:\n%s",
             workload.name,
-            order.workers,
+            command.workers,
             window.window_s,
-            summary(floor.environment.stats),
+            summary(stats),
         )
         return Measured(
             measurement=measurement.model_copy(update={"notes": (*measurement.notes, *notes)})
         )
 
-    def _clean(self, floor: Floor, stock: PreparedObjects, order: Cleanup) -> Cleaned:
-        deleting = gevent.spawn(self._deleted, floor, DELETE_WRITTEN)
+    def _clean(self, runner: LoadRunner, objects: PreparedObjects, command: Cleanup) -> Cleaned:
+        deleting = gevent.spawn(self._deleted, runner, DELETE_WRITTEN)
         try:
             while not deleting.ready():
-                deleting.join(SAY_S)
-                so_far = self._deleted(floor, DELETED)
-                self._say(
-                    Progress(
-                        phase="cleanup",
-                        done=so_far.deleted,
-                        total=so_far.deleted,
-                        errors=so_far.failed,
-                    )
-                )
+                deleting.join(SEND_S)
+                so_far = self._deleted(runner, DELETED)
+                done, failed = so_far.deleted, so_far.failed
+                self._send(Progress(phase="cleanup", done=done, total=done, errors=failed))
             written: Deleted = deleting.get()
         finally:
             deleting.kill()
         deleted, failed = written.deleted, written.failed
-        if order.what == "all":
-            # What could not be deleted by those who wrote it is found in the buckets, which must be
-            # empty to go.
-            more, left = stock.delete_all(order.workload, self._parallel(order), self._say)
-            failed = failed + left if stock.lists_nothing else left
-        elif failed and not stock.lists_nothing:
-            more, failed = stock.delete_strays(order.workload, self._say)
+        if command.what == "all":
+            # What worker groups could not delete is still in the buckets, which must be emptied.
+            more, left = objects.delete_all(command.workload, self._parallel(command), self._send)
+            failed = failed + left if objects.lists_nothing else left
+        elif failed and not objects.lists_nothing:
+            more, failed = objects.delete_strays(command.workload, self._send)
         else:
             more = 0
         return Cleaned(deleted=deleted + more, failed=failed)
 
     @staticmethod
-    def _deleted(floor: Floor, question: Question[Nothing, Deleted]) -> Deleted:
-        answers = floor.ask(question, Nothing(), DELETE_S)
+    def _deleted(runner: LoadRunner, question: Question[Empty, Deleted]) -> Deleted:
+        answers = runner.ask(question, Empty(), DELETE_S)
         return Deleted(
             deleted=sum(one.deleted for one in answers), failed=sum(one.failed for one in answers)
         )
 
-    def _parallel(self, order: Cleanup) -> int:
-        earlier = self._prepared.get(order.workload.name)
+    def _parallel(self, command: Cleanup) -> int:
+        earlier = self._prepared.get(command.workload.name)
         return earlier.parallel if earlier else 8
 
 
 def drive(stdin: int, stdout: int) -> int:
-    """Be the driver: orders from one descriptor, events to the other. Returns the exit status."""
+    """Be the driver: commands from one descriptor, events to the other. Returns the exit status."""
     inbox = gevent.queue.Queue()
     ending = LoopEnd()
     ending.on_signals()

@@ -1,11 +1,11 @@
-"""Windows of several crews as one: counts are added, true minima and maxima kept, percentiles never
-averaged.
+"""Windows of several worker groups merged: counts are added, exact minima and maxima are kept,
+percentiles are never averaged.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from weighbridge.drivers.engine._native import added_histograms
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
@@ -14,11 +14,10 @@ from weighbridge.suites import Operation
 
 
 def merged(windows: Sequence[Window]) -> Window:
-    """One window of all: `window_s` is their mean (they are opened and closed together), CPU
-    seconds are added.
+    """One window of all. `window_s` is their mean, since they open and close together.
 
-    Whose CPU they may use is left out: it is another one on each host. Raises ValueError when there
-    is none.
+    CPU seconds are added; `cpu_limit` is left out, since it differs by host. Raises ValueError when
+    there are no windows.
     """
     if not windows:
         raise ValueError("no windows to merge")
@@ -43,34 +42,33 @@ def merged(windows: Sequence[Window]) -> Window:
     )
 
 
-def merged_pulses(pulses: Sequence[WorkerProgress]) -> WorkerProgress:
-    """One pulse of all crews; the last error is that of the last crew that has any."""
-    errors: dict[str, int] = {}
-    for pulse in pulses:
-        for name, count in pulse.errors.items():
-            errors[name] = errors.get(name, 0) + count
+def merged_progress(parts: Sequence[WorkerProgress]) -> WorkerProgress:
+    """The progress of all worker groups; the last error is the last group's that has one."""
     return WorkerProgress(
-        started=sum(pulse.started for pulse in pulses),
-        running=sum(pulse.running for pulse in pulses),
-        exhausted=sum(pulse.exhausted for pulse in pulses),
-        done=sum(pulse.done for pulse in pulses),
-        failed=sum(pulse.failed for pulse in pulses),
-        bytes=sum(pulse.bytes for pulse in pulses),
-        errors=errors,
-        last_error=next((pulse.last_error for pulse in reversed(pulses) if pulse.last_error), None),
+        started=sum(part.started for part in parts),
+        running=sum(part.running for part in parts),
+        exhausted=sum(part.exhausted for part in parts),
+        done=sum(part.done for part in parts),
+        failed=sum(part.failed for part in parts),
+        bytes=sum(part.bytes for part in parts),
+        errors=_added_errors(part.errors for part in parts),
+        last_error=next((part.last_error for part in reversed(parts) if part.last_error), None),
     )
 
 
+def _added_errors(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    errors: Counter[str] = Counter()
+    for part in parts:
+        errors.update(part)
+    return dict(errors)
+
+
 def _tally(same: Sequence[Tally]) -> Tally:
-    errors: dict[str, int] = {}
-    for tally in same:
-        for name, count in tally.errors.items():
-            errors[name] = errors.get(name, 0) + count
     return Tally(
         operation=same[0].operation,
         count=sum(tally.count for tally in same),
         bytes=sum(tally.bytes for tally in same),
-        errors=errors,
+        errors=_added_errors(tally.errors for tally in same),
         latency=_added(tally.latency for tally in same),
         first_byte=_added(tally.first_byte for tally in same),
         min_us=min((tally.min_us for tally in same if tally.min_us is not None), default=None),
@@ -104,13 +102,13 @@ def _second(same: Sequence[Second]) -> Second:
 
 
 def _sum(parts: Iterable[int | None]) -> int | None:
-    """None where one of them is not known: a sum without it would be wrong."""
+    """None when one part is unknown: a sum without it would be wrong."""
     known = list(parts)
     return None if None in known else sum(part for part in known if part is not None)
 
 
 def _added(histograms: Iterable[str | None]) -> str | None:
-    there = [histogram for histogram in histograms if histogram is not None]
-    if len(there) < 2:
-        return there[0] if there else None
-    return added_histograms(there)
+    known = [histogram for histogram in histograms if histogram is not None]
+    if len(known) < 2:
+        return known[0] if known else None
+    return added_histograms(known)

@@ -1,4 +1,4 @@
-"""What the SDK users record: per operation an HDR histogram, exact min, max and sum, errors by
+"""What SDK users record: for each operation an HDR histogram, exact min, max and sum, errors by
 class, and per-second series.
 """
 
@@ -19,15 +19,18 @@ DIGITS = 3
 
 
 def new_histogram() -> HdrHistogram:
-    """An empty histogram of the bounds that every measurement has: 1 us to 1 h, 3 significant
-    digits.
-    """
+    """An empty histogram with every measurement's bounds: 1 us to 1 h, 3 significant digits."""
     return HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
 
 
 def encoded(histogram: HdrHistogram) -> str:
-    """Its V2 deflate base64 form."""
+    """A histogram as V2 deflate base64."""
     return str(histogram.encode().decode("ascii"))
+
+
+def _count(histogram: HdrHistogram, latency_us: int) -> None:
+    """Count a value at the bounds if it is outside of them; min and max are kept apart."""
+    histogram.record_value(min(HIGHEST_US, max(LOWEST_US, latency_us)))
 
 
 @dataclass
@@ -59,9 +62,8 @@ class _Record:
 
 
 class Recorder:
-    """Counts the requests of one window.
-
-    Latencies are whole microseconds; `at_s` is seconds since the window opened.
+    """Records the requests of a window. Latencies are whole microseconds; `at_s` is seconds since
+    the window opened.
     """
 
     def __init__(self) -> None:
@@ -75,7 +77,7 @@ class Recorder:
         moved_bytes: int,
         first_byte_us: int | None,
     ) -> None:
-        """Count a request that did what it was to do."""
+        """Record a request that succeeded."""
         record = self._records.setdefault(operation, _Record())
         record.count += 1
         record.bytes += moved_bytes
@@ -83,11 +85,9 @@ class Recorder:
         record.max_us = max(record.max_us, latency_us)
         record.sum_us += latency_us
         record.before_us += _before(at_s, latency_us)
-        # The histogram's range is bounded; what lies outside is counted at its bound, and min and
-        # max stay exact beside it.
-        record.latency.record_value(min(HIGHEST_US, max(LOWEST_US, latency_us)))
+        _count(record.latency, latency_us)
         if first_byte_us is not None:
-            record.first_byte.record_value(min(HIGHEST_US, max(LOWEST_US, first_byte_us)))
+            _count(record.first_byte, first_byte_us)
         moment = record.seconds.setdefault(int(at_s), _Moment())
         moment.count += 1
         moment.bytes += moved_bytes
@@ -96,9 +96,9 @@ class Recorder:
         moment.bands[band_of(latency_us)] += 1
 
     def failure(self, operation: Operation, at_s: float, error_class: str, age_us: int) -> None:
-        """Count a request that failed after `age_us`: it has no latency.
+        """Record a request that failed after `age_us`, without a latency.
 
-        One that was given up might have ended any time later.
+        One that timed out might have ended any time later, so it counts as in flight.
         """
         record = self._records.setdefault(operation, _Record())
         record.errors[error_class] = record.errors.get(error_class, 0) + 1
@@ -109,36 +109,34 @@ class Recorder:
         record.seconds.setdefault(int(at_s), _Moment()).errors += 1
 
     def rested(self, operation: Operation, rest_us: int) -> None:
-        """A worker rested for so long after a failure, inside the window."""
+        """Record that a worker paused after a failure, inside the window."""
         self._records.setdefault(operation, _Record()).failed_us += rest_us
 
     def outstanding(self, operation: Operation, at_s: float, age_us: int) -> None:
-        """When the window closed, at `at_s`, a request was outstanding for `age_us`."""
+        """Record a request that was outstanding for `age_us` when the window closed, at `at_s`."""
         record = self._records.setdefault(operation, _Record())
         record.outstanding_us += age_us
         record.before_us += _before(at_s, age_us)
         _unseen(record, age_us)
 
     def waiting(self, operation: Operation, age_us: int) -> None:
-        """When the window closed, a request that was to start `age_us` before had not been sent."""
+        """Record a request that was due `age_us` before the window closed, and was not sent."""
         _unseen(self._records.setdefault(operation, _Record()), age_us)
 
     def tallies(self) -> tuple[Tally, ...]:
-        """All of the window, by operation."""
+        """The complete window, by operation."""
         return tuple(
             Tally(
                 operation=operation,
                 count=record.count,
                 bytes=record.bytes,
                 errors=dict(record.errors),
-                latency=encoded(record.latency) if record.count else None,
-                first_byte=encoded(record.first_byte)
-                if record.first_byte.get_total_count()
-                else None,
+                latency=_encoded_unless_empty(record.latency),
+                first_byte=_encoded_unless_empty(record.first_byte),
                 min_us=record.min_us if record.count else None,
                 max_us=record.max_us if record.count else None,
                 sum_us=record.sum_us,
-                in_flight=encoded(record.in_flight) if record.in_flight.get_total_count() else None,
+                in_flight=_encoded_unless_empty(record.in_flight),
                 in_flight_max_us=record.in_flight_max_us
                 if record.in_flight.get_total_count()
                 else None,
@@ -150,9 +148,7 @@ class Recorder:
         )
 
     def seconds(self) -> tuple[Second, ...]:
-        """The window second by second; seconds in which nothing of an operation completed are left
-        out.
-        """
+        """The window by seconds, without those in which nothing of an operation completed."""
         return tuple(
             Second(
                 second=second,
@@ -169,13 +165,15 @@ class Recorder:
         )
 
 
+def _encoded_unless_empty(histogram: HdrHistogram) -> str | None:
+    return encoded(histogram) if histogram.get_total_count() else None
+
+
 def _before(at_s: float, age_us: int) -> int:
-    """How much of a time that ended `at_s` after the opening of the window lies before it, in
-    microseconds.
-    """
+    """How much of a time that ended `at_s` after the window opened was before it, in us."""
     return max(0, age_us - round(at_s * 1e6))
 
 
 def _unseen(record: _Record, age_us: int) -> None:
-    record.in_flight.record_value(min(HIGHEST_US, max(LOWEST_US, age_us)))
+    _count(record.in_flight, age_us)
     record.in_flight_max_us = max(record.in_flight_max_us, age_us)

@@ -1,4 +1,4 @@
-"""One step: warm-up, window, drain, and the measurement that comes of it."""
+"""One step: warm-up, window, drain, and its measurement."""
 
 from __future__ import annotations
 
@@ -12,66 +12,64 @@ import gevent
 
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
-from weighbridge.drivers.locust.floor import ANSWER_S, Floor
-from weighbridge.drivers.locust.merge import merged, merged_pulses
-from weighbridge.drivers.locust.station import CLOSE, END, OPEN, PULSE, Begin, End, Nothing
+from weighbridge.drivers.locust.load_runner import ANSWER_S, LoadRunner
+from weighbridge.drivers.locust.merge import merged, merged_progress
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
+from weighbridge.drivers.locust.worker_process import CLOSE, END, OPEN, PROGRESS, Begin, Empty, End
 from weighbridge.drivers.order import Progress, Setup, Step
 from weighbridge.results.record.measurement import ClientLoad, Load, Measurement, Tally
 
-Say = Callable[[Progress], None]
+Send = Callable[[Progress], None]
 Phase = Literal["warm-up", "measure", "drain"]
 
-PULSE_S = 0.25
-"""How often the crews are asked how they are getting on; near the opening and for deletes oftener.
-"""
+POLL_S = 0.25
+"""How often progress is polled; near the opening of the window and for deletes more often."""
 
-NOTHING = Nothing()
+EMPTY = Empty()
 GRACE_S = 10.0
-"""What a station may take for its part beyond the time that a request may take."""
+"""Time that a worker process may take beyond a request's timeout."""
 END_S = 5.0
-"""How long users and crews may take to end when a step has failed: the floor is closed after it,
-which ends all the same.
-"""
+"""Time for users and worker groups to end when a step has failed; `close` ends them in any case."""
 CLOSE_S = 30.0
-"""How long a station may take to say what it recorded."""
+"""Time that a worker process may take to return its window."""
 SATURATED_SHARE = 0.8
 SKEW_SHARE = 0.01
 
 
 class StepRun:
-    """Runs one step on a floor. `allowance` is what all processes of this driver may use."""
+    """Runs one step. `allowance` is what all of this driver's processes on this host may use."""
 
     def __init__(
-        self, setup: Setup, floor: Floor, allowance: CpuAllowance, order: Step, say: Say
+        self, setup: Setup, runner: LoadRunner, allowance: CpuAllowance, command: Step, send: Send
     ) -> None:
         self._setup = setup
-        self._floor = floor
+        self._runner = runner
         self._allowance = allowance
-        self._order = order
-        self._workload = order.workload
-        self._say = say
+        self._command = command
+        self._workload = command.workload
+        self._send = send
         self._patience_s = setup.request_timeout_s + GRACE_S
         self._rates: deque[tuple[float, WorkerProgress]] = deque()
-        self._said_s = 0.0
+        self._sent_s = 0.0
         self._notes: list[str] = [allowance.note] if allowance.note else []
 
     def run(self) -> tuple[Measurement, Window]:
-        """Do it. Raises DriverError when it cannot be measured; users and crews are ended on every
-        path.
+        """Measure the step, and end its users and worker groups on every path.
+
+        Raises DriverError when it cannot be measured.
         """
-        order = self._order
-        self._floor.begin(
-            Begin(workload=self._workload, workers=order.workers, repeat=order.repeat)
+        command = self._command
+        self._runner.begin(
+            Begin(workload=self._workload, workers=command.workers, repeat=command.repeat)
         )
         try:
             window, load, started_at, warmup_s = self._measure()
         except gevent.GreenletExit:
-            # this driver ends: its floor is closed next, which ends all of them and asks nobody
+            # The driver is being ended: closing the runner ends everything, without questions.
             raise
         except BaseException:
-            # What raised is what is told; ending the rest must not hide it, and may fail for the
-            # same reason.
+            # The original error is reported; ending the rest may fail for the same reason, and
+            # must not hide it.
             with gevent.Timeout(END_S, exception=False):
                 self._end(0.0, hide=True)
             raise
@@ -80,18 +78,16 @@ class StepRun:
         busiest = load.busiest
         if busiest.share(load.window_s) > SATURATED_SHARE:
             where = f" on {busiest.client}" if busiest.client else ""
-            used = (
-                f"{busiest.share(load.window_s):.0%} of the {busiest.cpu_limit:g} CPUs it may use"
-            )
+            share = f"{busiest.share(load.window_s):.0%} of its {busiest.cpu_limit:g} CPUs"
             self._notes.append(
-                f"the driver{where} used {used}: it, not the gateway, may be the limit"
+                f"the driver{where} used {share}: it, not the gateway, may be the bottleneck"
             )
         if renewed or any("http-401" in tally.errors for tally in tallies):
-            self._notes.append(self._forgotten(renewed))
+            self._notes.append(self._token_note(renewed))
         measurement = Measurement(
             api=self._setup.api,
             workload=self._workload.name,
-            workers=order.workers,
+            workers=command.workers,
             driver=f"locust-{self._setup.users}",
             started_at=started_at,
             window_s=window.window_s,
@@ -105,30 +101,25 @@ class StepRun:
         )
         return measurement, window
 
-    def _forgotten(self, renewed: int) -> str:
-        """What is to be known of a step in which requests were refused for their token."""
+    def _token_note(self, renewed: int) -> str:
+        """A note on a step in which requests were refused for their token."""
         if self._setup.target.token is not None:
-            remedy = "it was given and cannot be got anew: give one that outlives the run"
+            remedy = "a given token cannot be renewed: give one that outlives the run"
         elif renewed:
             times = f", by {renewed} processes or times" if renewed > 1 else ""
-            remedy = (
-                f"a new one was got in the step{times}, and what was refused until then is "
-                "counted as failed"
-            )
+            remedy = f"it was renewed during the step{times}; refused requests count as failed"
         else:
-            remedy = "a new one is got before the next step"
+            remedy = "a new one is requested before the next step"
         return f"the gateway forgot the token in the step (http-401): {remedy}"
 
     def _measure(self) -> tuple[Window, Load, str, float]:
-        """The window, the CPU that was used inside it, and when it opened (UTC, and seconds after
-        the first user).
-        """
+        """The window, its CPU use, and when it opened (UTC, and seconds after the first user)."""
         workload = self._workload
-        # Objects to delete are used up: a window that waits for a warm-up could find none left.
+        # Objects to delete are used up: after a warm-up there could be none left for the window.
         at_once = set(workload.operations) == {"delete"} and workload.warmup == 0
         began_s = time.monotonic()
         opened = self._open() if at_once else None
-        self._floor.start_users(self._order.workers)
+        self._runner.start_users(self._command.workers)
         if opened is None:
             self._warm_up(time.monotonic())
             opened = self._open()
@@ -138,8 +129,8 @@ class StepRun:
             )
         opened_s, own_cpu_at_open_s, started_at = opened
         self._watch(opened_s)
-        windows = self._floor.ask(CLOSE, NOTHING, CLOSE_S)
-        own_cpu_s = self._floor.own_cpu_s() - own_cpu_at_open_s
+        windows = self._runner.ask(CLOSE, EMPTY, CLOSE_S)
+        own_cpu_s = self._runner.own_cpu_s() - own_cpu_at_open_s
         window = merged(windows)
         lengths_s = [one.window_s for one in windows]
         if max(lengths_s) - min(lengths_s) > SKEW_SHARE * window.window_s:
@@ -157,96 +148,92 @@ class StepRun:
         )
 
     def _load(self, windows: Sequence[Window], own_cpu_s: float, window_s: float) -> Load:
-        """What the driver used, and where there are several clients what it used on each.
+        """The driver's CPU use, and where there are several clients each client's.
 
         `own_cpu_s` is of this process alone.
         """
         clients: list[ClientLoad] = []
-        for client in dict.fromkeys(self._floor.clients):
-            mine = [
+        for client in dict.fromkeys(self._runner.clients):
+            windows_here = [
                 window
-                for window, its in zip(windows, self._floor.clients, strict=True)
-                if its == client
+                for window, its_client in zip(windows, self._runner.clients, strict=True)
+                if its_client == client
             ]
-            # This process is on the first client, and what is to be known of that one's limit has
-            # been said.
-            cpu_s = sum(window.cpu_s for window in mine) + (0.0 if clients else own_cpu_s)
-            self._notes += [f"{client}: {mine[0].note}"] if clients and mine[0].note else []
-            clients.append(ClientLoad(client=client, cpu_s=cpu_s, cpu_limit=mine[0].cpu_limit))
+            # This process is on the first client, whose note is there already.
+            first = windows_here[0]
+            cpu_s = sum(window.cpu_s for window in windows_here) + (0.0 if clients else own_cpu_s)
+            self._notes += [f"{client}: {first.note}"] if clients and first.note else []
+            clients.append(ClientLoad(client=client, cpu_s=cpu_s, cpu_limit=first.cpu_limit))
         if len(clients) == 1:
             return Load(cpu_s=clients[0].cpu_s, cpu_limit=self._allowance.cpus, window_s=window_s)
         cpu_s, cpu_limit = sum(one.cpu_s for one in clients), sum(one.cpu_limit for one in clients)
         return Load(cpu_s=cpu_s, cpu_limit=cpu_limit, window_s=window_s, clients=tuple(clients))
 
     def _open(self) -> tuple[float, float, str]:
-        own_cpu_s = self._floor.own_cpu_s()
+        own_cpu_s = self._runner.own_cpu_s()
         started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._floor.ask(OPEN, NOTHING, ANSWER_S)
+        self._runner.ask(OPEN, EMPTY, ANSWER_S)
         return time.monotonic(), own_cpu_s, started_at
 
     def _warm_up(self, began_s: float) -> None:
-        """Wait until the warm-up is over and every worker has finished its first request, which has
-        a deadline.
+        """Wait until the warm-up is over and every worker has completed a request.
+
+        Raises DriverError when one has not after the warm-up and a request's timeout.
         """
         warmup_s = self._workload.warmup
         deadline_s = began_s + warmup_s + self._patience_s
         while True:
-            pulse = self._pulse()
+            progress = self._progress()
             passed_s = time.monotonic() - began_s
-            self._progress("warm-up", min(passed_s, warmup_s), warmup_s, pulse)
-            if pulse.exhausted >= self._order.workers:
+            self._report("warm-up", min(passed_s, warmup_s), warmup_s, progress)
+            if progress.exhausted >= self._command.workers:
                 self._notes.append("objects to delete ran out in the warm-up")
                 return
-            if passed_s >= warmup_s and pulse.started >= self._order.workers:
+            if passed_s >= warmup_s and progress.started >= self._command.workers:
                 if passed_s > warmup_s + 1.0:
                     self._notes.append(
-                        f"the window opened {passed_s - warmup_s:.1f} s late: a first request "
-                        "took so long"
+                        f"the window opened {passed_s - warmup_s:.1f} s late: a first request took "
+                        "that long"
                     )
                 return
             if time.monotonic() > deadline_s:
-                late = self._order.workers - pulse.started
-                last = f"; last error: {pulse.last_error}" if pulse.last_error else ""
+                late = self._command.workers - progress.started
+                last = f"; last error: {progress.last_error}" if progress.last_error else ""
                 raise DriverError(
-                    f"{late} of {self._order.workers} workers had not finished a request after "
+                    f"{late} of {self._command.workers} workers had not finished a request after "
                     f"{passed_s:.0f} s{last}"
                 )
-            gevent.sleep(max(0.005, min(PULSE_S, warmup_s - passed_s)))
+            gevent.sleep(max(0.005, min(POLL_S, warmup_s - passed_s)))
 
     def _watch(self, opened_s: float) -> None:
-        """Wait until the window is to be closed: at its end, or when nobody has anything left to
-        delete.
-        """
+        """Wait until the window closes: at its end, or when no objects are left to delete."""
         runtime_s = self._workload.runtime
-        pulse_s = 0.02 if "delete" in self._workload.operations else PULSE_S
+        poll_s = 0.02 if "delete" in self._workload.operations else POLL_S
         while True:
             left_s = opened_s + runtime_s - time.monotonic()
             if left_s <= 0:
                 return
-            # The last sleep is the exact rest, so that asking costs the window no length.
-            gevent.sleep(min(pulse_s, left_s))
-            if left_s <= pulse_s:
+            # The last sleep is the exact remainder, so that polling does not change the length.
+            gevent.sleep(min(poll_s, left_s))
+            if left_s <= poll_s:
                 return
-            pulse = self._pulse()
+            progress = self._progress()
             passed_s = time.monotonic() - opened_s
-            self._progress("measure", min(passed_s, runtime_s), runtime_s, pulse)
-            if pulse.exhausted >= self._order.workers:
+            self._report("measure", min(passed_s, runtime_s), runtime_s, progress)
+            if progress.exhausted >= self._command.workers:
                 self._notes.append(
                     f"objects to delete ran out after {passed_s:.2f} s: the window ended there"
                 )
                 return
-            if pulse.running == 0:
-                last = (
-                    f"last error: {pulse.last_error}"
-                    if pulse.last_error
-                    else "no request failed: no station has a worker left"
-                )
+            if progress.running == 0:
+                reason = "no request failed: no worker process has a worker left"
+                last = f"last error: {progress.last_error}" if progress.last_error else reason
                 raise DriverError(f"all workers ended by themselves; {last}")
 
     def _drain(self) -> tuple[int, int]:
-        """End users and crews; requests in hand get their time.
+        """End users and worker groups; outstanding requests may complete.
 
-        How many were cut off, and how often a token was renewed.
+        Returns how many were cut off, and how often a token was renewed.
         """
         timeout_s = self._setup.request_timeout_s
         ending = gevent.spawn(self._end, timeout_s)
@@ -254,8 +241,8 @@ class StepRun:
         try:
             while not ending.ready():
                 passed_s = time.monotonic() - began_s
-                self._progress("drain", min(passed_s, timeout_s), timeout_s, None)
-                ending.join(PULSE_S)
+                self._report("drain", min(passed_s, timeout_s), timeout_s, None)
+                ending.join(POLL_S)
             cut, renewed = ending.get()
             return int(cut), int(renewed)
         finally:
@@ -263,61 +250,55 @@ class StepRun:
 
     def _end(self, timeout_s: float, *, hide: bool = False) -> tuple[int, int]:
         try:
-            self._floor.stop_users()
-            told = self._floor.ask(END, End(timeout_s=timeout_s), timeout_s + self._patience_s)
+            self._runner.stop_users()
+            ended = self._runner.ask(END, End(timeout_s=timeout_s), timeout_s + self._patience_s)
         except DriverError:
             if hide:
                 return 0, 0
             raise
-        return sum(one.requests for one in told), sum(one.renewed for one in told)
+        return sum(one.requests for one in ended), sum(one.renewed for one in ended)
 
     def _with_cut_off(self, tallies: tuple[Tally, ...], cut: int) -> tuple[Tally, ...]:
-        """Requests that never ended are errors of class `unfinished`."""
+        """Count requests that never ended as errors of class `unfinished`."""
         if not cut:
             return tallies
         operations = sorted(self._workload.operations)
-        seconds = f"{self._setup.request_timeout_s:g} s"
         self._notes.append(
-            f"{cut} requests in hand at the end of the window were not answered within {seconds}: "
-            "counted as unfinished"
+            f"{cut} requests outstanding at the end of the window were not answered within "
+            f"{self._setup.request_timeout_s:g} s: counted as unfinished"
         )
         if len(operations) > 1:
             self._notes.append(
-                "of which operation the unfinished are is not known: they are counted under "
+                "the operation of unfinished requests is not known: they are counted under "
                 f"{operations[0]!r}"
             )
-        there = {tally.operation: tally for tally in tallies}
-        one = there.get(operations[0]) or Tally(operation=operations[0], count=0, bytes=0)
-        there[operations[0]] = one.model_copy(update={"errors": {**one.errors, "unfinished": cut}})
-        return tuple(there.values())
+        by_operation = {tally.operation: tally for tally in tallies}
+        one = by_operation.get(operations[0]) or Tally(operation=operations[0], count=0, bytes=0)
+        errors = {**one.errors, "unfinished": cut}
+        by_operation[operations[0]] = one.model_copy(update={"errors": errors})
+        return tuple(by_operation.values())
 
-    def _pulse(self) -> WorkerProgress:
-        return merged_pulses(self._floor.ask(PULSE, NOTHING, ANSWER_S))
+    def _progress(self) -> WorkerProgress:
+        return merged_progress(self._runner.ask(PROGRESS, EMPTY, ANSWER_S))
 
-    def _progress(
-        self, phase: Phase, done_s: float, total_s: float, pulse: WorkerProgress | None
+    def _report(
+        self, phase: Phase, done_s: float, total_s: float, progress: WorkerProgress | None
     ) -> None:
-        """Say how far it is, a few times a second, with rates over the last second or so."""
+        """Report progress a few times a second, with rates over about the last second."""
         now_s = time.monotonic()
-        if now_s - self._said_s < PULSE_S * 0.9:
+        if now_s - self._sent_s < POLL_S * 0.9:
             return
-        self._said_s = now_s
-        if pulse is not None:
-            self._rates.append((now_s, pulse))
+        self._sent_s = now_s
+        if progress is not None:
+            self._rates.append((now_s, progress))
             while len(self._rates) > 2 and now_s - self._rates[1][0] > 1.0:
                 self._rates.popleft()
-        if pulse is None or len(self._rates) < 2:
-            self._say(
-                Progress(
-                    phase=phase,
-                    done=done_s,
-                    total=total_s,
-                    errors=self._rates[-1][1].failed if self._rates else 0,
-                )
-            )
+        if progress is None or len(self._rates) < 2:
+            errors = self._rates[-1][1].failed if self._rates else 0
+            self._send(Progress(phase=phase, done=done_s, total=total_s, errors=errors))
             return
         (then_s, then), (_, now) = self._rates[0], self._rates[-1]
-        self._say(
+        self._send(
             Progress(
                 phase=phase,
                 done=done_s,

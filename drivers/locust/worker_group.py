@@ -1,6 +1,4 @@
-"""A crew: the workers of one process for one step, whoever makes their requests; and what it tells
-about itself.
-"""
+"""The workers of one process for one step: their protocol, their records, the native engine's."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from weighbridge.suites import Workload
 
 
 class WorkerProgress(Record):
-    """How a crew is getting on, since it was made, whether recorded or not."""
+    """The progress of a worker group since it was created, recorded or not."""
 
     started: NonNegativeInt = 0
     """Workers that have finished their first request."""
@@ -34,11 +32,11 @@ class WorkerProgress(Record):
     bytes: NonNegativeInt = 0
     errors: dict[ErrorClass, NonNegativeInt] = Field(default_factory=dict)
     last_error: str | None = None
-    """Status and first bytes of the last answer that was a failure, for people."""
+    """Status and first bytes of the last failed answer, for people."""
 
 
 class Window(Record):
-    """What a crew recorded between the opening and the closing of its window."""
+    """What a worker group recorded from the opening to the closing of its window."""
 
     tallies: tuple[Tally, ...]
     seconds: tuple[Second, ...]
@@ -46,55 +44,50 @@ class Window(Record):
     begun: NonNegativeInt | None = None
     """At a rate: requests sent inside the window."""
     behind_us: NonNegativeInt | None = None
-    """At a rate: how far the latest worker was behind its intended starts when the window closed.
-    """
+    """At a rate: by how much the latest worker was behind its schedule when the window closed."""
     cpu_s: NonNegativeFloat = 0.0
-    """CPU seconds of the crew's process inside the window."""
+    """CPU seconds of the group's process in the window."""
     cpu_limit: NonNegativeFloat = 0.0
-    """CPUs that it may use together with all others of the driver on its host; 0: it was not told.
-    """
+    """CPUs that all of the driver's processes on its host may use together; 0: unknown."""
     note: str = ""
-    """Why that is not its host's quota, where it is not."""
+    """Why `cpu_limit` is not its host's quota, if it is not."""
 
 
 class WorkerGroup(Protocol):
-    """The workers of one process.
-
-    Each is a closed loop (or, at a constant rate, a clock) with one request outstanding.
+    """The workers of one process: each a closed loop, or at a constant rate an open one, with one
+    request outstanding.
     """
 
     def add_worker(self, index: int, of: int, repeat: int) -> None:
-        """Start worker `index` of the `of` workers of the whole step."""
+        """Start worker `index` of the step's `of` workers."""
 
     def remove_worker(self, index: int) -> None:
-        """Let a worker finish the request it has in hand and end; returns at once."""
+        """Let a worker complete its outstanding request and end; returns at once."""
 
     def open_window(self) -> None:
         """Record what completes from now on."""
 
     def close_window(self) -> None:
-        """Record from now on nothing but how long what is outstanding now has been so."""
+        """Stop recording, except for the age of requests that are outstanding now."""
 
     def stop(self, timeout_s: float) -> int:
-        """End all workers; returns how many had to be cut off while a request was in hand."""
+        """End all workers; returns how many had an outstanding request cut off."""
 
     def renew(self, account: Account) -> None:
-        """Send the token that the account has now with all that is asked from now on."""
+        """Use the account's present token from now on."""
 
-    def pulse(self) -> WorkerProgress:
-        """How it is getting on."""
+    def progress(self) -> WorkerProgress:
+        """Its progress."""
 
     def snapshot(self) -> Window:
-        """What the window recorded so far."""
+        """What was recorded in the window so far."""
 
     def delete_written(self, parallel: int) -> None:
-        """Start deleting what its workers wrote and have not deleted; `pulse().running` falls to 0
-        when it is done.
-        """
+        """Start deleting what its workers wrote and did not delete; `running` is 0 when done."""
 
 
-class NativeCrew:
-    """A crew of the native engine."""
+class NativeWorkerGroup:
+    """Workers of the native engine."""
 
     def __init__(self, setup: Setup, account: Account, workload: Workload, cpus: float) -> None:
         self._engine = Engine(
@@ -102,43 +95,41 @@ class NativeCrew:
         )
 
     def add_worker(self, index: int, of: int, repeat: int) -> None:
-        """See Crew."""
+        """See WorkerGroup."""
         self._engine.add_worker(index, of, repeat)
 
     def remove_worker(self, index: int) -> None:
-        """See Crew."""
+        """See WorkerGroup."""
         self._engine.remove_worker(index)
 
     def open_window(self) -> None:
-        """See Crew."""
+        """See WorkerGroup."""
         self._engine.open_window()
 
     def close_window(self) -> None:
-        """See Crew."""
+        """See WorkerGroup."""
         self._engine.close_window()
 
     def stop(self, timeout_s: float) -> int:
-        """See Crew. Waits in a native thread, so that greenlets go on."""
+        """See WorkerGroup. Waits in a native thread, so that greenlets go on."""
         return int(gevent.get_hub().threadpool.apply(self._engine.stop, (timeout_s,)))
 
     def renew(self, account: Account) -> None:
-        """See Crew."""
+        """See WorkerGroup."""
         self._engine.renew_token(account.token)
 
-    def pulse(self) -> WorkerProgress:
-        """See Crew."""
+    def progress(self) -> WorkerProgress:
+        """See WorkerGroup."""
         return WorkerProgress.model_validate(
             {**json.loads(self._engine.progress()), "started": self._engine.started()}
         )
 
     def snapshot(self) -> Window:
-        """See Crew."""
+        """See WorkerGroup."""
         return Window.model_validate_json(self._engine.snapshot())
 
     def prepare(self, first: int, count: int, parallel: int, stride: int = 1) -> None:
-        """Start writing `count` prepared objects from number `first` on; `pulse().running` falls to
-        0 when it is done.
-        """
+        """Start writing `count` prepared objects from `first` on; `running` is 0 when done."""
         self._engine.prepare(first, count, stride, parallel)
 
     def delete_prepared(self, parallel: int) -> None:
@@ -150,12 +141,12 @@ class NativeCrew:
         self._engine.delete_listed(list(numbers), parallel)
 
     def delete_written(self, parallel: int) -> None:
-        """See Crew."""
+        """See WorkerGroup."""
         self._engine.delete("written", parallel)
 
 
 def engine_config(setup: Setup, account: Account, workload: Workload, *, threads: int) -> str:
-    """The engine's configuration as its door wants it (see drivers/engine/_native.pyi)."""
+    """The engine's configuration (see drivers/engine/_native.pyi)."""
     s3 = setup.api == "s3"
     return json.dumps(
         {

@@ -1,8 +1,7 @@
-"""Load by Ceph's own benches, for the layers that a gateway stands on or beside: rados bench, rbd
-bench, and each OSD's own.
+"""Load by Ceph's own benchmarks, for the layers below and beside a gateway: rados bench, rbd bench,
+and each OSD's own.
 
-They run on a host of the cluster that has an administrator's keys, as programs of the cluster's own
-release.
+They run on a host of the cluster with an admin keyring, as programs of the cluster's release.
 """
 
 from weighbridge.drivers.rados.block import RbdBench

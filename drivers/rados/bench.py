@@ -1,8 +1,8 @@
-"""`rados bench`: how it is asked, what it answers, and what several of it at once make together.
+"""`rados bench`: its command, its results, and the results of several in parallel.
 
-Its JSON, of 14.2, 16.2 and 18.2: a line `hints = 1` comes first, every value is a string, seconds
-without an operation have no row in `datas`, reads lack what writes tell of bandwidths, and what is
-told of one sample's deviation is garbage. Read from here are the totals alone.
+Its JSON, in 14.2, 16.2 and 18.2: a line `hints = 1` comes first, every value is a string, seconds
+without an operation have no row in `datas`, reads lack the bandwidths of writes, and the deviation
+of a single sample is garbage. Only the totals are read.
 """
 
 from __future__ import annotations
@@ -18,18 +18,14 @@ from weighbridge.common.record import Record
 from weighbridge.results.record.measurement import Tally
 
 Mode = Literal["write", "seq", "rand"]
-"""New objects; those of a run before in their order, until they are at an end; and by chance."""
+"""Write new objects; read those of an earlier run in order, until they run out; or at random."""
 
 FOR_EVER_S: Final = 10**6
-"""For a write that ends when its objects are there."""
+"""For a write that ends when its objects exist."""
 
 
 class RadosBenchCommand(Record):
-    """One `rados bench`.
-
-    `run` names what it writes, for it and for reads of it: without a name they would read one
-    another's.
-    """
+    """One `rados bench`. `run` names its objects: reads without it would use others' objects."""
 
     pool: str
     mode: Mode
@@ -38,21 +34,12 @@ class RadosBenchCommand(Record):
     object_bytes: Annotated[int, Field(ge=1)]
     run: str
     objects: Annotated[int, Field(ge=1)] | None = None
-    """A write ends with so many."""
+    """A write ends with this number."""
 
     def argv(self) -> tuple[str, ...]:
         """The command."""
-        words = [
-            "rados",
-            "--pool",
-            self.pool,
-            "bench",
-            str(self.seconds),
-            self.mode,
-            "-t",
-            str(self.workers),
-        ]
-        words += ["--run-name", self.run, "--format", "json"]
+        words = ["rados", "--pool", self.pool, "bench", str(self.seconds), self.mode]
+        words += ["-t", str(self.workers), "--run-name", self.run, "--format", "json"]
         if self.mode == "write":
             words += ["-b", str(self.object_bytes), "-O", str(self.object_bytes), "--no-cleanup"]
         if self.objects is not None:
@@ -65,13 +52,13 @@ class RadosBenchCommand(Record):
 
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
-"""What rados counts in: 64 bits."""
+"""rados counts in 64 bits."""
 Latency = Annotated[float, Field(ge=0, le=10 * FOR_EVER_S)]
-"""In seconds: none is longer than the longest bench."""
+"""In seconds; none is longer than the longest benchmark."""
 
 
 class RadosBenchResult(Record):
-    """What one `rados bench` told. Latencies are None when nothing was done."""
+    """The result of one `rados bench`. Latencies are None without operations."""
 
     seconds: Annotated[float, Field(gt=0)]
     count: Count
@@ -81,13 +68,13 @@ class RadosBenchResult(Record):
     max_s: Latency | None = None
 
     @classmethod
-    def of(cls, mode: Mode, told: str) -> RadosBenchResult:
-        """What it printed. Raises DriverError when something that is read from it is missing."""
-        found = json_object("rados bench", told, DriverError)
+    def of(cls, mode: Mode, output: str) -> RadosBenchResult:
+        """A result from its output. Raises DriverError when something is missing."""
+        found = json_object("rados bench", output, DriverError)
         kind = "write" if mode == "write" else "read"
         try:
             count = int(found[f"total_{kind}s_made"])
-            # Of nothing, mean and extremes are what the variables of the program began with.
+            # Without operations, mean and extremes are uninitialised.
             times = (
                 {f"{name}_s": float(found[word]) for name, word in _TIMES.items()} if count else {}
             )
@@ -99,44 +86,38 @@ class RadosBenchResult(Record):
             )
         except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise DriverError(
-                f"rados bench {mode}: {error!r} in what it printed: {told[-300:]!r}"
+                f"rados bench {mode}: {error!r} in its output: {output[-300:]!r}"
             ) from error
 
 
 _TIMES: Final = {"mean": "average_latency", "min": "min_latency", "max": "max_latency"}
 
 
-def together(
-    answers: Sequence[RadosBenchResult], operation: Literal["read", "write"]
+def combined(
+    results: Sequence[RadosBenchResult], operation: Literal["read", "write"]
 ) -> tuple[Tally, float]:
-    """What several at once made, and the seconds of the window: theirs that took longest, since all
-    began together.
+    """The result of several in parallel, and the seconds of the window: the longest, since they
+    started together.
 
-    Operations and bytes add up, the mean is weighted by operations, the extremes are the extremes.
-    Raises DriverError when they are more together than can be.
+    Operations and bytes are added, the mean is weighted by operations, the extremes are exact.
+    Raises DriverError when the sums are impossible.
     """
-    count = sum(one.count for one in answers)
+    count = sum(one.count for one in results)
     try:
-        tally = _tally(answers, operation, count)
+        tally = Tally(
+            operation=operation,
+            count=count,
+            bytes=sum(one.count * one.object_bytes for one in results),
+            min_us=min(
+                (round(one.min_s * 1e6) for one in results if one.min_s is not None), default=None
+            ),
+            max_us=max(
+                (round(one.max_s * 1e6) for one in results if one.max_s is not None), default=None
+            ),
+            sum_us=sum(
+                round(one.mean_s * one.count * 1e6) for one in results if one.mean_s is not None
+            ),
+        )
     except ValueError as error:
-        raise DriverError(f"rados bench: {count} operations that cannot be: {error}") from error
-    return tally, max(one.seconds for one in answers)
-
-
-def _tally(
-    answers: Sequence[RadosBenchResult], operation: Literal["read", "write"], count: int
-) -> Tally:
-    return Tally(
-        operation=operation,
-        count=count,
-        bytes=sum(one.count * one.object_bytes for one in answers),
-        min_us=min(
-            (round(one.min_s * 1e6) for one in answers if one.min_s is not None), default=None
-        ),
-        max_us=max(
-            (round(one.max_s * 1e6) for one in answers if one.max_s is not None), default=None
-        ),
-        sum_us=sum(
-            round(one.mean_s * one.count * 1e6) for one in answers if one.mean_s is not None
-        ),
-    )
+        raise DriverError(f"rados bench: {count} operations are impossible: {error}") from error
+    return tally, max(one.seconds for one in results)

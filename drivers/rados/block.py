@@ -1,9 +1,9 @@
-"""RBD as what is weighed: `rbd bench` on one image, in a pool of its own.
+"""RBD: `rbd bench` on one image, in a separate pool.
 
-`rbd bench` works until a number of bytes is done, not for a time, and tells no latencies. It is
-given more bytes than it can do and watched: each second it prints how many operations there have
-been. The window is from the first such line after the warm-up to the first one after the runtime,
-by the clock of its host, and then it is ended.
+`rbd bench` runs until a number of bytes is done, not for a time, and prints no latencies. It gets
+more bytes than it can do and is watched: each second it prints the number of operations so far. The
+window is from the first such line after the warm-up to the first one after the runtime, by its
+host's clock; then it is ended.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weighbridge.common.errors import DriverError
 from weighbridge.drivers.driver import GaveUp, Heard
 from weighbridge.drivers.order import Measured, Progress, Step
 from weighbridge.drivers.rados.host_commands import CommandOutput, kept_of
-from weighbridge.drivers.rados.image import OnImages
+from weighbridge.drivers.rados.image import ImageDriver
 from weighbridge.drivers.rados.tool import GRACE_S, now, object_bytes, one_operation
 from weighbridge.results.record.measurement import Measurement, Tally
 
@@ -29,14 +29,14 @@ _LINE: Final = re.compile(r"^\s*[0-9]+\s+([0-9]{1,18})\s+[0-9.e+-]+\s")
 
 @dataclass(frozen=True)
 class BlockProgress:
-    """So many operations had been done so long after the start."""
+    """The number of operations so far, at a time after the start."""
 
     seconds: float
     count: int
 
 
-def marks(ran: CommandOutput) -> list[BlockProgress]:
-    """What `rbd bench` printed each second, with when it did."""
+def progress_lines(ran: CommandOutput) -> list[BlockProgress]:
+    """What `rbd bench` printed each second, with the time."""
     return [
         BlockProgress(seconds, int(found[1]))
         for seconds, line in ran.lines
@@ -45,89 +45,85 @@ def marks(ran: CommandOutput) -> list[BlockProgress]:
 
 
 def window(
-    marked: Sequence[BlockProgress], warmup_s: float, runtime_s: float
+    lines: Sequence[BlockProgress], warmup_s: float, runtime_s: float
 ) -> tuple[BlockProgress, BlockProgress] | None:
-    """Its two ends: the first mark after the warm-up, and the first one at least the runtime later;
-    None where they are not yet.
+    """The ends of the window: the first line after the warm-up, and the first one at least the
+    runtime later; None while one is missing.
 
     Raises DriverError when there are fewer operations at the second one than at the first.
     """
-    began = next((one for one in marked if one.seconds >= warmup_s), None)
-    if began is None:
+    first = next((one for one in lines if one.seconds >= warmup_s), None)
+    if first is None:
         return None
-    ended = next((one for one in marked if one.seconds >= began.seconds + runtime_s), None)
-    if ended is not None and ended.count < began.count:
+    last = next((one for one in lines if one.seconds >= first.seconds + runtime_s), None)
+    if last is not None and last.count < first.count:
         raise DriverError(
-            f"rbd bench: it had done {began.count} operations, and {ended.count} later: its lines "
-            "cannot be believed"
+            f"rbd bench: its output is wrong: {first.count} operations, and {last.count} later"
         )
-    return None if ended is None else (began, ended)
+    return None if last is None else (first, last)
 
 
-class RbdBench(OnImages):
-    """The driver."""
+class RbdBench(ImageDriver):
+    """The rbd bench driver."""
 
     mark = "rbd"
 
     def versions(self) -> Mapping[str, str]:
-        """Ceph's release, and how it is run."""
-        return {"rbd bench": f"{self.cluster.version()}; image without cache, written whole first"}
+        """Ceph's release, and the settings."""
+        settings = "image without cache, completely written first"
+        return {"rbd bench": f"{self.cluster.version()}; {settings}"}
 
-    def step(self, order: Step, heard: Heard | None = None) -> Measured:
+    def step(self, command: Step, on_progress: Heard | None = None) -> Measured:
         """Run it through warm-up and window, and end it."""
-        workload = order.workload
+        workload = command.workload
         operation = one_operation(workload)
         if workload.name not in self._images:
             raise DriverError(f"{workload.name} was not prepared")
         size = object_bytes(workload)
-        words = [
-            "--io-type",
-            operation,
-            "--io-pattern",
-            _PATTERNS[str(workload.pick)],
-            "--io-size",
-            str(size),
-        ]
-        words += ["--io-threads", str(order.workers), "--io-total", str(_ENDLESS_BYTES)]
-        # Without stdbuf, rbd of 14.2 would keep its lines to itself until it ends.
-        command = ("stdbuf", "-oL", "rbd", "bench", *words, self._images[workload.name].path)
+        words = ["--io-type", operation, "--io-pattern", _PATTERNS[str(workload.pick)]]
+        words += ["--io-size", str(size), "--io-threads", str(command.workers)]
+        words += ["--io-total", str(_ENDLESS_BYTES)]
+        # Without stdbuf, rbd of 14.2 would buffer its lines until it ends.
+        argv = ("stdbuf", "-oL", "rbd", "bench", *words, self._images[workload.name].path)
         warmup_s, runtime_s = workload.warmup, workload.runtime
 
         def tick(seconds: float, ran: Sequence[CommandOutput]) -> bool:
-            marked = marks(ran[0])
-            if heard is not None:
-                phase = "measure" if seconds > warmup_s else "warm-up"
-                done = seconds - warmup_s if phase == "measure" else seconds
-                total = runtime_s if phase == "measure" else warmup_s
-                rate = _rate(marked)
-                rates = {"operations_per_s": rate, "bytes_per_s": rate * size}
-                heard(
-                    Progress.model_validate(
-                        {"phase": phase, "done": min(done, total), "total": total, **rates}
+            lines = progress_lines(ran[0])
+            if on_progress is not None:
+                rate = _rate(lines)
+                in_window = seconds > warmup_s
+                total = runtime_s if in_window else warmup_s
+                on_progress(
+                    Progress(
+                        phase="measure" if in_window else "warm-up",
+                        done=min(seconds - warmup_s if in_window else seconds, total),
+                        total=total,
+                        operations_per_s=rate,
+                        bytes_per_s=rate * size,
                     )
                 )
-            return window(marked, warmup_s, runtime_s) is not None
+            return window(lines, warmup_s, runtime_s) is not None
 
         started_at = now()
-        ran = self.crew.run([command], tick, within_s=warmup_s + runtime_s + GRACE_S)
-        ends = window(marks(ran[0]), warmup_s, runtime_s)
+        ran = self.commands.run([argv], tick, within_s=warmup_s + runtime_s + GRACE_S)
+        ends = window(progress_lines(ran[0]), warmup_s, runtime_s)
         kept = kept_of(ran, "rbd-bench")
         if ends is None:
             raise GaveUp(
-                f"{self.machine.name}: rbd bench ended before its time: {ran[0].text[-300:]!r}",
+                f"{self.machine.name}: rbd bench ended too early: {ran[0].text[-300:]!r}",
                 kept=kept,
             )
-        began, ended = ends
-        count = ended.count - began.count
+        first, last = ends
+        count = last.count - first.count
         measurement = Measurement(
             api="rbd",
             workload=workload.name,
-            workers=order.workers,
+            workers=command.workers,
             driver="rbd-bench",
             started_at=started_at,
-            window_s=ended.seconds - began.seconds,
-            warmup_s=began.seconds,
-            # It tells no latency: unknown, and not what Little's law would make of the rate.
+            window_s=last.seconds - first.seconds,
+            warmup_s=first.seconds,
+            # Latencies are unknown, rather than what Little's law would make of the rate.
             tallies=(
                 Tally(
                     operation=operation,
@@ -141,13 +137,9 @@ class RbdBench(OnImages):
         return Measured(measurement=measurement, kept=kept)
 
 
-def _rate(marked: Sequence[BlockProgress]) -> float:
-    """Operations a second between the last two marks."""
-    if len(marked) < 2:
+def _rate(lines: Sequence[BlockProgress]) -> float:
+    """Operations a second between the last two lines."""
+    if len(lines) < 2 or lines[-1].seconds <= lines[-2].seconds:
         return 0.0
-    before, last = marked[-2:]
-    return (
-        max(0.0, (last.count - before.count) / (last.seconds - before.seconds))
-        if last.seconds > before.seconds
-        else 0.0
-    )
+    before, last = lines[-2:]
+    return max(0.0, (last.count - before.count) / (last.seconds - before.seconds))

@@ -1,5 +1,5 @@
-"""The cluster as its benches want it: pools of one's own, made, waited for and removed, and nothing
-else touched.
+"""The cluster for its benchmarks: pools of their own are made, waited for and removed; nothing else
+is touched.
 """
 
 from __future__ import annotations
@@ -18,22 +18,20 @@ _POLL_S: Final = 0.5
 
 
 class RadosCluster:
-    """A Ceph cluster, from a host that has an administrator's keys; `replicas` is what pools of it
-    have by its own settings.
-    """
+    """A Ceph cluster, by a host with an admin keyring; `replicas` is the cluster's setting."""
 
     def __init__(self, machine: Host, *, replicas: int) -> None:
         self.machine = machine
         self.replicas = replicas
         self.pools: list[str] = []
-        """Those that were made here and are still there."""
+        """Pools that were made here and still exist."""
 
     def ceph(self, *words: str, timeout_s: float = 60) -> str:
         """What `ceph` prints. Raises CommandFailed."""
         return self.machine.run(["ceph", *words], timeout_s=timeout_s).stdout
 
     def ask(self, *words: str) -> Any:
-        """What `ceph` answers in JSON; some commands begin with an empty line.
+        """What `ceph` answers in JSON; some answers begin with an empty line.
 
         Raises CommandFailed, TargetError.
         """
@@ -48,11 +46,10 @@ class RadosCluster:
         return self.machine.run(["ceph", "--version"]).stdout.strip()
 
     def make_pools(self, pools: Mapping[str, int], application: str) -> None:
-        """Make pools with so many placement groups each and wait until all of the cluster is active
-        and clean.
+        """Make pools with these numbers of placement groups, and wait until all are active and
+        clean: before, a benchmark would measure how they become so.
 
-        A bench of a pool that is not yet would measure how it becomes so. Raises CommandFailed,
-        GaveUp.
+        Raises CommandFailed, GaveUp.
         """
         wanted = {name: count for name, count in pools.items() if name not in self.pools}
         for name, count in wanted.items():
@@ -64,16 +61,16 @@ class RadosCluster:
             self.await_clean()
 
     def await_clean(self) -> None:
-        """Wait until every placement group of every pool is active and clean, and pools have the
-        replicas they should.
+        """Wait until all placement groups are active and clean. Raises GaveUp after CLEAN_WITHIN_S,
+        or when a pool has other replicas than the layout's.
         """
         details = self.ask("osd", "pool", "ls", "detail")
         for pool in details:
             name, size = pool["pool_name"], pool["size"]
             if name in self.pools and size != self.replicas:
                 raise GaveUp(
-                    f"{self.machine.name}: the pool {name} keeps {size} replicas where the layout "
-                    f"says {self.replicas}"
+                    f"{self.machine.name}: the pool {name} has {size} replicas, the layout "
+                    f"{self.replicas}"
                 )
         wanted = sum(pool["pg_num"] for pool in details)
         deadline = time.monotonic() + CLEAN_WITHIN_S
@@ -95,28 +92,21 @@ class RadosCluster:
             time.sleep(_POLL_S)
 
     def remove_pools(self, *, timeout_s: float = 60) -> None:
-        """Remove all pools that were made here, with all that is in them. Raises CommandFailed."""
+        """Remove all pools that were made here, with their content. Raises CommandFailed."""
         while self.pools:
             name = self.pools[-1]
-            self.ceph(
-                "osd",
-                "pool",
-                "rm",
-                name,
-                name,
-                "--yes-i-really-really-mean-it",
-                timeout_s=timeout_s,
-            )
+            confirmed = "--yes-i-really-really-mean-it"
+            self.ceph("osd", "pool", "rm", name, name, confirmed, timeout_s=timeout_s)
             self.pools.pop()
 
 
-def shared_out(total: int, parts: int) -> list[int]:
-    """So many things over so many parts, as evenly as can be, the first ones getting one more."""
+def split_evenly(total: int, parts: int) -> list[int]:
+    """`total` in parts as equal as possible, the first ones larger by one."""
     return [total // parts + (number < total % parts) for number in range(parts)]
 
 
-def groups_each(total: int, parts: int) -> int:
-    """Placement groups of each of so many pools that have a power of two `total` together: a power
-    of two, and at least one.
+def pg_num_each(total: int, parts: int) -> int:
+    """Placement groups of each of `parts` pools: the largest power of two, at least one, by which
+    they have at most `total` together.
     """
     return 1 << max(0, (total // parts).bit_length() - 1)

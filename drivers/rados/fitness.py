@@ -1,4 +1,4 @@
-"""What of a workload Ceph's benches and fio can do."""
+"""What of a workload Ceph's benchmarks and fio cannot do."""
 
 from __future__ import annotations
 
@@ -9,31 +9,29 @@ from weighbridge.suites import Api, Workload
 from weighbridge.suites.workload import VERIFIED_SHARE
 
 MOST_RADOS_BYTES: Final = 90 * 2**20
-"""`osd_max_write_size`, as all releases have it."""
+"""`osd_max_write_size` of all releases."""
 MOST_IN_HAND_BYTES: Final = 512 * 2**20
-"""Ceph's benches and fio have a buffer for each request in hand, and the smallest host that ships
-has 1 GiB.
-"""
+"""The tools have a buffer for each outstanding request, and the smallest shipped host has 1 GiB."""
 
 
 def unfit(workload: Workload, api: Api) -> tuple[str, ...]:
     """What of a workload they cannot do, in words: they do one operation on objects of one size, as
-    fast as they can.
+    fast as possible.
     """
     found = []
     if len(workload.operations) > 1 or not set(workload.operations) <= {"read", "write"}:
         found.append(
-            f"{api} is read or written, one of them at a time, not "
+            f"{api} is either read or written in a workload, not "
             f"{' and '.join(workload.operations)}"
         )
     if not isinstance(workload.objects.size, int):
-        found.append(f"{api} is asked objects of one size")
+        found.append(f"{api} needs objects of one size")
     if workload.pick not in ("uniform", "sequential"):
-        found.append(f"{api} picks objects by chance or one after the other, not by popularity")
+        found.append(f"{api} picks objects at random or in turn, not by popularity")
     if workload.rate_per_s is not None:
-        found.append(f"{api} is asked as fast as it answers, not at a rate")
+        found.append(f"{api} is loaded as fast as it answers, not at a rate")
     if workload.verify > VERIFIED_SHARE:
-        found.append(f"what is read of {api} is not compared")
+        found.append(f"what is read from {api} is not verified")
     if isinstance(workload.objects.size, int):
         found += _bench_sizes(workload.objects.size, max(workload.workers), api)
     if (
@@ -42,23 +40,23 @@ def unfit(workload: Workload, api: Api) -> tuple[str, ...]:
         and workload.objects.count < max(workload.workers)
     ):
         counts = f"{max(workload.workers)} workers have {workload.objects.count} objects to read"
-        found.append(f"{counts}: rados bench wants one for each at least")
+        found.append(f"{counts}: rados bench needs at least one for each")
     return tuple(found)
 
 
 def _bench_sizes(size_bytes: int, workers: int, api: Api) -> list[str]:
     if not size_bytes:
-        return [f"{api} is not asked for nothing: objects need a size"]
+        return [f"{api} needs objects of a size above 0"]
     found = []
     if api == "rados" and size_bytes > MOST_RADOS_BYTES:
         found.append(
-            f"OSDs take no more than {show_bytes(MOST_RADOS_BYTES)} at once, and an object of "
+            f"OSDs accept no more than {show_bytes(MOST_RADOS_BYTES)} at once, and an object of "
             f"{api} is one write"
         )
     if size_bytes * workers > MOST_IN_HAND_BYTES:
         held = f"{workers} workers with {show_bytes(size_bytes)} each"
         found.append(
-            f"{held} are more than the {show_bytes(MOST_IN_HAND_BYTES)} that its tool may hold in "
+            f"{held} are more than the {show_bytes(MOST_IN_HAND_BYTES)} that its tool may use of "
             "a host's memory"
         )
     return found

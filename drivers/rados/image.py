@@ -1,8 +1,8 @@
-"""Images of RBD that drivers work on, each in a pool of its own.
+"""RBD images for drivers, each driver's in a separate pool.
 
 An image has no cache (`rbd_cache` is off) and no features but layering: every operation goes to the
-OSDs, and a tool that was ended leaves no lock. It is written whole first, so that no step is about
-making room.
+OSDs, and a killed tool leaves no lock. It is written completely first, so that no step allocates
+space.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from weighbridge.drivers.driver import Heard
 from weighbridge.drivers.order import Cleaned, Cleanup, Prepare, Prepared
 from weighbridge.drivers.rados.cluster import RadosCluster
 from weighbridge.drivers.rados.host_commands import kept_of
-from weighbridge.drivers.rados.tool import FILL_S, Tool, object_bytes
+from weighbridge.drivers.rados.tool import FILL_S, ToolDriver, object_bytes
 from weighbridge.suites import Workload
 
 OBJECT_BYTES: Final = 4 * 2**20
-"""What images are cut into, by default: an image is a multiple of it."""
+"""Size of an image's objects, by default; image sizes are multiples of it."""
 _FILLERS: Final = 4
 
 
 @dataclass(frozen=True)
 class RbdImage:
-    """An image, and how large it is."""
+    """An image with its size."""
 
     pool: str
     name: str
@@ -34,7 +34,7 @@ class RbdImage:
 
     @property
     def path(self) -> str:
-        """As Ceph's tools name it."""
+        """Its name for Ceph's tools."""
         return f"{self.pool}/{self.name}"
 
 
@@ -48,36 +48,24 @@ def make_image(cluster: RadosCluster, image: RbdImage) -> None:
 
 
 def image_of(workload: Workload, pool: str) -> RbdImage:
-    """An image that all objects of a workload fit in, made of whole objects for each of those that
-    write it at first.
-    """
+    """An image for all objects of a workload, of complete objects for each of its first writers."""
     unit = OBJECT_BYTES * _FILLERS
     size_bytes = -(-workload.objects.count * object_bytes(workload) // unit) * unit
     return RbdImage(pool, workload.name, size_bytes)
 
 
 def fill_argv(image: RbdImage) -> tuple[str, ...]:
-    """The command that writes a whole image."""
-    words = [
-        "--io-type",
-        "write",
-        "--io-pattern",
-        "seq",
-        "--io-size",
-        str(OBJECT_BYTES),
-        "--io-threads",
-        str(_FILLERS),
-    ]
-    return ("rbd", "bench", *words, "--io-total", str(image.size_bytes), image.path)
+    """The command that writes a complete image."""
+    words = ["--io-type", "write", "--io-pattern", "seq", "--io-size", str(OBJECT_BYTES)]
+    words += ["--io-threads", str(_FILLERS), "--io-total", str(image.size_bytes)]
+    return ("rbd", "bench", *words, image.path)
 
 
-class OnImages(Tool):
-    """A driver whose tool works on an image for each workload; `pg_num` placement groups for their
-    pool.
-    """
+class ImageDriver(ToolDriver):
+    """A driver whose tool uses an image for each workload; `pg_num` is their pool's."""
 
     mark: ClassVar[str]
-    """What the name of its pool ends with."""
+    """The end of its pool's name."""
 
     def __init__(
         self,
@@ -92,10 +80,10 @@ class OnImages(Tool):
         self._pg_num = pg_num
         self._images: dict[str, RbdImage] = {}
 
-    def prepare(self, order: Prepare, heard: Heard | None = None) -> Prepared:
-        """Make the pool and an image that all objects fit in, and write it whole."""
+    def prepare(self, command: Prepare, on_progress: Heard | None = None) -> Prepared:
+        """Make the pool and an image for all objects, and write it completely."""
         began = time.monotonic()
-        workload = order.workload
+        workload = command.workload
         if workload.name in self._images:
             return Prepared(objects=0, bytes=0, seconds=0.0)
         pool = f"{self.prefix}-{self.mark}"
@@ -103,7 +91,7 @@ class OnImages(Tool):
         image = image_of(workload, pool)
         make_image(self.cluster, image)
         self._images[workload.name] = image
-        ran = self.run([fill_argv(image)], "prepare", heard, total_s=FILL_S)
+        ran = self.run([fill_argv(image)], "prepare", on_progress, total_s=FILL_S)
         return Prepared(
             objects=1,
             bytes=image.size_bytes,
@@ -111,13 +99,13 @@ class OnImages(Tool):
             kept=kept_of(ran, "rbd-bench"),
         )
 
-    def cleanup(self, order: Cleanup, heard: Heard | None = None) -> Cleaned:
-        """Nothing after a step, which overwrites what is there; for `all` the image goes, and the
-        pool with the last one.
+    def cleanup(self, command: Cleanup, on_progress: Heard | None = None) -> Cleaned:
+        """Do nothing after a step, which overwrites data; for `all` remove the image, and with the
+        last one the pool.
         """
-        if order.what == "written" or order.workload.name not in self._images:
+        if command.what == "written" or command.workload.name not in self._images:
             return Cleaned(deleted=0)
-        del self._images[order.workload.name]
+        del self._images[command.workload.name]
         if not self._images:
             self.cluster.remove_pools()
         return Cleaned(deleted=1)

@@ -1,6 +1,4 @@
-"""What the suite knows of Ceph's own benches, and of what else runs as a tool on a host of a Ceph
-cluster.
-"""
+"""Ceph's own benchmarks as a DriverKind, and the base of all kinds of tools on a cluster's host."""
 
 from __future__ import annotations
 
@@ -15,31 +13,30 @@ from weighbridge.drivers.rados.block import RbdBench
 from weighbridge.drivers.rados.cluster import RadosCluster
 from weighbridge.drivers.rados.driver import RadosBench
 from weighbridge.drivers.rados.fitness import unfit
-from weighbridge.drivers.rados.tool import Tool
+from weighbridge.drivers.rados.tool import ToolDriver
 from weighbridge.results.record.driver_traits import DriverTraits
 from weighbridge.suites import Api, Workload
 
 
-class ClusterTool(DriverKind):
-    """A driver that runs a tool on the host of a Ceph cluster that has its keys."""
+class ToolKind(DriverKind):
+    """A driver that runs a tool on a Ceph cluster's host with an admin keyring."""
 
-    mark = ""  # pools have names of their own
+    mark = ""  # pools have distinct names
 
     def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:
-        """See fitness."""
+        """See fitness.unfit."""
         return unfit(workload, api)
 
     @abstractmethod
-    def tool(self, site: LoadSite, cluster: RadosCluster, at: ClusterSite) -> Tool:
-        """The driver for the API of the pass."""
+    def tool(self, site: LoadSite, cluster: RadosCluster, at: ClusterSite) -> ToolDriver:
+        """The driver for the pass's API."""
 
     @contextmanager
     def opened(self, site: LoadSite) -> Iterator[Opened]:
-        """The driver; what it made in the cluster is taken away with it."""
+        """The driver; what it made in the cluster is removed with it."""
         if site.cluster is None:
             raise DriverError(
-                f"{site.layout} has no Ceph cluster below it: nothing makes load of "
-                f"{site.way.api} there"
+                f"{site.layout} has no Ceph cluster: {site.way.api} cannot be loaded there"
             )
         cluster = RadosCluster(site.cluster.host, replicas=site.cluster.replicas)
         with self.tool(site, cluster, site.cluster) as tool:
@@ -47,7 +44,7 @@ class ClusterTool(DriverKind):
             tool.quit()
 
 
-class RadosKind(ClusterTool):
+class RadosKind(ToolKind):
     """`rados bench` and `rbd bench`."""
 
     traits = DriverTraits(
@@ -58,8 +55,8 @@ class RadosKind(ClusterTool):
     )
     layers = ("rados", "rbd")
 
-    def tool(self, site: LoadSite, cluster: RadosCluster, at: ClusterSite) -> Tool:
-        """The bench of objects, or that of images."""
+    def tool(self, site: LoadSite, cluster: RadosCluster, at: ClusterSite) -> ToolDriver:
+        """The driver of objects, or of images."""
         suite = site.suite
         if site.way.api == "rados":
             settings = site.way.rados or suite.rados

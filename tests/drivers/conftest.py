@@ -1,6 +1,4 @@
-"""Targets and engines for the tests of the native engine: all on loopback, all ended with the test
-that started them.
-"""
+"""Targets and engines for tests of the native engine, on loopback; each ends with its test."""
 
 from __future__ import annotations
 
@@ -25,18 +23,16 @@ NULL_TARGET = (
 SEED = 5
 
 
-def until(true: Callable[[], bool], what: str, timeout_s: float = 20.0) -> None:
-    """Wait until something is true; fails the test when it does not come."""
+def until(condition: Callable[[], bool], what: str, timeout_s: float = 20.0) -> None:
+    """Wait for a condition; fails the test when it is not met in time."""
     deadline_s = time.monotonic() + timeout_s
-    while not true():
+    while not condition():
         assert time.monotonic() < deadline_s, f"{what}: not within {timeout_s} s"
         time.sleep(0.002)
 
 
 class Served:
-    """Something that listens on loopback; `asked` holds the heads of requests where it keeps
-    them.
-    """
+    """A server on loopback; `asked` has the heads of requests, if it keeps them."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -62,7 +58,7 @@ def serving_null(**config: float | str | None) -> Iterator[Served]:
 def serving(
     answer: Callable[[socket.socket, bytes], bool], context: ssl.SSLContext | None = None
 ) -> Iterator[Served]:
-    """A server that does to each request what `answer(connection, head)` says; True keeps the
+    """A server that handles each request by `answer(connection, head)`; True keeps the
     connection.
     """
     with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as connections:
@@ -120,7 +116,7 @@ def _shut(connection: socket.socket) -> None:
 
 
 class Bench:
-    """An engine with words for what tests do again and again."""
+    """An engine with methods for what many tests do."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
@@ -132,7 +128,7 @@ class Bench:
         return progress
 
     def finish(self) -> dict[str, Any]:
-        """Wait until no worker runs."""
+        """Wait until no worker is running."""
         until(lambda: self.progress["running"] == 0, "workers end")
         return self.progress
 
@@ -147,9 +143,7 @@ class Bench:
         until(lambda: self.engine.started() == workers, "workers finish their first request")
 
     def window(self, enough: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """Open the window, and close it when `progress` of what came since is enough; the
-        snapshot.
-        """
+        """Open the window, close it when the `progress` since then is enough; the snapshot."""
         before = self.progress
         self.engine.open_window()
 
@@ -176,14 +170,14 @@ def null() -> Iterator[Callable[..., Served]]:
 
 @pytest.fixture
 def scripted() -> Iterator[Callable[..., Served]]:
-    """Starts servers that answer as a test says."""
+    """Starts servers with a test's answers."""
     with ExitStack() as stack:
         yield lambda answer, context=None: stack.enter_context(serving(answer, context))
 
 
 def shape(**keys: Any) -> dict[str, Any]:
-    """A small workload; `size`, `containers`, `per_container` go into its objects, the rest
-    replaces its keys.
+    """A small workload; `size`, `containers`, `per_container` are of its objects, other arguments
+    replace its keys.
     """
     objects = {"size": 1000, "containers": 2, "per_container": 10}
     objects |= {key: keys.pop(key) for key in tuple(objects) if key in keys}
@@ -199,18 +193,29 @@ def shape(**keys: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def bench() -> Iterator[Callable[..., Bench]]:
-    """Makes engines against something that listens; buckets are made where the target is a null
-    target.
-    """
+    """Makes engines for a server."""
     benches: list[Bench] = []
 
     def make(served: Served, workload: dict[str, Any] | None = None, **keys: Any) -> Bench:
         workload = workload or shape()
         config = {
-            "api": "s3", "host": "127.0.0.1", "port": served.port, "tls": False, "ca_file": None, "base_path": "",
-            "access_key": "AK", "secret_key": "SK", "region": "us-east-1", "token": "", "bucket_prefix": "wb",
-            "request_timeout_s": 10.0, "threads": 1, "verify": False, "seed": SEED, "workload": workload,
-        }  # fmt: skip
+            "api": "s3",
+            "host": "127.0.0.1",
+            "port": served.port,
+            "tls": False,
+            "ca_file": None,
+            "base_path": "",
+            "access_key": "AK",
+            "secret_key": "SK",
+            "region": "us-east-1",
+            "token": "",
+            "bucket_prefix": "wb",
+            "request_timeout_s": 10.0,
+            "threads": 1,
+            "verify": False,
+            "seed": SEED,
+            "workload": workload,
+        }
         benches.append(Bench(config | keys))
         return benches[-1]
 

@@ -1,4 +1,4 @@
-"""Adding histograms up in the engine, with the library's own histograms as witness."""
+"""Adding histograms in the engine, with the library's own histograms as witnesses."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ latencies = st.lists(st.integers(1, 10_000_000), max_size=60)
 def test_the_sum_of_encoded_histograms_is_the_histogram_of_all_samples(
     parts: list[list[int]],
 ) -> None:
-    whole = Histogram.of([value for part in parts for value in part])
+    expected = Histogram.of([value for part in parts for value in part])
     found = Histogram.decode(added_histograms([Histogram.of(part).encode() for part in parts]))
-    assert (found.count, found.buckets()) == (whole.count, whole.buckets())
+    assert (found.count, found.buckets()) == (expected.count, expected.buckets())
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,13 @@ def test_the_sum_of_encoded_histograms_is_the_histogram_of_all_samples(
         lambda _: "ä",
     ],
 )
-def test_a_sum_is_refused_where_one_histogram_cannot_be_read(spoil: Callable[[str], str]) -> None:
+def test_no_sum_is_made_if_one_histogram_cannot_be_read(spoil: Callable[[str], str]) -> None:
     good = Histogram.of([10, 2000, 300_000]).encode()
     with pytest.raises(ValueError, match="cannot be decoded"):
         added_histograms([good, spoil(good)])
 
 
-def test_a_sum_is_refused_of_histograms_of_other_bounds() -> None:
+def test_no_sum_is_made_of_histograms_with_other_bounds() -> None:
     other = HdrHistogram(1, 1000, 2)
     other.record_value(5)
     with pytest.raises(ValueError, match=r"1\.\.1000"):

@@ -1,6 +1,4 @@
-"""What a target can do wrong, and as what the engine counts it: a failure is never a success and
-never a latency.
-"""
+"""How the engine counts a target's faults: a failure is never a success and never a latency."""
 
 from __future__ import annotations
 
@@ -9,6 +7,7 @@ import socket
 import struct
 import threading
 import time
+import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -28,9 +27,7 @@ def reset(connection: socket.socket) -> None:
 
 
 def failing(engine: Bench, times: int = 3) -> tuple[dict[str, Any], dict[str, int]]:
-    """Let it fail so often inside the window: the tally of reads, and the errors since the
-    start.
-    """
+    """Fail this often inside the window: the tally of reads, and the errors since the start."""
     engine.engine.open_window()
     engine.engine.add_worker(0, 1, 0)
     until(lambda: engine.progress["failed"] >= times, "failures")
@@ -111,7 +108,7 @@ def succeeded(body: bytes, headers: bytes = b"") -> bytes:
         ("head", b"HTTP/1.1 200 OK\r\n\r\n", "wrong-length"),
     ],
 )
-def test_a_success_must_have_what_was_asked_for(
+def test_a_success_must_have_the_expected_content(
     scripted: Make, bench: Make, operation: str, sent: bytes, error: str | None
 ) -> None:
     def answer(connection: socket.socket, head: bytes) -> bool:
@@ -134,7 +131,7 @@ def test_a_success_must_have_what_was_asked_for(
         (b"[{}]", b"application/json", "bad-list"),
     ],
 )
-def test_a_listing_of_swift_is_read_in_the_form_that_it_has(
+def test_a_listing_of_swift_is_read_in_its_format(
     scripted: Make, bench: Make, body: bytes, kind: bytes, error: str | None
 ) -> None:
     def answer(connection: socket.socket, head: bytes) -> bool:
@@ -153,9 +150,7 @@ def test_a_listing_of_swift_is_read_in_the_form_that_it_has(
     assert set(engine.progress["errors"]) == ({error} if error else set())
 
 
-def test_a_seeded_share_of_reads_is_compared_with_what_was_written(
-    scripted: Make, bench: Make
-) -> None:
+def test_a_seeded_share_of_reads_is_verified(scripted: Make, bench: Make) -> None:
     def answer(connection: socket.socket, head: bytes) -> bool:
         connection.sendall(OK + BODY[:-1] + bytes([BODY[-1] ^ 1]))
         return True
@@ -188,7 +183,7 @@ def test_a_seeded_share_of_reads_is_compared_with_what_was_written(
         ],
     ],
 )
-def test_a_good_answer_is_understood_however_it_comes(
+def test_a_good_answer_is_understood_in_any_pieces(
     scripted: Make, bench: Make, parts: list[bytes]
 ) -> None:
     def answer(connection: socket.socket, head: bytes) -> bool:
@@ -196,7 +191,7 @@ def test_a_good_answer_is_understood_however_it_comes(
         for part in parts:
             connection.sendall(part)
             if len(parts) > 1:
-                time.sleep(0.0005)  # so that parts arrive apart
+                time.sleep(0.0005)  # so that parts arrive separately
         return True
 
     for verify in (True, False):
@@ -228,19 +223,21 @@ def test_a_target_that_closes_after_its_answer_is_connected_to_again(
     assert engine.progress["errors"] == {}
 
 
-def test_a_connection_that_is_closed_while_idle_is_no_error(scripted: Make, bench: Make) -> None:
+def test_a_connection_that_is_closed_while_idle_is_not_an_error(
+    scripted: Make, bench: Make
+) -> None:
     def answer(connection: socket.socket, head: bytes) -> bool:
         connection.sendall(OK + BODY)
         return False
 
-    # A tenth of a second from one request to the next: on a busy machine the close may come late.
+    # 0.1 s from one request to the next: on a busy machine the close may come late.
     engine = bench(scripted(answer), shape(rate_per_s=10.0))
     engine.start(1)
     engine.window(lambda since: since["done"] >= 10)
     assert engine.progress["errors"] == {}
 
 
-def test_a_connection_reset_under_a_request_is_a_reset(scripted: Make, bench: Make) -> None:
+def test_a_connection_reset_during_a_request_is_a_reset(scripted: Make, bench: Make) -> None:
     def answer(connection: socket.socket, head: bytes) -> bool:
         reset(connection)
         return False
@@ -265,14 +262,14 @@ def test_an_answer_that_does_not_come_is_a_timeout(scripted: Make, bench: Make) 
     assert 0.4 <= passed_s < 5
 
 
-def test_a_port_where_nobody_listens_is_a_connect_error_and_is_not_hammered(bench: Make) -> None:
+def test_a_closed_port_is_a_connect_error_and_is_not_hammered(bench: Make) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     engine = bench(Served(port))
     engine.engine.add_worker(0, 1, 0)
     time.sleep(1.0)
     errors = engine.progress["errors"]
-    # Rests of 10, 20, 40 ... ms: the seventh try comes after 0.63 s, the eighth after 1.27 s.
+    # Pauses of 10, 20, 40 ... ms: the seventh try comes after 0.63 s, the eighth after 1.27 s.
     assert set(errors) == {"connect"}
     assert 3 <= errors["connect"] <= 7
     assert engine.engine.stop(0.0) == 0
@@ -286,7 +283,7 @@ def test_an_early_refusal_of_a_large_write_is_its_status_not_a_reset(
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def refuse() -> None:
-            # Ends when the listener is shut down, or the engine hangs up on the rest of a body.
+            # Ends when the listener is shut down, or the engine hangs up during a body.
             while not closed.is_set():
                 with suppress(OSError), listener.accept()[0] as connection:
                     connection.recv(2000)
@@ -310,7 +307,7 @@ def test_an_early_refusal_of_a_large_write_is_its_status_not_a_reset(
         thread.join(5)
 
 
-def test_stop_says_how_many_requests_it_cut_off(scripted: Make, bench: Make) -> None:
+def test_stop_returns_how_many_requests_it_cut_off(scripted: Make, bench: Make) -> None:
     done = threading.Event()
 
     def answer(connection: socket.socket, head: bytes) -> bool:
@@ -321,7 +318,7 @@ def test_stop_says_how_many_requests_it_cut_off(scripted: Make, bench: Make) -> 
     engine = bench(served)
     for index in range(3):
         engine.engine.add_worker(index, 3, 0)
-    until(lambda: len(served.asked) == 3, "requests in hand")
+    until(lambda: len(served.asked) == 3, "outstanding requests")
     started_s = time.monotonic()
     assert engine.engine.stop(0.2) == 3
     assert time.monotonic() - started_s < 5
@@ -330,19 +327,18 @@ def test_stop_says_how_many_requests_it_cut_off(scripted: Make, bench: Make) -> 
     done.set()
 
 
-def test_a_share_of_failures_is_counted_beside_the_successes(null: Make, bench: Make) -> None:
-    import urllib.request  # noqa: PLC0415 - only this test needs it
-
-    served = null(fail_share=0.2, fail_status=500)
+def make_buckets(served: Served) -> None:
     for container in range(2):
-        with urllib.request.urlopen(
-            urllib.request.Request(f"{served.url}/wb-w-{container}", method="PUT")
-        ):
-            pass
+        url = f"{served.url}/wb-w-{container}"
+        urllib.request.urlopen(urllib.request.Request(url, method="PUT")).close()
+
+
+def test_a_share_of_failures_is_counted_besides_the_successes(null: Make, bench: Make) -> None:
+    served = null(fail_share=0.2, fail_status=500)
+    make_buckets(served)
     engine = bench(served)
     progress = engine.prepare()
-    # A prepared object that failed is tried again: it is there in the end, and the failure is still
-    # told.
+    # A prepared object that failed is retried: it exists in the end, and the failure is counted.
     assert progress["done"] == 20
     assert set(progress["errors"]) <= {"http-500"}
     engine.start(4)
@@ -352,7 +348,7 @@ def test_a_share_of_failures_is_counted_beside_the_successes(null: Make, bench: 
     assert tally["bytes"] == 1000 * tally["count"]
 
 
-def test_a_prepare_that_cannot_succeed_ends_and_says_why(null: Make, bench: Make) -> None:
+def test_a_prepare_that_cannot_succeed_ends_with_the_reason(null: Make, bench: Make) -> None:
     engine = bench(null())  # no buckets
     progress = engine.prepare()
     assert progress["done"] == 0
@@ -363,14 +359,8 @@ def test_a_prepare_that_cannot_succeed_ends_and_says_why(null: Make, bench: Make
 def test_objects_of_another_seed_are_found_wrong_only_when_verified(
     null: Make, bench: Make
 ) -> None:
-    import urllib.request  # noqa: PLC0415 - only this test needs it
-
     served = null()
-    for container in range(2):
-        with urllib.request.urlopen(
-            urllib.request.Request(f"{served.url}/wb-w-{container}", method="PUT")
-        ):
-            pass
+    make_buckets(served)
     bench(served).prepare()
     blind = bench(served, seed=SEED + 1)
     blind.start(1)
@@ -379,7 +369,7 @@ def test_objects_of_another_seed_are_found_wrong_only_when_verified(
     assert set(failing(bench(served, shape(verify=True), seed=SEED + 1))[1]) == {"wrong-content"}
 
 
-def test_what_a_failed_clean_up_left_is_deleted_by_the_next(scripted: Make, bench: Make) -> None:
+def test_what_a_failed_cleanup_left_is_deleted_by_the_next(scripted: Make, bench: Make) -> None:
     refusing = threading.Event()
     deleted = set()
 

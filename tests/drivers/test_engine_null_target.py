@@ -1,6 +1,4 @@
-"""The null target, seen by clients that know nothing of it: boto3, python-swiftclient, wrk and
-plain sockets.
-"""
+"""The null target with independent clients: boto3, python-swiftclient, wrk and plain sockets."""
 
 from __future__ import annotations
 
@@ -54,7 +52,7 @@ def code(error: pytest.ExceptionInfo[botocore.exceptions.ClientError]) -> tuple[
     return response["ResponseMetadata"]["HTTPStatusCode"], response["Error"]["Code"]
 
 
-def test_boto3_gets_back_what_it_put(null: Make) -> None:
+def test_boto3_gets_what_it_put(null: Make) -> None:
     client = s3(null())
     client.create_bucket(Bucket="b")
     for size in (0, 1, 65_536):
@@ -65,15 +63,14 @@ def test_boto3_gets_back_what_it_put(null: Make) -> None:
         assert got["Body"].read() == body
         assert got["ETag"] == head["ETag"] == put["ETag"]
         assert head["ContentLength"] == size
-    assert [one["Key"] for one in client.list_objects_v2(Bucket="b")["Contents"]] == [
-        "a/ü + 100%&<x>"
-    ]
+    listed = client.list_objects_v2(Bucket="b")["Contents"]
+    assert [one["Key"] for one in listed] == ["a/ü + 100%&<x>"]
     client.put_object(Bucket="b", Key="stream", Body=io.BytesIO(b"y" * 100_000))
     assert client.head_object(Bucket="b", Key="stream")["ContentLength"] == 100_000
     assert [one["Name"] for one in client.list_buckets()["Buckets"]] == ["b"]
 
 
-def test_large_bodies_of_its_seed_come_back_whole(null: Make) -> None:
+def test_large_bodies_of_its_seed_are_returned_completely(null: Make) -> None:
     client = s3(null())
     client.create_bucket(Bucket="b")
     body = _native.content(SEED, 5_000_000, 0, 5_000_000)
@@ -97,14 +94,14 @@ def test_s3_errors_are_those_of_s3(null: Make) -> None:
             call()
         assert code(error) == wanted
     client.delete_object(Bucket="b", Key="o")
-    client.delete_object(Bucket="b", Key="o")  # S3 does not mind
+    client.delete_object(Bucket="b", Key="o")  # S3 allows it
     client.delete_bucket(Bucket="b")
     with pytest.raises(botocore.exceptions.ClientError) as error:
         client.head_bucket(Bucket="b")
     assert code(error)[0] == 404
 
 
-def test_listings_go_on_page_by_page(null: Make) -> None:
+def test_listings_continue_page_by_page(null: Make) -> None:
     served = null()
     client, connection = s3(served), swift(served)
     client.create_bucket(Bucket="b")
@@ -112,23 +109,18 @@ def test_listings_go_on_page_by_page(null: Make) -> None:
     keys = [f"k{index:03}" for index in range(25)]
     for key in keys:
         client.put_object(Bucket="b", Key=key, Body=b"1")
-    pages = list(
-        client.get_paginator("list_objects_v2").paginate(
-            Bucket="b", PaginationConfig={"PageSize": 10}
-        )
-    )
+    paginator = client.get_paginator("list_objects_v2")
+    pages = list(paginator.paginate(Bucket="b", PaginationConfig={"PageSize": 10}))
     assert [len(page["Contents"]) for page in pages] == [10, 10, 5]
     assert [one["Key"] for page in pages for one in page["Contents"]] == keys
-    assert [
-        one["Key"] for one in client.list_objects_v2(Bucket="b", Prefix="k01")["Contents"]
-    ] == keys[10:20]
-    assert [
-        one["name"] for one in connection.get_container("b", limit=7, full_listing=True)[1]
-    ] == keys
+    prefixed = client.list_objects_v2(Bucket="b", Prefix="k01")["Contents"]
+    assert [one["Key"] for one in prefixed] == keys[10:20]
+    listed = connection.get_container("b", limit=7, full_listing=True)[1]
+    assert [one["name"] for one in listed] == keys
     connection.close()
 
 
-def test_swiftclient_gets_back_what_it_put(null: Make) -> None:
+def test_swiftclient_gets_what_it_put(null: Make) -> None:
     connection = swift(null())
     connection.put_container("c")
     body = random.Random(1).randbytes(65_536)
@@ -165,12 +157,12 @@ def test_swift_needs_the_key_and_the_token(null: Make) -> None:
 
 
 def ask(served: Served, *requests: bytes, until: bytes, cut: int = 1 << 30) -> bytes:
-    """Send requests at once, in pieces of `cut` bytes; what comes back up to `until`."""
+    """Send requests at once, in pieces of `cut` bytes; the answers up to `until`."""
     with socket.create_connection(("127.0.0.1", served.port), timeout=10) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        whole = b"".join(requests)
-        for at in range(0, len(whole), cut):
-            connection.sendall(whole[at : at + cut])
+        data = b"".join(requests)
+        for at in range(0, len(data), cut):
+            connection.sendall(data[at : at + cut])
         got = b""
         while until not in got:
             part = connection.recv(65536)
@@ -180,46 +172,36 @@ def ask(served: Served, *requests: bytes, until: bytes, cut: int = 1 << 30) -> b
 
 
 @pytest.mark.parametrize("cut", [1, 7, 1 << 30])
-def test_requests_are_understood_however_they_are_cut(null: Make, cut: int) -> None:
+def test_requests_are_understood_in_any_pieces(null: Make, cut: int) -> None:
     put = b"PUT /b/o HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
-    chunked = b"PUT /b/p HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
-    signed = (
-        b"x-amz-content-sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD\r\nContent-Length: 47\r\n\r\n"
+    chunked = (
+        b"PUT /b/p HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
     )
     aws = (
         b"PUT /b/q HTTP/1.1\r\nHost: x\r\n"
-        + signed
+        b"x-amz-content-sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD\r\nContent-Length: 47\r\n\r\n"
         + b"5;chunk-signature=0123\r\nworld\r\n0;chunk-signature=\r\n\r\n"[:47]
     )
+    assert len(aws.split(b"\r\n\r\n", 1)[1]) == 47
     gets = b"".join(b"GET /b/%c HTTP/1.1\r\nHost: x\r\n\r\n" % name for name in b"opq")
     last = b"GET /last HTTP/1.1\r\nHost: x\r\n\r\n"
-    assert len(aws.split(b"\r\n\r\n", 1)[1]) == 47
     bucket = b"PUT /b HTTP/1.1\r\nHost: x\r\n\r\n"
-    got = ask(
-        null(),
-        bucket,
-        put,
-        chunked,
-        aws,
-        gets,
-        last,
-        until=b"NoSuchBucket</Message></Error>",
-        cut=cut,
-    )
+    end = b"NoSuchBucket</Message></Error>"
+    got = ask(null(), bucket, put, chunked, aws, gets, last, until=end, cut=cut)
     assert re.findall(rb"HTTP/1.1 (\d+)", got) == [b"200"] * 7 + [b"404"]
-    assert [body in got for body in (b"\r\n\r\nhello", b"\r\n\r\nabcde", b"\r\n\r\nworld")] == [
-        True
-    ] * 3
+    for body in (b"\r\n\r\nhello", b"\r\n\r\nabcde", b"\r\n\r\nworld"):
+        assert body in got
 
 
-def test_who_waits_for_a_continue_gets_it(null: Make) -> None:
+def test_a_client_that_expects_100_continue_gets_it(null: Make) -> None:
     served = null()
     ask(served, b"PUT /b HTTP/1.1\r\n\r\n", until=b"\r\n\r\n")
     head = b"PUT /b/o HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"
     assert ask(served, head, until=b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-def test_what_is_not_http_ends_the_connection_and_nothing_else(null: Make) -> None:
+def test_anything_but_http_only_ends_the_connection(null: Make) -> None:
     served = null()
     for nonsense in (
         b"\x16\x03\x01\x02\x00\r\n\r\n",
@@ -235,7 +217,7 @@ def test_what_is_not_http_ends_the_connection_and_nothing_else(null: Make) -> No
     assert ask(served, b"GET / HTTP/1.1\r\n\r\n", until=b"</ListAllMyBucketsResult>")
 
 
-def test_a_delay_holds_every_answer_back(null: Make) -> None:
+def test_every_answer_is_delayed(null: Make) -> None:
     served = null(delay_ms=30.0)
     for _ in range(3):
         started_s = time.monotonic()
@@ -243,10 +225,9 @@ def test_a_delay_holds_every_answer_back(null: Make) -> None:
         assert 0.030 <= time.monotonic() - started_s < 5
 
 
-def test_a_delay_that_is_drawn_holds_an_answer_back_for_what_its_seed_draws(null: Make) -> None:
-    served = null(
-        delay_ms=100.0, delay_spread=1.0, seed=73
-    )  # whose first draw is 0.988 of the way from 0 to 200 ms
+def test_a_random_delay_is_drawn_by_its_seed(null: Make) -> None:
+    # The first draw of this seed is 0.988 of the way from 0 to 200 ms.
+    served = null(delay_ms=100.0, delay_spread=1.0, seed=73)
     started_s = time.monotonic()
     ask(served, b"GET / HTTP/1.1\r\n\r\n", until=b"</ListAllMyBucketsResult>")
     assert time.monotonic() - started_s >= 0.197
@@ -268,10 +249,9 @@ def test_a_share_of_object_requests_fails_the_same_way_every_time(null: Make) ->
         served = null(fail_share=0.3, fail_status=507)
         ask(served, b"PUT /b HTTP/1.1\r\n\r\n", until=b"\r\n\r\n")
         requests = [b"PUT /b/o HTTP/1.1\r\nContent-Length: 0\r\n\r\n"] * 300
-        return re.findall(
-            rb"HTTP/1.1 (\d+)",
-            ask(served, *requests, b"GET /none HTTP/1.1\r\n\r\n", until=b"NoSuchBucket</Mess"),
-        )[:300]
+        last = b"GET /none HTTP/1.1\r\n\r\n"
+        answers = ask(served, *requests, last, until=b"NoSuchBucket</Mess")
+        return re.findall(rb"HTTP/1.1 (\d+)", answers)[:300]
 
     first = statuses()
     assert set(first) == {b"200", b"507"}
@@ -320,11 +300,11 @@ def test_a_signal_ends_it_with_status_0_while_connections_are_open(number: signa
         {"fail_status": 200},
     ],
 )
-def test_a_null_target_config_that_cannot_be_used_is_refused(config: dict[str, Any]) -> None:
+def test_an_unusable_null_target_config_is_refused(config: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(config))):
         _native.null_target(json.dumps(config))
 
 
-def test_a_port_that_is_taken_is_an_error_of_the_system() -> None:
+def test_a_port_in_use_is_an_os_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(OSError, match="in use"):
         _native.null_target(json.dumps({"port": listener.getsockname()[1]}))

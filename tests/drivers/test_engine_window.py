@@ -1,6 +1,4 @@
-"""What the engine records of a window's ends: what is in flight when it closes, what failed, and
-how a rate was kept.
-"""
+"""What the engine records at a window's ends: requests in flight, failures, and a rate."""
 
 from __future__ import annotations
 
@@ -23,8 +21,8 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + _native.content(SEED, 
 
 
 class Gate:
-    """A target that answers while it is open, and holds back what comes while it is closed; `held`
-    counts that.
+    """A target that answers while it is open, and holds requests while it is closed; `held` counts
+    those.
     """
 
     def __init__(self) -> None:
@@ -54,8 +52,8 @@ def read(engine: Bench) -> Tally:
 
 
 def stalled(gate: Gate, engine: Bench, workers: int) -> float:
-    """Open the window, have all workers wait in vain from then on, and close it; for how long the
-    first at least has waited.
+    """Open the window, stall all workers, and close it; returns for how long at least the last one
+    was stalled.
     """
     engine.start(workers)
     engine.engine.open_window()
@@ -69,7 +67,7 @@ def stalled(gate: Gate, engine: Bench, workers: int) -> float:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_what_is_in_flight_when_the_window_closes_is_recorded_by_its_age(
+def test_requests_in_flight_when_the_window_closes_are_recorded_by_age(
     scripted: Make, bench: Make, gate: Gate, threads: int
 ) -> None:
     engine = bench(scripted(gate.answer), threads=threads)
@@ -83,10 +81,10 @@ def test_what_is_in_flight_when_the_window_closes_is_recorded_by_its_age(
     assert ages.percentile_us(1) >= waited_s * 1e6
     assert closed.in_flight_max_us <= ages.percentile_us(100) * 1.001
     assert 5 * waited_s * 1e6 <= closed.outstanding_us <= 5 * closed.in_flight_max_us
-    # What they get afterwards is not of this window.
+    # What they get afterwards is not part of this window.
     gate.open.set()
     done = engine.progress["done"]
-    until(lambda: engine.progress["done"] > done + 20, "workers go on")
+    until(lambda: engine.progress["done"] > done + 20, "workers continue")
     assert read(engine) == closed
     assert closed.max_us is None or closed.max_us < waited_s * 1e6
 
@@ -105,12 +103,12 @@ def test_a_closed_loop_accounts_for_all_of_its_workers_time(scripted: Make, benc
     assert tally.errors == {"http-503": pytest.approx(50, abs=30)}
     assert tally.failed_us is not None
     assert tally.busy_us is not None
-    assert tally.failed_us > 10_000 * (tally.failed - 4)  # each is followed by a rest of 10 ms
-    # Never more than there is; less by what a worker needs from one request to the next.
+    assert tally.failed_us > 10_000 * (tally.failed - 4)  # each is followed by a pause of 10 ms
+    # Never more than the window; less by the time between a worker's requests.
     assert 0.7 < tally.busy_us / (4e6 * snapshot["window_s"]) < 1.01
 
 
-def test_errors_of_all_threads_are_added_up(scripted: Make, bench: Make) -> None:
+def test_errors_of_all_threads_are_added(scripted: Make, bench: Make) -> None:
     def answer(connection: socket.socket, head: bytes) -> bool:
         connection.sendall(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")
         return True
@@ -120,14 +118,9 @@ def test_errors_of_all_threads_are_added_up(scripted: Make, bench: Make) -> None
     engine.start(8)
     until(lambda: engine.progress["failed"] >= 100, "failures")
     engine.engine.stop(10.0)
-    # All that were counted as they came, on whichever thread, but those that ended after the
-    # workers were told to leave.
-    counted = read(engine).errors["http-503"]
-    assert (
-        engine.progress["errors"]["http-503"] - 8
-        <= counted
-        <= engine.progress["errors"]["http-503"]
-    )
+    # All that were counted, on any thread, but those that ended after workers were asked to leave.
+    total = engine.progress["errors"]["http-503"]
+    assert total - 8 <= read(engine).errors["http-503"] <= total
 
 
 def test_a_worker_that_leaves_is_not_counted_any_more(
@@ -140,7 +133,7 @@ def test_a_worker_that_leaves_is_not_counted_any_more(
     engine.engine.open_window()
     for index in range(4):
         engine.engine.remove_worker(index)
-    # Threads obey in order: what was counted at this close had been told to leave before.
+    # Threads handle commands in order: before this close they have handled the removals.
     engine.engine.close_window()
     engine.engine.open_window()
     gate.open.set()
@@ -150,7 +143,7 @@ def test_a_worker_that_leaves_is_not_counted_any_more(
     assert (tally.count, tally.errors, tally.in_flight, tally.outstanding_us) == (0, {}, None, 0)
 
 
-def test_what_timed_out_is_at_least_as_long_as_its_timeout(
+def test_a_timed_out_request_is_at_least_as_long_as_its_timeout(
     scripted: Make, bench: Make, gate: Gate
 ) -> None:
     engine = bench(scripted(gate.answer), request_timeout_s=0.2)
@@ -166,11 +159,11 @@ def test_what_timed_out_is_at_least_as_long_as_its_timeout(
     assert (tally.failed_us or 0) >= 400_000
 
 
-def test_at_a_rate_what_was_not_sent_in_time_is_in_flight_too(
+def test_at_a_rate_requests_not_sent_in_time_are_in_flight_too(
     scripted: Make, bench: Make, gate: Gate
 ) -> None:
-    # One worker that is meant to ask 100 times a second and is kept waiting: the others queue up
-    # behind the one it has in hand.
+    # One worker with 100 requests a second that is stalled: the others queue behind its outstanding
+    # one.
     engine = bench(scripted(gate.answer), shape(rate_per_s=100.0))
     waited_s = stalled(gate, engine, 1)
     snapshot = engine.snapshot()
@@ -185,7 +178,7 @@ def test_at_a_rate_what_was_not_sent_in_time_is_in_flight_too(
     assert snapshot["begun"] <= tally.count + 1
 
 
-def test_at_a_rate_that_is_kept_all_requests_are_begun_and_nobody_is_behind(
+def test_at_a_rate_that_is_kept_all_requests_start_and_no_worker_is_behind(
     scripted: Make, bench: Make, gate: Gate
 ) -> None:
     engine = bench(scripted(gate.answer), shape(rate_per_s=200.0), threads=2)
@@ -195,7 +188,7 @@ def test_at_a_rate_that_is_kept_all_requests_are_begun_and_nobody_is_behind(
     assert snapshot["behind_us"] < 1e6 * snapshot["window_s"]
 
 
-def test_of_several_operations_those_that_wait_are_the_next_of_the_sequence(
+def test_with_several_operations_the_waiting_ones_are_the_next_of_the_sequence(
     scripted: Make, bench: Make, gate: Gate
 ) -> None:
     mix = shape(rate_per_s=100.0, operations={"read": 1.0, "head": 3.0})

@@ -25,38 +25,34 @@ def workload(**changed: Any) -> Workload:
 
 @pytest.mark.parametrize("pick", ["uniform", "sequential"])
 @pytest.mark.parametrize("operation", ["read", "write"])
-def test_one_operation_on_objects_of_one_size_is_fit_for_ceph_s_benches(
+def test_one_operation_on_objects_of_one_size_is_possible_with_cephs_benchmarks(
     operation: str, pick: str
 ) -> None:
     some = workload(operations={operation: 1}, pick=pick)
-    assert (
-        unfit(some, "rados", "rados")
-        == unfit(some, "rbd", "fio")
-        == unfit(some, "cephfs", "fio")
-        == ()
-    )
+    apis = (("rados", "rados"), ("rbd", "fio"), ("cephfs", "fio"))
+    assert [unfit(some, api, driver) for api, driver in apis] == [()] * 3
 
 
 @pytest.mark.parametrize(
-    ("changed", "why"),
+    ("changed", "fault"),
     [
-        ({"operations": {"read": 1, "write": 1}}, "one of them at a time, not read and write"),
+        ({"operations": {"read": 1, "write": 1}}, "in a workload, not read and write"),
         ({"operations": {"list": 1}}, "not list"),
         ({"objects": {"size": {"uniform": ["1MB", "2MB"]}}}, "objects of one size"),
         ({"pick": {"zipf": 1.1}}, "not by popularity"),
         ({"rate_per_s": 5}, "not at a rate"),
-        ({"verify": True}, "is not compared"),
+        ({"verify": True}, "is not verified"),
         ({"objects": {"size": "4KiB", "per_container": 15}}, "16 workers have 15 objects to read"),
-        ({"objects": {"size": "0B"}}, "objects need a size"),
-        ({"objects": {"size": "100MiB"}, "workers": [1]}, "OSDs take no more than 90 MiB at once"),
+        ({"objects": {"size": "0B"}}, "a size above 0"),
+        ({"objects": {"size": "100MiB"}, "workers": [1]}, "accept no more than 90 MiB at once"),
         ({"objects": {"size": "64MiB"}}, "16 workers with 64 MiB each are more than the 512 MiB"),
     ],
 )
-def test_what_ceph_s_benches_cannot_do_is_told_before_anything_starts(
-    changed: dict[str, Any], why: str
+def test_what_cephs_benchmarks_cannot_do_is_reported_before_anything_starts(
+    changed: dict[str, Any], fault: str
 ) -> None:
-    assert any(why in one for one in unfit(workload(**changed), "rados", "rados"))
+    assert any(fault in one for one in unfit(workload(**changed), "rados", "rados"))
 
 
-def test_a_block_device_and_a_file_take_requests_that_an_osd_would_not() -> None:
+def test_block_devices_and_files_accept_requests_that_an_osd_would_not() -> None:
     assert unfit(workload(objects={"size": "100MiB"}, workers=[1]), "rbd", "rados") == ()

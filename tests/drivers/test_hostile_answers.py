@@ -1,6 +1,4 @@
-"""What a target may answer instead of the list of a bucket: read safely by the driver's account and
-by the programs that verify.
-"""
+"""Hostile answers in place of a bucket's list, for the driver's account and for verification."""
 
 from __future__ import annotations
 
@@ -18,28 +16,29 @@ from weighbridge.drivers.locust.account import Account
 from weighbridge.gateways.exchange import HttpAnswer, WrongAnswer
 from weighbridge.gateways.verify import listed
 
-ENTITY = b'<!DOCTYPE a [<!ENTITY e SYSTEM "file:///etc/passwd">]><ListBucketResult><Contents><Key>&e;</Key></Contents></ListBucketResult>'
+ENTITY = (
+    b'<!DOCTYPE a [<!ENTITY e SYSTEM "file:///etc/passwd">]>'
+    b"<ListBucketResult><Contents><Key>&e;</Key></Contents></ListBucketResult>"
+)
 DEEP = b"[" * 200_000
 
 
 class Origin(http.server.BaseHTTPRequestHandler):
-    """Answers every GET with the body of its server, whole, without a length, or less of it than
-    its length.
-    """
+    """Answers every GET with its body: complete, without a length, or cut off."""
 
     body = b""
-    way = "whole"
+    way = "complete"
 
     def do_GET(self) -> None:
         self.send_response(200)
         if self.way != "without length":
-            self.send_header("Content-Length", str(len(self.body) + (self.way == "broken off")))
+            self.send_header("Content-Length", str(len(self.body) + (self.way == "cut off")))
         self.end_headers()
         self.wfile.write(self.body)
         self.close_connection = True
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the class above has it
-        """Nothing."""
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as in the base class
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -56,7 +55,7 @@ def origin() -> Iterator[tuple[str, type[Origin]]]:
     server.server_close()
 
 
-def test_a_list_with_entities_is_refused_by_all_that_read_lists(
+def test_a_list_with_entities_is_refused_by_all_readers_of_lists(
     origin: tuple[str, type[Origin]],
 ) -> None:
     url, handler = origin
@@ -68,7 +67,7 @@ def test_a_list_with_entities_is_refused_by_all_that_read_lists(
         listed(HttpAnswer(200, {}, ENTITY), "s3")
 
 
-def test_a_list_nested_without_end_is_an_answer_that_cannot_be_read() -> None:
+def test_an_endlessly_nested_list_cannot_be_read() -> None:
     with pytest.raises(WrongAnswer, match="cannot be read"):
         listed(HttpAnswer(200, {}, DEEP), "swift")
 
@@ -76,12 +75,12 @@ def test_a_list_nested_without_end_is_an_answer_that_cannot_be_read() -> None:
 @pytest.mark.parametrize(
     ("way", "why"),
     [
-        ("whole", "an answer of 1001 bytes: more than 1000 are not read"),
+        ("complete", "an answer of 1001 bytes: more than 1000 are not read"),
         ("without length", "an answer of more than 1000 bytes"),
-        ("broken off", "1002 bytes"),
+        ("cut off", "1002 bytes"),
     ],
 )
-def test_an_answer_is_read_to_its_end_but_no_further_than_its_bound(
+def test_an_answer_is_read_to_its_end_but_not_beyond_the_limit(
     origin: tuple[str, type[Origin]], monkeypatch: pytest.MonkeyPatch, way: str, why: str
 ) -> None:
     url, handler = origin
@@ -92,10 +91,10 @@ def test_an_answer_is_read_to_its_end_but_no_further_than_its_bound(
         list(Account(target, 5).objects("b"))
 
 
-def test_an_answer_that_breaks_off_is_never_taken_for_a_whole_one(
+def test_an_answer_that_is_cut_off_is_never_taken_for_a_complete_one(
     origin: tuple[str, type[Origin]],
 ) -> None:
     url, handler = origin
-    handler.body, handler.way = b"<ListBucketResult/>", "broken off"
+    handler.body, handler.way = b"<ListBucketResult/>", "cut off"
     with pytest.raises(DriverError, match="IncompleteRead"):
         list(Account(Endpoint(api="s3", url=url, user="u", key=SecretStr("k")), 5).objects("b"))

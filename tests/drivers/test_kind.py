@@ -1,4 +1,4 @@
-"""What the suite knows of drivers before they run."""
+"""What is known of drivers before they run."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from weighbridge.results.record.driver_traits import driver_label, tool_label, t
 
 
 def test_each_driver_is_registered_by_its_own_name() -> None:
-    assert {name: kind.traits.name for name, kind in KINDS.items()} == {
-        name: name for name in KINDS
-    }
+    assert all(kind.traits.name == name for name, kind in KINDS.items())
     assert {"locust", "cosbench", "rados", "fio"} <= set(KINDS)
 
 
-def test_drivers_that_load_the_same_gateway_find_none_of_each_others_buckets() -> None:
+def test_drivers_that_load_the_same_gateway_do_not_find_each_others_buckets() -> None:
     marks = [kind.mark for kind in KINDS.values() if kind.apis]
     assert len(set(marks)) == len(marks)
 
@@ -37,22 +35,20 @@ def test_no_two_drivers_declare_the_same_option() -> None:
         ("object-server", ("locust",)),
     ],
 )
-def test_a_layer_is_loaded_by_the_drivers_that_say_so_in_their_order(
+def test_a_layer_is_loaded_by_its_drivers_in_the_order_of_their_ranks(
     layer: str, drivers: tuple[str, ...]
 ) -> None:
     assert loading(layer) == drivers  # type: ignore[arg-type] # a layer's name
 
 
-def test_figures_are_known_by_the_driver_and_by_each_of_its_tools() -> None:
+def test_traits_are_found_by_the_driver_and_by_each_of_its_tools() -> None:
     assert traits_of("rbd-bench") == traits_of("rados") == KINDS["rados"].traits
-    assert (tool_label("rbd-bench"), tool_label("locust-engine"), tool_label("cosbench")) == (
-        "rbd bench",
-        "the engine",
-        "COSBench",
-    )
-    assert [traits_of(name).beside_gateway for name in ("locust-sdk", "cosbench", "rados-bench", "fio-rbd", "fio")] == [
-        False, False, True, True, True,
-    ]  # fmt: skip
+    assert tool_label("rbd-bench") == "rbd bench"
+    assert tool_label("locust-engine") == "the engine"
+    assert tool_label("cosbench") == "COSBench"
+    tools = ("locust-sdk", "cosbench", "rados-bench", "fio-rbd", "fio")
+    beside = [traits_of(name).beside_gateway for name in tools]
+    assert beside == [False, False, True, True, True]
     cut = {
         name: (traits_of(name).cut_us, traits_of(name).cut_requests)
         for name in ("cosbench", "locust-engine")
@@ -60,18 +56,18 @@ def test_figures_are_known_by_the_driver_and_by_each_of_its_tools() -> None:
     assert cut == {"cosbench": (1000, 2), "locust-engine": (0, 1)}
 
 
-def test_of_a_driver_that_is_not_installed_its_name_is_known_and_no_more() -> None:
+def test_of_a_driver_that_is_not_installed_only_the_name_is_known() -> None:
     assert driver_label("strange") == tool_label("strange") == "strange"
     assert (traits_of("strange").cut_us, traits_of("strange").beside_gateway) == (0, False)
 
 
-def test_what_sets_a_drivers_figures_apart_is_told_of_the_layouts_that_it_applies_to() -> None:
+def test_what_sets_a_drivers_figures_apart_is_reported_for_the_layouts_it_applies_to() -> None:
     (stalls,) = [one for one in traits_of("cosbench").apart if one.fact]
     fronts = ("beast port=80", "beast port=80 tcp_nodelay=1", "civetweb")
     applies = {
         (name, front): stalls.applies({name: front})
         for name, front in product(("rgw: rgw_frontends", "other"), fronts)
     }
-    assert [where for where, told in applies.items() if told] == [
+    assert [where for where, there in applies.items() if there] == [
         ("rgw: rgw_frontends", "beast port=80")
     ]

@@ -1,6 +1,4 @@
-"""What a driver says last, when a library of its own raised what nobody foresaw: all of it but the
-keys.
-"""
+"""A driver's last event when a library raised an unexpected exception: its text without keys."""
 
 from __future__ import annotations
 
@@ -14,8 +12,8 @@ from pydantic import SecretStr
 import weighbridge.drivers.cosbench.loop
 import weighbridge.drivers.locust.loop
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.drivers.cosbench.ending import EndRequest
 from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
+from weighbridge.drivers.cosbench.stop_request import StopRequest
 from weighbridge.drivers.order import Event, Failed, Setup
 
 TARGET = Endpoint(
@@ -39,27 +37,27 @@ def raises_more(*_: Any) -> None:
     raise ValueError("Invalid header value b'planted-key' of planted%2Ftoken by 'planted-password'")
 
 
-def by_locust(said: list[Event], monkeypatch: pytest.MonkeyPatch) -> int:
+def by_locust(events: list[Event], monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(weighbridge.drivers.locust.loop, "PreparedObjects", raises)
     inbox = gevent.queue.Queue()
     inbox.put(SETUP.model_dump_json().encode())
-    return weighbridge.drivers.locust.loop.LocustLoop(inbox, said.append).run()
+    return weighbridge.drivers.locust.loop.LocustLoop(inbox, events.append).run()
 
 
-def by_cosbench(said: list[Event], monkeypatch: pytest.MonkeyPatch) -> int:
+def by_cosbench(events: list[Event], monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(weighbridge.drivers.cosbench.loop, "Cosbench", raises_more)
     inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     inbox.put(CosbenchSetup(**dict(SETUP), site=SITE).model_dump_json().encode())
-    return weighbridge.drivers.cosbench.loop.CosbenchLoop(inbox, said.append, EndRequest()).run()
+    return weighbridge.drivers.cosbench.loop.CosbenchLoop(inbox, events.append, StopRequest()).run()
 
 
 @pytest.mark.parametrize("driven", [by_locust, by_cosbench])
-def test_words_of_a_library_reach_nobody_with_a_key_in_them(
+def test_a_librarys_message_is_reported_without_keys(
     driven: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    said: list[Event] = []
-    assert driven(said, monkeypatch) == 3
-    (failed,) = said
+    events: list[Event] = []
+    assert driven(events, monkeypatch) == 3
+    (failed,) = events
     assert isinstance(failed, Failed)
     assert failed.message.startswith("ValueError: Invalid header value")
     assert "Traceback" in caplog.text

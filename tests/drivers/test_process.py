@@ -63,7 +63,7 @@ def driver(
     assert process.stdout.closed
 
 
-def test_a_driver_answers_every_order_in_turn_and_ends_well(tmp_path: Path) -> None:
+def test_a_driver_answers_every_command_in_turn_and_ends_well(tmp_path: Path) -> None:
     heard: list[Progress] = []
     with driver(tmp_path) as running:
         assert running.setup(SETUP).versions
@@ -79,7 +79,7 @@ def test_a_driver_answers_every_order_in_turn_and_ends_well(tmp_path: Path) -> N
     assert measured.measurement.workers == 16
 
 
-def test_the_figures_of_the_fake_driver_hang_together_and_depend_on_the_seed_alone(
+def test_the_figures_of_the_fake_driver_are_consistent_and_depend_on_the_seed_alone(
     tmp_path: Path,
 ) -> None:
     results = []
@@ -103,7 +103,9 @@ def test_the_figures_of_the_fake_driver_hang_together_and_depend_on_the_seed_alo
         assert histogram.get_total_count() == tally.count
 
 
-def test_a_driver_that_says_it_failed_raises_with_its_words_and_its_log(tmp_path: Path) -> None:
+def test_a_driver_that_reports_a_failure_raises_with_its_message_and_its_log(
+    tmp_path: Path,
+) -> None:
     with driver(tmp_path, "-m", "tests.support.fake_driver", "--fail", "step") as running:
         running.setup(SETUP)
         with pytest.raises(DriverError, match="'step' fails as asked") as caught:
@@ -111,13 +113,13 @@ def test_a_driver_that_says_it_failed_raises_with_its_words_and_its_log(tmp_path
     assert "driver.log" in str(caught.value)
 
 
-def test_a_driver_that_ends_in_an_order_raises_with_its_status_and_the_last_lines_of_its_log(
+def test_a_driver_that_ends_during_a_command_raises_with_its_status_and_its_last_log_lines(
     tmp_path: Path,
 ) -> None:
     program = "import sys; sys.stdin.readline(); print('out of luck', file=sys.stderr); sys.exit(9)"
     with (
         driver(tmp_path, "-c", program) as running,
-        pytest.raises(DriverError, match=r"exit status 9 while .*'setup'") as caught,
+        pytest.raises(DriverError, match=r"exit status 9 during 'setup'") as caught,
     ):
         running.setup(SETUP)
     assert "| out of luck" in str(caught.value)
@@ -136,9 +138,7 @@ def test_a_silent_driver_raises_after_its_deadline_and_is_ended(tmp_path: Path) 
     with driver(
         tmp_path, "-m", "tests.support.fake_driver", "--hang", "setup", silence_s=1.5
     ) as running:
-        with pytest.raises(
-            DriverError, match=r"said nothing for 1\.5 s while it was to do 'setup'"
-        ):
+        with pytest.raises(DriverError, match=r"was silent for 1\.5 s during 'setup'"):
             running.setup(SETUP)
         pid = running.process.pid
     assert time.monotonic() - started < 30
@@ -170,7 +170,7 @@ input()
 """
 
 
-def test_a_driver_that_listens_has_the_stations_of_other_clients_started_before_it_is_ready(
+def test_worker_processes_of_other_clients_are_started_before_a_listening_driver_is_ready(
     tmp_path: Path,
 ) -> None:
     started: list[int] = []
@@ -179,7 +179,7 @@ def test_a_driver_that_listens_has_the_stations_of_other_clients_started_before_
     assert started == [4711]
 
 
-def test_a_driver_that_waits_for_stations_nobody_can_start_raises(tmp_path: Path) -> None:
+def test_a_driver_that_waits_for_worker_processes_nobody_starts_raises(tmp_path: Path) -> None:
     with (
         driver(tmp_path, "-c", LISTENS) as running,
         pytest.raises(DriverError, match="answered 'setup' with 'listening'"),
@@ -187,28 +187,28 @@ def test_a_driver_that_waits_for_stations_nobody_can_start_raises(tmp_path: Path
         running.setup(SETUP)
 
 
-def test_what_ends_beside_a_driver_is_seen_within_a_second_while_it_is_waited_for(
+def test_the_end_of_something_a_driver_depends_on_is_seen_within_a_second(
     tmp_path: Path,
 ) -> None:
     since = time.monotonic()
 
     def look() -> None:
         if time.monotonic() - since > 0.5:
-            raise DriverError("client-2: station 3 of 4 was ended by SIGKILL")
+            raise DriverError("client-2: worker process 3 of 4 was ended by SIGKILL")
 
     with driver(
         tmp_path, "-m", "tests.support.fake_driver", "--hang", "setup", look=look
     ) as running:
-        with pytest.raises(DriverError, match="station 3 of 4 was ended"):
+        with pytest.raises(DriverError, match="worker process 3 of 4 was ended"):
             running.setup(SETUP)
         assert time.monotonic() - since < 0.5 + 1.0
 
 
-def test_what_the_driver_has_said_already_is_not_lost_by_what_ends_beside_it(
+def test_what_the_driver_has_sent_is_not_lost_by_something_else_that_ends(
     tmp_path: Path,
 ) -> None:
     def look() -> None:
-        assert running._lines.empty(), "looked although it had something to say"
+        assert running._lines.empty(), "looked although there was an event"
 
     with driver(tmp_path, look=look) as running:
         running.setup(SETUP)
@@ -216,7 +216,7 @@ def test_what_the_driver_has_said_already_is_not_lost_by_what_ends_beside_it(
 
 
 @pytest.mark.parametrize(
-    ("code", "words"),
+    ("code", "text"),
     [
         (-9, "was ended by SIGKILL"),
         (137, "ended with exit status 137 (SIGKILL)"),
@@ -225,19 +225,19 @@ def test_what_the_driver_has_said_already_is_not_lost_by_what_ends_beside_it(
         (-200, "ended with exit status -200"),
     ],
 )
-def test_an_exit_status_names_the_signal_that_made_it(code: int, words: str) -> None:
-    assert weighbridge.drivers.process.how_it_ended(code) == words
+def test_an_exit_status_names_its_signal(code: int, text: str) -> None:
+    assert weighbridge.drivers.process.how_it_ended(code) == text
 
 
-def test_words_that_are_no_event_raise_and_are_quoted(tmp_path: Path) -> None:
+def test_a_line_that_is_not_an_event_raises_and_is_quoted(tmp_path: Path) -> None:
     with (
         driver(tmp_path, "-c", "input(); print('hello there')") as running,
-        pytest.raises(DriverError, match=r"no event .*hello there"),
+        pytest.raises(DriverError, match=r"not an event .*hello there"),
     ):
         running.setup(SETUP)
 
 
-def test_an_answer_to_another_order_raises(tmp_path: Path) -> None:
+def test_an_answer_to_another_command_raises(tmp_path: Path) -> None:
     program = 'input(); print(\'{"kind":"cleaned","deleted":0}\', flush=True); input()'
     with (
         driver(tmp_path, "-c", program) as running,
@@ -246,11 +246,11 @@ def test_an_answer_to_another_order_raises(tmp_path: Path) -> None:
         running.setup(SETUP)
 
 
-def test_nothing_more_is_asked_of_a_driver_that_failed(tmp_path: Path) -> None:
+def test_a_driver_that_failed_is_asked_nothing_more(tmp_path: Path) -> None:
     with driver(tmp_path, "-m", "tests.support.fake_driver", "--fail", "setup") as running:
         with pytest.raises(DriverError, match="fails as asked"):
             running.setup(SETUP)
-        with pytest.raises(DriverError, match="before its last order was answered"):
+        with pytest.raises(DriverError, match="before its last command was answered"):
             running.setup(SETUP)
 
 

@@ -45,7 +45,7 @@ ATTACKS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
         ("system/test_confinement.py", "topologies/test_lab_bundle.py"),
     ),
     ("a host's shell prints a stray line", ("topologies/test_ssh_connection.py",)),
-    ("a stranger speaks to Locust's master", ("drivers/locust/test_foreign_stations.py",)),
+    ("a stranger speaks to Locust's master", ("drivers/locust/test_foreign_workers.py",)),
     (
         "another user holds a lock",
         ("common/test_locks.py", "topologies/test_lab_claim.py", "results/record/test_hold.py"),

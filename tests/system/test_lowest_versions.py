@@ -31,7 +31,7 @@ TESTS = (
         "tests/drivers/locust/test_step.py",
         "tests/results/export/test_query.py",
     ),
-    "tests/drivers/locust/test_foreign_stations.py",
+    "tests/drivers/locust/test_foreign_workers.py",
     *(
         "tests/results/slides/test_powerpoint.py",
         "tests/weighbridge/test_command.py",

@@ -150,7 +150,7 @@ def test_a_client_host_that_goes_in_a_step_is_named_and_holds_nothing_up(
             ready.driver.step(Step(workload=long, workers=6), end)
 
     with pytest.raises(
-        DriverError, match=r"client-2: station [34] of 4 has ended: the host is gone"
+        DriverError, match=r"client-2: worker process [34] of 4 has ended: the host is gone"
     ):
         run()
     # By the lost host's cgroup and name: other files of tests have stations of theirs on this

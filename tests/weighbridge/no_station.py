@@ -1,4 +1,4 @@
-"""Locust's driver, but that none of its stations on other clients can start."""
+"""Locust's driver, but that none of its worker processes on other clients can start."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from weighbridge.drivers.locust.__main__ import main
 
 if __name__ == "__main__":
-    if "station" in sys.argv:
+    if "worker" in sys.argv:
         sys.exit("there is no Locust here")
     code = main(sys.argv)
     sys.stderr.flush()

@@ -1,5 +1,5 @@
 """Locust's driver as it is, on hosts with odd clocks, and with less patience: what waits for a lost
-station waits 10 s otherwise.
+worker process waits 10 s otherwise.
 
 No two processes agree on any clock that is read in Python, and the wall clock goes backwards:
 whatever goes by it is wrong.
@@ -26,9 +26,9 @@ def odd_clocks() -> None:
 
 if __name__ == "__main__":
     odd_clocks()
-    from weighbridge.drivers.locust import __main__, floor
+    from weighbridge.drivers.locust import __main__, load_runner
 
-    floor.ANSWER_S = ANSWER_S
+    load_runner.ANSWER_S = ANSWER_S
     code = __main__.main(sys.argv)
     sys.stderr.flush()
     os._exit(code)

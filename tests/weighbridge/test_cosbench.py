@@ -62,7 +62,7 @@ ENDS = {
     ),
     "refused": (
         Take("jdk8/w43-swift-fail-404", ["s1-m"], "FAILED"),
-        "write of stage s1-main succeeded not once",
+        "write of stage s1-main never succeeded",
     ),
 }
 """Workloads that end badly: what was recorded, and what is said of it."""

@@ -276,7 +276,7 @@ def test_a_token_that_expires_in_a_step_is_got_anew_and_what_was_refused_is_coun
     assert done > RATE_PER_S * RUNTIME_S / 3
     assert done <= run.seen["expiring"]["GET right"] + run.seen["expiring"]["PUT right"]
     assert any(
-        "forgot the token in the step (http-401): a new one was got in the step" in note
+        "forgot the token in the step (http-401): it was renewed during the step" in note
         for note in step.measurement.notes
     )
     assert any(f"http-401: {failed}" in note for note in step.notes)

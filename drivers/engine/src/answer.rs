@@ -1,4 +1,4 @@
-//! An answer as it comes in, piece by piece, and whether it is what was asked for.
+//! An answer, parsed as it arrives and checked against its request.
 
 use crate::content::Content;
 use crate::digests::Sum;
@@ -8,15 +8,14 @@ use crate::picker::Request;
 use crate::recorder::Failure;
 use crate::workload::{LIST_MOST, Operation};
 
-/// Bytes kept of an answer: enough to know an error by, and to show it to people.
+/// Bytes kept of an answer: enough to recognise an error and to report it.
 const EXCERPT_BYTES: usize = 300;
-/// Bytes kept of a listing: a page of the longest names that S3 and Swift have, escaped, is
-/// smaller.
+/// Bytes kept of a listing: more than a page of the longest escaped names of S3 and Swift.
 const LISTING_BYTES: usize = 16 << 20;
 
-/// What an answer belongs to, and what it is checked against.
+/// The request that an answer belongs to, and the content it is checked against.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct Expected<'a> {
     /// The request.
     pub request: &'a Request,
     /// What objects hold.
@@ -25,9 +24,9 @@ pub struct Asked<'a> {
     pub verify: bool,
 }
 
-/// What the answer to a write or to a list must have beside a good status.
+/// What an answer to a write or a list must contain besides a good status.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Due {
+pub struct Required {
     /// MD5 of the body that was written, where it is known.
     pub md5: Option<Sum>,
     /// Whether a listing is S3's.
@@ -36,21 +35,21 @@ pub struct Due {
     pub least_listed: u64,
 }
 
-/// Where an answer stands after more of it came in.
+/// State of an answer after more of it arrived.
 #[derive(Debug)]
 pub enum Progress {
-    /// More of it is to come.
+    /// More is to come.
     More,
-    /// It is whole.
-    Whole,
-    /// It will never be whole; in a word and in words.
+    /// It is complete.
+    Complete,
+    /// It can never be complete: the class of error, and why.
     Failed(Failure, &'static str),
 }
 
 /// An answer.
 #[derive(Debug, Default)]
 pub struct Answer {
-    /// Start of a head that is not whole yet.
+    /// Start of an incomplete head.
     begun: Vec<u8>,
     head: Option<Head>,
     received: u64,
@@ -59,7 +58,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Makes it one that has not begun.
+    /// Resets it to an answer that has not begun.
     pub fn reset(&mut self) {
         self.begun.clear();
         self.head = None;
@@ -68,26 +67,26 @@ impl Answer {
         self.excerpt.clear();
     }
 
-    /// Bytes of the body so far.
+    /// Bytes of the body received so far.
     #[must_use]
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// Whether the connection ends with it.
+    /// Whether the connection closes after it.
     #[must_use]
     pub fn closes(&self) -> bool {
         self.head.as_ref().is_none_or(|head| head.close)
     }
 
-    /// How many of the bytes to come nobody needs to look at.
+    /// How many of the bytes to come need not be looked at.
     #[must_use]
-    pub fn unseen(&self, asked: &Asked<'_>) -> u64 {
+    pub fn discardable(&self, expected: &Expected<'_>) -> u64 {
         match &self.head {
             Some(Head { status: 200..=299, framing: Framing::Length(length), .. })
-                if asked.request.operation == Operation::Read
-                    && !asked.verify
-                    && *length == asked.request.size =>
+                if expected.request.operation == Operation::Read
+                    && !expected.verify
+                    && *length == expected.request.size =>
             {
                 length.saturating_sub(self.received)
             }
@@ -95,58 +94,58 @@ impl Answer {
         }
     }
 
-    /// `count` bytes of those nobody needs to look at came in.
+    /// Counts `count` received bytes that need not be looked at.
     pub fn skip(&mut self, count: u64) -> Progress {
         self.received += count;
         self.progress()
     }
 
-    /// The peer closed.
+    /// The peer closed the connection.
     #[must_use]
     pub fn end(&self) -> Progress {
         match &self.head {
-            Some(Head { framing: Framing::UntilClose, .. }) => Progress::Whole,
+            Some(Head { framing: Framing::UntilClose, .. }) => Progress::Complete,
             Some(_) => Progress::Failed(Failure::ShortBody, "closed in the middle of a body"),
             None => Progress::Failed(Failure::Reset, "closed before an answer"),
         }
     }
 
-    /// Takes in bytes.
-    pub fn take(&mut self, bytes: &[u8], asked: &Asked<'_>) -> Progress {
-        match self.digest(bytes, asked) {
+    /// Parses received bytes.
+    pub fn take(&mut self, bytes: &[u8], expected: &Expected<'_>) -> Progress {
+        match self.digest(bytes, expected) {
             Ok(()) => self.progress(),
             Err(Malformed(what)) => Progress::Failed(Failure::Protocol, what),
         }
     }
 
-    fn digest(&mut self, bytes: &[u8], asked: &Asked<'_>) -> Result<(), Malformed> {
+    fn digest(&mut self, bytes: &[u8], expected: &Expected<'_>) -> Result<(), Malformed> {
         if self.head.is_some() {
-            return self.body(bytes, asked);
+            return self.body(bytes, expected);
         }
         let before = self.begun.len();
         if before > 0 {
             self.begun.extend_from_slice(bytes);
         }
-        let whole = if before > 0 { &self.begun } else { bytes };
-        let Some((head, length)) = parse_head(whole, asked.request.operation)? else {
+        let received = if before > 0 { &self.begun } else { bytes };
+        let Some((head, length)) = parse_head(received, expected.request.operation)? else {
             if before == 0 {
                 self.begun.extend_from_slice(bytes);
             }
             return Ok(());
         };
         self.head = Some(head);
-        self.body(&bytes[length - before..], asked)
+        self.body(&bytes[length - before..], expected)
     }
 
-    fn body(&mut self, bytes: &[u8], asked: &Asked<'_>) -> Result<(), Malformed> {
+    fn body(&mut self, bytes: &[u8], expected: &Expected<'_>) -> Result<(), Malformed> {
         let Some(head) = &mut self.head else { return Ok(()) };
         let good = (200..300).contains(&head.status);
-        let check = good && asked.verify && asked.request.operation == Operation::Read;
-        let most = match asked.request.operation {
+        let check = good && expected.verify && expected.request.operation == Operation::Read;
+        let (operation, size) = (expected.request.operation, expected.request.size);
+        let most = match operation {
             Operation::List if good => LISTING_BYTES,
             Operation::Read
-                if good
-                    && matches!(head.framing, Framing::Length(length) if length == asked.request.size) =>
+                if good && matches!(head.framing, Framing::Length(length) if length == size) =>
             {
                 0
             }
@@ -156,7 +155,7 @@ impl Answer {
         let (received, wrong, excerpt) = (&mut self.received, &mut self.wrong, &mut self.excerpt);
         let mut sink = |part: &[u8]| {
             if check && !*wrong {
-                *wrong = !asked.content.holds(asked.request.size, *received, part);
+                *wrong = !expected.content.holds(expected.request.size, *received, part);
             }
             if excerpt.len() < most {
                 excerpt.extend_from_slice(&part[..part.len().min(most - excerpt.len())]);
@@ -175,8 +174,7 @@ impl Answer {
                 bytes.len()
             }
         };
-        // Bytes after an answer that nobody asked for: the connection cannot be trusted with the
-        // next request.
+        // Bytes after an answer that were not requested: do not send the next request on it.
         head.close |= used < bytes.len();
         Ok(())
     }
@@ -184,24 +182,23 @@ impl Answer {
     fn progress(&self) -> Progress {
         match &self.head {
             Some(Head { framing: Framing::Length(length), .. }) if self.received >= *length => {
-                Progress::Whole
+                Progress::Complete
             }
             Some(Head { framing: Framing::Chunked(chunked), .. }) if chunked.is_done() => {
-                Progress::Whole
+                Progress::Complete
             }
             _ => Progress::More,
         }
     }
 
-    /// Whether the whole answer is what was asked for and has what is due; `gone_is_fine`: a 404 is
-    /// too.
+    /// Checks the complete answer; `gone_is_fine`: a 404 is accepted too.
     ///
     /// # Errors
-    /// As what it counts, and why in words.
-    pub fn judge(
+    /// The class of error, and why.
+    pub fn check(
         &self,
         request: &Request,
-        due: &Due,
+        required: &Required,
         gone_is_fine: bool,
     ) -> Result<(), (Failure, String)> {
         let Some(head) = &self.head else { return Err((Failure::Protocol, "no answer".into())) };
@@ -236,34 +233,34 @@ impl Answer {
             Operation::Read if self.wrong => {
                 Err((Failure::WrongContent, "other bytes than were written".into()))
             }
-            // Of an object without content some fronts say no length.
+            // Some front ends omit the length of an empty object.
             Operation::Head if head.length.unwrap_or(0) != size => {
-                let told =
+                let length =
                     head.length.map_or("no length".into(), |length| format!("{length} bytes"));
-                Err((Failure::WrongLength, format!("{told} of an object of {size}")))
+                Err((Failure::WrongLength, format!("{length} of an object of {size}")))
             }
             Operation::Write
-                if due.md5.zip(head.md5).is_some_and(|(written, told)| written != told) =>
+                if required.md5.zip(head.md5).is_some_and(|(written, etag)| written != etag) =>
             {
                 Err((Failure::WrongEtag, "the ETag is not the MD5 of what was written".into()))
             }
-            Operation::List => self.judge_listing(head, due),
+            Operation::List => self.check_listing(head, required),
             _ => Ok(()),
         }
     }
 
-    fn judge_listing(&self, head: &Head, due: &Due) -> Result<(), (Failure, String)> {
+    fn check_listing(&self, head: &Head, required: &Required) -> Result<(), (Failure, String)> {
         let bad = |what: String| Err((Failure::BadList, what));
         if self.received > self.excerpt.len() as u64 {
             return bad(format!("a listing of {} bytes", self.received));
         }
-        let form = if due.xml { Form::Xml } else { Form::Plain };
+        let form = if required.xml { Form::Xml } else { Form::Plain };
         match keys(if head.json { Form::Json } else { form }, &self.excerpt) {
             Ok(count) if count > LIST_MOST => {
-                bad(format!("{count} keys where {LIST_MOST} were asked for"))
+                bad(format!("{count} keys where at most {LIST_MOST} were requested"))
             }
-            Ok(count) if count < due.least_listed => {
-                bad(format!("{count} keys where {} are there", due.least_listed))
+            Ok(count) if count < required.least_listed => {
+                bad(format!("{count} keys where at least {} exist", required.least_listed))
             }
             Ok(_) => Ok(()),
             Err(why) => bad(why.into()),
@@ -278,25 +275,25 @@ mod tests {
 
     const SIZE: u64 = 1000;
 
-    /// Gives an answer to a request of `operation` in pieces of `step` bytes; how it ends.
+    /// Parses an answer to `operation` in pieces of `step` bytes; returns the last state.
     fn answered(operation: Operation, text: &[u8], step: usize) -> (Progress, Result<(), Failure>) {
         let content = Content::new(1);
         let request = Request { operation, container: 0, object: Object::Prepared(0), size: SIZE };
-        let asked = Asked { request: &request, content: &content, verify: true };
+        let expected = Expected { request: &request, content: &content, verify: true };
         let mut answer = Answer::default();
         let mut progress = Progress::More;
         for piece in text.chunks(step) {
-            progress = answer.take(piece, &asked);
+            progress = answer.take(piece, &expected);
             if !matches!(progress, Progress::More) {
                 break;
             }
         }
-        let due = Due { md5: Some([0x11; 16]), xml: true, least_listed: 2 };
-        (progress, answer.judge(&request, &due, false).map_err(|(class, _)| class))
+        let required = Required { md5: Some([0x11; 16]), xml: true, least_listed: 2 };
+        (progress, answer.check(&request, &required, false).map_err(|(class, _)| class))
     }
 
     #[test]
-    fn a_success_is_one_only_with_what_is_due() {
+    fn an_answer_is_checked_for_content_and_etag() {
         let list = |keys: usize| {
             format!(
                 "<ListBucketResult>{}</ListBucketResult>",
@@ -329,7 +326,8 @@ mod tests {
             let text =
                 format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len());
             let chunked = format!(
-                "HTTP/1.1 200 OK\r\n{headers}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+                "HTTP/1.1 200 OK\r\n{headers}Transfer-Encoding: chunked\r\n\r\n\
+                 {:x}\r\n{body}\r\n0\r\n\r\n",
                 body.len()
             );
             for step in [1, 7, 100_000] {
@@ -350,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_answer_is_good_however_it_is_cut() {
+    fn pieces_of_any_size_are_accepted() {
         let body = Content::new(1).copy(SIZE, 0, SIZE as usize);
         let text = [
             b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n",
@@ -359,14 +357,14 @@ mod tests {
         .concat();
         for step in (1..80).chain([text.len()]) {
             assert!(
-                matches!(answered(Operation::Read, &text, step), (Progress::Whole, Ok(()))),
+                matches!(answered(Operation::Read, &text, step), (Progress::Complete, Ok(()))),
                 "step {step}"
             );
         }
     }
 
     #[test]
-    fn lengths_are_judged_by_the_size_of_the_object() {
+    fn lengths_are_checked_against_the_size_of_the_object() {
         for (operation, length, wanted) in [
             (Operation::Head, 1000, Ok(())),
             (Operation::Head, 999, Err(Failure::WrongLength)),
@@ -375,17 +373,17 @@ mod tests {
             (Operation::Read, 0, Err(Failure::ShortBody)),
         ] {
             let text = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
-            let (progress, judged) = answered(operation, text.as_bytes(), 7);
-            assert!(matches!(progress, Progress::Whole), "{operation:?} {length}");
-            assert_eq!(judged, wanted, "{operation:?} {length}");
+            let (progress, checked) = answered(operation, text.as_bytes(), 7);
+            assert!(matches!(progress, Progress::Complete), "{operation:?} {length}");
+            assert_eq!(checked, wanted, "{operation:?} {length}");
         }
     }
 
     #[test]
     fn only_the_start_of_a_bad_answer_is_kept() {
         let text = format!("HTTP/1.1 503 Busy\r\nContent-Length: 5000\r\n\r\n{}", "x".repeat(5000));
-        let (progress, judged) = answered(Operation::Write, text.as_bytes(), 100);
-        assert!(matches!(progress, Progress::Whole));
-        assert_eq!(judged, Err(Failure::Http(503)));
+        let (progress, checked) = answered(Operation::Write, text.as_bytes(), 100);
+        assert!(matches!(progress, Progress::Complete));
+        assert_eq!(checked, Err(Failure::Http(503)));
     }
 }

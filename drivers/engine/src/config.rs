@@ -1,11 +1,11 @@
-//! What an engine is told.
+//! The configuration of an engine.
 
 use crate::ring::Ring;
 use crate::workload::{Operation, Workload, share};
 use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-/// Which API is spoken.
+/// The API of the target.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub enum Api {
@@ -13,26 +13,26 @@ pub enum Api {
     S3,
     /// `OpenStack` Swift with a token.
     Swift,
-    /// What Swift's proxies ask its object servers, found by the ring.
+    /// Requests of Swift's proxies to its object servers, found by the ring.
     #[serde(rename = "object-server")]
     ObjectServer,
 }
 
-/// Where a bucket of S3 is named.
+/// Where an S3 bucket is named.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub enum Addressing {
     /// In the path.
     #[default]
     Path,
-    /// Before the host's name.
+    /// In the host name.
     Virtual,
 }
 
-/// The target, the workload and how it is replayed. The keys are documented in `_native.pyi`.
+/// The target, the workload and how it is replayed. The fields are documented in `_native.pyi`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // one place documents them
+#[allow(missing_docs)] // documented once, in _native.pyi
 pub struct Config {
     pub api: Api,
     pub host: String,
@@ -58,10 +58,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// A config of its JSON.
+    /// Parses a config.
     ///
     /// # Errors
-    /// What is wrong with it, in words; values of secrets are never in them.
+    /// What is wrong with it; values of secrets are never included.
     pub fn parse(json: &str) -> Result<Self, String> {
         let mut config: Self =
             serde_json::from_str(json).map_err(|error| format!("engine config: {error}"))?;
@@ -81,7 +81,7 @@ impl Config {
         {
             return Err("host, token, access_key and region may not hold control characters".into());
         }
-        // Only what stands for itself in a URL: paths are then signed exactly as they are sent.
+        // Only characters that are not escaped in a URL: paths are signed exactly as they are sent.
         let plain = |text: &str| {
             text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
         };
@@ -111,28 +111,28 @@ impl Config {
         match &config.ring {
             Some(ring) => ring.check()?,
             None if config.api == Api::ObjectServer => {
-                return Err("ring: object servers are found by one".into());
+                return Err("ring: required for object servers".into());
             }
             None => {}
         }
         if config.ring.is_some() && (config.api != Api::ObjectServer || config.tls) {
-            return Err("ring: it is for plain requests to object servers".into());
+            return Err("ring: only for plain requests to object servers".into());
         }
         if config.ring.is_some() && config.workload.operations.contains_key(&Operation::List) {
-            return Err("object servers know no list".into());
+            return Err("object servers have no list operation".into());
         }
         config.verify = config.verify.max(config.workload.verify);
         Ok(config)
     }
 
-    /// Whether buckets are named before the host's name.
+    /// Whether buckets are named in the host name.
     #[must_use]
     pub fn is_virtual(&self) -> bool {
         self.addressing == Addressing::Virtual
     }
 
-    /// The name connections are made to. With virtual hosts that of the first bucket: a worker's
-    /// one connection serves all of them, each request with its own `Host`.
+    /// The name connections are made to. With virtual hosts that of the first bucket: the only
+    /// connection of a worker serves all of them, each request with the right `Host`.
     #[must_use]
     pub fn peer(&self) -> String {
         if self.is_virtual() {
@@ -142,16 +142,16 @@ impl Config {
         }
     }
 
-    /// On how many disks each object is, as far as the engine asks for them one by one.
+    /// How many copies of an object the engine writes one by one, each to a disk.
     #[must_use]
     pub fn copies(&self) -> u64 {
         self.ring.as_ref().map_or(1, Ring::replicas)
     }
 
-    /// The address requests go to: the first that the name has.
+    /// The address requests go to: the first of the name.
     ///
     /// # Errors
-    /// That the name is not known.
+    /// The name cannot be resolved.
     pub fn address(&self) -> Result<SocketAddr, String> {
         let peer = self.peer();
         let mut found = (peer.as_str(), self.port)
@@ -160,7 +160,7 @@ impl Config {
         found.next().ok_or_else(|| format!("{peer}: the name has no address"))
     }
 
-    /// Value of the `Host` header of a bucket in the path; a port that the scheme implies is left
+    /// Value of the `Host` header for a bucket in the path; the default port of the scheme is left
     /// out, as other signers do.
     #[must_use]
     pub fn host_header(&self) -> String {

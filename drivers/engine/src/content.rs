@@ -1,39 +1,39 @@
-//! What objects hold: bytes that follow from a seed and the object's size, cheap to make, to send
-//! and to check at any offset.
+//! Content of objects: bytes derived from a seed and the object's size, cheap to make, to send and
+//! to check at any offset.
 
 use crate::random::{Random, mix};
 use crate::shared::lock;
 use std::sync::{Arc, Mutex};
 
-/// Length of the pattern that repeats, in bytes: a prime, so that a block put in the wrong place
-/// never looks right, and small enough to stay in a core's cache while it is sent over and over.
+/// Length of the repeated pattern, in bytes: a prime, so that a misplaced block never matches, and
+/// small enough to stay in a core's cache while it is sent over and over.
 pub const PERIOD_BYTES: usize = 262_139;
 
 /// Bodies up to this size are always one slice of the pattern.
-pub const WHOLE_BYTES: usize = 65_536;
+pub const SINGLE_PIECE_BYTES: usize = 65_536;
 
 /// The seeded pattern. Objects of one size are equal; objects of different sizes begin at different
-/// places of it.
+/// offsets in it.
 #[derive(Debug)]
 pub struct Content {
     bytes: Vec<u8>,
 }
 
 impl Content {
-    /// The pattern of `seed`.
+    /// Generates the pattern of `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut random = Random::new(mix(seed ^ 0x636f_6e74_656e_7421));
-        let mut bytes = Vec::with_capacity(PERIOD_BYTES + WHOLE_BYTES + 8);
+        let mut bytes = Vec::with_capacity(PERIOD_BYTES + SINGLE_PIECE_BYTES + 8);
         while bytes.len() < PERIOD_BYTES {
             bytes.extend_from_slice(&random.next_u64().to_le_bytes());
         }
         bytes.truncate(PERIOD_BYTES);
-        bytes.extend_from_within(..WHOLE_BYTES);
+        bytes.extend_from_within(..SINGLE_PIECE_BYTES);
         Self { bytes }
     }
 
-    /// The pattern of `seed`, made only once as long as the same is asked for.
+    /// The pattern of `seed`; the last one made is kept.
     #[must_use]
     pub fn of(seed: u64) -> Arc<Self> {
         static LAST: Mutex<Option<(u64, Arc<Content>)>> = Mutex::new(None);
@@ -48,7 +48,7 @@ impl Content {
         }
     }
 
-    /// Bytes of an object of `size` from `offset` on: as many, up to `most`, as lie in one piece;
+    /// Bytes of an object of `size` from `offset` on: as many, up to `most`, as are contiguous;
     /// empty at its end.
     #[must_use]
     pub fn piece(&self, size: u64, offset: u64, most: usize) -> &[u8] {
@@ -92,14 +92,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_put_together_are_the_content() {
+    fn pieces_add_up_to_the_content() {
         let content = Content::new(5);
         let size = 3 * PERIOD_BYTES as u64 + 17;
-        let whole = content.copy(size, 0, size as usize);
-        assert_eq!(whole.len() as u64, size);
+        let all = content.copy(size, 0, size as usize);
+        assert_eq!(all.len() as u64, size);
         for offset in [0, 1, 65_535, 65_536, 262_138, 262_139, 500_000, size - 1, size] {
             let copy = content.copy(size, offset, 100_000);
-            assert_eq!(copy, whole[offset as usize..whole.len().min(offset as usize + 100_000)]);
+            assert_eq!(copy, all[offset as usize..all.len().min(offset as usize + 100_000)]);
             assert!(content.holds(size, offset, &copy));
         }
     }
@@ -107,13 +107,13 @@ mod tests {
     #[test]
     fn small_bodies_are_one_piece() {
         let content = Content::new(5);
-        for size in (0..=WHOLE_BYTES as u64).step_by(111) {
+        for size in (0..=SINGLE_PIECE_BYTES as u64).step_by(111) {
             assert_eq!(content.piece(size, 0, usize::MAX).len() as u64, size);
         }
     }
 
     #[test]
-    fn a_wrong_byte_place_size_seed_or_length_is_seen() {
+    fn a_wrong_byte_offset_size_seed_or_length_is_detected() {
         let content = Content::new(5);
         let mut copy = content.copy(10_000, 0, 10_000);
         assert!(!content.holds(10_001, 0, &copy));

@@ -1,4 +1,4 @@
-//! MD5s of what is written, against which the `ETag`s of answers are checked.
+//! MD5s of written bodies, which the `ETag`s of answers are checked against.
 
 use crate::content::Content;
 use crate::shared::lock;
@@ -7,7 +7,7 @@ use md5::{Digest as _, Md5};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-/// Bodies of drawn sizes are hashed one by one while others wait: larger ones than this are not.
+/// Larger bodies of drawn sizes are not hashed: other requests would wait.
 pub const LARGEST_DRAWN_BYTES: u64 = 1 << 20;
 
 const PIECE_BYTES: usize = 256 * 1024;
@@ -18,14 +18,14 @@ pub type Sum = [u8; 16];
 /// The MD5s of one workload's bodies, which follow from their sizes.
 #[derive(Debug)]
 pub struct Digests {
-    /// Sizes that come again and again.
+    /// Sizes that recur.
     fixed: BTreeSet<u64>,
     known: Mutex<BTreeMap<u64, Sum>>,
 }
 
 impl Digests {
-    /// Those of a workload. Where its steps write, what can be known before is: hashing in a step
-    /// would keep workers waiting.
+    /// MD5s for a workload. If it writes, those of fixed sizes are computed now: hashing during a
+    /// step would delay requests.
     #[must_use]
     pub fn new(workload: &Workload, content: &Content) -> Self {
         let digests = Self { fixed: workload.objects.size.fixed(), known: Mutex::default() };
@@ -37,8 +37,8 @@ impl Digests {
         digests
     }
 
-    /// The MD5 of a body of `size`. Of sizes that are drawn it is made only of a `sampled` one that
-    /// is not large.
+    /// The MD5 of a body of `size`. For drawn sizes it is computed only if the body is `sampled`
+    /// and not large.
     #[must_use]
     pub fn of(&self, content: &Content, size: u64, sampled: bool) -> Option<Sum> {
         if self.fixed.contains(&size) {
@@ -58,7 +58,7 @@ fn sum(content: &Content, size: u64) -> Sum {
     md5.finalize().into()
 }
 
-/// The MD5 that an `ETag` is; `None` where it is something else (RFC 9110 leaves it to the server).
+/// The MD5 in an `ETag`; `None` where it is something else (RFC 9110 leaves it to the server).
 #[must_use]
 pub fn of_etag(value: &[u8]) -> Option<Sum> {
     let text = value.trim_ascii();
@@ -81,16 +81,16 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_sum_is_that_of_the_whole_content() {
+    fn a_sum_covers_the_complete_content() {
         let content = Content::new(3);
         for size in [0, 1, 65_536, 262_139, 1_000_000] {
-            let whole: Sum = Md5::digest(content.copy(size, 0, size as usize)).into();
-            assert_eq!(sum(&content, size), whole, "{size}");
+            let md5: Sum = Md5::digest(content.copy(size, 0, size as usize)).into();
+            assert_eq!(sum(&content, size), md5, "{size}");
         }
     }
 
     #[test]
-    fn fixed_sizes_are_known_and_drawn_ones_only_of_a_small_sample() {
+    fn fixed_sizes_are_hashed_at_once_and_drawn_ones_only_in_a_small_sample() {
         let content = Content::new(3);
         let of = |size: serde_json::Value| {
             let objects = json!({"size": size, "containers": 1, "per_container": 1});
@@ -99,9 +99,10 @@ mod tests {
                 &content,
             )
         };
-        let bars = of(
-            json!({"histogram": [{"size": 10, "weight": 1.0}, {"size": [20, 3_000_000], "weight": 1.0}]}),
-        );
+        let bars = of(json!({"histogram": [
+            {"size": 10, "weight": 1.0},
+            {"size": [20, 3_000_000], "weight": 1.0},
+        ]}));
         assert_eq!(lock(&bars.known).len(), 1);
         assert!(bars.of(&content, 10, false).is_some());
         assert_eq!(

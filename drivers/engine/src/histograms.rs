@@ -1,5 +1,4 @@
-//! Latency histograms as the measurement carries them: 1 us to 1 h, 3 significant digits, V2
-//! deflate in base64.
+//! Latency histograms as in a measurement: 1 us to 1 h, 3 significant digits, V2 deflate in base64.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,46 +7,45 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use std::io::Read as _;
 
-/// Largest latency a histogram tells from others: 1 h. Exact maxima are kept beside it.
+/// Largest latency a histogram resolves: 1 h. Exact maxima are recorded beside it.
 pub const LARGEST_US: u64 = 3_600_000_000;
 /// Significant digits.
 const DIGITS: u8 = 3;
-/// How the deflated form begins; then comes how many bytes follow.
+/// Magic number of the deflated form; the length of the rest follows.
 const DEFLATED: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
 const HEAD_BYTES: usize = 8;
 
-/// An empty one.
+/// An empty histogram.
 #[must_use]
 pub fn empty() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LARGEST_US, DIGITS).expect("bounds that fit each other")
 }
 
-/// As other tools of `HdrHistogram` read it.
+/// Encodes a histogram for any tool of `HdrHistogram`.
 #[must_use]
 pub fn encoded(histogram: &Histogram<u64>) -> String {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new()
         .serialize(histogram, &mut bytes)
-        .expect("a vector takes all it is given");
+        .expect("writing to a vector cannot fail");
     STANDARD.encode(bytes)
 }
 
-/// The histogram of all samples of these, encoded as they are.
+/// Adds encoded histograms.
 ///
 /// # Errors
-/// In words, when one of them is no histogram, or not of these bounds and digits: a sum without it
-/// would be wrong.
+/// One of them cannot be decoded, or has other bounds or digits.
 pub fn added<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<String, String> {
-    let (mut whole, mut reader) = (empty(), Deserializer::new());
+    let (mut sum, mut reader) = (empty(), Deserializer::new());
     for text in texts {
         let one = decoded(text, &mut reader)?;
-        whole.add(&one).map_err(|error| format!("a histogram cannot be added: {error}"))?;
+        sum.add(&one).map_err(|error| format!("a histogram cannot be added: {error}"))?;
     }
-    Ok(encoded(&whole))
+    Ok(encoded(&sum))
 }
 
-/// The library's own reader of the deflated form stops before the checksum: what was spoilt on the
-/// way would go unseen.
+/// Decodes a histogram. The library's reader of the deflated form stops before the checksum and
+/// would not detect corruption.
 fn decoded(text: &str, reader: &mut Deserializer) -> Result<Histogram<u64>, String> {
     let unreadable = |why: &dyn std::fmt::Display| format!("a histogram cannot be decoded: {why}");
     let bytes = STANDARD.decode(text).map_err(|error| unreadable(&error))?;
@@ -55,13 +53,13 @@ fn decoded(text: &str, reader: &mut Deserializer) -> Result<Histogram<u64>, Stri
         bytes.split_at_checked(HEAD_BYTES).ok_or_else(|| unreadable(&"it is too short"))?;
     let length = deflated.len() as u32;
     if head[..4] != DEFLATED || head[4..] != length.to_be_bytes() {
-        return Err(unreadable(&"not the V2 deflate form, or torn"));
+        return Err(unreadable(&"not the V2 deflate form, or truncated"));
     }
     let mut counts = Vec::new();
     let mut inflater = ZlibDecoder::new(deflated);
     inflater.read_to_end(&mut counts).map_err(|error| unreadable(&error))?;
     if inflater.total_in() != deflated.len() as u64 {
-        return Err(unreadable(&"more follows it"));
+        return Err(unreadable(&"data follows it"));
     }
     let one: Histogram<u64> =
         reader.deserialize(&mut counts.as_slice()).map_err(|error| unreadable(&error))?;
@@ -70,7 +68,8 @@ fn decoded(text: &str, reader: &mut Deserializer) -> Result<Histogram<u64>, Stri
         return Ok(one);
     }
     Err(format!(
-        "a histogram of {low}..{high} with {digits} digits, where 1..{LARGEST_US} us with {DIGITS} digits is wanted"
+        "a histogram of {low}..{high} with {digits} digits, not 1..{LARGEST_US} us with {DIGITS} \
+         digits"
     ))
 }
 
@@ -87,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_is_the_histogram_of_all_samples() {
+    fn the_sum_is_the_histogram_of_all_samples() {
         let parts =
             [encoded(&of(&[1, 40_000, 40_000])), encoded(&empty()), encoded(&of(&[7, LARGEST_US]))];
         assert_eq!(
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_histogram_of_ours_is_refused_and_never_left_out() {
+    fn a_foreign_or_corrupt_histogram_is_refused() {
         let good = encoded(&of(&[5]));
         let other = encoded(&Histogram::new_with_bounds(1, 1000, 2).expect("bounds"));
         let longer = STANDARD.encode([STANDARD.decode(&good).expect("base64"), vec![0]].concat());

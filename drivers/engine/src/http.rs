@@ -1,25 +1,25 @@
-//! HTTP/1.1 as far as both ends need it: heads of answers, and chunked bodies.
+//! HTTP/1.1 as far as both ends need it: response heads, and chunked bodies.
 
 use crate::digests::{Sum, of_etag};
 use crate::workload::Operation;
 
-/// Heads beyond this are refused.
+/// Larger heads are refused.
 pub const LARGEST_HEAD_BYTES: usize = 64 * 1024;
 
 const MOST_HEADERS: usize = 100;
 
-/// How headers begin that tell of encryption. But for `AES256`, an `ETag` beside one is not the MD5
-/// of the body, whatever it looks like ("Object", Amazon S3 API reference).
-const SEALED: &str = "x-amz-server-side-encryption";
+/// Prefix of headers about encryption. Except with `AES256`, an `ETag` beside one is not the MD5 of
+/// the body, whatever it looks like ("Object", Amazon S3 API reference).
+const ENCRYPTION: &str = "x-amz-server-side-encryption";
 
-/// How the end of a body is known (RFC 9112, section 6.3).
+/// How the end of a body is found (RFC 9112, section 6.3).
 #[derive(Debug)]
 pub enum Framing {
-    /// So many bytes.
+    /// After so many bytes.
     Length(u64),
-    /// Chunks.
+    /// After the last chunk.
     Chunked(Chunked),
-    /// The peer closes.
+    /// When the peer closes.
     UntilClose,
 }
 
@@ -32,21 +32,20 @@ pub struct Head {
     pub framing: Framing,
     /// `Content-Length`, also of an answer to HEAD.
     pub length: Option<u64>,
-    /// Whether the connection ends with this answer.
+    /// Whether the connection closes after this answer.
     pub close: bool,
-    /// What an answer to a write says that the MD5 of its body is; `None` where it says nothing, or
-    /// something else.
+    /// MD5 in the `ETag` of an answer to a write, if any.
     pub md5: Option<Sum>,
-    /// Whether an answer to a list says that it is JSON.
+    /// Whether a listing is JSON.
     pub json: bool,
 }
 
-/// Why an answer cannot be understood.
+/// Why an answer cannot be parsed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Malformed(pub &'static str);
 
-/// The head at the start of `bytes` and its length, interim answers (1xx) before it included;
-/// `None` when more is needed.
+/// Parses the head at the start of `bytes`; returns it and its length, interim answers (1xx)
+/// before it included, or `None` when more is needed.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -107,8 +106,8 @@ fn understand(
         } else if to == Operation::Write && name.eq_ignore_ascii_case("etag") {
             md5 = of_etag(header.value);
         } else if to == Operation::Write
-            && name.len() >= SEALED.len()
-            && name[..SEALED.len()].eq_ignore_ascii_case(SEALED)
+            && name.len() >= ENCRYPTION.len()
+            && name[..ENCRYPTION.len()].eq_ignore_ascii_case(ENCRYPTION)
         {
             encrypted |= header.value != b"AES256";
         } else if to == Operation::List && name.eq_ignore_ascii_case("content-type") {
@@ -128,7 +127,7 @@ fn understand(
     Ok(Head { status, framing, length, close, md5: md5.filter(|_| !encrypted), json })
 }
 
-/// A number in decimal digits and nothing else.
+/// Parses a number of decimal digits and nothing else.
 #[must_use]
 pub fn decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
@@ -137,7 +136,7 @@ pub fn decimal(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Whether a comma-separated header value has a word, whatever its case.
+/// Whether a comma-separated header value contains a word, whatever its case.
 #[must_use]
 pub fn has_word(value: &[u8], word: &str) -> bool {
     value
@@ -145,7 +144,8 @@ pub fn has_word(value: &[u8], word: &str) -> bool {
         .any(|part| part.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// Takes chunked coding apart (RFC 9112, section 7.1), also with the extensions of `aws-chunked`.
+/// A decoder of the chunked coding (RFC 9112, section 7.1), also with the extensions of
+/// `aws-chunked`.
 #[derive(Debug, Default)]
 pub struct Chunked {
     state: State,
@@ -167,8 +167,8 @@ enum State {
 const LONGEST_LINE: usize = 8192;
 
 impl Chunked {
-    /// Takes in the next bytes and hands the body's own to `sink`; gives how many bytes were used.
-    /// Once `is_done`, none are.
+    /// Decodes the next bytes and passes those of the body to `sink`; returns how many bytes were
+    /// used. Once `is_done`, none are.
     ///
     /// # Errors
     /// What is wrong with the coding.
@@ -214,7 +214,7 @@ impl Chunked {
                     self.left.checked_mul(16).and_then(|left| left.checked_add(u64::from(digit)));
                 self.left = left
                     .filter(|&left| left < 1 << 62)
-                    .ok_or(Malformed("a chunk size beyond reason"))?;
+                    .ok_or(Malformed("a chunk size that is too large"))?;
             }
             (State::DataEnd, b'\r') if self.line == 1 => {}
             (State::DataEnd, b'\n') => {
@@ -230,7 +230,7 @@ impl Chunked {
                 self.left = 0;
                 self.line = 0;
             }
-            // `left` is free here: it marks that the line has something in it.
+            // `left` is free here: it marks a line that is not empty.
             (State::Trailer, b'\r') => {}
             (State::Trailer, _) => self.left = 1,
             _ => {}
@@ -238,7 +238,7 @@ impl Chunked {
         Ok(())
     }
 
-    /// Whether the whole body has been taken in.
+    /// Whether the complete body was decoded.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.state == State::Done
@@ -254,12 +254,12 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_understood_only_when_it_is_whole() {
+    fn only_a_complete_head_is_parsed() {
         let text = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: y\r\n\r\nhello";
         for end in 0..text.len() - 5 {
             assert!(head(&text[..end]).expect("a good prefix").is_none(), "{end}");
         }
-        let (head, length) = head(text).expect("good").expect("whole");
+        let (head, length) = head(text).expect("good").expect("complete");
         assert_eq!(
             (head.status, head.length, head.close, length),
             (200, Some(5), false, text.len() - 5)
@@ -270,14 +270,14 @@ mod tests {
     #[test]
     fn interim_answers_are_skipped() {
         let text = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n";
-        let (head, length) = head(text).expect("good").expect("whole");
+        let (head, length) = head(text).expect("good").expect("complete");
         assert_eq!((head.status, length), (204, text.len()));
         assert!(matches!(head.framing, Framing::Length(0)));
     }
 
     #[test]
-    fn the_end_of_a_body_is_found_as_the_rfc_says() {
-        let framing = |text: &str| head(text).expect("good").expect("whole").0;
+    fn the_end_of_a_body_is_found_by_the_rfc() {
+        let framing = |text: &str| head(text).expect("good").expect("complete").0;
         assert!(matches!(
             framing("HTTP/1.1 304 N\r\nContent-Length: 7\r\n\r\n").framing,
             Framing::Length(0)
@@ -296,7 +296,7 @@ mod tests {
         );
         let answer = parse_head(b"HTTP/1.1 200 O\r\nContent-Length: 9\r\n\r\n", Operation::Head)
             .expect("good")
-            .expect("whole")
+            .expect("complete")
             .0;
         assert!(answer.length == Some(9) && matches!(answer.framing, Framing::Length(0)));
     }
@@ -305,7 +305,7 @@ mod tests {
     fn an_etag_is_an_md5_unless_the_body_was_encrypted_by_another_key() {
         let md5 = |lines: &str| {
             let text = format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{lines}\r\n");
-            parse_head(text.as_bytes(), Operation::Write).expect("good").expect("whole").0.md5
+            parse_head(text.as_bytes(), Operation::Write).expect("good").expect("complete").0.md5
         };
         let etag = "ETag: \"11111111111111111111111111111111\"\r\n";
         assert_eq!(md5(etag), Some([0x11; 16]));
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_http_is_refused() {
+    fn other_than_http_is_refused() {
         for text in [
             "SSH-2.0-OpenSSH\r\n",
             "HTTP/1.1 999 What\r\n\r\n",
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_put_together_however_they_are_cut() {
+    fn chunks_are_decoded_in_pieces_of_any_size() {
         let text =
             b"5\r\nhello\r\n6;chunk-signature=ab\r\n world\r\n0\r\nx-amz-checksum: abc\r\n\r\nHTTP";
         for step in 1..text.len() {

@@ -1,11 +1,10 @@
-//! Work with an end, shared by several workers: writing a workload's objects, and deleting what is
-//! there.
+//! A finite task shared by several workers: writing the objects of a workload, or deleting objects.
 
 use crate::config::Config;
 use crate::picker::{Object, Request};
 use crate::ring::replica;
 use crate::shared::{Shared, lock};
-use crate::workload::{Operation, Whose};
+use crate::workload::{Operation, WorkerId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,10 +23,10 @@ pub enum Items {
     /// Prepared objects by their numbers.
     Listed(Vec<u64>),
     /// Objects that workers wrote.
-    Written(Vec<(Whose, u64)>),
+    Written(Vec<(WorkerId, u64)>),
 }
 
-/// A job. When it ends early, written objects that it did not delete go back to the ledger.
+/// A job. When it ends early, written objects that it did not delete remain in `Shared::written`.
 #[derive(Debug)]
 pub struct Job {
     operation: Operation,
@@ -43,8 +42,7 @@ impl Job {
         Self { operation, items, next: AtomicU64::new(0), shared }
     }
 
-    /// How many requests it is: a prepared object is written and deleted on each of its disks,
-    /// where those are asked.
+    /// How many requests it is: a prepared object is written and deleted once for each copy.
     fn len(&self) -> u64 {
         match &self.items {
             Items::Prepared { count, .. } => *count * self.shared.config.copies(),
@@ -54,54 +52,49 @@ impl Job {
     }
 
     /// The next request, whose object it is, and which replica of it.
-    pub fn take(&self, config: &Config) -> Option<(Request, Whose, u64)> {
+    pub fn take(&self, config: &Config) -> Option<(Request, WorkerId, u64)> {
         let turn = self
             .next
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |next| {
                 (next < self.len()).then_some(next + 1)
             })
             .ok()?;
-        let workload = &config.workload;
-        let operation = self.operation;
+        let (copies, operation) = (config.copies(), self.operation);
+        let (item, copy) = (turn / copies, turn % copies);
         Some(match &self.items {
             Items::Prepared { first, stride, .. } => {
-                let (turn, replica) = (turn / config.copies(), turn % config.copies());
-                (prepared(config, operation, first + turn * stride), Whose::NOBODY, replica)
+                (prepared(config, operation, first + item * stride), WorkerId::NONE, copy)
             }
             Items::Listed(numbers) => {
-                let (turn, replica) = (turn / config.copies(), turn % config.copies());
-                (prepared(config, operation, numbers[turn as usize]), Whose::NOBODY, replica)
+                (prepared(config, operation, numbers[item as usize]), WorkerId::NONE, copy)
             }
             Items::Written(written) => {
-                let (whose, index) = written[turn as usize];
-                let size = workload.written_size(config.seed, &whose, index);
+                let (id, index) = written[turn as usize];
+                let Config { workload, seed, .. } = config;
+                let size = workload.written_size(*seed, &id, index);
                 let container = index % workload.objects.containers;
                 let request =
                     Request { operation, container, object: Object::Written(index), size };
-                (
-                    request,
-                    whose,
-                    replica(config.copies(), config.seed, &workload.name, &whose, 0, &request),
-                )
+                (request, id, replica(copies, *seed, &workload.name, &id, 0, &request))
             }
         })
     }
 
-    /// No more is taken from it.
+    /// Stops handing out requests.
     pub fn abandon(&self) {
         self.keep_from(self.next.swap(self.len(), Ordering::SeqCst));
     }
 
-    /// One item could not be done.
-    pub fn give_back(&self, request: &Request, whose: Whose) {
+    /// Returns the object of a failed request.
+    pub fn give_back(&self, request: &Request, id: WorkerId) {
         if let Object::Written(index) = request.object {
-            lock(&self.shared.ledger).push((whose, index));
+            lock(&self.shared.written).push((id, index));
         }
     }
 
     fn keep_from(&self, turn: u64) {
         if let Items::Written(written) = &self.items {
-            lock(&self.shared.ledger).extend_from_slice(&written[turn as usize..]);
+            lock(&self.shared.written).extend_from_slice(&written[turn as usize..]);
         }
     }
 }

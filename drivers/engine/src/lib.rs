@@ -1,10 +1,11 @@
 //! The native part of the Locust driver, and the null target that calibrates it.
 //!
 //! ```text
-//! door (Python)                what _native.pyi promises; nothing else here knows Python
+//! python                       what _native.pyi declares; nothing else here knows Python
 //!   engine                     workers on I/O threads, window, snapshot
 //!     reactor -> worker        epoll thread -> one connection with one request outstanding
-//!       request, ring, sign, answer, list, http, link, content, digests, picker, job, source, recorder -> shown, histograms
+//!       request, ring, sign, answer, list, http, link, content, digests, picker, job, source,
+//!       recorder -> records, histograms
 //!   null                       a small S3 and Swift server that stores no bodies
 //! sys                          the system calls, all of the unsafe code
 //! ```
@@ -24,10 +25,10 @@ pub mod picker;
 pub mod random;
 pub mod reactor;
 pub mod recorder;
+pub mod records;
 pub mod request;
 pub mod ring;
 pub mod shared;
-pub mod shown;
 pub mod sign;
 pub mod source;
 pub mod sys;
@@ -35,4 +36,4 @@ pub mod worker;
 pub mod workload;
 
 #[cfg(feature = "python")]
-mod door;
+mod python;

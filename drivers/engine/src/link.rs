@@ -1,4 +1,4 @@
-//! A connection, plain or TLS, that never blocks: what cannot be done now is `WouldBlock`.
+//! A connection, plain or TLS, that never blocks: it returns `WouldBlock` instead.
 
 use crate::sys;
 use rustls::pki_types::pem::PemObject as _;
@@ -18,17 +18,17 @@ pub struct Dialer {
 }
 
 impl Dialer {
-    /// Plain connections to `address`.
+    /// Makes plain connections to `address`.
     #[must_use]
     pub fn plain(address: SocketAddr) -> Self {
         Self { address, tls: None }
     }
 
-    /// TLS connections to `address`, whose certificate must be of `host` and signed by an authority
-    /// of the PEM file `ca_file`, or by one this machine trusts.
+    /// Makes TLS connections to `address`. Its certificate must name `host` and be signed by an
+    /// authority of the PEM file `ca_file`, or else by one this machine trusts.
     ///
     /// # Errors
-    /// That no authority can be read, or that `host` cannot be in a certificate.
+    /// No authority can be read, or `host` cannot be in a certificate.
     pub fn tls(address: SocketAddr, host: &str, ca_file: Option<&str>) -> Result<Self, String> {
         let mut roots = RootCertStore::empty();
         if let Some(file) = ca_file {
@@ -64,8 +64,7 @@ impl Dialer {
         self.address
     }
 
-    /// Begins a connection; it is there when its socket gets writable and `Link::connected` says
-    /// so.
+    /// Begins a connection; when its socket gets writable, see `Link::connected`.
     ///
     /// # Errors
     /// Of the system, or of TLS when it cannot even begin.
@@ -87,19 +86,19 @@ pub struct Link {
 }
 
 impl Link {
-    /// Its descriptor, for epoll.
+    /// The descriptor for epoll.
     #[must_use]
     pub fn fd(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
 
-    /// Whether what is received can be thrown away by the kernel.
+    /// Whether the kernel can discard what is received.
     #[must_use]
     pub fn discards(&self) -> bool {
         self.tls.is_none()
     }
 
-    /// Whether the connection that was begun is there.
+    /// Checks whether the connection was established.
     ///
     /// # Errors
     /// Why it could not be made.
@@ -107,22 +106,22 @@ impl Link {
         self.socket.take_error()?.map_or(Ok(()), Err)
     }
 
-    /// Whether it is open and nothing has come in that nobody asked for.
+    /// Whether it is open and no unexpected bytes have arrived.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         sys::is_quiet(self.socket.as_raw_fd())
     }
 
-    /// Sends of two pieces as much as there is room for; gives how many bytes were taken, at least
-    /// 1.
+    /// Sends as much of two pieces as there is room for; returns how many bytes were taken, at
+    /// least 1.
     ///
     /// # Errors
-    /// `WouldBlock` when there is no room; else what ended the connection.
+    /// `WouldBlock` when there is no room; else why the connection ended.
     pub fn send(&mut self, first: &[u8], second: &[u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else {
             return sys::send(self.socket.as_raw_fd(), first, second);
         };
-        // What is held goes first: only when the socket refuses it does a new event tell of room.
+        // Buffered bytes first: only after the socket refused them does epoll report room again.
         flush(tls, &mut self.socket)?;
         let mut taken = tls.writer().write(first)?;
         if taken == first.len() {
@@ -130,32 +129,31 @@ impl Link {
         }
         match flush(tls, &mut self.socket) {
             Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
-            // Full before the handshake is done: it goes on when something is received.
+            // Full before the handshake is done: it continues when something is received.
             _ if taken == 0 => Err(ErrorKind::WouldBlock.into()),
             _ => Ok(taken),
         }
     }
 
-    /// Sends what TLS still holds.
+    /// Sends what TLS has buffered.
     ///
     /// # Errors
-    /// `WouldBlock` when there is no room; else what ended the connection.
+    /// `WouldBlock` when there is no room; else why the connection ended.
     pub fn flush(&mut self) -> io::Result<()> {
         self.tls.as_mut().map_or(Ok(()), |tls| flush(tls, &mut self.socket))
     }
 
-    /// Receives into `into`; 0 bytes: the peer closed.
+    /// Receives into `into`; 0 bytes: the peer closed the connection.
     ///
     /// # Errors
-    /// `WouldBlock` when nothing is there; `InvalidData` when TLS was broken; else what ended the
-    /// connection.
+    /// `WouldBlock` when nothing has arrived; `InvalidData` when TLS was violated; else why the
+    /// connection ended.
     pub fn recv(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return sys::recv(self.socket.as_raw_fd(), into) };
         loop {
             match tls.reader().read(into) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                // A peer that closes without TLS's goodbye looks the same to us as one that says
-                // it.
+                // Some peers close without TLS's close_notify.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
                 other => return other,
             }
@@ -171,10 +169,10 @@ impl Link {
         }
     }
 
-    /// Takes up to `most` bytes off a plain connection without copying them; see [`sys::discard`].
+    /// Discards up to `most` bytes of a plain connection, see [`sys::discard`].
     ///
     /// # Errors
-    /// As `recv`.
+    /// As of `recv`.
     pub fn discard(&mut self, most: usize) -> io::Result<usize> {
         sys::discard(self.socket.as_raw_fd(), most)
     }

@@ -1,20 +1,20 @@
-//! The body of a listing, read as far as its keys can be counted.
+//! Parsers of listings, as far as needed to count their keys.
 
-/// How a listing is written.
+/// The format of a listing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Form {
     /// S3's XML.
     Xml,
     /// Swift's JSON.
     Json,
-    /// Swift's plain text: a name a line.
+    /// Swift's plain text: one name per line.
     Plain,
 }
 
-/// How many keys a listing has.
+/// Counts the keys of a listing.
 ///
 /// # Errors
-/// Why it is none.
+/// Why it is not a listing.
 pub fn keys(form: Form, body: &[u8]) -> Result<u64, &'static str> {
     match form {
         Form::Xml => xml(body),
@@ -23,7 +23,7 @@ pub fn keys(form: Form, body: &[u8]) -> Result<u64, &'static str> {
     }
 }
 
-/// Whether a body is an error of S3: XML whose root is `Error`, whatever status came with it.
+/// Whether a body is an S3 error: XML whose root is `Error`, whatever status came with it.
 #[must_use]
 pub fn is_error(body: &[u8]) -> bool {
     let mut rest = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii_start();
@@ -41,12 +41,11 @@ fn find(text: &[u8], what: &[u8]) -> Option<usize> {
 }
 
 fn plain(body: &[u8]) -> Result<u64, &'static str> {
-    let text = std::str::from_utf8(body).map_err(|_| "names that are no UTF-8")?;
+    let text = std::str::from_utf8(body).map_err(|_| "names that are not UTF-8")?;
     if text.is_empty() {
         return Ok(0);
     }
-    // Some end the last line as all others, some do not: that a body breaks off is known by its
-    // length.
+    // The last line may end with or without a newline: a truncated body is detected by its length.
     let mut count = 0;
     for name in text.strip_suffix('\n').unwrap_or(text).split('\n') {
         if name.is_empty() {
@@ -59,33 +58,33 @@ fn plain(body: &[u8]) -> Result<u64, &'static str> {
 
 fn json(body: &[u8]) -> Result<u64, &'static str> {
     let entries: Vec<serde_json::Map<String, serde_json::Value>> =
-        serde_json::from_slice(body).map_err(|_| "no list in JSON")?;
+        serde_json::from_slice(body).map_err(|_| "not a JSON list")?;
     if entries.iter().any(|entry| !entry.get("name").is_some_and(serde_json::Value::is_string)) {
         return Err("an entry without a name");
     }
     Ok(entries.len() as u64)
 }
 
-/// Keys of `ListBucketResult`. Its elements are told by their place, and each must be closed; a
-/// `KeyCount` must be right.
+/// Counts the keys of `ListBucketResult`. Elements are identified by their path, and each must be
+/// closed; a `KeyCount` must be right.
 fn xml(body: &[u8]) -> Result<u64, &'static str> {
-    std::str::from_utf8(body).map_err(|_| "XML that is no UTF-8")?;
-    let (mut rest, mut path, mut keys, mut told, mut whole) =
+    std::str::from_utf8(body).map_err(|_| "XML that is not UTF-8")?;
+    let (mut rest, mut path, mut keys, mut key_count, mut has_root) =
         (body, Vec::<&[u8]>::new(), 0, None, false);
     while let Some(at) = rest.iter().position(|&byte| byte == b'<') {
         let text = &rest[..at];
         rest = &rest[at + 1..];
         if path.is_empty() && !text.trim_ascii().is_empty() {
-            return Err("text outside of the XML");
+            return Err("text outside of the root element");
         }
         if let Some(end) = [(&b"?"[..], &b"?>"[..]), (b"!--", b"-->")]
             .iter()
             .find(|(start, _)| rest.starts_with(start))
         {
-            rest = &rest[find(rest, end.1).ok_or("XML that breaks off")? + end.1.len()..];
+            rest = &rest[find(rest, end.1).ok_or("truncated XML")? + end.1.len()..];
             continue;
         }
-        let end = tag_end(rest).ok_or("XML that breaks off")?;
+        let end = tag_end(rest).ok_or("truncated XML")?;
         let (tag, after) = (&rest[..end], &rest[end + 1..]);
         rest = after;
         if let Some(name) = tag.strip_prefix(b"/") {
@@ -95,10 +94,10 @@ fn xml(body: &[u8]) -> Result<u64, &'static str> {
             match (path.as_slice(), local(name)) {
                 ([_, contents], b"Key") if local(contents) == b"Contents" => keys += 1,
                 ([_], b"KeyCount") => {
-                    told = Some(
+                    key_count = Some(
                         crate::http::decimal(text.trim_ascii())
-                            .ok_or("a KeyCount that is no number")?,
-                    )
+                            .ok_or("a KeyCount that is not a number")?,
+                    );
                 }
                 _ => {}
             }
@@ -109,22 +108,22 @@ fn xml(body: &[u8]) -> Result<u64, &'static str> {
                 .unwrap_or_default();
             if name.is_empty()
                 || name[0] == b'!'
-                || (path.is_empty() && (whole || local(name) != b"ListBucketResult"))
+                || (path.is_empty() && (has_root || local(name) != b"ListBucketResult"))
             {
-                return Err("XML that is no listing");
+                return Err("XML that is not a listing");
             }
             if tag.ends_with(b"/") {
                 continue;
             }
             path.push(name);
-            whole = true;
+            has_root = true;
         }
     }
-    if !path.is_empty() || !whole || !rest.trim_ascii().is_empty() {
-        return Err("XML that breaks off");
+    if !path.is_empty() || !has_root || !rest.trim_ascii().is_empty() {
+        return Err("truncated XML");
     }
-    if told.is_some_and(|told| told != keys) {
-        return Err("another KeyCount than it has keys");
+    if key_count.is_some_and(|count| count != keys) {
+        return Err("a KeyCount that differs from the number of keys");
     }
     Ok(keys)
 }
@@ -143,7 +142,7 @@ fn tag_end(text: &[u8]) -> Option<usize> {
     })
 }
 
-/// A name without the prefix of its name space.
+/// A name without its namespace prefix.
 fn local(name: &[u8]) -> &[u8] {
     name.rsplit(|&byte| byte == b':').next().unwrap_or(name).trim_ascii_end()
 }
@@ -153,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_each_form_are_counted() {
+    fn keys_are_counted_in_each_format() {
         for (form, body, wanted) in [
             (Form::Plain, "", Ok(0)),
             (Form::Plain, "a\nb c\n", Ok(2)),
@@ -168,19 +167,22 @@ mod tests {
             (Form::Xml, "<ListBucketResult></ListBucketResult>", Ok(0)),
             (
                 Form::Xml,
-                "<?xml version=\"1.0\"?>\n<ListBucketResult xmlns=\"http://s3/?a>b\"><Name>x</Name><Prefix/><KeyCount>2</KeyCount>\
-                 <Contents><Key>a</Key><Owner><Key>no</Key></Owner></Contents>\n<!-- <Key> --><Contents><Key>b&lt;</Key></Contents>\
-                 </ListBucketResult>\n",
+                "<?xml version=\"1.0\"?>\n<ListBucketResult xmlns=\"http://s3/?a>b\">\
+                 <Name>x</Name><Prefix/><KeyCount>2</KeyCount>\
+                 <Contents><Key>a</Key><Owner><Key>no</Key></Owner></Contents>\n\
+                 <!-- <Key> --><Contents><Key>b&lt;</Key></Contents></ListBucketResult>\n",
                 Ok(2),
             ),
             (
                 Form::Xml,
-                "<s:ListBucketResult><s:Contents><s:Key>a</s:Key></s:Contents></s:ListBucketResult>",
+                "<s:ListBucketResult><s:Contents><s:Key>a</s:Key></s:Contents>\
+                 </s:ListBucketResult>",
                 Ok(1),
             ),
             (
                 Form::Xml,
-                "<ListBucketResult><KeyCount>2</KeyCount><Contents><Key>a</Key></Contents></ListBucketResult>",
+                "<ListBucketResult><KeyCount>2</KeyCount>\
+                 <Contents><Key>a</Key></Contents></ListBucketResult>",
                 Err(()),
             ),
             (Form::Xml, "<ListBucketResult><Contents><Key>a</Key></Contents>", Err(())),
@@ -199,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told_by_its_root() {
+    fn an_error_is_recognised_by_its_root() {
         for (body, wanted) in [
             ("<Error><Code>SlowDown</Code></Error>", true),
             ("\u{feff}<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n <Error xmlns=\"x\">", true),

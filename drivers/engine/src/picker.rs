@@ -1,28 +1,28 @@
-//! The sequence of one worker: which operation on which object comes next. It follows from seed,
-//! workload, worker count, repeat and worker number alone, so that every gateway is asked the same.
+//! The request sequence of one worker. It depends on seed, workload, worker count, repeat and
+//! worker number alone, so that every gateway gets the same requests.
 
 use crate::random::{Random, Zipf, hash, hash_text};
-use crate::workload::{OPERATIONS, Operation, Order, Pick, Whose, Workload};
+use crate::workload::{OPERATIONS, Operation, Order, Pick, WorkerId, Workload};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// An object by its place.
+/// An object by its index.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Object {
-    /// Number `index` of those prepared in its container.
+    /// Index among the prepared objects of its container.
     Prepared(u64),
-    /// Number `index` of those the worker wrote.
+    /// Index among the objects the worker wrote.
     Written(u64),
 }
 
 /// One request of the sequence.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Request {
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
-    /// In which container.
+    /// Index of the container.
     pub container: u64,
-    /// To which object; of no meaning for a list.
+    /// The object; meaningless for a list.
     pub object: Object,
     /// Size of the object, in bytes.
     pub size: u64,
@@ -33,7 +33,7 @@ pub struct Request {
 pub struct Picker {
     workload: Arc<Workload>,
     seed: u64,
-    whose: Whose,
+    id: WorkerId,
     random: Random,
     zipf: Option<Zipf>,
     turn: u64,
@@ -45,10 +45,10 @@ pub struct Picker {
 }
 
 impl Picker {
-    /// The sequence of the worker `whose` under `seed`.
+    /// The sequence of a worker.
     #[must_use]
-    pub fn new(workload: Arc<Workload>, seed: u64, whose: Whose) -> Self {
-        let Whose { workers, repeat, worker } = whose;
+    pub fn new(workload: Arc<Workload>, seed: u64, id: WorkerId) -> Self {
+        let WorkerId { workers, repeat, worker } = id;
         let random =
             Random::new(hash(&[seed, hash_text(&workload.name), 3, workers, repeat, worker]));
         let zipf = match workload.pick {
@@ -58,7 +58,7 @@ impl Picker {
         Self {
             workload,
             seed,
-            whose,
+            id,
             random,
             zipf,
             turn: 0,
@@ -70,11 +70,11 @@ impl Picker {
 
     /// The worker whose sequence it is.
     #[must_use]
-    pub fn whose(&self) -> &Whose {
-        &self.whose
+    pub fn id(&self) -> &WorkerId {
+        &self.id
     }
 
-    /// The last write failed: it is not there to be deleted.
+    /// Forgets the last write, which failed, so that it is not deleted.
     pub fn withdraw(&mut self, index: u64) {
         if self.kept.back() == Some(&index) {
             self.kept.pop_back();
@@ -87,7 +87,7 @@ impl Picker {
         self.kept
     }
 
-    /// The only operation there is, if so.
+    /// The only operation of the workload, if there is just one.
     #[must_use]
     pub fn only_operation(&self) -> Option<Operation> {
         let mut operations = self.workload.operations.keys();
@@ -119,8 +119,7 @@ impl Picker {
             (Pick::Named(Order::Sequential), _) => {
                 let turn = self.turn;
                 self.turn += 1;
-                ((u128::from(turn) * u128::from(self.whose.workers)
-                    + u128::from(self.whose.worker))
+                ((u128::from(turn) * u128::from(self.id.workers) + u128::from(self.id.worker))
                     % u128::from(count)) as u64
             }
             (_, Some(zipf)) => zipf.draw(&mut self.random),
@@ -129,11 +128,11 @@ impl Picker {
         self.workload.place(number)
     }
 
-    fn victim(&mut self) -> Option<Request> {
+    fn delete_target(&mut self) -> Option<Request> {
         if let Some(index) = self.kept.pop_front() {
             return Some(self.written(Operation::Delete, index));
         }
-        // Where others read or look, what they may pick stays.
+        // Prepared objects that may be read are not deleted.
         let others_pick = [Operation::Read, Operation::Head]
             .iter()
             .any(|other| self.workload.operations.contains_key(other));
@@ -141,7 +140,7 @@ impl Picker {
             return None;
         }
         let (container, index) = self.workload.place(self.share);
-        self.share += self.whose.workers;
+        self.share += self.id.workers;
         Some(self.prepared(Operation::Delete, container, index))
     }
 
@@ -151,13 +150,13 @@ impl Picker {
     }
 
     fn written(&self, operation: Operation, index: u64) -> Request {
-        let size = self.workload.written_size(self.seed, &self.whose, index);
+        let size = self.workload.written_size(self.seed, &self.id, index);
         let container = index % self.workload.objects.containers;
         Request { operation, container, object: Object::Written(index), size }
     }
 }
 
-/// The next request; `None` when nothing but deletes is wanted and nothing is left to delete.
+/// The next request; `None` when only deletes are left in the mix and nothing is left to delete.
 impl Iterator for Picker {
     type Item = Request;
 
@@ -185,7 +184,7 @@ impl Iterator for Picker {
                     self.kept.push_back(index);
                     return Some(self.written(operation, index));
                 }
-                Operation::Delete => match self.victim() {
+                Operation::Delete => match self.delete_target() {
                     Some(request) => return Some(request),
                     None => without_delete = true,
                 },
@@ -202,26 +201,28 @@ mod tests {
     use std::collections::{HashMap, HashSet};
 
     fn picker(keys: &Value, workers: u64, worker: u64) -> Picker {
-        Picker::new(Arc::new(workload(keys)), 11, Whose { workers, repeat: 0, worker })
+        Picker::new(Arc::new(workload(keys)), 11, WorkerId { workers, repeat: 0, worker })
     }
 
     #[test]
-    fn a_sequence_is_replayed_and_differs_by_worker_count_repeat_and_seed() {
-        let keys = json!({"operations": {"read": 3.0, "write": 1.0, "list": 1.0, "head": 1.0, "delete": 1.0}});
-        let take = |seed, whose| {
-            let mut picker = Picker::new(Arc::new(workload(&keys)), seed, whose);
+    fn a_sequence_is_repeatable_and_differs_by_worker_count_repeat_and_seed() {
+        let keys = json!({"operations": {
+            "read": 3.0, "write": 1.0, "list": 1.0, "head": 1.0, "delete": 1.0,
+        }});
+        let take = |seed, id| {
+            let mut picker = Picker::new(Arc::new(workload(&keys)), seed, id);
             (0..200).map(|_| picker.next().expect("endless")).collect::<Vec<_>>()
         };
-        let whose = Whose { workers: 4, repeat: 0, worker: 1 };
-        assert_eq!(take(1, whose), take(1, whose));
-        assert_ne!(take(1, whose), take(2, whose));
-        assert_ne!(take(1, whose), take(1, Whose { workers: 8, ..whose }));
-        assert_ne!(take(1, whose), take(1, Whose { repeat: 1, ..whose }));
-        assert_ne!(take(1, whose), take(1, Whose { worker: 2, ..whose }));
+        let id = WorkerId { workers: 4, repeat: 0, worker: 1 };
+        assert_eq!(take(1, id), take(1, id));
+        assert_ne!(take(1, id), take(2, id));
+        assert_ne!(take(1, id), take(1, WorkerId { workers: 8, ..id }));
+        assert_ne!(take(1, id), take(1, WorkerId { repeat: 1, ..id }));
+        assert_ne!(take(1, id), take(1, WorkerId { worker: 2, ..id }));
     }
 
     #[test]
-    fn operations_come_as_often_as_their_weights() {
+    fn operations_are_drawn_by_weight() {
         let mut picker =
             picker(&json!({"operations": {"read": 70.0, "write": 20.0, "head": 10.0}}), 1, 0);
         let mut seen = HashMap::new();
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn sequential_workers_together_take_every_object_in_turn() {
+    fn sequential_workers_together_visit_every_object_in_turn() {
         let mut pickers: Vec<_> =
             (0..3).map(|k| picker(&json!({"pick": "sequential"}), 3, k)).collect();
         let numbers: Vec<u64> = (0..100)
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn deletes_take_every_prepared_object_once_and_then_end() {
+    fn deletes_visit_every_prepared_object_once_and_then_end() {
         let mut seen = HashSet::new();
         for worker in 0..3 {
             let picker = picker(&json!({"operations": {"delete": 1.0}}), 3, worker);
@@ -263,25 +264,25 @@ mod tests {
     }
 
     #[test]
-    fn deletes_take_own_writes_first_and_are_redrawn_when_nothing_is_left() {
+    fn deletes_prefer_own_writes_and_are_redrawn_when_nothing_is_left() {
         let keys = json!({"operations": {"delete": 3.0, "write": 1.0},
             "objects": {"size": 1, "containers": 1, "per_container": 1}});
         let mut picker = picker(&keys, 1, 0);
-        let (mut there, mut prepared) = (HashSet::new(), 0);
+        let (mut existing, mut prepared) = (HashSet::new(), 0);
         for _ in 0..1000 {
             let request = picker.next().expect("writes never end");
             match (request.operation, request.object) {
-                (Operation::Write, Object::Written(index)) => assert!(there.insert(index)),
-                (Operation::Delete, Object::Written(index)) => assert!(there.remove(&index)),
+                (Operation::Write, Object::Written(index)) => assert!(existing.insert(index)),
+                (Operation::Delete, Object::Written(index)) => assert!(existing.remove(&index)),
                 (Operation::Delete, Object::Prepared(_)) => {
-                    assert!(there.is_empty());
+                    assert!(existing.is_empty());
                     prepared += 1;
                 }
                 other => panic!("{other:?}"),
             }
         }
         assert_eq!(prepared, 1);
-        assert_eq!(picker.into_kept().len(), there.len());
+        assert_eq!(picker.into_kept().len(), existing.len());
     }
 
     #[test]
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_failed_is_not_deleted() {
+    fn a_failed_write_is_not_deleted() {
         let mut picker = picker(&json!({"operations": {"write": 1.0}}), 1, 0);
         picker.next();
         picker.next();

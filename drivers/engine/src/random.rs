@@ -1,5 +1,4 @@
-//! Random numbers that are the same on every machine and in every version: sequences must be
-//! replayable.
+//! Random numbers that are the same on every machine and in every version, to repeat sequences.
 
 use std::collections::HashSet;
 
@@ -14,7 +13,7 @@ pub fn mix(mut z: u64) -> u64 {
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// One number of several, in which their order counts.
+/// Hashes numbers; their order matters.
 #[must_use]
 pub fn hash(parts: &[u64]) -> u64 {
     parts
@@ -22,7 +21,7 @@ pub fn hash(parts: &[u64]) -> u64 {
         .fold(GOLDEN, |sum, part| mix(sum.wrapping_add(GOLDEN) ^ mix(part.wrapping_add(GOLDEN))))
 }
 
-/// One number of a text (FNV-1a, mixed).
+/// Hashes text (FNV-1a, mixed).
 #[must_use]
 pub fn hash_text(text: &str) -> u64 {
     mix(text.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
@@ -37,7 +36,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// The stream that belongs to `seed`.
+    /// The stream of `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
@@ -54,8 +53,8 @@ impl Random {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// `count` different numbers of `0..population`, in the order in which they are drawn (Floyd
-    /// and Bentley, "A sample of brilliance", CACM 1987). `count` must not be above `population`.
+    /// `count` distinct numbers of `0..population`, in the order they are drawn (Floyd and Bentley,
+    /// "A sample of brilliance", CACM 1987). `count` must not be above `population`.
     pub fn sample(&mut self, population: u64, count: u64) -> Vec<u64> {
         let mut seen = HashSet::with_capacity(count as usize);
         let mut drawn = Vec::with_capacity(count as usize);
@@ -87,7 +86,7 @@ pub struct Zipf {
 }
 
 impl Zipf {
-    /// The law over `n >= 1` ranks with exponent `s > 0`.
+    /// The distribution over `n >= 1` ranks with exponent `s > 0`.
     #[must_use]
     pub fn new(n: u64, s: f64) -> Self {
         let n = n as f64;
@@ -120,7 +119,7 @@ fn integral(x: f64, s: f64) -> f64 {
 }
 
 fn inverse(x: f64, s: f64) -> f64 {
-    // Rounding can bring the argument just below -1, where the logarithm ends.
+    // Rounding can bring the argument just below -1, where the logarithm is undefined.
     let t = (x * (1.0 - s)).max(-1.0);
     (shrink(t) * x).exp()
 }
@@ -140,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_is_the_published_one() {
+    fn a_stream_matches_the_published_one() {
         // SplitMix64 of seed 1234567, as in the reference implementation's test vector.
         let mut random = Random::new(1_234_567);
         assert_eq!(random.next_u64(), 6_457_827_717_110_365_317);
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn below_reaches_both_ends_and_nothing_else() {
+    fn below_draws_each_number_equally_often() {
         let mut random = Random::new(1);
         let mut seen = [0u32; 7];
         for _ in 0..7000 {
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_has_no_number_twice_and_each_as_often_as_any_other() {
+    fn a_sample_has_distinct_numbers_each_equally_likely() {
         let mut seen = [0u32; 10];
         for seed in 0..5000 {
             let drawn = Random::new(hash(&[seed])).sample(10, 4);
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn zipf_draws_ranks_as_often_as_the_law_says() {
+    fn zipf_draws_ranks_by_the_law() {
         for s in [0.5, 0.99, 1.0, 1.2, 3.0] {
             let (n, draws) = (50u64, 400_000u32);
             let zipf = Zipf::new(n, s);

@@ -1,10 +1,10 @@
-//! An I/O thread: waits for its connections, its timer and its orders, and drives its workers.
+//! An I/O thread: waits for its connections, its timer and its commands, and drives its workers.
 
 use crate::recorder::Recorder;
-use crate::request::Scribe;
-use crate::shared::{Order, Shared, lock};
+use crate::request::HeadWriter;
+use crate::shared::{Command, Shared, lock};
 use crate::sys::{Epoll, Ready, Timer, now_ns};
-use crate::worker::{Verdict, Worker};
+use crate::worker::{NextStep, Worker};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
@@ -15,35 +15,35 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const BATCH: usize = 128;
 const SCRATCH_BYTES: usize = 64 * 1024;
-const BELL: u64 = u64::MAX;
+const WAKER: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
 
-/// What a worker needs of its thread while it is driven.
+/// What a worker needs from its thread while it is driven.
 #[derive(Debug)]
-pub struct Bench<'a> {
-    /// What all threads share.
+pub struct Context<'a> {
+    /// State of all threads.
     pub shared: &'a Shared,
     /// Number of this thread.
-    pub desk: usize,
+    pub thread: usize,
     /// Where new connections are registered.
     pub epoll: &'a Epoll,
     /// Writes heads.
-    pub scribe: &'a mut Scribe,
-    /// Received bytes.
+    pub head_writer: &'a mut HeadWriter,
+    /// Buffer for received bytes.
     pub scratch: &'a mut [u8],
-    /// Counts of this thread.
+    /// Recorder of this thread.
     pub recorder: &'a mut Recorder,
-    /// The time of day since 1970, of this batch of events.
+    /// Time since 1970 of this batch of events.
     pub now: Duration,
     /// How long a request may take.
     pub timeout_ns: u64,
-    /// When the window was opened whose census this thread took last.
+    /// When the window was opened whose outstanding requests this thread has recorded.
     pub counted_ns: u64,
     slot: usize,
 }
 
-impl Bench<'_> {
-    /// What the connection number `serial` of the worker being driven is registered with.
+impl Context<'_> {
+    /// The epoll token of the connection number `serial` of the driven worker.
     #[must_use]
     pub fn token(&self, serial: u32) -> u64 {
         (u64::from(serial) << 32) | self.slot as u64
@@ -54,18 +54,18 @@ impl Bench<'_> {
 #[derive(Debug)]
 pub struct Reactor {
     shared: Arc<Shared>,
-    desk: usize,
+    thread: usize,
     epoll: Epoll,
     timer: Timer,
-    scribe: Scribe,
+    head_writer: HeadWriter,
     scratch: Vec<u8>,
     workers: Vec<Option<Box<Worker>>>,
     free: Vec<usize>,
-    /// When resting workers go on: time, slot, and which rest of that slot it is.
-    rests: BinaryHeap<Reverse<(u64, usize, u64)>>,
-    /// Which rest of each slot counts; a worker that ended leaves stale ones behind.
-    rest_numbers: Vec<u64>,
-    /// Workers that used up their turn.
+    /// Ends of pauses: time, slot, and number of the pause in that slot.
+    pauses: BinaryHeap<Reverse<(u64, usize, u64)>>,
+    /// Number of the latest pause of each slot; earlier ones are stale.
+    pause_numbers: Vec<u64>,
+    /// Workers that have more to do now.
     again: Vec<usize>,
     timeout_ns: u64,
     counted_ns: u64,
@@ -74,26 +74,26 @@ pub struct Reactor {
 }
 
 impl Reactor {
-    /// The I/O thread number `desk`, not running yet.
+    /// Makes I/O thread number `thread`.
     ///
     /// # Errors
     /// Of the system calls that make its descriptors.
-    pub fn new(shared: Arc<Shared>, desk: usize) -> io::Result<Self> {
+    pub fn new(shared: Arc<Shared>, thread: usize) -> io::Result<Self> {
         let epoll = Epoll::new(BATCH)?;
         let timer = Timer::new()?;
-        epoll.add_source(shared.desks[desk].bell.as_raw_fd(), BELL)?;
+        epoll.add_source(shared.threads[thread].waker.as_raw_fd(), WAKER)?;
         epoll.add_source(timer.as_raw_fd(), TIMER)?;
         let timeout_ns = (shared.config.request_timeout_s * 1e9) as u64;
         Ok(Self {
-            scribe: Scribe::new(&shared.config, &shared.host, &shared.servers),
-            desk,
+            head_writer: HeadWriter::new(&shared.config, &shared.host, &shared.servers),
+            thread,
             epoll,
             timer,
             scratch: vec![0; SCRATCH_BYTES],
             workers: Vec::new(),
             free: Vec::new(),
-            rests: BinaryHeap::new(),
-            rest_numbers: Vec::new(),
+            pauses: BinaryHeap::new(),
+            pause_numbers: Vec::new(),
             again: Vec::new(),
             timeout_ns,
             counted_ns: 0,
@@ -103,11 +103,10 @@ impl Reactor {
         })
     }
 
-    /// Runs until told to quit.
+    /// Runs until `Quit`.
     ///
     /// # Errors
-    /// Of `epoll_wait` or `timerfd_settime`, which do not fail unless the process is out of its
-    /// mind.
+    /// Of `epoll_wait` or `timerfd_settime`, which do not fail on valid descriptors.
     pub fn run(mut self) -> io::Result<()> {
         loop {
             let busy = self.workers.len() > self.free.len();
@@ -116,16 +115,16 @@ impl Reactor {
                 (true, true) => (self.sweep_ns / 1_000_000) as i32,
                 (true, false) => -1,
             };
-            self.timer.arm(self.rests.peek().map_or(u64::MAX, |Reverse((at, ..))| *at))?;
+            self.timer.arm(self.pauses.peek().map_or(u64::MAX, |Reverse((at, ..))| *at))?;
             let count = self.epoll.wait(timeout_ms)?;
             let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let shared = Arc::clone(&self.shared);
-            let mut recorder = lock(&shared.desks[self.desk].recorder);
-            let mut rung = false;
+            let mut recorder = lock(&shared.threads[self.thread].recorder);
+            let mut woken = false;
             for index in 0..count {
                 let ready = self.epoll.ready(index);
                 match ready.token {
-                    BELL => rung = true,
+                    WAKER => woken = true,
                     TIMER => self.timer.fired(),
                     token => self.connection(&mut recorder, time, token, ready),
                 }
@@ -134,7 +133,7 @@ impl Reactor {
                 self.drive(&mut recorder, time, slot, Worker::resume);
             }
             self.wake(&mut recorder, time);
-            if rung && !self.obey(&mut recorder, time) {
+            if woken && !self.handle_commands(&mut recorder, time) {
                 return Ok(());
             }
         }
@@ -148,7 +147,7 @@ impl Reactor {
             .and_then(Option::as_ref)
             .is_some_and(|w| w.serial() == (token >> 32) as u32);
         if current {
-            self.drive(recorder, time, slot, |worker, bench| worker.ready(bench, ready));
+            self.drive(recorder, time, slot, |worker, context| worker.ready(context, ready));
         }
     }
 
@@ -157,14 +156,14 @@ impl Reactor {
         recorder: &mut Recorder,
         time: Duration,
         slot: usize,
-        act: impl FnOnce(&mut Worker, &mut Bench<'_>) -> Verdict,
+        act: impl FnOnce(&mut Worker, &mut Context<'_>) -> NextStep,
     ) {
         let Some(mut worker) = self.workers.get_mut(slot).and_then(Option::take) else { return };
-        let mut bench = Bench {
+        let mut context = Context {
             shared: &self.shared,
-            desk: self.desk,
+            thread: self.thread,
             epoll: &self.epoll,
-            scribe: &mut self.scribe,
+            head_writer: &mut self.head_writer,
             scratch: &mut self.scratch,
             recorder,
             now: time,
@@ -172,19 +171,19 @@ impl Reactor {
             counted_ns: self.counted_ns,
             slot,
         };
-        match act(&mut worker, &mut bench) {
-            Verdict::Wait => {}
-            Verdict::Again => self.again.push(slot),
-            Verdict::Rest(at_ns) => {
-                self.rest_numbers[slot] += 1;
-                self.rests.push(Reverse((at_ns, slot, self.rest_numbers[slot])));
+        match act(&mut worker, &mut context) {
+            NextStep::Wait => {}
+            NextStep::Again => self.again.push(slot),
+            NextStep::Pause(at_ns) => {
+                self.pause_numbers[slot] += 1;
+                self.pauses.push(Reverse((at_ns, slot, self.pause_numbers[slot])));
             }
-            Verdict::End => {
+            NextStep::End => {
                 if worker.left_after_start() && worker.number().is_some() {
                     self.shared.started.fetch_sub(1, Ordering::SeqCst);
                 }
-                worker.settle(&mut bench);
-                self.rest_numbers[slot] += 1;
+                worker.settle(&mut context);
+                self.pause_numbers[slot] += 1;
                 self.free.push(slot);
                 self.shared.ended();
                 return;
@@ -193,15 +192,15 @@ impl Reactor {
         self.workers[slot] = Some(worker);
     }
 
-    /// Resumes who has rested, and ends requests that take too long.
+    /// Resumes workers whose pause is over, and ends requests that time out.
     fn wake(&mut self, recorder: &mut Recorder, time: Duration) {
         let now = now_ns();
-        while let Some(&Reverse((at, slot, number))) = self.rests.peek() {
+        while let Some(&Reverse((at, slot, number))) = self.pauses.peek() {
             if at > now {
                 break;
             }
-            self.rests.pop();
-            if self.rest_numbers[slot] == number {
+            self.pauses.pop();
+            if self.pause_numbers[slot] == number {
                 self.drive(recorder, time, slot, Worker::resume);
             }
         }
@@ -216,22 +215,22 @@ impl Reactor {
         }
     }
 
-    /// Does what was ordered; false: quit.
-    fn obey(&mut self, recorder: &mut Recorder, time: Duration) -> bool {
-        self.shared.desks[self.desk].bell.silence();
-        let orders = std::mem::take(&mut *lock(&self.shared.desks[self.desk].orders));
-        for order in orders {
-            match order {
-                Order::Add(source) => {
+    /// Executes the queued commands; false: quit.
+    fn handle_commands(&mut self, recorder: &mut Recorder, time: Duration) -> bool {
+        self.shared.threads[self.thread].waker.clear();
+        let commands = std::mem::take(&mut *lock(&self.shared.threads[self.thread].commands));
+        for command in commands {
+            match command {
+                Command::Add(source) => {
                     let slot = self.free.pop().unwrap_or_else(|| {
                         self.workers.push(None);
-                        self.rest_numbers.push(0);
+                        self.pause_numbers.push(0);
                         self.workers.len() - 1
                     });
                     self.workers[slot] = Some(Box::new(Worker::new(*source)));
                     self.drive(recorder, time, slot, Worker::resume);
                 }
-                Order::Remove(number) => {
+                Command::Remove(number) => {
                     let found = self.workers.iter().position(|worker| {
                         worker.as_ref().is_some_and(|w| w.number() == Some(number))
                     });
@@ -239,16 +238,16 @@ impl Reactor {
                         self.drive(recorder, time, slot, |worker, _| worker.leave());
                     }
                 }
-                Order::LeaveAll => self.each(recorder, time, Worker::leave),
-                Order::CutAll => {
+                Command::LeaveAll => self.each(recorder, time, Worker::leave),
+                Command::CutAll => {
                     let shared = Arc::clone(&self.shared);
                     self.each(recorder, time, |worker| {
                         worker.leave();
                         shared.cut.fetch_add(u64::from(worker.is_busy()), Ordering::SeqCst);
-                        Verdict::End
+                        NextStep::End
                     });
                 }
-                Order::Census => {
+                Command::Census => {
                     if let Some((opened_ns, closed_ns)) = self.shared.window.closed() {
                         for worker in self.workers.iter().flatten() {
                             worker.census(recorder, opened_ns, closed_ns);
@@ -257,8 +256,8 @@ impl Reactor {
                     }
                     self.shared.took_census();
                 }
-                Order::Renew(token) => self.scribe.renew(&token),
-                Order::Quit => return false,
+                Command::Renew(token) => self.head_writer.renew(&token),
+                Command::Quit => return false,
             }
         }
         true
@@ -268,7 +267,7 @@ impl Reactor {
         &mut self,
         recorder: &mut Recorder,
         time: Duration,
-        act: impl Fn(&mut Worker) -> Verdict,
+        act: impl Fn(&mut Worker) -> NextStep,
     ) {
         for slot in 0..self.workers.len() {
             self.drive(recorder, time, slot, |worker, _| act(worker));

@@ -1,35 +1,34 @@
-//! What is counted inside the window, by operation: latencies, bytes, errors by class, and the same
-//! second by second.
+//! Counts of the window, by operation and by second: latencies, bytes, classes of error.
 
 use crate::histograms::empty;
-use crate::shown::{ShownSecond, ShownTally};
+use crate::records::{SecondRecord, TallyRecord};
 use crate::workload::Operation;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Why a request failed.
+/// Classes of errors.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Failure {
-    /// The answer's status was no success.
+    /// A status that is not a success.
     Http(u16),
     /// No connection could be made.
     Connect,
     /// The connection ended before the answer did.
     Reset,
-    /// No answer within the time given.
+    /// No answer within the request timeout.
     Timeout,
     /// Fewer bytes than the object has.
     ShortBody,
-    /// Other bytes than were written, or more of them.
+    /// Content that differs from what was written, or is longer.
     WrongContent,
-    /// HEAD told another length than the object has, or none.
+    /// HEAD returned no length, or not the object's.
     WrongLength,
-    /// The `ETag` of a write is the MD5 of something else.
+    /// The `ETag` of a write is the MD5 of other content.
     WrongEtag,
-    /// A listing that cannot be read, or has other keys than were asked for.
+    /// A listing that cannot be parsed, or has too few or too many keys.
     BadList,
-    /// A success whose body is an error.
+    /// A success status with an error as its body.
     ErrorBody,
     /// Not HTTP.
     Protocol,
@@ -53,35 +52,35 @@ impl fmt::Display for Failure {
     }
 }
 
-/// One success.
+/// A successful request.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// From the (intended) start to the last byte of the answer, in nanoseconds.
     pub latency_ns: u64,
     /// From the (intended) start to the first byte of the answer, in nanoseconds; only of reads.
     pub first_byte_ns: Option<u64>,
-    /// Bytes of the object moved.
+    /// Bytes of the object transferred.
     pub bytes: u64,
-    /// How much of the latency lies before the opening of the window, in nanoseconds.
+    /// The part of the latency before the window was opened, in nanoseconds.
     pub before_ns: u64,
 }
 
-/// One failure.
+/// A failed request.
 #[derive(Clone, Copy, Debug)]
 pub struct Failed {
-    /// As what it counts.
+    /// The class of error.
     pub class: Failure,
     /// From the (intended) start to the failure, in nanoseconds.
     pub age_ns: u64,
-    /// How much of that lies before the opening of the window.
+    /// The part of `age_ns` before the window was opened, in nanoseconds.
     pub before_ns: u64,
 }
 
-/// Bands that a second's latencies are counted in: four an octave, up to 2^32 us.
+/// Bands of a second's latencies: four per octave, up to 2^32 us.
 const BANDS: usize = 128;
 
-/// The band of a latency: its power of two, and the quarter of that octave it lies in, as
-/// results.record.bands has it.
+/// The band of a latency: its power of two, and the quarter of that octave it is in, as in
+/// results.record.bands.
 fn band(us: u64) -> usize {
     let octave = us.max(1).ilog2();
     let quarter = if octave < 2 { us << (2 - octave) } else { us >> (octave - 2) } & 3;
@@ -117,13 +116,13 @@ pub(crate) struct Tally {
     pub(crate) failed_us: u64,
     pub(crate) outstanding_us: u64,
     pub(crate) before_us: u64,
-    /// Ages of requests that were not seen to end; few operations of few windows have any.
+    /// Ages of requests whose end was not observed; few operations of few windows have any.
     pub(crate) in_flight: Option<Box<Histogram<u64>>>,
     pub(crate) in_flight_max_us: u64,
     pub(crate) seconds: Vec<Cell>,
 }
 
-/// Whole microseconds, rounded, but never 0: a histogram begins at 1.
+/// Microseconds, rounded, but never 0: a histogram begins at 1.
 fn whole_us(ns: u64) -> u64 {
     ((ns + 500) / 1000).max(1)
 }
@@ -148,8 +147,8 @@ impl Tally {
         }
     }
 
-    /// A request of this age was not seen to end.
-    fn unseen(&mut self, us: u64) {
+    /// Counts a request of this age whose end was not observed.
+    fn record_in_flight(&mut self, us: u64) {
         self.in_flight.get_or_insert_with(|| Box::new(empty())).saturating_record(us);
         self.in_flight_max_us = self.in_flight_max_us.max(us);
     }
@@ -198,7 +197,7 @@ impl Tally {
     }
 }
 
-/// Counts of one thread, or of all of them added up.
+/// Counts of one thread, or their sum.
 #[derive(Debug)]
 pub struct Recorder {
     tallies: BTreeMap<Operation, Tally>,
@@ -207,7 +206,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// An empty one for these operations.
+    /// Makes an empty recorder for these operations.
     #[must_use]
     pub fn new(operations: impl IntoIterator<Item = Operation>) -> Self {
         let tallies =
@@ -241,53 +240,53 @@ impl Recorder {
         cell.bands[band(us)] += 1;
     }
 
-    /// Counts a failure in second number `second` of the window. What was given up might have ended
-    /// at any time after.
+    /// Counts a failure in second number `second` of the window. A request that timed out might
+    /// have ended at any time later.
     pub fn failure(&mut self, operation: Operation, second: usize, failed: &Failed) {
         let tally = self.tally(operation);
         *tally.errors.entry(failed.class).or_default() += 1;
         tally.failed_us += whole_us(failed.age_ns);
         tally.before_us += failed.before_ns / 1000;
         if failed.class == Failure::Timeout {
-            tally.unseen(whole_us(failed.age_ns));
+            tally.record_in_flight(whole_us(failed.age_ns));
         }
         tally.second(second).errors += 1;
     }
 
-    /// A worker rested for so long after a failure, inside the window.
-    pub fn rested(&mut self, operation: Operation, ns: u64) {
+    /// Counts a pause of a worker after a failure, inside the window.
+    pub fn paused(&mut self, operation: Operation, ns: u64) {
         self.tally(operation).failed_us += ns / 1000;
     }
 
-    /// When the window closed, a request was outstanding for `age_ns`, of which `before_ns` lie
-    /// before its opening.
+    /// Counts a request that was outstanding when the window closed, for `age_ns`, of which
+    /// `before_ns` are before its opening.
     pub fn outstanding(&mut self, operation: Operation, age_ns: u64, before_ns: u64) {
         let tally = self.tally(operation);
         let us = whole_us(age_ns);
-        tally.unseen(us);
+        tally.record_in_flight(us);
         tally.outstanding_us += us;
         tally.before_us += before_ns / 1000;
     }
 
-    /// When the window closed, a request that was to start `age_ns` before had not been sent.
+    /// Counts a request that was due `age_ns` before the window closed and was not sent.
     pub fn waiting(&mut self, operation: Operation, age_ns: u64) {
-        self.tally(operation).unseen(whole_us(age_ns));
+        self.tally(operation).record_in_flight(whole_us(age_ns));
         self.behind_us = self.behind_us.max(whole_us(age_ns));
     }
 
-    /// At a rate: a request was sent inside the window.
+    /// Counts a request sent inside the window, at a constant rate.
     pub fn begun(&mut self) {
         self.begun += 1;
     }
 
-    /// At a rate: how many requests were sent inside the window, and how far the latest worker was
-    /// behind its intended starts when it closed, in microseconds.
+    /// At a constant rate: how many requests were sent inside the window, and how far the latest
+    /// worker was behind its intended starts when the window closed, in microseconds.
     #[must_use]
     pub fn pace(&self) -> (u64, u64) {
         (self.begun, self.behind_us)
     }
 
-    /// Adds the counts of another.
+    /// Adds the counts of another recorder.
     pub fn merge(&mut self, other: &Self) {
         for (operation, tally) in &other.tallies {
             self.tally(*operation).merge(tally);
@@ -298,17 +297,17 @@ impl Recorder {
 
     /// The counts as the records `Tally` and `Second` of results.record.measurement.
     #[must_use]
-    pub fn show(&self) -> (Vec<ShownTally>, Vec<ShownSecond>) {
+    pub fn records(&self) -> (Vec<TallyRecord>, Vec<SecondRecord>) {
         let tallies = self
             .tallies
             .iter()
-            .map(|(&operation, tally)| ShownTally::of(operation, tally))
+            .map(|(&operation, tally)| TallyRecord::of(operation, tally))
             .collect();
-        let mut seconds: Vec<ShownSecond> = self
+        let mut seconds: Vec<SecondRecord> = self
             .tallies
             .iter()
             .flat_map(|(&operation, tally)| {
-                tally.seconds.iter().enumerate().map(move |(second, cell)| ShownSecond {
+                tally.seconds.iter().enumerate().map(move |(second, cell)| SecondRecord {
                     second,
                     operation,
                     count: cell.count,
@@ -320,120 +319,10 @@ impl Recorder {
                 })
             })
             .collect();
-        seconds.sort_by_key(|shown| (shown.second, shown.operation));
+        seconds.sort_by_key(|record| (record.second, record.operation));
         (tallies, seconds)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::histograms::encoded;
-
-    fn sample(latency_ns: u64, bytes: u64) -> Sample {
-        Sample { latency_ns, first_byte_ns: Some(latency_ns / 2), bytes, before_ns: 0 }
-    }
-
-    fn failed(class: Failure, age_ns: u64) -> Failed {
-        Failed { class, age_ns, before_ns: 0 }
-    }
-
-    #[test]
-    fn min_max_and_sum_are_exact_where_the_histogram_is_not() {
-        let mut recorder = Recorder::new([Operation::Read]);
-        recorder.success(Operation::Read, 0, &sample(123_456_789, 10));
-        recorder.success(Operation::Read, 2, &sample(400, 10));
-        let (tallies, seconds) = recorder.show();
-        let tally = &tallies[0];
-        assert_eq!((tally.count, tally.bytes, tally.sum_us), (2, 20, 123_458));
-        assert_eq!((tally.min_us, tally.max_us), (Some(1), Some(123_457)));
-        assert_eq!(seconds.iter().map(|second| second.count).collect::<Vec<_>>(), [1, 0, 1]);
-        assert_eq!(seconds[0].max_us, 123_457);
-        assert_eq!(
-            seconds.iter().map(|second| second.bands.clone()).collect::<Vec<_>>(),
-            [vec![(67, 1)], vec![], vec![(0, 1)]]
-        );
-    }
-
-    #[test]
-    fn a_band_is_a_quarter_of_an_octave() {
-        for (us, expected) in [
-            (1, 0),
-            (2, 4),
-            (3, 6),
-            (4, 8),
-            (5, 9),
-            (7, 11),
-            (8, 12),
-            (9, 12),
-            (10, 13),
-            (1000, 39),
-            (1024, 40),
-        ] {
-            assert_eq!(band(us), expected, "{us} us");
-        }
-        assert_eq!(band(u64::MAX), BANDS - 1);
-    }
-
-    fn unseen(values_us: &[u64]) -> Histogram<u64> {
-        let mut made = empty();
-        for &us in values_us {
-            made.record(us).expect("a value within the bounds");
-        }
-        made
-    }
-
-    #[test]
-    fn merged_counts_are_the_sum_of_all() {
-        let (mut a, mut b) = (Recorder::new([Operation::Read]), Recorder::new([Operation::Write]));
-        a.success(Operation::Read, 0, &sample(1_000_000, 5));
-        b.success(Operation::Read, 1, &sample(3_000_000, 5));
-        a.failure(Operation::Read, 0, &failed(Failure::Http(503), 1_000_000));
-        a.failure(Operation::Read, 0, &failed(Failure::Http(503), 1_000_000));
-        b.failure(Operation::Read, 1, &failed(Failure::Http(503), 2_000_000));
-        b.failure(Operation::Write, 0, &failed(Failure::ShortBody, 5_000));
-        b.failure(Operation::Read, 1, &failed(Failure::Timeout, 60_000_000_000));
-        a.outstanding(Operation::Read, 7_000_000, 3_000_000);
-        b.outstanding(Operation::Read, 9_000_000, 0);
-        b.rested(Operation::Read, 10_000_000);
-        a.begun();
-        b.begun();
-        b.waiting(Operation::Write, 4_000_000);
-        a.merge(&b);
-        assert_eq!(a.pace(), (2, 4000));
-        let (tallies, seconds) = a.show();
-        assert_eq!(tallies.len(), 2);
-        assert_eq!(
-            (tallies[0].count, tallies[0].min_us, tallies[0].max_us),
-            (2, Some(1000), Some(3000))
-        );
-        assert_eq!(
-            tallies[0].errors,
-            BTreeMap::from([("http-503".to_string(), 3), ("timeout".to_string(), 1)])
-        );
-        assert_eq!(
-            (tallies[0].failed_us, tallies[0].outstanding_us, tallies[0].before_us),
-            (60_014_000, 16_000, 3000)
-        );
-        assert_eq!(
-            (tallies[0].in_flight_max_us, tallies[1].in_flight_max_us),
-            (Some(60_000_000), Some(4000))
-        );
-        assert_eq!(tallies[0].in_flight, Some(encoded(&unseen(&[7000, 9000, 60_000_000]))));
-        assert_eq!(seconds.iter().map(|second| second.errors).sum::<u64>(), 5);
-    }
-
-    #[test]
-    fn failures_alone_give_no_latency() {
-        let mut recorder = Recorder::new([Operation::Write]);
-        recorder.failure(Operation::Write, 0, &failed(Failure::Reset, 1000));
-        let (tallies, _) = recorder.show();
-        assert!(
-            tallies[0].latency.is_none()
-                && tallies[0].min_us.is_none()
-                && tallies[0].max_us.is_none()
-        );
-        assert!(tallies[0].in_flight.is_none() && tallies[0].in_flight_max_us.is_none());
-        assert_eq!(tallies[0].errors["reset"], 1);
-    }
-}
+mod tests;

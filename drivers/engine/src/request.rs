@@ -4,30 +4,30 @@ use crate::config::{Api, Config};
 use crate::picker::{Object, Request};
 use crate::ring::Ring;
 use crate::sign::Signer;
-use crate::workload::{Operation, Whose, put_number, put_object_name, put_written_name};
+use crate::workload::{Operation, WorkerId, put_number, put_object_name, put_written_name};
 use std::time::Duration;
 
 /// Writes the heads of one engine's requests.
 #[derive(Debug)]
-pub struct Scribe {
+pub struct HeadWriter {
     api: Api,
     signer: Signer,
-    /// Buckets stand before the host's name, not in the path.
+    /// Buckets are named in the host name, not in the path.
     is_virtual: bool,
     /// `/base`.
     base: Vec<u8>,
-    /// `prefix-workload-`, to which a container's number is added.
+    /// `prefix-workload-`, followed by a container's number.
     stem: Vec<u8>,
-    /// Value of the `Host` header, before which a virtual host has the bucket's name and a dot.
+    /// Value of the `Host` header; a virtual host has the bucket's name and a dot before it.
     host: Vec<u8>,
-    /// What every head has after `Host`: `User-Agent`, Swift's token.
+    /// What follows `Host` in every head: `User-Agent`, Swift's token.
     common: Vec<u8>,
     path: Vec<u8>,
     authority: Vec<u8>,
     ring: Option<Routes>,
 }
 
-/// Where the ring leads: all that a head says of a disk, and which server has it.
+/// The ring, and what a head needs of each disk.
 #[derive(Debug)]
 struct Routes {
     ring: Ring,
@@ -38,9 +38,9 @@ struct Routes {
     servers: Vec<usize>,
 }
 
-impl Scribe {
-    /// A scribe for a config; `host` is the value of the `Host` header of a bucket in the path,
-    /// `servers` the number of the object server of each disk of the ring.
+impl HeadWriter {
+    /// Makes a writer for a config; `host` is the value of the `Host` header for a bucket in the
+    /// path, `servers` the number of the object server of each disk of the ring.
     #[must_use]
     pub fn new(config: &Config, host: &str, servers: &[usize]) -> Self {
         Self {
@@ -71,22 +71,21 @@ impl Scribe {
         }
     }
 
-    /// From now on requests carry another token of Swift's; others carry none that could be
-    /// replaced.
+    /// Sends a new Swift token from now on; does nothing for the other APIs.
     pub fn renew(&mut self, token: &str) {
         if self.api == Api::Swift {
             self.common = common(self.api, token);
         }
     }
 
-    /// Puts the head of `request` into `out`, which is emptied first; `whose` names written
-    /// objects, `replica` says which disk is asked where the ring tells, `now` is the time since
-    /// 1970. Gives the number of the server that it goes to.
+    /// Writes the head of `request` into `out`, which is cleared first; `id` names written
+    /// objects, `replica` selects the disk if there is a ring, `now` is the time since 1970.
+    /// Returns the number of the server that it goes to.
     pub fn write(
         &mut self,
         out: &mut Vec<u8>,
         request: &Request,
-        whose: &Whose,
+        id: &WorkerId,
         replica: u64,
         now: Duration,
     ) -> usize {
@@ -121,7 +120,7 @@ impl Scribe {
         if request.operation != Operation::List {
             match request.object {
                 Object::Prepared(index) => put_object_name(path, index),
-                Object::Written(index) => put_written_name(path, whose, index),
+                Object::Written(index) => put_written_name(path, id, index),
             }
         }
         out.clear();
@@ -149,8 +148,8 @@ impl Scribe {
             self.signer.put_headers(out, method, authority, path, query, now.as_secs());
         }
         if self.ring.is_some() {
-            // Swift's own form: seconds and hundred-thousandths. What is older than what is there
-            // is refused (409).
+            // Swift's format: seconds and hundred-thousandths. A request older than the stored
+            // object is refused (409).
             out.extend_from_slice(b"X-Timestamp: ");
             put_number(out, now.as_secs(), 10);
             out.push(b'.');
@@ -167,14 +166,14 @@ impl Scribe {
     }
 }
 
-/// What every head has after `Host`.
+/// What follows `Host` in every head.
 fn common(api: Api, token: &str) -> Vec<u8> {
     let token = match api {
         Api::S3 => String::new(),
         Api::Swift => format!("X-Auth-Token: {token}\r\n"),
-        // Proxies hand the client's token on, and without one an object server would keep in the
-        // page cache what it drops of every read that was authenticated (keep_cache_private).
-        // Nobody looks at what it is.
+        // As proxies, which pass the client's token on. Without a token an object server would keep
+        // authenticated reads in the page cache, which it otherwise drops (keep_cache_private). The
+        // value is not checked.
         Api::ObjectServer => "X-Auth-Token: none\r\n".into(),
     };
     let version = env!("CARGO_PKG_VERSION");
@@ -185,33 +184,32 @@ fn common(api: Api, token: &str) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn scribe(api: &str) -> Scribe {
-        scribe_at(api, "127.0.0.1", "path")
+    fn head_writer(api: &str) -> HeadWriter {
+        head_writer_at(api, "127.0.0.1", "path")
     }
 
-    fn scribe_at(api: &str, host: &str, addressing: &str) -> Scribe {
+    fn head_writer_at(api: &str, host: &str, addressing: &str) -> HeadWriter {
         let json = serde_json::json!({
-            "api": api, "host": host, "addressing": addressing, "port": 8080, "tls": false, "ca_file": null, "base_path": "/v1/AUTH_a:b/",
-            "access_key": "AK", "secret_key": "SK", "region": "us-east-1", "token": "tok", "bucket_prefix": "wb",
+            "api": api, "host": host, "addressing": addressing, "port": 8080, "tls": false,
+            "ca_file": null, "base_path": "/v1/AUTH_a:b/", "access_key": "AK", "secret_key": "SK",
+            "region": "us-east-1", "token": "tok", "bucket_prefix": "wb",
             "request_timeout_s": 1.0, "threads": 1, "verify": false, "seed": 1,
             "workload": {"name": "w", "objects": {"size": 1, "containers": 1, "per_container": 1},
                 "operations": {"read": 1.0}, "pick": "uniform", "rate_per_s": null}
         });
         let config = Config::parse(&json.to_string()).expect("a config");
-        Scribe::new(&config, &config.host_header(), &[])
+        HeadWriter::new(&config, &config.host_header(), &[])
+    }
+
+    fn head_of(writer: &mut HeadWriter, operation: Operation, container: u64) -> String {
+        let request = Request { operation, container, object: Object::Prepared(7), size: 4096 };
+        let mut out = Vec::new();
+        writer.write(&mut out, &request, &WorkerId::NONE, 0, Duration::from_secs(1_401_192_000));
+        String::from_utf8(out).expect("text")
     }
 
     fn write(api: &str, operation: Operation) -> String {
-        let request = Request { operation, container: 3, object: Object::Prepared(7), size: 4096 };
-        let mut out = Vec::new();
-        scribe(api).write(
-            &mut out,
-            &request,
-            &Whose { workers: 1, repeat: 0, worker: 0 },
-            0,
-            Duration::from_secs(1_401_192_000),
-        );
-        String::from_utf8(out).expect("text")
+        head_of(&mut head_writer(api), operation, 3)
     }
 
     #[test]
@@ -232,69 +230,49 @@ mod tests {
     }
 
     #[test]
-    fn a_renewed_token_replaces_the_first_and_is_none_of_s3() {
-        for (api, carried) in [("swift", true), ("s3", false)] {
-            let mut scribe = scribe(api);
-            scribe.renew("another");
-            let request = Request {
-                operation: Operation::Read,
-                container: 3,
-                object: Object::Prepared(7),
-                size: 4096,
-            };
-            let mut out = Vec::new();
-            scribe.write(
-                &mut out,
-                &request,
-                &Whose { workers: 1, repeat: 0, worker: 0 },
-                0,
-                Duration::from_secs(1_401_192_000),
-            );
-            let head = String::from_utf8(out).expect("text");
-            assert_eq!(head.contains("\r\nX-Auth-Token: another\r\n"), carried, "{head}");
-            assert!(!carried || !head.contains("tok\r\n"), "{head}");
+    fn a_renewed_token_replaces_the_first_but_is_not_sent_to_s3() {
+        for (api, sent) in [("swift", true), ("s3", false)] {
+            let mut writer = head_writer(api);
+            writer.renew("another");
+            let head = head_of(&mut writer, Operation::Read, 3);
+            assert_eq!(head.contains("\r\nX-Auth-Token: another\r\n"), sent, "{head}");
+            assert!(!sent || !head.contains("tok\r\n"), "{head}");
         }
     }
 
     #[test]
-    fn virtual_hosts_name_the_bucket_before_the_host_and_not_in_the_path() {
-        let mut scribe = scribe_at("s3", "store.example", "virtual");
-        let mut head = |operation, container| {
-            let mut out = Vec::new();
-            let request = Request { operation, container, object: Object::Prepared(7), size: 4096 };
-            scribe.write(
-                &mut out,
-                &request,
-                &Whose { workers: 1, repeat: 0, worker: 0 },
-                0,
-                Duration::from_secs(1_401_192_000),
-            );
-            String::from_utf8(out).expect("text")
-        };
-        let read = head(Operation::Read, 3);
+    fn virtual_hosts_name_the_bucket_in_the_host_and_not_in_the_path() {
+        let mut writer = head_writer_at("s3", "store.example", "virtual");
+        let read = head_of(&mut writer, Operation::Read, 3);
         assert!(
             read.starts_with(
                 "GET /v1/AUTH_a:b/object-0000000007 HTTP/1.1\r\nHost: wb-w-3.store.example:8080\r\n"
             ),
             "{read}"
         );
-        let list = head(Operation::List, 12);
+        let list = head_of(&mut writer, Operation::List, 12);
         assert!(
-            list.starts_with("GET /v1/AUTH_a:b/?list-type=2&max-keys=1000 HTTP/1.1\r\nHost: wb-w-12.store.example:8080\r\n"),
+            list.starts_with(
+                "GET /v1/AUTH_a:b/?list-type=2&max-keys=1000 HTTP/1.1\r\n\
+                 Host: wb-w-12.store.example:8080\r\n"
+            ),
             "{list}"
         );
         assert!(list.contains("\r\nx-amz-security-token:tok\r\nAuthorization: "), "{list}");
     }
 
     #[test]
-    fn s3_requests_are_signed_and_writes_say_their_length() {
+    fn s3_requests_are_signed_and_writes_have_a_length() {
         let head = write("s3", Operation::Write);
         assert!(
             head.starts_with("PUT /v1/AUTH_a:b/wb-w-3/object-0000000007 HTTP/1.1\r\n"),
             "{head}"
         );
         assert!(
-            head.contains("\r\nx-amz-date: 20140527T120000Z\r\nx-amz-security-token:tok\r\nAuthorization: AWS4-HMAC-SHA256 Credential=AK/20140527/"),
+            head.contains(
+                "\r\nx-amz-date: 20140527T120000Z\r\nx-amz-security-token:tok\r\n\
+                 Authorization: AWS4-HMAC-SHA256 Credential=AK/20140527/"
+            ),
             "{head}"
         );
         assert!(

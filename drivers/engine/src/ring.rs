@@ -1,5 +1,5 @@
-//! Swift's object servers as its proxies see them: which disk of which server has an object, by the
-//! ring that Swift made.
+//! Swift's object servers as its proxies see them: which disk of which server has an object,
+//! according to Swift's ring.
 //!
 //! An object's partition is the first bits of the MD5 of prefix, `/account/container/object` and
 //! suffix, and the ring names a disk for each replica of a partition (Swift's
@@ -7,16 +7,16 @@
 
 use crate::picker::{Object, Request};
 use crate::random::{hash, hash_text};
-use crate::workload::Whose;
+use crate::workload::WorkerId;
 use md5::{Digest as _, Md5};
 use serde::Deserialize;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
-/// One disk of one object server.
+/// A disk of an object server.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Disk {
-    /// Where its server listens.
+    /// Host name or address of its server.
     pub address: String,
     /// The server's port.
     pub port: u16,
@@ -37,7 +37,7 @@ impl Disk {
     }
 }
 
-/// A ring. The keys are documented in `_native.pyi`.
+/// A ring. The fields are documented in `_native.pyi`.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ring {
@@ -50,7 +50,7 @@ pub struct Ring {
 }
 
 impl std::fmt::Debug for Ring {
-    /// Without what makes paths unguessable.
+    /// Omits the secret hash prefix and suffix, which make paths unpredictable.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             out,
@@ -63,35 +63,30 @@ impl std::fmt::Debug for Ring {
 }
 
 impl Ring {
-    /// A ring of its JSON.
+    /// Parses a ring.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// What is wrong with it.
     pub fn parse(json: &str) -> Result<Self, String> {
         let ring: Self = serde_json::from_str(json).map_err(|error| format!("ring: {error}"))?;
         ring.check()?;
         Ok(ring)
     }
 
-    /// Whether every replica of every partition has a disk.
+    /// Checks that every replica of every partition has a disk.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// What is wrong with it.
     pub fn check(&self) -> Result<(), String> {
         if !(1..=32).contains(&self.part_power) {
             return Err(format!("ring: part_power {} is not 1 to 32", self.part_power));
         }
         let partitions = 1u64 << self.part_power;
         if self.table.is_empty() || self.table.iter().any(|row| row.len() as u64 != partitions) {
-            return Err(format!(
-                "ring: every replica has a row of {partitions} partitions, and there is at least one"
-            ));
+            return Err(format!("ring: needs a row of {partitions} partitions for each replica"));
         }
         if self.table.iter().flatten().any(|&disk| disk as usize >= self.disks.len()) {
-            return Err(format!(
-                "ring: a partition is on a disk that is none of {}",
-                self.disks.len()
-            ));
+            return Err(format!("ring: a partition names no disk of {}", self.disks.len()));
         }
         let plain = |text: &str| {
             !text.is_empty()
@@ -107,7 +102,7 @@ impl Ring {
         Ok(())
     }
 
-    /// How many disks have each object.
+    /// How many disks store each object.
     #[must_use]
     pub fn replicas(&self) -> u64 {
         self.table.len() as u64
@@ -131,16 +126,16 @@ impl Ring {
         (u64::from(first) >> (32 - self.part_power)) as u32
     }
 
-    /// Number of the disk that has a replica of a partition.
+    /// Number of the disk that stores a replica of a partition.
     #[must_use]
     pub fn disk(&self, partition: u32, replica: u64) -> usize {
         self.table[replica as usize][partition as usize] as usize
     }
 
-    /// The servers, each once, and for each disk which of them has it.
+    /// The distinct servers, and for each disk the number of its server.
     ///
     /// # Errors
-    /// That a name has no address.
+    /// A name cannot be resolved.
     pub fn servers(&self) -> Result<(Vec<SocketAddr>, Vec<usize>), String> {
         let mut servers = Vec::new();
         let mut of = Vec::with_capacity(self.disks.len());
@@ -160,20 +155,20 @@ impl Ring {
     }
 }
 
-/// The replica that request number `turn` of a step's worker is about: reads and heads take any, as
-/// a proxy does; what a worker writes is on one disk, and so are all deletes of a step. Drawn by
-/// seed, beside the sequence, which is that of any gateway.
+/// The replica that request number `turn` of a step's worker uses: reads and heads take any, as a
+/// proxy does; a worker writes to one disk, and all deletes of a step go to one. Drawn by seed,
+/// apart from the sequence, which is the same for every gateway.
 #[must_use]
 pub fn replica(
     replicas: u64,
     seed: u64,
     name: &str,
-    whose: &Whose,
+    id: &WorkerId,
     turn: u64,
     request: &Request,
 ) -> u64 {
     use crate::workload::Operation::{Delete, Head, List, Read, Write};
-    let Whose { workers, repeat, worker } = *whose;
+    let WorkerId { workers, repeat, worker } = *id;
     let drawn = match (request.operation, request.object) {
         (Read | Head | List, _) => hash(&[seed, hash_text(name), 4, workers, repeat, worker, turn]),
         (Write | Delete, Object::Written(index)) => {
@@ -196,7 +191,8 @@ pub(crate) mod tests {
         json!({"disks": [{"address": "127.0.0.1", "port": ports[0], "device": "d0"},
                 {"address": "127.0.0.1", "port": ports[0], "device": "d1"},
                 {"address": "127.0.0.1", "port": ports[1], "device": "d0"}],
-            "table": [[0, 1, 2, 0], [2, 2, 1, 1]], "part_power": 2, "hash_prefix": "pre", "hash_suffix": "suf"})
+            "table": [[0, 1, 2, 0], [2, 2, 1, 1]], "part_power": 2,
+            "hash_prefix": "pre", "hash_suffix": "suf"})
     }
 
     fn parsed(json: &serde_json::Value) -> Result<Ring, String> {
@@ -204,7 +200,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn partitions_are_those_that_swift_computes() {
+    fn partitions_are_computed_as_by_swift() {
         // struct.unpack_from(">I", swift.common.utils.hash_path("AUTH_a", "c", name,
         // raw_digest=True))[0] >> 22, with Swift's HASH_PATH_PREFIX b"pre" and HASH_PATH_SUFFIX
         // b"suf".
@@ -224,7 +220,7 @@ pub(crate) mod tests {
     ];
 
     #[test]
-    fn servers_are_each_there_once_and_disks_know_theirs() {
+    fn servers_are_distinct_and_disks_refer_to_them() {
         let (servers, of) = parsed(&ring([1, 2])).expect("a ring").servers().expect("addresses");
         assert_eq!(
             servers,
@@ -234,7 +230,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_ring_that_leaves_a_partition_without_a_disk_is_refused() {
+    fn an_incomplete_ring_is_refused() {
         for (key, value) in [
             ("table", json!([])),
             ("table", json!([[0, 1, 2, 0], [2, 2, 1]])),
@@ -250,22 +246,22 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_makes_paths_unguessable_is_not_shown() {
-        let shown = format!("{:?}", parsed(&ring([1, 2])).expect("a ring"));
-        assert!(!shown.contains("pre") && !shown.contains("suf"), "{shown}");
+    fn the_secrets_of_the_hash_are_not_printed() {
+        let text = format!("{:?}", parsed(&ring([1, 2])).expect("a ring"));
+        assert!(!text.contains("pre") && !text.contains("suf"), "{text}");
     }
 
     #[test]
-    fn reads_go_to_every_replica_and_an_object_that_was_written_is_deleted_where_it_is() {
+    fn reads_go_to_every_replica_and_deletes_to_the_disk_that_was_written() {
         use crate::workload::Operation;
-        let whose = Whose { workers: 2, repeat: 0, worker: 1 };
+        let id = WorkerId { workers: 2, repeat: 0, worker: 1 };
         let request = |operation, object| Request { operation, container: 0, object, size: 1 };
         let mut seen = [0; 3];
         for turn in 0..3000 {
             let read = request(Operation::Read, Object::Prepared(7));
-            seen[replica(3, 9, "w", &whose, turn, &read) as usize] += 1;
+            seen[replica(3, 9, "w", &id, turn, &read) as usize] += 1;
             let at = |operation, turn| {
-                replica(3, 9, "w", &whose, turn, &request(operation, Object::Written(5)))
+                replica(3, 9, "w", &id, turn, &request(operation, Object::Written(5)))
             };
             assert_eq!(at(Operation::Write, 0), at(Operation::Delete, turn));
         }

@@ -1,4 +1,4 @@
-//! What the I/O threads of one engine and its Python door share.
+//! State shared by the I/O threads of an engine and its callers.
 
 use crate::config::Config;
 use crate::content::Content;
@@ -6,21 +6,20 @@ use crate::digests::Digests;
 use crate::link::Dialer;
 use crate::recorder::{Failure, Recorder};
 use crate::source::Source;
-use crate::sys::{Bell, now_ns};
-use crate::workload::Whose;
+use crate::sys::{Waker, now_ns};
+use crate::workload::WorkerId;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Locks, also when another thread panicked while it held the lock: counters are whole at any
-/// point.
+/// Locks, ignoring poison: counters are consistent at any point.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The measured window: what completes between its two times is recorded, and of what is
-/// outstanding at its end how long it has been.
+/// The measured window: requests that complete inside it are recorded, and the ages of those that
+/// are outstanding at its end.
 #[derive(Debug)]
 pub struct Window {
     opened_ns: AtomicU64,
@@ -38,7 +37,7 @@ impl Window {
         self.opened_ns.store(now_ns(), Ordering::SeqCst);
     }
 
-    /// Closes it now; whether it was open.
+    /// Closes it now; returns whether it was open.
     pub fn close(&self) -> bool {
         let open = self.opened_ns.load(Ordering::SeqCst) != u64::MAX;
         open && self
@@ -47,7 +46,7 @@ impl Window {
             .is_ok()
     }
 
-    /// When it was opened and closed; `None` unless it was both.
+    /// When it was opened and closed; `None` if it is not closed.
     #[must_use]
     pub fn closed(&self) -> Option<(u64, u64)> {
         let (opened, closed) =
@@ -55,12 +54,12 @@ impl Window {
         (opened != u64::MAX && closed != u64::MAX).then_some((opened, closed))
     }
 
-    /// Forgets it: nothing is recorded until it is opened again.
-    pub fn forget(&self) {
+    /// Resets it: nothing is recorded until it is opened again.
+    pub fn reset(&self) {
         self.opened_ns.store(u64::MAX, Ordering::SeqCst);
     }
 
-    /// Its length so far, in seconds; 0 when it was never opened.
+    /// Its length so far, in seconds; 0 if it was never opened.
     #[must_use]
     pub fn length_s(&self) -> f64 {
         let opened = self.opened_ns.load(Ordering::SeqCst);
@@ -68,7 +67,7 @@ impl Window {
         if opened == u64::MAX { 0.0 } else { closed.saturating_sub(opened) as f64 / 1e9 }
     }
 
-    /// Where in it a time lies, if it does.
+    /// The position of a time in it, if inside.
     #[must_use]
     pub fn moment(&self, at_ns: u64) -> Option<Moment> {
         let opened_ns = self.opened_ns.load(Ordering::Relaxed);
@@ -80,97 +79,97 @@ impl Window {
 /// A time inside the window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moment {
-    /// In which of its seconds.
+    /// The second of the window it is in.
     pub second: usize,
     /// When the window was opened.
     pub opened_ns: u64,
 }
 
-/// What one I/O thread counts, in memory of its own so that threads do not disturb each other.
+/// State of one I/O thread, aligned to avoid false sharing.
 #[derive(Debug)]
 #[repr(align(128))]
-pub struct Desk {
+pub struct ThreadState {
     /// Counts inside the window. The thread holds the lock while it handles a batch of events;
-    /// others only swap.
+    /// others only swap the recorder.
     pub recorder: Mutex<Recorder>,
     /// Requests that succeeded since the engine was made.
     pub done: AtomicU64,
     /// Requests that failed.
     pub failed: AtomicU64,
-    /// Bytes of objects moved by those that succeeded.
+    /// Bytes of objects transferred by those that succeeded.
     pub bytes: AtomicU64,
-    /// Orders not taken yet.
-    pub orders: Mutex<Vec<Order>>,
-    /// Rung when there are orders.
-    pub bell: Bell,
+    /// Commands not taken yet.
+    pub commands: Mutex<Vec<Command>>,
+    /// Woken when there are commands.
+    pub waker: Waker,
 }
 
-/// What an I/O thread is told.
+/// A command to an I/O thread.
 #[derive(Debug)]
-pub enum Order {
+pub enum Command {
     /// Start a worker.
     Add(Box<Source>),
     /// Let step worker number `0` finish and end.
     Remove(u64),
     /// Let all workers finish and end.
     LeaveAll,
-    /// End all workers at once.
+    /// Abort all workers.
     CutAll,
-    /// The window has closed: record how long what is outstanding has been so.
+    /// The window has closed: record the ages of outstanding requests.
     Census,
-    /// Send this token of Swift's with every request from now on.
+    /// Send this Swift token with every request from now on.
     Renew(String),
     /// End the thread.
     Quit,
 }
 
 /// Objects that were written and not deleted, for `delete("written")`.
-pub type Ledger = Mutex<Vec<(Whose, u64)>>;
+pub type WrittenObjects = Mutex<Vec<(WorkerId, u64)>>;
 
-/// All that is shared.
+/// All shared state.
 #[derive(Debug)]
 pub struct Shared {
-    /// What the engine was told.
+    /// The engine's configuration.
     pub config: Config,
     /// Value of the `Host` header.
     pub host: String,
-    /// How to connect: to the one target, or to each of the object servers.
+    /// How to connect: to the target, or to each object server.
     pub dialers: Vec<Dialer>,
-    /// Which of the object servers has each disk of the ring; empty without one.
+    /// Number of the object server of each disk of the ring; empty without one.
     pub servers: Vec<usize>,
-    /// What objects hold.
+    /// Content of objects.
     pub content: Content,
-    /// What their MD5s are.
+    /// MD5s of the content.
     pub digests: Digests,
-    /// What is recorded.
+    /// The measured window.
     pub window: Window,
     /// One for each I/O thread.
-    pub desks: Vec<Desk>,
+    pub threads: Vec<ThreadState>,
     /// Workers not ended.
     pub running: Mutex<u64>,
-    /// Told when `running` falls to 0.
+    /// Notified when `running` falls to 0.
     pub idle: Condvar,
     /// Threads that have not yet taken the census of a closed window.
     pub uncounted: Mutex<usize>,
-    /// Told when `uncounted` falls to 0.
+    /// Notified when `uncounted` falls to 0.
     pub counted: Condvar,
-    /// Workers that finished their first request.
+    /// Workers that completed their first request.
     pub started: AtomicU64,
     /// Workers that ran out of objects to delete.
     pub exhausted: AtomicU64,
-    /// Requests cut off in hand.
+    /// Requests aborted.
     pub cut: AtomicU64,
-    /// Failures by class, and the last one in words.
+    /// Failures by class, and the text of the last one.
     pub errors: Mutex<(BTreeMap<Failure, u64>, Option<String>)>,
-    /// What was written and not deleted.
-    pub ledger: Ledger,
+    /// Written objects that were not deleted.
+    pub written: WrittenObjects,
 }
 
 impl Shared {
-    /// The shared part of an engine of `config`.
+    /// Makes the shared state of an engine.
     ///
     /// # Errors
-    /// What of the config cannot be used, in words.
+    /// The config cannot be used.
     pub fn new(config: Config) -> Result<Self, String> {
         let (dialers, servers) = if let Some(ring) = &config.ring {
             let (addresses, servers) = ring.servers()?;
@@ -183,18 +182,18 @@ impl Shared {
         } else {
             (vec![Dialer::plain(config.address()?)], Vec::new())
         };
-        let desk = || {
-            Ok(Desk {
+        let thread = || {
+            Ok(ThreadState {
                 recorder: Mutex::new(Recorder::new(config.workload.operations.keys().copied())),
                 done: AtomicU64::new(0),
                 failed: AtomicU64::new(0),
                 bytes: AtomicU64::new(0),
-                orders: Mutex::new(Vec::new()),
-                bell: Bell::new().map_err(|error| format!("eventfd: {error}"))?,
+                commands: Mutex::new(Vec::new()),
+                waker: Waker::new().map_err(|error| format!("eventfd: {error}"))?,
             })
         };
         let content = Content::new(config.seed);
-        let desks = (0..config.threads).map(|_| desk()).collect::<Result<_, String>>()?;
+        let threads = (0..config.threads).map(|_| thread()).collect::<Result<_, String>>()?;
         Ok(Self {
             host: config.host_header(),
             dialers,
@@ -202,7 +201,7 @@ impl Shared {
             digests: Digests::new(&config.workload, &content),
             content,
             window: Window::new(),
-            desks,
+            threads,
             running: Mutex::new(0),
             idle: Condvar::new(),
             uncounted: Mutex::new(0),
@@ -211,25 +210,25 @@ impl Shared {
             exhausted: AtomicU64::new(0),
             cut: AtomicU64::new(0),
             errors: Mutex::new((BTreeMap::new(), None)),
-            ledger: Mutex::new(Vec::new()),
+            written: Mutex::new(Vec::new()),
             config,
         })
     }
 
-    /// Gives an order to thread number `desk`.
-    pub fn order(&self, desk: usize, order: Order) {
-        lock(&self.desks[desk].orders).push(order);
-        self.desks[desk].bell.ring();
+    /// Sends a command to thread number `thread`.
+    pub fn send(&self, thread: usize, command: Command) {
+        lock(&self.threads[thread].commands).push(command);
+        self.threads[thread].waker.wake();
     }
 
-    /// Counts a failed request. `what` is for people.
-    pub fn note(&self, class: Failure, what: String) {
+    /// Counts a failed request; `what` is for people.
+    pub fn count_error(&self, class: Failure, what: String) {
         let mut errors = lock(&self.errors);
         *errors.0.entry(class).or_default() += 1;
         errors.1 = Some(what);
     }
 
-    /// A worker has ended.
+    /// Counts a worker that ended.
     pub fn ended(&self) {
         let mut running = lock(&self.running);
         *running -= 1;
@@ -238,7 +237,7 @@ impl Shared {
         }
     }
 
-    /// A thread has taken the census.
+    /// Counts a thread that took the census.
     pub fn took_census(&self) {
         let mut uncounted = lock(&self.uncounted);
         *uncounted = uncounted.saturating_sub(1);
@@ -247,7 +246,7 @@ impl Shared {
         }
     }
 
-    /// Waits until all threads have taken the census, up to `timeout`; whether that is so.
+    /// Waits until all threads have taken the census; returns whether they did within `timeout`.
     #[must_use]
     pub fn wait_counted(&self, timeout: Duration) -> bool {
         let (uncounted, _) = self
@@ -257,7 +256,7 @@ impl Shared {
         *uncounted == 0
     }
 
-    /// Waits until no worker runs, up to `timeout`; whether that is so.
+    /// Waits until no worker is running; returns whether that was so within `timeout`.
     #[must_use]
     pub fn wait_idle(&self, timeout: Duration) -> bool {
         let (running, _) = self
@@ -273,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_lies_between_opening_and_closing_is_in_the_window() {
+    fn only_times_between_opening_and_closing_are_in_the_window() {
         let window = Window::new();
         let before = now_ns();
         assert_eq!((window.moment(before), window.closed(), window.close()), (None, None, false));
@@ -289,7 +288,7 @@ mod tests {
         assert_eq!(window.moment(closed - 1).is_some(), closed > opened_ns);
         assert!(!window.close(), "a window closes once");
         assert_eq!(window.closed(), Some((opened_ns, closed)));
-        window.forget();
+        window.reset();
         assert_eq!(
             (window.moment(opened_ns), window.closed(), window.close()),
             (None, None, false)

@@ -1,16 +1,16 @@
-//! Signature Version 4 in the `Authorization` header, as
-//! <https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html> has it, laid out
-//! to be cheap: keys are derived once a day, dates written once a second, and the HMAC over what is
-//! constant within a second is kept half done.
+//! Signature Version 4 in the `Authorization` header, see
+//! <https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html>. To be cheap,
+//! keys are derived once a day, dates formatted once a second, and the HMAC over what is constant
+//! within a second is kept half done.
 //!
-//! The payload is signed as `UNSIGNED-PAYLOAD`, for every request: what is weighed is the gateway,
-//! and hashing bodies in the client would make it the limit. RGW, Swift's s3api and `MinIO` accept
-//! it over plain HTTP.
+//! The payload is signed as `UNSIGNED-PAYLOAD` in every request: hashing bodies would make the
+//! client the bottleneck instead of the gateway. RGW, Swift's s3api and `MinIO` accept it over plain
+//! HTTP.
 
 use ring::{digest, hmac};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What the payload's hash is given as.
+/// Value in place of the payload's hash.
 pub const PAYLOAD: &[u8] = b"UNSIGNED-PAYLOAD";
 
 const SIGNED_HEADERS: &[u8] = b"host;x-amz-content-sha256;x-amz-date";
@@ -23,7 +23,7 @@ pub struct Signer {
     access_key: String,
     secret_key: String,
     region: String,
-    /// Line of the session token's header, as it is signed; empty without one.
+    /// The session token's header line as it is signed; empty without one.
     token_line: Vec<u8>,
     second: u64,
     /// `20140527T120000Z` of `second`.
@@ -36,7 +36,7 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// A signer; `token` is the session token that belongs to the keys, or nothing.
+    /// Makes a signer; `token` is the session token of the keys, or empty.
     #[must_use]
     pub fn new(access_key: &str, secret_key: &str, region: &str, token: &str) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Signer {
         unix_s: u64,
     ) {
         if self.second != unix_s || self.begun.is_none() {
-            self.turn_to(unix_s);
+            self.set_time(unix_s);
         }
         let signed =
             if self.token_line.is_empty() { SIGNED_HEADERS } else { SIGNED_HEADERS_WITH_TOKEN };
@@ -98,7 +98,7 @@ impl Signer {
         ] {
             canonical.extend_from_slice(part);
         }
-        let mut hmac = self.begun.clone().expect("turn_to began it");
+        let mut hmac = self.begun.clone().expect("set_time began it");
         hmac.update(&hex(digest::digest(&digest::SHA256, canonical).as_ref()));
         let signature = hex(hmac.sign().as_ref());
         for part in [b"x-amz-content-sha256: ", PAYLOAD, b"\r\nx-amz-date: ", &self.date, b"\r\n"] {
@@ -125,7 +125,7 @@ impl Signer {
         }
     }
 
-    fn turn_to(&mut self, unix_s: u64) {
+    fn set_time(&mut self, unix_s: u64) {
         self.second = unix_s;
         self.date = date(unix_s);
         let day = unix_s / 86_400;
@@ -188,7 +188,7 @@ fn date(unix_s: u64) -> [u8; 16] {
     text
 }
 
-/// `YYYY-MM-DDTHH:MM:SS.000Z`, as S3's listings have it.
+/// Formats `YYYY-MM-DDTHH:MM:SS.000Z` as in S3's listings.
 #[must_use]
 pub fn iso_time(time: SystemTime) -> String {
     let unix_s = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -215,7 +215,7 @@ fn civil(days: u64) -> (u64, u64, u64) {
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
-/// The headers that sign one request, for checks against other signers; see
+/// The headers that sign one request, for comparison with other signers; see
 /// [`Signer::put_headers`].
 #[must_use]
 pub fn signed_headers(
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
+    fn dates_agree_with_the_calendar() {
         assert_eq!(&date(0), b"19700101T000000Z");
         assert_eq!(&date(951_782_399), b"20000228T235959Z");
         assert_eq!(&date(951_782_400), b"20000229T000000Z");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_does_not_depend_on_what_was_signed_before() {
+    fn a_signature_does_not_depend_on_earlier_ones() {
         let mut one = Signer::new("AK", "SK", "us-east-1", "");
         let mut sign = |path: &[u8], at| {
             let mut out = Vec::new();

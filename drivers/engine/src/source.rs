@@ -1,4 +1,4 @@
-//! Where a worker's requests come from, and what becomes of those that failed.
+//! The requests of a worker, and what follows from their failures.
 
 use crate::config::Config;
 use crate::job::Job;
@@ -6,14 +6,14 @@ use crate::picker::{Object, Picker, Request};
 use crate::random::{Random, hash, hash_text};
 use crate::recorder::Failure;
 use crate::ring::replica;
-use crate::shared::{Ledger, lock};
-use crate::workload::{Operation, Whose};
+use crate::shared::{WrittenObjects, lock};
+use crate::workload::{Operation, WorkerId};
 use std::sync::Arc;
 
-/// How often a job tries an object.
+/// How many times a job tries an object.
 const MOST_TRIES: u32 = 10;
 
-/// Where a worker's requests come from.
+/// The origin of a worker's requests.
 #[derive(Debug)]
 pub enum Source {
     /// A step: an endless sequence.
@@ -22,45 +22,45 @@ pub enum Source {
     Job {
         /// The job.
         job: Arc<Job>,
-        /// What this worker does now, and how often it was tried.
+        /// The current item of this worker.
         item: Option<Item>,
     },
 }
 
-/// What one worker of a job does now.
+/// The current item of a worker of a job.
 #[derive(Debug)]
 pub struct Item {
     request: Request,
-    whose: Whose,
+    id: WorkerId,
     replica: u64,
-    /// How often it was tried.
+    /// How many times it was tried.
     tries: u32,
 }
 
-/// The part of a step one worker does.
+/// A worker's part of a step.
 #[derive(Debug)]
 pub struct Step {
     /// Its sequence.
     pub picker: Picker,
-    /// At a constant rate: when its next request is meant to start, and how far apart they are, in
+    /// At a constant rate: the intended start of its next request, and the interval, in
     /// nanoseconds.
     pub pace: Option<(f64, f64)>,
-    /// Which requests are looked at closely.
+    /// Selects the requests whose content is checked.
     pub sample: Random,
     /// Requests drawn so far.
     pub turn: u64,
-    /// Writes that failed or whose deletion did: they may be there, so a clean-up must try.
+    /// Writes that failed or whose deletion did: they may exist, so a clean-up must try.
     pub doubtful: Vec<u64>,
 }
 
-/// What follows from a failure.
+/// What a worker does after a failure.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Setback {
-    /// On with the next request after a short rest.
+pub enum AfterFailure {
+    /// Continue with the next request after a short pause.
     GoOn,
-    /// A rest that doubles with every failure in a row.
+    /// Pause, twice as long with every failure in a row.
     BackOff,
-    /// No more of this.
+    /// Stop.
     GiveUp,
 }
 
@@ -69,41 +69,33 @@ impl Source {
     #[must_use]
     pub fn number(&self) -> Option<u64> {
         match self {
-            Self::Step(step) => Some(step.picker.whose().worker),
+            Self::Step(step) => Some(step.picker.id().worker),
             Self::Job { .. } => None,
         }
     }
 
     /// Whose objects the current request is about.
     #[must_use]
-    pub fn whose(&self) -> Whose {
+    pub fn id(&self) -> WorkerId {
         match self {
-            Self::Step(step) => *step.picker.whose(),
-            Self::Job { item, .. } => item.as_ref().map_or(Whose::NOBODY, |item| item.whose),
+            Self::Step(step) => *step.picker.id(),
+            Self::Job { item, .. } => item.as_ref().map_or(WorkerId::NONE, |item| item.id),
         }
     }
 
-    /// Which replica of its object the current request is about, where object servers are asked;
-    /// else 0.
+    /// The replica of its object that the current request is about; 0 without a ring.
     #[must_use]
     pub fn replica(&self, config: &Config, request: &Request) -> u64 {
         match self {
             Self::Step(step) => {
-                let whose = step.picker.whose();
-                replica(
-                    config.copies(),
-                    config.seed,
-                    &config.workload.name,
-                    whose,
-                    step.turn,
-                    request,
-                )
+                let id = step.picker.id();
+                replica(config.copies(), config.seed, &config.workload.name, id, step.turn, request)
             }
             Self::Job { item, .. } => item.as_ref().map_or(0, |item| item.replica),
         }
     }
 
-    /// The next request, or in a job the same again until it succeeded; `None` at the end.
+    /// The next request; in a job the same one until it succeeds; `None` at the end.
     pub fn next(&mut self, config: &Config) -> Option<Request> {
         match self {
             Self::Step(step) => {
@@ -112,9 +104,9 @@ impl Source {
             }
             Self::Job { job, item } => {
                 if item.is_none() {
-                    *item = job.take(config).map(|(request, whose, replica)| Item {
+                    *item = job.take(config).map(|(request, id, replica)| Item {
                         request,
-                        whose,
+                        id,
                         replica,
                         tries: 0,
                     });
@@ -124,7 +116,7 @@ impl Source {
         }
     }
 
-    /// Whether the content of the request just drawn is checked: a seeded share of those of a step.
+    /// Whether the content of the request just drawn is checked: so is a seeded share in a step.
     pub fn checks(&mut self, config: &Config) -> bool {
         match self {
             Self::Step(step) => {
@@ -142,51 +134,50 @@ impl Source {
     }
 
     /// The request failed.
-    pub fn failed(&mut self, request: &Request, class: Failure) -> Setback {
+    pub fn failed(&mut self, request: &Request, class: Failure) -> AfterFailure {
         match self {
             Self::Step(step) => {
                 step.doubt(request);
-                if class == Failure::Connect { Setback::BackOff } else { Setback::GoOn }
+                if class == Failure::Connect { AfterFailure::BackOff } else { AfterFailure::GoOn }
             }
             Self::Job { job, item } => {
-                // Tried again a few times: an object that is missing would spoil every step after
-                // it.
+                // Retried: a missing object would spoil every step after it.
                 let tries = item.as_mut().map_or(MOST_TRIES, |item| {
                     item.tries += 1;
                     item.tries
                 });
                 if tries < MOST_TRIES {
-                    return Setback::BackOff;
+                    return AfterFailure::BackOff;
                 }
                 job.abandon();
-                Setback::GiveUp
+                AfterFailure::GiveUp
             }
         }
     }
 
-    /// The worker has ended, with this request not done: notes in the ledger what it wrote and did
-    /// not delete.
-    pub fn settle(self, unfinished: Option<&Request>, ledger: &Ledger) {
+    /// Ends the source, with this request unfinished; adds to `written` what was written and not
+    /// deleted.
+    pub fn settle(self, unfinished: Option<&Request>, written: &WrittenObjects) {
         match self {
             Self::Step(mut step) => {
                 if let Some(request) = unfinished {
                     step.doubt(request);
                 }
-                let whose = *step.picker.whose();
+                let id = *step.picker.id();
                 let indices = step.doubtful.into_iter().chain(step.picker.into_kept());
-                lock(ledger).extend(indices.map(|index| (whose, index)));
+                lock(written).extend(indices.map(|index| (id, index)));
             }
-            Self::Job { job, item: Some(item) } => job.give_back(&item.request, item.whose),
+            Self::Job { job, item: Some(item) } => job.give_back(&item.request, item.id),
             Self::Job { .. } => {}
         }
     }
 }
 
 impl Step {
-    /// What the worker of `picker` does of a workload, from its first request on.
+    /// The part of the worker of `picker`, from its first request on.
     #[must_use]
     pub fn new(picker: Picker, pace: Option<(f64, f64)>, config: &Config) -> Self {
-        let Whose { workers, repeat, worker } = *picker.whose();
+        let WorkerId { workers, repeat, worker } = *picker.id();
         let sample = Random::new(hash(&[
             config.seed,
             hash_text(&config.workload.name),
@@ -198,9 +189,9 @@ impl Step {
         Self { picker, pace, sample, turn: 0, doubtful: Vec::new() }
     }
 
-    /// The requests that were to start before `closed_ns` and have not been: of each the operation,
-    /// and how long it has waited in nanoseconds. `drawn` is the next of them, where it is drawn
-    /// already. Nothing of the sequence is used up.
+    /// The requests that were due before `closed_ns` and have not been sent: of each the operation,
+    /// and how long it has waited in nanoseconds. `drawn` is the next of them, if it is drawn
+    /// already. Does not advance the sequence.
     #[must_use]
     pub fn waiting(&self, drawn: Option<Operation>, closed_ns: u64) -> Vec<(Operation, u64)> {
         let Some((mut next_ns, apart_ns)) = self.pace else { return Vec::new() };
@@ -220,7 +211,7 @@ impl Step {
         waiting
     }
 
-    /// Whether the object of a write or delete that was not seen to succeed is there, nobody knows.
+    /// Notes an object that may or may not exist: its write or delete was not seen to succeed.
     fn doubt(&mut self, request: &Request) {
         if let (Operation::Write | Operation::Delete, Object::Written(index)) =
             (request.operation, request.object)

@@ -1,5 +1,4 @@
-//! The few system calls that the standard library has no word for. All unsafe code of the crate is
-//! here.
+//! System calls that the standard library does not have, and all unsafe code of the crate.
 
 use std::io::{self, Error};
 use std::net::SocketAddr;
@@ -22,12 +21,12 @@ pub fn now_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// What became possible on a descriptor.
+/// Readiness of a descriptor.
 #[derive(Clone, Copy, Debug)]
 pub struct Ready {
-    /// The number it was registered with.
+    /// The token it was registered with.
     pub token: u64,
-    /// There is something to read, an end of stream or an error included.
+    /// There is something to read, or the end of the stream or an error.
     pub readable: bool,
     /// There is room to write.
     pub writable: bool,
@@ -43,12 +42,12 @@ pub struct Epoll {
 }
 
 impl Epoll {
-    /// A new one that hands out up to `batch` events at once.
+    /// Makes an epoll that returns up to `batch` events at once.
     ///
     /// # Errors
     /// Of `epoll_create1`.
     pub fn new(batch: usize) -> io::Result<Self> {
-        // SAFETY: a plain system call; the descriptor it gives is owned by nobody else.
+        // SAFETY: a plain system call; nothing else owns the new descriptor.
         let fd =
             unsafe { OwnedFd::from_raw_fd(checked(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) };
         Ok(Self { fd, events: vec![libc::epoll_event { events: 0, u64: 0 }; batch] })
@@ -63,7 +62,7 @@ impl Epoll {
         self.register(fd, token, events)
     }
 
-    /// Registers a bell or a timer until it is closed, edge triggered.
+    /// Registers a waker or a timer until it is closed, edge triggered.
     ///
     /// # Errors
     /// Of `epoll_ctl`.
@@ -71,8 +70,7 @@ impl Epoll {
         self.register(fd, token, (libc::EPOLLIN | libc::EPOLLET) as u32)
     }
 
-    /// Registers a descriptor to read from, level triggered: for listeners, which are not drained
-    /// at every event.
+    /// Registers a listener, level triggered, since it is not drained at every event.
     ///
     /// # Errors
     /// Of `epoll_ctl`.
@@ -89,8 +87,7 @@ impl Epoll {
         Ok(())
     }
 
-    /// Waits up to `timeout_ms` (-1: for ever) and gives how many events `ready` has. A signal ends
-    /// the wait with 0 events.
+    /// Waits up to `timeout_ms` (-1: for ever); returns the number of events, 0 after a signal.
     ///
     /// # Errors
     /// Of `epoll_wait`, but never EINTR.
@@ -122,44 +119,43 @@ impl Epoll {
 
 /// Wakes a thread that waits in epoll.
 #[derive(Debug)]
-pub struct Bell(OwnedFd);
+pub struct Waker(OwnedFd);
 
-impl Bell {
-    /// A new bell.
+impl Waker {
+    /// Makes a waker.
     ///
     /// # Errors
     /// Of `eventfd`.
     pub fn new() -> io::Result<Self> {
-        // SAFETY: a plain system call; the descriptor it gives is owned by nobody else.
+        // SAFETY: a plain system call; nothing else owns the new descriptor.
         Ok(Self(unsafe {
             OwnedFd::from_raw_fd(checked(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?)
         }))
     }
 
-    /// Rings: with edge triggering every ring is an event.
-    pub fn ring(&self) {
+    /// Wakes the thread; edge triggered, every call is an event.
+    pub fn wake(&self) {
         let one = 1u64;
-        // SAFETY: eight bytes are read from a u64 that lives here. EAGAIN means that it rings
-        // already.
+        // SAFETY: eight bytes are read from a u64 that lives here. EAGAIN: it is awake already.
         unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
     }
 
-    /// Makes room for further rings.
-    pub fn silence(&self) {
-        let mut rings = 0u64;
-        // SAFETY: eight bytes are written to a u64 that lives here. EAGAIN means that nothing rang.
-        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut rings).cast(), 8) };
+    /// Clears earlier wake-ups.
+    pub fn clear(&self) {
+        let mut count = 0u64;
+        // SAFETY: eight bytes are written to a u64 that lives here. EAGAIN: nothing woke it.
+        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) };
     }
 }
 
-impl AsRawFd for Bell {
+impl AsRawFd for Waker {
     fn as_raw_fd(&self) -> RawFd {
         self.0.as_raw_fd()
     }
 }
 
-/// A timer of the monotonic clock. epoll's own timeout has whole milliseconds and the slack of its
-/// thread; this has neither.
+/// A timer of the monotonic clock. Unlike epoll's timeout it is not limited to milliseconds and the
+/// timer slack of the thread.
 #[derive(Debug)]
 pub struct Timer {
     fd: OwnedFd,
@@ -167,21 +163,20 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// A timer that is not armed.
+    /// Makes a timer that is not armed.
     ///
     /// # Errors
     /// Of `timerfd_create`.
     pub fn new() -> io::Result<Self> {
         let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
-        // SAFETY: a plain system call; the descriptor it gives is owned by nobody else.
+        // SAFETY: a plain system call; nothing else owns the new descriptor.
         let fd = unsafe {
             OwnedFd::from_raw_fd(checked(libc::timerfd_create(libc::CLOCK_MONOTONIC, flags))?)
         };
         Ok(Self { fd, armed_ns: u64::MAX })
     }
 
-    /// Makes it fire at a time of `now_ns`; `u64::MAX`: never. A time that has passed fires at
-    /// once.
+    /// Makes it fire at a time of `now_ns`; `u64::MAX`: never. A past time fires at once.
     ///
     /// # Errors
     /// Of `timerfd_settime`.
@@ -201,7 +196,7 @@ impl Timer {
         };
         let when = libc::itimerspec { it_interval: none, it_value: value };
         let flags = libc::TFD_TIMER_ABSTIME;
-        // SAFETY: `when` lives during the call; no old value is asked for.
+        // SAFETY: `when` lives during the call; the old value is not requested.
         checked(unsafe {
             libc::timerfd_settime(self.fd.as_raw_fd(), flags, &raw const when, std::ptr::null_mut())
         })?;
@@ -209,7 +204,7 @@ impl Timer {
         Ok(())
     }
 
-    /// It fired: the next `arm` sets it again even for the same time.
+    /// Notes that it fired: the next `arm` sets it even for the same time.
     pub fn fired(&mut self) {
         self.armed_ns = u64::MAX - 1;
     }
@@ -221,7 +216,7 @@ impl AsRawFd for Timer {
     }
 }
 
-/// Begins a TCP connection without waiting for it; it is there when it gets writable and
+/// Begins a TCP connection without waiting; it is established when it gets writable and
 /// `take_error` finds none.
 ///
 /// # Errors
@@ -240,7 +235,7 @@ pub fn connect(address: &SocketAddr) -> io::Result<socket2::Socket> {
     }
 }
 
-/// Receives into `into`; 0 bytes: the peer closed.
+/// Receives into `into`; 0 bytes: the peer closed the connection.
 ///
 /// # Errors
 /// Of `recv`.
@@ -249,19 +244,19 @@ pub fn recv(fd: RawFd, into: &mut [u8]) -> io::Result<usize> {
     counted(unsafe { libc::recv(fd, into.as_mut_ptr().cast(), into.len(), 0) })
 }
 
-/// Whether a socket that does not block is open and has nothing to be received.
+/// Whether a non-blocking socket is open and has nothing to be received.
 #[must_use]
 pub fn is_quiet(fd: RawFd) -> bool {
     let mut byte = 0u8;
-    // SAFETY: the kernel writes at most one byte into a u8 that lives here; MSG_PEEK leaves it
-    // where it is.
+    // SAFETY: the kernel writes at most one byte into a u8 that lives here; MSG_PEEK does not
+    // consume it.
     let seen = counted(unsafe {
         libc::recv(fd, (&raw mut byte).cast(), 1, libc::MSG_PEEK | libc::MSG_DONTWAIT)
     });
     seen.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 
-/// Takes up to `most` bytes off a TCP socket without copying them anywhere (`MSG_TRUNC`, see
+/// Discards up to `most` received bytes of a TCP socket without copying them (`MSG_TRUNC`, see
 /// tcp(7)).
 ///
 /// # Errors
@@ -271,7 +266,7 @@ pub fn discard(fd: RawFd, most: usize) -> io::Result<usize> {
     counted(unsafe { libc::recv(fd, std::ptr::null_mut(), most.min(1 << 30), libc::MSG_TRUNC) })
 }
 
-/// Sends two pieces with one call; gives how many bytes went out. A connection that is gone is an
+/// Sends two pieces with one call; returns how many bytes were sent. A broken connection is an
 /// error, never a signal.
 ///
 /// # Errors
@@ -295,22 +290,20 @@ pub fn send(fd: RawFd, first: &[u8], second: &[u8]) -> io::Result<usize> {
     counted(unsafe { libc::sendmsg(fd, &raw const message, libc::MSG_NOSIGNAL) })
 }
 
-/// SIGINT and SIGTERM, held back from this thread and those it starts, to be waited for. Dropping
-/// it lets them through again.
+/// SIGINT and SIGTERM, blocked in this thread and those it starts until this is dropped.
 #[derive(Debug)]
-pub struct EndingSignals {
+pub struct TerminationSignals {
     set: libc::sigset_t,
     before: libc::sigset_t,
 }
 
-impl EndingSignals {
-    /// Holds them back from now on.
+impl TerminationSignals {
+    /// Blocks them from now on.
     ///
     /// # Errors
     /// Of `pthread_sigmask`.
     pub fn block() -> io::Result<Self> {
-        // SAFETY: sigset_t is plain data; sigemptyset makes a valid empty set of it before it is
-        // used.
+        // SAFETY: sigset_t is plain data; sigemptyset initialises it before it is used.
         let mut set = unsafe { std::mem::zeroed() };
         let mut before = set;
         // SAFETY: all pointers are to sets that live here.
@@ -323,7 +316,7 @@ impl EndingSignals {
         if code == 0 { Ok(Self { set, before }) } else { Err(Error::from_raw_os_error(code)) }
     }
 
-    /// Waits for the next of them.
+    /// Waits for the next signal.
     ///
     /// # Errors
     /// Of `sigwait`.
@@ -337,9 +330,9 @@ impl EndingSignals {
     }
 }
 
-impl Drop for EndingSignals {
+impl Drop for TerminationSignals {
     fn drop(&mut self) {
-        // SAFETY: the set is the one that pthread_sigmask gave; no old one is asked for.
+        // SAFETY: the set is the one that pthread_sigmask returned; the old one is not requested.
         unsafe {
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut())
         };

@@ -1,10 +1,10 @@
-//! The workload as suites write it, and the sizes, names and places of its objects.
+//! The workload of a suite, and the sizes, names and places of its objects.
 
 use crate::random::{Random, hash, hash_text};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a request does.
+/// An operation.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
@@ -12,23 +12,23 @@ pub enum Operation {
     Read,
     /// PUT of a new object.
     Write,
-    /// DELETE of an object written before.
+    /// DELETE of an object written before, or of a prepared one.
     Delete,
-    /// First page of a bucket's listing, 1000 names at most.
+    /// First page of a bucket's listing, at most 1000 names.
     List,
     /// HEAD of a prepared object.
     Head,
 }
 
-/// All operations, in the order in which weights are drawn.
+/// All operations, in the order their weights are drawn.
 pub const OPERATIONS: [Operation; 5] =
     [Operation::Read, Operation::Write, Operation::Delete, Operation::List, Operation::Head];
 
-/// Names that a list asks for: one page.
+/// Maximum number of names requested by a list: one page.
 pub const LIST_MOST: u64 = 1000;
 
 impl Operation {
-    /// The word that suites and measurements use.
+    /// Its name in suites and measurements.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl Operation {
 pub enum Size {
     /// All of one size.
     Fixed(u64),
-    /// Evenly from a range, both ends included.
+    /// Uniformly from a range, both ends included.
     Uniform {
         /// Smallest and largest.
         uniform: (u64, u64),
@@ -59,7 +59,7 @@ pub enum Size {
     },
 }
 
-/// One bar of a histogram of sizes.
+/// A bar of a histogram of sizes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bar {
@@ -88,7 +88,7 @@ fn evenly((smallest, largest): (u64, u64), random: &mut Random) -> u64 {
 }
 
 impl Size {
-    /// The size that `random` gives.
+    /// Draws a size.
     fn draw(&self, random: &mut Random) -> u64 {
         match self {
             Self::Fixed(size) => *size,
@@ -157,33 +157,33 @@ pub struct Objects {
     pub per_container: u64,
 }
 
-/// How objects are picked.
+/// How objects are chosen.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Pick {
-    /// Evenly, or one after the other.
+    /// At random, or one after the other.
     Named(Order),
-    /// By Zipf's law, with this exponent.
+    /// By Zipf's law.
     Zipf {
         /// The exponent.
         zipf: f64,
     },
 }
 
-/// The picks that have no parameter.
+/// Choices without a parameter.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// Each object as likely as any other.
+    /// Uniformly at random.
     Uniform,
     /// Worker k of n takes objects k, k + n, k + 2n ..., so that together they take all in turn.
     Sequential,
 }
 
-/// A workload. What only the Python side needs (worker counts, runtime, warm-up) is not read here.
+/// A workload. Fields that only Python needs (worker counts, runtime, warm-up) are ignored here.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Workload {
-    /// Its name, part of its buckets' names.
+    /// Its name, part of the names of its buckets.
     pub name: String,
     /// Its objects.
     pub objects: Objects,
@@ -191,27 +191,27 @@ pub struct Workload {
     pub operations: BTreeMap<Operation, f64>,
     /// How objects are picked.
     pub pick: Pick,
-    /// Operations a second over all workers; `None`: a closed loop.
+    /// Operations per second of all workers; `None`: a closed loop.
     pub rate_per_s: Option<f64>,
-    /// Share of reads of which every byte is checked.
+    /// Share of reads whose content is checked.
     #[serde(default, deserialize_with = "share")]
     pub verify: f64,
 }
 
-/// A share, 0 to 1; a boolean is none or all.
+/// Deserialises a share, 0 to 1; a boolean is none or all.
 ///
 /// # Errors
-/// That it is neither.
+/// It is neither.
 pub fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Told {
+    enum Share {
         All(bool),
         Some(f64),
     }
-    let share = match Told::deserialize(deserializer)? {
-        Told::All(all) => f64::from(u8::from(all)),
-        Told::Some(share) => share,
+    let share = match Share::deserialize(deserializer)? {
+        Share::All(all) => f64::from(u8::from(all)),
+        Share::Some(share) => share,
     };
     if (0.0..=1.0).contains(&share) {
         Ok(share)
@@ -221,10 +221,10 @@ pub fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error
 }
 
 impl Workload {
-    /// A workload of its JSON.
+    /// Parses a workload.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// What is wrong with it.
     pub fn parse(json: &str) -> Result<Self, String> {
         let workload: Self =
             serde_json::from_str(json).map_err(|error| format!("workload: {error}"))?;
@@ -232,10 +232,10 @@ impl Workload {
         Ok(workload)
     }
 
-    /// Whether the sequence can be drawn from it.
+    /// Checks that the sequence can be drawn from it.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// What is wrong with it.
     pub fn check(&self) -> Result<(), String> {
         let fail = |what: String| Err(format!("workload {:?}: {what}", self.name));
         self.objects.size.check().or_else(fail)?;
@@ -266,8 +266,7 @@ impl Workload {
         Ok(())
     }
 
-    /// The fewest names that a list may give: prepared objects are there, unless the workload
-    /// deletes them.
+    /// The fewest names in a listing: prepared objects exist, unless the workload deletes them.
     #[must_use]
     pub fn least_listed(&self) -> u64 {
         let has = |operation: Operation| self.operations.contains_key(&operation);
@@ -281,8 +280,8 @@ impl Workload {
         self.objects.containers * self.objects.per_container
     }
 
-    /// Container and index within it of prepared object number `number`; neighbours lie in
-    /// different containers.
+    /// Container and index within it of prepared object `number`; neighbours are in different
+    /// containers.
     #[must_use]
     pub fn place(&self, number: u64) -> (u64, u64) {
         (number % self.objects.containers, number / self.objects.containers)
@@ -295,19 +294,19 @@ impl Workload {
         self.objects.size.draw(&mut random)
     }
 
-    /// Size of object number `index` that a worker writes, in bytes.
+    /// Size of object `index` that a worker writes, in bytes.
     #[must_use]
-    pub fn written_size(&self, seed: u64, whose: &Whose, index: u64) -> u64 {
-        let Whose { workers, repeat, worker } = *whose;
+    pub fn written_size(&self, seed: u64, id: &WorkerId, index: u64) -> u64 {
+        let WorkerId { workers, repeat, worker } = *id;
         let mut random =
             Random::new(hash(&[seed, hash_text(&self.name), 2, workers, repeat, worker, index]));
         self.objects.size.draw(&mut random)
     }
 }
 
-/// Which worker of which step writes: number `worker` of `workers`, in visit `repeat` of the step.
+/// A worker of a step: number `worker` of `workers`, in visit `repeat` of the step.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Whose {
+pub struct WorkerId {
     /// Workers of the step, over all processes.
     pub workers: u64,
     /// Visit of the step, from 0.
@@ -316,9 +315,9 @@ pub struct Whose {
     pub worker: u64,
 }
 
-impl Whose {
+impl WorkerId {
     /// For objects that no worker of a step wrote.
-    pub const NOBODY: Self = Self { workers: 0, repeat: 0, worker: 0 };
+    pub const NONE: Self = Self { workers: 0, repeat: 0, worker: 0 };
 }
 
 /// Appends the name of a prepared object.
@@ -327,19 +326,19 @@ pub fn put_object_name(out: &mut Vec<u8>, index: u64) {
     put_number(out, index, 10);
 }
 
-/// Appends the name of object number `index` that a worker writes.
-pub fn put_written_name(out: &mut Vec<u8>, whose: &Whose, index: u64) {
+/// Appends the name of object `index` that a worker writes.
+pub fn put_written_name(out: &mut Vec<u8>, id: &WorkerId, index: u64) {
     out.extend_from_slice(b"written-");
-    put_number(out, whose.workers, 5);
+    put_number(out, id.workers, 5);
     out.push(b'-');
-    put_number(out, whose.repeat, 4);
+    put_number(out, id.repeat, 4);
     out.push(b'-');
-    put_number(out, whose.worker, 5);
+    put_number(out, id.worker, 5);
     out.push(b'-');
     put_number(out, index, 10);
 }
 
-/// Appends `number` with zeros in front up to `width` digits; more digits where it needs them.
+/// Appends `number` padded with zeros to at least `width` digits.
 pub fn put_number(out: &mut Vec<u8>, number: u64, width: usize) {
     let mut digits = [b'0'; 20];
     let (mut at, mut rest) = (20, number);

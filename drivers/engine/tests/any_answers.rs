@@ -1,12 +1,12 @@
-//! Whatever a gateway answers: it comes to the same however it is cut, nothing panics, and no read
-//! is a success that is not whole.
+//! Fuzz tests of the parsers of answers: the result does not depend on how the bytes are split into
+//! pieces, nothing panics, and no incomplete read succeeds.
 //!
-//! Answers are good ones that were spoilt: `tests/mutation.rs` says how.
+//! Inputs are valid answers mutated by `tests/mutation.rs`.
 
 #[path = "../../../tests/mutation.rs"]
 mod mutation;
 
-use _native::answer::{Answer, Asked, Due, Progress};
+use _native::answer::{Answer, Expected, Progress, Required};
 use _native::content::Content;
 use _native::http::{Chunked, parse_head};
 use _native::list::{Form, is_error, keys};
@@ -54,7 +54,7 @@ fn good(operation: Operation, framing: usize, content: &Content) -> Vec<u8> {
     }
 }
 
-/// How an answer ends whose parts come in, after which the peer closes: fine, or why not.
+/// Parses an answer that arrives in these parts, after which the peer closes.
 fn ended(
     operation: Operation,
     parts: &[&[u8]],
@@ -62,11 +62,11 @@ fn ended(
     verify: bool,
 ) -> Result<(), Option<Failure>> {
     let request = Request { operation, container: 0, object: Object::Prepared(0), size: SIZE };
-    let asked = Asked { request: &request, content, verify };
+    let expected = Expected { request: &request, content, verify };
     let mut answer = Answer::default();
     let mut progress = Progress::More;
     for part in parts {
-        progress = answer.take(part, &asked);
+        progress = answer.take(part, &expected);
         if !matches!(progress, Progress::More) {
             break;
         }
@@ -75,13 +75,14 @@ fn ended(
         progress = answer.end();
     }
     match progress {
-        Progress::Whole => {
-            let due = Due { md5: Some([0x11; 16]), xml: true, least_listed: 1 };
-            let judged = answer.judge(&request, &due, false).map_err(|(class, _)| Some(class));
-            if judged.is_ok() && operation == Operation::Read {
-                assert_eq!(answer.received(), SIZE, "a read that is fine is whole");
+        Progress::Complete => {
+            let required = Required { md5: Some([0x11; 16]), xml: true, least_listed: 1 };
+            let checked =
+                answer.check(&request, &required, false).map_err(|(class, _)| Some(class));
+            if checked.is_ok() && operation == Operation::Read {
+                assert_eq!(answer.received(), SIZE, "a successful read is complete");
             }
-            judged
+            checked
         }
         Progress::Failed(class, _) => Err(Some(class)),
         Progress::More => Err(None),
@@ -89,7 +90,7 @@ fn ended(
 }
 
 #[test]
-fn spoilt_answers_are_fine_or_not_however_they_are_cut() {
+fn the_result_for_a_mutated_answer_does_not_depend_on_its_pieces() {
     let content = Content::new(1);
     let answers =
         (select(&OPERATIONS[..]), 0..3_usize, faults()).prop_map(|(operation, framing, faults)| {
@@ -98,17 +99,18 @@ fn spoilt_answers_are_fine_or_not_however_they_are_cut() {
             (operation, bytes.0 == good, bytes)
         });
     hold((answers, sizes(60), any::<bool>()), |((operation, unspoilt, bytes), sizes, verify)| {
-        let whole = ended(operation, &[&bytes.0], &content, verify);
+        let at_once = ended(operation, &[&bytes.0], &content, verify);
         let cut = ended(operation, &cut(&bytes.0, &sizes), &content, verify);
-        assert_eq!(cut.is_ok(), whole.is_ok(), "{cut:?} {whole:?}");
-        assert!(whole.is_ok() || !unspoilt, "{whole:?}");
-        whole.is_ok()
+        assert_eq!(cut.is_ok(), at_once.is_ok(), "{cut:?} {at_once:?}");
+        assert!(at_once.is_ok() || !unspoilt, "{at_once:?}");
+        at_once.is_ok()
     });
 }
 
 #[test]
-fn spoilt_heads_are_no_longer_than_what_came() {
-    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\nETag: \"a\"\r\nConnection: close\r\n\r\n";
+fn a_mutated_head_is_no_longer_than_the_input() {
+    let head = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\
+        ETag: \"a\"\r\nConnection: close\r\n\r\n";
     hold((spoilt(head), select(&OPERATIONS[..])), |(bytes, operation)| {
         let Ok(Some((_, length))) = parse_head(&bytes.0, operation) else { return false };
         assert!(length <= bytes.0.len(), "{length}");
@@ -117,7 +119,7 @@ fn spoilt_heads_are_no_longer_than_what_came() {
 }
 
 #[test]
-fn spoilt_chunks_take_no_more_than_they_are_given_and_give_the_same_however_they_are_cut() {
+fn the_result_for_mutated_chunks_is_bounded_and_does_not_depend_on_their_pieces() {
     let body =
         b"5\r\nhello\r\n6;chunk-signature=ab\r\n world\r\n0\r\nx-amz-checksum: abc\r\n\r\nHTTP";
     hold((spoilt(body), sizes(9)), |(bytes, sizes)| {
@@ -135,14 +137,14 @@ fn spoilt_chunks_take_no_more_than_they_are_given_and_give_the_same_however_they
             );
             Ok::<_, &str>((Bytes(taken), used, chunked.is_done()))
         };
-        let whole = unchunked(&[&bytes.0]);
-        assert_eq!(unchunked(&cut(&bytes.0, &sizes)), whole);
-        matches!(whole, Ok((_, _, true)))
+        let at_once = unchunked(&[&bytes.0]);
+        assert_eq!(unchunked(&cut(&bytes.0, &sizes)), at_once);
+        matches!(at_once, Ok((_, _, true)))
     });
 }
 
 #[test]
-fn spoilt_listings_have_no_more_keys_than_bytes_or_are_refused() {
+fn a_mutated_listing_is_refused_or_has_no_more_keys_than_bytes() {
     let entries = "<Contents><Key>a&amp;b</Key></Contents><Contents><Key>b</Key></Contents>";
     let xml = format!("<?xml version=\"1.0\"?><ListBucketResult>{entries}</ListBucketResult>");
     let json = br#"[{"name":"a\"b","bytes":1},{"name":"\u00e4","hash":"x"}]"#;

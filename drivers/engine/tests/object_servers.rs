@@ -1,4 +1,4 @@
-//! The engine against servers that answer as Swift's object servers do.
+//! The engine with servers that answer like Swift's object servers.
 
 use _native::config::Config;
 use _native::engine::Engine;
@@ -11,13 +11,13 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// One request: method, path and headers by lower-case name.
+/// A request: method, path and headers by lower-case name.
 type Seen = (String, String, HashMap<String, String>);
 
 /// A timestamp and a body.
 type Stored = (String, Vec<u8>);
 
-/// An object server on a port of its own. It keeps what it is given, by path, with its timestamp.
+/// An object server. It stores objects by path, with their timestamps.
 #[derive(Clone, Default)]
 struct ObjectServer {
     objects: Arc<Mutex<HashMap<String, Stored>>>,
@@ -30,12 +30,12 @@ impl ObjectServer {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("it listens").port();
         let server = Self::default();
-        let own = server.clone();
+        let shared = server.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                *own.connections.lock().expect("whole") += 1;
-                let own = own.clone();
-                std::thread::spawn(move || own.serve(stream.expect("a connection")));
+                *shared.connections.lock().expect("not poisoned") += 1;
+                let shared = shared.clone();
+                std::thread::spawn(move || shared.serve(stream.expect("a connection")));
             }
         });
         (server, port)
@@ -64,7 +64,7 @@ impl ObjectServer {
             let mut body = vec![0; length];
             reader.read_exact(&mut body).expect("a body");
             let (status, body) = self.answer(&method, &path, &headers, body);
-            self.seen.lock().expect("whole").push((method.clone(), path, headers));
+            self.seen.lock().expect("not poisoned").push((method.clone(), path, headers));
             let mut answer =
                 format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n", body.len())
                     .into_bytes();
@@ -84,10 +84,10 @@ impl ObjectServer {
         headers: &HashMap<String, String>,
         body: Vec<u8>,
     ) -> (u16, Vec<u8>) {
-        let mut objects = self.objects.lock().expect("whole");
+        let mut objects = self.objects.lock().expect("not poisoned");
         let time = headers.get("x-timestamp").cloned().unwrap_or_default();
         match (method, objects.get(path)) {
-            ("PUT", Some((there, _))) if *there >= time => (409, Vec::new()),
+            ("PUT", Some((stored, _))) if *stored >= time => (409, Vec::new()),
             ("PUT", _) if !headers.contains_key("content-type") || time.len() != 16 => {
                 (400, Vec::new())
             }
@@ -109,15 +109,21 @@ fn ring(ports: [u16; 2]) -> Value {
     let disk =
         |port: u16, device: &str| json!({"address": "127.0.0.1", "port": port, "device": device});
     json!({"disks": [disk(ports[0], "d0"), disk(ports[0], "d1"), disk(ports[1], "d0")],
-        "table": [[0, 1, 2, 0], [2, 2, 1, 1]], "part_power": 2, "hash_prefix": "pre", "hash_suffix": "suf"})
+        "table": [[0, 1, 2, 0], [2, 2, 1, 1]], "part_power": 2,
+        "hash_prefix": "pre", "hash_suffix": "suf"})
 }
 
 fn engine(ring: &Value, operations: &Value) -> Engine {
-    let workload = json!({"name": "w", "objects": {"size": 3000, "containers": 2, "per_container": 10},
-        "operations": operations, "pick": "uniform", "rate_per_s": null, "verify": true});
-    let config = json!({"api": "object-server", "host": "127.0.0.1", "port": 1, "tls": false, "ca_file": null,
-        "base_path": "/AUTH_weigh", "access_key": "", "secret_key": "", "region": "", "token": "", "ring": ring, "bucket_prefix": "wbo",
-        "request_timeout_s": 10.0, "threads": 2, "verify": false, "seed": 3, "workload": workload});
+    let workload = json!({
+        "name": "w", "objects": {"size": 3000, "containers": 2, "per_container": 10},
+        "operations": operations, "pick": "uniform", "rate_per_s": null, "verify": true,
+    });
+    let config = json!({
+        "api": "object-server", "host": "127.0.0.1", "port": 1, "tls": false, "ca_file": null,
+        "base_path": "/AUTH_test", "access_key": "", "secret_key": "", "region": "", "token": "",
+        "ring": ring, "bucket_prefix": "wbo", "request_timeout_s": 10.0, "threads": 2,
+        "verify": false, "seed": 3, "workload": workload,
+    });
     Engine::new(Config::parse(&config.to_string()).expect("a config")).expect("an engine")
 }
 
@@ -153,14 +159,14 @@ fn run(engine: &Engine, count: u64) -> Value {
 #[test]
 fn every_replica_of_a_prepared_object_is_on_the_disk_that_the_ring_names() {
     let ((one, first), (other, second)) = (ObjectServer::start(), ObjectServer::start());
-    let told = ring([first, second]);
-    let engine = engine(&told, &json!({"read": 1.0}));
+    let json = ring([first, second]);
+    let engine = engine(&json, &json!({"read": 1.0}));
     engine.prepare(0, 20, 1, 3).expect("twenty objects");
     assert_eq!(idle(&engine)["done"], 40);
-    let parsed = Ring::parse(&told.to_string()).expect("a ring");
+    let parsed = Ring::parse(&json.to_string()).expect("a ring");
     let mut wanted = [Vec::new(), Vec::new()];
     for (container, index) in (0..20).map(|number| (number % 2, number / 2)) {
-        let path = format!("/AUTH_weigh/wbo-w-{container}/object-{index:010}");
+        let path = format!("/AUTH_test/wbo-w-{container}/object-{index:010}");
         let partition = parsed.partition(path.as_bytes());
         for replica in 0..2 {
             let disk = parsed.disk(partition, replica);
@@ -170,10 +176,11 @@ fn every_replica_of_a_prepared_object_is_on_the_disk_that_the_ring_names() {
     }
     for (server, mut wanted) in [one, other].into_iter().zip(wanted) {
         wanted.sort();
-        let mut there: Vec<_> = server.objects.lock().expect("whole").keys().cloned().collect();
-        there.sort();
-        assert_eq!(there, wanted);
-        for (method, _, headers) in &*server.seen.lock().expect("whole") {
+        let objects = server.objects.lock().expect("not poisoned");
+        let mut paths: Vec<_> = objects.keys().cloned().collect();
+        paths.sort();
+        assert_eq!(paths, wanted);
+        for (method, _, headers) in &*server.seen.lock().expect("not poisoned") {
             assert_eq!(
                 (method.as_str(), &*headers["content-type"]),
                 ("PUT", "application/octet-stream")
@@ -184,19 +191,19 @@ fn every_replica_of_a_prepared_object_is_on_the_disk_that_the_ring_names() {
 }
 
 #[test]
-fn reads_are_whole_and_spread_over_both_replicas_with_one_connection_to_each_server() {
+fn reads_spread_over_both_replicas_with_one_connection_to_each_server() {
     let ((one, first), (other, second)) = (ObjectServer::start(), ObjectServer::start());
     let engine = engine(&ring([first, second]), &json!({"read": 3.0, "head": 1.0}));
     engine.prepare(0, 20, 1, 1).expect("twenty objects");
     idle(&engine);
-    let before = [&one, &other].map(|server| *server.connections.lock().expect("whole"));
+    let before = [&one, &other].map(|server| *server.connections.lock().expect("not poisoned"));
     assert_eq!(before, [1, 1]);
     let now = run(&engine, 400);
     assert_eq!((now["failed"].as_u64(), &now["last_error"]), (Some(0), &Value::Null));
     let mut replicas: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (port, server) in [(first, &one), (second, &other)] {
-        assert_eq!(*server.connections.lock().expect("whole"), 5);
-        for (method, path, headers) in &*server.seen.lock().expect("whole") {
+        assert_eq!(*server.connections.lock().expect("not poisoned"), 5);
+        for (method, path, headers) in &*server.seen.lock().expect("not poisoned") {
             assert_eq!(headers["host"], format!("127.0.0.1:{port}"));
             assert!(headers.contains_key("x-auth-token"), "{headers:?}");
             if method == "GET" {
@@ -217,31 +224,38 @@ fn reads_are_whole_and_spread_over_both_replicas_with_one_connection_to_each_ser
 fn a_write_is_on_one_disk_and_deletes_find_it_there() {
     let ((one, first), (other, second)) = (ObjectServer::start(), ObjectServer::start());
     let engine = engine(&ring([first, second]), &json!({"write": 2.0, "delete": 1.0}));
-    engine.prepare(0, 20, 1, 2).expect("twenty objects"); // what a worker that has written nothing deletes
+    // A worker that has written nothing deletes these.
+    engine.prepare(0, 20, 1, 2).expect("twenty objects");
     idle(&engine);
     let now = run(&engine, 300);
     assert_eq!((now["failed"].as_u64(), &now["last_error"]), (Some(0), &Value::Null));
     let written: Vec<String> = [&one, &other]
         .iter()
-        .flat_map(|server| server.seen.lock().expect("whole").clone())
+        .flat_map(|server| server.seen.lock().expect("not poisoned").clone())
         .filter(|(method, ..)| method == "PUT")
-        .map(|(_, path, _)| path.split("/AUTH_weigh").nth(1).expect("an account").to_owned())
+        .map(|(_, path, _)| path.split("/AUTH_test").nth(1).expect("an account").to_owned())
         .filter(|path| path.contains("/written-"))
         .collect();
     let mut objects = written.clone();
     objects.sort();
     objects.dedup();
     assert_eq!(objects.len(), written.len(), "an object was written to two disks");
-    let there = |kind: &str| {
+    let stored = |kind: &str| {
         [&one, &other].map(|server| {
-            server.objects.lock().expect("whole").keys().filter(|path| path.contains(kind)).count()
+            server
+                .objects
+                .lock()
+                .expect("not poisoned")
+                .keys()
+                .filter(|path| path.contains(kind))
+                .count()
         })
     };
-    assert!(there("/written-").iter().all(|&count| count > 0));
+    assert!(stored("/written-").iter().all(|&count| count > 0));
     for (what, kind) in [("written", "/written-"), ("objects", "/object-")] {
-        engine.delete(what, 4).expect("a word it knows");
+        engine.delete(what, 4).expect("valid");
         assert_eq!(idle(&engine)["failed"], 0);
-        assert_eq!(there(kind), [0, 0]);
+        assert_eq!(stored(kind), [0, 0]);
     }
 }
 
@@ -256,7 +270,7 @@ fn listed_objects_are_deleted_and_no_others() {
     let mut left: Vec<String> = [&one, &other]
         .iter()
         .flat_map(|server| {
-            server.objects.lock().expect("whole").keys().cloned().collect::<Vec<_>>()
+            server.objects.lock().expect("not poisoned").keys().cloned().collect::<Vec<_>>()
         })
         .map(|path| path.split("/wbo-w-").nth(1).expect("a container").to_owned())
         .collect();
@@ -276,7 +290,7 @@ fn a_refusal_is_an_error_of_its_status() {
     let engine = engine(&ring([first, second]), &json!({"read": 1.0}));
     engine.add_worker(0, 1, 0).expect("a new worker");
     while progress(&engine)["failed"].as_u64().expect("a count") < 5
-        || one.seen.lock().expect("whole").is_empty()
+        || one.seen.lock().expect("not poisoned").is_empty()
     {
         std::thread::yield_now();
     }
@@ -287,11 +301,17 @@ fn a_refusal_is_an_error_of_its_status() {
 }
 
 #[test]
-fn what_object_servers_do_not_know_is_refused() {
-    let good = json!({"api": "object-server", "host": "h", "port": 1, "tls": false, "ca_file": null, "base_path": "/A", "access_key": "",
-        "secret_key": "", "region": "", "token": "", "ring": ring([1, 2]), "bucket_prefix": "wbo", "request_timeout_s": 1.0, "threads": 1,
-        "verify": false, "seed": 1, "workload": {"name": "w", "objects": {"size": 1, "containers": 1, "per_container": 1},
-            "operations": {"read": 1.0}, "pick": "uniform", "rate_per_s": null}});
+fn a_config_that_object_servers_do_not_support_is_refused() {
+    let good = json!({
+        "api": "object-server", "host": "h", "port": 1, "tls": false, "ca_file": null,
+        "base_path": "/A", "access_key": "", "secret_key": "", "region": "", "token": "",
+        "ring": ring([1, 2]), "bucket_prefix": "wbo", "request_timeout_s": 1.0, "threads": 1,
+        "verify": false, "seed": 1,
+        "workload": {
+            "name": "w", "objects": {"size": 1, "containers": 1, "per_container": 1},
+            "operations": {"read": 1.0}, "pick": "uniform", "rate_per_s": null,
+        },
+    });
     assert!(Config::parse(&good.to_string()).is_ok());
     for (key, value) in [("ring", Value::Null), ("tls", json!(true)), ("api", json!("swift"))] {
         let mut bad = good.clone();
@@ -304,21 +324,21 @@ fn what_object_servers_do_not_know_is_refused() {
 }
 
 #[test]
-fn a_connection_is_quiet_until_its_peer_says_something_or_goes() {
+fn a_connection_is_quiet_until_its_peer_sends_something_or_closes() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let dialer = Dialer::plain(listener.local_addr().expect("it listens"));
     let open = || {
         let link = dialer.dial().expect("begun");
         (link, listener.accept().expect("made").0)
     };
-    let (spoken_to, mut speaker) = open();
-    let (left, leaver) = open();
-    let (kept, _keeper) = open();
-    assert!(spoken_to.is_quiet() && left.is_quiet());
-    speaker.write_all(b"x").expect("sent");
-    drop(leaver);
-    while spoken_to.is_quiet() || left.is_quiet() {
+    let (written, mut first_peer) = open();
+    let (closed, second_peer) = open();
+    let (idle, _idler) = open();
+    assert!(written.is_quiet() && closed.is_quiet());
+    first_peer.write_all(b"x").expect("sent");
+    drop(second_peer);
+    while written.is_quiet() || closed.is_quiet() {
         std::thread::yield_now();
     }
-    assert!(kept.is_quiet());
+    assert!(idle.is_quiet());
 }

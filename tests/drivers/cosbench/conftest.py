@@ -1,6 +1,4 @@
-"""A driver of COSBench, its recorded controller and a target, all on loopback and ended with the
-test that started them.
-"""
+"""A COSBench driver, its recorded controller and a target, on loopback; each ends with its test."""
 
 from __future__ import annotations
 
@@ -43,14 +41,14 @@ _recorded()
 
 
 class Store:
-    """A null target that tells what is in it."""
+    """A null target that lists its content."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
 
     @contextmanager
     def client(self) -> Iterator[Any]:
-        swift: Any = Connection(f"{self.url}/auth/v1.0", "weigh:er", KEY, retries=0)
+        swift: Any = Connection(f"{self.url}/auth/v1.0", "ben:ch", KEY, retries=0)
         try:
             yield swift
         finally:
@@ -92,8 +90,8 @@ class Store:
 
 
 @pytest.fixture(scope="module")
-def standing() -> Iterator[Store]:
-    argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "weigh:er"]
+def null_target() -> Iterator[Store]:
+    argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "ben:ch"]
     environment = {**os.environ, "WEIGHBRIDGE_NULL_KEY": KEY}
     with subprocess.Popen(
         argv, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT
@@ -106,10 +104,10 @@ def standing() -> Iterator[Store]:
 
 
 @pytest.fixture
-def store(standing: Store) -> Iterator[Store]:
+def store(null_target: Store) -> Iterator[Store]:
     """An empty store."""
-    yield standing
-    standing.empty()
+    yield null_target
+    null_target.empty()
 
 
 @pytest.fixture
@@ -132,14 +130,12 @@ def driver(tmp_path: Path) -> Iterator[DriverProcess]:
 
 @pytest.fixture
 def setup(store: Store, controller: Any) -> Callable[..., CosbenchSetup]:
-    """Makes the setup of a driver for the store by the recorded controller."""
+    """Makes the setup of a driver with the store and the recorded controller."""
 
     def make(**more: Any) -> CosbenchSetup:
+        url = f"{store.url}/auth/v1.0"
         target = more.pop(
-            "target",
-            Endpoint(
-                api="swift", url=f"{store.url}/auth/v1.0", user="weigh:er", key=SecretStr(KEY)
-            ),
+            "target", Endpoint(api="swift", url=url, user="ben:ch", key=SecretStr(KEY))
         )
         site = CosbenchSite(controller=controller.url, archive=str(controller.archive), **more)
         return CosbenchSetup(
@@ -151,7 +147,7 @@ def setup(store: Store, controller: Any) -> Callable[..., CosbenchSetup]:
 
 @pytest.fixture
 def mixed() -> Workload:
-    """What was recorded: 2 x 50 objects of 64 kB, reads and writes 80 to 20, 12 s after 2 s."""
+    """As recorded: 2 x 50 objects of 64 kB, reads and writes 80 to 20, 12 s after 2 s."""
     return Workload(
         name="mixed",
         objects=Objects(size=64000, containers=2, per_container=50),

@@ -1,8 +1,7 @@
-"""COSBench's controller as it was recorded: takes workloads by HTTP, ends them at once, and
-archives what a recording has.
+"""COSBench's controller as recorded: accepts workloads by HTTP, ends them at once, and archives
+recorded results.
 
-A recording is cut to the stages that were handed in: their figures are those of the recorded
-stages, under their names.
+A recording is cut to the submitted stages: they get the figures of the recorded ones.
 """
 
 from __future__ import annotations
@@ -24,21 +23,18 @@ from urllib.parse import parse_qs, urlsplit
 
 DATA = Path(__file__).parents[2] / "data" / "cosbench"
 SHIPPED: Mapping[str, str] = {}
-"""With COSBench's own users file whoever asks is let in."""
+"""With COSBench's own users file any user is let in."""
 
 
 @dataclass(frozen=True)
 class Take:
-    """Which recording a workload gives.
-
-    `stages` are the recorded ones in the order of those handed in.
-    """
+    """The recording for a workload; `stages` are the recorded ones in the order of submission."""
 
     folder: str
     stages: Sequence[str]
     state: str
     looks: int = 2
-    """How often it is told to run before it has ended; -1: it never ends by itself."""
+    """How often it is reported as running before it has ended; -1: it never ends by itself."""
 
 
 PREPARED = Take("jdk8/w35-mock-stepped", ["s1-init", "s2-prepare"], "FINISHED")
@@ -47,7 +43,7 @@ UNKNOWN_STORAGE = Take("jdk8/w39-unknown-storage", ["s1-m", "s2-m2"], "TERMINATE
 
 
 def text_of(path: Path) -> str:
-    """A recorded file, packed or not; "" when there is none."""
+    """A recorded file, packed or not; "" when it does not exist."""
     for packed, opened in (
         (path, Path.open),
         (Path(f"{path}.xz"), lzma.open),
@@ -60,7 +56,7 @@ def text_of(path: Path) -> str:
 
 
 def recorded(folder: str, kind: str = "") -> str:
-    """A recorded summary, or with `kind` another of its CSV files, or its log."""
+    """A recorded summary, or its log, or another of its CSV files."""
     name = Path(folder).name
     return text_of(DATA / folder / ("workload.log" if kind == "log" else f"{name}{kind}.csv"))
 
@@ -83,26 +79,26 @@ class Workload:
 
 @dataclass
 class Recorded:
-    """A controller and its archive. What is set here it does from then on."""
+    """A controller and its archive, which a test can change."""
 
     root: Path
     prepare: Take = PREPARED
     step: Take = STEPPED
     by_workload: Mapping[str, Take] = field(default_factory=dict)
-    """What steps give of workloads in whose names these words are."""
+    """Results of steps of workloads with these words in their names."""
     first_id: int = 1
     users: Mapping[str, str] = field(default_factory=dict)
     refusal: str = ""
-    """What every submission is answered with."""
+    """The answer to every submission."""
     archives_after_s: float = 0.3
-    """The end of a workload is seen before its archive is there."""
+    """A workload is reported as ended before its archive exists."""
     forgets: bool = False
-    """It was restarted: it knows no workload any more."""
+    """It was restarted: it does not know its workloads any more."""
     url: str = ""
     workloads: dict[str, Workload] = field(default_factory=dict)
     cancelled: list[str] = field(default_factory=list)
     asked: threading.Event = field(default_factory=threading.Event)
-    """Set when a workload that never ends by itself has been looked at."""
+    """Set when a workload that never ends by itself was polled."""
     drivers: str = "driver1\thttp://127.0.0.1:18088/driver\n"
     writers: list[threading.Thread] = field(default_factory=list)
 
@@ -175,15 +171,12 @@ class Recorded:
         return f"{one.line}\n"
 
     def _archive(self, one: Workload) -> None:
-        """In COSBench's order: history, summary, histogram, stages, log, and last of all
-        scripts.log.
-        """
+        """In COSBench's order: history, summary, histogram, stages, log, and scripts.log."""
         time.sleep(self.archives_after_s)
         self.archive.mkdir(parents=True, exist_ok=True)
+        when = f"{one.submitted:%Y-%m-%d %H:%M:%S}"
         with (self.archive / "run-history.csv").open("a") as history:
-            history.write(
-                f"{one.id},{one.name},{one.submitted:%Y-%m-%d %H:%M:%S},,,read,{one.state.lower()},queuing @ then\n"
-            )
+            history.write(f"{one.id},{one.name},{when},,,read,{one.state.lower()},queuing @ then\n")
         folder = self.archive / f"{one.id}-{one.name}"
         folder.mkdir()
         name = f"{one.id}-{one.name}"
@@ -198,29 +191,21 @@ class Recorded:
         (folder / "scripts.log").write_text("")
 
     def _log(self, one: Workload) -> None:
-        """The part of the recorded system.log that is about the recorded workload, under the id of
-        this one.
-        """
+        """The recorded system.log of the recorded workload, with the id of this one."""
         recorded_id = Path(one.take.folder).name.partition("-")[0]
-        whole = text_of(DATA / Path(one.take.folder).parent / "system.log")
-        _, began, rest = whole.rpartition(f"begin to process workload {recorded_id}\n")
-        part = re.sub(
-            rf"\b{recorded_id}\b",
-            one.id,
-            began + re.split(r".* - begin to process workload ", rest)[0],
-        )
+        log = text_of(DATA / Path(one.take.folder).parent / "system.log")
+        _, start, rest = log.rpartition(f"begin to process workload {recorded_id}\n")
+        part = start + re.split(r".* - begin to process workload ", rest)[0]
+        part = re.sub(rf"\b{recorded_id}\b", one.id, part)
         (self.root / "log").mkdir(exist_ok=True)
-        with (self.root / "log" / "system.log").open("a") as log:
-            log.write(
+        with (self.root / "log" / "system.log").open("a") as system_log:
+            system_log.write(
                 f"2026-11-21 00:00:00,000 [INFO] [WorkloadProcessor] - {part}" if part else ""
             )
 
 
 def _summary(text: str, renamed: Mapping[str, str]) -> str:
-    """Rows of the stages that were handed in.
-
-    A stage without figures is told without its number.
-    """
+    """Rows of the submitted stages. A stage without figures is listed without its number."""
     bare = {old.partition("-")[2]: new.partition("-")[2] for old, new in renamed.items()}
     head, *lines = text.splitlines()
     kept = [head]
@@ -261,7 +246,7 @@ class Handler(BaseHTTPRequestHandler):
         self._serve(self.rfile.read(int(self.headers.get("Content-Length", 0))))
 
     def log_message(self, *_args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def _serve(self, body: bytes) -> None:
         place = urlsplit(self.path)

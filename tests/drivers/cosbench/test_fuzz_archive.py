@@ -1,4 +1,4 @@
-"""What COSBench's controller answers and archives, made wrong on purpose."""
+"""Malformed answers and archives of COSBench's controller."""
 
 from __future__ import annotations
 
@@ -14,31 +14,37 @@ from weighbridge.drivers.cosbench import archive
 from weighbridge.drivers.cosbench.archive import Archived, collect
 from weighbridge.drivers.cosbench.controller import Controller, java_date
 from weighbridge.drivers.cosbench.figures import bins, rows
-from weighbridge.drivers.cosbench.from_archive import Circumstances, measured
+from weighbridge.drivers.cosbench.measurement import StepContext, measurement_of
 from weighbridge.drivers.order import Step
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.suites import Objects, Workload
 
 HEAD: Final = (
-    "Stage,Op-Name,Op-Type,Op-Count,Byte-Count,Avg-ResTime,Avg-ProcTime,60%-ResTime,80%-ResTime,90%-ResTime,95%-ResTime,"
-    "99%-ResTime,100%-ResTime,Throughput,Bandwidth,Succ-Ratio,Status,Detailed Status\n"
+    "Stage,Op-Name,Op-Type,Op-Count,Byte-Count,Avg-ResTime,Avg-ProcTime,60%-ResTime,80%-ResTime,"
+    "90%-ResTime,95%-ResTime,99%-ResTime,100%-ResTime,Throughput,Bandwidth,Succ-Ratio,Status,"
+    "Detailed Status\n"
 )
-SUMMARY: Final = """s1-init,init-write,init,0,0,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,0,0,N/A,completed,waiting @ 2026-11-21 00:35:10
-s3-main,read,read,5,327680,6.4,6.4,10,10,10,20,30,90,2.5,163840,94.66%,completed,waiting @ 2026-11-21 00:35:10
-s3-main,write,write,4,262144,6.57,6.57,10,10,10,20,30,70,2,131072,100%,completed,waiting @ 2026-11-21 00:35:10
-"""
+_STATUS: Final = "completed,waiting @ 2026-11-21 00:35:10\n"
+SUMMARY: Final = (
+    f"s1-init,init-write,init,0,0,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,0,0,N/A,{_STATUS}"
+    f"s3-main,read,read,5,327680,6.4,6.4,10,10,10,20,30,90,2.5,163840,94.66%,{_STATUS}"
+    f"s3-main,write,write,4,262144,6.57,6.57,10,10,10,20,30,70,2,131072,100%,{_STATUS}"
+)
 HISTOGRAM: Final = """ResTime,s3-main-w1-main-read,(%),s3-main-w1-main-write,(%)
 0~10,3,60%,3,75%
 10~20,2,100%,1,100%
 20~30,0,100%,0,100%
 500000~+INF,0,100%,0,100%
 """
-LOG: Final = """==================== stage: s3-main ====================
-2026-11-21 00:36:10,216 [ERROR] [AbstractOperator] - worker 1 fail to perform operation e1/myobjects3
-com.intel.cosbench.api.storage.StorageException: error injection
-	at com.intel.cosbench.driver.agent.AbstractAgent.call(AbstractAgent.java:44)
-2026-11-21 00:36:15,100 [WARN] [ErrorStatistics] - error code: 503 occurred 12 times, fail: read
-"""
+LOG: Final = (
+    "==================== stage: s3-main ====================\n"
+    "2026-11-21 00:36:10,216 [ERROR] [AbstractOperator] - worker 1 fail to perform operation "
+    "e1/myobjects3\n"
+    "com.intel.cosbench.api.storage.StorageException: error injection\n"
+    "\tat com.intel.cosbench.driver.agent.AbstractAgent.call(AbstractAgent.java:44)\n"
+    "2026-11-21 00:36:15,100 [WARN] [ErrorStatistics] - error code: 503 occurred 12 times, fail: "
+    "read\n"
+)
 HISTORY: Final = (
     "Id,Name,Submitted-At,Started-At\nw33,mock,2026-11-21 00:35:10,2026-11-21 "
     "00:36:02,read,failed\n"
@@ -58,7 +64,7 @@ STEP: Final = Step(
     ),
     workers=2,
 )
-AROUND: Final = Circumstances(
+CONTEXT: Final = StepContext(
     api="swift", started_at="2026-11-21T00:40:00Z", load=None, started_by_us=False, drivers=2
 )
 FILES: Final = {
@@ -69,8 +75,8 @@ FILES: Final = {
 }
 
 
-class Kept:
-    """An archive of one workload, with one of its files made wrong."""
+class MalformedFolder:
+    """An archive of one workload with one malformed file."""
 
     def __init__(self, dice: Dice) -> None:
         self.files = {f"w33-mock/{name}": text.encode() for name, text in FILES.items()}
@@ -82,9 +88,8 @@ class Kept:
         if name.endswith("mock.csv") and dice.random() < 0.7:
             self.files[name] = (HEAD + _cells(dice, SUMMARY)).encode(errors="surrogatepass")
         else:
-            self.files[name] = (_cells if dice.random() < 0.4 else wrong_text)(dice, text).encode(
-                errors="surrogatepass"
-            )
+            change = _cells if dice.random() < 0.4 else wrong_text
+            self.files[name] = change(dice, text).encode(errors="surrogatepass")
 
     def names(self, path: str) -> tuple[str, ...]:
         return tuple(
@@ -98,17 +103,14 @@ class Kept:
 
 
 def _cells(dice: Dice, text: str) -> str:
-    """Text with commas for blanks while a word of it is changed."""
-    return (
-        wrong_lines(dice, text.replace(" ", "\1").replace(",", " "))
-        .replace(" ", ",")
-        .replace("\1", " ")
-    )
+    """Text in which one cell is changed."""
+    spaced = text.replace(" ", "\1").replace(",", " ")
+    return wrong_lines(dice, spaced).replace(" ", ",").replace("\1", " ")
 
 
 @cases
-def test_whatever_an_archive_holds_is_a_measurement_or_an_error_of_the_driver(dice: Dice) -> None:
-    folder = Kept(dice)
+def test_any_archive_gives_a_measurement_or_a_driver_error(dice: Dice) -> None:
+    folder = MalformedFolder(dice)
     state = dice.choice(("FINISHED", "FINISHED", "FINISHED", "FAILED", "CANCELLED", "TERMINATED"))
 
     def read() -> Measurement:
@@ -120,7 +122,7 @@ def test_whatever_an_archive_holds_is_a_measurement_or_an_error_of_the_driver(di
             state,
             lambda _: None,
         )
-        return measured(kept, "s3-main", STEP, AROUND)
+        return measurement_of(kept, "s3-main", STEP, CONTEXT)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(archive, "WAIT_S", -1)
@@ -142,18 +144,13 @@ WORKLOAD: Final = "w33\tSat Nov 21 00:36:02 UTC 2026\tFINISHED\ts3-main\n"
 
 
 @cases
-def test_whatever_a_controller_answers_is_understood_or_an_error_of_the_driver(dice: Dice) -> None:
+def test_any_answer_of_a_controller_is_understood_or_a_driver_error(dice: Dice) -> None:
     controller = Controller(
         "http://127.0.0.1:19088/controller", "anonymous", SecretStr("cosbench").get_secret_value()
     )
     asked = dice.choice(("index", "workload", "submit"))
-    text = (
-        wrong_text(
-            dice, {"index": INDEX, "workload": WORKLOAD, "submit": "Accepted with ID: w33\n"}[asked]
-        )
-        .encode(errors="replace")
-        .decode()
-    )
+    answers = {"index": INDEX, "workload": WORKLOAD, "submit": "Accepted with ID: w33\n"}
+    text = wrong_text(dice, answers[asked]).encode(errors="replace").decode()
     calls: dict[str, Any] = {
         "index": controller.index,
         "workload": lambda: controller.workload("w33"),
@@ -164,34 +161,27 @@ def test_whatever_a_controller_answers_is_understood_or_an_error_of_the_driver(d
         tried(calls[asked], DriverError, saying="COSBench")
 
 
-def test_bins_out_of_order_or_of_negative_counts_are_an_error_of_the_driver() -> None:
+def test_bins_out_of_order_or_with_negative_counts_are_a_driver_error() -> None:
+    head = "ResTime,s3-main-w1-main-read,(%),s3-main-w1-main-write,(%)"
     for wrong in ("10~20,2,100%,1,100%\n0~10,3,60%,3,75%\n", "0~10,-3,60%,3,75%\n"):
         with pytest.raises(DriverError, match="histogram cannot be that of read of s3-main"):
-            bins(
-                f"ResTime,s3-main-w1-main-read,(%),s3-main-w1-main-write,(%)\n{wrong}500000~+INF,0,100%,0,100%\n",
-                "s3-main",
-                "read",
-            )
+            bins(f"{head}\n{wrong}500000~+INF,0,100%,0,100%\n", "s3-main", "read")
 
 
 @pytest.mark.parametrize("cell", ["-5", "nan", "inf", "1" + "0" * 30])
-def test_a_summary_with_figures_that_cannot_be_is_an_error_of_the_driver(cell: str) -> None:
-    for column in ("6.4,6.4", "2.5"):
+def test_a_summary_with_impossible_figures_is_a_driver_error(cell: str) -> None:
+    for column, changed in (("6.4,6.4", f"{cell},{cell}"), ("2.5", cell)):
         with pytest.raises(DriverError, match="row that cannot be read"):
-            rows(
-                HEAD
-                + SUMMARY.replace(
-                    f",{column},", f",{cell},{cell}," if "," in column else f",{cell},"
-                )
-            )
+            rows(HEAD + SUMMARY.replace(f",{column},", f",{changed},"))
 
 
-def test_a_date_of_a_year_without_end_is_an_error_of_the_driver() -> None:
-    with pytest.raises(DriverError, match="a date that is none"):
+def test_a_date_with_an_endless_year_is_a_driver_error() -> None:
+    with pytest.raises(DriverError, match="an invalid date"):
         java_date(f"Sat Nov 21 00:36:02 UTC {'9' * 400}")
 
 
-def test_a_share_of_successes_that_rounds_to_nothing_is_an_error_and_no_division() -> None:
+def test_a_share_of_successes_that_rounds_to_zero_is_an_error_not_a_division() -> None:
     files = {name: text.replace("94.66%", "0.005%").encode() for name, text in FILES.items()}
-    with pytest.raises(DriverError, match="no share that succeeded"):
-        measured(Archived("w33", "mock", "FINISHED", files, ""), "s3-main", STEP, AROUND)
+    archived = Archived("w33", "mock", "FINISHED", files, "")
+    with pytest.raises(DriverError, match="but no share"):
+        measurement_of(archived, "s3-main", STEP, CONTEXT)

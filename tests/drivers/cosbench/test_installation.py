@@ -20,15 +20,17 @@ CONNECTOR = """<Server><Service name="Catalina">
 """
 
 JAVA = f"""#!{sys.executable}
-# Stands for java: says its release, or serves what it is told to by the Tomcat configuration it is given.
+# A fake java: prints its release, or serves what the given Tomcat configuration says.
 import http.server, os, re, shutil, subprocess, sys
 from pathlib import Path
 
 words = sys.argv[1:]
 if words == ["-version"]:
-    print('openjdk version "' + os.environ.get("FAKE_RELEASE", "17.0.15") + '" 2025-04-15', file=sys.stderr)
+    release = os.environ.get("FAKE_RELEASE", "17.0.15")
+    print('openjdk version "' + release + '" 2025-04-15', file=sys.stderr)
     sys.exit(0)
-conf = next(word for word in words if word.startswith("-Dcosbench.tomcat.config=")).partition("=")[2]
+key = "-Dcosbench.tomcat.config="
+conf = next(word for word in words if word.startswith(key)).removeprefix(key)
 name = Path(conf).name.split("-")[0]
 Path(name + ".argv").write_text("\\n".join(words))
 Path(name + ".date").write_text(str(shutil.which("date")))
@@ -37,7 +39,7 @@ Path(name + ".pid").write_text(str(os.getpid()))
 if os.environ.get("FAKE_STARTS"):
     Path(name + ".child").write_text(str(subprocess.Popen(["sleep", "1000"]).pid))
 if os.environ.get("FAKE_DIES") == name:
-    while not Path("driver.pid").exists():  # they start side by side, and a test asks for both
+    while not Path("driver.pid").exists():  # they start in parallel, and a test expects both
         pass
     print("java.lang.NoClassDefFoundError: made up")
     sys.exit(13)
@@ -63,16 +65,14 @@ http.server.HTTPServer((address, int(port)), Handler).serve_forever()
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with all the parts of COSBench that are looked at, and a java that stands for
-    Java.
-    """
+    """A folder with all parts of COSBench that are checked, and a fake java."""
     home = tmp_path / "cosbench"
     for part in ("main", "osgi/libs", "conf/.driver/org.eclipse.osgi", "conf/.controller"):
         (home / part).mkdir(parents=True)
     for name in ("driver", "controller"):
         (home / "conf" / f".{name}" / "config.ini").write_text("osgi.clean=true\n")
         (home / "conf" / f"{name}-tomcat-server.xml").write_text(CONNECTOR)
-    (home / "conf" / ".driver" / "org.eclipse.osgi" / "cached").write_text("of a former start")
+    (home / "conf" / ".driver" / "org.eclipse.osgi" / "cached").write_text("of an earlier start")
     (home / "conf" / "controller.conf").write_text("[controller]\ndrivers = 7\n")
     with zipfile.ZipFile(home / "osgi" / "org.eclipse.osgi-3.7.0.v20110613.jar", "w") as jar:
         jar.writestr("JavaSE-1.6.profile", "osgi.java.profile.name = JavaSE-1.6")
@@ -86,7 +86,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def address() -> str:
-    """One of this machine's own that no other test listens on."""
+    """A loopback address that no other test listens on."""
     return f"127.{os.getpid() >> 8 & 0x7F}.{os.getpid() & 0xFF}.9"
 
 
@@ -96,8 +96,8 @@ def running(home: Path, tmp_path: Path, address: str) -> Iterator[Installation]:
         yield one
 
 
-def told(folder: Path, word: str) -> list[str]:
-    """What both of the made-up JVMs wrote down of themselves."""
+def written(folder: Path, word: str) -> list[str]:
+    """What both fake JVMs wrote about themselves."""
     return [(folder / f"{name}.{word}").read_text() for name in ("driver", "controller")]
 
 
@@ -111,11 +111,11 @@ def is_gone(pid: int) -> bool:
 def wait_until_gone(pids: list[int]) -> None:
     deadline = time.monotonic() + 60
     while not all(is_gone(pid) for pid in pids):
-        assert time.monotonic() < deadline, "still there after a minute"
+        assert time.monotonic() < deadline, "still running after a minute"
         time.sleep(0.02)
 
 
-def test_controller_and_driver_answer_at_the_address_alone(
+def test_controller_and_driver_listen_on_the_given_address_only(
     running: Installation, address: str
 ) -> None:
     for url, name in ((running.controller, b"controller"), (running.driver, b"driver")):
@@ -125,13 +125,13 @@ def test_controller_and_driver_answer_at_the_address_alone(
         urllib.request.urlopen(running.driver.replace(address, "127.0.0.1"))
 
 
-def test_neither_has_an_osgi_console_where_whoever_comes_may_stop_or_add_programs(
+def test_neither_has_an_osgi_console(
     running: Installation,
 ) -> None:
-    assert not any("-console" in argv for argv in told(running.folder, "argv"))
+    assert not any("-console" in argv for argv in written(running.folder, "argv"))
 
 
-def test_the_driver_asked_by_the_controller_is_the_one_that_was_started(
+def test_the_controller_uses_the_driver_that_was_started(
     running: Installation,
 ) -> None:
     conf = (running.folder / "conf" / "controller.conf").read_text()
@@ -139,7 +139,7 @@ def test_the_driver_asked_by_the_controller_is_the_one_that_was_started(
     assert "drivers = 1\n" in conf
 
 
-def test_the_controller_is_told_of_drivers_that_run_elsewhere_too(
+def test_the_controller_also_uses_drivers_that_run_elsewhere(
     home: Path, tmp_path: Path, address: str
 ) -> None:
     other = "http://10.0.0.7:18088/driver"
@@ -159,7 +159,7 @@ def test_a_driver_alone_has_no_controller_beside_it(
         assert not (running.folder / "controller.pid").exists()
 
 
-def test_nothing_is_written_into_the_installation_nor_taken_from_a_former_start(
+def test_nothing_is_written_into_the_installation_nor_used_from_an_earlier_start(
     home: Path, tmp_path: Path, address: str
 ) -> None:
     def seen() -> dict[str, tuple[int, bytes]]:
@@ -176,41 +176,35 @@ def test_nothing_is_written_into_the_installation_nor_taken_from_a_former_start(
     assert seen() == before
 
 
-def test_neither_may_set_the_clock_and_the_date_they_find_does_nothing(
+def test_neither_can_set_the_clock_and_their_date_does_nothing(
     running: Installation,
 ) -> None:
-    for status in told(running.folder, "status"):
-        rights = {
+    for status in written(running.folder, "status"):
+        capabilities = {
             line.split(":")[0]: line.split()[1]
             for line in status.splitlines()
             if line.startswith("Cap")
         }
-        assert not int(rights["CapPrm"], 16) >> 25 & 1
-        assert not int(rights["CapAmb"], 16)
-    for date in told(running.folder, "date"):
+        assert not int(capabilities["CapPrm"], 16) >> 25 & 1
+        assert not int(capabilities["CapAmb"], 16)
+    for date in written(running.folder, "date"):
         assert date == str(running.folder / "shim" / "date")
-        assert (
-            subprocess.run(
-                [date, "-s", "2001-01-01 00:00:00"], capture_output=True, check=True
-            ).stdout
-            == b""
-        )
+        argv = [date, "-s", "2001-01-01 00:00:00"]
+        assert subprocess.run(argv, capture_output=True, check=True).stdout == b""
     assert time.gmtime().tm_year > 2001
 
 
-def test_leaving_ends_both_and_all_that_they_started(
+def test_leaving_ends_both_with_their_children(
     home: Path, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_STARTS", "sleep")
     with Installation(home, address, tmp_path / "run", print) as one:
-        pids = [int(pid) for word in ("pid", "child") for pid in told(one.folder, word)]
+        pids = [int(pid) for word in ("pid", "child") for pid in written(one.folder, word)]
         assert not any(is_gone(pid) for pid in pids)
     wait_until_gone(pids)
 
 
-def test_both_end_when_what_started_them_is_killed(
-    home: Path, tmp_path: Path, address: str
-) -> None:
+def test_both_end_when_their_parent_is_killed(home: Path, tmp_path: Path, address: str) -> None:
     program = (
         "import sys, pathlib\n"
         "from weighbridge.drivers.cosbench.installation import Installation\n"
@@ -225,12 +219,12 @@ def test_both_end_when_what_started_them_is_killed(
     ) as starter:
         assert starter.stdout is not None
         assert starter.stdout.readline() == "up\n"
-        pids = [int(pid) for pid in told(tmp_path / "run", "pid")]
+        pids = [int(pid) for pid in written(tmp_path / "run", "pid")]
         starter.kill()
     wait_until_gone(pids)
 
 
-def test_a_jvm_that_dies_before_it_answers_is_told_with_its_last_lines(
+def test_a_jvm_that_dies_before_it_answers_is_reported_with_its_last_lines(
     home: Path, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_DIES", "controller")
@@ -240,12 +234,12 @@ def test_a_jvm_that_dies_before_it_answers_is_told_with_its_last_lines(
         match=r"(?s)controller ended with exit status 13\n.*\| java\.lang\.NoClassDefFoundError",
     ):
         one.__enter__()
-    wait_until_gone([int(pid) for pid in told(one.folder, "pid")])
+    wait_until_gone([int(pid) for pid in written(one.folder, "pid")])
 
 
 def test_a_jvm_that_dies_later_is_noticed(running: Installation) -> None:
     running.check()
-    pid = int(told(running.folder, "pid")[0])
+    pid = int(written(running.folder, "pid")[0])
     os.kill(pid, signal.SIGKILL)
     wait_until_gone([pid])
     with pytest.raises(DriverError, match="driver was ended by SIGKILL"):
@@ -254,7 +248,7 @@ def test_a_jvm_that_dies_later_is_noticed(running: Installation) -> None:
         running.cpu_s()
 
 
-def test_one_that_does_not_answer_in_time_is_told_and_ended(
+def test_a_jvm_that_does_not_answer_in_time_is_reported_and_ended(
     home: Path, tmp_path: Path, address: str
 ) -> None:
     with pytest.raises(
@@ -264,21 +258,21 @@ def test_one_that_does_not_answer_in_time_is_told_and_ended(
         Installation(home, address, tmp_path / "run", print, start_s=0).__enter__()
 
 
-def test_one_whose_bundles_overtook_one_another_is_started_once_more(
+def test_a_jvm_whose_bundles_started_in_the_wrong_order_is_restarted_once(
     home: Path, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_STUCK", "driver")
-    said: list[str] = []
-    with Installation(home, address, tmp_path / "run", said.append) as one:
+    lines: list[str] = []
+    with Installation(home, address, tmp_path / "run", lines.append) as one:
         assert urllib.request.urlopen(one.driver).read() == b"driver"
-    assert sum("starting it again" in line for line in said) == 1
+    assert sum("restarting it" in line for line in lines) == 1
 
 
-def test_the_cpu_time_of_both_jvms_is_told(running: Installation) -> None:
+def test_the_cpu_time_of_both_jvms_is_known(running: Installation) -> None:
     assert running.cpu_s() > 0
 
 
-def test_another_port_is_taken_where_cosbenchs_own_is_not_free(
+def test_another_port_is_used_if_cosbenchs_own_is_not_free(
     home: Path, tmp_path: Path, address: str
 ) -> None:
     with (
@@ -291,7 +285,7 @@ def test_another_port_is_taken_where_cosbenchs_own_is_not_free(
 
 
 @pytest.mark.parametrize(
-    ("part", "words"),
+    ("part", "message"),
     [
         ("main", "there is no main"),
         ("osgi", "there is no osgi"),
@@ -300,23 +294,21 @@ def test_another_port_is_taken_where_cosbenchs_own_is_not_free(
         ("conf/controller-tomcat-server.xml", "there is no conf/controller-tomcat-server.xml"),
     ],
 )
-def test_a_part_that_an_installation_lacks_is_named(home: Path, part: str, words: str) -> None:
+def test_a_missing_part_of_an_installation_is_named(home: Path, part: str, message: str) -> None:
     (home / part).rename(home.parent / "elsewhere")
-    with pytest.raises(UsageError, match=words):
+    with pytest.raises(UsageError, match=message):
         installation.check(home)
 
 
-def test_a_folder_that_holds_something_already_is_left_alone(
-    home: Path, tmp_path: Path, address: str
-) -> None:
+def test_a_folder_that_is_not_empty_is_left_alone(home: Path, tmp_path: Path, address: str) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "mine").write_text("precious")
-    with pytest.raises(UsageError, match="has something in it"):
+    with pytest.raises(UsageError, match="is not empty"):
         Installation(home, address, tmp_path / "run", print).__enter__()
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["mine"]
 
 
-def test_web_servers_that_listen_at_several_places_are_refused(
+def test_web_servers_with_several_connectors_are_refused(
     home: Path, tmp_path: Path, address: str
 ) -> None:
     (home / "conf" / "driver-tomcat-server.xml").write_text(
@@ -331,7 +323,7 @@ def test_an_address_of_another_machine_is_refused(home: Path, tmp_path: Path) ->
         Installation(home, "192.0.2.1", tmp_path / "run", print).__enter__()
 
 
-def test_java_8_needs_no_flags_and_a_newer_one_needs_those_that_open_it(
+def test_java_8_needs_no_flags_and_newer_releases_need_several(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     profile = home / "a profile"
@@ -347,7 +339,7 @@ def test_java_8_needs_no_flags_and_a_newer_one_needs_those_that_open_it(
     assert f"-Xbootclasspath/a:{home}/osgi/libs/com.springsource.javax.xml.bind-2.2.0.jar" in flags
 
 
-def test_a_machine_without_java_is_told_where_it_was_looked_for(
+def test_without_java_the_error_says_where_it_was_searched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
@@ -359,9 +351,9 @@ def test_a_machine_without_java_is_told_where_it_was_looked_for(
         installation_java.find()
 
 
-def test_a_java_that_does_not_tell_its_release_is_refused(
+def test_a_java_that_does_not_print_its_release_is_refused(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_RELEASE", "unknown")
-    with pytest.raises(MissingMeans, match="does not tell its release"):
+    with pytest.raises(MissingMeans, match="does not print its release"):
         installation_java.find()

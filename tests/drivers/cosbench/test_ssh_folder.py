@@ -1,4 +1,4 @@
-"""An archive on another host, by an SSH server of this machine that keeps no more than its keys."""
+"""An archive on another host, by an SSH server of this machine with its own keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weighbridge.drivers.cosbench.archive import collect, folder_at
 
 
 class AnyUser(asyncssh.SSHServer):
-    """Lets in whoever has the key that it is made for."""
+    """Lets in anyone with the given key."""
 
     def __init__(self, key: asyncssh.SSHKey) -> None:
         self._key = key
@@ -30,8 +30,8 @@ class AnyUser(asyncssh.SSHServer):
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], str]]:
-    """Serves `tmp_path` by SFTP, to a user of a home of its own who knows the server; the place of
-    a path in it.
+    """Serves `tmp_path` by SFTP, to a user with a separate home who knows the server; makes the
+    place of a path in it.
     """
     host_key, user_key = (
         asyncssh.generate_private_key("ssh-ed25519"),
@@ -54,7 +54,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     async def end(server: asyncssh.SSHAcceptor) -> None:
         server.close()
         await server.wait_closed()
-        # Connections whose other end is gone end by themselves, in tasks of their own.
+        # Connections whose peer is gone end by themselves, in separate tasks.
         others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         for task in others:
             task.cancel()
@@ -106,16 +106,14 @@ def test_an_archive_is_read_from_another_host_like_one_of_this_host(
         reached.close()
 
 
-def test_a_host_that_is_not_known_is_not_trusted(
-    tmp_path: Path, place: Callable[[str], str]
-) -> None:
+def test_an_unknown_host_is_not_trusted(tmp_path: Path, place: Callable[[str], str]) -> None:
     (tmp_path / "home" / ".ssh" / "known_hosts").write_text("")
-    with pytest.raises(DriverError, match="its key is not one that this user knows") as error:
+    with pytest.raises(DriverError, match="this user does not know its key") as error:
         folder_at(place(""))
     assert "ssh-keyscan" in error.value.advice
 
 
-def test_a_user_without_a_key_and_a_folder_that_is_not_there_are_told(
+def test_a_missing_key_and_a_missing_folder_are_reported(
     tmp_path: Path, place: Callable[[str], str]
 ) -> None:
     with pytest.raises(DriverError, match="there is no such folder on that host"):

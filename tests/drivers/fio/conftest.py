@@ -1,4 +1,4 @@
-"""The stub machine of Ceph's benches: fio runs on the same hosts by the same seam."""
+"""The stub host of Ceph's benchmarks: fio runs on the same hosts in the same way."""
 
 from tests.drivers.rados.conftest import cluster, machine
 

@@ -51,7 +51,7 @@ def cephfs(machine: StubMachine, cluster: RadosCluster, tmp_path: Path) -> FioCe
     return FioCephFs(cluster, machine, prefix="wb-1", log=tmp_path / "log", pg_num=16)
 
 
-def test_rbd_is_read_with_a_request_in_hand_for_each_worker(
+def test_rbd_is_read_with_one_outstanding_request_for_each_worker(
     machine: StubMachine, cluster: RadosCluster, tmp_path: Path
 ) -> None:
     with FioRbd(cluster, prefix="wb-1", log=tmp_path / "log", pg_num=16, cpus=1.0) as driver:
@@ -76,7 +76,7 @@ def test_rbd_is_read_with_a_request_in_hand_for_each_worker(
     assert made.load is not None
 
 
-def test_cephfs_stands_for_as_long_as_it_is_measured_and_leaves_nothing(
+def test_cephfs_runs_while_it_is_measured_and_leaves_nothing(
     cephfs: FioCephFs, machine: StubMachine
 ) -> None:
     with cephfs as driver:
@@ -87,8 +87,10 @@ def test_cephfs_stands_for_as_long_as_it_is_measured_and_leaves_nothing(
         assert driver.cleanup(Cleanup(workload=workload("write"), what="all")).deleted == 8
     assert all(daemon.poll() is not None for daemon in machine.daemons)
     assert machine.pools == {}
-    told = [one for one in machine.asked if one.startswith(("start", "sh", "ceph fs", "ceph auth"))]
-    assert [" ".join(one.split()[:3]) for one in told if "fs dump" not in one] == [
+    asked = [
+        one for one in machine.asked if one.startswith(("start", "sh", "ceph fs", "ceph auth"))
+    ]
+    assert [" ".join(one.split()[:3]) for one in asked if "fs dump" not in one] == [
         "ceph fs new",
         "ceph auth get-or-create",
         "start ceph-mds -f",
@@ -99,10 +101,10 @@ def test_cephfs_stands_for_as_long_as_it_is_measured_and_leaves_nothing(
         "ceph auth rm",
     ]
     assert made.load is None
-    assert "4 of 8 files were used: each worker has one of its own" in made.notes
+    assert "4 of 8 files were used: each worker has its own" in made.notes
 
 
-def test_the_warm_up_that_fio_leaves_out_is_told_apart_from_the_window(
+def test_the_warm_up_that_fio_excludes_is_reported_separately_from_the_window(
     cephfs: FioCephFs, machine: StubMachine
 ) -> None:
     machine.script("fio", f"sleep 2.5; cat {DATA}/fio-cephfs-3.33.json")
@@ -111,38 +113,24 @@ def test_the_warm_up_that_fio_leaves_out_is_told_apart_from_the_window(
         driver.prepare(Prepare(workload=workload("write")))
         driver.step(Step(workload=workload("write"), workers=4), heard.append)
     phases = [one.phase for one in heard]
-    assert phases == sorted(
-        phases, reverse=True
-    )  # "warm-up" comes before "measure", and does not come back
+    assert phases == sorted(phases, reverse=True)  # "warm-up" is only before "measure"
     assert set(phases) == {"warm-up", "measure"}
 
 
-def test_files_of_cephfs_are_one_for_each_worker_past_the_caches(
+def test_cephfs_has_a_file_for_each_worker_and_bypasses_caches(
     cephfs: FioCephFs, machine: StubMachine
 ) -> None:
     with cephfs as driver:
         driver.prepare(Prepare(workload=workload("write", "sequential")))
         driver.step(Step(workload=workload("write", "sequential"), workers=8))
     fill, step = (call.split() for call in machine.calls if call.startswith("fio"))
-    # 20 objects over 8 workers: three whole ones each.
-    assert {
-        "--size=196608",
-        "--numjobs=8",
-        "--rw=write",
-        "--filename_format=$jobnum",
-        "--direct=1",
-    } < set(fill)
-    assert {
-        "--size=196608",
-        "--numjobs=8",
-        "--rw=write",
-        "--filename_format=$jobnum",
-        "--direct=1",
-        "--thread",
-    } < set(step)
+    # 20 objects over 8 workers: three complete ones each.
+    common = {"--size=196608", "--numjobs=8", "--rw=write", "--filename_format=$jobnum"}
+    assert common | {"--direct=1"} < set(fill)
+    assert common | {"--direct=1", "--thread"} < set(step)
 
 
-def test_a_metadata_server_that_does_not_come_up_is_told_and_nothing_is_left(
+def test_a_metadata_server_that_does_not_start_is_reported_and_nothing_is_left(
     cephfs: FioCephFs, machine: StubMachine
 ) -> None:
     machine.broken = ("ceph-mds",)

@@ -1,14 +1,15 @@
-"""Importing Locust patches the process it is in, which is right for a driver and wrong for all the
-tests of this one.
-"""
+"""Importing Locust patches the process it is in: right for a driver, wrong for its tests."""
 
 from __future__ import annotations
 
 import pytest
 
+from tests.drivers.locust.local_driver import null
+
+__all__ = ["null"]
+
 with pytest.MonkeyPatch.context() as without:
-    # Not for longer than the import: the drivers that tests start inherit the environment, and must
-    # be patched.
+    # Only for the import: drivers that tests start inherit the environment, and must be patched.
     without.setenv("LOCUST_SKIP_MONKEY_PATCH", "1")
     import locust
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from test_driver import Null, driver, null, setup_for
-
+from tests.drivers.locust.local_driver import Null, driver, setup_for
 from weighbridge import suites
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import object_sizes
 from weighbridge.drivers.locust.aging import churned, fingerprint
 from weighbridge.drivers.order import AgeBuckets, Aged, Progress
-
-__all__ = ["null"]
 
 AGE = suites.Age.model_validate(
     {"fill": "1MB", "size": {"uniform": [100, 9000]}, "containers": 3, "churn": 2, "share": "25%"}
@@ -35,7 +30,7 @@ def aged(
     return answer, heard
 
 
-def test_a_store_is_filled_and_churned_and_holds_what_is_told(
+def test_a_store_is_filled_and_churned_and_holds_what_is_reported(
     null: Callable[..., Null], tmp_path: Path
 ) -> None:
     target = null()
@@ -44,8 +39,8 @@ def test_a_store_is_filled_and_churned_and_holds_what_is_told(
     assert answer.objects == len(names) == 40
     assert [(one.deleted, one.written) for one in answer.rounds] == [(10, 10), (10, 10)]
     assert {name.split("/")[0] for name in names} == {f"wb-test-age-{index}" for index in range(3)}
-    # Numbers count on: of 60 that were ever written, the last ten are all there, and of the first
-    # 40 some are not.
+    # Numbers are never reused: of 60 objects ever written, the last ten all exist, and of the first
+    # 40 some do not.
     numbers = sorted(
         int(name.rsplit("-", 1)[1]) * 3 + int(name.split("/")[0].rsplit("-", 1)[1])
         for name in names
@@ -86,7 +81,7 @@ def test_what_cannot_be_written_fails_the_aging(null: Callable[..., Null], tmp_p
         aged(null(fail_share=1.0), tmp_path)
 
 
-def test_who_goes_in_a_round_was_there_before_it_and_is_not_after_it() -> None:
+def test_objects_deleted_in_a_round_existed_before_it_and_not_after_it() -> None:
     alive = set(range(40))
     for gone, new, after in churned(AgeBuckets(age=AGE, objects=40), 11):
         assert set(gone) <= alive

@@ -1,4 +1,4 @@
-"""Listings of S3 and Swift, made wrong on purpose."""
+"""Malformed listings of S3 and Swift."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from tests.mutation import Dice, cases, tried, wrong_bytes, wrong_json, wrong_text
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.locust.account import Account, LoginAnswer
+from weighbridge.drivers.locust.account import Account, AccountAnswer
 
 S3: Final = Endpoint(api="s3", url="http://10.0.0.1:8080", user="me", key=SecretStr("planted"))
 SWIFT: Final = Endpoint(
@@ -33,13 +33,13 @@ JSON: Final = [
 MOST_PAGES: Final = 3
 
 
-def test_a_name_that_is_half_a_character_is_an_error_of_the_driver(
+def test_a_name_with_a_lone_surrogate_is_a_driver_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     account = Account(SWIFT, 1.0)
     body = b'[{"name": "\\ud800"}]'
     monkeypatch.setattr(
-        account, "_request", lambda *_, **__: LoginAnswer(200, http.client.HTTPMessage(), body)
+        account, "_request", lambda *_, **__: AccountAnswer(200, http.client.HTTPMessage(), body)
     )
     with pytest.raises(DriverError, match="the list of bucket wb-a-0 cannot be read"):
         list(account.objects("wb-a-0"))
@@ -48,12 +48,12 @@ def test_a_name_that_is_half_a_character_is_an_error_of_the_driver(
 @pytest.mark.parametrize(
     ("target", "body"), [(SWIFT, b'[{"name": ""}]'), (S3, XML.replace("o-1", "").encode())]
 )
-def test_an_object_without_a_name_is_an_error_since_its_deletion_were_that_of_the_bucket(
+def test_an_object_without_a_name_is_an_error_since_deleting_it_would_delete_the_bucket(
     monkeypatch: pytest.MonkeyPatch, target: Endpoint, body: bytes
 ) -> None:
     account = Account(target, 1.0)
     monkeypatch.setattr(
-        account, "_request", lambda *_, **__: LoginAnswer(200, http.client.HTTPMessage(), body)
+        account, "_request", lambda *_, **__: AccountAnswer(200, http.client.HTTPMessage(), body)
     )
     with pytest.raises(
         DriverError,
@@ -63,7 +63,7 @@ def test_an_object_without_a_name_is_an_error_since_its_deletion_were_that_of_th
 
 
 @cases
-def test_whatever_a_bucket_s_list_is_it_is_names_or_an_error_of_the_driver(dice: Dice) -> None:
+def test_any_listing_gives_names_or_a_driver_error(dice: Dice) -> None:
     target = dice.choice((S3, SWIFT))
     if target is SWIFT:
         body = wrong_json(dice, JSON)
@@ -75,12 +75,12 @@ def test_whatever_a_bucket_s_list_is_it_is_names_or_an_error_of_the_driver(dice:
         )
     account = Account(target, 1.0)
     pages = [
-        LoginAnswer(200, http.client.HTTPMessage(), body),
-        LoginAnswer(404, http.client.HTTPMessage(), b""),
+        AccountAnswer(200, http.client.HTTPMessage(), body),
+        AccountAnswer(404, http.client.HTTPMessage(), b""),
     ]
     with pytest.MonkeyPatch.context() as patch:
-        # What follows a page that says that there is more is asked for by the last name of it: that
-        # can be sent, too.
+        # After a page with more to come, the next is requested by its last name, which must be
+        # sendable.
         patch.setattr(account, "_request", lambda *_, **__: pages.pop(0))
         found = tried(
             lambda: list(account.objects("wb-a-0")), DriverError, saying="bucket wb-a-0 cannot be"

@@ -1,6 +1,4 @@
-"""Parts of the Locust driver on their own: recording, merging, Locust's tables, signing, quotas,
-classes of errors.
-"""
+"""Parts of the Locust driver: recording, merging, Locust's tables, signing, quotas, errors."""
 
 from __future__ import annotations
 
@@ -23,14 +21,13 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import content
 from weighbridge.drivers.locust.account import Account, UrlParts, signature
-from weighbridge.drivers.locust.client import Body
+from weighbridge.drivers.locust.client import Body, transport_error_class
 from weighbridge.drivers.locust.cpu_allowance import allowance
 from weighbridge.drivers.locust.figures import feed, summary
-from weighbridge.drivers.locust.merge import merged, merged_pulses
+from weighbridge.drivers.locust.merge import merged, merged_progress
 from weighbridge.drivers.locust.recorder import Recorder
-from weighbridge.drivers.locust.sdk import way_class
-from weighbridge.drivers.locust.station import Begin
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
+from weighbridge.drivers.locust.worker_process import Begin
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.suites import Objects, Workload
 
@@ -48,27 +45,18 @@ def window_of(latencies_us: list[int], failures: int, window_s: float = 2.0) -> 
     )
 
 
-def test_a_recorder_keeps_exact_extremes_and_sums_beside_the_histogram() -> None:
+def test_a_recorder_keeps_exact_extremes_and_sums_besides_the_histogram() -> None:
     (tally,) = window_of([1, 123_457, 3], 2).tallies
-    assert (tally.count, tally.min_us, tally.max_us, tally.sum_us, tally.bytes) == (
-        3,
-        1,
-        123_457,
-        123_461,
-        3000,
-    )
+    figures = (tally.count, tally.min_us, tally.max_us, tally.sum_us, tally.bytes)
+    assert figures == (3, 1, 123_457, 123_461, 3000)
     assert tally.errors == {"http-503": 2}
-    # Of each failure 0.2 s lie before the opening; of the latencies, all but the first end later
-    # than they are long.
-    assert (tally.failed_us, tally.before_us, tally.outstanding_us, tally.in_flight) == (
-        1_400_000,
-        400_001,
-        0,
-        None,
-    )
+    # 0.2 s of each failure are before the opening; all latencies but the first are shorter than the
+    # time since then.
+    figures = (tally.failed_us, tally.before_us, tally.outstanding_us, tally.in_flight)
+    assert figures == (1_400_000, 400_001, 0, None)
 
 
-def test_what_is_outstanding_waiting_or_given_up_is_kept_by_its_age() -> None:
+def test_outstanding_waiting_and_timed_out_requests_are_recorded_by_age() -> None:
     recorder = Recorder()
     recorder.outstanding("read", 10.0, 500_000)
     recorder.outstanding("read", 10.0, 12_000_000)
@@ -77,11 +65,8 @@ def test_what_is_outstanding_waiting_or_given_up_is_kept_by_its_age() -> None:
     recorder.failure("read", 9.0, "reset", 20_000)
     recorder.rested("read", 10_000)
     (tally,) = recorder.tallies()
-    assert (tally.outstanding_us, tally.failed_us, tally.before_us) == (
-        12_500_000,
-        3_030_000,
-        2_000_000,
-    )
+    figures = (tally.outstanding_us, tally.failed_us, tally.before_us)
+    assert figures == (12_500_000, 3_030_000, 2_000_000)
     assert tally.busy_us == 12_500_000 + 3_030_000 - 2_000_000
     assert tally.in_flight_max_us == 12_000_000
     assert tally.in_flight is not None
@@ -91,7 +76,7 @@ def test_what_is_outstanding_waiting_or_given_up_is_kept_by_its_age() -> None:
     ]  # fmt: skip
 
 
-def test_latencies_outside_of_the_histogram_are_counted_at_its_bounds() -> None:
+def test_latencies_outside_the_histogram_are_counted_at_its_bounds() -> None:
     (tally,) = window_of([0, 5_000_000_000], 0).tallies
     assert (tally.count, tally.min_us, tally.max_us) == (2, 0, 5_000_000_000)
     assert tally.latency is not None
@@ -100,28 +85,22 @@ def test_latencies_outside_of_the_histogram_are_counted_at_its_bounds() -> None:
 
 def test_a_recorder_of_failures_alone_has_no_latency() -> None:
     (tally,) = window_of([], 3).tallies
-    assert (tally.count, tally.latency, tally.min_us, tally.errors) == (
-        0,
-        None,
-        None,
-        {"http-503": 3},
-    )
+    figures = (tally.count, tally.latency, tally.min_us, tally.errors)
+    assert figures == (0, None, None, {"http-503": 3})
 
 
 def test_merged_windows_are_the_window_of_all_their_requests() -> None:
     dice = random.Random(5)
     halves = [[round(dice.lognormvariate(8, 1)) for _ in range(500)] for _ in range(2)]
     both = merged([window_of(halves[0], 1), window_of(halves[1], 2)])
-    whole = window_of(halves[0] + halves[1], 3).tallies[0]
+    expected = window_of(halves[0] + halves[1], 3).tallies[0]
     tally = both.tallies[0]
     assert (tally.in_flight, tally.failed_us) == (None, 2_100_000)
-    encoded_or_by_place = {"latency", "first_byte", "before_us"}
-    assert tally.model_dump(exclude=encoded_or_by_place) == whole.model_dump(
-        exclude=encoded_or_by_place
-    )
+    approximate = {"latency", "first_byte", "before_us"}
+    assert tally.model_dump(exclude=approximate) == expected.model_dump(exclude=approximate)
     assert tally.latency is not None
-    assert whole.latency is not None
-    ours, theirs = HdrHistogram.decode(tally.latency), HdrHistogram.decode(whole.latency)
+    assert expected.latency is not None
+    ours, theirs = HdrHistogram.decode(tally.latency), HdrHistogram.decode(expected.latency)
     for percent in (1, 50, 90, 99, 99.9, 100):
         assert ours.get_value_at_percentile(percent) == theirs.get_value_at_percentile(percent)
     assert sum(second.count for second in both.seconds) == 1000
@@ -134,43 +113,33 @@ def test_a_window_of_failures_alone_can_be_merged() -> None:
     assert (tally.count, tally.min_us, tally.errors) == (1, 7, {"http-503": 1})
 
 
-def test_what_one_process_does_not_know_of_the_time_of_its_requests_is_not_known_of_all() -> None:
+def test_times_that_one_process_does_not_know_are_unknown_for_all() -> None:
     known, window = window_of([7], 1), window_of([8], 0)
-    old = window.model_copy(
-        update={
-            "tallies": (
-                window.tallies[0].model_copy(update={"failed_us": None, "before_us": None}),
-            )
-        }
-    )
+    unknown = window.tallies[0].model_copy(update={"failed_us": None, "before_us": None})
+    old = window.model_copy(update={"tallies": (unknown,)})
     (tally,) = merged([known, old]).tallies
     assert (tally.sum_us, tally.failed_us, tally.before_us, tally.busy_us) == (15, None, None, None)
 
 
-def test_at_a_rate_what_processes_began_is_added_up_and_the_latest_is_kept() -> None:
+def test_at_a_rate_requests_sent_are_added_and_the_longest_delay_is_kept() -> None:
     windows = [
         window_of([7], 0).model_copy(update={"begun": begun, "behind_us": late})
         for begun, late in ((3, 40), (5, 20))
     ]
     assert (merged(windows).begun, merged(windows).behind_us) == (8, 40)
-    assert (
-        merged([*windows, window_of([7], 0)]).begun,
-        merged([window_of([7], 0)] * 2).behind_us,
-    ) == (None, None)
+    unpaced = window_of([7], 0)
+    assert merged([*windows, unpaced]).begun is None
+    assert merged([unpaced] * 2).behind_us is None
 
 
-def test_merged_pulses_add_up_and_keep_a_last_error() -> None:
+def test_merged_progress_adds_up_and_keeps_a_last_error() -> None:
     one = WorkerProgress(
         started=1, running=2, done=3, failed=1, bytes=5, errors={"reset": 1}, last_error="it broke"
     )
-    both = merged_pulses(
-        [
-            one,
-            WorkerProgress(
-                started=2, running=1, done=1, failed=2, bytes=1, errors={"reset": 1, "connect": 1}
-            ),
-        ]
+    two = WorkerProgress(
+        started=2, running=1, done=1, failed=2, bytes=1, errors={"reset": 1, "connect": 1}
     )
+    both = merged_progress([one, two])
     assert (both.started, both.running, both.done, both.failed, both.bytes) == (3, 3, 4, 3, 6)
     assert both.errors == {"reset": 2, "connect": 1}
     assert both.last_error == "it broke"
@@ -222,22 +191,22 @@ def test_s3_requests_are_signed_as_botocore_signs_them(query: str, token: str | 
         ("http://[::1]:80", UrlParts("::1", 80, tls=False, path="")),
     ],
 )
-def test_urls_are_taken_apart(url: str, place: UrlParts) -> None:
+def test_urls_are_split_into_their_parts(url: str, place: UrlParts) -> None:
     assert UrlParts.of(url) == place
 
 
 @pytest.mark.parametrize("url", ["http://host:99999", "ftp://host", "http://"])
-def test_urls_that_are_none_are_refused(url: str) -> None:
+def test_invalid_urls_are_refused(url: str) -> None:
     with pytest.raises(DriverError):
         UrlParts.of(url)
 
 
-def test_ranks_share_the_workers_evenly_and_wholly() -> None:
+def test_ranks_share_all_workers_evenly() -> None:
     workload = Workload(
         name="w", objects=Objects(size=1), operations={"read": 1}, workers=(5,), runtime=1.0
     )
     shares = [
-        Begin(workload=workload, workers=5, repeat=0, rank=rank, stations=3).share
+        Begin(workload=workload, workers=5, repeat=0, rank=rank, processes=3).share
         for rank in range(3)
     ]
     assert shares == [2, 2, 1]
@@ -260,7 +229,7 @@ def test_a_quota_of_cgroup_v2_is_found_at_any_level(tmp_path: Path) -> None:
     assert (found.cpus, found.note) == (0.5, "")
 
 
-def test_a_quota_of_cgroup_v1_is_found_also_where_a_container_sees_a_part_of_the_tree(
+def test_a_quota_of_cgroup_v1_is_found_even_in_a_containers_part_of_the_tree(
     tmp_path: Path,
 ) -> None:
     inner = tmp_path / "cpu" / "service"
@@ -276,7 +245,7 @@ def test_a_quota_of_cgroup_v1_is_found_also_where_a_container_sees_a_part_of_the
     assert (found.cpus, found.note) == (0.25, "")
 
 
-def test_a_quota_that_cannot_be_seen_is_said_to_be_unknown(tmp_path: Path) -> None:
+def test_a_quota_that_cannot_be_seen_is_reported_as_unknown(tmp_path: Path) -> None:
     found = allowance(
         proc(tmp_path, "3:cpu,cpuacct:/somewhere\n", "30 20 0:26 / / rw - ext4 /dev/sda rw\n")
     )
@@ -297,13 +266,13 @@ def chained(*errors: BaseException) -> BaseException:
         (chained(ValueError("wrapped"), socket.gaierror(-2, "unknown")), "connect"),
         (ValueError("wrapped in its arguments", ConnectionResetError(104, "reset")), "reset"),
         (chained(ValueError("wrapped"), TimeoutError("timed out")), "timeout"),
-        (ValueError("of no known cause"), "protocol"),
+        (ValueError("without a known cause"), "protocol"),
     ],
 )
-def test_errors_on_the_way_are_classed_by_the_cause_they_wrap(
+def test_transport_errors_are_classed_by_the_cause_they_wrap(
     error: BaseException, error_class: str
 ) -> None:
-    assert way_class(error) == error_class
+    assert transport_error_class(error) == error_class
 
 
 def test_a_body_read_as_a_file_is_the_content_of_its_object() -> None:
@@ -317,20 +286,20 @@ def test_a_body_read_as_a_file_is_the_content_of_its_object() -> None:
 
 
 @pytest.mark.parametrize("api", ["swift", "s3"])
-def test_a_key_that_http_cannot_carry_is_not_shown_by_what_asks_with_it(
+def test_a_key_that_http_cannot_carry_is_not_shown_in_the_error(
     api: Literal["swift", "s3"],
 ) -> None:
     hostile = SecretStr("planted-one\nplanted-two")
     account = Account(
         Endpoint(api=api, url="http://127.0.0.1:9", user="u", key=hostile, token=hostile), 1.0
     )
-    with pytest.raises(DriverError, match=r"127\.0\.0\.1:9: PUT was not asked: ") as error:
+    with pytest.raises(DriverError, match=r"127\.0\.0\.1:9: PUT was not sent: ") as error:
         account.make_bucket("b")
     assert "planted" not in str(error.value)
     assert error.value.__cause__ is None
 
 
-def test_what_is_no_order_shows_no_key_in_its_error() -> None:
+def test_an_invalid_endpoint_shows_no_key_in_its_error() -> None:
     with pytest.raises(ValidationError) as error:
         Endpoint.model_validate(
             {"api": "swift", "url": "http://h", "user": "u", "key": {"planted": "planted"}}

@@ -1,6 +1,4 @@
-"""The SDKs, and the account beside them, speak over TLS to whom the authority that is given vouches
-for, and to nobody else.
-"""
+"""Over TLS, the SDKs and the account talk only to targets that the given authority vouches for."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ from tls_proxy import authority, terminated
 
 @pytest.fixture(scope="module")
 def null() -> Iterator[tuple[str, int]]:
-    argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "weigh:er"]
+    argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "ben:ch"]
     with subprocess.Popen(
         argv, stdout=subprocess.PIPE, text=True, env={**os.environ, "WEIGHBRIDGE_NULL_KEY": "k"}
     ) as process:
@@ -51,17 +49,19 @@ def served(
 
 
 def opened(api: str, url: str, ca: Path | None) -> tuple[Account, Setup]:
-    """What gets at the null target over TLS, trusting an authority or those of this machine."""
+    """An account at the null target over TLS that trusts `ca`, or this machine's authorities."""
     path = "/auth/v1.0" if api == "swift" else ""
     storage = f"{url}/v1/AUTH_test" if api == "swift" else None
-    words = {
-        "api": api,
-        "url": f"{url}{path}",
-        "user": "weigh:er",
-        "key": SecretStr("k"),
-        "storage_url": storage,
-    }
-    target = Endpoint.model_validate({**words, "ca_file": None if ca is None else str(ca)})
+    target = Endpoint.model_validate(
+        {
+            "api": api,
+            "url": f"{url}{path}",
+            "user": "ben:ch",
+            "key": SecretStr("k"),
+            "storage_url": storage,
+            "ca_file": None if ca is None else str(ca),
+        }
+    )
     return Account(target, 10), Setup(
         target=target, bucket_prefix="wb-tls", seed=1, request_timeout_s=10
     )
@@ -72,7 +72,9 @@ def client(api: str, setup: Setup, account: Account) -> Client:
 
 
 @pytest.mark.parametrize("api", ["s3", "swift"])
-def test_with_its_authority_a_target_is_spoken_to(served: tuple[int, Path], api: str) -> None:
+def test_a_target_with_a_certificate_of_the_authority_is_used(
+    served: tuple[int, Path], api: str
+) -> None:
     account, setup = opened(api, f"https://127.0.0.1:{served[0]}", served[1])
     account.authenticate()
     account.make_bucket("b")
@@ -81,14 +83,14 @@ def test_with_its_authority_a_target_is_spoken_to(served: tuple[int, Path], api:
 
 
 @pytest.mark.parametrize("api", ["s3", "swift"])
-@pytest.mark.parametrize("why", ["nobody vouches for it", "it has another name"])
-def test_a_target_that_nobody_vouches_for_or_of_another_name_is_told_nothing(
+@pytest.mark.parametrize("why", ["unknown authority", "other name"])
+def test_a_target_with_an_untrusted_certificate_or_another_name_gets_no_request(
     served: tuple[int, Path], api: str, why: str
 ) -> None:
     port, ca = served
     url, given = (
         (f"https://127.0.0.1:{port}", None)
-        if why == "nobody vouches for it"
+        if why == "unknown authority"
         else (f"https://localhost:{port}", ca)
     )
     account, setup = opened(api, url, given)

@@ -1,4 +1,4 @@
-"""What SDK users record of a window and of answers, with a client made up: no target, no SDK."""
+"""What SDK users record of windows and answers, with a fake client: no target, no SDK."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.drivers.engine._native import content
 from weighbridge.drivers.locust.account import Account
-from weighbridge.drivers.locust.sdk import SdkCrew
+from weighbridge.drivers.locust.sdk import SdkWorkerGroup
 from weighbridge.drivers.order import Setup
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.suites import Objects, Workload
@@ -28,8 +28,8 @@ SETUP = Setup(
 )
 
 
-class Made:
-    """A client that gives what a test says, after `pause_s`, and nothing while it is held."""
+class FakeClient:
+    """Answers as a test says, after `pause_s`, but not while it is held."""
 
     def __init__(self) -> None:
         self.body, self.etag, self.keys, self.size = BODY, hashlib.md5(BODY).hexdigest(), 10, SIZE
@@ -67,19 +67,19 @@ class Made:
         return None
 
 
-Crew = Callable[..., SdkCrew]
+MakeGroup = Callable[..., SdkWorkerGroup]
 
 
 @pytest.fixture
-def client() -> Made:
-    return Made()
+def client() -> FakeClient:
+    return FakeClient()
 
 
 @pytest.fixture
-def crew(client: Made, monkeypatch: pytest.MonkeyPatch) -> Iterator[Crew]:
-    made: list[SdkCrew] = []
+def group(client: FakeClient, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeGroup]:
+    made: list[SdkWorkerGroup] = []
 
-    def make(operation: str, **keys: Any) -> SdkCrew:
+    def make(operation: str, **keys: Any) -> SdkWorkerGroup:
         workload = Workload.model_validate(
             {
                 "name": "w",
@@ -90,7 +90,7 @@ def crew(client: Made, monkeypatch: pytest.MonkeyPatch) -> Iterator[Crew]:
             }
             | keys
         )
-        made.append(SdkCrew(SETUP, Account(SETUP.target, 1.0), workload, 4))
+        made.append(SdkWorkerGroup(SETUP, Account(SETUP.target, 1.0), workload, 4))
         monkeypatch.setattr(made[-1], "_client", lambda: client)
         return made[-1]
 
@@ -100,22 +100,22 @@ def crew(client: Made, monkeypatch: pytest.MonkeyPatch) -> Iterator[Crew]:
         one.stop(0.0)
 
 
-def until(true: Callable[[], bool]) -> None:
+def until(condition: Callable[[], bool]) -> None:
     with gevent.Timeout(20):
-        while not true():
+        while not condition():
             gevent.sleep(0.001)
 
 
-def start(crew: SdkCrew, workers: int) -> None:
+def start(group: SdkWorkerGroup, workers: int) -> None:
     for index in range(workers):
-        crew.add_worker(index, workers, 0)
-    until(lambda: crew.pulse().started == workers)
+        group.add_worker(index, workers, 0)
+    until(lambda: group.progress().started == workers)
 
 
-def test_what_is_in_flight_when_the_window_closes_is_recorded_by_its_age(
-    crew: Crew, client: Made
+def test_requests_in_flight_when_the_window_closes_are_recorded_by_age(
+    group: MakeGroup, client: FakeClient
 ) -> None:
-    reads = crew("read")
+    reads = group("read")
     start(reads, 3)
     reads.open_window()
     client.free.clear()
@@ -129,28 +129,30 @@ def test_what_is_in_flight_when_the_window_closes_is_recorded_by_its_age(
     assert (tally.in_flight_max_us or 0) >= 50_000
     assert (tally.busy_us or 0) / (3e6 * closed.window_s) == pytest.approx(1, abs=0.1)
     client.free.set()
-    done = reads.pulse().done
-    until(lambda: reads.pulse().done > done + 5)
+    done = reads.progress().done
+    until(lambda: reads.progress().done > done + 5)
     assert reads.snapshot() == closed
 
 
-def test_failures_and_the_rest_after_them_are_time_of_their_workers(
-    crew: Crew, client: Made
+def test_failures_and_the_pauses_after_them_count_as_time_of_their_workers(
+    group: MakeGroup, client: FakeClient
 ) -> None:
     client.fault = OSError("no")
-    reads = crew("read")
+    reads = group("read")
     start(reads, 2)
     reads.open_window()
-    failed = reads.pulse().failed
-    until(lambda: reads.pulse().failed > failed + 10)
+    failed = reads.progress().failed
+    until(lambda: reads.progress().failed > failed + 10)
     reads.close_window()
     closed = reads.snapshot()
     (tally,) = closed.tallies
     assert (tally.busy_us or 0) / (2e6 * closed.window_s) == pytest.approx(1, abs=0.15)
 
 
-def test_at_a_rate_what_was_not_sent_in_time_is_in_flight_too(crew: Crew, client: Made) -> None:
-    reads = crew("read", rate_per_s=100)
+def test_at_a_rate_requests_not_sent_in_time_are_in_flight_too(
+    group: MakeGroup, client: FakeClient
+) -> None:
+    reads = group("read", rate_per_s=100)
     start(reads, 1)
     reads.open_window()
     client.free.clear()
@@ -168,8 +170,8 @@ def test_at_a_rate_what_was_not_sent_in_time_is_in_flight_too(crew: Crew, client
     assert closed.begun <= tally.count + 1
 
 
-def test_a_worker_that_leaves_is_not_counted_any_more(crew: Crew, client: Made) -> None:
-    reads = crew("read")
+def test_a_worker_that_leaves_is_not_counted_any_more(group: MakeGroup, client: FakeClient) -> None:
+    reads = group("read")
     start(reads, 2)
     client.free.clear()
     until(lambda: client.held == 2)
@@ -177,7 +179,7 @@ def test_a_worker_that_leaves_is_not_counted_any_more(crew: Crew, client: Made) 
     for index in range(2):
         reads.remove_worker(index)
     client.free.set()
-    until(lambda: reads.pulse().running == 0)
+    until(lambda: reads.progress().running == 0)
     reads.close_window()
     assert reads.snapshot().tallies == ()
 
@@ -197,20 +199,24 @@ def test_a_worker_that_leaves_is_not_counted_any_more(crew: Crew, client: Made) 
         ("head", {}, None),
     ],
 )
-def test_a_success_must_have_what_was_asked_for(
-    crew: Crew, client: Made, operation: str, wrong: dict[str, object], error: str | None
+def test_a_success_must_have_the_expected_content(
+    group: MakeGroup,
+    client: FakeClient,
+    operation: str,
+    wrong: dict[str, object],
+    error: str | None,
 ) -> None:
     for name, value in wrong.items():
         setattr(client, name, value)
-    one = crew(operation, verify=1.0)
+    one = group(operation, verify=1.0)
     start(one, 1)
-    until(lambda: one.pulse().done + one.pulse().failed >= 3)
-    assert set(one.pulse().errors) == ({error} if error else set())
+    until(lambda: one.progress().done + one.progress().failed >= 3)
+    assert set(one.progress().errors) == ({error} if error else set())
 
 
-def test_a_share_of_reads_is_compared_with_what_was_written(crew: Crew, client: Made) -> None:
+def test_a_share_of_reads_is_verified(group: MakeGroup, client: FakeClient) -> None:
     client.body, client.pause_s = BODY[::-1], 0.0
-    reads = crew("read", verify=0.2)
+    reads = group("read", verify=0.2)
     start(reads, 1)
-    until(lambda: reads.pulse().done + reads.pulse().failed >= 200)
-    assert 0.1 < reads.pulse().failed / (reads.pulse().done + reads.pulse().failed) < 0.3
+    until(lambda: reads.progress().done + reads.progress().failed >= 200)
+    assert 0.1 < reads.progress().failed / (reads.progress().done + reads.progress().failed) < 0.3

@@ -1,4 +1,4 @@
-"""A step on a pretended floor: what it does with crews that misbehave."""
+"""A step with a fake runner, whose worker groups misbehave."""
 
 from __future__ import annotations
 
@@ -14,11 +14,19 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.common.record import Record
 from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
-from weighbridge.drivers.locust.floor import Floor
+from weighbridge.drivers.locust.load_runner import LoadRunner
 from weighbridge.drivers.locust.recorder import Recorder
-from weighbridge.drivers.locust.station import CLOSE, END, PULSE, Begin, Cut, Nothing, Question
 from weighbridge.drivers.locust.step import StepRun
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
+from weighbridge.drivers.locust.worker_process import (
+    CLOSE,
+    END,
+    PROGRESS,
+    Begin,
+    CutOff,
+    Empty,
+    Question,
+)
 from weighbridge.drivers.order import Progress, Setup, Step
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.suites import Objects, Workload
@@ -39,24 +47,24 @@ READS = Workload(
 )
 
 
-class Pretended(Floor):
-    """Two stations that pulse as they are told and record one read each."""
+class FakeRunner(LoadRunner):
+    """Two worker processes whose progress a test gives, and which record one read each."""
 
     def __init__(
-        self, pulse: Callable[[int], WorkerProgress], *, cut: int = 0, cpu_s: float = 0.01
+        self, progress: Callable[[int], WorkerProgress], *, cut: int = 0, cpu_s: float = 0.01
     ) -> None:
         self.environment = Environment()
         self.asked: list[str] = []
         self.clients = ("", "")
-        self._pulse, self._cut, self._cpu_s = pulse, cut, cpu_s
+        self._progress, self._cut, self._cpu_s = progress, cut, cpu_s
 
-    def begin(self, order: Begin) -> None:
+    def begin(self, command: Begin) -> None:
         self.asked.append("begin")
 
-    def ask(self, question: Question[Any, Any], told: Record, timeout_s: float) -> list[Any]:
+    def ask(self, question: Question[Any, Any], argument: Record, timeout_s: float) -> list[Any]:
         self.asked.append(question.name)
-        if question is PULSE:
-            return [self._pulse(self.asked.count("pulse"))] * 2
+        if question is PROGRESS:
+            return [self._progress(self.asked.count("progress"))] * 2
         if question is CLOSE:
             recorder = Recorder()
             recorder.success("read", 0.01, 250, 100, 200)
@@ -68,7 +76,7 @@ class Pretended(Floor):
                 cpu_limit=1.0,
             )
             return [window, window.model_copy(update={"window_s": 0.2})]
-        return [Cut(requests=self._cut) if question is END else Nothing()] * 2
+        return [CutOff(requests=self._cut) if question is END else Empty()] * 2
 
     def start_users(self, count: int) -> None:
         self.asked.append(f"start {count}")
@@ -80,34 +88,27 @@ class Pretended(Floor):
         return 0.0
 
     def close(self) -> None:
-        self.asked.append("close floor")
+        self.asked.append("close")
 
 
 def measure(
-    floor: Floor, workload: Workload = READS, heard: list[Progress] | None = None
+    runner: LoadRunner, workload: Workload = READS, heard: list[Progress] | None = None
 ) -> Measurement:
-    say = (heard if heard is not None else []).append
-    return StepRun(
-        SETUP, floor, CpuAllowance(cpus=1.0), Step(workload=workload, workers=2), say
-    ).run()[0]
+    send = (heard if heard is not None else []).append
+    step = Step(workload=workload, workers=2)
+    return StepRun(SETUP, runner, CpuAllowance(cpus=1.0), step, send).run()[0]
 
 
 def working(_turn: int) -> WorkerProgress:
     return WorkerProgress(started=1, running=1, done=10)
 
 
-def test_a_step_goes_from_warm_up_to_window_to_drain_and_merges_what_the_stations_saw() -> None:
-    floor = Pretended(working)
+def test_a_step_is_warm_up_window_and_drain_and_merges_the_windows_of_all_processes() -> None:
+    runner = FakeRunner(working)
     heard: list[Progress] = []
-    measurement = measure(floor, heard=heard)
-    assert [verb for verb in floor.asked if verb != "pulse"] == [
-        "begin",
-        "start 2",
-        "open",
-        "close",
-        "stop",
-        "end",
-    ]
+    measurement = measure(runner, heard=heard)
+    asked = [verb for verb in runner.asked if verb != "progress"]
+    assert asked == ["begin", "start 2", "open", "close", "stop", "end"]
     assert measurement.tallies[0].count == 2
     assert measurement.seconds[0].count == 2
     assert measurement.window_s == pytest.approx(0.15)
@@ -117,61 +118,59 @@ def test_a_step_goes_from_warm_up_to_window_to_drain_and_merges_what_the_station
     assert heard[0].phase == "warm-up"
 
 
-def test_the_window_opens_only_when_every_worker_has_finished_a_request() -> None:
-    floor = Pretended(lambda turn: WorkerProgress(started=1 if turn > 4 else 0, running=1))
-    measure(floor)
-    assert floor.asked[: floor.asked.index("open")].count("pulse") == 5
+def test_the_window_opens_only_when_every_worker_has_completed_a_request() -> None:
+    runner = FakeRunner(lambda turn: WorkerProgress(started=1 if turn > 4 else 0, running=1))
+    measure(runner)
+    assert runner.asked[: runner.asked.index("open")].count("progress") == 5
 
 
-def test_a_worker_that_never_finishes_a_request_fails_the_step_with_the_last_error(
+def test_a_worker_that_never_completes_a_request_fails_the_step_with_the_last_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(weighbridge.drivers.locust.step, "GRACE_S", 0.1)
-    floor = Pretended(
+    runner = FakeRunner(
         lambda _: WorkerProgress(started=0, running=1, last_error="read of 127.0.0.1:1: no answer")
     )
     with pytest.raises(DriverError, match=r"2 of 2 workers had not finished a request .*no answer"):
-        measure(floor)
-    assert floor.asked[-2:] == ["stop", "end"]
-    assert "open" not in floor.asked
+        measure(runner)
+    assert runner.asked[-2:] == ["stop", "end"]
+    assert "open" not in runner.asked
 
 
-def test_the_window_ends_when_nobody_has_anything_left_to_delete() -> None:
+def test_the_window_ends_when_no_objects_are_left_to_delete() -> None:
     deletes = READS.model_copy(
         update={"operations": {"delete": 1.0}, "runtime": 30.0, "warmup": 0.0}
     )
-    floor = Pretended(
+    runner = FakeRunner(
         lambda turn: (
-            WorkerProgress(started=1, running=0, exhausted=1 if turn > 1 else 0)
-            if turn > 1
-            else working(turn)
+            WorkerProgress(started=1, running=0, exhausted=1) if turn > 1 else working(turn)
         )
     )
-    measurement = measure(floor, deletes)
+    measurement = measure(runner, deletes)
     assert any("ran out after" in note for note in measurement.notes)
-    # What is used up is counted from the very first.
-    assert floor.asked.index("open") < floor.asked.index("start 2")
+    # Objects are used up from the first request on.
+    assert runner.asked.index("open") < runner.asked.index("start 2")
 
 
 def test_workers_that_all_end_by_themselves_fail_the_step() -> None:
-    floor = Pretended(
+    runner = FakeRunner(
         lambda turn: WorkerProgress(started=1, running=0 if turn > 2 else 1, last_error="gone")
     )
     with pytest.raises(DriverError, match="all workers ended by themselves; last error: gone"):
-        measure(floor, READS.model_copy(update={"runtime": 5.0}))
+        measure(runner, READS.model_copy(update={"runtime": 5.0}))
 
 
-def test_requests_cut_off_are_errors_and_the_note_says_that_their_operation_is_not_known() -> None:
-    measurement = measure(Pretended(working, cut=3))
+def test_requests_cut_off_are_errors_and_a_note_says_that_their_operation_is_unknown() -> None:
+    measurement = measure(FakeRunner(working, cut=3))
     assert measurement.tallies[0].errors == {"unfinished": 6}
     assert any("not known" in note for note in measurement.notes)
 
 
-def test_what_each_client_used_is_told_apart_and_the_masters_own_is_the_firsts() -> None:
-    floor = Pretended(working, cpu_s=0.1)
-    floor.clients = ("near", "far")
-    floor.own_cpu_s = iter((1.0, 1.03)).__next__  # type: ignore[method-assign]
-    measurement = measure(floor)
+def test_load_is_given_by_client_and_the_masters_own_cpu_counts_on_the_first() -> None:
+    runner = FakeRunner(working, cpu_s=0.1)
+    runner.clients = ("near", "far")
+    runner.own_cpu_s = iter((1.0, 1.03)).__next__  # type: ignore[method-assign]
+    measurement = measure(runner)
     assert measurement.load is not None
     assert [(one.client, one.cpu_limit) for one in measurement.load.clients] == [
         ("near", 1.0),
@@ -179,9 +178,10 @@ def test_what_each_client_used_is_told_apart_and_the_masters_own_is_the_firsts()
     ]
     assert [one.cpu_s for one in measurement.load.clients] == pytest.approx([0.13, 0.1])
     assert measurement.load.cpu_limit == 2.0
-    assert any("the driver on near used 87% of the 1 CPUs" in note for note in measurement.notes)
+    assert any("the driver on near used 87% of its 1 CPUs" in note for note in measurement.notes)
 
 
-def test_a_driver_that_was_busy_says_so() -> None:
-    assert not any("it may use" in note for note in measure(Pretended(working)).notes)
-    assert any("it may use" in note for note in measure(Pretended(working, cpu_s=0.1)).notes)
+def test_a_busy_driver_is_noted() -> None:
+    assert not any("may be the bottleneck" in note for note in measure(FakeRunner(working)).notes)
+    busy = measure(FakeRunner(working, cpu_s=0.1))
+    assert any("may be the bottleneck" in note for note in busy.notes)

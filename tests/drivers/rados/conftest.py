@@ -1,4 +1,4 @@
-"""A machine on which Ceph's tools are shell scripts that print what the real ones printed."""
+"""A host whose Ceph tools are shell scripts that print recorded output of the real ones."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ DATA = Path(__file__).parents[2] / "data"
 
 
 class StubMachine:
-    """Pools are what `ceph` was asked to make; every other program is a script in `bin`, which
-    writes its words to `calls`.
+    """Pools are those created with `ceph`; every other program is a script in `bin`, which
+    logs its arguments in `calls`.
     """
 
     name = "gateway-1"
@@ -32,7 +32,7 @@ class StubMachine:
         self.pools: dict[str, int] = {}
         self.asked: list[str] = []
         self.unclean = 0
-        """How many times the cluster says yet that it is not clean."""
+        """How many more times the cluster reports that it is not clean."""
         self.size = 3
         self.answers: dict[str, object] = {}
         self.daemons: list[subprocess.Popen[bytes]] = []
@@ -69,7 +69,7 @@ class StubMachine:
     def spawn(
         self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
-        if argv[0] == "sh":  # a daemon, which stays until it is ended
+        if argv[0] == "sh":  # a daemon, which runs until it is ended
             self.asked.append("start " + " ".join(argv[4:]))
             how = "exit 1" if argv[4] in self.broken else "exec sleep 600"
             self.daemons.append(
@@ -106,14 +106,9 @@ class StubMachine:
                 total = sum(self.pools.values())
                 self.unclean -= 1
                 state = "active+clean" if self.unclean < 0 else "creating+peering"
-                return "\n" + json.dumps(
-                    {
-                        "pgmap": {
-                            "num_pgs": total,
-                            "pgs_by_state": [{"state_name": state, "count": total}],
-                        }
-                    }
-                )
+                groups = [{"state_name": state, "count": total}]
+                status = {"pgmap": {"num_pgs": total, "pgs_by_state": groups}}
+                return "\n" + json.dumps(status)
             case _:
                 key = " ".join(words)
                 for asked, answer in self.answers.items():

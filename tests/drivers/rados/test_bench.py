@@ -6,39 +6,39 @@ import pytest
 
 from tests.drivers.rados.conftest import DATA
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.rados.bench import Mode, RadosBenchCommand, RadosBenchResult, together
-from weighbridge.drivers.rados.cluster import groups_each, shared_out
+from weighbridge.drivers.rados.bench import Mode, RadosBenchCommand, RadosBenchResult, combined
+from weighbridge.drivers.rados.cluster import pg_num_each, split_evenly
 
 RELEASES = ("ceph-14", "ceph-16", "ceph-18")
 
 
-def told(release: str, name: str) -> str:
+def printed(release: str, name: str) -> str:
     return (DATA / "rados" / release / f"{name}.json").read_text()
 
 
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("mode", ["write", "seq", "rand"])
-def test_what_each_release_prints_is_read(release: str, mode: Mode) -> None:
-    text = told(release, mode)
+def test_the_output_of_each_release_is_read(release: str, mode: Mode) -> None:
+    text = printed(release, mode)
     assert text.startswith("hints = 1\n")
-    answer = RadosBenchResult.of(mode, text)
-    assert answer.object_bytes == 65536
-    assert answer.count >= 100
-    assert answer.min_s is not None
-    assert answer.mean_s is not None
-    assert answer.max_s is not None
-    assert 0 < answer.min_s < answer.mean_s < answer.max_s < answer.seconds < 4
-    # A closed loop of four: what it tells of itself keeps Little's law.
-    assert answer.mean_s * answer.count / answer.seconds == pytest.approx(4, rel=0.1)
+    result = RadosBenchResult.of(mode, text)
+    assert result.object_bytes == 65536
+    assert result.count >= 100
+    assert result.min_s is not None
+    assert result.mean_s is not None
+    assert result.max_s is not None
+    assert 0 < result.min_s < result.mean_s < result.max_s < result.seconds < 4
+    # A closed loop of four: its figures obey Little's law.
+    assert result.mean_s * result.count / result.seconds == pytest.approx(4, rel=0.1)
 
 
-def test_a_write_of_so_many_objects_has_garbage_beside_what_is_read() -> None:
-    text = told("ceph-16", "write-40-objects")
+def test_a_write_of_a_number_of_objects_has_garbage_besides_what_is_read() -> None:
+    text = printed("ceph-16", "write-40-objects")
     assert '"min_bandwidth":"17976931' in text
     assert RadosBenchResult.of("write", text).count == 40
 
 
-def test_several_at_once_add_up_and_share_the_longest_window() -> None:
+def test_several_in_parallel_add_up_and_share_the_longest_window() -> None:
     first = RadosBenchResult(
         seconds=3.0, count=100, object_bytes=10, mean_s=0.010, min_s=0.002, max_s=0.02
     )
@@ -46,29 +46,29 @@ def test_several_at_once_add_up_and_share_the_longest_window() -> None:
         seconds=4.0, count=300, object_bytes=10, mean_s=0.020, min_s=0.001, max_s=0.03
     )
     nothing = RadosBenchResult(seconds=3.5, count=0, object_bytes=10)
-    tally, window_s = together([first, second, nothing], "read")
+    tally, window_s = combined([first, second, nothing], "read")
     assert (tally.count, tally.bytes, window_s) == (400, 4000, 4.0)
     assert (tally.min_us, tally.max_us, tally.sum_us) == (1000, 30000, 7_000_000)
 
 
-def test_of_nothing_done_no_latency_is_told() -> None:
-    text = told("ceph-16", "rand").replace(
-        '"total_reads_made":"', '"total_reads_made":"0","other":"'
-    )
-    tally, _ = together([RadosBenchResult.of("rand", text)], "read")
+def test_without_operations_there_is_no_latency() -> None:
+    text = printed("ceph-16", "rand")
+    text = text.replace('"total_reads_made":"', '"total_reads_made":"0","other":"')
+    tally, _ = combined([RadosBenchResult.of("rand", text)], "read")
     assert (tally.count, tally.min_us, tally.max_us) == (0, None, None)
 
 
 @pytest.mark.parametrize(
-    "text", ["hints = 1\n", "", '["a"]', '{"total_time_run": "1"}', told("ceph-16", "write")[:600]]
+    "text",
+    ["hints = 1\n", "", '["a"]', '{"total_time_run": "1"}', printed("ceph-16", "write")[:600]],
 )
-def test_an_answer_that_is_not_whole_is_an_error(text: str) -> None:
+def test_an_incomplete_result_is_an_error(text: str) -> None:
     with pytest.raises(DriverError, match="rados bench"):
         RadosBenchResult.of("write", text)
 
 
 @pytest.mark.parametrize(("mode", "keeps"), [("write", True), ("seq", False), ("rand", False)])
-def test_only_writes_are_told_sizes_and_to_leave_their_objects(mode: Mode, keeps: bool) -> None:
+def test_only_writes_have_sizes_and_leave_their_objects(mode: Mode, keeps: bool) -> None:
     argv = RadosBenchCommand(
         pool="p", mode=mode, seconds=3, workers=4, object_bytes=4096, run="r"
     ).argv()
@@ -76,9 +76,9 @@ def test_only_writes_are_told_sizes_and_to_leave_their_objects(mode: Mode, keeps
     assert ("--no-cleanup" in argv, "-O" in argv, "--max-objects" in argv) == (keeps, keeps, False)
 
 
-def test_workers_and_objects_are_shared_out_to_the_last_one() -> None:
-    assert shared_out(10, 4) == [3, 3, 2, 2]
-    assert shared_out(2, 4) == [1, 1, 0, 0]
+def test_workers_and_objects_are_split_completely() -> None:
+    assert split_evenly(10, 4) == [3, 3, 2, 2]
+    assert split_evenly(2, 4) == [1, 1, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -88,4 +88,4 @@ def test_workers_and_objects_are_shared_out_to_the_last_one() -> None:
 def test_placement_groups_of_each_pool_are_a_power_of_two(
     total: int, parts: int, each: Literal[1]
 ) -> None:
-    assert groups_each(total, parts) == each
+    assert pg_num_each(total, parts) == each

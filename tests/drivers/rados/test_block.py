@@ -8,7 +8,7 @@ from tests.drivers.rados.conftest import DATA, StubMachine
 from weighbridge.drivers.driver import GaveUp
 from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
 from weighbridge.drivers.rados import RadosCluster, RbdBench
-from weighbridge.drivers.rados.block import BlockProgress, marks, window
+from weighbridge.drivers.rados.block import BlockProgress, progress_lines, window
 from weighbridge.drivers.rados.host_commands import CommandOutput
 from weighbridge.drivers.rados.image import image_of
 from weighbridge.suites import Workload
@@ -49,13 +49,14 @@ def test_operations_are_read_from_the_lines_that_each_release_prints_every_secon
     release: str,
 ) -> None:
     lines = (DATA / "rados" / release / "rbd-write.txt").read_text().splitlines()
-    found = marks(CommandOutput((), [(float(number), line) for number, line in enumerate(lines)]))
+    ran = CommandOutput((), [(float(number), line) for number, line in enumerate(lines)])
+    found = progress_lines(ran)
     assert len(found) >= 4
-    assert found == sorted(found, key=lambda mark: mark.count)
+    assert found == sorted(found, key=lambda one: one.count)
     assert found[0].count > 0
 
 
-def test_the_window_is_from_the_first_mark_after_the_warm_up_for_at_least_the_runtime() -> None:
+def test_the_window_is_from_the_first_line_after_the_warm_up_for_at_least_the_runtime() -> None:
     marked = [
         BlockProgress(1.1, 10),
         BlockProgress(2.1, 30),
@@ -68,11 +69,11 @@ def test_the_window_is_from_the_first_mark_after_the_warm_up_for_at_least_the_ru
     assert window([], 0.0, 1.0) is None
 
 
-def test_an_image_is_whole_objects_and_holds_all_of_the_workload() -> None:
+def test_an_image_is_complete_objects_and_has_room_for_all_of_the_workload() -> None:
     assert image_of(workload(), "pool").size_bytes == 2 * 16 * 2**20
 
 
-def test_a_step_counts_between_two_lines_and_tells_no_latency(
+def test_a_step_counts_between_two_lines_and_has_no_latency(
     driver: RbdBench, machine: StubMachine
 ) -> None:
     heard: list[Progress] = []
@@ -97,11 +98,11 @@ def test_a_step_counts_between_two_lines_and_tells_no_latency(
     )
 
 
-def test_a_bench_that_ends_by_itself_is_no_measurement(
+def test_a_bench_that_ends_by_itself_is_not_a_measurement(
     driver: RbdBench, machine: StubMachine
 ) -> None:
     with driver:
         driver.prepare(Prepare(workload=workload()))
         machine.script("rbd", "echo 'elapsed: 0   ops: 7'")
-        with pytest.raises(GaveUp, match="ended before its time"):
+        with pytest.raises(GaveUp, match="ended too early"):
             driver.step(Step(workload=workload(), workers=8))

@@ -16,12 +16,15 @@ from weighbridge.suites import RadosBenchOptions as Settings
 
 ANSWERS = DATA / "rados" / "ceph-16"
 RADOS = rf"""
+answers={ANSWERS}
 case "$*" in
 *" cleanup "*) echo "Removed 1468 objects" ;;
-*max-objects*) for last; do :; done; sed "s/made\":\"40\"/made\":\"$last\"/" {ANSWERS}/write-40-objects.json ;;
-*write*) cat {ANSWERS}/write.json ;;
-*seq*) cat {ANSWERS}/seq.json ;;
-*rand*) cat {ANSWERS}/rand.json ;;
+*max-objects*)
+  for last; do :; done
+  sed "s/made\":\"40\"/made\":\"$last\"/" $answers/write-40-objects.json ;;
+*write*) cat $answers/write.json ;;
+*seq*) cat $answers/seq.json ;;
+*rand*) cat $answers/rand.json ;;
 esac
 """
 
@@ -54,7 +57,7 @@ def driver(machine: StubMachine, cluster: RadosCluster, tmp_path: Path) -> Rados
     )
 
 
-def test_reads_are_of_objects_written_before_each_instance_with_its_own_pool(
+def test_reads_are_of_prepared_objects_and_each_instance_has_its_own_pool(
     driver: RadosBench, machine: StubMachine
 ) -> None:
     machine.unclean = 2
@@ -77,13 +80,13 @@ def test_reads_are_of_objects_written_before_each_instance_with_its_own_pool(
         driver.cleanup(Cleanup(workload=workload(), what="written"))
         assert machine.pools
         driver.cleanup(Cleanup(workload=workload(), what="all"))
-        assert machine.pools, "the next workload has them as well"
+        assert machine.pools, "the next workload uses them as well"
     assert machine.pools == {}
     sizes = [call.rpartition(" ")[2] for call in machine.calls if "max-objects" in call]
     assert sorted(sizes) == ["3", "4"]
 
 
-def test_writes_are_new_objects_each_time_and_are_deleted_by_the_names_of_their_runs(
+def test_writes_make_new_objects_each_time_and_are_deleted_by_the_names_of_their_runs(
     driver: RadosBench, machine: StubMachine
 ) -> None:
     written = workload("write", warmup="1s")
@@ -97,7 +100,7 @@ def test_writes_are_new_objects_each_time_and_are_deleted_by_the_names_of_their_
     assert machine.pools == {}
 
 
-def test_reads_in_order_that_ran_out_of_objects_say_so_and_count_by_their_real_time(
+def test_sequential_reads_that_run_out_of_objects_are_noted_and_count_by_their_real_time(
     driver: RadosBench,
 ) -> None:
     in_order = workload(pick="sequential")
@@ -108,17 +111,17 @@ def test_reads_in_order_that_ran_out_of_objects_say_so_and_count_by_their_real_t
     assert any("ran out after" in note for note in made.notes)
 
 
-def test_with_fewer_workers_than_instances_fewer_run_and_it_is_said(
+def test_with_fewer_workers_than_instances_fewer_run_with_a_note(
     driver: RadosBench, machine: StubMachine
 ) -> None:
     with driver:
         driver.prepare(Prepare(workload=workload()))
         made = driver.step(Step(workload=workload(), workers=1)).measurement
     assert sum("rand" in call for call in machine.calls) == 1
-    assert made.notes == ("1 of 2 instances: there is no worker or object for more",)
+    assert made.notes == ("1 of 2 instances: there are no workers or objects for more",)
 
 
-def test_an_instance_that_fails_fails_the_step_with_what_it_printed_and_leaves_no_pool(
+def test_an_instance_that_fails_fails_the_step_with_its_output_and_leaves_no_pool(
     driver: RadosBench, machine: StubMachine
 ) -> None:
     with driver:
@@ -132,32 +135,32 @@ def test_an_instance_that_fails_fails_the_step_with_what_it_printed_and_leaves_n
     assert machine.pools == {}
 
 
-def test_fewer_objects_than_asked_for_are_no_preparation(
+def test_fewer_objects_than_requested_fail_the_preparation(
     driver: RadosBench, machine: StubMachine
 ) -> None:
     machine.script("rados", f"cat {ANSWERS}/write-40-objects.json")
     with (
         driver,
-        pytest.raises(GaveUp, match="wrote 40 objects into wb-1-rados-0 where 4 were asked for"),
+        pytest.raises(GaveUp, match="wrote 40 objects into wb-1-rados-0 instead of 4"),
     ):
         driver.prepare(Prepare(workload=workload()))
 
 
-def test_pools_of_other_replicas_than_the_layout_says_are_not_measured(
+def test_pools_with_other_replicas_than_the_layout_are_not_measured(
     driver: RadosBench, machine: StubMachine
 ) -> None:
     machine.size = 2
-    with driver, pytest.raises(GaveUp, match="keeps 2 replicas where the layout says 3"):
+    with driver, pytest.raises(GaveUp, match="has 2 replicas, the layout 3"):
         driver.prepare(Prepare(workload=workload()))
     assert machine.pools == {}
 
 
-def test_reads_of_what_was_not_prepared_are_refused(driver: RadosBench) -> None:
+def test_reads_without_preparation_are_refused(driver: RadosBench) -> None:
     with driver, pytest.raises(DriverError, match="was not prepared"):
         driver.step(Step(workload=workload(), workers=8))
 
 
-def test_a_bench_beside_the_gateway_that_used_up_the_cpu_is_noted_and_valid(
+def test_a_bench_beside_the_gateway_that_used_all_cpu_is_noted_and_valid(
     driver: RadosBench,
 ) -> None:
     with driver:

@@ -1,6 +1,4 @@
-"""What `rados bench`, `rbd bench`, OSDs and the program that starts them print, made wrong on
-purpose.
-"""
+"""Malformed output of `rados bench`, `rbd bench`, OSDs and the program that starts them."""
 
 from __future__ import annotations
 
@@ -12,10 +10,10 @@ import pytest
 
 from tests.mutation import Dice, cases, tried, wrong_json, wrong_text
 from weighbridge.common.errors import DriverError, TargetError
-from weighbridge.drivers.rados.bench import Mode, RadosBenchResult, together
-from weighbridge.drivers.rados.block import marks, window
+from weighbridge.drivers.rados.bench import Mode, RadosBenchResult, combined
+from weighbridge.drivers.rados.block import progress_lines, window
 from weighbridge.drivers.rados.cluster import RadosCluster
-from weighbridge.drivers.rados.host_commands import CommandOutput, _hear
+from weighbridge.drivers.rados.host_commands import CommandOutput, _handle
 from weighbridge.drivers.rados.osd_bench import osd_figures
 
 TIMES = {"average_latency": "0.001482", "max_latency": "0.068732", "min_latency": "0.000164"}
@@ -37,43 +35,43 @@ RBD = """bench  type write io_size 65536 io_threads 4 bytes 1073741824 pattern s
 """
 EVENTS = [
     ["line", 0, 0.51, "    1      1248      1251    78 MiB/s"],
-    ["end", 0, 3.1, 0, 1.25, "what it said besides"],
+    ["end", 0, 3.1, 0, 1.25, "its stderr"],
 ]
 
 
 @cases
-def test_whatever_rados_bench_prints_is_an_answer_or_an_error_of_ours(dice: Dice) -> None:
+def test_any_output_of_rados_bench_is_a_result_or_a_driver_error(dice: Dice) -> None:
     mode = cast("Mode", dice.choice(("write", "seq", "rand")))
-    told = "hints = 1\n" + wrong_json(dice, BENCH).decode(errors="replace")
-    answer = tried(lambda: RadosBenchResult.of(mode, told), DriverError, saying="rados bench")
-    if answer is None:
+    output = "hints = 1\n" + wrong_json(dice, BENCH).decode(errors="replace")
+    result = tried(lambda: RadosBenchResult.of(mode, output), DriverError, saying="rados bench")
+    if result is None:
         return
     made = tried(
-        lambda: together([answer, answer], "write" if mode == "write" else "read"),
+        lambda: combined([result, result], "write" if mode == "write" else "read"),
         DriverError,
         saying="rados bench",
     )
     if made is None:
         return
     tally, window_s = made
-    assert RadosBenchResult.model_validate_json(answer.model_dump_json()) == answer
+    assert RadosBenchResult.model_validate_json(result.model_dump_json()) == result
     assert type(tally).model_validate_json(tally.model_dump_json()) == tally
     assert window_s > 0
 
 
 @cases
-def test_whatever_rbd_bench_prints_is_marks_that_rise(dice: Dice) -> None:
+def test_any_output_of_rbd_bench_gives_a_window_or_a_driver_error(dice: Dice) -> None:
     lines = wrong_text(dice, RBD).splitlines()
     ran = CommandOutput(
         ("rbd", "bench"), [(number + 0.5, line) for number, line in enumerate(lines)]
     )
-    ends = tried(lambda: window(marks(ran), 1.0, 2.0), DriverError, saying="rbd bench")
+    ends = tried(lambda: window(progress_lines(ran), 1.0, 2.0), DriverError, saying="rbd bench")
     if ends is not None:
         assert ends[1].seconds - ends[0].seconds >= 2.0
         assert ends[1].count >= ends[0].count
 
 
-def test_an_rbd_bench_that_counts_backwards_is_an_error_and_no_measurement() -> None:
+def test_an_rbd_bench_that_counts_backwards_is_an_error() -> None:
     ran = CommandOutput(
         ("rbd", "bench"),
         [
@@ -81,12 +79,12 @@ def test_an_rbd_bench_that_counts_backwards_is_an_error_and_no_measurement() -> 
             (3.0, "    3      1248      1251    78 MiB/s"),
         ],
     )
-    with pytest.raises(DriverError, match="had done 2560 operations, and 1248 later"):
-        window(marks(ran), 1.0, 2.0)
+    with pytest.raises(DriverError, match="2560 operations, and 1248 later"):
+        window(progress_lines(ran), 1.0, 2.0)
 
 
-class Told:
-    """A cluster whose answers are told beforehand."""
+class AnsweringCluster:
+    """A cluster with the given answers."""
 
     def __init__(self, answers: dict[str, str]) -> None:
         self.answers = answers
@@ -100,14 +98,14 @@ class Told:
 
 
 @cases
-def test_whatever_an_osd_answers_is_a_figure_or_an_error_of_ours(dice: Dice) -> None:
+def test_any_answer_of_an_osd_is_a_figure_or_a_target_error(dice: Dice) -> None:
     limits = {
         "osd_bench_duration": "30",
         "osd_bench_small_size_max_iops": "100",
         "osd_bench_max_block_size": "67108864",
     }
     limits["osd_bench_large_size_max_throughput"] = "104857600"
-    told = {
+    given = {
         "config get": limits,
         "bench": {
             "bytes_written": 1,
@@ -116,10 +114,10 @@ def test_whatever_an_osd_answers_is_a_figure_or_an_error_of_ours(dice: Dice) -> 
             "bytes_per_sec": 53214.7,
         },
     }
-    which = dice.choice(tuple(told))
-    answer = wrong_json(dice, told[which]).decode(errors="replace")
-    answers = {name: json.dumps(one) for name, one in told.items()} | {which: answer}
-    machine = Told({"get": answers["config get"], "bench": answers["bench"]})
+    which = dice.choice(tuple(given))
+    answer = wrong_json(dice, given[which]).decode(errors="replace")
+    answers = {name: json.dumps(one) for name, one in given.items()} | {which: answer}
+    machine = AnsweringCluster({"get": answers["config get"], "bench": answers["bench"]})
     cluster = RadosCluster(cast("Any", machine), replicas=1)
     found = tried(
         lambda: osd_figures(cluster, {0: "store-1"}, (4096, 2**22)), TargetError, saying="osd.0"
@@ -128,27 +126,26 @@ def test_whatever_an_osd_answers_is_a_figure_or_an_error_of_ours(dice: Dice) -> 
 
 
 @cases
-def test_whatever_the_program_that_starts_benches_prints_is_heard_or_an_error_of_ours(
+def test_any_line_of_run_parallel_is_handled_or_a_driver_error(
     dice: Dice,
 ) -> None:
     ran = [CommandOutput(("rbd", "bench"))]
     line = wrong_json(dice, dice.choice(EVENTS))
-    tried(lambda: _hear(ran, line), DriverError, saying="at_once.py")
+    tried(lambda: _handle(ran, line), DriverError, saying="run_parallel.py")
     assert math.isfinite(ran[0].seconds)
     assert math.isfinite(ran[0].cpu_s)
 
 
-def test_answers_nested_without_end_and_figures_without_bound_are_errors() -> None:
+def test_deeply_nested_results_and_infinite_figures_are_errors() -> None:
     with pytest.raises(DriverError, match="not JSON"):
         RadosBenchResult.of("write", '{"datas":' * 100_000)
     with pytest.raises(DriverError, match="rados bench write"):
         RadosBenchResult.of("write", json.dumps({**BENCH, "total_writes_made": float("inf")}))
 
 
-def test_an_osd_that_takes_no_bytes_at_once_is_an_error_that_names_its_option() -> None:
-    cluster = RadosCluster(
-        cast("Any", Told({"get": '{"osd_bench_duration": 0}', "bench": "{}"})), replicas=1
-    )
+def test_an_osd_that_allows_no_bench_is_an_error_that_names_its_option() -> None:
+    machine = AnsweringCluster({"get": '{"osd_bench_duration": 0}', "bench": "{}"})
+    cluster = RadosCluster(cast("Any", machine), replicas=1)
     with pytest.raises(TargetError, match="osd_bench_duration is 0"):
         osd_figures(cluster, {0: "store-1"}, (4096,))
 
@@ -156,6 +153,6 @@ def test_an_osd_that_takes_no_bytes_at_once_is_an_error_that_names_its_option() 
 @pytest.mark.parametrize(
     "line", [b"[]", b'["end", 0]', b'["line", 7, 0.1, "of nobody"]', b"42", b"[" * 100_000]
 )
-def test_what_is_no_line_of_at_once_is_an_error_that_shows_it(line: bytes) -> None:
-    with pytest.raises(DriverError, match=r"at_once\.py"):
-        _hear([CommandOutput(("rbd", "bench"))], line)
+def test_an_unknown_line_of_run_parallel_is_an_error_that_shows_it(line: bytes) -> None:
+    with pytest.raises(DriverError, match=r"run_parallel\.py"):
+        _handle([CommandOutput(("rbd", "bench"))], line)

@@ -16,7 +16,7 @@ LIMITS = {
 
 
 @pytest.fixture
-def asked(machine: StubMachine) -> StubMachine:
+def answering(machine: StubMachine) -> StubMachine:
     for name in ("osd.0", "osd.1"):
         machine.answers |= {
             f"tell {name} config get {option}": {option: value} for option, value in LIMITS.items()
@@ -28,20 +28,20 @@ def asked(machine: StubMachine) -> StubMachine:
     return machine
 
 
-def test_every_osd_is_asked_at_every_size_within_what_it_takes(
-    asked: StubMachine, cluster: RadosCluster
+def test_every_osd_is_benchmarked_at_every_size_within_its_limits(
+    answering: StubMachine, cluster: RadosCluster
 ) -> None:
     figures = osd_figures(cluster, {0: "store-1", 1: "store-2"}, [4096, 2**20, 2**30])
     assert figures[0] == OsdFigure(host="store-1", number=0, request_bytes=4096, bytes_per_s=1e6)
     assert [one.request_bytes for one in figures] == [4096, 2**20, 2**26] * 2
     assert [one.bytes_per_s for one in figures] == [1e6] * 3 + [2e6] * 3
-    assert "ceph tell osd.1 bench 12288000 4096 --format json" in asked.asked
+    assert "ceph tell osd.1 bench 12288000 4096 --format json" in answering.asked
 
 
-def test_a_limit_that_is_told_without_its_name_is_one_too(
-    asked: StubMachine, cluster: RadosCluster
+def test_a_limit_that_is_answered_without_its_name_is_read(
+    answering: StubMachine, cluster: RadosCluster
 ) -> None:
-    asked.answers |= {
+    answering.answers |= {
         f"tell osd.0 config get {option}": int(value) for option, value in LIMITS.items()
     }
     assert osd_figures(cluster, {0: "store-1"}, [4096])[0].bytes_per_s == 1e6
@@ -57,13 +57,15 @@ def test_a_limit_that_is_told_without_its_name_is_one_too(
         (2**26, 256 * 2**20),
     ],
 )
-def test_an_osd_is_asked_for_whole_requests_within_its_limits_and_ours(
+def test_an_osd_gets_a_multiple_of_the_request_size_within_its_limits_and_ours(
     size: int, total: int
 ) -> None:
     assert total_bytes(size, {name: int(value) for name, value in LIMITS.items()}) == total
 
 
-def test_an_answer_without_a_figure_is_an_error(asked: StubMachine, cluster: RadosCluster) -> None:
-    asked.answers["tell osd.0 bench"] = {"bytes_written": 1}
+def test_an_answer_without_a_figure_is_an_error(
+    answering: StubMachine, cluster: RadosCluster
+) -> None:
+    answering.answers["tell osd.0 bench"] = {"bytes_written": 1}
     with pytest.raises(TargetError, match=r"osd\.0 on store-1: .* in the answer to bench"):
         osd_figures(cluster, {0: "store-1"}, [4096])

@@ -205,11 +205,11 @@ def test_a_driver_that_fails_since_a_daemon_died_is_told_of_behind_it(run: Run) 
     first = store.steps()[0]
     assert first.measurement is None
     assert first.notes[0] == f"in this step {DIED}"
-    assert first.notes[1].startswith("the driver could not do 'step'")
+    assert first.notes[1].startswith("the driver failed at 'step'")
     assert any(text.startswith("gateway-1: stub: has died") for text in seen.said)
     assert "not measured, since the gateway was not whole any more" in store.steps()[1].notes[0]
     assert any(
-        "could not do 'step'" in event.text for event in store.events() if event.kind == "failed"
+        "failed at 'step'" in event.text for event in store.events() if event.kind == "failed"
     )
 
 

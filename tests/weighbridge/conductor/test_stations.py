@@ -84,7 +84,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TwoClients, 
 def stations(of: psutil.Process | None = None) -> list[psutil.Process]:
     """Processes below this one, or another, that are stations of Locust's driver."""
     below = (of or psutil.Process()).children(recursive=True)
-    return [one for one in below if "station" in words(one)]
+    return [one for one in below if "worker" in words(one)]
 
 
 def words(process: psutil.Process) -> list[str]:
@@ -132,7 +132,8 @@ def test_two_clients_share_the_workers_of_a_step_and_their_clocks_do_not_matter(
     with opened(
         deployment, suite, one, prefix=f"wb-{users}", log=tmp_path / "driver.log", settings=BY_ODD
     ) as ready:
-        assert ready.versions["load made by"] == "2 clients, 2 stations on each: client-1, client-2"
+        load_made_by = ready.versions["load made by"]
+        assert load_made_by == "2 clients, 2 worker processes on each: client-1, client-2"
         there = stations()
         secret = deployment.endpoints[0].key.get_secret_value()
         seen = [
@@ -232,13 +233,12 @@ def test_whatever_of_a_distributed_driver_dies_costs_its_own_step_alone_and_is_n
     assert list(steps) == [*names, "calm"]
     assert not [name for name in names if steps[name].measurement is not None or steps[name].valid]
     assert (
-        "client-2: station 4 of 4 was ended by SIGKILL\nits log is empty: "
+        "client-2: worker process 4 of 4 was ended by SIGKILL\nits log is empty: "
         in steps["remote-killed"].notes[0]
     )
-    assert "client-1: station 2 of 4 was ended by SIGKILL" in steps["local-killed"].notes[0]
-    in_vain = (
-        f"waited {ANSWER_S:g} s in vain for an answer to 'pulse' from client-2: station 3 of 4"
-    )
+    assert "client-1: worker process 2 of 4 was ended by SIGKILL" in steps["local-killed"].notes[0]
+    silent = "client-2: worker process 3 of 4"
+    in_vain = f"waited {ANSWER_S:g} s for an answer to 'progress' from {silent}, in vain"
     assert in_vain in steps["remote-stopped"].notes[0]
     assert "the driver was ended by SIGKILL" in steps["master-killed"].notes[0]
     calm = steps["calm"].measurement
@@ -252,7 +252,7 @@ def test_whatever_of_a_distributed_driver_dies_costs_its_own_step_alone_and_is_n
 def remote() -> list[psutil.Process]:
     """The stations that the conductor started, by their numbers."""
     return sorted(
-        (one for one in psutil.Process().children() if "station" in words(one)),
+        (one for one in psutil.Process().children() if "worker" in words(one)),
         key=lambda one: words(one)[-1],
     )
 
@@ -263,7 +263,7 @@ def test_a_station_that_cannot_start_fails_the_setup_with_its_own_words(
     run, deployment = two
     one = Pass(api="s3", workloads=run.suite.workloads)
     refused = (
-        r"client-2: station [34] of 4 ended with exit status 1\nlast lines of "
+        r"client-2: worker process [34] of 4 ended with exit status 1\nlast lines of "
         r".*driver-client-2-[12]\.log:\n"
     )
     there: list[psutil.Process] = []

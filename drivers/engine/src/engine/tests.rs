@@ -26,11 +26,16 @@ fn engine(
     size: u64,
     threads: usize,
 ) -> Engine {
-    let workload = json!({"name": "w", "objects": {"size": size, "containers": 2, "per_container": 5},
-        "operations": operations, "pick": "uniform", "rate_per_s": null, "verify": true});
-    let config = json!({"api": "s3", "host": "127.0.0.1", "port": server.address().port(), "tls": false, "ca_file": null,
-        "base_path": "", "access_key": "a", "secret_key": "b", "region": "r", "token": "", "bucket_prefix": "wb",
-        "request_timeout_s": 10.0, "threads": threads, "verify": false, "seed": 3, "workload": workload});
+    let workload = json!({
+        "name": "w", "objects": {"size": size, "containers": 2, "per_container": 5},
+        "operations": operations, "pick": "uniform", "rate_per_s": null, "verify": true,
+    });
+    let config = json!({
+        "api": "s3", "host": "127.0.0.1", "port": server.address().port(), "tls": false,
+        "ca_file": null, "base_path": "", "access_key": "a", "secret_key": "b", "region": "r",
+        "token": "", "bucket_prefix": "wb", "request_timeout_s": 10.0, "threads": threads,
+        "verify": false, "seed": 3, "workload": workload,
+    });
     Engine::new(Config::parse(&config.to_string()).expect("a config")).expect("an engine")
 }
 
@@ -40,7 +45,7 @@ fn idle(engine: &Engine) -> Progress {
 }
 
 #[test]
-fn what_is_written_is_read_whole_and_deleted() {
+fn written_objects_are_read_back_and_deleted() {
     let server = target();
     for size in [0, 4096, 2_000_000] {
         let engine = engine(
@@ -60,17 +65,17 @@ fn what_is_written_is_read_whole_and_deleted() {
         }
         engine.close_window();
         assert_eq!(engine.stop(Duration::from_secs(20)), Ok(0));
-        engine.delete("written", 4).expect("a word it knows");
+        engine.delete("written", 4).expect("valid");
         idle(&engine);
-        engine.delete("objects", 4).expect("a word it knows");
+        engine.delete("objects", 4).expect("valid");
         let progress = idle(&engine);
         assert_eq!((progress.failed, progress.last_error), (0, None));
-        assert!(lock(&engine.shared.ledger).is_empty());
+        assert!(lock(&engine.shared.written).is_empty());
     }
 }
 
 #[test]
-fn what_completes_after_the_window_is_not_counted_and_what_was_outstanding_is() {
+fn requests_completed_after_the_window_count_as_outstanding() {
     let server = target();
     let engine = engine(&server, &json!({"write": 1.0}), 100, 3);
     engine.open_window();
@@ -90,8 +95,7 @@ fn what_completes_after_the_window_is_not_counted_and_what_was_outstanding_is() 
     engine.close_window();
     assert_eq!(serde_json::to_value(engine.snapshot()).expect("JSON"), closed);
     let tally = &closed["tallies"][0];
-    // Each of the six was in the window from its first request to the end: no more and no less than
-    // its length.
+    // Each of the six was busy for the length of the window, no more and no less.
     let busy_us = ["sum_us", "outstanding_us"]
         .map(|key| tally[key].as_u64().expect("a count"))
         .iter()
@@ -110,7 +114,7 @@ fn what_completes_after_the_window_is_not_counted_and_what_was_outstanding_is() 
 }
 
 #[test]
-fn what_ends_between_the_closing_of_a_window_and_its_census_was_outstanding() {
+fn requests_that_end_while_the_window_is_being_closed_count_as_outstanding() {
     let server = target();
     let engine = engine(&server, &json!({"write": 1.0}), 100, 2);
     for worker in 0..8 {
@@ -134,12 +138,12 @@ fn what_ends_between_the_closing_of_a_window_and_its_census_was_outstanding() {
             Deserializer::new().deserialize(&mut bytes.as_slice()).expect("a histogram");
         outstanding += ages.len();
     }
-    // Each of the eight has one in hand at any time, but for the moment between two.
+    // Each of the eight has a request outstanding, but for the moment between two.
     assert!((640..=800).contains(&outstanding), "{outstanding} of 800");
 }
 
 #[test]
-fn an_engine_that_is_dropped_at_work_ends_its_threads() {
+fn dropping_a_busy_engine_ends_its_threads() {
     let server = target();
     let engine = engine(&server, &json!({"write": 1.0}), 100_000, 2);
     for worker in 0..8 {

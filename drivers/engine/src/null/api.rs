@@ -1,17 +1,17 @@
-//! What the null target answers, in both APIs.
+//! The answers of the null target: common parts, and those to Swift requests.
 
 use super::store::{Object, Store, page, read, write};
 use crate::http::decimal;
 use std::fmt::Write as _;
 
-/// A request whose head has been read.
+/// The head of a request.
 #[derive(Debug, Default)]
-pub struct Asked {
+pub struct RequestHead {
     /// `GET`, `PUT`, ...
     pub method: String,
     /// Decoded path.
     pub path: String,
-    /// Query as it came.
+    /// Query, not decoded.
     pub query: String,
     /// `X-Auth-Token`.
     pub token: String,
@@ -19,12 +19,12 @@ pub struct Asked {
     pub login: (String, String),
     /// `Host`.
     pub host: String,
-    /// Whether it has a copy source, which is not understood.
-    pub copies: bool,
+    /// Whether it has a copy source, which is not supported.
+    pub has_copy_source: bool,
 }
 
-impl Asked {
-    /// Puts the bucket of a virtual host, which is any name below `localhost`, into the path.
+impl RequestHead {
+    /// Moves the bucket of a virtual host, which is any name below `localhost`, into the path.
     pub fn unfold_virtual_host(&mut self) {
         let name = self.host.rsplit_once(':').map_or(self.host.as_str(), |(name, _)| name);
         if let Some(bucket) = name.strip_suffix(".localhost").filter(|_| !is_swift(&self.path)) {
@@ -33,35 +33,36 @@ impl Asked {
     }
 }
 
-/// An answer: a status, headers, and a body of its own or an object's.
+/// An answer: a status, headers, and a generated body or that of an object.
 #[derive(Debug, Default)]
 pub struct Answer {
     /// Status code.
     pub status: u16,
     /// Header lines, each with its line end.
     pub headers: String,
-    /// A body made here.
+    /// A generated body.
     pub text: String,
-    /// An object, whose size is the answer's length, and whose body is its body.
+    /// An object; its size is the `Content-Length`, also of an answer to HEAD.
     pub object: Option<Object>,
 }
 
 impl Answer {
-    fn of(status: u16) -> Self {
+    pub(super) fn of(status: u16) -> Self {
         Self { status, ..Self::default() }
     }
 
-    fn with(status: u16, kind: &str, text: String) -> Self {
+    pub(super) fn with(status: u16, kind: &str, text: String) -> Self {
         Self { status, headers: format!("Content-Type: {kind}\r\n"), text, object: None }
     }
 
-    /// An error in the words of the API that was spoken.
-    pub fn error(asked: &Asked, status: u16, code: &str) -> Self {
-        if is_swift(&asked.path) {
+    /// An error in the format of the requested API.
+    pub fn error(head: &RequestHead, status: u16, code: &str) -> Self {
+        if is_swift(&head.path) {
             return Self::with(status, "text/plain", format!("{code}\n"));
         }
         let text = format!(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>{code}</Code><Message>{code}</Message></Error>"
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\
+             <Error><Code>{code}</Code><Message>{code}</Message></Error>"
         );
         Self::with(status, "application/xml", text)
     }
@@ -69,7 +70,8 @@ impl Answer {
     fn listed(mut self, etag: &str, time: &str) -> Self {
         let _ = write!(
             self.headers,
-            "ETag: \"{etag}\"\r\nLast-Modified: {time}\r\nContent-Type: application/octet-stream\r\n"
+            "ETag: \"{etag}\"\r\nLast-Modified: {time}\r\n\
+             Content-Type: application/octet-stream\r\n"
         );
         self
     }
@@ -79,91 +81,97 @@ fn is_swift(path: &str) -> bool {
     path.starts_with("/v1/AUTH_") || path == "/auth/v1.0"
 }
 
-/// What does not change while it serves.
+/// Constants of the server, and its objects.
 #[derive(Debug)]
 pub struct Api {
-    /// What it remembers.
+    /// Containers and objects.
     pub store: Store,
-    /// Who may log in, with which key.
+    /// Accepted user and key.
     pub login: (String, String),
-    /// The token of all who did.
+    /// The token of every login.
     pub token: String,
-    /// Time of its start, as HTTP writes it: that is when all objects were modified.
+    /// Start time as an HTTP date, the modification time of all objects.
     pub http_time: String,
-    /// The same as ISO 8601.
+    /// The same in ISO 8601.
     pub iso_time: String,
 }
 
 const ACCOUNT: &str = "/v1/AUTH_test";
 
 impl Api {
-    /// Whether the request is one on an object: those can be told to fail.
-    pub fn is_of_object(asked: &Asked) -> bool {
-        if asked.path == "/auth/v1.0" {
+    /// Whether it is a request on an object: only those can be made to fail.
+    pub fn is_of_object(head: &RequestHead) -> bool {
+        if head.path == "/auth/v1.0" {
             return false;
         }
-        let path = asked.path.strip_prefix(ACCOUNT).unwrap_or(&asked.path);
+        let path = head.path.strip_prefix(ACCOUNT).unwrap_or(&head.path);
         split(path).1.is_some()
     }
 
-    /// The answer to a request whose body had `size` bytes and began with `first`.
-    pub fn answer(&self, asked: &Asked, size: u64, first: &[u8]) -> Answer {
-        if asked.path == "/auth/v1.0" {
-            return self.log_in(asked);
+    /// Answers a request whose body had `size` bytes and began with `first`.
+    pub fn answer(&self, head: &RequestHead, size: u64, first: &[u8]) -> Answer {
+        if head.path == "/auth/v1.0" {
+            return self.log_in(head);
         }
-        if !is_swift(&asked.path) {
-            return self.s3(asked, size, first);
+        if !is_swift(&head.path) {
+            return self.s3(head, size, first);
         }
-        if asked.token != self.token {
-            return Answer::error(asked, 401, "Unauthorized");
+        if head.token != self.token {
+            return Answer::error(head, 401, "Unauthorized");
         }
-        match asked.path.strip_prefix(ACCOUNT) {
+        match head.path.strip_prefix(ACCOUNT) {
             Some(path) if path.is_empty() || path.starts_with('/') => {
-                self.swift(asked, path, size, first)
+                self.swift(head, path, size, first)
             }
-            _ => Answer::error(asked, 403, "Forbidden"),
+            _ => Answer::error(head, 403, "Forbidden"),
         }
     }
 
-    fn log_in(&self, asked: &Asked) -> Answer {
-        if asked.login != self.login {
-            return Answer::error(asked, 401, "Unauthorized");
+    fn log_in(&self, head: &RequestHead) -> Answer {
+        if head.login != self.login {
+            return Answer::error(head, 401, "Unauthorized");
         }
         let token = &self.token;
         let headers = format!(
-            "X-Storage-Url: http://{}{ACCOUNT}\r\nX-Auth-Token: {token}\r\nX-Storage-Token: {token}\r\n",
-            asked.host
+            "X-Storage-Url: http://{}{ACCOUNT}\r\nX-Auth-Token: {token}\r\n\
+             X-Storage-Token: {token}\r\n",
+            head.host
         );
         Answer { headers, ..Answer::of(200) }
     }
 
-    fn swift(&self, asked: &Asked, path: &str, size: u64, first: &[u8]) -> Answer {
+    fn swift(&self, head: &RequestHead, path: &str, size: u64, first: &[u8]) -> Answer {
         let store = &self.store;
-        let method = asked.method.as_str();
+        let method = head.method.as_str();
         let (name, object) = split(path);
         if name.is_empty() {
             return match method {
-                "GET" | "HEAD" => self.swift_account(asked),
-                _ => Answer::error(asked, 405, "Method Not Allowed"),
+                "GET" | "HEAD" => self.swift_account(head),
+                _ => Answer::error(head, 405, "Method Not Allowed"),
             };
         }
         if object.is_none() && method == "PUT" {
             return Answer::of(if store.make(name) { 201 } else { 202 });
         }
         let Some(container) = store.container(name) else {
-            return Answer::error(asked, 404, "Not Found");
+            return Answer::error(head, 404, "Not Found");
         };
         match (method, object) {
             ("GET", None) => {
                 let objects = read(&container);
-                let most = number(asked, "limit", 10_000);
-                let (marker, prefix) = (parameter(asked, "marker"), parameter(asked, "prefix"));
+                let most = number(head, "limit", 10_000);
+                let (marker, prefix) = (parameter(head, "marker"), parameter(head, "prefix"));
                 let (found, _) = page(&objects, &marker, &prefix, most);
-                Self::swift_listing(asked, objects.len(), found.into_iter().map(|(name, object)| {
-                    let size = object.size;
-                    let etag = &object.etag;
-                    (name, format!("\"bytes\":{size},\"hash\":\"{etag}\",\"content_type\":\"application/octet-stream\",\"last_modified\":\"{}\"", self.iso_time.trim_end_matches('Z')))
-                }))
+                let modified = self.iso_time.trim_end_matches('Z');
+                let entries = found.into_iter().map(|(name, Object { size, etag, .. })| {
+                    let fields = format!(
+                        "\"bytes\":{size},\"hash\":\"{etag}\",\
+                         \"content_type\":\"application/octet-stream\",\
+                         \"last_modified\":\"{modified}\""
+                    );
+                    (name, fields)
+                });
+                Self::swift_listing(head, objects.len(), entries)
             }
             ("HEAD", None) => {
                 let headers = format!("X-Container-Object-Count: {}\r\n", read(&container).len());
@@ -171,54 +179,51 @@ impl Api {
             }
             ("DELETE", None) => match store.remove(name) {
                 Some(true) => Answer::of(204),
-                Some(false) => Answer::error(asked, 409, "Conflict"),
-                None => Answer::error(asked, 404, "Not Found"),
+                Some(false) => Answer::error(head, 409, "Conflict"),
+                None => Answer::error(head, 404, "Not Found"),
             },
-            ("PUT", Some(object)) if !asked.copies => {
+            ("PUT", Some(object)) if !head.has_copy_source => {
                 let made = store.object(size, first);
                 let answer = Answer::of(201).listed(&made.etag, &self.http_time);
                 write(&container).insert(object.into(), made);
                 answer
             }
             ("GET" | "HEAD", Some(object)) => {
-                self.object(asked, read(&container).get(object).cloned())
+                self.object(head, read(&container).get(object).cloned())
             }
             ("DELETE", Some(object)) => match write(&container).remove(object) {
                 Some(_) => Answer::of(204),
-                None => Answer::error(asked, 404, "Not Found"),
+                None => Answer::error(head, 404, "Not Found"),
             },
-            _ => Answer::error(asked, 405, "Method Not Allowed"),
+            _ => Answer::error(head, 405, "Method Not Allowed"),
         }
     }
 
-    fn swift_account(&self, asked: &Asked) -> Answer {
+    fn swift_account(&self, head: &RequestHead) -> Answer {
         let containers = self.store.containers();
-        let (marker, prefix, most) = (
-            parameter(asked, "marker"),
-            parameter(asked, "prefix"),
-            number(asked, "limit", 10_000),
-        );
+        let (marker, prefix, most) =
+            (parameter(head, "marker"), parameter(head, "prefix"), number(head, "limit", 10_000));
         let found = containers
             .iter()
             .filter(|(name, _)| **name > *marker && name.starts_with(&*prefix))
             .take(most)
             .map(|(name, count)| (&**name, format!("\"count\":{count},\"bytes\":0")));
-        Self::swift_listing(asked, containers.len(), found)
+        Self::swift_listing(head, containers.len(), found)
     }
 
     fn swift_listing<'a>(
-        asked: &Asked,
+        head: &RequestHead,
         count: usize,
         found: impl Iterator<Item = (&'a str, String)>,
     ) -> Answer {
-        let json = parameter(asked, "format") == "json";
+        let json = parameter(head, "format") == "json";
         let mut text = String::new();
-        for (name, rest) in found {
+        for (name, fields) in found {
             if json {
                 let name = serde_json::to_string(name).unwrap_or_default();
                 let _ = write!(
                     text,
-                    "{}{{\"name\":{name},{rest}}}",
+                    "{}{{\"name\":{name},{fields}}}",
                     if text.is_empty() { "[" } else { "," }
                 );
             } else {
@@ -238,134 +243,23 @@ impl Api {
         answer
     }
 
-    fn object(&self, asked: &Asked, object: Option<Object>) -> Answer {
+    pub(super) fn object(&self, head: &RequestHead, object: Option<Object>) -> Answer {
         match object {
             Some(object) => Answer {
                 object: Some(object.clone()),
                 ..Answer::of(200).listed(&object.etag, &self.http_time)
             },
             None => Answer::error(
-                asked,
+                head,
                 404,
-                if is_swift(&asked.path) { "Not Found" } else { "NoSuchKey" },
+                if is_swift(&head.path) { "Not Found" } else { "NoSuchKey" },
             ),
         }
-    }
-
-    fn s3(&self, asked: &Asked, size: u64, first: &[u8]) -> Answer {
-        let store = &self.store;
-        let method = asked.method.as_str();
-        let (name, object) = split(&asked.path);
-        if name.is_empty() {
-            return match method {
-                "GET" => self.s3_buckets(),
-                _ => Answer::error(asked, 405, "MethodNotAllowed"),
-            };
-        }
-        if ["uploads", "uploadId", "delete", "acl", "tagging"].iter().any(|name| has(asked, name))
-            || asked.copies
-        {
-            return Answer::error(asked, 501, "NotImplemented");
-        }
-        if object.is_none() && method == "PUT" {
-            store.make(name);
-            return Answer { headers: format!("Location: /{name}\r\n"), ..Answer::of(200) };
-        }
-        let Some(container) = store.container(name) else {
-            return Answer::error(asked, 404, "NoSuchBucket");
-        };
-        match (method, object) {
-            ("GET", None) => self.s3_bucket(asked, name, &container),
-            ("HEAD", None) => Answer::of(200),
-            ("DELETE", None) => match store.remove(name) {
-                Some(true) => Answer::of(204),
-                Some(false) => Answer::error(asked, 409, "BucketNotEmpty"),
-                None => Answer::error(asked, 404, "NoSuchBucket"),
-            },
-            ("PUT", Some(object)) => {
-                let made = store.object(size, first);
-                let answer =
-                    Answer { headers: format!("ETag: \"{}\"\r\n", made.etag), ..Answer::of(200) };
-                write(&container).insert(object.into(), made);
-                answer
-            }
-            ("GET" | "HEAD", Some(object)) => {
-                self.object(asked, read(&container).get(object).cloned())
-            }
-            ("DELETE", Some(object)) => {
-                write(&container).remove(object);
-                Answer::of(204)
-            }
-            _ => Answer::error(asked, 405, "MethodNotAllowed"),
-        }
-    }
-
-    fn s3_buckets(&self) -> Answer {
-        let mut text = xml("ListAllMyBucketsResult");
-        text.push_str("<Owner><ID>null</ID></Owner><Buckets>");
-        for (name, _) in self.store.containers() {
-            let _ = write!(
-                text,
-                "<Bucket><Name>{}</Name><CreationDate>{}</CreationDate></Bucket>",
-                escape(&name),
-                self.iso_time
-            );
-        }
-        text.push_str("</Buckets></ListAllMyBucketsResult>");
-        Answer::with(200, "application/xml", text)
-    }
-
-    fn s3_bucket(&self, asked: &Asked, name: &str, container: &super::store::Container) -> Answer {
-        if has(asked, "location") {
-            return Answer::with(
-                200,
-                "application/xml",
-                xml("LocationConstraint") + "</LocationConstraint>",
-            );
-        }
-        if has(asked, "versioning") {
-            return Answer::with(
-                200,
-                "application/xml",
-                xml("VersioningConfiguration") + "</VersioningConfiguration>",
-            );
-        }
-        let objects = read(container);
-        let (prefix, most) =
-            (parameter(asked, "prefix"), number(asked, "max-keys", 1000).min(1000));
-        let marker = ["continuation-token", "start-after", "marker"]
-            .map(|name| parameter(asked, name))
-            .into_iter()
-            .find(|text| !text.is_empty());
-        let (found, more) = page(&objects, marker.as_deref().unwrap_or(""), &prefix, most);
-        let mut text = xml("ListBucketResult");
-        let _ = write!(
-            text,
-            "<Name>{}</Name><Prefix>{}</Prefix><KeyCount>{}</KeyCount><MaxKeys>{most}</MaxKeys><IsTruncated>{more}</IsTruncated>",
-            escape(name),
-            escape(&prefix),
-            found.len()
-        );
-        if let (true, Some((last, _))) = (more, found.last()) {
-            let _ = write!(text, "<NextContinuationToken>{}</NextContinuationToken>", escape(last));
-        }
-        for (name, object) in found {
-            let _ = write!(
-                text,
-                "<Contents><Key>{}</Key><LastModified>{}</LastModified><ETag>&quot;{}&quot;</ETag><Size>{}</Size><StorageClass>STANDARD</StorageClass></Contents>",
-                escape(name),
-                self.iso_time,
-                object.etag,
-                object.size
-            );
-        }
-        text.push_str("</ListBucketResult>");
-        Answer::with(200, "application/xml", text)
     }
 }
 
 /// Container and object of a path, without its first slash.
-fn split(path: &str) -> (&str, Option<&str>) {
+pub(super) fn split(path: &str) -> (&str, Option<&str>) {
     let path = path.strip_prefix('/').unwrap_or(path);
     match path.split_once('/') {
         Some((container, object)) if !object.is_empty() => (container, Some(object)),
@@ -374,26 +268,25 @@ fn split(path: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn parameters(asked: &Asked) -> impl Iterator<Item = (&str, &str)> {
-    asked.query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+fn parameters(head: &RequestHead) -> impl Iterator<Item = (&str, &str)> {
+    head.query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")))
 }
 
-fn has(asked: &Asked, name: &str) -> bool {
-    !asked.query.is_empty() && parameters(asked).any(|(key, _)| key == name)
+pub(super) fn has(head: &RequestHead, name: &str) -> bool {
+    !head.query.is_empty() && parameters(head).any(|(key, _)| key == name)
 }
 
-fn parameter(asked: &Asked, name: &str) -> String {
-    parameters(asked)
+pub(super) fn parameter(head: &RequestHead, name: &str) -> String {
+    parameters(head)
         .find(|(key, _)| *key == name)
         .map_or_else(String::new, |(_, value)| decode(&value.replace('+', " ")))
 }
 
-fn number(asked: &Asked, name: &str, otherwise: usize) -> usize {
-    decimal(parameter(asked, name).as_bytes())
-        .map_or(otherwise, |value| value.min(1 << 20) as usize)
+pub(super) fn number(head: &RequestHead, name: &str, otherwise: usize) -> usize {
+    decimal(parameter(head, name).as_bytes()).map_or(otherwise, |value| value.min(1 << 20) as usize)
 }
 
-/// Percent-decoded text; what is not UTF-8 then is replaced.
+/// Percent-decodes text; invalid UTF-8 is replaced.
 pub fn decode(text: &str) -> String {
     if !text.contains('%') {
         return text.to_owned();
@@ -420,16 +313,6 @@ pub fn decode(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
-fn xml(root: &str) -> String {
-    format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?><{root} xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -444,11 +327,12 @@ mod tests {
     }
 
     #[test]
-    fn the_bucket_of_a_virtual_host_goes_into_the_path() {
+    fn the_bucket_of_a_virtual_host_is_moved_into_the_path() {
         let path = |host: &str, path: &str| {
-            let mut asked = Asked { host: host.into(), path: path.into(), ..Asked::default() };
-            asked.unfold_virtual_host();
-            asked.path
+            let mut head =
+                RequestHead { host: host.into(), path: path.into(), ..RequestHead::default() };
+            head.unfold_virtual_host();
+            head.path
         };
         assert_eq!(path("b.localhost:8080", "/o"), "/b/o");
         assert_eq!(path("b.localhost", "/"), "/b/");
@@ -457,9 +341,10 @@ mod tests {
     }
 
     #[test]
-    fn only_requests_on_objects_can_be_told_to_fail() {
-        let of_object =
-            |path: &str| Api::is_of_object(&Asked { path: path.into(), ..Asked::default() });
+    fn only_requests_on_objects_can_be_made_to_fail() {
+        let of_object = |path: &str| {
+            Api::is_of_object(&RequestHead { path: path.into(), ..RequestHead::default() })
+        };
         assert!(of_object("/b/o") && of_object("/v1/AUTH_test/c/o"));
         assert!(!of_object("/b") && !of_object("/v1/AUTH_test/c") && !of_object("/auth/v1.0"));
     }

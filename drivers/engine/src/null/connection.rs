@@ -1,9 +1,8 @@
-//! One connection of the null target: reads a request, waits as long as it was told to, writes the
-//! answer.
+//! A connection of the null target: reads a request, waits for the configured delay, answers.
 
-use super::api::{Answer, Api, Asked, decode};
+use super::api::{Answer, Api, RequestHead, decode};
 use super::store::Object;
-use crate::content::WHOLE_BYTES;
+use crate::content::SINGLE_PIECE_BYTES;
 use crate::http::{Chunked, LARGEST_HEAD_BYTES, decimal, has_word};
 use crate::sys;
 use socket2::Socket;
@@ -22,7 +21,7 @@ enum Framing {
 /// A request being read.
 #[derive(Debug)]
 struct Incoming {
-    asked: Asked,
+    head: RequestHead,
     framing: Framing,
     /// `aws-chunked` inside of the framing.
     inner: Option<Chunked>,
@@ -30,16 +29,16 @@ struct Incoming {
     close: bool,
 }
 
-/// What a connection waits for.
+/// What a connection does next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
-    /// More of a request, or room to write.
+    /// Wait for more of a request, or for room to write.
     Wait,
-    /// Its turn again: it moved a lot.
+    /// Yield: it moved a lot of data.
     Again,
-    /// A whole request is there: it is answered at the right time by `reply`.
-    Ask,
-    /// It has ended.
+    /// A request is complete; `reply` answers it when its delay has passed.
+    Complete,
+    /// Close.
     End,
 }
 
@@ -47,12 +46,12 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Connection {
     socket: Socket,
-    /// Bytes received and not used yet.
+    /// Bytes received and not parsed yet.
     input: Vec<u8>,
     incoming: Option<Incoming>,
-    /// First bytes of the body being read, 64 KiB at most.
+    /// First bytes of the body being received, 64 KiB at most.
     first: Vec<u8>,
-    asking: bool,
+    is_complete: bool,
     readable: bool,
     hung_up: bool,
     out: Vec<u8>,
@@ -63,14 +62,14 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection that was accepted; its socket does not block.
+    /// Wraps an accepted, non-blocking socket.
     pub fn new(socket: Socket) -> Self {
         Self {
             socket,
             input: Vec::new(),
             incoming: None,
             first: Vec::new(),
-            asking: false,
+            is_complete: false,
             readable: true,
             hung_up: false,
             out: Vec::new(),
@@ -81,42 +80,42 @@ impl Connection {
         }
     }
 
-    /// Goes on as far as it can.
+    /// Proceeds as far as it can.
     pub fn go(&mut self, api: &Api, scratch: &mut [u8]) -> Step {
-        if self.asking {
+        if self.is_complete {
             return Step::Wait;
         }
         if self.sent < self.to_send {
             let step = self.write(api);
-            if step != Step::Ask {
+            if step != Step::Complete {
                 return step;
             }
         }
         self.read(scratch)
     }
 
-    /// Answers the request that was asked.
+    /// Answers the complete request; `failing`: with this error status.
     pub fn reply(&mut self, api: &Api, failing: Option<u16>, scratch: &mut [u8]) -> Step {
         let Some(incoming) = self.incoming.take() else { return Step::End };
-        self.asking = false;
+        self.is_complete = false;
         let answer = match failing {
-            Some(status) => Answer::error(&incoming.asked, status, "ToldToFail"),
-            None => api.answer(&incoming.asked, incoming.size, &self.first),
+            Some(status) => Answer::error(&incoming.head, status, "InjectedFailure"),
+            None => api.answer(&incoming.head, incoming.size, &self.first),
         };
         self.close = incoming.close;
-        self.compose(answer, incoming.asked.method == "HEAD");
+        self.compose(answer, incoming.head.method == "HEAD");
         self.go(api, scratch)
     }
 
-    /// Its socket is ready for something.
+    /// Records readiness of its socket.
     pub fn ready(&mut self, ready: sys::Ready) {
         self.readable |= ready.readable;
         self.hung_up |= ready.hung_up;
     }
 
-    /// The request that was asked.
-    pub fn asked(&self) -> Option<&Asked> {
-        self.incoming.as_ref().map(|incoming| &incoming.asked)
+    /// The head of the current request.
+    pub fn head(&self) -> Option<&RequestHead> {
+        self.incoming.as_ref().map(|incoming| &incoming.head)
     }
 
     fn compose(&mut self, answer: Answer, to_head: bool) {
@@ -146,7 +145,7 @@ impl Connection {
         self.to_send = self.out.len() as u64 + self.object.as_ref().map_or(0, |object| object.size);
     }
 
-    /// Writes the answer; `Ask` when it is out and the next request may be read.
+    /// Writes the answer; `Complete` when it is sent and the next request may be read.
     fn write(&mut self, api: &Api) -> Step {
         let head = self.out.len() as u64;
         let turn_ends = self.sent + TURN_BYTES;
@@ -154,27 +153,31 @@ impl Connection {
             if self.sent >= turn_ends {
                 return Step::Again;
             }
-            let rest = &self.out[self.sent.min(head) as usize..];
+            let unsent = &self.out[self.sent.min(head) as usize..];
             let body = self.object.as_ref().map_or(&[][..], |object| {
                 api.store.piece(object, self.sent.saturating_sub(head), PIECE_BYTES)
             });
             let fd = self.socket.as_raw_fd();
-            match if rest.is_empty() { sys::send(fd, body, &[]) } else { sys::send(fd, rest, body) }
-            {
+            let sent = if unsent.is_empty() {
+                sys::send(fd, body, &[])
+            } else {
+                sys::send(fd, unsent, body)
+            };
+            match sent {
                 Ok(count) => self.sent += count as u64,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Step::Wait,
                 Err(_) => return Step::End,
             }
         }
         self.object = None;
-        if self.close { Step::End } else { Step::Ask }
+        if self.close { Step::End } else { Step::Complete }
     }
 
     fn read(&mut self, scratch: &mut [u8]) -> Step {
         if !self.input.is_empty() {
             let input = std::mem::take(&mut self.input);
             match self.digest(&input) {
-                Ok(true) => return self.ask(),
+                Ok(true) => return self.complete(),
                 Ok(false) => {}
                 Err(()) => return Step::End,
             }
@@ -184,31 +187,32 @@ impl Connection {
             if turn >= TURN_BYTES {
                 return Step::Again;
             }
-            let thrown = self.to_discard();
+            let to_discard = self.to_discard();
             let fd = self.socket.as_raw_fd();
-            let wanted = if thrown > 0 { thrown as usize } else { scratch.len() };
-            let count =
-                match if thrown > 0 { sys::discard(fd, wanted) } else { sys::recv(fd, scratch) } {
-                    Ok(0) => return Step::End,
-                    Ok(count) => count,
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                        self.readable = false;
-                        return Step::Wait;
-                    }
-                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                    Err(_) => return Step::End,
-                };
+            let wanted = if to_discard > 0 { to_discard as usize } else { scratch.len() };
+            let received =
+                if to_discard > 0 { sys::discard(fd, wanted) } else { sys::recv(fd, scratch) };
+            let count = match received {
+                Ok(0) => return Step::End,
+                Ok(count) => count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.readable = false;
+                    return Step::Wait;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => return Step::End,
+            };
             turn += count as u64;
-            // Fewer bytes than asked for: the socket is empty, and what comes next is a new event;
-            // unless the end of the stream was part of this one.
+            // Fewer bytes than requested: the socket is empty, and epoll reports what comes next;
+            // unless the end of the stream was part of this event.
             self.readable = count == wanted || self.hung_up;
-            let whole = if thrown > 0 {
-                Ok(self.thrown(count as u64))
+            let complete = if to_discard > 0 {
+                Ok(self.discarded(count as u64))
             } else {
                 self.feed(&scratch[..count])
             };
-            match whole {
-                Ok(true) => return self.ask(),
+            match complete {
+                Ok(true) => return self.complete(),
                 Ok(false) => {}
                 Err(()) => return Step::End,
             }
@@ -216,16 +220,16 @@ impl Connection {
         Step::Wait
     }
 
-    fn ask(&mut self) -> Step {
-        self.asking = true;
-        Step::Ask
+    fn complete(&mut self) -> Step {
+        self.is_complete = true;
+        Step::Complete
     }
 
-    /// How many bytes of the body nobody will look at.
+    /// How many bytes of the body can be discarded.
     fn to_discard(&self) -> u64 {
         match &self.incoming {
             Some(Incoming { framing: Framing::Length(left), inner: None, .. })
-                if self.first.len() >= WHOLE_BYTES =>
+                if self.first.len() >= SINGLE_PIECE_BYTES =>
             {
                 *left
             }
@@ -233,7 +237,7 @@ impl Connection {
         }
     }
 
-    fn thrown(&mut self, count: u64) -> bool {
+    fn discarded(&mut self, count: u64) -> bool {
         let Some(Incoming { framing: Framing::Length(left), size, .. }) = &mut self.incoming else {
             return false;
         };
@@ -242,8 +246,8 @@ impl Connection {
         *left == 0
     }
 
-    /// Takes in bytes; whether a request is whole. What is beyond it stays in `input`. An error:
-    /// not HTTP.
+    /// Parses bytes; returns whether a request is complete. Bytes after it stay in `input`. An
+    /// error: not HTTP.
     fn feed(&mut self, bytes: &[u8]) -> Result<bool, ()> {
         if self.input.is_empty() {
             return self.digest(bytes);
@@ -263,26 +267,25 @@ impl Connection {
             used = length;
             self.first.clear();
             if expects && used == bytes.len() {
-                // Small enough for any socket's buffer: it goes out whole or the connection is
-                // gone.
+                // Small enough for any socket's buffer: it is sent completely or not at all.
                 sys::send(self.socket.as_raw_fd(), b"HTTP/1.1 100 Continue\r\n\r\n", &[])
                     .map_err(|_| ())?;
             }
             self.incoming = Some(incoming);
         }
         let Some(incoming) = &mut self.incoming else { return Ok(false) };
-        let (taken, whole) = incoming.take(&bytes[used..], &mut self.first)?;
+        let (taken, complete) = incoming.take(&bytes[used..], &mut self.first)?;
         self.input.extend_from_slice(&bytes[used + taken..]);
-        Ok(whole)
+        Ok(complete)
     }
 }
 
 impl Incoming {
-    /// Takes in bytes of the body: how many were used, and whether it is whole.
+    /// Parses bytes of the body: how many were used, and whether it is complete.
     fn take(&mut self, bytes: &[u8], first: &mut Vec<u8>) -> Result<(usize, bool), ()> {
         let mut keep = |part: &[u8]| {
             self.size += part.len() as u64;
-            first.extend_from_slice(&part[..part.len().min(WHOLE_BYTES - first.len())]);
+            first.extend_from_slice(&part[..part.len().min(SINGLE_PIECE_BYTES - first.len())]);
         };
         let mut broken = false;
         let inner = &mut self.inner;
@@ -290,7 +293,7 @@ impl Incoming {
             Some(inner) => broken |= inner.take(part, &mut keep).is_err(),
             None => keep(part),
         };
-        let (used, whole) = match &mut self.framing {
+        let (used, complete) = match &mut self.framing {
             Framing::Length(left) => {
                 let part = bytes.len().min((*left).min(usize::MAX as u64) as usize);
                 sink(&bytes[..part]);
@@ -302,12 +305,12 @@ impl Incoming {
                 (used, chunked.is_done())
             }
         };
-        if broken { Err(()) } else { Ok((used, whole)) }
+        if broken { Err(()) } else { Ok((used, complete)) }
     }
 }
 
-/// The head of a request, its length, and whether it waits for `100 Continue`; `None` when more is
-/// needed.
+/// Parses the head of a request; returns it, its length, and whether the client waits for
+/// `100 Continue`, or `None` when more is needed.
 fn parse(bytes: &[u8]) -> Result<Option<(Incoming, usize, bool)>, ()> {
     let mut headers = [const { std::mem::MaybeUninit::uninit() }; 100];
     let mut request = httparse::Request::new(&mut []);
@@ -318,11 +321,11 @@ fn parse(bytes: &[u8]) -> Result<Option<(Incoming, usize, bool)>, ()> {
     };
     let target = request.path.unwrap_or("/");
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let mut asked = Asked {
+    let mut head = RequestHead {
         method: request.method.unwrap_or("").into(),
         path: decode(path),
         query: query.into(),
-        ..Asked::default()
+        ..RequestHead::default()
     };
     let (mut body, mut chunked, mut inner, mut expects) = (0, false, false, false);
     let mut close = request.version == Some(0);
@@ -331,28 +334,28 @@ fn parse(bytes: &[u8]) -> Result<Option<(Incoming, usize, bool)>, ()> {
         let text = || String::from_utf8_lossy(header.value).into_owned();
         // By length first: most headers are none of these.
         match header.name.len() {
-            4 if is("host") => asked.host = text(),
+            4 if is("host") => head.host = text(),
             6 if is("expect") => expects = has_word(header.value, "100-continue"),
             10 if is("connection") => {
                 close = has_word(header.value, "close")
-                    || (close && !has_word(header.value, "keep-alive"))
+                    || (close && !has_word(header.value, "keep-alive"));
             }
-            10 if is("x-auth-key") => asked.login.1 = text(),
-            11 if is("x-auth-user") => asked.login.0 = text(),
-            11 if is("x-copy-from") => asked.copies = true,
-            12 if is("x-auth-token") => asked.token = text(),
+            10 if is("x-auth-key") => head.login.1 = text(),
+            11 if is("x-auth-user") => head.login.0 = text(),
+            11 if is("x-copy-from") => head.has_copy_source = true,
+            12 if is("x-auth-token") => head.token = text(),
             14 if is("content-length") => body = decimal(header.value).ok_or(())?,
             17 if is("transfer-encoding") => chunked = has_word(header.value, "chunked"),
-            17 if is("x-amz-copy-source") => asked.copies = true,
+            17 if is("x-amz-copy-source") => head.has_copy_source = true,
             20 if is("x-amz-content-sha256") => inner = header.value.starts_with(b"STREAMING-"),
             _ => {}
         }
     }
-    asked.unfold_virtual_host();
+    head.unfold_virtual_host();
     let framing =
         if chunked { Framing::Chunked(Chunked::default()) } else { Framing::Length(body) };
     Ok(Some((
-        Incoming { asked, framing, inner: inner.then(Chunked::default), size: 0, close },
+        Incoming { head, framing, inner: inner.then(Chunked::default), size: 0, close },
         length,
         expects,
     )))

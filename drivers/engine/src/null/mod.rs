@@ -1,9 +1,10 @@
 //! The null target: an S3 and Swift server that costs next to nothing, for calibrating drivers. It
-//! remembers names, sizes and, of bodies that are not the content of its seed, the first 64 KiB;
-//! what lies beyond is given back as the seed's content.
+//! stores names, sizes and, of bodies that differ from the content of its seed, the first 64 KiB;
+//! the rest is served as the seed's content.
 
 mod api;
 mod connection;
+mod s3;
 mod server;
 mod store;
 
@@ -12,10 +13,10 @@ pub use server::Server;
 use serde::Deserialize;
 use std::io::Write as _;
 
-/// What a null target is told. The keys are documented in `_native.pyi`.
+/// The configuration of a null target. The fields are documented in `_native.pyi`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // one place documents them
+#[allow(missing_docs)] // documented once, in _native.pyi
 pub struct Config {
     #[serde(default = "loopback")]
     pub host: String,
@@ -64,10 +65,10 @@ fn key() -> String {
 }
 
 impl Config {
-    /// A config of its JSON.
+    /// Parses a config.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// What is wrong with it.
     pub fn parse(json: &str) -> Result<Self, String> {
         let config: Self =
             serde_json::from_str(json).map_err(|error| format!("null target config: {error}"))?;
@@ -101,11 +102,11 @@ impl Config {
 /// Serves until SIGINT or SIGTERM; prints one line of JSON with the address when it is ready.
 ///
 /// # Errors
-/// What the system refused, in words.
+/// The system refused a resource.
 pub fn serve_until_signal(config: &Config) -> Result<(), String> {
-    // Before any thread is started, so that no thread takes the signals away from the wait below.
+    // Before any thread is started, so that no thread receives the signals instead.
     let signals =
-        crate::sys::EndingSignals::block().map_err(|error| format!("signals: {error}"))?;
+        crate::sys::TerminationSignals::block().map_err(|error| format!("signals: {error}"))?;
     let server = Server::start(config)?;
     let mut out = std::io::stdout().lock();
     writeln!(out, "{{\"listening\": \"http://{}\"}}", server.address())

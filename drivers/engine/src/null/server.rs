@@ -1,11 +1,11 @@
-//! The threads of the null target, and when they answer.
+//! The threads of the null target, and the delays of its answers.
 
 use super::Config;
 use super::api::Api;
 use super::connection::{Connection, Step};
 use super::store::Store;
 use crate::random::{Random, hash};
-use crate::sys::{Bell, Epoll, Timer, now_ns};
+use crate::sys::{Epoll, Timer, Waker, now_ns};
 use socket2::Socket;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,15 +19,15 @@ use std::time::SystemTime;
 
 const BATCH: usize = 128;
 const SCRATCH_BYTES: usize = 64 * 1024;
-const BELL: u64 = u64::MAX;
+const WAKER: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
-/// How long before an answer is due the thread stops sleeping: waking a core that sleeps can take
-/// so long.
+/// How long before an answer is due the thread stops sleeping: waking an idle core can take so
+/// long.
 const AWAKE_NS: u64 = 100_000;
 const LISTENER: u64 = u64::MAX - 2;
 
-/// How long requests are held back: all as long, or where `spread` is not 0 evenly drawn from so
-/// much of the mean on either side.
+/// How long answers are delayed: uniformly drawn from within `spread` times the mean on either
+/// side.
 #[derive(Clone, Copy, Debug)]
 struct Delay {
     mean_ns: u64,
@@ -44,7 +44,7 @@ impl Delay {
     }
 }
 
-/// What all threads share.
+/// State shared by all threads.
 #[derive(Debug)]
 struct Common {
     api: Api,
@@ -53,17 +53,17 @@ struct Common {
     fail_status: u16,
     stall: Option<(u64, u64)>,
     seed: u64,
-    /// Requests on objects so far: the n-th fails or not, whichever thread has it.
-    asked: AtomicU64,
-    /// Requests held back so far, where delays are drawn: the n-th waits as long in every run.
+    /// Requests on objects so far: whether the n-th fails does not depend on the thread.
+    object_requests: AtomicU64,
+    /// Delays drawn so far: the n-th is the same in every run.
     held: AtomicU64,
     /// When the first request came; 0: none yet.
     began_ns: AtomicU64,
-    bells: Vec<Bell>,
+    wakers: Vec<Waker>,
 }
 
 impl Common {
-    /// When a request that is whole now is to be answered.
+    /// When a request that is complete now is to be answered.
     fn due_ns(&self, now: u64) -> u64 {
         let began = match self.began_ns.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst)
         {
@@ -81,16 +81,16 @@ impl Common {
     }
 
     fn failing(&self, connection: &Connection) -> Option<u16> {
-        if self.fail_share <= 0.0 || !connection.asked().is_some_and(Api::is_of_object) {
+        if self.fail_share <= 0.0 || !connection.head().is_some_and(Api::is_of_object) {
             return None;
         }
-        let turn = self.asked.fetch_add(1, Ordering::SeqCst);
+        let turn = self.object_requests.fetch_add(1, Ordering::SeqCst);
         let drawn = Random::new(hash(&[self.seed, 4, turn])).unit();
         (drawn < self.fail_share).then_some(self.fail_status)
     }
 }
 
-/// A null target that serves. Dropping it ends its threads and closes its connections.
+/// A running null target. Dropping it ends its threads and closes its connections.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -99,10 +99,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Begins to serve.
+    /// Starts a null target.
     ///
     /// # Errors
-    /// What the system refused, in words.
+    /// The system refused a resource.
     pub fn start(config: &Config) -> Result<Self, String> {
         let named = |error: io::Error| format!("{}:{}: {error}", config.host, config.port);
         let wanted = (config.host.as_str(), config.port)
@@ -128,11 +128,11 @@ impl Server {
             fail_status: config.fail_status,
             stall: config.stall_after_s.map(|after| (ns(after * 1e3), ns(config.stall_s * 1e3))),
             seed: config.seed,
-            asked: AtomicU64::new(0),
+            object_requests: AtomicU64::new(0),
             held: AtomicU64::new(0),
             began_ns: AtomicU64::new(0),
-            bells: (0..config.threads)
-                .map(|_| Bell::new())
+            wakers: (0..config.threads)
+                .map(|_| Waker::new())
                 .collect::<io::Result<_>>()
                 .map_err(refused)?,
         });
@@ -144,7 +144,7 @@ impl Server {
             let handle = std::thread::Builder::new()
                 .name(format!("null-io-{number}"))
                 .spawn(move || {
-                    thread.run().expect("epoll_wait and timerfd_settime of own descriptors")
+                    thread.run().expect("epoll_wait and timerfd_settime on our descriptors");
                 })
                 .map_err(refused)?;
             server.threads.push(handle);
@@ -152,7 +152,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -161,15 +161,15 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.common.bells.iter().for_each(Bell::ring);
+        self.common.wakers.iter().for_each(Waker::wake);
         for thread in self.threads.drain(..) {
-            // A thread that panicked has said so on stderr; there is nobody left to tell.
+            // A thread that panicked has written why to stderr.
             let _ = thread.join();
         }
     }
 }
 
-/// Room for the connections of a step with 512 workers that all begin at once.
+/// Listens with room for the connections of 512 workers that start at once.
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(
         socket2::Domain::for_address(address),
@@ -191,7 +191,7 @@ struct Thread {
     connections: Vec<Option<Box<Connection>>>,
     serials: Vec<u32>,
     free: Vec<usize>,
-    /// Answers to come: time, slot, serial number of the connection.
+    /// Pending answers: time, slot, serial number of the connection.
     due: BinaryHeap<Reverse<(u64, usize, u32)>>,
     again: Vec<usize>,
     scratch: Vec<u8>,
@@ -201,7 +201,7 @@ impl Thread {
     fn new(common: Arc<Common>, number: usize, listener: TcpListener) -> io::Result<Self> {
         let epoll = Epoll::new(BATCH)?;
         let timer = Timer::new()?;
-        epoll.add_source(common.bells[number].as_raw_fd(), BELL)?;
+        epoll.add_source(common.wakers[number].as_raw_fd(), WAKER)?;
         epoll.add_source(timer.as_raw_fd(), TIMER)?;
         epoll.add_listener(listener.as_raw_fd(), LISTENER)?;
         Ok(Self {
@@ -230,7 +230,7 @@ impl Thread {
             for index in 0..count {
                 let ready = self.epoll.ready(index);
                 match ready.token {
-                    BELL => return Ok(()),
+                    WAKER => return Ok(()),
                     TIMER => self.timer.fired(),
                     LISTENER => self.accept(),
                     token => {
@@ -252,12 +252,11 @@ impl Thread {
     }
 
     fn accept(&mut self) {
-        // Anything but a connection (none left, or out of descriptors) is tried again at the next
-        // event.
+        // After any error (none left, or out of descriptors) try again at the next event.
         while let Ok((stream, _)) = self.listener.accept() {
             let socket = Socket::from(stream);
             if socket.set_nonblocking(true).and_then(|()| socket.set_tcp_nodelay(true)).is_err() {
-                continue; // gone before it was here
+                continue; // closed already
             }
             let slot = self.free.pop().unwrap_or_else(|| {
                 self.connections.push(None);
@@ -298,7 +297,7 @@ impl Thread {
             return;
         };
         let mut step = act(&mut connection, &self.common, &mut self.scratch);
-        while step == Step::Ask {
+        while step == Step::Complete {
             let now = now_ns();
             let due = self.common.due_ns(now);
             if due > now {
@@ -311,13 +310,13 @@ impl Thread {
         }
         match step {
             Step::End => {
-                // Late events and answers of this connection are told apart by its serial number.
+                // The serial number identifies late events and answers of this connection.
                 self.serials[slot] = self.serials[slot].wrapping_add(1);
                 self.free.push(slot);
                 return;
             }
             Step::Again => self.again.push(slot),
-            Step::Wait | Step::Ask => {}
+            Step::Wait | Step::Complete => {}
         }
         self.connections[slot] = Some(connection);
     }
@@ -332,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_spread_all_wait_as_long() {
+    fn without_a_spread_all_delays_are_equal() {
         assert!(
             of_1000(Delay { mean_ns: 7_000_001, spread: 0.0 }, 3)
                 .iter()
@@ -341,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn drawn_waits_fill_the_spread_evenly_and_are_the_same_for_a_seed() {
+    fn drawn_delays_fill_the_spread_evenly_and_follow_from_the_seed() {
         let delay = Delay { mean_ns: 10_000_000, spread: 0.5 };
         let waits = of_1000(delay, 3);
         assert!(waits.iter().all(|one| (5_000_000..=15_000_000).contains(one)));
@@ -349,7 +348,7 @@ mod tests {
             let from = 5_000_000 + quarter * 2_500_000;
             let count =
                 waits.iter().filter(|&&one| (from..from + 2_500_000).contains(&one)).count();
-            assert!((200..=300).contains(&count), "{quarter}: {count}"); // 250, and a deviation of 14
+            assert!((200..=300).contains(&count), "{quarter}: {count}"); // 250 +- 14
         }
         assert_eq!(waits, of_1000(delay, 3));
         assert_ne!(waits, of_1000(delay, 4));

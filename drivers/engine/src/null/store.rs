@@ -1,7 +1,6 @@
-//! What the null target remembers: containers, the names in them, and of each object its size and
-//! what its body was.
+//! Containers and objects of the null target.
 
-use crate::content::{Content, WHOLE_BYTES};
+use crate::content::{Content, SINGLE_PIECE_BYTES};
 use crate::shared::lock;
 use md5::{Digest as _, Md5};
 use std::collections::{BTreeMap, HashMap};
@@ -13,38 +12,38 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 pub struct Object {
     /// Its size, in bytes.
     pub size: u64,
-    /// First bytes of a body that is not the seed's content; what follows them is.
+    /// First bytes of a body that differs from the seed's content.
     pub verbatim: Option<Arc<[u8]>>,
-    /// MD5 of the body, or where that would cost too much a fixed text that is no MD5.
+    /// MD5 of the body, or a fixed text that is not an MD5 where hashing would cost too much.
     pub etag: Arc<str>,
 }
 
 /// The objects of a container, by name.
 pub type Container = RwLock<BTreeMap<Box<str>, Object>>;
 
-/// All that is remembered.
+/// All containers.
 #[derive(Debug)]
 pub struct Store {
-    /// What objects hold.
+    /// The seed's content.
     pub content: Content,
     containers: RwLock<BTreeMap<Box<str>, Arc<Container>>>,
-    /// `ETag`s of the seed's own content, by size.
+    /// `ETag`s of the seed's content, by size.
     etags: Mutex<HashMap<u64, Arc<str>>>,
     opaque: Arc<str>,
 }
 
-/// Locks for reading, also after a panic of another thread.
+/// Locks for reading, ignoring poison.
 pub fn read<T>(locked: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     locked.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks for writing, also after a panic of another thread.
+/// Locks for writing, ignoring poison.
 pub fn write<T>(locked: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     locked.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Store {
-    /// An empty store whose content is that of `seed`.
+    /// Makes an empty store with the content of `seed`.
     pub fn new(seed: u64) -> Self {
         Self {
             content: Content::new(seed),
@@ -54,12 +53,12 @@ impl Store {
         }
     }
 
-    /// A container, if it is there.
+    /// A container, if it exists.
     pub fn container(&self, name: &str) -> Option<Arc<Container>> {
         read(&self.containers).get(name).cloned()
     }
 
-    /// Makes a container; whether it is new.
+    /// Creates a container; returns whether it is new.
     pub fn make(&self, name: &str) -> bool {
         let mut containers = write(&self.containers);
         let new = !containers.contains_key(name);
@@ -69,8 +68,7 @@ impl Store {
         new
     }
 
-    /// Removes a container: `None` when it is not there, `Some(false)` when it holds objects and
-    /// stays.
+    /// Removes an empty container; `None`: it does not exist, `Some(false)`: it is not empty.
     pub fn remove(&self, name: &str) -> Option<bool> {
         let mut containers = write(&self.containers);
         let empty = read(containers.get(name)?).is_empty();
@@ -80,7 +78,7 @@ impl Store {
         Some(empty)
     }
 
-    /// Names of the containers, in order, each with its number of objects.
+    /// Sorted names of the containers, each with its number of objects.
     pub fn containers(&self) -> Vec<(Box<str>, usize)> {
         read(&self.containers)
             .iter()
@@ -88,10 +86,10 @@ impl Store {
             .collect()
     }
 
-    /// An object of `size` whose body began with `first` (all of it, up to 64 KiB).
+    /// Makes an object of `size` whose body began with `first` (up to 64 KiB).
     pub fn object(&self, size: u64, first: &[u8]) -> Object {
         let known = self.content.holds(size, 0, first);
-        let etag = if size > WHOLE_BYTES as u64 {
+        let etag = if size > SINGLE_PIECE_BYTES as u64 {
             Arc::clone(&self.opaque)
         } else if known {
             Arc::clone(lock(&self.etags).entry(size).or_insert_with(|| md5_of(first)))
@@ -101,7 +99,7 @@ impl Store {
         Object { size, verbatim: (!known).then(|| first.into()), etag }
     }
 
-    /// Bytes of an object from `offset` on, as many as lie in one piece.
+    /// Bytes of an object from `offset` on, as many as are contiguous.
     pub fn piece<'a>(&'a self, object: &'a Object, offset: u64, most: usize) -> &'a [u8] {
         match &object.verbatim {
             Some(first) if offset < first.len() as u64 => {
@@ -151,18 +149,18 @@ mod tests {
     }
 
     #[test]
-    fn bodies_of_the_seed_are_not_kept_and_given_back_the_same() {
+    fn bodies_of_the_seed_are_not_stored_and_read_back_equal() {
         let store = Store::new(3);
         for size in [0u64, 1, 4096, 65_536, 65_537, 1_000_000] {
-            let whole = store.content.copy(size, 0, size as usize);
-            let object = store.object(size, &whole[..whole.len().min(WHOLE_BYTES)]);
+            let content = store.content.copy(size, 0, size as usize);
+            let object = store.object(size, &content[..content.len().min(SINGLE_PIECE_BYTES)]);
             assert!(object.verbatim.is_none(), "{size}");
-            assert_eq!(body(&store, &object), whole);
+            assert_eq!(body(&store, &object), content);
         }
     }
 
     #[test]
-    fn other_small_bodies_are_kept_and_have_their_md5() {
+    fn other_small_bodies_are_stored_and_have_their_md5() {
         let store = Store::new(3);
         let object = store.object(5, b"hello");
         assert_eq!(body(&store, &object), b"hello");
@@ -170,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_go_on_after_their_marker() {
+    fn pages_continue_after_their_marker() {
         let store = Store::new(3);
         let objects: BTreeMap<Box<str>, Object> = ["a1", "b1", "b2", "b3", "c1"]
             .iter()
@@ -188,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_that_holds_objects_stays() {
+    fn a_container_with_objects_is_not_removed() {
         let store = Store::new(3);
         assert!(store.make("c") && !store.make("c"));
         let container = store.container("c").expect("made");

@@ -1,28 +1,28 @@
-//! What of a worker is recorded, and what it has in hand at the end of a window.
+//! Which requests of a worker are recorded, also those outstanding at the end of a window.
 
 use super::Worker;
-use crate::reactor::Bench;
+use crate::reactor::Context;
 use crate::recorder::Recorder;
 use crate::shared::Moment;
 use crate::source::Source;
 use crate::workload::Operation;
 
 impl Worker {
-    /// The window was open from `opened_ns` to `closed_ns`: records how long what it has in hand,
-    /// and at a rate what it has not come to, had been waited for when it closed.
+    /// Records the age of the outstanding request, and at a constant rate those of requests not
+    /// sent, in the window from `opened_ns` to `closed_ns`.
     pub fn census(&self, recorder: &mut Recorder, opened_ns: u64, closed_ns: u64) {
         let Source::Step(step) = &self.source else { return };
         if self.leaving {
             return;
         }
         let busy = self.is_busy();
-        match (&self.request, self.rest) {
+        match (&self.request, self.pause) {
             (Some(request), _) if busy && self.started_ns < closed_ns => {
                 let before_ns = opened_ns.saturating_sub(self.started_ns);
                 recorder.outstanding(request.operation, closed_ns - self.started_ns, before_ns);
             }
             (_, Some((since_ns, operation))) if !busy => {
-                recorder.rested(operation, closed_ns.saturating_sub(since_ns.max(opened_ns)));
+                recorder.paused(operation, closed_ns.saturating_sub(since_ns.max(opened_ns)));
             }
             _ => {}
         }
@@ -32,22 +32,22 @@ impl Worker {
         }
     }
 
-    /// Where in the window something of this worker that ended at `now` is recorded, if at all.
-    pub(super) fn moment(&self, bench: &Bench<'_>, now: u64) -> Option<Moment> {
+    /// The position in the window of an event of this worker; `None` if it is not recorded.
+    pub(super) fn moment(&self, context: &Context<'_>, now: u64) -> Option<Moment> {
         let counts = self.number().is_some() && !self.leaving;
-        counts.then(|| bench.shared.window.moment(now)).flatten()
+        counts.then(|| context.shared.window.moment(now)).flatten()
     }
 
-    /// A request ended outside of the window: where that was between its closing and the census, it
-    /// was outstanding.
-    pub(super) fn late(&self, bench: &mut Bench<'_>, operation: Operation) {
-        let Some((opened_ns, closed_ns)) = bench.shared.window.closed() else { return };
-        if opened_ns != bench.counted_ns
+    /// Records a request that ended outside of the window: between its closing and the census it
+    /// counts as outstanding.
+    pub(super) fn late(&self, context: &mut Context<'_>, operation: Operation) {
+        let Some((opened_ns, closed_ns)) = context.shared.window.closed() else { return };
+        if opened_ns != context.counted_ns
             && self.started_ns < closed_ns
             && self.number().is_some()
             && !self.leaving
         {
-            bench.recorder.outstanding(
+            context.recorder.outstanding(
                 operation,
                 closed_ns - self.started_ns,
                 opened_ns.saturating_sub(self.started_ns),

@@ -1,10 +1,10 @@
-//! A worker takes in the answer to what it asked, and judges it.
+//! Receiving and checking the answer to a request.
 
-use super::{TURN_BYTES, Verdict, Worker};
-use crate::answer::{Asked, Due, Progress};
+use super::{NextStep, TURN_BYTES, Worker};
+use crate::answer::{Expected, Progress, Required};
 use crate::config::Api;
 use crate::picker::Request;
-use crate::reactor::Bench;
+use crate::reactor::Context;
 use crate::recorder::Failure;
 use crate::shared::Shared;
 use crate::sys::now_ns;
@@ -12,33 +12,37 @@ use crate::workload::Operation;
 use std::io::ErrorKind;
 
 impl Worker {
-    pub(super) fn receive(&mut self, bench: &mut Bench<'_>) -> Verdict {
+    pub(super) fn receive(&mut self, context: &mut Context<'_>) -> NextStep {
         let mut turn = 0;
         loop {
             let (Some(link), Some(request)) = (&mut self.link, &self.request) else {
-                return Verdict::Wait;
+                return NextStep::Wait;
             };
             if turn >= TURN_BYTES {
-                return Verdict::Again;
+                return NextStep::Again;
             }
-            let asked = Asked { request, content: &bench.shared.content, verify: self.checks };
-            let thrown = if link.discards() { self.answer.unseen(&asked) } else { 0 };
-            let wanted = if thrown > 0 { thrown } else { bench.scratch.len() as u64 };
-            let result =
-                if thrown > 0 { link.discard(thrown as usize) } else { link.recv(bench.scratch) };
+            let expected =
+                Expected { request, content: &context.shared.content, verify: self.checks };
+            let discardable = if link.discards() { self.answer.discardable(&expected) } else { 0 };
+            let wanted = if discardable > 0 { discardable } else { context.scratch.len() as u64 };
+            let result = if discardable > 0 {
+                link.discard(discardable as usize)
+            } else {
+                link.recv(context.scratch)
+            };
             let count = match result {
                 Ok(count) => count,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Verdict::Wait,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return NextStep::Wait,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == ErrorKind::InvalidData => {
-                    // TLS broken in its handshake is a connection that was never there.
+                    // Failing in the TLS handshake, no connection was made.
                     let class =
                         if self.first_byte_ns == 0 { Failure::Connect } else { Failure::Protocol };
-                    return self.fail(bench, class, &error.to_string());
+                    return self.fail(context, class, &error.to_string());
                 }
-                Err(error) => return self.fail(bench, Failure::Reset, &error.to_string()),
+                Err(error) => return self.fail(context, Failure::Reset, &error.to_string()),
             };
-            // One look at the clock serves both ends of an answer that comes in one piece.
+            // One reading of the clock serves both ends of an answer that arrives in one piece.
             let mut received_ns = None;
             if self.first_byte_ns == 0 {
                 self.first_byte_ns = now_ns();
@@ -46,50 +50,53 @@ impl Worker {
             }
             let progress = match count {
                 0 => self.answer.end(),
-                _ if thrown > 0 => self.answer.skip(count as u64),
-                _ => self.answer.take(&bench.scratch[..count], &asked),
+                _ if discardable > 0 => self.answer.skip(count as u64),
+                _ => self.answer.take(&context.scratch[..count], &expected),
             };
-            // Fewer bytes than asked for: the socket is empty, and what comes next is a new event;
-            // unless the end of the stream was part of this one.
+            // Fewer bytes than requested: the socket is empty, and epoll reports what comes next;
+            // unless the end of the stream was part of this event.
             let drained = (count as u64) < wanted && !self.hung_up && link.discards();
             match progress {
-                Progress::Whole => return self.answered(bench, received_ns.unwrap_or_else(now_ns)),
-                Progress::Failed(class, what) => return self.fail(bench, class, what),
-                Progress::More if drained => return Verdict::Wait,
+                Progress::Complete => {
+                    return self.answered(context, received_ns.unwrap_or_else(now_ns));
+                }
+                Progress::Failed(class, what) => return self.fail(context, class, what),
+                Progress::More if drained => return NextStep::Wait,
                 Progress::More => turn += count as u64,
             }
         }
     }
 
-    /// The answer is whole since `now`.
-    fn answered(&mut self, bench: &mut Bench<'_>, now: u64) -> Verdict {
-        let Some(request) = self.request else { return Verdict::Wait };
+    /// Handles the answer, complete since `now`.
+    fn answered(&mut self, context: &mut Context<'_>, now: u64) -> NextStep {
+        let Some(request) = self.request else { return NextStep::Wait };
         let early = self.sent < self.to_send;
         if self.answer.closes() || early || self.hung_up {
             self.link = None;
         }
         let deleting = self.number().is_none() && request.operation == Operation::Delete;
-        match self.answer.judge(&request, &self.due(bench, &request), deleting) {
-            Err((class, what)) => self.fail(bench, class, &what),
+        match self.answer.check(&request, &self.required(context, &request), deleting) {
+            Err((class, what)) => self.fail(context, class, &what),
             Ok(()) if early => {
-                self.fail(bench, Failure::Protocol, "a success before the whole body was sent")
+                self.fail(context, Failure::Protocol, "a success before the complete body was sent")
             }
-            Ok(()) => self.succeed(bench, &request, now),
+            Ok(()) => self.succeed(context, &request, now),
         }
     }
 
-    fn due(&self, bench: &Bench<'_>, request: &Request) -> Due {
-        let Shared { config, content, digests, .. } = bench.shared;
+    fn required(&self, context: &Context<'_>, request: &Request) -> Required {
+        let Shared { config, content, digests, .. } = context.shared;
         match request.operation {
-            Operation::Write => {
-                Due { md5: digests.of(content, request.size, self.checks), ..Due::default() }
-            }
-            Operation::List => Due {
+            Operation::Write => Required {
+                md5: digests.of(content, request.size, self.checks),
+                ..Required::default()
+            },
+            Operation::List => Required {
                 xml: config.api == Api::S3,
                 least_listed: config.workload.least_listed(),
-                ..Due::default()
+                ..Required::default()
             },
-            _ => Due::default(),
+            _ => Required::default(),
         }
     }
 }

@@ -1,10 +1,12 @@
 use super::*;
+use serde_json::json;
 
-/// A workload for tests: the keys given replace those of a small one.
+/// A small workload for tests, with these fields replaced.
 pub(crate) fn workload(keys: &serde_json::Value) -> Workload {
-    let mut json = serde_json::json!({
-        "name": "w", "objects": {"size": 100, "containers": 4, "per_container": 25}, "operations": {"read": 1.0},
-        "pick": "uniform", "workers": [1], "runtime": 1.0, "warmup": 0.0, "rate_per_s": null, "verify": false
+    let mut json = json!({
+        "name": "w", "objects": {"size": 100, "containers": 4, "per_container": 25},
+        "operations": {"read": 1.0}, "pick": "uniform", "workers": [1], "runtime": 1.0,
+        "warmup": 0.0, "rate_per_s": null, "verify": false
     });
     for (key, value) in keys.as_object().expect("an object of keys") {
         json[key] = value.clone();
@@ -18,7 +20,7 @@ fn names_have_fixed_widths() {
     put_object_name(&mut name, 12);
     assert_eq!(name, b"object-0000000012");
     name.clear();
-    put_written_name(&mut name, &Whose { workers: 8, repeat: 1, worker: 7 }, 0);
+    put_written_name(&mut name, &WorkerId { workers: 8, repeat: 1, worker: 7 }, 0);
     assert_eq!(name, b"written-00008-0001-00007-0000000000");
     name.clear();
     put_number(&mut name, 123_456, 4);
@@ -27,10 +29,9 @@ fn names_have_fixed_widths() {
 
 #[test]
 fn sizes_follow_the_histogram() {
-    let bars = serde_json::json!([{"size": 10, "weight": 1.0}, {"size": [20, 29], "weight": 3.0}]);
-    let w = workload(
-        &serde_json::json!({"objects": {"size": {"histogram": bars}, "containers": 1, "per_container": 1}}),
-    );
+    let bars = json!([{"size": 10, "weight": 1.0}, {"size": [20, 29], "weight": 3.0}]);
+    let objects = json!({"size": {"histogram": bars}, "containers": 1, "per_container": 1});
+    let w = workload(&json!({"objects": objects}));
     let sizes: Vec<u64> = (0..10_000).map(|index| w.object_size(1, 0, index)).collect();
     let small = sizes.iter().filter(|&&size| size == 10).count();
     assert!((2300..2700).contains(&small), "{small}");
@@ -40,19 +41,17 @@ fn sizes_follow_the_histogram() {
 
 #[test]
 fn a_size_depends_on_seed_and_place_only() {
-    let size = serde_json::json!({"size": {"uniform": [0, 1_000_000]}, "containers": 4, "per_container": 25});
-    let a = workload(&serde_json::json!({"objects": size.clone()}));
-    let b = workload(
-        &serde_json::json!({"objects": size, "operations": {"write": 2.0}, "pick": "sequential"}),
-    );
+    let size = json!({"size": {"uniform": [0, 1_000_000]}, "containers": 4, "per_container": 25});
+    let a = workload(&json!({"objects": size.clone()}));
+    let b = workload(&json!({"objects": size, "operations": {"write": 2.0}, "pick": "sequential"}));
     assert_eq!(a.object_size(9, 3, 7), b.object_size(9, 3, 7));
     assert_ne!(a.object_size(9, 3, 7), a.object_size(9, 7, 3));
     assert_ne!(a.object_size(9, 3, 7), a.object_size(8, 3, 7));
 }
 
 #[test]
-fn every_object_has_one_place() {
-    let w = workload(&serde_json::json!({}));
+fn every_object_has_a_distinct_place() {
+    let w = workload(&json!({}));
     let mut places: Vec<_> = (0..w.count()).map(|number| w.place(number)).collect();
     places.sort_unstable();
     places.dedup();
@@ -61,22 +60,21 @@ fn every_object_has_one_place() {
 }
 
 #[test]
-fn what_cannot_be_drawn_from_is_refused() {
+fn an_invalid_workload_is_refused() {
     for (key, value) in [
-        ("operations", serde_json::json!({})),
-        ("operations", serde_json::json!({"read": 0.0})),
-        ("operations", serde_json::json!({"copy": 1.0})),
-        ("pick", serde_json::json!({"zipf": 0.0})),
-        ("pick", serde_json::json!("often")),
-        (
-            "objects",
-            serde_json::json!({"size": {"uniform": [9, 3]}, "containers": 1, "per_container": 1}),
-        ),
-        ("objects", serde_json::json!({"size": 1, "containers": 0, "per_container": 1})),
-        ("rate_per_s", serde_json::json!(0.0)),
+        ("operations", json!({})),
+        ("operations", json!({"read": 0.0})),
+        ("operations", json!({"copy": 1.0})),
+        ("pick", json!({"zipf": 0.0})),
+        ("pick", json!("often")),
+        ("objects", json!({"size": {"uniform": [9, 3]}, "containers": 1, "per_container": 1})),
+        ("objects", json!({"size": 1, "containers": 0, "per_container": 1})),
+        ("rate_per_s", json!(0.0)),
     ] {
-        let mut json = serde_json::json!({"name": "w", "objects": {"size": 1, "containers": 1, "per_container": 1},
-            "operations": {"read": 1.0}, "pick": "uniform", "rate_per_s": null});
+        let mut json = json!({
+            "name": "w", "objects": {"size": 1, "containers": 1, "per_container": 1},
+            "operations": {"read": 1.0}, "pick": "uniform", "rate_per_s": null,
+        });
         assert!(Workload::parse(&json.to_string()).is_ok());
         json[key] = value;
         assert!(Workload::parse(&json.to_string()).is_err(), "{json}");

@@ -21,7 +21,7 @@ from weighbridge.suites import Objects, Workload
 
 SETUP = Setup(
     target=Endpoint(
-        api="s3", url="http://10.0.0.2:7480", user="weigh", key=SecretStr("very-secret")
+        api="s3", url="http://10.0.0.2:7480", user="bench", key=SecretStr("very-secret")
     ),
     bucket_prefix="wb-1",
     seed=7,
@@ -36,9 +36,9 @@ WORKLOAD = Workload(
 )
 
 
-@pytest.mark.parametrize("order", [SETUP, Step(workload=WORKLOAD, workers=4, repeat=2), Quit()])
-def test_an_order_comes_out_of_its_json_as_it_went_in(order: Setup | Step | Quit) -> None:
-    assert ORDER.validate_json(order.model_dump_json()) == order
+@pytest.mark.parametrize("command", [SETUP, Step(workload=WORKLOAD, workers=4, repeat=2), Quit()])
+def test_a_command_is_read_from_its_json_unchanged(command: Setup | Step | Quit) -> None:
+    assert ORDER.validate_json(command.model_dump_json()) == command
 
 
 def ring() -> Ring:
@@ -47,36 +47,25 @@ def ring() -> Ring:
     return Ring(disks=disks, table=((0, 0),), part_power=1, **secrets)
 
 
-def test_what_hashes_the_paths_of_objects_travels_in_the_order_but_is_not_shown_in_its_repr() -> (
-    None
-):
+def test_the_ring_s_hash_secrets_are_in_the_json_but_not_in_the_repr() -> None:
     account = Endpoint(api="swift", url="http://10.0.0.3:6200/AUTH_a", user="AUTH_a")
-    order = Setup(target=account, ring=ring(), bucket_prefix="wb-1o", seed=7)
-    assert order.api == "object-server"
-    assert "hidden" not in repr(order)
-    assert ORDER.validate_json(order.model_dump_json()) == order
-    assert json.loads(order.model_dump_json())["ring"]["hash_prefix"] == "hidden-prefix"
+    setup = Setup(target=account, ring=ring(), bucket_prefix="wb-1o", seed=7)
+    assert setup.api == "object-server"
+    assert "hidden" not in repr(setup)
+    assert ORDER.validate_json(setup.model_dump_json()) == setup
+    assert json.loads(setup.model_dump_json())["ring"]["hash_prefix"] == "hidden-prefix"
 
 
-def test_object_servers_are_found_by_a_ring_and_gateways_by_credentials() -> None:
-    with pytest.raises(ValidationError, match="a ring says where Swift's object servers are"):
-        Setup(
-            target=Endpoint(api="s3", url="http://h:1", user="u"),
-            ring=ring(),
-            bucket_prefix="wb-1",
-            seed=7,
-        )
-    assert (
-        Setup(
-            target=Endpoint(api="swift", url="http://h:1", user="u"), bucket_prefix="wb-1", seed=7
-        ).api
-        == "swift"
-    )
+def test_object_servers_need_a_ring_and_gateways_credentials() -> None:
+    s3, swift = (Endpoint(api=api, url="http://h:1", user="u") for api in ("s3", "swift"))
+    with pytest.raises(ValidationError, match="a ring is for Swift's object servers only"):
+        Setup(target=s3, ring=ring(), bucket_prefix="wb-1", seed=7)
+    assert Setup(target=swift, bucket_prefix="wb-1", seed=7).api == "swift"
     with pytest.raises(ValidationError, match="a user or a token"):
         Endpoint(api="s3", url="http://h:1")
 
 
-def test_the_key_travels_in_the_order_but_is_not_shown_in_its_repr() -> None:
+def test_the_key_is_in_the_json_but_not_in_the_repr() -> None:
     assert "very-secret" in SETUP.model_dump_json()
     assert "very-secret" not in repr(SETUP)
     back = ORDER.validate_json(SETUP.model_dump_json())
@@ -101,23 +90,23 @@ def test_the_key_travels_in_the_order_but_is_not_shown_in_its_repr() -> None:
         ),
     ],
 )
-def test_what_is_no_order_is_refused(line: str) -> None:
+def test_an_invalid_command_is_refused(line: str) -> None:
     with pytest.raises(ValidationError):
         ORDER.validate_json(line)
 
 
-def test_several_clients_share_the_stations_and_need_an_address_to_find_the_driver_at() -> None:
+def test_several_clients_share_the_worker_processes_and_need_an_address_of_the_driver() -> None:
     several = {**SETUP.model_dump(), "clients": ("one", "two"), "processes": 3}
     setup = Setup.model_validate({**several, "listen": "10.0.0.9"})
-    assert (setup.stations, SETUP.stations) == (6, 1)
+    assert (setup.worker_processes, SETUP.worker_processes) == (6, 1)
     assert [setup.client_of(number) for number in range(6)] == ["one"] * 3 + ["two"] * 3
-    with pytest.raises(ValidationError, match="an address that the driver listens on"):
+    with pytest.raises(ValidationError, match="`listen` must be set"):
         Setup.model_validate(several)
-    with pytest.raises(ValidationError, match="there twice"):
+    with pytest.raises(ValidationError, match="listed twice"):
         Setup.model_validate({**several, "listen": "10.0.0.9", "clients": ("one", "one")})
 
 
-def test_events_are_told_apart_by_their_kind() -> None:
+def test_events_are_distinguished_by_kind() -> None:
     progress = Progress(phase="prepare", done=1, total=2)
     prepared = Prepared(objects=2, bytes=8192, seconds=0.1)
     assert EVENT.validate_json(progress.model_dump_json()) == progress

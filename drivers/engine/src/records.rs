@@ -1,4 +1,4 @@
-//! What was counted, as the measurement carries it.
+//! The counts as they are serialised in a measurement.
 
 use crate::histograms::encoded;
 use crate::recorder::Tally;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// `Tally` of results.record.measurement.
 #[derive(Debug, Serialize)]
-pub struct ShownTally {
+pub struct TallyRecord {
     pub(crate) operation: Operation,
     pub(crate) count: u64,
     pub(crate) bytes: u64,
@@ -25,7 +25,7 @@ pub struct ShownTally {
     pub(crate) in_flight_max_us: Option<u64>,
 }
 
-impl ShownTally {
+impl TallyRecord {
     pub(crate) fn of(operation: Operation, tally: &Tally) -> Self {
         let some = tally.count > 0;
         Self {
@@ -53,7 +53,7 @@ impl ShownTally {
 
 /// `Second` of results.record.measurement.
 #[derive(Debug, Serialize)]
-pub struct ShownSecond {
+pub struct SecondRecord {
     pub(crate) second: usize,
     pub(crate) operation: Operation,
     pub(crate) count: u64,

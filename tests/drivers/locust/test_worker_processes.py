@@ -1,5 +1,5 @@
-"""What is made of several stations: one measurement of all their samples, and workers shared out as
-Locust shares out users.
+"""Several worker processes: their windows merge into one measurement, and they share the workers as
+Locust assigns users.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from locust import User, task
 from locust.dispatch import UsersDispatcher
 from locust.runners import WorkerNode
 
-from weighbridge.drivers.locust.floor import dealing_order
+from weighbridge.drivers.locust.load_runner import dispatch_order
 from weighbridge.drivers.locust.merge import merged
 from weighbridge.drivers.locust.recorder import Recorder
-from weighbridge.drivers.locust.station import Begin
 from weighbridge.drivers.locust.worker_group import Window
+from weighbridge.drivers.locust.worker_process import Begin
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Tally
 from weighbridge.suites import Objects, Operation, Workload
@@ -31,9 +31,9 @@ READS = Workload(
 
 @dataclass(frozen=True)
 class Request:
-    """One that a station made: how long it took in us, or why it failed."""
+    """A request: in which process, and how long it took in us, or why it failed."""
 
-    station: int
+    process: int
     operation: Operation
     at_s: float
     outcome: int | str
@@ -52,7 +52,7 @@ class Request:
 
 requests = st.builds(
     Request,
-    station=st.integers(0, 3),
+    process=st.integers(0, 3),
     operation=st.sampled_from(OPERATIONS),
     at_s=st.floats(0, WINDOW_S, exclude_max=True),
     outcome=st.one_of(st.integers(0, 4_000_000_000), st.sampled_from(["http-503", "timeout"])),
@@ -62,7 +62,7 @@ requests = st.builds(
 
 
 def inside(histogram: str | None) -> tuple[int, object] | None:
-    """What is in it: the same may be written down in two ways."""
+    """Its content: equal histograms may be encoded in different ways."""
     decoded = None if histogram is None else Histogram.decode(histogram)
     return None if decoded is None else (decoded.count, decoded.buckets())
 
@@ -79,24 +79,24 @@ def exact(tally: Tally) -> tuple[object, ...]:
 
 @settings(deadline=None, max_examples=200)
 @given(st.lists(requests, max_size=80))
-def test_the_windows_of_stations_merge_into_the_window_of_one_that_made_all_their_requests(
+def test_the_windows_of_several_processes_merge_into_the_window_of_all_their_requests(
     made: list[Request],
 ) -> None:
-    whole, stations = Recorder(), [Recorder() for _ in range(4)]
+    complete, parts = Recorder(), [Recorder() for _ in range(4)]
     for request in made:
-        request.record(whole)
-        request.record(stations[request.station])
+        request.record(complete)
+        request.record(parts[request.process])
     found = merged(
         [
             Window(tallies=one.tallies(), seconds=one.seconds(), window_s=WINDOW_S, cpu_s=0.25)
-            for one in stations
+            for one in parts
         ]
     )
-    assert list(map(exact, found.tallies)) == list(map(exact, whole.tallies()))
+    assert list(map(exact, found.tallies)) == list(map(exact, complete.tallies()))
     assert {(one.second, one.operation): one for one in found.seconds} == {
-        (one.second, one.operation): one for one in whole.seconds()
+        (one.second, one.operation): one for one in complete.seconds()
     }
-    assert len(found.seconds) == len(whole.seconds())
+    assert len(found.seconds) == len(complete.seconds())
     assert (found.window_s, found.cpu_s) == (WINDOW_S, 1.0)
 
 
@@ -114,23 +114,21 @@ nodes = st.lists(st.tuples(hosts, st.uuids()), min_size=1, max_size=8, unique=Tr
 
 @settings(deadline=None, max_examples=200)
 @given(nodes, st.integers(1, 40))
-def test_ranks_follow_the_order_in_which_locust_deals_users_out(
-    names: list[str], count: int
-) -> None:
+def test_ranks_follow_the_order_in_which_locust_assigns_users(names: list[str], count: int) -> None:
     dispatcher = UsersDispatcher([WorkerNode(name) for name in names], [Worker])
     dispatcher.new_dispatch(target_user_count=count, spawn_rate=count)
     *_, last = dispatcher
-    dealt = {name: users["Worker"] for name, users in last.items()}
-    ranked = dealing_order(names)
+    assigned = {name: users["Worker"] for name, users in last.items()}
+    ranked = dispatch_order(names)
     shares = {
-        name: Begin(workload=READS, workers=count, repeat=0, rank=rank, stations=len(names)).share
+        name: Begin(workload=READS, workers=count, repeat=0, rank=rank, processes=len(names)).share
         for rank, name in enumerate(ranked)
     }
-    assert dealt == shares
+    assert assigned == shares
     assert max(shares.values()) - min(shares.values()) <= 1
 
 
-def test_one_station_of_each_client_has_its_user_before_a_second_of_any() -> None:
+def test_each_client_gets_a_user_before_any_gets_a_second() -> None:
     names = [f"client-{client}_{number}" for number in range(3) for client in (2, 1)]
-    hosts = [name.split("_")[0] for name in dealing_order(names)]
+    hosts = [name.split("_")[0] for name in dispatch_order(names)]
     assert all(one != other for one, other in pairwise(hosts))

@@ -1,78 +1,70 @@
-"""The pulse: says twice a second and more what an order is at, whatever it waits for."""
+"""Reports progress at least twice a second, whatever a command waits for."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Final, Self
 
 from weighbridge.drivers.order import Progress
 
-BEAT_S: Final = 0.4
+PERIOD_S: Final = 0.4
 
 Meter = Callable[[], float]
 """CPU seconds so far."""
 
 
-class ProgressPulse:
-    """A context manager; inside it `say` hears the progress of an order.
+class ProgressReporter:
+    """A context manager; while entered it reports a command's progress to `send`.
 
-    What `meter` says is read at the ends of the window.
+    `meter` is read at both ends of the window.
     """
 
     def __init__(
-        self, say: Callable[[Progress], None], first: Progress, meter: Meter | None = None
+        self, send: Callable[[Progress], None], first: Progress, meter: Meter | None = None
     ) -> None:
-        self._say = say
+        self._send = send
         self._progress = first
         self._meter = meter
         self._window: tuple[float, float, float] | None = None
         self._ends: dict[str, tuple[float, float]] = {}
         self._over = threading.Event()
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._beat, name="pulse", daemon=True)
+        self._thread = threading.Thread(target=self._report, name="progress", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        # Joined, since nothing may be said after the answer to the order.
+    def __exit__(self, *_: object) -> None:
+        # Joined, since no event may follow the answer to the command.
         self._over.set()
         self._thread.join()
 
-    def tell(self, progress: Progress) -> None:
-        """Say this from now on."""
+    def set(self, progress: Progress) -> None:
+        """Report this from now on."""
         with self._lock:
             self._progress = progress
 
     def stage_began(self, warmup_s: float, runtime_s: float) -> None:
-        """A step's stage runs since now: say by the clock where it is."""
+        """A step's stage starts now: report by the clock."""
         began_s = time.monotonic()
         with self._lock:
             self._window = (began_s, warmup_s, runtime_s)
 
     @property
     def cpu(self) -> tuple[float, float] | None:
-        """CPU seconds used in the window, and the seconds between the two readings; None when it
-        was not read twice.
-        """
+        """CPU seconds used in the window, and the seconds between its two readings, or None."""
         if {"began", "ended"} - set(self._ends):
             return None
         (before, began_s), (after, ended_s) = self._ends["began"], self._ends["ended"]
         return after - before, ended_s - began_s
 
-    def _beat(self) -> None:
+    def _report(self) -> None:
         while True:
-            self._say(self._now())
-            if self._over.wait(BEAT_S):
+            self._send(self._now())
+            if self._over.wait(PERIOD_S):
                 return
 
     def _now(self) -> Progress:

@@ -1,16 +1,14 @@
-"""A program for a host: starts several commands at once, tells what they print and how they end,
-and ends them.
+"""A program for a host: starts commands in parallel, reports their output and exits, and ends them.
 
-stdin: one line of JSON, the commands; later a line `stop`, for SIGINT to all that run. When stdin
-closes, all are killed. stdout: a list of JSON a line:
+stdin: one line of JSON, the commands; later a line `stop`, for SIGINT to all that are running. When
+stdin closes, all are killed. stdout: a JSON list a line:
 
-    ["line", number, seconds, text]                          a line that a command printed, so long
-    after the start ["end", number, seconds, status, CPU seconds, stderr]    it has ended: the last
-    of what it printed besides
+    ["line", number, seconds, text]                          a command's output line
+    ["end", number, seconds, status, CPU seconds, stderr]    a command's end, with its last stderr
 
-A status is the exit status, or minus the signal that ended it. When one ends with another status
-than 0 before anybody said stop, the others are killed: together they are one measurement. Standard
-library only, good for Python 3.9.
+Seconds count from the start. A status is the exit status, or minus the signal that ended it. When a
+command ends with another status than 0 before `stop`, the others are killed: together they are one
+measurement. Standard library only, for Python 3.9 and later.
 """
 
 from __future__ import annotations
@@ -28,14 +26,14 @@ from collections.abc import Sequence
 _TAIL_BYTES = 4000
 
 
-class AtOnce:
-    """Commands that run at once."""
+class ParallelCommands:
+    """Commands that run in parallel."""
 
     def __init__(self, commands: Sequence[Sequence[str]]) -> None:
         self._lock = threading.Lock()
         self._stopping = False
         self._began = time.monotonic()
-        self._errors = [tempfile.TemporaryFile() for _ in commands]  # noqa: SIM115 - they live as long as the commands
+        self._errors = [tempfile.TemporaryFile() for _ in commands]  # noqa: SIM115 - open as long as the commands run
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         for number, (argv, errors) in enumerate(zip(commands, self._errors)):  # noqa: B905 - Python 3.9 has no strict
             self._running[number] = subprocess.Popen(
@@ -43,7 +41,7 @@ class AtOnce:
             )
 
     def run(self) -> None:
-        """Follow them all to their end."""
+        """Follow all commands until they end."""
         threads = [
             threading.Thread(target=self._follow, args=item) for item in list(self._running.items())
         ]
@@ -62,20 +60,18 @@ class AtOnce:
     def _follow(self, number: int, process: subprocess.Popen[bytes]) -> None:
         if process.stdout is not None:
             for line in process.stdout:
-                self._tell(
-                    "line", number, self._seconds(), line.decode(errors="replace").rstrip("\n")
-                )
-        # It is collected under the lock: until then its number cannot be another process's, which a
-        # signal would reach.
+                text = line.decode(errors="replace").rstrip("\n")
+                self._report("line", number, self._seconds(), text)
+        # Reaped under the lock: before that its pid cannot be another process's, which a signal
+        # would hit.
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         with self._lock:
             _, status, used = os.wait4(process.pid, 0)
             del self._running[number]
             stopping = self._stopping
         code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-        self._tell(
-            "end", number, self._seconds(), code, used.ru_utime + used.ru_stime, self._tail(number)
-        )
+        cpu_s = used.ru_utime + used.ru_stime
+        self._report("end", number, self._seconds(), code, cpu_s, self._tail(number))
         if code and not stopping:
             self._signal(signal.SIGKILL)
 
@@ -93,7 +89,7 @@ class AtOnce:
     def _seconds(self) -> float:
         return time.monotonic() - self._began
 
-    def _tell(self, *event: object) -> None:
+    def _report(self, *event: object) -> None:
         text = json.dumps(event) + "\n"
         with self._lock:
             sys.stdout.write(text)
@@ -101,7 +97,7 @@ class AtOnce:
 
 
 if __name__ == "__main__":
-    # Where a shell started all this with `&`, SIGINT is ignored, which commands would inherit, and
-    # no `stop` would end them; a signal that is handled here has its default effect there.
+    # If a shell started this with `&`, SIGINT is ignored, commands would inherit that, and `stop`
+    # would not end them; a signal that is handled here has its default effect there.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    AtOnce(json.loads(sys.stdin.readline())).run()
+    ParallelCommands(json.loads(sys.stdin.readline())).run()

@@ -1,4 +1,4 @@
-"""What fio prints of a step, made wrong on purpose."""
+"""Malformed output of fio."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.mutation import Dice, cases, tried, wrong_json
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.fio.answer import tally_of
+from weighbridge.drivers.fio.result import tally_of
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Tally
 
@@ -28,9 +28,9 @@ FIO = {
 
 
 @cases
-def test_whatever_fio_prints_is_a_tally_or_an_error_of_ours(dice: Dice) -> None:
-    told = wrong_json(dice, FIO).decode(errors="replace")
-    found = tried(lambda: tally_of(told, "read", 65536), DriverError, saying="fio")
+def test_any_output_of_fio_is_a_tally_or_a_driver_error(dice: Dice) -> None:
+    output = wrong_json(dice, FIO).decode(errors="replace")
+    found = tried(lambda: tally_of(output, "read", 65536), DriverError, saying="fio")
     if found is None:
         return
     tally, window_s = found
@@ -49,19 +49,13 @@ def test_whatever_fio_prints_is_a_tally_or_an_error_of_ours(dice: Dice) -> None:
         {"N": 1, "min": 10**16, "max": 10**16, "mean": 1, "bins": {"1000": 1}},
     ],
 )
-def test_bins_and_latencies_that_cannot_be_are_errors_and_not_counted(
-    latencies: dict[str, object],
-) -> None:
+def test_impossible_bins_and_latencies_are_errors(latencies: dict[str, object]) -> None:
+    job = {"error": 0, "read": {"runtime": 3002, "lat_ns": latencies}}
     with pytest.raises(DriverError, match="fio: "):
-        tally_of(
-            json.dumps({"jobs": [{"error": 0, "read": {"runtime": 3002, "lat_ns": latencies}}]}),
-            "read",
-            65536,
-        )
+        tally_of(json.dumps({"jobs": [job]}), "read", 65536)
 
 
-def test_a_window_of_no_time_is_an_error() -> None:
+def test_a_window_without_length_is_an_error() -> None:
+    job = {"error": 0, "read": {**SIDE, "runtime": 0}}
     with pytest.raises(DriverError, match=r"9 requests in a window of 0\.0 s"):
-        tally_of(
-            json.dumps({"jobs": [{"error": 0, "read": {**SIDE, "runtime": 0}}]}), "read", 65536
-        )
+        tally_of(json.dumps({"jobs": [job]}), "read", 65536)

@@ -1,6 +1,6 @@
-//! The Python door: translates, and gives the interpreter free while it waits. Documented in
-//! `_native.pyi`.
-#![allow(clippy::needless_pass_by_value)] // what comes from Python is owned
+//! The Python interface, documented in `_native.pyi`: converts values, and releases the interpreter
+//! lock while it waits.
+#![allow(clippy::needless_pass_by_value)] // values from Python are owned
 
 use crate::config::Config;
 use crate::content::Content;
@@ -11,7 +11,7 @@ use crate::picker;
 use crate::random::{Random, hash};
 use crate::ring::Ring;
 use crate::sign;
-use crate::workload::{Whose, Workload, put_object_name, put_written_name};
+use crate::workload::{WorkerId, Workload, put_object_name, put_written_name};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -98,8 +98,8 @@ impl Picker {
                 "worker {index} of {workers}: numbers begin at 0"
             )));
         }
-        let whose = Whose { workers, repeat, worker: index };
-        Ok(Self(picker::Picker::new(Arc::new(workload), seed, whose)))
+        let id = WorkerId { workers, repeat, worker: index };
+        Ok(Self(picker::Picker::new(Arc::new(workload), seed, id)))
     }
 
     fn next(&mut self) -> PyResult<(&'static str, u64, i64, u64)> {
@@ -151,7 +151,7 @@ fn object_name(index: u64) -> PyResult<String> {
 #[pyfunction]
 fn written_name(workers: u64, repeat: u64, worker: u64, index: u64) -> PyResult<String> {
     let mut name = Vec::new();
-    put_written_name(&mut name, &Whose { workers, repeat, worker }, index);
+    put_written_name(&mut name, &WorkerId { workers, repeat, worker }, index);
     text(name)
 }
 

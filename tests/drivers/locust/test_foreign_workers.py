@@ -1,5 +1,5 @@
-"""Locust's master among strangers: whatever they send to its port, steps are what the driver's own
-stations make of them.
+"""Strangers that talk to the port of Locust's master, whose steps depend on its own worker
+processes alone.
 """
 
 from __future__ import annotations
@@ -15,22 +15,19 @@ import zmq
 from locust import __version__
 from locust.rpc import Message
 
-from tests.drivers.locust.test_driver import (
+from tests.drivers.locust.local_driver import (
     Null,
     by_operation,
-    check_whole,
+    check_consistent,
     driver,
-    null,
     setup_for,
     workload,
 )
 from weighbridge.drivers.order import Prepare, Step
 from weighbridge.drivers.process import DriverProcess
 
-__all__ = ["null"]
-
 READY = Message("client_ready", __version__, "stranger_1").serialize()
-HERE = Message("weighbridge-here", {"number": 1}, "stranger_1").serialize()
+PING = Message("weighbridge-here", {"number": 1}, "stranger_1").serialize()
 ANSWER = Message(
     "weighbridge-answer", {"id": 1, "answer": "{}", "error": "it was me"}, "stranger_1"
 ).serialize()
@@ -45,9 +42,7 @@ def port_of(running: DriverProcess) -> int:
 
 @contextmanager
 def stranger(port: int, messages: tuple[bytes, ...], *, guesses: bool) -> Iterator[None]:
-    """One that connects as Locust's workers do, or with a key that it has guessed, and says all
-    this.
-    """
+    """One that connects as Locust's workers do, or with a guessed key, and sends `messages`."""
     context = zmq.Context()
     connection: Any = context.socket(zmq.DEALER)
     connection.setsockopt(zmq.IDENTITY, b"stranger_1")
@@ -64,7 +59,7 @@ def stranger(port: int, messages: tuple[bytes, ...], *, guesses: bool) -> Iterat
         context.term()
 
 
-def test_what_strangers_say_to_the_master_costs_no_step_anything(
+def test_messages_from_strangers_do_not_affect_a_step(
     null: Callable[..., Null], tmp_path: Path
 ) -> None:
     reads = workload({"read": 1}, runtime=1.0, warmup=0.2)
@@ -72,27 +67,26 @@ def test_what_strangers_say_to_the_master_costs_no_step_anything(
         running.setup(setup_for(null(delay_ms=5.0).target("s3"), processes=2))
         port = port_of(running)
         running.prepare(Prepare(workload=reads))
-        said = (READY, HERE, ANSWER, *TORN)
-        with stranger(port, said, guesses=False), stranger(port, said, guesses=True):
+        sent = (READY, PING, ANSWER, *TORN)
+        with stranger(port, sent, guesses=False), stranger(port, sent, guesses=True):
             with socket.create_connection(("127.0.0.1", port), timeout=5.0) as raw:
                 raw.sendall(b"GET / HTTP/1.0\r\n\r\n" + bytes(range(256)) * 100)
             for workers in (5, 1):
                 measurement = running.step(Step(workload=reads, workers=workers)).measurement
-                check_whole(measurement)
+                check_consistent(measurement)
                 assert by_operation(measurement)["read"].count > 0
                 assert not measurement.notes
 
 
-def test_no_key_of_the_master_is_on_a_command_line_or_in_an_environment(
+def test_the_masters_key_is_on_no_command_line_and_in_no_environment(
     null: Callable[..., Null], tmp_path: Path
 ) -> None:
     with driver(tmp_path) as running:
         running.setup(setup_for(null().target("s3"), processes=2))
-        stations = psutil.Process(running.process.pid).children()
-        words = [word for one in stations for word in (*one.cmdline(), *one.environ().values())]
-    assert len(stations) == 2
-    # A key of CurveZMQ is forty letters of Z85, among which there is no longer run of them here
-    # that is not a path.
+        children = psutil.Process(running.process.pid).children()
+        words = [word for one in children for word in (*one.cmdline(), *one.environ().values())]
+    assert len(children) == 2
+    # A CurveZMQ key is forty characters of Z85; no other word here is, except for paths.
     assert not [
         word for word in words if len(word) == 40 and "/" not in word and not word.isalnum()
     ]

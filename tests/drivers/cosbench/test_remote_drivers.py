@@ -1,4 +1,4 @@
-"""COSBench's drivers on several clients: pretended hosts, and a java that stands for Java."""
+"""COSBench's drivers on several clients: fake hosts, and a fake java."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from tests.drivers.cosbench.test_installation import home, wait_until_gone
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.cosbench.far_drivers import FarDrivers
+from weighbridge.drivers.cosbench.remote_drivers import RemoteDrivers
 from weighbridge.topologies.fake import FakeHost
 
 __all__ = ["home"]
@@ -34,24 +34,24 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Fake
 
 
 def jvms(folder: Path) -> list[int]:
-    """Numbers of the made-up JVMs of further drivers, as they wrote them down themselves."""
+    """Process ids of the fake JVMs on other clients, from the files they write."""
     return [
         int(path.read_text())
         for path in (folder / "tmp").glob("weighbridge-cosbench-*/cosbench/driver.pid")
     ]
 
 
-def until_it_is_seen(drivers: FarDrivers) -> None:
+def check_until_it_fails(drivers: RemoteDrivers) -> None:
     deadline_s = time.monotonic() + 30
     while time.monotonic() < deadline_s:
         drivers.check()
         time.sleep(0.05)
 
 
-def test_each_further_client_has_a_driver_of_its_own_that_ends_with_the_rest(
+def test_each_other_client_has_a_driver_that_ends_with_the_rest(
     home: Path, hosts: list[FakeHost], tmp_path: Path
 ) -> None:
-    with FarDrivers(hosts, tmp_path / "driver.log") as drivers:
+    with RemoteDrivers(hosts, tmp_path / "driver.log") as drivers:
         urls = drivers.start(str(home))
         assert [url.split(":")[1] for url in urls] == [f"//{host.address}" for host in hosts]
         for url in urls:
@@ -64,12 +64,12 @@ def test_each_further_client_has_a_driver_of_its_own_that_ends_with_the_rest(
     assert not list((tmp_path / "tmp").iterdir())
 
 
-def test_a_driver_that_does_not_come_up_is_told_with_its_client(
+def test_a_driver_that_does_not_start_is_reported_with_its_client(
     home: Path, hosts: list[FakeHost], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_DIES", "driver")
     with (
-        FarDrivers(hosts, tmp_path / "driver.log") as drivers,
+        RemoteDrivers(hosts, tmp_path / "driver.log") as drivers,
         pytest.raises(
             DriverError,
             match=r"client-[23]: COSBench's driver ended with exit status 3\n(.*\n)*.*made up",
@@ -81,10 +81,10 @@ def test_a_driver_that_does_not_come_up_is_told_with_its_client(
 def test_a_driver_that_dies_later_is_noticed(
     home: Path, hosts: list[FakeHost], tmp_path: Path
 ) -> None:
-    with FarDrivers(hosts, tmp_path / "driver.log") as drivers:
+    with RemoteDrivers(hosts, tmp_path / "driver.log") as drivers:
         drivers.start(str(home))
         os.kill(jvms(tmp_path)[0], signal.SIGKILL)
         with pytest.raises(
             DriverError, match=r"client-[23]: COSBench's driver ended with exit status 3"
         ):
-            until_it_is_seen(drivers)
+            check_until_it_fails(drivers)

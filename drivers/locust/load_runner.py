@@ -1,7 +1,4 @@
-"""The floor: all stations of this driver.
-
-One in this process, or a Locust master here and stations in worker processes.
-"""
+"""Runs a step's users: in this process, or in worker processes of a Locust master here."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from operator import itemgetter
 from typing import Any
 
@@ -25,16 +22,16 @@ from zmq.error import ZMQError
 
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
-from weighbridge.drivers.locust.sealed import seal_master
-from weighbridge.drivers.locust.station import (
+from weighbridge.drivers.locust.encryption import encrypt_master
+from weighbridge.drivers.locust.worker_process import (
     BEGIN,
-    HERE,
+    PING,
     Answer,
+    Argument,
     Begin,
-    Nothing,
+    Empty,
     Question,
-    Station,
-    Told,
+    WorkerProcess,
 )
 from weighbridge.drivers.order import Joining, Listening, Progress, Setup
 from weighbridge.drivers.process import how_it_ended
@@ -44,46 +41,39 @@ ASK = "weighbridge-ask"
 ANSWER = "weighbridge-answer"
 ARRIVED = "weighbridge-here"
 START_S = 60.0
-"""How long stations may take to start, and users to be stopped: on a share of a CPU it is seconds.
-"""
+"""Time for worker processes to start, and for users to stop: seconds on a fraction of a CPU."""
 USERS_S = 50.0
-"""How long users may take to be started; the conductor waits a minute for a driver that says
-nothing.
-"""
+"""Time for users to start; the conductor waits a minute for a silent driver."""
 ANSWER_S = 10.0
-"""A station that is asked how it is and does not answer for so long is given up: it is stuck, or
-its host is gone.
-"""
-SAY_S = 0.5
+"""A worker process that does not answer for so long is given up: it or its host hangs."""
+SEND_S = 0.5
 
-Say = Callable[[Listening | Progress], None]
+Send = Callable[[Listening | Progress], None]
 
 
-class Floor(ABC):
-    """Where a step's users are: asks all stations at once, and has Locust start and stop the
-    users.
-    """
+class LoadRunner(ABC):
+    """Asks all worker processes at once, and has Locust start and stop the users."""
 
     environment: Environment
     clients: tuple[str, ...]
-    """The client that each station is on, in the order of their answers; an empty name where that
-    was not told.
-    """
+    """The client of each worker process, in the order of their answers; "" without a name."""
 
     @abstractmethod
-    def begin(self, order: Begin) -> None:
-        """Give every station its share of a step's workers.
+    def begin(self, command: Begin) -> None:
+        """Give every worker process its share of a step's workers.
 
         Raises DriverError, as all of these do.
         """
 
     @abstractmethod
-    def ask(self, question: Question[Told, Answer], told: Told, timeout_s: float) -> list[Answer]:
-        """Ask all stations; returns their answers in the order of `clients`."""
+    def ask(
+        self, question: Question[Argument, Answer], argument: Argument, timeout_s: float
+    ) -> list[Answer]:
+        """Ask all worker processes; their answers are in the order of `clients`."""
 
     @abstractmethod
     def start_users(self, count: int) -> None:
-        """Have Locust start so many users and wait until they are there."""
+        """Have Locust start `count` users, and wait until they have started."""
 
     @abstractmethod
     def stop_users(self) -> None:
@@ -91,77 +81,77 @@ class Floor(ABC):
 
     @abstractmethod
     def own_cpu_s(self) -> float:
-        """CPU seconds of this process so far, where no station counts them already."""
+        """CPU seconds of this process so far, unless a worker process counts them."""
 
     @abstractmethod
     def close(self) -> None:
         """End everything, on any path."""
 
 
-class OneStation(Floor):
-    """This process is the only station: Locust's local runner."""
+class LocalLoadRunner(LoadRunner):
+    """This process makes the load: Locust's local runner."""
 
     def __init__(self, setup: Setup, allowance: CpuAllowance) -> None:
-        self._station = Station(setup, allowance)
+        self._process = WorkerProcess(setup, allowance)
         self.clients = (setup.client_of(0),)
-        self.environment = self._station.environment
+        self.environment = self._process.environment
         self._runner = self.environment.create_local_runner()
 
-    def begin(self, order: Begin) -> None:
-        """See Floor."""
-        self._station.begin(order)
+    def begin(self, command: Begin) -> None:
+        """See LoadRunner."""
+        self._process.begin(command)
 
-    def ask(self, question: Question[Told, Answer], told: Told, timeout_s: float) -> list[Answer]:
-        """See Floor."""
-        return [question.do(self._station, told)]
+    def ask(
+        self, question: Question[Argument, Answer], argument: Argument, timeout_s: float
+    ) -> list[Answer]:
+        """See LoadRunner."""
+        return [question.do(self._process, argument)]
 
     def start_users(self, count: int) -> None:
-        """See Floor."""
+        """See LoadRunner."""
         self._runner.start(count, spawn_rate=count)
         _wait(
             lambda: self._runner.user_count == count and self._runner.state == "running",
             START_S,
             f"{count} users to be started",
-            self._station.check,
+            self._process.check,
         )
 
     def stop_users(self) -> None:
-        """See Floor."""
+        """See LoadRunner."""
         self._runner.stop()
 
     def own_cpu_s(self) -> float:
-        """See Floor."""
+        """See LoadRunner."""
         return 0.0
 
     def close(self) -> None:
-        """See Floor."""
-        self._station.close()
+        """See LoadRunner."""
+        self._process.close()
         self._runner.quit()
 
 
-class ManyStations(Floor):
-    """Stations in processes of their own, joined to this one by Locust's messages: over loopback,
-    or the deployment's network.
+class DistributedLoadRunner(LoadRunner):
+    """Worker processes connected by Locust's messages, over loopback or the deployment's network.
 
-    Those of this host are started here. That stations of other clients are waited for is said by
-    `say`, as is the waiting.
+    Those of this host are started here; `send` has the conductor start the others.
     """
 
-    def __init__(self, setup: Setup, allowance: CpuAllowance, say: Say) -> None:
-        del allowance  # the stations find their own
+    def __init__(self, setup: Setup, allowance: CpuAllowance, send: Send) -> None:
+        del allowance  # each worker process finds its own
         self._setup = setup
         self._answers: dict[int, tuple[str, gevent.event.AsyncResult]] = {}
         self._nodes: dict[int, str] = {}
-        """Locust's names of the stations that have arrived."""
+        """Locust's names of the connected worker processes, by number."""
         self._asked = 0
         self._lost = ""
         self._processes: list[subprocess.Popen[bytes]] = []
-        self.clients = tuple(setup.client_of(number) for number in range(setup.stations))
+        self.clients = tuple(setup.client_of(number) for number in range(setup.worker_processes))
         self.environment = Environment(user_classes=[_no_user_here()])
-        # One address only, and a port that is free: 0 has Locust's own server choose it.
+        # One address only, and any free port: Locust's own server chooses one for 0.
         address = host_of(setup.listen or LOOPBACK)
         try:
-            key = seal_master()
+            key = encrypt_master()
             self._runner = self.environment.create_master_runner(address, 0)
         except ZMQError as error:
             raise DriverError(
@@ -173,30 +163,34 @@ class ManyStations(Floor):
             listening = Listening(port=self._runner.server.port, key=SecretStr(key))
             for number in range(setup.processes):
                 self._processes.append(_spawn(setup, listening, number))
-            if setup.stations > setup.processes:
-                say(listening)
-            self._await_stations(say)
+            if setup.worker_processes > setup.processes:
+                send(listening)
+            self._await_workers(send)
         except BaseException:
             self.close()
             raise
 
-    def begin(self, order: Begin) -> None:
-        """See Floor. Locust deals users out in an order of its own: ranks follow that."""
-        self.ask(HERE, Nothing(), ANSWER_S)
-        ranked = dealing_order(self._nodes.values())
+    def begin(self, command: Begin) -> None:
+        """See LoadRunner. Ranks follow Locust's own order of dispatch."""
+        self.ask(PING, Empty(), ANSWER_S)
+        ranked = dispatch_order(self._nodes.values())
         shares = {
-            number: order.model_copy(update={"rank": ranked.index(node), "stations": len(ranked)})
+            number: command.model_copy(
+                update={"rank": ranked.index(node), "processes": len(ranked)}
+            )
             for number, node in self._nodes.items()
         }
         self._ask_each(BEGIN, shares, START_S + self._setup.request_timeout_s)
 
-    def ask(self, question: Question[Told, Answer], told: Told, timeout_s: float) -> list[Answer]:
-        """See Floor."""
-        return self._ask_each(question, dict.fromkeys(self._nodes, told), timeout_s)
+    def ask(
+        self, question: Question[Argument, Answer], argument: Argument, timeout_s: float
+    ) -> list[Answer]:
+        """See LoadRunner."""
+        return self._ask_each(question, dict.fromkeys(self._nodes, argument), timeout_s)
 
     def start_users(self, count: int) -> None:
-        """See Floor."""
-        _wait(self._all_ready, START_S, "all stations to be ready", self._check)
+        """See LoadRunner."""
+        _wait(self._all_ready, START_S, "all worker processes to be ready", self._check)
         self._runner.start(count, spawn_rate=count)
         _wait(
             lambda: self._runner.user_count == count,
@@ -206,19 +200,17 @@ class ManyStations(Floor):
         )
 
     def stop_users(self) -> None:
-        """See Floor."""
+        """See LoadRunner."""
         stopping = gevent.spawn(self._runner.stop)
         _wait(stopping.ready, START_S, "all users to be stopped", self._check)
-        _wait(self._all_ready, START_S, "all stations to be ready again", self._check)
+        _wait(self._all_ready, START_S, "all worker processes to be ready again", self._check)
 
     def own_cpu_s(self) -> float:
-        """See Floor."""
+        """See LoadRunner."""
         return time.process_time()
 
     def close(self) -> None:
-        """See Floor. Closing a station's stdin tells it to end; one that does not is killed by its
-        pid.
-        """
+        """See LoadRunner. Worker processes end when their stdin closes, or are killed by pid."""
         for process in self._processes:
             if process.stdin is not None:
                 with contextlib.suppress(OSError):
@@ -233,63 +225,66 @@ class ManyStations(Floor):
         self._runner.greenlet.kill(block=True)
         self._runner.server.close(linger=0)  # type: ignore[no-untyped-call]
 
-    def called(self, number: int) -> str:
-        """A station in words, counted from 0: `client-2: station 3 of 4`."""
+    def name_of(self, number: int) -> str:
+        """A worker process, counted from 0, in words: `client-2: worker process 3 of 4`."""
         client = self.clients[number]
-        return f"{client}{': ' if client else ''}station {number + 1} of {len(self.clients)}"
+        return f"{client}{': ' if client else ''}worker process {number + 1} of {len(self.clients)}"
 
-    def _await_stations(self, say: Say) -> None:
-        """Wait until all stations have arrived, and say meanwhile how many have."""
-        said_s = time.monotonic()
+    def _await_workers(self, send: Send) -> None:
+        """Wait until all worker processes have connected, and report how many have."""
+        total = self._setup.worker_processes
+        sent_s = time.monotonic()
 
-        def look() -> None:
-            nonlocal said_s
+        def check() -> None:
+            nonlocal sent_s
             self._check()
-            if time.monotonic() - said_s > SAY_S:
-                said_s = time.monotonic()
-                say(Progress(phase="prepare", done=len(self._nodes), total=self._setup.stations))
+            if time.monotonic() - sent_s > SEND_S:
+                sent_s = time.monotonic()
+                send(Progress(phase="prepare", done=len(self._nodes), total=total))
 
         def late() -> str:
-            missing = [
-                self.called(number)
-                for number in range(self._setup.stations)
-                if number not in self._nodes
-            ]
-            return ", ".join(missing) or "others are there, which nobody started"
+            missing = [self.name_of(number) for number in range(total) if number not in self._nodes]
+            return ", ".join(missing) or "others that nobody started have connected"
 
-        _wait(self._all_ready, START_S, f"{self._setup.stations} stations to be ready", look, late)
+        _wait(self._all_ready, START_S, f"{total} worker processes to be ready", check, late)
 
     def _all_ready(self) -> bool:
-        return len(self._nodes) == self._setup.stations == len(self._runner.clients.ready)
+        return len(self._nodes) == self._setup.worker_processes == len(self._runner.clients.ready)
 
     def _check(self) -> None:
-        """Raise DriverError when a station of this host has ended, or one was given up."""
+        """Raise DriverError when a worker process of this host has ended, or one was given up."""
         if self._lost:
             raise DriverError(self._lost)
         for number, process in enumerate(self._processes):
             code = process.poll()
             if code is not None:
-                raise DriverError(f"{self.called(number)} {how_it_ended(code)}")
+                raise DriverError(f"{self.name_of(number)} {how_it_ended(code)}")
 
     def _ask_each(
-        self, question: Question[Told, Answer], told: dict[int, Told], timeout_s: float
+        self, question: Question[Argument, Answer], each: dict[int, Argument], timeout_s: float
     ) -> list[Answer]:
-        """Ask stations; their answers in the order of their numbers.
+        """Ask worker processes by number; returns their answers in the order of the numbers.
 
         One that does not answer is given up.
         """
         waiting: dict[int, tuple[int, gevent.event.AsyncResult]] = {}
-        for number, one in sorted(told.items(), key=itemgetter(0)):
+        for number, argument in sorted(each.items(), key=itemgetter(0)):
             self._asked += 1
             answer = gevent.event.AsyncResult()
             self._answers[self._asked] = (self._nodes[number], answer)
             waiting[number] = self._asked, answer
-            words = {"id": self._asked, "verb": question.name, "argument": one.model_dump_json()}
-            self._runner.send_message(ASK, words, client_id=self._nodes[number])
+            data = {
+                "id": self._asked,
+                "verb": question.name,
+                "argument": argument.model_dump_json(),
+            }
+            self._runner.send_message(ASK, data, client_id=self._nodes[number])
 
         def late() -> str:
             return ", ".join(
-                self.called(number) for number, (_, answer) in waiting.items() if not answer.ready()
+                self.name_of(number)
+                for number, (_, answer) in waiting.items()
+                if not answer.ready()
             )
 
         try:
@@ -303,9 +298,8 @@ class ManyStations(Floor):
             return [
                 question.answer.model_validate_json(answer.get()) for _, answer in waiting.values()
             ]
-        except _InVain as error:
-            # Nothing more is waited for from now on: users and crews of the others end with this
-            # process.
+        except _Timeout as error:
+            # From now on nothing is waited for: users and groups elsewhere end with this process.
             self._lost = error.message
             raise
         finally:
@@ -322,18 +316,17 @@ class ManyStations(Floor):
             answer.set(msg.data["answer"])
 
     def _arrived(self, environment: Environment, msg: Any) -> None:
-        number = msg.data["number"]
-        if number in range(self._setup.stations):
-            # Whoever comes second under a number is none of those that were started.
+        # Another process under the same number is not one that was started.
+        if (number := msg.data["number"]) in range(self._setup.worker_processes):
             self._nodes.setdefault(number, msg.node_id)
 
 
-def dealing_order(nodes: Iterable[str]) -> list[str]:
-    """Names of Locust's workers in the order in which it deals users out to them.
+def dispatch_order(nodes: Iterable[str]) -> list[str]:
+    """Names of Locust's workers in the order in which it gives them users.
 
-    One of each host (what stands before the first underline of a name), then the second of each,
-    and so on, each time by name: so `locust.dispatch` sorts them, as of 2.16. Users are dealt out
-    in turn, so that no two stations, and no two clients, differ by more than one user a station.
+    The first of each host (the part of a name before its first underscore), then the second of
+    each, and so on, each time by name: so `locust.dispatch` sorts them, as of 2.16. Users are
+    assigned in turn, so that worker processes, and clients, differ by at most one user a process.
     """
     places: Counter[str] = Counter()
     placed: list[tuple[int, str]] = []
@@ -346,36 +339,30 @@ def dealing_order(nodes: Iterable[str]) -> list[str]:
 
 def _no_user_here() -> type[User]:
     class Worker(User):
-        """Stands for the stations' class of the same name: a master starts no users itself."""
+        """The worker processes' user class has this name too: a master itself starts no users."""
 
         @task
         def nothing(self) -> None:
-            """Without any task Locust warns."""
+            """Locust warns of users without tasks."""
 
     return Worker
 
 
 def host_of(address: str) -> str:
-    """An address as ZeroMQ wants it before a port."""
+    """An address as ZeroMQ expects it before a port."""
     return f"[{address}]" if ":" in address else address
 
 
 def _spawn(setup: Setup, listening: Listening, number: int) -> subprocess.Popen[bytes]:
     address = setup.listen or LOOPBACK
-    argv: Sequence[str] = (
-        sys.executable,
-        "-m",
-        "weighbridge.drivers.locust",
-        "station",
-        address,
-        str(listening.port),
-        str(number),
-        str(os.getpid()),
+    argv = (
+        *(sys.executable, "-m", "weighbridge.drivers.locust"),
+        *("worker", address, str(listening.port), str(number), str(os.getpid())),
     )
     process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     if process.stdin is None:
-        raise DriverError("a station has no stdin")
-    # Through the pipe: it holds keys, which are for no command line and no socket.
+        raise DriverError("a worker process has no stdin")
+    # By the pipe: it contains keys, which belong on no command line and no socket.
     with contextlib.suppress(BrokenPipeError):
         process.stdin.write(
             Joining(setup=setup, key=listening.key).model_dump_json().encode() + b"\n"
@@ -384,8 +371,8 @@ def _spawn(setup: Setup, listening: Listening, number: int) -> subprocess.Popen[
     return process
 
 
-class _InVain(DriverError):
-    """Something was waited for that did not come."""
+class _Timeout(DriverError):
+    """A condition was not met in time."""
 
 
 def _wait(
@@ -395,20 +382,18 @@ def _wait(
     check: Callable[[], None] = lambda: None,
     late: Callable[[], str] = lambda: "",
 ) -> None:
-    """Wait for a condition. Raises DriverError, with `late` in it, after `timeout_s`, and what
-    `check` raises.
+    """Wait for a condition. Raises DriverError with the names from `late` after `timeout_s`, and
+    what `check` raises.
 
-    Of a time in which this process did not run itself no more than a second counts: others may have
-    answered in it.
+    While this process is not scheduled, no more than a second counts: others may have answered.
     """
     passed_s, at_s = 0.0, time.monotonic()
     while not met():
         check()
         if passed_s > timeout_s:
-            whose = late()
-            raise _InVain(
-                f"waited {timeout_s:g} s in vain for {what}{f' from {whose}' if whose else ''}"
-            )
+            names = late()
+            missing = f" from {names}" if names else ""
+            raise _Timeout(f"waited {timeout_s:g} s for {what}{missing}, in vain")
         gevent.sleep(0.005)
         now_s = time.monotonic()
         passed_s, at_s = passed_s + min(now_s - at_s, 1.0), now_s

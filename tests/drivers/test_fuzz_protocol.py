@@ -1,4 +1,4 @@
-"""The words between the conductor and a driver, and the lines of probes, made wrong on purpose."""
+"""Malformed commands and events of the protocol between conductor and drivers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ RING: Final = Ring(
     hash_suffix=SecretStr("b"),
 )
 SITE: Final = CosbenchSite(controller="http://10.0.0.1:19088/controller", archive="/var/archive")
-ORDERS: Final[tuple[Order, ...]] = (
+COMMANDS: Final[tuple[Order, ...]] = (
     Setup(target=TARGET, bucket_prefix="wb-a", seed=1),
     Setup(
         target=Endpoint(api="swift", url="http://10.0.0.1:8080/AUTH_a", user="AUTH_a"),
@@ -80,30 +80,31 @@ ORDERS: Final[tuple[Order, ...]] = (
     Quit(),
 )
 MEASUREMENT: Final = fake_measurement(window_s=1.0, workers=1, mean_ms=50, errors={"http-503": 2})
-KEPT: Final = (KeptFile(name="a.txt", text="it said this"),)
+KEPT: Final = (KeptFile(name="a.txt", text="some output"),)
+ROUND: Final = AgeRound(number=0, deleted=1, deleted_bytes=1, written=1, written_bytes=1)
+SHORT: Final = MEASUREMENT.model_copy(update={"seconds": MEASUREMENT.seconds[:2]})
 EVENTS: Final[tuple[Event, ...]] = (
     Ready(versions={"locust": "2.43"}),
     Progress(phase="measure", done=1.5, total=3.0),
     Prepared(objects=3, bytes=9, seconds=0.5, kept=KEPT),
-    Measured(measurement=MEASUREMENT.model_copy(update={"seconds": MEASUREMENT.seconds[:2]}), kept=KEPT),
+    Measured(measurement=SHORT, kept=KEPT),
     Cleaned(deleted=3),
-    Aged(objects=3, bytes=3, filled_bytes=3, rounds=(AgeRound(number=0, deleted=1, deleted_bytes=1, written=1, written_bytes=1),),
-         seconds=1.0, fingerprint="00ff"),
+    Aged(objects=3, bytes=3, filled_bytes=3, rounds=(ROUND,), seconds=1.0, fingerprint="00ff"),
     Failed(message="no such host", kept=KEPT),
-)  # fmt: skip
+)
 COSBENCH_SETUP: Final = CosbenchSetup(target=TARGET, bucket_prefix="wb-a", seed=1, site=SITE)
 DOCUMENTS: Final = {
     "cosbench": (
         COSBENCH_ORDER,
-        [one.model_dump(mode="json") for one in (COSBENCH_SETUP, *ORDERS[2:])],
+        [one.model_dump(mode="json") for one in (COSBENCH_SETUP, *COMMANDS[2:])],
     ),
-    "order": (ORDER, [one.model_dump(mode="json") for one in ORDERS]),
+    "command": (ORDER, [one.model_dump(mode="json") for one in COMMANDS]),
     "event": (EVENT, [one.model_dump(mode="json") for one in EVENTS]),
 }
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_whatever_is_said_is_refused_by_its_record_or_said_again_the_same(name: str) -> None:
+def test_any_line_is_refused_by_its_record_or_serialised_again_unchanged(name: str) -> None:
     adapter, documents = cast("tuple[TypeAdapter[Any], list[Any]]", DOCUMENTS[name])
 
     @cases
@@ -114,16 +115,14 @@ def test_whatever_is_said_is_refused_by_its_record_or_said_again_the_same(name: 
                 found = adapter.validate_json(line)
             except ValidationError:
                 return
-        assert (
-            adapter.validate_json(found.model_dump_json()).model_dump_json()
-            == found.model_dump_json()
-        )
+        again = found.model_dump_json()
+        assert adapter.validate_json(again).model_dump_json() == again
 
     case()
 
 
-class Speaking:
-    """A driver that has said one line and ended."""
+class EndedDriver:
+    """A driver that has sent one line and ended."""
 
     def __init__(self, line: bytes) -> None:
         self.stdin, self.stdout, self.returncode = io.BytesIO(), io.BytesIO(line + b"\n"), 3
@@ -136,9 +135,9 @@ class Speaking:
 
 
 @cases
-def test_whatever_a_driver_says_is_an_answer_or_an_error_of_the_driver(dice: Dice) -> None:
+def test_any_line_of_a_driver_is_an_answer_or_a_driver_error(dice: Dice) -> None:
     process = DriverProcess(
-        cast("Any", Speaking(wrong_json(dice, dice.choice(DOCUMENTS["event"][1])))),
+        cast("Any", EndedDriver(wrong_json(dice, dice.choice(DOCUMENTS["event"][1])))),
         Path("/nowhere/driver.log"),
     )
     answer = tried(

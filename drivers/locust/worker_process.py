@@ -1,0 +1,277 @@
+"""One process's share of a step, whether it is the only process or one of many Locust workers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Generic, TypeVar
+
+import gevent
+import gevent.event
+from locust import User, task
+from locust.env import Environment
+from pydantic import Field, NonNegativeInt
+
+from weighbridge.common.errors import DriverError
+from weighbridge.common.record import Record
+from weighbridge.drivers.locust.account import Account, account_at
+from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
+from weighbridge.drivers.locust.worker_group import (
+    NativeWorkerGroup,
+    Window,
+    WorkerGroup,
+    WorkerProgress,
+)
+from weighbridge.drivers.order import Setup
+from weighbridge.suites import Workload
+
+log = logging.getLogger(__name__)
+
+DELETE_PARALLEL = 8
+RENEW_APART_S = 1.0
+"""Time between requests for a token: a user whose new tokens are refused too causes no load."""
+
+
+class Begin(Record):
+    """A worker process's share of a step: workers `rank`, `rank + processes`, ... of `workers`."""
+
+    workload: Workload
+    workers: Annotated[int, Field(ge=1)]
+    repeat: NonNegativeInt
+    rank: NonNegativeInt = 0
+    processes: Annotated[int, Field(ge=1)] = 1
+
+    @property
+    def share(self) -> int:
+        """The number of workers in this process."""
+        return len(range(self.rank, self.workers, self.processes))
+
+
+class Empty(Record):
+    """No argument, or no answer."""
+
+
+class End(Record):
+    """How long outstanding requests may take to end, in seconds."""
+
+    timeout_s: Annotated[float, Field(ge=0)]
+
+
+class CutOff(Record):
+    """Requests outstanding at the end of the window that were cut off or timed out in the drain."""
+
+    requests: NonNegativeInt
+    renewed: NonNegativeInt = 0
+    """How often a new token was requested, since the gateway had forgotten the last one."""
+
+
+class Deleted(Record):
+    """How many objects were deleted, and how many deletions failed."""
+
+    deleted: NonNegativeInt = 0
+    failed: NonNegativeInt = 0
+
+
+Argument = TypeVar("Argument", bound=Record)
+Answer = TypeVar("Answer", bound=Record)
+
+
+class WorkerProcess:
+    """A Locust environment whose users are the workers of a group.
+
+    QUESTIONS lists what it can be asked: by this process directly, or by the master's messages.
+    """
+
+    def __init__(self, setup: Setup, allowance: CpuAllowance) -> None:
+        self.setup = setup
+        self._allowance = allowance
+        self._cpus = allowance.cpus / setup.processes
+        self._begin: Begin | None = None
+        self._group: WorkerGroup | None = None
+        self._left_behind: list[WorkerGroup] = []
+        self._next = 0
+        self._fault = ""
+        self._deleted = Deleted()
+        self._cpu_at_open_s = 0.0
+        self._timeouts_at_close = 0
+        self._account: Account | None = None
+        self._renewing: gevent.Greenlet | None = None
+        self._renewed, self._renewed_s, self._refused = 0, 0.0, 0
+        self.environment = Environment(user_classes=[_user_class(self)], catch_exceptions=True)
+
+    def begin(self, command: Begin) -> Empty:
+        """Create a step's worker group; workers are added when Locust starts their users."""
+        account = account_at(self.setup)
+        account.authenticate()
+        self._account, self._renewed, self._renewed_s, self._refused = account, 0, 0.0, 0
+        self._begin = command
+        self._next = command.rank
+        if self.setup.users == "engine":
+            self._group = NativeWorkerGroup(self.setup, account, command.workload, self._cpus)
+        else:
+            from weighbridge.drivers.locust.sdk import SdkWorkerGroup  # noqa: PLC0415 - not wanted by engine users
+
+            self._group = SdkWorkerGroup(self.setup, account, command.workload, command.share)
+        return Empty()
+
+    def user_joins(self) -> int:
+        """A Locust user has started: start the next worker of this process. Returns its number."""
+        begin, group = self._running()
+        index = self._next
+        if index >= begin.workers:
+            raise DriverError(f"Locust started more users here than its share of {begin.workers}")
+        self._next += begin.processes
+        try:
+            group.add_worker(index, begin.workers, begin.repeat)
+        except (ValueError, OSError) as error:
+            # Locust alone would end the user and only log this.
+            self._fault = f"worker {index} of {begin.workers} cannot be started: {error}"
+            raise
+        return index
+
+    def check(self) -> None:
+        """Raise DriverError when a worker could not be started."""
+        if self._fault:
+            raise DriverError(self._fault)
+
+    def user_leaves(self, index: int) -> None:
+        """Its Locust user is stopped: let a worker complete its outstanding request."""
+        if self._group is not None:
+            self._group.remove_worker(index)
+
+    def progress(self) -> WorkerProgress:
+        """The group's progress; if its token was refused since the last call, a new one is got."""
+        self.check()
+        group = self._running()[1]
+        progress = group.progress()
+        refused = progress.errors.get("http-401", 0)
+        if refused > self._refused and self._account is not None and self._account.renewable:
+            now_s = time.monotonic()
+            renewing = self._renewing is not None and not self._renewing.ready()
+            if not renewing and now_s - self._renewed_s >= RENEW_APART_S:
+                self._refused, self._renewed_s = refused, now_s
+                # In a greenlet: an auth server that hangs must not prolong the window.
+                self._renewing = gevent.spawn(self._renew, group, self._account)
+        return progress
+
+    def _renew(self, group: WorkerGroup, account: Account) -> None:
+        try:
+            account.authenticate()
+        except DriverError as error:
+            # The step continues with the old token: refused requests are counted, and its last
+            # error says more.
+            log.warning("no new token: %s", error)
+            return
+        group.renew(account)
+        self._renewed += 1
+
+    def open_window(self) -> Empty:
+        """Record from now on."""
+        group = self._running()[1]
+        self._cpu_at_open_s = time.process_time()
+        group.open_window()
+        return Empty()
+
+    def close_window(self) -> Window:
+        """Stop recording; returns the window."""
+        group = self._running()[1]
+        group.close_window()
+        self._timeouts_at_close = group.progress().errors.get("timeout", 0)
+        cpu_s = time.process_time() - self._cpu_at_open_s
+        used = {"cpu_s": cpu_s, "cpu_limit": self._allowance.cpus, "note": self._allowance.note}
+        return group.snapshot().model_copy(update=used)
+
+    def end(self, command: End) -> CutOff:
+        """End the group. What it wrote is remembered for `delete_written`."""
+        begin, group = self._running()
+        self._group = None
+        if self._renewing is not None:
+            self._renewing.kill()
+        cut = group.stop(command.timeout_s)
+        # These timed out after the window had closed: otherwise a gateway that hangs at the end
+        # would show no error at all.
+        late = group.progress().errors.get("timeout", 0) - self._timeouts_at_close
+        if "write" in begin.workload.operations:
+            self._left_behind.append(group)
+        return CutOff(requests=min(begin.share, cut + late), renewed=self._renewed)
+
+    def delete_written(self) -> Deleted:
+        """Delete what groups wrote and did not delete; a group is forgotten even if that fails."""
+        self._deleted = Deleted()
+        while self._left_behind:
+            group = self._left_behind.pop()
+            earlier, before = self._deleted, group.progress()
+            group.delete_written(DELETE_PARALLEL)
+            running = True
+            while running:
+                now = group.progress()
+                running = now.running > 0
+                self._deleted = Deleted(
+                    deleted=earlier.deleted + now.done - before.done,
+                    failed=earlier.failed + now.failed - before.failed,
+                )
+                gevent.sleep(0.02 if running else 0)
+        return self._deleted
+
+    def deleted(self) -> Deleted:
+        """The progress of `delete_written`."""
+        return self._deleted
+
+    def close(self) -> None:
+        """End whatever is running, at once."""
+        if self._renewing is not None:
+            self._renewing.kill()
+        if self._group is not None:
+            self._group.stop(0.0)
+            self._group = None
+
+    def _running(self) -> tuple[Begin, WorkerGroup]:
+        if self._begin is None or self._group is None:
+            raise DriverError("no step is running in this worker process")
+        return self._begin, self._group
+
+
+def _user_class(process: WorkerProcess) -> type[User]:
+    class Worker(User):
+        """A Locust user is one worker of the group, which makes the requests: the user waits."""
+
+        index = -1
+
+        def on_start(self) -> None:
+            self.index = process.user_joins()
+
+        def on_stop(self) -> None:
+            process.user_leaves(self.index)
+
+        @task
+        def wait_for_the_end(self) -> None:
+            gevent.event.Event().wait()
+
+    return Worker
+
+
+@dataclass(frozen=True)
+class Question(Generic[Argument, Answer]):
+    """A question to every worker process: its name in messages, argument, answer, and function."""
+
+    name: str
+    argument: type[Argument]
+    answer: type[Answer]
+    do: Callable[[WorkerProcess, Argument], Answer]
+
+
+PING: Final = Question("ping", Empty, Empty, lambda _process, empty: empty)
+BEGIN: Final = Question("begin", Begin, Empty, WorkerProcess.begin)
+PROGRESS: Final = Question("progress", Empty, WorkerProgress, lambda process, _: process.progress())
+OPEN: Final = Question("open", Empty, Empty, lambda process, _: process.open_window())
+CLOSE: Final = Question("close", Empty, Window, lambda process, _: process.close_window())
+END: Final = Question("end", End, CutOff, WorkerProcess.end)
+DELETE_WRITTEN: Final = Question(
+    "delete-written", Empty, Deleted, lambda process, _: process.delete_written()
+)
+DELETED: Final = Question("deleted", Empty, Deleted, lambda process, _: process.deleted())
+QUESTIONS: Final[Mapping[str, Question[Any, Any]]] = {
+    one.name: one for one in (PING, BEGIN, PROGRESS, OPEN, CLOSE, END, DELETE_WRITTEN, DELETED)
+}

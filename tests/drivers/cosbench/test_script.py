@@ -1,0 +1,211 @@
+"""What COSBench can express, and the scripts it is given."""
+
+from __future__ import annotations
+
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.cosbench.access import StorageAccess, access, config
+from weighbridge.drivers.cosbench.script import Script, prepare_script, step_script
+from weighbridge.drivers.cosbench.selectors import HISTOGRAM_WEIGHT, sizes, unfit
+from weighbridge.drivers.locust.account import Account
+from weighbridge.suites import Api, Workload
+from weighbridge.suites.workload import SizeBar, SizeHistogram, Uniform
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+REACH = StorageAccess(
+    "none",
+    "",
+    "swift",
+    "token=AUTH_tk1;storage_url=http://10.0.0.2:8080/v1/AUTH_a;logging=false",
+    ("AUTH_tk1",),
+)
+
+
+def change(workload: Workload, **more: Any) -> Workload:
+    return Workload.model_validate({**workload.model_dump(), **more})
+
+
+def operations(script: Script) -> dict[str, dict[str, str]]:
+    return {
+        operation.get("type", ""): dict(
+            part.split("=", 1) for part in operation.get("config", "").split(";")
+        )
+        for operation in ET.fromstring(script.text).iter("operation")
+    }
+
+
+# ---- what COSBench cannot do
+
+
+@pytest.mark.parametrize(
+    ("change_it", "api", "fault"),
+    [
+        ({"operations": {"head": 1}}, "swift", "COSBench has no head"),
+        ({"operations": {"list": 1}}, "s3", "list does nothing over s3"),
+        (
+            {"operations": {"read": 2, "write": 1}},
+            "swift",
+            "whole per cent, and these are read 66.67 %, write 33.33 %",
+        ),
+        ({"operations": {"read": 1, "delete": 1}}, "swift", "reads beside deletes"),
+        ({"operations": {"delete": 1}}, "swift", "choose counts without a common divisor"),
+        ({"pick": "sequential"}, "swift", "choose counts without a common divisor"),
+        ({"pick": {"zipf": 1.1}}, "swift", "not by popularity"),
+        ({"rate_per_s": 5}, "swift", "not at a rate"),
+        ({"verify": True}, "swift", "does not verify"),
+        ({"runtime": 1.5}, "swift", "in whole seconds, not 1.5"),
+        ({"warmup": 0.5}, "swift", "in whole seconds, not 0.5"),
+        ({"objects": {"size": 3 * 2**30 + 1}}, "swift", "more than COSBench can express"),
+        ({"objects": {"size": {"uniform": (1, 2**31)}}}, "swift", "2 GiB at most"),
+        ({"objects": {"size": {"uniform": (0, 5)}}}, "swift", "from 1 byte"),
+    ],
+)
+def test_what_cosbench_cannot_express_is_reported(
+    change_it: dict[str, Any], api: Api, fault: str, mixed: Workload
+) -> None:
+    assert unfit(mixed, api) == unfit(mixed, "s3") == ()
+    assert any(fault in one for one in unfit(change(mixed, **change_it), api))
+
+
+def test_cosbench_does_not_load_layers_below_gateways(mixed: Workload) -> None:
+    assert any("swift or s3, not rados" in one for one in unfit(mixed, "rados"))
+
+
+def test_sequential_reads_deletes_and_lists_are_possible_with_some_counts(mixed: Workload) -> None:
+    odd = {"size": 1000, "containers": 2, "per_container": 51}
+    assert unfit(change(mixed, pick="sequential", objects=odd), "s3") == ()
+    assert unfit(change(mixed, operations={"delete": 1}, objects=odd), "s3") == ()
+    assert unfit(change(mixed, operations={"list": 1}), "swift") == ()
+
+
+# ---- its scripts
+
+
+@pytest.mark.parametrize(
+    ("size", "selector"),
+    [
+        (65536, "c(65536)B"),
+        (64000, "c(64000)B"),
+        (5 * 10**9, "c(5000000)KB"),
+        (Uniform(uniform=(1, 2000)), "u(1,2000)B"),
+    ],
+)
+def test_sizes_are_in_bytes_if_possible(size: Any, selector: str) -> None:
+    assert sizes(size) == selector
+
+
+@given(st.lists(st.integers(1, 1000), min_size=1, max_size=8))
+def test_weights_of_a_histogram_keep_their_shares_although_cosbench_is_off_by_one(
+    weights: list[int],
+) -> None:
+    bars = tuple(
+        SizeBar(size=(1000 * number, 1000 * number + 9), weight=weight)
+        for number, weight in enumerate(weights, 1)
+    )
+    text = sizes(SizeHistogram(histogram=bars)).removeprefix("h(").removesuffix(")B")
+    given_weights = [int(bar.split("|")[2]) for bar in text.split(",")]
+    for weight, found in zip(weights, given_weights, strict=True):
+        assert abs((found + 1) / HISTOGRAM_WEIGHT - weight / sum(weights)) < 0.00001
+
+
+def test_a_step_is_one_stage_whose_writes_do_not_overwrite_what_is_read(mixed: Workload) -> None:
+    script = step_script("n", mixed, "wb-mixed-", REACH, 7, "written-1-")
+    root = ET.fromstring(script.text)
+    (work,) = root.iter("work")
+    assert script.stages == ("s1-main",)
+    expected = {
+        "workers": "7",
+        "runtime": "12",
+        "rampup": "2",
+        "interval": "1",
+        "type": "normal",
+    }
+    assert {name: work.get(name) for name in expected} == expected
+    assert [operation.get("ratio") for operation in root.iter("operation")] == ["80", "20"]
+    found = operations(script)
+    assert found["read"] == {
+        "cprefix": "wb-mixed-",
+        "containers": "u(1,2)",
+        "oprefix": "object-",
+        "objects": "u(1,50)",
+    }
+    write = found["write"]
+    assert (write["oprefix"], write["sizes"]) == ("written-1-", "c(64000)B")
+    assert write["objects"].startswith("s(1,")
+
+
+def test_lists_take_containers_in_turn_since_too_few_for_all_workers_would_fail(
+    mixed: Workload,
+) -> None:
+    script = step_script("n", change(mixed, operations={"list": 1}), "wb-", REACH, 64, "w")
+    assert operations(script)["list"] == {"cprefix": "wb-", "containers": "s(1,2)"}
+
+
+def test_preparing_makes_containers_and_only_the_objects_that_are_needed(mixed: Workload) -> None:
+    reads = prepare_script("n", mixed, "wb-", REACH, 500)
+    assert reads.stages == ("s1-init", "s2-prepare")
+    assert [work.get("workers") for work in ET.fromstring(reads.text).iter("work")] == ["1", "100"]
+    writes = change(mixed, operations={"write": 1})
+    assert prepare_script("n", writes, "wb-", REACH, 8).stages == ("s1-init",)
+
+
+def test_a_secret_is_escaped_for_xml_and_redacted_in_all_notations(mixed: Workload) -> None:
+    key = 'k&<"=/+y'
+    target = Endpoint(api="s3", url="http://10.0.0.2:8000", user="AK", key=SecretStr(key))
+    reach = access(target, Account(target, 5.0), "token", 5.0)
+    script = step_script("n", mixed, "wb-", reach, 1, "w")
+    storage = ET.fromstring(script.text).find("storage")
+    assert storage is not None
+    parts = dict(part.split("=", 1) for part in storage.get("config", "").split(";"))
+    assert parts == {
+        "accesskey": "AK",
+        "secretkey": key,
+        "endpoint": "http://10.0.0.2:8000",
+        "path_style_access": "true",
+        "timeout": "5000",
+        "logging": "false",
+    }
+    hidden = reach.redacted(script.text + key)
+    assert "k&" not in hidden
+    assert "AK;" not in hidden
+    assert ET.fromstring(reach.redacted(script.text)) is not None
+
+
+def test_swauth_gets_user_and_auth_url_and_requests_its_token_itself() -> None:
+    target = Endpoint(
+        api="swift", url="http://10.0.0.2:8080/auth/v1.0", user="test:tester", key=SecretStr("k")
+    )
+    reach = access(target, Account(target, 5.0), "swauth", 5.0)
+    assert (reach.auth, reach.storage) == ("swauth", "swift")
+    expected = "username=test:tester;password=k;auth_url=http://10.0.0.2:8080/auth/v1.0"
+    assert expected in reach.auth_config
+    assert "logging=false" in reach.storage_config
+    elsewhere = target.model_copy(update={"storage_url": "http://a/v1/x"})
+    with pytest.raises(DriverError, match="not a given one"):
+        access(elsewhere, Account(target, 5.0), "swauth", 5.0)
+
+
+def test_targets_that_cosbench_cannot_access_are_refused() -> None:
+    with pytest.raises(DriverError, match="secretkey: its value has a semicolon"):
+        config({"secretkey": "a;b"})
+    target = Endpoint(
+        api="s3", url="http://10.0.0.2", user="AK", key=SecretStr("k"), token=SecretStr("t")
+    )
+    with pytest.raises(DriverError, match="no session tokens"):
+        access(target, Account(target, 5.0), "token", 5.0)
+    target = Endpoint(
+        api="s3", url="https://10.0.0.2", user="AK", key=SecretStr("k"), ca_file="/ca.pem"
+    )
+    with pytest.raises(DriverError, match="trusts its Java's authorities"):
+        access(target, cast("Account", None), "token", 5.0)

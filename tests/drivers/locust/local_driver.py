@@ -1,0 +1,172 @@
+"""The real driver process and a null target on loopback, for tests."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import boto3
+import pytest
+from botocore.config import Config
+from hdrh.histogram import HdrHistogram
+from pydantic import SecretStr
+from swiftclient.client import Connection
+
+from weighbridge.common.endpoint import Endpoint
+from weighbridge.drivers.order import Setup
+from weighbridge.drivers.process import DriverProcess
+from weighbridge.results.record.measurement import Measurement, Tally
+from weighbridge.suites import Objects, Operation, Workload
+
+ROOT = Path(__file__).parents[3]
+KEY = "a-secret-key"
+NULL_TARGET = (
+    "import sys; from weighbridge.drivers.engine._native import null_target; "
+    "null_target(sys.argv[1])"
+)
+Api = Literal["s3", "swift"]
+
+
+class Null:
+    """A running null target."""
+
+    def __init__(self, process: subprocess.Popen[bytes], url: str) -> None:
+        self.process = process
+        self.url = url
+
+    def target(self, api: Api, key: str = KEY) -> Endpoint:
+        url = self.url + ("/auth/v1.0" if api == "swift" else "")
+        return Endpoint(api=api, url=url, user="bench", key=SecretStr(key))
+
+    def names(self, api: Api) -> list[str]:
+        """`bucket/object` of all that exists, as an independent client of the API lists it."""
+        found: list[str] = []
+        if api == "swift":
+            swift: Any = Connection(
+                authurl=f"{self.url}/auth/v1.0", user="bench", key=KEY, retries=0
+            )
+            for container in swift.get_account(full_listing=True)[1]:
+                objects = swift.get_container(container["name"], full_listing=True)[1]
+                found += [f"{container['name']}/{one['name']}" for one in objects] or [
+                    f"{container['name']}/"
+                ]
+            swift.close()
+            return found
+        no_proxy = Config(proxies={}, s3={"addressing_style": "path"})
+        s3: Any = boto3.client(
+            "s3",
+            endpoint_url=self.url,
+            aws_access_key_id="bench",
+            aws_secret_access_key=KEY,
+            region_name="us-east-1",
+            config=no_proxy,
+        )
+        for bucket in s3.list_buckets()["Buckets"]:
+            pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket["Name"])
+            objects = [one for page in pages for one in page.get("Contents", [])]
+            found += [f"{bucket['Name']}/{one['Key']}" for one in objects] or [f"{bucket['Name']}/"]
+        s3.close()
+        return found
+
+
+@pytest.fixture
+def null() -> Iterator[Callable[..., Null]]:
+    with ExitStack() as stack:
+
+        def start(**config: float | str | None) -> Null:
+            complete = {
+                "host": "127.0.0.1",
+                "port": 0,
+                "threads": 1,
+                "delay_ms": 0.0,
+                "fail_share": 0.0,
+                "fail_status": 503,
+                "stall_after_s": None,
+                "stall_s": 0.0,
+                "seed": 11,
+                "user": "bench",
+                "key": KEY,
+                **config,
+            }
+            process = subprocess.Popen(
+                [sys.executable, "-c", NULL_TARGET, json.dumps(complete)],
+                stdout=subprocess.PIPE,
+                cwd=ROOT,
+            )
+
+            def end() -> None:
+                process.terminate()
+                try:
+                    process.wait(10)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+
+            stack.callback(end)
+            assert process.stdout is not None
+            stack.enter_context(process.stdout)
+            return Null(process, json.loads(process.stdout.readline())["listening"])
+
+        yield start
+
+
+@contextmanager
+def driver(tmp_path: Path) -> Iterator[DriverProcess]:
+    log = tmp_path / "driver.log"
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "weighbridge.drivers.locust"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            cwd=ROOT,
+        )
+    with DriverProcess(process, log, silence_s=40.0) as running:
+        yield running
+
+
+def setup_for(target: Endpoint, **more: Any) -> Setup:
+    return Setup(
+        target=target,
+        bucket_prefix="wb-test",
+        seed=11,
+        request_timeout_s=more.pop("request_timeout_s", 10.0),
+        **more,
+    )
+
+
+def workload(operations: dict[Operation, float], **more: Any) -> Workload:
+    objects = more.pop("objects", Objects(size=4096, containers=2, per_container=20))
+    return Workload(
+        name="tried",
+        objects=objects,
+        operations=operations,
+        workers=(1, 4),
+        **{"runtime": 0.6, "warmup": 0.1, **more},
+    )
+
+
+def by_operation(measurement: Measurement) -> dict[str, Tally]:
+    return {tally.operation: tally for tally in measurement.tallies}
+
+
+def check_consistent(measurement: Measurement) -> None:
+    """What must hold for every measurement: its parts add up."""
+    for tally in measurement.tallies:
+        seconds = [second for second in measurement.seconds if second.operation == tally.operation]
+        assert sum(second.count for second in seconds) == tally.count
+        assert sum(second.bytes for second in seconds) == tally.bytes
+        assert sum(second.errors for second in seconds) == tally.failed
+        assert sum(second.sum_us for second in seconds) == tally.sum_us
+        if tally.count:
+            assert tally.latency is not None
+            assert tally.min_us is not None
+            assert tally.max_us is not None
+            assert HdrHistogram.decode(tally.latency).get_total_count() == tally.count
+            assert tally.min_us * tally.count <= tally.sum_us <= tally.max_us * tally.count
+            assert max(second.max_us for second in seconds) == tally.max_us

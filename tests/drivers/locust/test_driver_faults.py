@@ -1,0 +1,286 @@
+"""The real driver process with faults of the target, and special workloads."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from hdrh.histogram import HdrHistogram
+from pydantic import SecretStr
+from swiftclient.client import Connection
+
+from tests.drivers.locust.local_driver import (
+    KEY,
+    ROOT,
+    Api,
+    Null,
+    by_operation,
+    check_consistent,
+    driver,
+    setup_for,
+    workload,
+)
+from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.errors import DriverError
+from weighbridge.drivers.order import Cleanup, Prepare, Progress, Step
+from weighbridge.suites import Objects
+
+
+@pytest.mark.parametrize("users", ["engine", "sdk"])
+def test_failures_are_counted_by_class_and_never_as_successes(
+    users: Literal["engine", "sdk"], null: Callable[..., Null], tmp_path: Path
+) -> None:
+    reads = workload({"read": 1}, runtime=1.0)
+    target = null(fail_share=0.3)
+    with driver(tmp_path) as running:
+        running.setup(setup_for(target.target("s3"), users=users))
+        prepared = running.prepare(Prepare(workload=reads))
+        # Writes failed as often: they were retried until all objects existed.
+        assert prepared.objects == len(target.names("s3")) == 40
+        measurement = running.step(Step(workload=reads, workers=2)).measurement
+    check_consistent(measurement)
+    tally = by_operation(measurement)["read"]
+    assert set(tally.errors) == {"http-503"}
+    assert 0.15 < tally.failed / (tally.failed + tally.count) < 0.45
+    assert tally.bytes == tally.count * 4096
+
+
+@pytest.mark.parametrize("users", ["engine", "sdk"])
+def test_a_known_delay_is_seen_in_every_latency(
+    users: Literal["engine", "sdk"], null: Callable[..., Null], tmp_path: Path
+) -> None:
+    reads = workload({"read": 1}, runtime=1.0)
+    with driver(tmp_path) as running:
+        running.setup(setup_for(null(delay_ms=30.0).target("swift"), users=users))
+        running.prepare(Prepare(workload=reads))
+        tally = by_operation(running.step(Step(workload=reads, workers=2)).measurement)["read"]
+    assert tally.min_us is not None
+    assert tally.latency is not None
+    assert tally.min_us >= 29_900
+    assert 29_900 <= HdrHistogram.decode(tally.latency).get_value_at_percentile(90) < 150_000
+
+
+def test_an_unreachable_target_fails_fast_and_is_named(tmp_path: Path) -> None:
+    for api, path in (("s3", ""), ("swift", "/auth/v1.0")):
+        started = time.monotonic()
+        target = Endpoint.model_validate(
+            {"api": api, "url": f"http://127.0.0.1:9{path}", "user": "bench", "key": KEY}
+        )
+        with (
+            driver(tmp_path) as running,
+            pytest.raises(DriverError, match=r"127\.0\.0\.1:9.*Connection refused"),
+        ):
+            running.setup(setup_for(target))
+        assert running.process.returncode == 3
+        assert time.monotonic() - started < 20
+
+
+def test_a_wrong_key_fails_and_is_not_shown(null: Callable[..., Null], tmp_path: Path) -> None:
+    target = null().target("swift", "not-the-right-key")
+    with (
+        driver(tmp_path) as running,
+        pytest.raises(DriverError, match=r"no token for user .bench.: HTTP 40") as caught,
+    ):
+        running.setup(setup_for(target))
+    assert "not-the-right-key" not in str(caught.value)
+    assert "not-the-right-key" not in (tmp_path / "driver.log").read_text()
+
+
+def test_a_given_swift_token_is_used_and_an_invalid_one_fails_with_advice(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
+    served = null()
+    url, token = Connection(
+        authurl=f"{served.url}/auth/v1.0", user="bench", key=KEY, retries=0
+    ).get_auth()
+    given = Endpoint(api="swift", url=url, user="", key=SecretStr(""), token=SecretStr(token))
+    tried = workload({"read": 1, "write": 1})
+    with driver(tmp_path) as running:
+        running.setup(setup_for(given))
+        running.prepare(Prepare(workload=tried))
+        measurement = running.step(Step(workload=tried, workers=2)).measurement
+        running.cleanup(Cleanup(workload=tried, what="all"))
+        running.quit()
+    check_consistent(measurement)
+    assert not any(tally.errors for tally in measurement.tallies)
+    assert served.names("swift") == []
+    old = given.model_copy(update={"token": SecretStr("old")})
+    with (
+        driver(tmp_path) as running,
+        pytest.raises(DriverError, match=r"HTTP 401(.|\n)*cannot be renewed: give a new one"),
+    ):
+        running.setup(setup_for(old))
+
+
+@pytest.mark.parametrize("users", ["engine", "sdk"])
+def test_a_target_that_dies_in_a_step_leaves_a_measurement_with_errors(
+    users: Literal["engine", "sdk"], null: Callable[..., Null], tmp_path: Path
+) -> None:
+    reads = workload({"read": 1}, runtime=2.0)
+    target = null()
+    with driver(tmp_path) as running:
+        running.setup(setup_for(target.target("s3"), users=users, request_timeout_s=3.0))
+        running.prepare(Prepare(workload=reads))
+
+        def kill(progress: Progress) -> None:
+            if progress.phase == "measure":
+                target.process.kill()
+
+        measurement = running.step(Step(workload=reads, workers=4), kill).measurement
+    check_consistent(measurement)
+    tally = by_operation(measurement)["read"]
+    assert tally.count > 0
+    assert set(tally.errors) <= {"connect", "reset", "short-body"}
+    assert tally.errors["connect"] > 0
+
+
+@pytest.mark.parametrize("users", ["engine", "sdk"])
+def test_requests_that_never_end_are_counted_as_errors(
+    users: Literal["engine", "sdk"], null: Callable[..., Null], tmp_path: Path
+) -> None:
+    reads = workload({"read": 1}, runtime=1.0, objects=Objects(size=100, per_container=5))
+    # All answers stop during the step, and do not come within its time: every worker is left with
+    # one outstanding request.
+    target = null(delay_ms=1.0)
+    with driver(tmp_path) as running:
+        running.setup(setup_for(target.target("s3"), users=users, request_timeout_s=1.5))
+        running.prepare(Prepare(workload=reads))
+
+        def freeze(progress: Progress) -> None:
+            if progress.phase == "measure":
+                target.process.send_signal(signal.SIGSTOP)
+
+        try:
+            measurement = running.step(Step(workload=reads, workers=3), freeze).measurement
+        finally:
+            target.process.send_signal(signal.SIGCONT)
+    tally = by_operation(measurement)["read"]
+    assert tally.count > 0
+    assert tally.errors == {"unfinished": 3}
+    assert any("outstanding at the end of the window" in note for note in measurement.notes)
+
+
+def test_a_step_of_a_workload_that_was_not_prepared_fails(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
+    with driver(tmp_path) as running:
+        running.setup(setup_for(null().target("s3")))
+        with pytest.raises(DriverError, match="'tried' was not prepared"):
+            running.step(Step(workload=workload({"read": 1}), workers=1))
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_objects_too_large_for_memory_are_written_as_files_by_the_sdks(
+    api: Api, null: Callable[..., Null], tmp_path: Path
+) -> None:
+    both = workload(
+        {"write": 1, "read": 1},
+        objects=Objects(size=9_000_000, per_container=2),
+        verify=True,
+        runtime=1.5,
+    )
+    target = null()
+    with driver(tmp_path) as running:
+        running.setup(setup_for(target.target(api), users="sdk"))
+        running.prepare(Prepare(workload=both))
+        tallies = by_operation(running.step(Step(workload=both, workers=2)).measurement)
+    assert all(tally.count > 0 and not tally.errors for tally in tallies.values())
+    assert tallies["write"].bytes == tallies["write"].count * 9_000_000
+
+
+def test_objects_that_cannot_be_written_fail_the_preparation_with_their_classes(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
+    reads = workload({"read": 1})
+    with driver(tmp_path) as running:
+        running.setup(setup_for(null(fail_share=1.0, fail_status=507).target("swift")))
+        with pytest.raises(DriverError, match=r"only 0 of 40 objects of tried .*http-507 x"):
+            running.prepare(Prepare(workload=reads))
+    assert running.process.returncode == 3
+
+
+def test_what_was_read_is_verified_on_request(null: Callable[..., Null], tmp_path: Path) -> None:
+    reads = workload({"read": 1}, verify=True, objects=Objects(size=200_000, per_container=5))
+    for users in ("engine", "sdk"):
+        target = null()
+        with driver(tmp_path) as running:
+            running.setup(setup_for(target.target("swift"), users=users))
+            running.prepare(Prepare(workload=reads))
+            good = by_operation(running.step(Step(workload=reads, workers=2)).measurement)["read"]
+            assert good.count > 0
+            assert good.errors == {}
+            swift: Any = Connection(
+                authurl=f"{target.url}/auth/v1.0", user="bench", key=KEY, retries=0
+            )
+            name = target.names("swift")[0]
+            swift.put_object(*name.split("/", 1), b"x" * 200_000)
+            swift.close()
+            step = Step(workload=reads, workers=2, repeat=1)
+            bad = by_operation(running.step(step).measurement)["read"]
+            assert bad.errors.get("wrong-content", 0) > 0
+            assert set(bad.errors) == {"wrong-content"}
+
+
+def test_objects_that_exist_are_not_written_again(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
+    reads = workload({"read": 1}, objects=Objects(size=10, per_container=100))
+    target = null(delay_ms=5.0)
+    with driver(tmp_path) as running:
+        running.setup(setup_for(target.target("s3")))
+        first = running.prepare(Prepare(workload=reads, parallel=2))
+        second = running.prepare(Prepare(workload=reads, parallel=2))
+    assert (first.objects, first.bytes) == (second.objects, second.bytes) == (100, 1000)
+    # A hundred writes of 5 ms by two workers take a quarter of a second at least.
+    assert first.seconds > 0.2
+    assert second.seconds < first.seconds / 2
+
+
+def test_a_constant_rate_is_kept_by_both_kinds_of_user(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
+    reads = workload({"read": 1}, runtime=2.0, warmup=0.5, rate_per_s=50.0)
+    for users in ("engine", "sdk"):
+        with driver(tmp_path) as running:
+            running.setup(setup_for(null().target("s3"), users=users))
+            running.prepare(Prepare(workload=reads))
+            measurement = running.step(Step(workload=reads, workers=4)).measurement
+        assert 80 <= by_operation(measurement)["read"].count <= 120
+
+
+def test_an_invalid_command_is_answered_and_ends_the_driver(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as log:
+        done = subprocess.run(
+            [sys.executable, "-m", "weighbridge.drivers.locust"],
+            input=b'{"kind": "setup", "target": {"key": "a-secret-key"}}\n',
+            stdout=subprocess.PIPE,
+            stderr=log,
+            cwd=ROOT,
+            check=False,
+            timeout=600,
+        )
+    # It may see the end of stdin first, which means Quit; otherwise there is an answer.
+    assert done.returncode in (0, 3)
+    assert KEY.encode() not in done.stdout
+
+
+def test_stdout_has_only_events_and_locust_writes_its_table_to_the_log(
+    null: Callable[..., Null], tmp_path: Path
+) -> None:
+    reads = workload({"read": 1})
+    with driver(tmp_path) as running:
+        running.setup(setup_for(null().target("s3"), processes=2))
+        running.prepare(Prepare(workload=reads))
+        tallies = by_operation(running.step(Step(workload=reads, workers=2)).measurement)
+        count = tallies["read"].count
+        running.quit()
+    log = (tmp_path / "driver.log").read_text()
+    assert f" {count} " in log
+    assert "Aggregated" in log
+    assert KEY not in log

@@ -1,0 +1,79 @@
+"""What the native engine is given: configurations, workloads, pickers, content."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.drivers.conftest import SEED, Served, shape
+from weighbridge.drivers.engine import _native
+from weighbridge.suites import Workload
+
+Make = Callable[..., Any]
+MIX = {"read": 5.0, "write": 3.0, "head": 1.0, "list": 1.0, "delete": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("keys", "match"),
+    [
+        ({"threads": 0}, "threads"),
+        ({"request_timeout_s": 0}, "request_timeout_s"),
+        ({"api": "ftp"}, "ftp"),
+        ({"bucket_prefix": "a b"}, "bucket_prefix"),
+        ({"base_path": "v1"}, "base_path"),
+        ({"token": "a\r\nb"}, "control"),
+        ({"colour": "red"}, "colour"),
+        ({"host": "name.invalid"}, "name.invalid"),
+        ({"tls": True, "ca_file": "/nowhere.pem"}, "/nowhere.pem"),
+        ({"workload": shape(operations={"copy": 1.0})}, "copy"),
+    ],
+)
+def test_an_unusable_config_is_refused(bench: Make, keys: dict[str, Any], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        bench(Served(1), **keys)
+
+
+def test_invalid_arguments_are_refused(bench: Make) -> None:
+    engine = bench(Served(1)).engine
+    for call in (
+        lambda: engine.prepare(0, 21, 1, 1),
+        lambda: engine.prepare(0, 1, 0, 1),
+        lambda: engine.add_worker(2, 2, 0),
+        lambda: engine.delete("everything", 1),
+        lambda: engine.stop(-1.0),
+        lambda: _native.Picker("{}", 1, 1, 0, 0),
+        lambda: _native.Picker(json.dumps(shape()), 1, 1, 0, 1),
+    ):
+        with pytest.raises(ValueError, match=r"\w"):
+            call()
+
+
+def test_a_picker_of_deletes_alone_stops() -> None:
+    picker = _native.Picker(json.dumps(shape(operations={"delete": 1.0})), 1, 2, 0, 1)
+    taken = [picker.next() for _ in range(10)]
+    with pytest.raises(StopIteration):
+        picker.next()
+    assert len(set(taken)) == len(taken) == 10
+
+
+def test_workloads_of_suites_are_understood() -> None:
+    bars = {"histogram": [{"size": 100, "weight": 1}, {"size": [200, 300], "weight": 2}]}
+    workload = Workload.model_validate(
+        shape(size=bars, operations=MIX, pick={"zipf": 0.9}) | {"runtime": "1s", "warmup": "0s"}
+    )
+    picker = _native.Picker(workload.model_dump_json(), 1, 4, 0, 2)
+    for _ in range(200):
+        operation, _, _, size = picker.next()
+        assert operation == "list" or size == 100 or 200 <= size <= 300
+
+
+def test_content_is_the_same_in_any_pieces() -> None:
+    content = _native.content(SEED, 1_000_000, 0, 1_000_000)
+    assert len(content) == 1_000_000
+    assert content == b"".join(
+        _native.content(SEED, 1_000_000, offset, 77_777) for offset in range(0, 1_000_000, 77_777)
+    )
+    assert _native.content(SEED, 10, 8, 100) == _native.content(SEED, 10, 0, 10)[8:]
