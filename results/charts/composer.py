@@ -1,8 +1,8 @@
-"""The composer: a Vega-Lite spec of a figure's panels. All that charts have in common is decided
-here and in `panel_layers`.
+"""The composer: makes the Vega-Lite spec of a figure from its panels.
 
-Specs are plain JSON: Altair copies every chart and all that is in it several times over, which took
-most of the time that a report of many panels needs.
+What all charts have in common is decided here and in `panel_layers`. Specs are plain JSON: Altair
+copies every chart and all that is in it several times over, which took most of the time that a
+report of many panels needs.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from weighbridge.results.charts.placing import in_lines
 
 SCHEMA: Final = "https://vega.github.io/schema/vega-lite/v6.json"
 WIDE_CHARACTERS: Final = 64
-"""Characters of a title above two columns."""
+"""Characters per line of a title above two columns."""
 
 
 def compose(figure: Figure, look: Look = LIGHT) -> dict[str, Any]:
-    """The Vega-Lite spec of a whole figure, with its sentence as title."""
+    """The Vega-Lite spec of a complete figure, with its finding as the title."""
     rows = [list(mine) for _, mine in groupby(figure.panels, key=lambda panel: panel.row)]
     in_rows = any(panel.row for panel in figure.panels)
     columns = max(map(len, rows), default=1) if in_rows else min(figure.columns, len(figure.panels))
     widest = max((panel.width for panel in figure.panels), default=WIDTH) + figure.labels_px
-    # Of the type that titles and captions are set in, a character takes 13.5 and 7.6 pixels on
-    # average.
+    # A character of the titles' type is 13.5 pixels wide on average, one of the captions' 7.6.
     characters = (
         74 if in_rows else WIDE_CHARACTERS if columns > 1 else max(38, round(widest / 13.5))
     )
@@ -52,32 +51,32 @@ def compose(figure: Figure, look: Look = LIGHT) -> dict[str, Any]:
         made = drawn
     if figure.legend:
         made = [_legend(figure, look), *made]
-    whole = {"vconcat": made} if in_rows else {"concat": made, "columns": columns}
-    return {"$schema": SCHEMA, **whole, "title": title, "config": config(look)}
+    spec = {"vconcat": made} if in_rows else {"concat": made, "columns": columns}
+    return {"$schema": SCHEMA, **spec, "title": title, "config": config(look)}
 
 
 def compose_panel(figure: Figure, panel: Panel, look: Look = LIGHT) -> dict[str, Any]:
-    """The spec of one panel for a page, which has its title and gives the margins; it takes the
-    width that there is.
+    """The spec of one panel for a page, which has the title and the margins; it takes the full
+    width.
     """
     width = panel.page_width or "container"
-    dressed = {**config(look), "padding": 4, "background": None}
+    settings = {**config(look), "padding": 4, "background": None}
     if panel.page_width is not None:
-        dressed["padding"] = {"left": 4, "right": 36, "top": 4, "bottom": 4}
+        settings["padding"] = {"left": 4, "right": 36, "top": 4, "bottom": 4}
     if panel.row:
         small = {"labelFontSize": 12, "titleFontSize": 12, "labelPadding": 3}
-        dressed |= {"axis": {**dressed["axis"], **small}, "padding": 2}
+        settings |= {"axis": {**settings["axis"], **small}, "padding": 2}
     return {
         "$schema": SCHEMA,
         **PanelLayers(figure, panel, look).drawn(),
         "width": width,
         "height": panel.height,
-        "config": dressed,
+        "config": settings,
     }
 
 
 def _titled(figure: Figure, panel: Panel, look: Look) -> dict[str, Any]:
-    # Where no panel has a sentence of its own no room is left for one.
+    # Without any finding, no line is reserved for one.
     blank = " " if any(one.finding for one in figure.panels) else ""
     room = round((panel.width + (90 if panel.labels else 0)) / 7)
     small = {"fontSize": 15, "fontWeight": 500, "color": look.muted, "offset": 8}
@@ -96,7 +95,7 @@ def _titled(figure: Figure, panel: Panel, look: Look) -> dict[str, Any]:
 
 
 def _legend(figure: Figure, look: Look) -> dict[str, Any]:
-    """The layouts with their marks, side by side."""
+    """The layouts with their markers, side by side."""
     rows: list[dict[str, Any]] = []
     x = 6.0
     for style in styles(figure.layouts, look):

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from weighbridge.results.charts.by_workers import (
+from weighbridge.results.charts.bin_bars import (
     APART_PX,
     LEAST_PX,
+    any_bins,
     bin_ends,
     bin_marks,
     height_of,
-    told_in_bins,
 )
 from weighbridge.results.charts.panels import Spot
 from weighbridge.results.charts.worker_data import WorkerPanel, WorkerPoint
@@ -99,5 +99,5 @@ def test_a_panel_of_figures_has_no_bars() -> None:
     panel = panel_of(mark("a", 10, 20, value=12.0, top=50.0, within=None))
     assert drawn(panel, (1, 100)) == []
     assert bin_ends(panel) == []
-    assert not told_in_bins([panel])
-    assert told_in_bins([panel_of(mark("a", 10, 20, top_within=Interval(low_ms=0, high_ms=10)))])
+    assert not any_bins([panel])
+    assert any_bins([panel_of(mark("a", 10, 20, top_within=Interval(low_ms=0, high_ms=10)))])

@@ -7,13 +7,9 @@ from chart_sources import charted
 from weighbridge.common.layers import Level
 from weighbridge.results.analysis.layers.staircase import LayerStep, Staircase
 from weighbridge.results.charts.by_workers import throughput_by_workers, throughput_panel
+from weighbridge.results.charts.ceiling_lines import CeilingLine, ceiling_lines, stretched
 from weighbridge.results.charts.pictures import write_charts
-from weighbridge.results.charts.worker_data import (
-    CeilingLine,
-    ceiling_lines,
-    stretched,
-    throughput_panels,
-)
+from weighbridge.results.charts.worker_data import throughput_panels
 from weighbridge.results.record.store import RunStore
 
 

@@ -14,12 +14,21 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.charts.chart_source import ChartSource, source_of
 from weighbridge.results.charts.composer import compose
-from weighbridge.results.charts.distributions import percentile_chart, percentiles
-from weighbridge.results.charts.heat_map import CELLS, heat_maps, latency_map, latency_over_time
-from weighbridge.results.charts.hockey_stick import hockey_stick
-from weighbridge.results.charts.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
+from weighbridge.results.charts.latency.distributions import percentile_chart, percentiles
+from weighbridge.results.charts.latency.heat_map import (
+    CELLS,
+    heat_maps,
+    latency_map,
+    latency_over_time,
+)
+from weighbridge.results.charts.latency.hockey_stick import hockey_stick
+from weighbridge.results.charts.latency.latencies import (
+    KindLatencies,
+    LayoutLatencies,
+    RepeatLatencies,
+)
+from weighbridge.results.charts.latency.share_chart import SHARES, gap, share_chart, shares
 from weighbridge.results.charts.panels import Figure
-from weighbridge.results.charts.share_chart import SHARES, gap, share_chart, shares
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Second
 from weighbridge.results.record.store import RunStore

@@ -12,7 +12,7 @@ from chart_sources import charted
 from fake_run import WORKLOADS, Spoilt, fake_run
 from weighbridge.results.charts.chart_theme import DARK
 from weighbridge.results.charts.composer import compose
-from weighbridge.results.charts.hockey_stick import hockey_stick, sticks
+from weighbridge.results.charts.latency.hockey_stick import hockey_stick, sticks
 from weighbridge.results.charts.panels import Figure
 from weighbridge.results.record.store import RunStore
 

@@ -57,7 +57,7 @@ def test_a_process_that_ends_by_itself_is_said_with_its_last_words(
     monkeypatch.setattr(
         rendering, "_CODE", "import sys; sys.stderr.write('no engine here'); sys.exit(3)"
     )
-    with pytest.raises(RenderingError, match="ended by itself: no engine here"):
+    with pytest.raises(RenderingError, match="ended early: no engine here"):
         draw([spec(2)], font_folder(), at_most=2)
     assert not children()
 

@@ -14,15 +14,14 @@ from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, diverging
 from weighbridge.results.charts.composer import compose
 from weighbridge.results.charts.panels import Figure
 from weighbridge.results.charts.tornado import (
-    MOST,
     ROOM,
     WIDEST,
-    Tuned,
+    SettingChange,
+    setting_changes,
     settings_of,
     tornado,
-    tornados,
-    tuned,
 )
+from weighbridge.results.charts.tuning_charts import MOST, tornados
 from weighbridge.results.record.resolved import PlannedLayout
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.statistics import Ratio
@@ -60,10 +59,10 @@ def layout(
 
 
 MANY = (
-    Tuned(setting="threads 512 → 64", effect=effect("a", 0.62, "worse")),
-    Tuned(setting="chunk 4MiB → 1MiB", effect=effect("b", 1.01, "not shown")),
-    Tuned(setting="shards 11 → 32", effect=effect("c", 1.9, "better")),
-    Tuned(setting="gc on → off", effect=effect("d", None, "not comparable")),
+    SettingChange(setting="threads 512 → 64", effect=effect("a", 0.62, "worse")),
+    SettingChange(setting="chunk 4MiB → 1MiB", effect=effect("b", 1.01, "not shown")),
+    SettingChange(setting="shards 11 → 32", effect=effect("c", 1.9, "better")),
+    SettingChange(setting="gc on → off", effect=effect("d", None, "not comparable")),
 )
 
 
@@ -88,7 +87,7 @@ def test_the_largest_change_is_on_top_whichever_way_it_goes() -> None:
 
 
 def test_half_as_much_is_as_far_from_none_as_twice_as_much() -> None:
-    halved = Tuned(setting="halved", effect=effect("e", 0.5, "worse"))
+    halved = SettingChange(setting="halved", effect=effect("e", 0.5, "worse"))
     figure = tornado([MANY[2], halved])
     assert figure is not None
     assert figure.finding.startswith("halved")
@@ -121,7 +120,7 @@ def test_an_interval_without_an_end_does_not_press_the_bars_together() -> None:
     wide = effect("w", 1.1, "provisional").model_copy(
         update={"ratio": Ratio(value=1.1, low=1e-6, high=1e6, repeats=2)}
     )
-    figure = tornado([MANY[0], Tuned(setting="wide", effect=wide)])
+    figure = tornado([MANY[0], SettingChange(setting="wide", effect=wide)])
     assert figure is not None
     assert figure.panels[0].x.high <= 38 * WIDEST * ROOM + 1
 
@@ -164,7 +163,7 @@ def test_layouts_that_differ_in_more_than_settings_are_no_tuning(other: PlannedL
         effects=(effect(other.name, 2.0, "better"),),
         tests=1,
     )
-    assert tuned(found, layouts) == ()
+    assert setting_changes(found, layouts) == ()
 
 
 def test_a_tuning_is_told_over_all_worker_counts_or_at_the_only_one() -> None:
@@ -177,7 +176,7 @@ def test_a_tuning_is_told_over_all_worker_counts_or_at_the_only_one() -> None:
 
     def told(*effects: Effect) -> list[tuple[str, int | None]]:
         found = Comparison(baseline="rgw-beast", subjects=("a", "b"), effects=effects, tests=3)
-        return [(one.setting, one.effect.workers) for one in tuned(found, layouts)]
+        return [(one.setting, one.effect.workers) for one in setting_changes(found, layouts)]
 
     assert told(overall, at_1, at_8) == [("radosgw.threads 512 → 64", None)]
     assert told(overall, at_8, effect("b", 1.3, "better", workers=8)) == [

@@ -1,8 +1,8 @@
-"""The hockey stick: p90 by throughput, a path a layout in the order of workers, and what each
-serves within a bound on p90.
+"""The hockey stick: p90 by throughput, a path for each layout in the order of workers, and what
+each serves within a bound on p90.
 
-Between measured points the path is straight in op/s and ms, as it is where the bound is crossed; on
-the logarithmic scale of latencies that makes a curve, which is drawn as one.
+Between measured points the path is straight in op/s and ms, also where it crosses the bound; on the
+logarithmic scale of latencies that is a curve.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from weighbridge.results.analysis.steps.service_level import (
 )
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.charts.chart_source import ChartSource
-from weighbridge.results.charts.latencies import KindLatencies
+from weighbridge.results.charts.latency.latencies import KindLatencies
 from weighbridge.results.charts.panels import (
     TALL,
     AxisScale,
@@ -50,27 +50,25 @@ _COLUMNS: Final = (
 
 
 class Stick(Record):
-    """One panel: the paths of all layouts for one kind of requests, and what each serves within the
-    bound.
-    """
+    """One panel: all layouts' paths for one kind of requests, and what they serve in the bound."""
 
     kind: Kind
     key: str
     about: str
     bound_ms: float | None
     asked: bool
-    """Whether the bound was asked for; else it was chosen to tell layouts apart."""
+    """Whether the bound was requested; else it was chosen to separate the layouts."""
     paths: dict[str, tuple[Stop, ...]]
     served: tuple[Served, ...]
 
     @property
     def bound(self) -> str:
-        """The bound as a figure."""
+        """The bound as text."""
         return "" if self.bound_ms is None else f"{self.bound_ms:g}"
 
     @property
     def ahead(self) -> tuple[Served, Served] | None:
-        """The layouts that serve most and least within the bound, where two do."""
+        """The layouts that serve most and least within the bound, if two do."""
         known = sorted((one for one in self.served if one.ops_s), key=lambda one: one.ops_s or 0.0)
         return (known[-1], known[0]) if len(known) > 1 else None
 
@@ -78,7 +76,7 @@ class Stick(Record):
 def sticks(
     rows: Sequence[Row], kinds: Sequence[KindLatencies], slo_ms: float | None = None
 ) -> tuple[Stick, ...]:
-    """The panels of a table without twins; `kinds` name them."""
+    """The panels of a table without A/A controls; `kinds` name them."""
     names = {one.kind: one for one in kinds}
     found: dict[Kind, list[Row]] = {}
     for kind, cells in groupby(rows, key=kind_of):
@@ -126,7 +124,7 @@ def hockey_stick(source: ChartSource) -> tuple[Figure, ...]:
 
 
 def _finding(drawn: Sequence[Stick]) -> str:
-    """The widest of the gaps between what two layouts serve within a bound."""
+    """The largest gap between what two layouts serve within a bound."""
     pairs = [(stick, *stick.ahead) for stick in drawn if stick.ahead is not None]
     pairs = [pair for pair in pairs if not pair[2].at_least] or pairs
     if pairs:
@@ -135,31 +133,31 @@ def _finding(drawn: Sequence[Stick]) -> str:
         )
         return (
             f"Within a p90 of {stick.bound} ms for {stick.about} {most.layout} serves "
-            f"{_plainly(most)} op/s, "
-            f"{least.layout} {_plainly(least)}"
+            f"{_served_text(most)} op/s, "
+            f"{least.layout} {_served_text(least)}"
         )
     for stick in drawn:
         for one in stick.served:
             if one.ops_s is not None:
                 return (
-                    f"Within a p90 of {stick.bound} ms {one.layout} serves {_plainly(one)} "
+                    f"Within a p90 of {stick.bound} ms {one.layout} serves {_served_text(one)} "
                     f"op/s of {stick.about}"
                 )
     return "How p90 rises with throughput"
 
 
-def _plainly(one: Served) -> str:
+def _served_text(one: Served) -> str:
     return f"{'at least ' * one.at_least}{show_figure(one.ops_s)}"
 
 
 def _caption(drawn: Sequence[Stick], left_out: Sequence[str]) -> str:
     stops = [stop for stick in drawn for stops in stick.paths.values() for stop in stops]
     parts = ["p90 by operations per second; small figures: workers."]
-    made_of = sorted({stop.repeats for stop in stops if stop.repeats})
-    several = f"{made_of[0]} to {made_of[-1]}" if len(made_of) > 1 else str(made_of[0])
+    counts = sorted({stop.repeats for stop in stops if stop.repeats})
+    repeats = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
     parts += (
-        [f"Medians of {several} repeats, bars from the least to the most of them."]
-        if made_of[-1] > 1
+        [f"Medians of {repeats} repeats, bars from the least to the most of them."]
+        if counts[-1] > 1
         else ["One repeat."]
     )
     if any(stick.bound_ms is not None for stick in drawn):
@@ -169,23 +167,22 @@ def _caption(drawn: Sequence[Stick], left_out: Sequence[str]) -> str:
             else ", chosen where it tells the layouts apart"
         )
         parts.append(
-            f"Dashed: a bound on p90{chosen}. Under each name what it serves within the bound, on "
-            "the straight line between "
-            "two measured points and never beyond them; ≥: more workers were not tried or do not "
-            "count."
+            f"Dashed: a bound on p90{chosen}. Under each name: what it serves within the bound, "
+            "interpolated between two measured points and never beyond them; ≥: more workers were "
+            "not tried or are not valid."
         )
     if any(not stop.valid and stop.p90_ms is not None for stop in stops):
-        parts.append("×: not valid.")
+        parts.append("×: invalid.")
     if any(stop.valid and not stop.ranked and stop.p90_ms is not None for stop in stops):
-        parts.append("Hollow: not steady, or above what its layer can do.")
+        parts.append("Hollow: not steady, or above the ceiling of its layer.")
     if any(stop.p90_ms is None and stop.high_ms is not None for stop in stops):
         parts.append(
-            "Bars without a mark: the bin in which p90 lies, where the driver tells no more."
+            "Bars without a mark: the bin that holds p90, where the driver reports no more."
         )
     if any(stop.p90_ms is None and stop.high_ms is None for stop in stops):
-        parts.append("Hollow at the foot: too few samples for a p90, or none that can be read.")
+        parts.append("Hollow at the bottom: too few samples for a p90, or none that can be read.")
     if left_out:
-        parts.append(f"Left out, since no p90 is known: {', '.join(left_out)}.")
+        parts.append(f"Left out because no p90 is known: {', '.join(left_out)}.")
     return " ".join(parts)
 
 
@@ -222,7 +219,7 @@ def _line(layout: str, stop: Stop) -> tuple[str, ...]:
 
 
 def sticks_csv(found: Sequence[Stick]) -> str:
-    """A line for each worker count, and one for what each layout serves within the bound (`workers`
+    """A line for each worker count, and one for what each layout serves in the bound (`workers`
     empty).
     """
     lines: list[tuple[object, ...]] = []
@@ -329,7 +326,7 @@ def _scale(stick: Stick, stops: Sequence[Stop]) -> AxisScale:
         for value in (stop.p90_ms, stop.low_ms, stop.high_ms, stick.bound_ms)
         if value
     ]
-    # The first bin begins at 0, which is nowhere on a logarithmic scale: half of it is shown.
+    # The first bin begins at 0, which a logarithmic scale cannot show: half of it is shown.
     known += [
         stop.high_ms / 2
         for stop in stops
@@ -339,9 +336,7 @@ def _scale(stick: Stick, stops: Sequence[Stop]) -> AxisScale:
 
 
 def _kind(stop: Stop) -> str:
-    """Whether a stop counts, or why not; of how p90 is known where the driver tells a bin, or too
-    few samples give none.
-    """
+    """Whether a stop counts, or why not; `bin` or `few` where its p90 is not known as a figure."""
     if stop.p90_ms is not None:
         return "counts" if stop.joined else "doubted" if stop.valid else "not valid"
     return "bin" if stop.low_ms is not None else "few"
@@ -357,9 +352,7 @@ def _tip(layout: str, stop: Stop, kind: str) -> str:
 
 
 def _height_ms(stop: Stop, floor_ms: float) -> float | None:
-    """Where a stop stands: at its p90, or in the middle of the bin that holds it; None where
-    neither is known.
-    """
+    """The height of a stop: its p90, or the middle of its bin; None where neither is known."""
     if stop.p90_ms is not None or stop.low_ms is None:
         return stop.p90_ms
     low_ms = max(stop.low_ms, floor_ms)
@@ -380,9 +373,7 @@ def _curve(part: Sequence[Stop]) -> list[tuple[float, float]]:
 
 
 def _bound_marks(stick: Stick, floor_ms: float) -> tuple[Mark, ...]:
-    """The bound, and from where each path crosses it a thread down to the throughput that it
-    gives.
-    """
+    """The bound, and a vertical line from where each path crosses it to the throughput there."""
     if stick.bound_ms is None:
         return ()
     down = [
@@ -402,7 +393,7 @@ def _bound_marks(stick: Stick, floor_ms: float) -> tuple[Mark, ...]:
 
 
 def _labels(stick: Stick, floor_ms: float) -> list[Label]:
-    """The names, at the end of each path; where nothing is joined, at the last that is drawn."""
+    """The names, at the end of each path; where nothing is joined, at the last drawn point."""
     words = {one.layout: one.words for one in stick.served}
     found = []
     for layout, stops in stick.paths.items():
