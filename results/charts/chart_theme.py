@@ -231,6 +231,18 @@ def styles(layouts: Sequence[PlannedLayout], look: Look = LIGHT) -> tuple[Style,
     )
 
 
+def mark_colour(
+    layout: str, tone: str | float | None, drawn_as: Mapping[str, Style], look: Look
+) -> str:
+    """The colour of a tone (`panels.Tone`, or -1 to 1 from worse to better), else of a layout."""
+    if isinstance(tone, float):
+        return colour_at(tone, diverging(look))
+    if tone is not None:
+        plain = {name: getattr(look, name) for name in ("ink", "muted", "axis", "bad")}
+        return str({**plain, **TIER_COLOURS[look.name]}[tone])
+    return drawn_as[layout].colour if layout in drawn_as else look.ink
+
+
 def font_folder() -> str:
     """The folder of the shipped fonts."""
     return str(resources.files("weighbridge.results").joinpath("fonts"))

@@ -36,23 +36,16 @@ def compose(figure: Figure, look: Look = LIGHT) -> dict[str, Any]:
         "subtitle": in_lines(figure.caption, below),
         **({"frame": "bounds"} if figure.labels_px else {}),
     }
-    drawn = [_titled(figure, panel, look) for panel in figure.panels]
-    if in_rows:
-        parts = iter(drawn)
-        made: list[dict[str, Any]] = [
-            {
-                "hconcat": [next(parts) for _ in row],
-                "spacing": 26,
-                "title": {"text": row[0].row, "fontSize": 18, "fontWeight": 600, "offset": 10},
-            }
-            for row in rows
-        ]
-    else:
-        made = drawn
+    drawn = iter([_titled(figure, panel, look) for panel in figure.panels])
+    parts: list[dict[str, Any]] = list(drawn) if not in_rows else []
+    for row in rows if in_rows else ():
+        heading = {"text": row[0].row, "fontSize": 18, "fontWeight": 600, "offset": 10}
+        parts.append({"hconcat": [next(drawn) for _ in row], "spacing": 26, "title": heading})
     if figure.legend:
-        made = [_legend(figure, look), *made]
-    spec = {"vconcat": made} if in_rows else {"concat": made, "columns": columns}
-    return {"$schema": SCHEMA, **spec, "title": title, "config": config(look)}
+        parts.insert(0, _legend(figure, look))
+    spec = {"vconcat": parts} if in_rows else {"concat": parts, "columns": columns}
+    named = {"title": title} if figure.finding else {}
+    return {"$schema": SCHEMA, **spec, **named, "config": config(look)}
 
 
 def compose_panel(figure: Figure, panel: Panel, look: Look = LIGHT) -> dict[str, Any]:
@@ -91,7 +84,8 @@ def _titled(figure: Figure, panel: Panel, look: Look) -> dict[str, Any]:
         **({"dx": -figure.labels_px} if figure.labels_px and figure.columns > 1 else {}),
     }
     size = {"width": panel.width, "height": panel.height}
-    return {**PanelLayers(figure, panel, look).drawn(), **size, "title": title}
+    named = {"title": title} if panel.title else {}
+    return {**PanelLayers(figure, panel, look).drawn(), **size, **named}
 
 
 def _legend(figure: Figure, look: Look) -> dict[str, Any]:

@@ -17,15 +17,13 @@ from weighbridge.results.charts.chart_theme import (
     LINES,
     POINTS,
     RULES,
-    TIER_COLOURS,
     Look,
-    colour_at,
-    diverging,
     ink_on,
+    mark_colour,
     neutral,
     styles,
 )
-from weighbridge.results.charts.panels import Figure, Mark, Panel, Spot
+from weighbridge.results.charts.panels import Figure, Mark, Panel, Spot, Trace
 from weighbridge.results.charts.placing import beside, spread
 from weighbridge.results.charts.text_places import NOTE_PX, level_place, number, taken
 
@@ -113,7 +111,7 @@ class PanelLayers:
         rows = [
             {
                 "n": number,
-                "c": self._colour(Spot(layout=one.layout, tone=one.tone)),
+                "c": self._colour(one),
                 "x": [_rounded(value) for value in one.x],
                 "y": [_rounded(value) for value in one.y],
                 **({"y2": [_rounded(value) for value in one.y2]} if one.y2 else {}),
@@ -322,13 +320,8 @@ class PanelLayers:
             for one in spots
         ]
 
-    def _colour(self, spot: Spot) -> str:
-        if isinstance(spot.tone, float):
-            return colour_at(spot.tone, diverging(self.look))
-        if spot.tone is not None:
-            plain = {name: getattr(self.look, name) for name in ("ink", "muted", "axis", "bad")}
-            return str({**plain, **TIER_COLOURS[self.look.name]}[spot.tone])
-        return self.styles[spot.layout].colour if spot.layout in self.styles else self.look.ink
+    def _colour(self, spot: Spot | Trace) -> str:
+        return mark_colour(spot.layout, spot.tone, self.styles, self.look)
 
     def _spanned(self, mark: Mark) -> dict[str, Any]:
         """Both places and both ends, from side to side where no place is given."""

@@ -1,5 +1,5 @@
-"""The effects of a comparison as CSV: a line for each cell of each metric, and for each metric over
-all worker counts.
+"""The effects of a comparison as CSV: a line for each cell, and for each metric over all
+workers.
 """
 
 from __future__ import annotations
@@ -27,15 +27,17 @@ COLUMNS: Final = (
     *("baseline_value", "subject_value", "ratio", "low", "high", "repeats"),
     *("p", "q", "rank_p", "delta", "smallest", "noise", "verdict", "doubts", "text"),
 )
-"""Columns of `effects.csv`. `workers` is `all` over all of them; values are op/s of throughput and
-ms of latencies; ratios are times the baseline's, `low` to `high` their 95 % interval; `smallest` is
-the smallest ratio that could have been shown; `doubts` is what is in doubt, in words.
+"""Columns of `effects.csv`.
+
+`workers` is `all` over all worker counts. Values are op/s for throughput and ms for latencies.
+Ratios are relative to the baseline, `low` to `high` is their 95 % interval. `smallest` is the
+smallest ratio that could have been found; `doubts` are in words.
 """
 _SMALL: Final = frozenset({"p", "q", "rank_p"})
 
 
 def effects_csv(comparison: Comparison) -> str:
-    """The table, in the order of the comparison; empty where nothing is known."""
+    """The table, in the order of the comparison; without lines where nothing is known."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -57,5 +59,5 @@ def _cell(effect: Effect, column: str) -> str:
         value = doubt_words(effect.doubts)
     else:
         value = getattr(effect, column)
-    # Three decimals would make 0 of a small p-value.
+    # With three decimals a small p-value would be 0.
     return f"{value:.3g}" if column in _SMALL and value is not None else csv_cell(value)

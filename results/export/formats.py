@@ -1,4 +1,4 @@
-"""The formats that a run can leave in: which tables each takes, and what makes its files."""
+"""The export formats: which tables each can export, and what makes its files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TABLES: Final[Mapping[str, Callable[[Sequence[RunData]], DataTable]]] = MappingP
 )
 """The tables of a run, by name."""
 OF_TUNINGS: Final = ("ledger", "trials")
-"""Those that only a tuning has."""
+"""Tables that only a tuning has."""
 _PAPERS: Final = ("summary", "effects", "ledger")
 
 
@@ -64,7 +64,7 @@ def _latex(data: RunData, tables: Sequence[str]) -> Produced:
 
 
 def _pptx(data: RunData, _tables: Sequence[str]) -> Produced:
-    from weighbridge.results.slides import deck  # noqa: PLC0415 - heavy, and wanted by this one alone
+    from weighbridge.results.slides import deck  # noqa: PLC0415 - heavy, and needed only here
 
     return Produced(files=(ExportFile(name="slides.pptx", content=deck(data.store)),))
 
@@ -80,7 +80,7 @@ FORMATS: Final[Registry[Format]] = Registry(
     "format",
     own={
         "csv": Format(
-            "a file a table, nothing rounded; empty cells are unknown",
+            "a file per table, unrounded; empty cells are unknown",
             _csv,
             tuple(TABLES),
             ("summary",),
@@ -97,7 +97,9 @@ FORMATS: Final[Registry[Format]] = Registry(
             tuple(TABLES),
             tuple(TABLES),
         ),
-        "hgrm": Format("HdrHistogram percentile distributions, a file a step and operation", _hgrm),
+        "hgrm": Format(
+            "HdrHistogram percentile distributions, a file per step and operation", _hgrm
+        ),
         "markdown": Format(
             "the table of the study (or effects, or the ledger of a tuning) for notes",
             _markdown,
@@ -109,21 +111,21 @@ FORMATS: Final[Registry[Format]] = Registry(
     },
     kind=Format,
 )
-"""Every format by its name; another package adds one by an entry point of the group
+"""Every format by name; another package adds one by an entry point of the group
 `weighbridge.exports`.
 """
 
 
 def format_of(name: str, tables: Sequence[str]) -> tuple[Format, tuple[str, ...]]:
-    """A format and the tables that it is to take.
+    """A format and the tables to export.
 
-    Raises UsageError on a format or a table that there is not.
+    Raises UsageError on an unknown format or table.
     """
     found = FORMATS.get_or_refuse(name)
     for table in tables:
         if not found.tables:
             raise UsageError(
-                f"{name} takes the run as a whole, not a table of it", advice="Leave --table away."
+                f"{name} exports complete runs, not single tables", advice="Omit --table."
             )
         if table not in found.tables:
             known = did_you_mean(table, found.tables)

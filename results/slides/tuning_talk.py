@@ -1,5 +1,5 @@
-"""The talk of a tuning: what helps, what was tried and how, what does nothing, what was chosen, and
-whether that held.
+"""The talk of a tuning: the answer, what was tried, the effects, the winner, and its
+confirmation.
 """
 
 from __future__ import annotations
@@ -26,37 +26,32 @@ from weighbridge.results.analysis.tuning.tuning_result import (
     interval_words,
 )
 from weighbridge.results.charts.chart_theme import Look, diverging
-from weighbridge.results.charts.placing import nice_top
 from weighbridge.results.figures import UNKNOWN, counted, upper
-from weighbridge.results.percent import percent, show_percent
+from weighbridge.results.percent import show_percent
+from weighbridge.results.slides.change_bars import change_chart
 from weighbridge.results.slides.closing import loop_words, repeat
 from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.fitting import ROOM_PT, body_pt, size_for
 from weighbridge.results.slides.setup import setup
 from weighbridge.results.slides.slide import (
-    Axis,
-    BarChart,
     Deck,
     Slide,
-    SlideBar,
     SlideCard,
     SlideTable,
     TableCell,
 )
-from weighbridge.suites.tuning import show_setting
+from weighbridge.suites.tuning import Parameter, show_setting
 
 BARS: Final = 12
-"""As many as can be read."""
+"""The most bars that are readable."""
 _FAULTS: Final = 5
 _READABLE_PT: Final = 14
-"""Type below which a table goes to one slide more."""
+"""The least font size of a table; below it, the table continues on another slide."""
 Line = tuple[TableCell, ...]
 
 
 def tuning_talk(evidence: Evidence, result: TuningResult, look: Look) -> Deck:
-    """Answer, set-up, what was tried, ledger, tornados, no effect, what was chosen, confirmation,
-    limits, how to repeat.
-    """
+    """The deck of a tuning."""
     manifest, tuning = evidence.manifest, result.run.tuning
     return Deck(
         title=result.headline,
@@ -70,7 +65,7 @@ def tuning_talk(evidence: Evidence, result: TuningResult, look: Look) -> Deck:
             *setup(_of_baseline(evidence, result), look),
             *_tried(result, look),
             *_ledger(result, look),
-            *_tornados(result, look),
+            *_tornados(result),
             *_without_effect(result, look),
             *_chosen(result, look),
             *_confirmation(result, look),
@@ -81,7 +76,7 @@ def tuning_talk(evidence: Evidence, result: TuningResult, look: Look) -> Deck:
 
 
 def _of_baseline(evidence: Evidence, result: TuningResult) -> Evidence:
-    """The same with the layout as it was given alone, and as many repeats as it has trials."""
+    """The evidence of the baseline only, with as many repeats as it has trials."""
     name = result.ledger.baseline.name
     rows = tuple(row for row in evidence.rows if row.layout == name)
     suite = evidence.plan.suite.model_copy(
@@ -102,13 +97,13 @@ def _answer(evidence: Evidence, result: TuningResult) -> Slide:
     lines = [
         (
             f"{counted(result.ledger.trials, 'trial')} in {counted(result.rounds, 'round')}, each "
-            "beside the baseline’s."
+            "compared with the baseline beside it."
         )
     ]
     if result.winner is not None:
         lines.append(result.confirmation_words)
     if evidence.manifest.state != "done":
-        lines.insert(0, f"This tuning is not whole: {evidence.manifest.state}.")
+        lines.insert(0, f"This tuning is not complete: {evidence.manifest.state}.")
     return Slide(
         key="answer",
         title=result.headline,
@@ -127,7 +122,7 @@ def _answer(evidence: Evidence, result: TuningResult) -> Slide:
 
 
 def _card(one: FigureCard) -> SlideCard:
-    """The card with the setting's short name: there is no room for a long one."""
+    """The card with the setting's short name, since a long one does not fit."""
     return SlideCard(
         figure=one.figure,
         about=one.about,
@@ -149,7 +144,7 @@ def _tried(result: TuningResult, look: Look) -> Iterator[Slide]:
         f"Each round: the baseline, up to {tuning.trials.baseline_every} settings in random "
         "order, the baseline again. "
         f"A setting is tried {tuning.trials.least} to {tuning.trials.most} times, until its "
-        "interval is clear of what matters."
+        "interval excludes effects that matter."
     )
     lines = []
     for one in tuning.parameters:
@@ -167,11 +162,7 @@ def _tried(result: TuningResult, look: Look) -> Iterator[Slide]:
                 *(TableCell(text=text) for text in (was, tried, needs)),
             )
         )
-    notes = tuple(
-        f"{one.key}: "
-        f"{one.effect}{f' Trap: {one.trap}' if one.trap else ''}{f' ({one.reference})' if one.reference else ''}"
-        for one in tuning.parameters
-    )
+    notes = tuple(_parameter_words(one) for one in tuning.parameters)
     yield from _pages(
         "tried",
         title,
@@ -182,6 +173,12 @@ def _tried(result: TuningResult, look: Look) -> Iterator[Slide]:
         notes,
         look,
     )
+
+
+def _parameter_words(one: Parameter) -> str:
+    trap = f" Trap: {one.trap}" if one.trap else ""
+    source = f" ({one.reference})" if one.reference else ""
+    return f"{one.key}: {one.effect}{trap}{source}"
 
 
 def _ledger(result: TuningResult, look: Look) -> Iterator[Slide]:
@@ -205,7 +202,9 @@ def _ledger(result: TuningResult, look: Look) -> Iterator[Slide]:
     widths = (0.36, *(0.32 / max(2, len(objectives)) for _ in objectives), 0.2, 0.1, 0.08)
     short = short_names([one.name for one in found])
     lines = [_ledger_line(one, short[one.name], look) for one in found]
-    foot = "Against the baseline beside each trial. ~: no difference shown. In brackets: no claim."
+    foot = (
+        "Compared with the baseline beside each trial. ~: not significant. In brackets: no claim."
+    )
     notes = tuple(f"{effect.text}." for entry in result.ledger.entries for effect in entry.effects)
     yield from _pages("ledger", title, foot, head, widths, lines, notes, look)
 
@@ -236,11 +235,13 @@ def _ink(verdict: str, look: Look) -> str:
     return colours[0] if verdict in ("worse", "trade-off", "not allowed", "failed") else look.muted
 
 
-def _tornados(result: TuningResult, look: Look) -> Iterator[Slide]:
+def _tornados(result: TuningResult) -> Iterator[Slide]:
     for number, objective in enumerate(result.run.objectives):
         mine = [(one.name, one.effects[number]) for one in result.ledger.entries]
         known = sorted(
-            (one for one in mine if one[1].ratio is not None), key=lambda one: -_size(one[1])
+            (one for one in mine if one[1].ratio is not None),
+            key=lambda one: one[1].ratio.either_way if one[1].ratio is not None else 0.0,
+            reverse=True,
         )
         if not known:
             continue
@@ -248,18 +249,20 @@ def _tornados(result: TuningResult, look: Look) -> Iterator[Slide]:
         short = short_names([name for name, _ in known])
         first, effect = shown[0]
         title = (
-            f"{short[first]} moves the {result.called(number)} most: {change_figure(effect)}"
+            f"{short[first]} changes the {result.called(number)} most: {change_figure(effect)}"
             if effect.verdict in ("better", "worse")
-            else f"No setting is shown to move the {result.called(number)}"
+            else f"No setting changes the {result.called(number)} significantly"
         )
         left = f" The notes have {len(known) - len(shown)} more." if len(known) > len(shown) else ""
         yield Slide(
             key=f"tornado-{number + 1}",
             title=title,
-            lead=f"{upper(result.called(number))} against the baseline beside it; "
+            lead=f"{upper(result.called(number))} compared with the baseline beside it; "
             f"{_counted_trials(known)}",
-            chart=_chart([(short[name], one) for name, one in shown], objective.of, look),
-            foot="Blue: better, orange: worse, grey, ~: no effect that can be claimed. Whiskers: "
+            chart=change_chart(
+                [(short[name], change_figure(one), one) for name, one in shown], objective.of
+            ),
+            foot="Blue: better, orange: worse, grey, ~: no significant effect. Whiskers: "
             f"95 % interval.{left}",
             notes=tuple(f"{one.text}." for _, one in mine),
         )
@@ -271,56 +274,23 @@ def _counted_trials(known: Sequence[tuple[str, Effect]]) -> str:
     return f"n = {low}" if low == high else f"n = {low} to {high}"
 
 
-def _size(effect: Effect) -> float:
-    return 0.0 if effect.ratio is None else effect.ratio.either_way
-
-
-def _chart(shown: Sequence[tuple[str, Effect]], metric: str, look: Look) -> BarChart:
-    colours = diverging(look)
-    bars = []
-    for name, effect in shown:
-        if effect.ratio is None:
-            continue
-        low, high = (
-            None if end is None else percent(end) for end in (effect.ratio.low, effect.ratio.high)
-        )
-        colour = {"better": colours[5], "worse": colours[1]}.get(effect.verdict, look.axis)
-        bars.append(
-            SlideBar(
-                name=name,
-                value=percent(effect.ratio.value),
-                low=low,
-                high=high,
-                colour=colour,
-                label=change_figure(effect),
-            )
-        )
-    ends = [value for bar in bars for value in (bar.value, bar.low, bar.high) if value is not None]
-    # An interval without an end would press all bars together.
-    reach = min(max(map(abs, ends)), 2 * max(abs(bar.value) for bar in bars) or 1.0)
-    top, step = nice_top(reach or 1.0)
-    return BarChart(
-        across=Axis(title=f"change of {metric}, %", low=-top, high=top, step=step), bars=tuple(bars)
-    )
-
-
 def _without_effect(result: TuningResult, look: Look) -> Iterator[Slide]:
     none = result.ledger.without_effect
     if not none:
         return
     title = (
         f"{len(none)} of {counted(len(result.ledger.entries), 'setting')} need not be set: no "
-        "effect that matters is shown"
+        "significant effect"
     )
     objectives = [result.called(number) for number in range(len(result.run.objectives))]
-    head = ("Setting", *(part for name in objectives for part in (upper(name), "would be shown")))
+    head = ("Setting", *(part for name in objectives for part in (upper(name), "would be found")))
     share = 0.58 / len(objectives)
     widths = (0.42, *(part for _ in objectives for part in (share * 0.62, share * 0.38)))
     short = short_names([one.name for one in none])
     lines = [_without_line(one, short[one.name], look) for one in none]
     foot = (
-        "Would be shown: the smallest effect that so many trials show 8 times in 10. A smaller "
-        "one may be there."
+        "Would be found: the smallest effect that so many trials find 8 times in 10. A smaller "
+        "one may exist."
     )
     notes = tuple(f"{effect.text}." for entry in none for effect in entry.effects)
     yield from _pages("no-effect", title, foot, head, widths, lines, notes, look)
@@ -337,15 +307,15 @@ def _without_line(entry: LedgerEntry, name: str, look: Look) -> Line:
 
 
 def _chosen(result: TuningResult, look: Look) -> Iterator[Slide]:
-    """What was chosen, a line for each parameter with what it came to by itself; the files to paste
-    are in the notes.
+    """The chosen settings, a line for each parameter with its own effect; notes have the files to
+    paste.
     """
     winner = result.winner
     if winner is None:
         return
     run = result.run
     names = result.named(winner.arm)
-    title = names[0] if len(names) == 1 else f"These {counted(len(names), 'setting')} are chosen"
+    title = names[0] if len(names) == 1 else f"The winner has {counted(len(names), 'setting')}"
     head = (
         "Setting",
         "Was",
@@ -376,8 +346,8 @@ def _chosen(result: TuningResult, look: Look) -> Iterator[Slide]:
         )
     files = ", ".join(fragment.name for fragment in winner.fragments)
     foot = (
-        "By itself, in its own "
-        f"trials.{f' Ready to paste: {files}, in the run’s derived/winner.' if files else ''}"
+        "Effects: each setting alone, in its own trials."
+        f"{f' Ready to paste: {files}, in the run’s derived/winner.' if files else ''}"
     )
     notes = (result.winner_words, *(f"{one.name}:\n{one.text}" for one in winner.fragments))
     yield from _pages("chosen", title, foot, head, widths, lines, notes, look)
@@ -417,8 +387,8 @@ def _confirmation(result: TuningResult, look: Look) -> Iterator[Slide]:
             )
         )
     foot = (
-        f"{counted(found.repeats, 'visit')} of each, in random order, on data that it was not "
-        "chosen on."
+        f"{counted(found.repeats, 'visit')} of each, in random order, on other data than those "
+        "that it was chosen by."
     )
     widths = (0.46, 0.14, 0.22, 0.18)
     yield from _pages(
@@ -434,32 +404,24 @@ def _confirmation(result: TuningResult, look: Look) -> Iterator[Slide]:
 
 
 def _limits(evidence: Evidence, result: TuningResult) -> Slide:
-    """What does not count, how the machine moved, and what a screen cannot see."""
+    """What does not count, how the machine drifted, and what a screening cannot show."""
     bad = sum(one.value is None for one in result.ledger.readings)
-    whole = len(result.ledger.readings)
+    readings = len(result.ledger.readings)
     title = (
-        f"{bad} of {counted(whole, 'reading')} {'does' if bad == 1 else 'do'} not count"
+        f"{bad} of {counted(readings, 'reading')} {'does' if bad == 1 else 'do'} not count"
         if bad
-        else f"All {counted(whole, 'reading')} count"
+        else f"All {counted(readings, 'reading')} count"
     )
     if evidence.manifest.state != "done":
-        title = (
-            f"The tuning is not whole ({evidence.manifest.state}): {title[:1].lower()}{title[1:]}"
-        )
+        state = evidence.manifest.state
+        title = f"The tuning is not complete ({state}): {title[:1].lower()}{title[1:]}"
     refused = [
         f"{one.name}: {one.verdict}{f' ({one.notes[0]})' if one.notes else ''}."
         for one in result.refused
     ]
     drift = [f"{upper(one.words.rstrip('.'))}." for one in result.ledger.drift]
-    alone = (
-        (
-            (
-                "Each setting was tried by itself: of what two do together only what was confirmed is "
-                "known."
-            ),
-        )
-        if result.run.tuning.strategy == "screen"
-        else ()
+    alone = ("Each setting was tried alone: combined effects are known only where confirmed.",) * (
+        result.run.tuning.strategy == "screen"
     )
     hosts = (
         f"{verdict(evidence.attested)}." if evidence.attested else "The hosts were not attested."
@@ -490,7 +452,7 @@ def _pages(
     notes: tuple[str, ...],
     look: Look,
 ) -> Iterator[Slide]:
-    """A table on as few slides as hold it in type that can be read; all notes are on the first."""
+    """A table on as few slides as keep it readable; the first one has all notes."""
     right = [next((line[place].align for line in lines), "left") for place in range(len(head))]
     first = tuple(
         TableCell(text=text, bold=True, fill=look.grid, align=align)
@@ -513,7 +475,7 @@ def _pages(
 
 
 def _parts(lines: Sequence[Line], fits: Callable[[Sequence[Line]], bool]) -> list[list[Line]]:
-    """Lines in as few even parts as fit; a line alone is a part whether it fits or not."""
+    """Lines in as few even parts as fit; a single line is a part whether it fits or not."""
     for count in range(1, len(lines) + 1):
         size = -(-len(lines) // count)
         parts = [list(lines[at : at + size]) for at in range(0, len(lines), size)]

@@ -18,7 +18,7 @@ from weighbridge.results.slides import deck as deck_of
 from weighbridge.results.slides.evidence import Evidence, evidence
 from weighbridge.results.slides.fitting import bound
 from weighbridge.results.slides.powerpoint import powerpoint
-from weighbridge.results.slides.slide import Deck, LineChart, ScatterChart
+from weighbridge.results.slides.slide import Deck, SeriesChart
 from weighbridge.results.slides.talk import talk
 
 SHORT = tuple(
@@ -82,14 +82,14 @@ def test_charts_are_native_and_their_workbooks_have_the_figures_of_the_deck(
     drawn = dict(native(shown))
     assert list(drawn) == [number for number, _ in charts]
     for number, told in charts:
-        assert isinstance(told, (LineChart, ScatterChart))
+        assert isinstance(told, SeriesChart)
         plot = drawn[number].plots[0]
         assert [series.name for series in plot.series] == [one.name for one in told.series]
         for series, one in zip(plot.series, told.series, strict=True):
             values = [value for value in series.values if value is not None]
-            assert values == pytest.approx([spot.y for spot in one.spots])
+            assert values == pytest.approx([point.y for point in one.points])
         cells = numbers_of(drawn[number].part.chart_workbook.xlsx_part.blob)
-        assert {float(f"{spot.y:.9g}") for one in told.series for spot in one.spots} <= cells
+        assert {float(f"{point.y:.9g}") for one in told.series for point in one.points} <= cells
 
 
 def test_whiskers_reach_to_the_lowest_and_the_highest_repeat_inside_the_axis(
@@ -97,7 +97,7 @@ def test_whiskers_reach_to_the_lowest_and_the_highest_repeat_inside_the_axis(
 ) -> None:
     for number, chart in native(shown):
         told = planned.slides[number].chart
-        assert isinstance(told, (LineChart, ScatterChart))
+        assert isinstance(told, SeriesChart)
         for series, one in zip(chart.plots[0].series, told.series, strict=True):
             bars = [
                 bar
@@ -106,16 +106,18 @@ def test_whiskers_reach_to_the_lowest_and_the_highest_repeat_inside_the_axis(
             ]
             for bar in bars:
                 known = [
-                    spot for spot in one.spots if spot.high is not None and spot.low is not None
+                    (at.y, at.low, at.high)
+                    for at in one.points
+                    if at.high is not None and at.low is not None
                 ]
                 plus, minus = (
                     [float(value.text) for value in bar.find(f"{CHART}{name}").iter(f"{CHART}v")]
                     for name in ("plus", "minus")
                 )
-                assert plus == pytest.approx([spot.high - spot.y for spot in known], rel=1e-4)
-                assert minus == pytest.approx([spot.y - spot.low for spot in known], rel=1e-4)
-            assert bars or all(spot.high is None for spot in one.spots)
-            assert all((spot.high or spot.y) <= told.up.high for spot in one.spots)
+                assert plus == pytest.approx([high - y for y, _, high in known], rel=1e-4)
+                assert minus == pytest.approx([y - low for y, low, _ in known], rel=1e-4)
+            assert bars or all(point.high is None for point in one.points)
+            assert all((point.high or point.y) <= told.y.high for point in one.points)
 
 
 def test_every_chart_has_a_text_for_those_who_cannot_see_it(shown: Any) -> None:
@@ -235,7 +237,7 @@ def test_paths_have_whiskers_sideways_as_well(shown: Any, planned: Deck) -> None
         told = planned.slides[number].chart
         for series, one in (
             zip(chart.plots[0].series, told.series, strict=True)
-            if isinstance(told, ScatterChart)
+            if isinstance(told, SeriesChart) and told.form == "paths"
             else ()
         ):
             for bar in series._element.iter(f"{CHART}errBars"):
@@ -244,7 +246,7 @@ def test_paths_have_whiskers_sideways_as_well(shown: Any, planned: Deck) -> None
                         float(value.text) for value in bar.find(f"{CHART}plus").iter(f"{CHART}v")
                     ]
                     assert plus == pytest.approx(
-                        [spot.x_high - spot.x for spot in one.spots if spot.x_high is not None],
+                        [at.x_high - at.x for at in one.points if at.x_high is not None],
                         rel=1e-4,
                     )
                     checked += 1

@@ -16,7 +16,7 @@ from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.resolved import PlannedLayout, PlannedVisit
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.slides.evidence import Evidence, evidence
-from weighbridge.results.slides.slide import BarChart, Deck, LineChart, ScatterChart, Slide
+from weighbridge.results.slides.slide import BarChart, Deck, SeriesChart, Slide
 from weighbridge.results.slides.talk import talk
 from weighbridge.results.slides.tuning import one_setting_each
 from weighbridge.results.statistics import Ratio
@@ -185,23 +185,24 @@ def test_charts_have_the_figures_of_the_table(told: Evidence) -> None:
         slide(deck, "throughput-small-read").chart,
         slide(deck, "latency-small-read").chart,
     )
-    assert isinstance(lines, LineChart)
-    assert isinstance(paths, ScatterChart)
-    assert lines.categories == ("1", "16")
+    assert isinstance(lines, SeriesChart)
+    assert isinstance(paths, SeriesChart)
+    assert (lines.form, paths.form) == ("lines", "paths")
+    assert lines.x.ticks == (1, 16)
     for layout in told.layouts:
         rows = [row for row in told.rows if row.layout == layout and row.workload == "small-read"]
         (line,) = (one for one in lines.series if one.name == layout)
         (path,) = (one for one in paths.series if one.name == layout)
-        assert [spot.y for spot in line.spots] == [row.value("throughput") for row in rows]
-        assert [(spot.x, spot.y, spot.label) for spot in path.spots] == [
+        assert [point.y for point in line.points] == [row.value("throughput") for row in rows]
+        assert [(point.x, point.y, point.label) for point in path.points] == [
             (row.value("throughput"), row.value("p90"), str(row.workers)) for row in rows
         ]
-        assert [(spot.low, spot.high) for spot in line.spots] == [
+        assert [(point.low, point.high) for point in line.points] == [
             (min(rates), max(rates))
             for row in rows
             if (rates := [point.value("throughput") for point in row.used])
         ]
-        assert all(spot.high is not None and spot.high <= lines.up.high for spot in line.spots)
+        assert all(point.high is not None and point.high <= lines.y.high for point in line.points)
 
 
 def test_one_repeat_makes_no_claim_on_any_slide_of_results(tmp_path: Path) -> None:
@@ -210,8 +211,8 @@ def test_one_repeat_makes_no_claim_on_any_slide_of_results(tmp_path: Path) -> No
         if one.key.startswith(("answer", "recap", "latency", "throughput")):
             assert "provisional" in text_of(one)
     chart = slide(deck, "throughput").chart
-    assert isinstance(chart, LineChart)
-    assert all(spot.low is None for series in chart.series for spot in series.spots)
+    assert isinstance(chart, SeriesChart)
+    assert all(point.low is None for series in chart.series for point in series.points)
 
 
 def test_what_failed_is_shown_as_such_and_joined_to_nothing(tmp_path: Path) -> None:
@@ -223,8 +224,8 @@ def test_what_failed_is_shown_as_such_and_joined_to_nothing(tmp_path: Path) -> N
     assert "Not valid: not measured (swift: 64 MB reads at 16 workers)." in ends
     assert "(swift: 1 MB reads at 16 workers)." in ends
     chart = slide(deck, "throughput-small-read").chart
-    assert isinstance(chart, LineChart)
-    assert {(one.name, len(one.spots)) for one in chart.series} == {("rgw-beast", 2), ("swift", 1)}
+    assert isinstance(chart, SeriesChart)
+    assert {(one.name, len(one.points)) for one in chart.series} == {("rgw-beast", 2), ("swift", 1)}
     assert "Not measured" not in slide(deck, "throughput-small-write").foot
     assert "ot measured: swift at 16" in slide(deck, "throughput-large-read").foot
 
@@ -234,10 +235,10 @@ def test_a_repeat_that_is_not_valid_is_a_cross_without_a_line(tmp_path: Path) ->
     deck = talk(evidence(fake_run(tmp_path, workloads=SHORT[1:2], repeats=1, spoilt=spoilt)))
     for key in ("latency", "throughput"):
         chart = slide(deck, key).chart
-        assert isinstance(chart, (LineChart, ScatterChart))
+        assert isinstance(chart, SeriesChart)
         (cross,) = (one for one in chart.series if not one.joined)
-        assert (cross.name, len(cross.spots)) == ("rgw-beast, not ranked", 1)
-        assert "×: not valid" in slide(deck, key).foot
+        assert (cross.name, len(cross.points)) == ("rgw-beast, not ranked", 1)
+        assert "×: invalid" in slide(deck, key).foot
 
 
 def test_too_few_samples_for_a_p90_leave_latency_without_a_slide_and_say_so(tmp_path: Path) -> None:
@@ -258,9 +259,9 @@ def test_a_run_that_was_killed_says_that_it_is_not_whole(tmp_path: Path) -> None
     )
     store.set_state("interrupted", error="ended by SIGINT")
     deck = talk(evidence(store))
-    assert "This run is not whole: interrupted: ended by SIGINT." in deck.slides[0].lines
+    assert "This run is not complete: interrupted: ended by SIGINT." in deck.slides[0].lines
     assert next(one for one in deck.slides if one.key == "limits").title.startswith(
-        "The run is not whole (interrupted)"
+        "The run is not complete (interrupted)"
     )
 
 
@@ -278,7 +279,7 @@ def test_a_run_of_which_nothing_was_measured_has_a_talk_that_says_so(tmp_path: P
 
 def test_a_layout_alone_is_compared_with_nothing(tmp_path: Path) -> None:
     deck = talk(evidence(fake_run(tmp_path, workloads=SHORT[:1], repeats=1, layouts=("swift",))))
-    assert deck.title == "swift, weighed alone"
+    assert deck.title == "swift, measured alone"
     assert not [one for one in deck.slides if one.key.startswith("recap")]
     assert slide(deck, "throughput").title.startswith("swift serves at most ")
 
@@ -449,7 +450,7 @@ def test_a_tuning_has_a_bar_for_each_setting_the_farthest_moving_first(tmp_path:
         "radosgw threads: 512 → 128",
         "radosgw threads: 512 → 256",
     ]  # type: ignore[union-attr]
-    assert "radosgw threads: 512 → 128 moves the throughput of 1 MB reads most" in one.title
+    assert "radosgw threads: 512 → 128 changes the throughput of 1 MB reads most" in one.title
 
 
 def test_a_dark_deck_has_the_colours_of_the_dark_look(told: Evidence) -> None:

@@ -84,8 +84,8 @@ def test_a_tuning_that_was_cut_off_has_a_talk_that_says_so(tmp_path: Path, round
     deck = talk(
         evidence(fake_tuning(tmp_path, Course(rounds=rounds, state="interrupted", choose=False)))
     )
-    assert any("not whole: interrupted" in line for line in slide(deck, "answer").lines)
-    assert slide(deck, "limits").title.startswith("The tuning is not whole")
+    assert any("not complete: interrupted" in line for line in slide(deck, "answer").lines)
+    assert slide(deck, "limits").title.startswith("The tuning is not complete")
     assert not any(one.key.startswith(("chosen", "confirmation")) for one in deck.slides)
     assert powerpoint(deck)
 
