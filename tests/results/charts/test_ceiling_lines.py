@@ -65,7 +65,7 @@ def test_gaps_and_what_is_on_top_have_no_line() -> None:
     assert ceiling_lines([bare]) == {"w-read-swift-locust": ()}
 
 
-def test_a_near_ceiling_stretches_the_scale_and_one_far_above_does_not() -> None:
+def test_a_near_ceiling_extends_the_scale_and_a_far_one_does_not() -> None:
     assert stretched(100, [line(150), line(1000)]) == 150
     assert stretched(100, [line(60)]) == 100
 
@@ -91,7 +91,7 @@ def test_near_ceilings_are_lines_with_labels_and_far_ones_are_words_above_the_pa
     )
     assert f"disks {near.value:,.0f}" in words
     assert f"↑ network {far[0].value:,.0f} to {far[1].value:,.0f}" in words
-    words_of_ceilings = "Dashed: what disks, network and store can do"
+    words_of_ceilings = "Dashed: the ceilings of disks, network and store"
     assert words_of_ceilings not in chart.caption
     mine = stair("rgw-beast", disk=100, rados=50).model_copy(update={"workload": "small-read"})
     (with_lines,) = throughput_by_workers(charted(run, stairs=(mine,)))

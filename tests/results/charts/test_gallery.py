@@ -27,13 +27,13 @@ def hung(run: RunStore) -> Gallery:
     return gallery_of(run.folder)
 
 
-def test_a_run_has_all_its_pictures_each_under_a_name_of_its_own(hung: Gallery) -> None:
+def test_a_run_has_all_its_charts_with_unique_names(hung: Gallery) -> None:
     names = [drawing.name for drawing in hung.figures]
     assert set(names) > EVERYWHERE
     assert len(set(names)) == len(names)
 
 
-def test_every_picture_says_something_and_has_its_data(hung: Gallery) -> None:
+def test_every_chart_has_a_finding_and_data(hung: Gallery) -> None:
     for drawing in hung.figures:
         assert drawing.finding, drawing.name
         assert not drawing.finding.endswith("."), drawing.name
@@ -41,7 +41,7 @@ def test_every_picture_says_something_and_has_its_data(hung: Gallery) -> None:
         assert drawing.csv.count("\n") > 1, drawing.name
 
 
-def test_the_same_pictures_are_there_for_a_dark_room(hung: Gallery) -> None:
+def test_the_dark_look_has_the_same_charts(hung: Gallery) -> None:
     for drawing in hung.figures:
         spec = compose(drawing, DARK)
         assert spec["config"]["background"] == DARK.background
@@ -52,7 +52,7 @@ def test_the_same_pictures_are_there_for_a_dark_room(hung: Gallery) -> None:
             assert f'"{colour}"' not in drawn or colour == LIGHT.background, drawing.name
 
 
-def test_a_twin_is_in_no_picture(runs: Path) -> None:
+def test_an_a_a_control_is_in_no_picture(runs: Path) -> None:
     small = WORKLOADS[0].model_copy(update={"runtime": 2.0, "workers": (1, 4)})
     run = fake_run(
         runs, workloads=[small], layouts=("rgw-beast", "swift", "rgw-beast-again"), repeats=2

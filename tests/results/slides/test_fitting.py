@@ -35,7 +35,7 @@ def test_no_line_is_wider_than_its_room_and_no_letter_is_lost(words: list[str], 
     assert all(width_pt(line, 14) <= room or len(line) == 1 for line in lines)
 
 
-def test_the_largest_size_at_which_a_text_takes_its_lines_is_chosen() -> None:
+def test_the_largest_size_at_which_a_text_fits_its_lines_is_chosen() -> None:
     sizes = ((32, 1), (24, 1), (16, 2))
     assert largest("short", 400, sizes) == 32
     assert largest("a text that is somewhat longer", 400, sizes) == 24
@@ -48,7 +48,7 @@ def test_the_largest_size_at_which_a_text_takes_its_lines_is_chosen() -> None:
     assert height_pt("short", 400, 20) == pytest.approx(24)
 
 
-def test_a_cell_over_several_lines_takes_room_of_all_of_them() -> None:
+def test_a_cell_over_several_lines_uses_the_room_of_all_of_them() -> None:
     tall = TableCell(text="one two three four five six", down=3)
     covered = TableCell(text="", covered=True)
     one = TableCell(text="x")
@@ -69,7 +69,7 @@ def test_a_table_has_as_many_cells_in_each_line_as_columns() -> None:
         SlideTable(widths=(1, 1), lines=((TableCell(text="x"),),))
 
 
-def test_labels_stand_beside_their_lines_and_not_on_them() -> None:
+def test_labels_are_beside_their_lines_and_not_on_them() -> None:
     def side_of_the_middle(*points: tuple[float, float]) -> str:
         found = tuple(ChartPoint(x=x, y=y, label="1") for x, y in points)
         scale = AxisScale(low=0, high=10)
