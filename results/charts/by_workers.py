@@ -19,10 +19,10 @@ from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.charts.bin_bars import any_bins, bin_ends, bin_marks, height_of
 from weighbridge.results.charts.ceiling_lines import (
-    beyond,
     ceiling_lines,
     ceiling_mark,
-    stretched,
+    far_ceilings,
+    top_with_ceilings,
 )
 from weighbridge.results.charts.chart_source import ChartSource
 from weighbridge.results.charts.panels import (
@@ -193,7 +193,7 @@ def throughput_panel(data: WorkerPanel) -> Panel:
     values = [dot.value for dot in data.dots] + [
         mark.value for mark in data.marks if mark.value is not None
     ]
-    y = AxisScale.from_zero(stretched(max(values, default=0.0), data.ceilings), "op/s")
+    y = AxisScale.from_zero(top_with_ceilings(max(values, default=0.0), data.ceilings), "op/s")
     lone = len({mark.layout for mark in data.marks}) == 1
     bands = [
         Trace(layout=run[0].layout, **_ends(run, y.high))
@@ -232,7 +232,7 @@ def throughput_panel(data: WorkerPanel) -> Panel:
         unit="op/s",
     ).model_copy(
         update={
-            "aside": beyond(data.ceilings, y.high),
+            "aside": far_ceilings(data.ceilings, y.high),
             "head": ("Layout", "Workers", "op/s", "Each repeat", "Notes"),
             "lines": tuple(lines),
         }

@@ -81,7 +81,7 @@ def _merged(level: Level, steps: Sequence[tuple[float, str]], count: int) -> lis
     return lines
 
 
-def stretched(largest: float, lines: Iterable[CeilingLine]) -> float:
+def top_with_ceilings(largest: float, lines: Iterable[CeilingLine]) -> float:
     """The largest value for the scale to hold, including the ceilings that are near."""
     return max([largest, *(line.value for line in lines if line.value <= NEAR * largest)])
 
@@ -107,7 +107,7 @@ def ceiling_mark(lines: Sequence[CeilingLine], top: float, *, lone: bool) -> Mar
     return Mark(kind="ceiling", spots=tuple(spots))
 
 
-def beyond(lines: Sequence[CeilingLine], top: float) -> str:
+def far_ceilings(lines: Sequence[CeilingLine], top: float) -> str:
     """The ceilings above the scale, all of a layer together; empty without any.
 
     For example `↑ disks 9,370, network 6,250 to 18,900`.

@@ -17,11 +17,11 @@ from weighbridge.results.export.file import ExportFile, Format, Produced
 from weighbridge.results.export.hgrm_format import hgrm_files
 from weighbridge.results.export.json_format import json_file
 from weighbridge.results.export.latex_format import latex_file
-from weighbridge.results.export.ledger_paper import ledger_paper
 from weighbridge.results.export.markdown_format import markdown_file
 from weighbridge.results.export.paper import PaperTable, effects_paper, summary_paper
 from weighbridge.results.export.parquet_format import parquet_file
 from weighbridge.results.export.run_tables import seconds_table, steps_table, summary_table
+from weighbridge.results.export.tuning_paper import tuning_paper
 
 TABLES: Final[Mapping[str, Callable[[Sequence[RunData]], DataTable]]] = MappingProxyType(
     {
@@ -72,7 +72,7 @@ def _pptx(data: RunData, _tables: Sequence[str]) -> Produced:
 def _paper(data: RunData, name: str) -> PaperTable:
     if name == "summary":
         return summary_paper(data)
-    return ledger_paper(data) if name == "ledger" else effects_paper(data, data.comparison)
+    return tuning_paper(data) if name == "ledger" else effects_paper(data, data.comparison)
 
 
 FORMATS: Final[Registry[Format]] = Registry(

@@ -7,7 +7,7 @@ from chart_sources import charted
 from weighbridge.common.layers import Level
 from weighbridge.results.analysis.layers.staircase import LayerStep, Staircase
 from weighbridge.results.charts.by_workers import throughput_by_workers, throughput_panel
-from weighbridge.results.charts.ceiling_lines import CeilingLine, ceiling_lines, stretched
+from weighbridge.results.charts.ceiling_lines import CeilingLine, ceiling_lines, top_with_ceilings
 from weighbridge.results.charts.pictures import write_charts
 from weighbridge.results.charts.worker_data import throughput_panels
 from weighbridge.results.record.store import RunStore
@@ -66,8 +66,8 @@ def test_gaps_and_what_is_on_top_have_no_line() -> None:
 
 
 def test_a_near_ceiling_extends_the_scale_and_a_far_one_does_not() -> None:
-    assert stretched(100, [line(150), line(1000)]) == 150
-    assert stretched(100, [line(60)]) == 100
+    assert top_with_ceilings(100, [line(150), line(1000)]) == 150
+    assert top_with_ceilings(100, [line(60)]) == 100
 
 
 def test_near_ceilings_are_lines_with_labels_and_far_ones_are_words_above_the_panel(

@@ -12,7 +12,7 @@ from chart_sources import charted
 from fake_run import WORKLOADS, Spoilt, fake_run
 from weighbridge.results.charts.chart_theme import DARK
 from weighbridge.results.charts.composer import compose
-from weighbridge.results.charts.latency.hockey_stick import hockey_stick, sticks
+from weighbridge.results.charts.latency.hockey_stick import hockey_data, hockey_stick
 from weighbridge.results.charts.panels import Figure
 from weighbridge.results.record.store import RunStore
 
@@ -27,7 +27,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     large reads for a p90.
     """
     return fake_run(
-        tmp_path_factory.mktemp("sticks"),
+        tmp_path_factory.mktemp("hockey_data"),
         workloads=[READS, FEW],
         repeats=1,
         telemetry=False,
@@ -47,7 +47,7 @@ def test_the_finding_is_what_two_layouts_serve_within_the_bound(store: RunStore)
     figure = drawn(store, slo_ms=15.0)
     assert figure is not None
     source = charted(store)
-    most, least = (one for one in sticks(source.rows, source.kinds, 15.0)[0].served)
+    most, least = (one for one in hockey_data(source.rows, source.kinds, 15.0)[0].served)
     assert figure.finding.startswith("Within a p90 of 15 ms for 1 MB reads rgw-beast serves ")
     assert most.words.removesuffix(" op/s") in figure.finding
     assert figure.finding.endswith(f"swift {least.words.removesuffix(' op/s')}")

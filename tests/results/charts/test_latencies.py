@@ -63,9 +63,7 @@ def test_a_percentile_of_no_samples_is_refused() -> None:
         RepeatLatencies(repeat=0, ranked=True).percentile_us(50)
 
 
-def test_percentiles_of_repeats_are_averaged_geometrically_and_not_pooled() -> (
-    None
-):
+def test_percentiles_of_repeats_are_averaged_geometrically_and_not_pooled() -> None:
     repeats = (counted([1000] * 99 + [9000]), counted([2000] * 100, 1), counted([3000] * 100, 2))
     one = LayoutLatencies(layout="swift", repeats=repeats)
     assert one.middle_us(50) == pytest.approx((1000 * 2000 * 3000) ** (1 / 3), rel=2e-3)

@@ -16,7 +16,7 @@ from weighbridge.results.percent import show_percent
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio
 
 
-def ledger_paper(data: RunData) -> PaperTable:
+def tuning_paper(data: RunData) -> PaperTable:
     """Each setting with its effect on each objective, in groups by verdict.
 
     Raises UsageError where the run is not a tuning.
