@@ -265,14 +265,8 @@ def _tail_panel(kind: KindLatencies) -> Panel:
         ),
         labels=tuple(_tail_label(one, y.low) for one in kind.layouts),
         head=(
-            "layout",
-            "repeats",
-            "fewest samples",
-            "p50 ms",
-            "p90 ms",
-            "p99 ms",
-            "p99.9 ms",
-            "max ms",
+            *("layout", "repeats", "fewest samples"),
+            *("p50 ms", "p90 ms", "p99 ms", "p99.9 ms", "max ms"),
         ),
         lines=tuple(
             (*table_cells(one), *cells, top)
@@ -344,55 +338,22 @@ def _tail_csv(drawn: Sequence[KindLatencies]) -> str:
     for kind in drawn:
         for one in kind.layouts:
             about = (*about_cells(kind, one), kind.workers)
+            count = one.count
             if one.ranked:
-                for odds in _odds(float(one.count)):
-                    percent = _percent(odds)
-                    beyond = odds <= _trusted(one.count)
-                    lines.append(
-                        (
-                            *about,
-                            None,
-                            f"{percent:.7g}",
-                            one.middle_us(percent) / 1000,
-                            one.count,
-                            beyond,
-                            True,
-                        )
-                    )
-                lines.append(
-                    (*about, None, "100", (one.largest_us or 0) / 1000, one.count, False, True)
-                )
-            for repeat in one.known:
-                number, count = repeat.repeat + 1, repeat.count
                 for odds in _odds(float(count)):
-                    share = f"{_percent(odds):.7g}"
-                    lines.append(
-                        (
-                            *about,
-                            number,
-                            share,
-                            _ms(repeat, odds),
-                            count,
-                            odds <= _trusted(count),
-                            repeat.ranked,
-                        )
-                    )
-                lines.append(
-                    (*about, number, "100", repeat.max_us / 1000, count, False, repeat.ranked)
-                )
-    return csv_lines(
-        (
-            *KIND_COLUMNS,
-            "workers",
-            "repeat",
-            "percent",
-            "latency_ms",
-            "samples",
-            "enough_beyond",
-            "ranked",
-        ),
-        lines,
-    )
+                    percent, enough = _percent(odds), odds <= _trusted(count)
+                    cells = (f"{percent:.7g}", one.middle_us(percent) / 1000, count, enough, True)
+                    lines.append((*about, None, *cells))
+                top_ms = (one.largest_us or 0) / 1000
+                lines.append((*about, None, "100", top_ms, count, False, True))
+            for repeat in one.known:
+                place, count, ranked = (*about, repeat.repeat + 1), repeat.count, repeat.ranked
+                for odds in _odds(float(count)):
+                    share, enough = f"{_percent(odds):.7g}", odds <= _trusted(count)
+                    lines.append((*place, share, _ms(repeat, odds), count, enough, ranked))
+                lines.append((*place, "100", repeat.max_us / 1000, count, False, ranked))
+    columns = ("workers", "repeat", "percent", "latency_ms", "samples", "enough_beyond", "ranked")
+    return csv_lines((*KIND_COLUMNS, *columns), lines)
 
 
 def about_cells(kind: KindLatencies, one: LayoutLatencies) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ logarithmic scale of latencies that is a curve.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import Any, Final
@@ -135,8 +136,7 @@ def _finding(drawn: Sequence[HockeyData]) -> str:
         )
         return (
             f"Within a p90 of {data.bound} ms for {data.about} {most.layout} serves "
-            f"{_served_text(most)} op/s, "
-            f"{least.layout} {_served_text(least)}"
+            f"{_served_text(most)} op/s, {least.layout} {_served_text(least)}"
         )
     for data in drawn:
         for one in data.served:
@@ -228,14 +228,8 @@ def hockey_csv(found: Sequence[HockeyData]) -> str:
         about = (api, driver, workload, operation)
         lines += [
             (
-                *(
-                    layout,
-                    *about,
-                    stop.workers,
-                    stop.throughput_ops_s,
-                    stop.low_ops_s,
-                    stop.high_ops_s,
-                ),
+                *(layout, *about, stop.workers),
+                *(stop.throughput_ops_s, stop.low_ops_s, stop.high_ops_s),
                 *(stop.p90_ms, stop.low_ms, stop.high_ms, stop.repeats, stop.joined, None, None),
             )
             for layout, stops in data.paths.items()
@@ -263,9 +257,7 @@ def _panel(data: HockeyData) -> Panel:
         for layout, mine in data.paths.items()
         for curve in map(_curve, stretches(mine))
     ]
-    spots: dict[str, list[Spot]] = {
-        kind: [] for kind in ("counts", "bin", "not valid", "doubted", "few", "across", "upright")
-    }
+    spots: defaultdict[str, list[Spot]] = defaultdict(list)
     counts: list[Spot] = []
     for layout, stop in stops:
         kind = _kind(stop)
@@ -273,11 +265,8 @@ def _panel(data: HockeyData) -> Panel:
         height_ms = _height_ms(stop, y.low)
         low_ms = max(stop.low_ms or y.low, y.low)
         upright = Spot(**at, y=low_ms, y2=stop.high_ms or low_ms)
-        spots[kind].append(
-            upright
-            if kind == "bin"
-            else Spot(**at, y=height_ms or y.low, tip=_tip(layout, stop, kind))
-        )
+        point = Spot(**at, y=height_ms or y.low, tip=_tip(layout, stop, kind))
+        spots[kind].append(upright if kind == "bin" else point)
         if height_ms is not None:
             counts.append(Spot(**at, y=height_ms, text=str(stop.workers)))
         if kind in ("counts", "bin") and stop.repeats > 1:
@@ -306,13 +295,8 @@ def _panel(data: HockeyData) -> Panel:
         ),
         labels=tuple(_labels(data, y.low)),
         head=(
-            "layout",
-            "workers",
-            "op/s",
-            "of repeats, op/s",
-            "p90 ms",
-            "of repeats, ms",
-            "counts",
+            *("layout", "workers", "op/s", "of repeats, op/s"),
+            *("p90 ms", "of repeats, ms", "counts"),
         ),
         lines=tuple(_line(layout, stop) for layout, stop in stops),
         height=TALL,
