@@ -84,7 +84,7 @@ def _titled(figure: Figure, panel: Panel, look: Look) -> dict[str, Any]:
         **({"dx": -figure.labels_px} if figure.labels_px and figure.columns > 1 else {}),
     }
     size = {"width": panel.width, "height": panel.height}
-    named = {"title": title} if panel.title else {}
+    named = {"title": title} if panel.title or panel.finding else {}
     return {**PanelLayers(figure, panel, look).drawn(), **size, **named}
 
 

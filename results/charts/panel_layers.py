@@ -349,5 +349,5 @@ def _shifted(layer: dict[str, Any], dy: float) -> dict[str, Any]:
 
 
 def _tipped(encoding: dict[str, Any], mark: Mark) -> dict[str, Any]:
-    told = any(spot.tip for spot in mark.spots)
-    return {**encoding, "tooltip": {"field": "tip", "type": "nominal"}} if told else encoding
+    tipped = any(spot.tip for spot in mark.spots)
+    return {**encoding, "tooltip": {"field": "tip", "type": "nominal"}} if tipped else encoding

@@ -16,8 +16,8 @@ from typing import Any, Generic, Literal, TypeVar
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.common.record import Record
 
-Kind = Literal["text", "whole", "number", "truth", "time", "texts"]
-"""`whole` is a number without a fraction, `truth` a boolean, `time` is in UTC, `texts` a list,
+Kind = Literal["text", "integer", "number", "boolean", "time", "texts"]
+"""`integer` and `number` are numbers without and with fractions, `time` is in UTC, `texts` a list,
 which may be empty.
 """
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 SQL_TYPES: Final[Mapping[Kind, str]] = MappingProxyType(
     {
         "text": "VARCHAR",
-        "whole": "BIGINT",
+        "integer": "BIGINT",
         "number": "DOUBLE",
-        "truth": "BOOLEAN",
+        "boolean": "BOOLEAN",
         "time": "TIMESTAMP",
         "texts": "VARCHAR[]",
     }

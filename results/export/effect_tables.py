@@ -138,7 +138,7 @@ EFFECTS: Final[TableSchema[EffectOfRun]] = TableSchema(
         _effect("api", "text", "The interface that requests used."),
         _effect("driver", "text", "The program that made the load."),
         _effect("about", "text", "Name of the requests."),
-        _effect("workers", "whole", "Worker count; unknown for all of them together."),
+        _effect("workers", "integer", "Worker count; unknown for all of them together."),
         _effect("metric", "text", f"{_METRICS}."),
         _effect("baseline", "text", "The layout that the subject is compared with."),
         _effect("subject", "text", "The layout that is compared."),
@@ -155,7 +155,7 @@ EFFECTS: Final[TableSchema[EffectOfRun]] = TableSchema(
             "value",
         ),
         *_ENDS,
-        _ratio("repeats", "whole", "Repeats of the side that has fewer.", "repeats"),
+        _ratio("repeats", "integer", "Repeats of the side that has fewer.", "repeats"),
         _effect("p", "number", "Of Welch's test on logarithms, two-sided."),
         _effect("q", "number", "The same, corrected over all cells (Benjamini and Hochberg)."),
         _effect("rank_p", "number", "Of the Mann-Whitney test, two-sided."),
@@ -206,7 +206,7 @@ LEDGER: Final[TableSchema[ObjectiveOfRun]] = TableSchema(
             "objective", "text", "The objective.", lambda one: one.result.called(one.number)
         ),
         _effect("metric", "text", f"{_METRICS}."),
-        _entry("trials", "whole", "Trials of the setting that count."),
+        _entry("trials", "integer", "Trials of the setting that count."),
         _effect(
             "baseline_value",
             "number",
@@ -220,7 +220,7 @@ LEDGER: Final[TableSchema[ObjectiveOfRun]] = TableSchema(
             "value",
         ),
         *_ENDS,
-        _ratio("pairs", "whole", "Trials with a figure and a baseline beside it.", "repeats"),
+        _ratio("pairs", "integer", "Trials with a figure and a baseline beside it.", "repeats"),
         _effect(
             "p", "number", "Of Student's t on logarithms, two-sided, times the number of looks."
         ),
@@ -239,7 +239,7 @@ LEDGER: Final[TableSchema[ObjectiveOfRun]] = TableSchema(
         _entry("verdict", "text", "The verdict over all objectives."),
         _entry(
             "clear",
-            "truth",
+            "boolean",
             "Whether each interval excludes the threshold, so that no more trials were needed.",
         ),
         _entry(
@@ -251,7 +251,7 @@ LEDGER: Final[TableSchema[ObjectiveOfRun]] = TableSchema(
         _cpu("storage", "value", "The same of storage hosts."),
         _cpu("storage", "low", "Lower end of its interval."),
         _cpu("storage", "high", "Upper end of its interval."),
-        DataColumn("chosen", "truth", "Whether the winner includes all of it.", _chosen),
+        DataColumn("chosen", "boolean", "Whether the winner includes all of it.", _chosen),
         _entry("notes", "texts", "Why it is not allowed or failed, and what else must be known."),
         _effect("text", "text", "The verdict on this objective in one sentence."),
     ),
@@ -263,25 +263,25 @@ TRIALS: Final[TableSchema[TrialLine]] = TableSchema(
     (
         attribute("run", "text", "Name of the run.", "data.manifest.run_id"),
         DataColumn(
-            "trial", "whole", "Which trial of the run, from 1.", lambda one: one.trial.number + 1
+            "trial", "integer", "Which trial of the run, from 1.", lambda one: one.trial.number + 1
         ),
         attribute("arm", "text", "Name of the layout that was tried.", "trial.arm.name"),
         attribute(
             "baseline",
-            "truth",
+            "boolean",
             "Whether it is the layout without changes.",
             "trial.arm.is_baseline",
         ),
         DataColumn(
             "repeat",
-            "whole",
+            "integer",
             "Which trial of this layout, from 1.",
             lambda one: one.trial.repeat + 1,
         ),
-        DataColumn("round", "whole", "Which round, from 1.", lambda one: one.trial.round + 1),
+        DataColumn("round", "integer", "Which round, from 1.", lambda one: one.trial.round + 1),
         DataColumn(
             "deployment",
-            "whole",
+            "integer",
             "Which deployment of the layout, from 1.",
             lambda one: one.trial.deployment + 1,
         ),

@@ -87,9 +87,9 @@ def single(to: str, made: Produced) -> ExportFile:
     return made.files[0]
 
 
-def _places(made: Produced, out: Path | None, unasked: Path) -> tuple[Path, ...]:
+def _places(made: Produced, out: Path | None, default: Path) -> tuple[Path, ...]:
     if out is None:
-        folder = unasked / made.folder if made.folder else unasked
+        folder = default / made.folder if made.folder else default
     elif made.folder or len(made.files) > 1 or out.is_dir():
         folder = out
     else:

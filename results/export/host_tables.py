@@ -80,10 +80,10 @@ RUNS: Final[TableSchema[RunData]] = TableSchema(
             lambda one: tuple(each.name for each in one.plan.layouts),
         ),
         attribute("hardware", "text", "The hardware file.", "plan.hardware.name"),
-        attribute("repeats", "whole", "Planned visits of every step.", "plan.suite.repeats"),
+        attribute("repeats", "integer", "Planned visits of every step.", "plan.suite.repeats"),
         DataColumn(
             "steps",
-            "whole",
+            "integer",
             "Recorded steps, including those without a measurement.",
             lambda one: len(one.steps),
         ),
@@ -137,7 +137,7 @@ ATTESTATION: Final[TableSchema[AttestedLine]] = TableSchema(
         attribute("layout", "text", "The layout that was deployed.", "found.layout"),
         DataColumn(
             "repeat",
-            "whole",
+            "integer",
             "Which deployment of the layout, from 1.",
             lambda one: one.found.repeat + 1,
         ),
@@ -150,7 +150,7 @@ ATTESTATION: Final[TableSchema[AttestedLine]] = TableSchema(
         attribute("operation", "text", "read or write, of disks.", "found.operation"),
         attribute("pick", "text", "sequential or random, of disks.", "found.pick"),
         attribute(
-            "request_bytes", "whole", "Size of a request, of disks.", "found.request_bytes", "B"
+            "request_bytes", "integer", "Size of a request, of disks.", "found.request_bytes", "B"
         ),
         attribute("sender", "text", "Which host sent, of networks.", "found.sender"),
         attribute("receiver", "text", "Which host received, of networks.", "found.receiver"),
@@ -172,7 +172,7 @@ HOSTS: Final[TableSchema[HostLine]] = TableSchema(
         attribute("phase", "text", "warm-up, measure, drain or unplaced.", "second.phase"),
         attribute(
             "second",
-            "whole",
+            "integer",
             "Seconds since the start of the window; negative in the warm-up.",
             "second.second",
             "s",
@@ -195,27 +195,29 @@ HOSTS: Final[TableSchema[HostLine]] = TableSchema(
         ),
         attribute(
             "memory_bytes",
-            "whole",
+            "integer",
             "Memory in use at the later sample.",
             "second.memory_bytes",
             "B",
         ),
         attribute(
             "memory_held_bytes",
-            "whole",
+            "integer",
             "The same without page cache.",
             "second.memory_held_bytes",
             "B",
         ),
         DataColumn(
             "memory_limit_bytes",
-            "whole",
+            "integer",
             "Memory limit.",
             lambda one: one.limits.memory_bytes if one.limits else None,
             "B",
         ),
-        attribute("received_bytes", "whole", "Received by its NIC.", "second.received_bytes", "B"),
-        attribute("sent_bytes", "whole", "Sent by its NIC.", "second.sent_bytes", "B"),
+        attribute(
+            "received_bytes", "integer", "Received by its NIC.", "second.received_bytes", "B"
+        ),
+        attribute("sent_bytes", "integer", "Sent by its NIC.", "second.sent_bytes", "B"),
         DataColumn(
             "nic_bits_s",
             "number",
@@ -225,20 +227,20 @@ HOSTS: Final[TableSchema[HostLine]] = TableSchema(
         ),
         DataColumn(
             "disk_read_bytes",
-            "whole",
+            "integer",
             "Read from all its disks.",
             lambda one: one.disks("read_bytes"),
             "B",
         ),
         DataColumn(
             "disk_written_bytes",
-            "whole",
+            "integer",
             "Written to all its disks.",
             lambda one: one.disks("written_bytes"),
             "B",
         ),
-        DataColumn("disk_reads", "whole", "Requests to read.", lambda one: one.disks("reads")),
-        DataColumn("disk_writes", "whole", "Requests to write.", lambda one: one.disks("writes")),
+        DataColumn("disk_reads", "integer", "Requests to read.", lambda one: one.disks("reads")),
+        DataColumn("disk_writes", "integer", "Requests to write.", lambda one: one.disks("writes")),
         DataColumn(
             "disk_busy_s",
             "number",

@@ -27,9 +27,9 @@ _LOCAL: Final = ("folder",)
 _TYPES: Final[Mapping[Kind, Mapping[str, Any]]] = MappingProxyType(
     {
         "text": {"type": ["string", "null"]},
-        "whole": {"type": ["integer", "null"]},
+        "integer": {"type": ["integer", "null"]},
         "number": {"type": ["number", "null"]},
-        "truth": {"type": ["boolean", "null"]},
+        "boolean": {"type": ["boolean", "null"]},
         "time": {"type": ["string", "null"], "format": "date-time"},
         "texts": {"type": "array", "items": {"type": "string"}},
     }

@@ -127,10 +127,10 @@ def ask(sql: str, runs: Sequence[RunData]) -> QueryResult:
                 if re.search(rf"\b{name}\b", sql, re.IGNORECASE) or _HIDDEN.search(sql):
                     insert(connection, name, view.fill(runs))
             lock(connection)
-            asked = connection.execute(sql)
-            columns = tuple(str(column[0]) for column in asked.description or ())
+            result = connection.execute(sql)
+            columns = tuple(str(column[0]) for column in result.description or ())
             return QueryResult(
-                columns=columns, lines=tuple(tuple(line) for line in asked.fetchall())
+                columns=columns, lines=tuple(tuple(line) for line in result.fetchall())
             )
         except duckdb.Error as error:
             raise _query_error(sql, error) from None

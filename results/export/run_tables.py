@@ -98,8 +98,8 @@ SUMMARY: Final[TableSchema[RowLine]] = TableSchema(
             "Size of an object, or the expected mean of its distribution.",
             "B",
         ),
-        _row_column("workers", "whole", WORKERS),
-        _row_column("repeats", "whole", "Number of repeats that count."),
+        _row_column("workers", "integer", WORKERS),
+        _row_column("repeats", "integer", "Number of repeats that count."),
         *value_columns(_of_row),
         *interval_columns(_of_row),
         *bin_columns(_of_row),
@@ -108,17 +108,17 @@ SUMMARY: Final[TableSchema[RowLine]] = TableSchema(
         ),
         _row_column(
             "valid",
-            "truth",
+            "boolean",
             "Whether failures, the driver's own load and Little's law were within bounds.",
         ),
         _row_column(
             "steady",
-            "truth",
+            "boolean",
             "Whether it kept its level over the window; unknown where that cannot be determined.",
         ),
         _row_column(
             "ranked",
-            "truth",
+            "boolean",
             "Whether it allows conclusions: valid, not unsteady, and in no grave doubt.",
         ),
         attribute(
@@ -130,7 +130,7 @@ SUMMARY: Final[TableSchema[RowLine]] = TableSchema(
         ),
         _row_column(
             "provisional",
-            "truth",
+            "boolean",
             "Whether it is ranked, but in doubt: it allows no claim.",
         ),
         DataColumn(
@@ -171,31 +171,31 @@ STEPS: Final[TableSchema[StepLine]] = TableSchema(
         attribute("operation", "text", "The operation on objects."),
         DataColumn(
             "visit",
-            "whole",
+            "integer",
             "Which step of the run it was, from 1, in order of time.",
             lambda one: one.step.order + 1,
         ),
         DataColumn(
             "measured",
-            "truth",
+            "boolean",
             "Whether the step has a measurement; if not, notes say why.",
             lambda one: one.measurement is not None,
         ),
         attribute(
             "valid",
-            "truth",
+            "boolean",
             "Whether failures, the driver's load and Little's law were within bounds.",
             "visit.valid",
         ),
         attribute(
             "steady",
-            "truth",
+            "boolean",
             "Whether it kept its level over the window; unknown where that cannot be determined.",
             "visit.steady",
         ),
         attribute(
             "ranked",
-            "truth",
+            "boolean",
             "Whether it allows conclusions: valid and not unsteady.",
             "visit.ranked",
         ),
@@ -243,7 +243,7 @@ STEPS: Final[TableSchema[StepLine]] = TableSchema(
         ),
         DataColumn(
             "bytes",
-            "whole",
+            "integer",
             "Bytes of their complete bodies.",
             lambda one: one.tally.bytes if one.tally else None,
             "B",
@@ -282,11 +282,11 @@ SECONDS: Final[TableSchema[SecondLine]] = TableSchema(
         *KEY,
         attribute("operation", "text", "The operation on objects.", "second.operation"),
         attribute(
-            "second", "whole", "Seconds since the start of the window.", "second.second", "s"
+            "second", "integer", "Seconds since the start of the window.", "second.second", "s"
         ),
-        attribute("operations", "whole", "Operations that succeeded.", "second.count"),
-        attribute("bytes", "whole", "Bytes of their complete bodies.", "second.bytes", "B"),
-        attribute("errors", "whole", "Operations that failed.", "second.errors"),
+        attribute("operations", "integer", "Operations that succeeded.", "second.count"),
+        attribute("bytes", "integer", "Bytes of their complete bodies.", "second.bytes", "B"),
+        attribute("errors", "integer", "Operations that failed.", "second.errors"),
         DataColumn(
             "mean_ms",
             "number",

@@ -59,9 +59,9 @@ def place_columns(of: str) -> tuple[DataColumn[Any], ...]:
 WORKERS: Final = "Clients that each kept one request outstanding."
 KEY: Final[tuple[DataColumn[OfStep], ...]] = (
     *place_columns("key"),
-    attribute("workers", "whole", WORKERS, "key.workers"),
+    attribute("workers", "integer", WORKERS, "key.workers"),
     DataColumn(
-        "repeat", "whole", "Which visit of the step, from 1.", lambda one: one.key.repeat + 1
+        "repeat", "integer", "Which visit of the step, from 1.", lambda one: one.key.repeat + 1
     ),
 )
 """What identifies a step among those of all runs."""
@@ -85,7 +85,7 @@ def _metric_column(
 def value_columns(of: Callable[[Line], Figures | None]) -> Iterator[DataColumn[Line]]:
     """A column for each metric."""
     for one in METRICS.values():
-        kind: Kind = "whole" if one.whole else "number"
+        kind: Kind = "integer" if one.whole else "number"
         yield _metric_column(of, one, one.column, one.about, lambda found: found.value, kind)
 
 

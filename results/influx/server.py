@@ -93,8 +93,8 @@ class InfluxServer(Record):
                 "--influx: the URL is not of the form http://HOST:PORT[/PATH][?bucket=B&org=O]",
                 advice=advice,
             )
-        asked = parse_qsl(parts.query, keep_blank_values=True)
-        for name, value in asked:
+        options = parse_qsl(parts.query, keep_blank_values=True)
+        for name, value in options:
             if name not in ("bucket", "org"):
                 hint = did_you_mean(name, ["bucket", "org"])
                 raise UsageError(
@@ -104,18 +104,18 @@ class InfluxServer(Record):
                 raise UsageError(f"--influx: the URL names an empty {name}")
         plain = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         token = _token(os.environ if environment is None else environment)
-        return cls.model_validate({"url": plain, **dict(asked), "token": SecretStr(token)})
+        return cls.model_validate({"url": plain, **dict(options), "token": SecretStr(token)})
 
     @property
     def option(self) -> str:
         """The server as `--influx` takes it, without secrets."""
         own = {"bucket": self.bucket, "org": self.org}
-        asked = {
+        options = {
             name: value
             for name, value in own.items()
             if value != InfluxServer.model_fields[name].default
         }
-        return f"{self.url}?{urlencode(asked)}" if asked else self.url
+        return f"{self.url}?{urlencode(options)}" if options else self.url
 
     def __str__(self) -> str:
         return f"{self.url}, bucket {self.bucket}"

@@ -110,8 +110,8 @@ _SIZES: Final = (22, 20, 18, 16, 15, 14)
 
 def columns_pt(grid: SlideTable, room_pt: float) -> tuple[float, ...]:
     """The width of each column."""
-    whole = sum(grid.widths)
-    return tuple(width / whole * room_pt for width in grid.widths)
+    total = sum(grid.widths)
+    return tuple(width / total * room_pt for width in grid.widths)
 
 
 def lines_pt(grid: SlideTable, room_pt: float, size_pt: float) -> tuple[float, ...]:

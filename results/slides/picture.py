@@ -14,25 +14,8 @@ BAR_PX: Final = 38
 
 def slide_figure(slide: Slide, chart: SeriesChart | BarChart) -> Figure:
     """The figure of a slide's chart, without a title, since the slide has it."""
-    marks = _bar_marks(chart) if isinstance(chart, BarChart) else _series_marks(chart)
-    if isinstance(chart, BarChart):
-        y, labels = AxisScale.of_names([bar.name for bar in chart.bars]), ()
-        height = BAR_PX * len(chart.bars)
-    else:
-        y, height = chart.y, HEIGHT
-        labels = tuple(
-            Label(layout=one.layout, x=one.points[-1].x, y=one.points[-1].y)
-            for one in {one.layout: one for one in chart.series}.values()
-        )
-    panel = Panel(
-        key=slide.key,
-        title="",
-        x=chart.x,
-        y=y,
-        marks=marks,
-        labels=labels,
-        width=WIDTH,
-        height=height,
+    panel = (
+        _bar_panel(slide.key, chart) if isinstance(chart, BarChart) else _panel(slide.key, chart)
     )
     return Figure(
         name=slide.key,
@@ -44,13 +27,40 @@ def slide_figure(slide: Slide, chart: SeriesChart | BarChart) -> Figure:
     )
 
 
+def _panel(key: str, chart: SeriesChart) -> Panel:
+    last = {one.layout: one.points[-1] for one in chart.series}
+    return Panel(
+        key=key,
+        title="",
+        x=chart.x,
+        y=chart.y,
+        marks=_series_marks(chart),
+        labels=tuple(Label(layout=name, x=point.x, y=point.y) for name, point in last.items()),
+        width=WIDTH,
+        height=HEIGHT,
+    )
+
+
+def _bar_panel(key: str, chart: BarChart) -> Panel:
+    return Panel(
+        key=key,
+        title="",
+        x=chart.x,
+        y=AxisScale.of_names([bar.name for bar in chart.bars]),
+        marks=_bar_marks(chart),
+        width=WIDTH,
+        height=BAR_PX * len(chart.bars),
+    )
+
+
 def _series_marks(chart: SeriesChart) -> tuple[Mark, ...]:
     """Whiskers, lines, points, crosses and labels."""
-    upright, across, joined, crosses, labels, lines = [], [], [], [], [], []
+    upright, across, labels, lines = [], [], [], []
+    points: dict[bool, list[Spot]] = {True: [], False: []}
     for one in chart.series:
         for point in one.points:
             spot = Spot(x=point.x, y=point.y, layout=one.layout)
-            (joined if one.joined else crosses).append(spot)
+            points[one.joined].append(spot)
             if point.low is not None:
                 upright.append(spot.model_copy(update={"y": point.low, "y2": point.high}))
             if point.x_low is not None:
@@ -64,8 +74,8 @@ def _series_marks(chart: SeriesChart) -> tuple[Mark, ...]:
         Mark(kind="interval", spots=tuple(upright)),
         Mark(kind="interval", spots=tuple(across)),
         Mark(kind="line", traces=tuple(lines)),
-        Mark(kind="point", spots=tuple(joined)),
-        Mark(kind="cross", spots=tuple(crosses)),
+        Mark(kind="point", spots=tuple(points[True])),
+        Mark(kind="cross", spots=tuple(points[False])),
         Mark(kind="beside", spots=tuple(labels)),
     )
 

@@ -57,7 +57,7 @@ class HockeyData(Record):
     key: str
     about: str
     bound_ms: float | None
-    asked: bool
+    requested: bool
     """Whether the bound was requested; else it was chosen to separate the layouts."""
     paths: dict[str, tuple[Stop, ...]]
     served: tuple[Served, ...]
@@ -97,7 +97,7 @@ def _hockey_data(
         key=named.key,
         about=named.about,
         bound_ms=bound_ms,
-        asked=slo_ms is not None,
+        requested=slo_ms is not None,
         paths=paths,
         served=tuple(served(layout, mine, bound_ms) for layout, mine in own.items())
         if bound_ms is not None
@@ -163,9 +163,7 @@ def _caption(drawn: Sequence[HockeyData], left_out: Sequence[str]) -> str:
         else ["One repeat."]
     )
     if any(data.bound_ms is not None for data in drawn):
-        chosen = (
-            "" if all(data.asked for data in drawn) else ", chosen where it tells the layouts apart"
-        )
+        chosen = "" if all(data.requested for data in drawn) else ", chosen to separate the layouts"
         parts.append(
             f"Dashed: a bound on p90{chosen}. Under each name: what it serves within the bound, "
             "interpolated between two measured points and never beyond them; ≥: more workers were "

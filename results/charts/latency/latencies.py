@@ -62,7 +62,7 @@ class RepeatLatencies(Record):
         Raises InvalidMeasurement without samples.
         """
         if not self.count:
-            raise InvalidMeasurement("a percentile of no samples was asked for")
+            raise InvalidMeasurement("there is no percentile of no samples")
         return self._at(rank_of(self.count, percent))
 
     def interval_us(self, percent: float) -> tuple[int, int] | None:

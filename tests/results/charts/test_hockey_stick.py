@@ -51,7 +51,7 @@ def test_the_finding_is_what_two_layouts_serve_within_the_bound(store: RunStore)
     assert figure.finding.startswith("Within a p90 of 15 ms for 1 MB reads rgw-beast serves ")
     assert most.words.removesuffix(" op/s") in figure.finding
     assert figure.finding.endswith(f"swift {least.words.removesuffix(' op/s')}")
-    assert "chosen where" not in figure.caption
+    assert "chosen to" not in figure.caption
 
 
 def test_the_picture_has_names_worker_counts_and_what_is_served(store: RunStore) -> None:
@@ -65,7 +65,7 @@ def test_the_picture_has_names_worker_counts_and_what_is_served(store: RunStore)
 def test_a_bound_that_was_not_requested_is_called_chosen(store: RunStore) -> None:
     figure = drawn(store)
     assert figure is not None
-    assert "chosen where it tells the layouts apart" in figure.caption
+    assert "chosen to separate the layouts" in figure.caption
 
 
 def test_requests_without_a_p90_are_left_out_and_named(store: RunStore) -> None:

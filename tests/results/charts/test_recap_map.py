@@ -123,24 +123,24 @@ def test_what_is_not_comparable_is_an_empty_frame_and_not_a_0() -> None:
 def test_latencies_in_bins_show_only_the_change_that_the_bins_allow(
     low: float, high: float, words: str
 ) -> None:
-    told = effect(1.7, "provisional", metric="p90").model_copy(
+    binned = effect(1.7, "provisional", metric="p90").model_copy(
         update={
             "ratio": Ratio(value=1.7, low=low, high=high, repeats=1),
             "baseline_value": None,
             "subject_value": None,
         }
     )
-    assert cell_text(told) == words
-    (figure,) = change_maps(comparison(told))
+    assert cell_text(binned) == words
+    (figure,) = change_maps(comparison(binned))
     assert "70" not in figure.csv
     assert figure.panels[0].lines[0][5] == "–"
 
 
 def test_a_change_over_all_worker_counts_is_shown_without_two_figures() -> None:
-    told = effect(1.7, "better", workers=None).model_copy(
+    binned = effect(1.7, "better", workers=None).model_copy(
         update={"baseline_value": None, "subject_value": None}
     )
-    assert cell_text(told) == "+70 %"
+    assert cell_text(binned) == "+70 %"
 
 
 def test_worker_counts_ascend_and_end_with_all() -> None:

@@ -174,12 +174,12 @@ def test_a_tuning_is_shown_over_all_worker_counts_or_at_the_only_one() -> None:
         effect("a", 1.0, "not shown", workers=8),
     )
 
-    def told(*effects: Effect) -> list[tuple[str, int | None]]:
+    def shown(*effects: Effect) -> list[tuple[str, int | None]]:
         found = Comparison(baseline="rgw-beast", subjects=("a", "b"), effects=effects, tests=3)
         return [(one.setting, one.effect.workers) for one in setting_changes(found, layouts)]
 
-    assert told(overall, at_1, at_8) == [("radosgw.threads 512 → 64", None)]
-    assert told(overall, at_8, effect("b", 1.3, "better", workers=8)) == [
+    assert shown(overall, at_1, at_8) == [("radosgw.threads 512 → 64", None)]
+    assert shown(overall, at_8, effect("b", 1.3, "better", workers=8)) == [
         ("radosgw.threads 512 → 64", 8),
         ("radosgw.threads 512 → 32", 8),
     ]

@@ -53,9 +53,9 @@ def hostile() -> DataTable:
     ]
     columns: tuple[DataColumn[int], ...] = (
         DataColumn("select", "text", "a", lambda line: lines[line][0]),
-        DataColumn('quo"ted', "whole", "b", lambda line: lines[line][1]),
+        DataColumn('quo"ted', "integer", "b", lambda line: lines[line][1]),
         DataColumn("number", "number", "c", lambda line: lines[line][2]),
-        DataColumn("truth", "truth", "d", lambda line: lines[line][3]),
+        DataColumn("boolean", "boolean", "d", lambda line: lines[line][3]),
         DataColumn("time", "time", "e", lambda line: lines[line][4]),
         DataColumn("texts", "texts", "f", lambda line: lines[line][5]),
     )
@@ -97,7 +97,7 @@ def test_a_table_is_read_back_from_parquet_unchanged_with_its_types(
 def test_the_content_of_cells_is_inert(tmp_path: Path) -> None:
     table = hostile()
     names, kinds, lines = read_parquet(parquet_file(table).content, tmp_path)
-    assert names == ["select", 'quo"ted', "number", "truth", "time", "texts"]
+    assert names == ["select", 'quo"ted', "number", "boolean", "time", "texts"]
     assert kinds == ["VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN", "TIMESTAMP", "VARCHAR[]"]
     assert lines == as_lines(table)
 

@@ -138,7 +138,7 @@ def test_a_report_shows_hostile_names_only_as_text(run: RunStore) -> None:
     assert not OBEYED & set(text), (
         "neither what a terminal obeys nor what turns the order of letters"
     )
-    assert "\\u202e" in "".join(page.words), "it is told by its number"
+    assert "\\u202e" in "".join(page.words), "shown by its number"
     assert [tag for tag, _ in page.found].count("script") == 3, (
         "the data, the library, and the program of the page"
     )
@@ -154,7 +154,7 @@ def test_a_report_shows_hostile_names_only_as_text(run: RunStore) -> None:
         for value in attrs.values()
         if value and value.strip().startswith("javascript:")
     ]
-    assert "document.title='owned'" in "".join(page.words), "it is told, as text"
+    assert "document.title='owned'" in "".join(page.words), "shown as text"
     assert "{{ 7*7 }}" in text
     policy = next(
         attrs["content"]
@@ -209,8 +209,8 @@ def test_papers_and_slides_have_hostile_names_as_text(
         with zipfile.ZipFile(path) as archive:
             for name in archive.namelist():
                 if name.endswith((".xml", ".rels")):
-                    told = "".join(ET.fromstring(archive.read(name)).itertext())
-                    assert not set(told) & OBEYED, name
+                    text = "".join(ET.fromstring(archive.read(name)).itertext())
+                    assert not set(text) & OBEYED, name
         return
     text = path.read_text()
     assert not set(text) & OBEYED

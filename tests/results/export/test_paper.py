@@ -135,9 +135,9 @@ def test_a_markdown_reader_finds_only_the_texts_of_the_table() -> None:
         "strong_open",
         "strong_close",
     }
-    told = ["".join(child.content for child in children) for children in inline]
+    read = ["".join(child.content for child in children) for children in inline]
     hostile = HOSTILE.replace("\n", " ")
-    assert told == [hostile, "Layout", "p90 (ms)", "[x]", "n<200", hostile, "1", "*", "–", hostile]
+    assert read == [hostile, "Layout", "p90 (ms)", "[x]", "n<200", hostile, "1", "*", "–", hostile]
 
 
 def test_nothing_in_a_table_is_a_latex_command() -> None:

@@ -58,8 +58,8 @@ def test_a_run_has_only_documented_measurements_tags_and_fields(
     assert {name: tags for name, (tags, _) in seen.items()} == {
         name: set(TAGS[name]) for name in TAGS if name != "weighbridge_live"
     }
-    # No made-up driver tells when first bytes came, or has samples enough for a p99.9 in bins, and
-    # no made-up machine what else it ran.
+    # The fake drivers report no first bytes and too few samples for a p99.9 in bins, and the fake
+    # machine reports no other programs.
     first_bytes = {
         "first_byte_ms",
         "first_byte_at_least",
@@ -92,8 +92,8 @@ def test_lower_bounds_are_marked_and_a_step_has_the_use_of_other_programs(
     monkeypatch.setattr(
         "weighbridge.results.influx.points.step_use", lambda *_: StepUse(others=0.42)
     )
-    told = RunPoints(store).step(step.model_copy(update={"measurement": measurement}))
-    (fields,) = (fields for name, _, fields, _ in map(split, told) if name == "weighbridge_step")
+    lines = RunPoints(store).step(step.model_copy(update={"measurement": measurement}))
+    (fields,) = (fields for name, _, fields, _ in map(split, lines) if name == "weighbridge_step")
     assert [fields[f"{name}_at_least"] for name in ("p50", "p90", "p99", "max")] == [
         "0i",
         "1i",
