@@ -39,12 +39,19 @@ OF_TUNINGS: Final = ("ledger", "trials")
 _PAPERS: Final = ("summary", "effects", "ledger")
 
 
-def _csv(data: RunData, tables: Sequence[str]) -> Produced:
-    return Produced(files=tuple(csv_file(TABLES[name]([data])) for name in tables))
+Make = Callable[[RunData, Sequence[str]], Produced]
 
 
-def _parquet(data: RunData, tables: Sequence[str]) -> Produced:
-    return Produced(files=tuple(parquet_file(TABLES[name]([data])) for name in tables))
+def _of_tables(write: Callable[[DataTable], ExportFile]) -> Make:
+    """A format that writes a file per table."""
+    return lambda data, tables: Produced(
+        files=tuple(write(TABLES[name]([data])) for name in tables)
+    )
+
+
+def _of_papers(write: Callable[[PaperTable], ExportFile]) -> Make:
+    """A format that writes a file per table for papers."""
+    return lambda data, tables: Produced(files=tuple(write(_paper(data, name)) for name in tables))
 
 
 def _json(data: RunData, tables: Sequence[str]) -> Produced:
@@ -53,14 +60,6 @@ def _json(data: RunData, tables: Sequence[str]) -> Produced:
 
 def _hgrm(data: RunData, _tables: Sequence[str]) -> Produced:
     return hgrm_files(data)
-
-
-def _markdown(data: RunData, tables: Sequence[str]) -> Produced:
-    return Produced(files=tuple(markdown_file(_paper(data, name)) for name in tables))
-
-
-def _latex(data: RunData, tables: Sequence[str]) -> Produced:
-    return Produced(files=tuple(latex_file(_paper(data, name)) for name in tables))
 
 
 def _pptx(data: RunData, _tables: Sequence[str]) -> Produced:
@@ -81,13 +80,13 @@ FORMATS: Final[Registry[Format]] = Registry(
     own={
         "csv": Format(
             "a file per table, unrounded; empty cells are unknown",
-            _csv,
+            _of_tables(csv_file),
             tuple(TABLES),
             ("summary",),
         ),
         "parquet": Format(
             "the same with typed columns (zstd); NULL is unknown",
-            _parquet,
+            _of_tables(parquet_file),
             tuple(TABLES),
             ("summary",),
         ),
@@ -102,11 +101,13 @@ FORMATS: Final[Registry[Format]] = Registry(
         ),
         "markdown": Format(
             "the table of the study (or effects, or the ledger of a tuning) for notes",
-            _markdown,
+            _of_papers(markdown_file),
             _PAPERS,
             ("summary",),
         ),
-        "latex": Format("the same for papers, with booktabs", _latex, _PAPERS, ("summary",)),
+        "latex": Format(
+            "the same for papers, with booktabs", _of_papers(latex_file), _PAPERS, ("summary",)
+        ),
         "pptx": Format("the slides of a talk", _pptx),
     },
     kind=Format,

@@ -26,7 +26,7 @@ from weighbridge.results.figures import counted, show_figure, upper
 from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.fitting import ROOM_PT, body_pt, size_for
 from weighbridge.results.slides.setup import shade
-from weighbridge.results.slides.slide import Slide, SlideTable, TableCell
+from weighbridge.results.slides.slide import Slide, SlideTable, TableCell, head_cells
 
 ABREAST: Final = 6
 """The most layouts side by side; more are on another slide."""
@@ -116,14 +116,7 @@ def _layers_title(about: str, stairs: Sequence[Staircase]) -> str:
 
 def _stairs_grid(stairs: Sequence[Staircase], look: Look) -> SlideTable:
     levels = {step.level for stair in stairs for step in stair.steps}
-    head = (
-        TableCell(text="", fill=look.grid),
-        *(
-            TableCell(text=stair.layout, fill=look.grid, bold=True, align="center")
-            for stair in stairs
-        ),
-    )
-    lines = [head]
+    lines = [tuple(head_cells(("", *(stair.layout for stair in stairs)), look))]
     for level in (one for one in _ORDER if one in levels):
         found = [
             next((step for step in stair.steps if step.level == level), None) for stair in stairs
@@ -229,11 +222,7 @@ def _fitting(
 def _resource_grid(
     tops: dict[str, dict[str, Row]], layouts: Sequence[str], look: Look
 ) -> SlideTable:
-    head = (
-        TableCell(text="", fill=look.grid),
-        *(TableCell(text=name, fill=look.grid, bold=True, align="center") for name in layouts),
-    )
-    lines = [head]
+    lines = [tuple(head_cells(("", *layouts), look))]
     for about, rows in tops.items():
         lines.append(
             (

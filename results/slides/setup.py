@@ -18,7 +18,7 @@ from weighbridge.results.record import PlannedHost
 from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.results.slides.evidence import Evidence, spanned
 from weighbridge.results.slides.fitting import ROOM_PT, SMALLEST_PT, body_pt, lines_pt
-from weighbridge.results.slides.slide import Slide, SlideTable, TableCell
+from weighbridge.results.slides.slide import Slide, SlideTable, TableCell, head_cells
 from weighbridge.suites import DEFAULT_DRIVER, Suite
 
 ABREAST: Final = 6
@@ -284,12 +284,7 @@ class _Table:
     def grid(self, common: Sequence[tuple[str, str]], names: Sequence[str]) -> SlideTable:
         """The table: what all have in common, then a line for each setting."""
         look, layouts = self.look, self.layouts
-        lines = [
-            (
-                TableCell(text="", fill=look.grid),
-                *(TableCell(text=name, fill=look.grid, bold=True) for name in layouts),
-            )
-        ]
+        lines = [tuple(head_cells(("", *layouts), look, "left"))]
         for name, value in common:
             lines.append((TableCell(text=name, bold=True), *_shared(value, len(layouts))))
         for name in names:

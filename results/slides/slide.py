@@ -5,6 +5,7 @@ Colours are `#rrggbb`. The notes of a slide have all figures that are drawn on i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import Field, PositiveInt, model_validator
@@ -34,6 +35,11 @@ class TableCell(Record):
     across: PositiveInt = 1
     down: PositiveInt = 1
     covered: bool = False
+
+
+def head_cells(texts: Iterable[str], look: Look, align: Align = "center") -> list[TableCell]:
+    """Bold cells of a table's head."""
+    return [TableCell(text=text, fill=look.grid, bold=True, align=align) for text in texts]
 
 
 class SlideTable(Record):

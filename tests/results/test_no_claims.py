@@ -146,7 +146,7 @@ def test_the_set_up_says_of_the_hosts_what_attestation_says(
 ) -> None:
     differing, unknown = (talk(evidence(store)).slides[1].title for store in (grave, provisional))
     assert differing.endswith(
-        "what they gave differs beyond its bound, as under swift and rgw-beast"
+        "attested capacity differs beyond its bound, as for swift and rgw-beast"
     )
     assert unknown.endswith("not attested")
 

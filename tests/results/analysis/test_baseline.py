@@ -170,7 +170,7 @@ def test_the_chart_is_titled_by_what_is_odd_and_shows_every_figure_with_its_prom
         assert words in drawn
     assert (
         baseline_chart(made(sent("a", 1e9))).finding
-        == "The hosts of three do what is promised, and are alike"
+        == "The hosts of three are equal and reach what is promised"
     )
 
 

@@ -197,7 +197,7 @@ def test_the_title_counts_cells_and_claims_only_significant_changes() -> None:
         == "No significant difference of throughput from rgw-beast in the only comparable cell"
     )
     assert title(effect(1.5, "provisional", repeats=2)).startswith(
-        "Throughput is provisional in the one cell"
+        "Throughput is provisional in the only comparable cell"
     )
     assert (
         title(effect(0.5, "better", metric="p90"))

@@ -100,7 +100,7 @@ def test_an_a_a_control_is_in_a_note_and_not_in_the_table(tmp_path: Path) -> Non
     data = RunData(store.folder)
     assert [line[2] for line in summary_paper(data).groups[0]] == ["swift °", "rgw-beast °"]
     assert (
-        "swift-again is swift once more, to know this machine's noise, and is left out."
+        "swift-again is left out: an A/A control of swift, for the noise of this machine."
         in summary_paper(data).notes
     )
     assert data.comparison is not None
