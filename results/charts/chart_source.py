@@ -12,7 +12,7 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.study.recap import Recap
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
-from weighbridge.results.charts.latency.latencies import KindLatencies, read_latencies
+from weighbridge.results.charts.latencies import KindLatencies, read_latencies
 from weighbridge.results.charts.panels import Figure
 from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
 from weighbridge.results.record.step import StepResult

@@ -95,12 +95,16 @@ def bin_columns(of: Callable[[Line], Figures | None]) -> Iterator[DataColumn[Lin
         if one.binned:
             low, high = one.bin_columns
             about = f"end of the bin that holds {one.name}, where the driver counts in bins."
-            yield _metric_column(
-                of, one, low, f"Lower {about}", lambda found: found.within and found.within.low_ms
-            )
-            yield _metric_column(
-                of, one, high, f"Upper {about}", lambda found: found.within and found.within.high_ms
-            )
+            yield _metric_column(of, one, low, f"Lower {about}", _bin_low)
+            yield _metric_column(of, one, high, f"Upper {about}", _bin_high)
+
+
+def _bin_low(found: MetricFigure) -> float | None:
+    return None if found.within is None else found.within.low_ms
+
+
+def _bin_high(found: MetricFigure) -> float | None:
+    return None if found.within is None else found.within.high_ms
 
 
 def interval_columns(of: Callable[[Line], Figures | None]) -> Iterator[DataColumn[Line]]:

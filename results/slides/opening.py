@@ -89,7 +89,7 @@ def _repeats(evidence: Evidence) -> str:
         return "Nothing was measured."
     order = ", in balanced order" if evidence.plan.balanced else ""
     text = f"{counted(planned, 'repeat')} of every step{order} ({rests_on(most)})"
-    return f"{text}{f'; some figures have only {fewest} valid ones' if fewest < planned else ''}."
+    return f"{text}{f'; some figures have only {fewest}' if fewest < planned else ''}."
 
 
 def _noise(evidence: Evidence) -> str:

@@ -143,7 +143,7 @@ def without_effect_slides(result: TuningResult, look: Look) -> Iterator[Slide]:
         return
     title = (
         f"{len(none)} of {counted(len(result.ledger.entries), 'setting')} need not be set: no "
-        "significant effect"
+        "effect that matters was found"
     )
     objectives = [result.called(number) for number in range(len(result.run.objectives))]
     head = ("Setting", *(part for name in objectives for part in (upper(name), "would be found")))

@@ -16,7 +16,7 @@ from typing import Final
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.results.analysis.steps.validity import SAMPLES_BEYOND
 from weighbridge.results.charts.chart_source import ChartSource
-from weighbridge.results.charts.latency.latencies import (
+from weighbridge.results.charts.latencies import (
     KindLatencies,
     LayoutLatencies,
     RepeatLatencies,

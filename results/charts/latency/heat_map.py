@@ -17,12 +17,12 @@ from typing import Final
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.record import Record
 from weighbridge.results.charts.chart_source import ChartSource
-from weighbridge.results.charts.latency.distributions import gap_words
-from weighbridge.results.charts.latency.latencies import (
+from weighbridge.results.charts.latencies import (
     KindLatencies,
     LayoutLatencies,
     RepeatLatencies,
 )
+from weighbridge.results.charts.latency.distributions import gap_words
 from weighbridge.results.charts.panels import WIDTH, AxisScale, Figure, HeatScale, Mark, Panel, Spot
 from weighbridge.results.charts.worker_data import KIND_COLUMNS
 from weighbridge.results.figures import show_ms

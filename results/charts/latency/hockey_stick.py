@@ -26,7 +26,7 @@ from weighbridge.results.analysis.steps.service_level import (
 )
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.charts.chart_source import ChartSource
-from weighbridge.results.charts.latency.latencies import KindLatencies
+from weighbridge.results.charts.latencies import KindLatencies
 from weighbridge.results.charts.panels import (
     TALL,
     AxisScale,

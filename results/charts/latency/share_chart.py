@@ -16,6 +16,11 @@ from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.steps.validity import enough_samples
 from weighbridge.results.charts.chart_source import ChartSource
+from weighbridge.results.charts.latencies import (
+    KindLatencies,
+    LayoutLatencies,
+    RepeatLatencies,
+)
 from weighbridge.results.charts.latency.distributions import (
     about_cells,
     known_kinds,
@@ -23,11 +28,6 @@ from weighbridge.results.charts.latency.distributions import (
     most_repeats,
     repeat_marks,
     table_cells,
-)
-from weighbridge.results.charts.latency.latencies import (
-    KindLatencies,
-    LayoutLatencies,
-    RepeatLatencies,
 )
 from weighbridge.results.charts.panels import (
     TALL,

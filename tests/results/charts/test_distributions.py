@@ -14,6 +14,11 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.charts.chart_source import ChartSource, source_of
 from weighbridge.results.charts.composer import compose
+from weighbridge.results.charts.latencies import (
+    KindLatencies,
+    LayoutLatencies,
+    RepeatLatencies,
+)
 from weighbridge.results.charts.latency.distributions import percentile_chart, percentiles
 from weighbridge.results.charts.latency.heat_map import (
     CELLS,
@@ -22,11 +27,6 @@ from weighbridge.results.charts.latency.heat_map import (
     latency_over_time,
 )
 from weighbridge.results.charts.latency.hockey_stick import hockey_stick
-from weighbridge.results.charts.latency.latencies import (
-    KindLatencies,
-    LayoutLatencies,
-    RepeatLatencies,
-)
 from weighbridge.results.charts.latency.share_chart import SHARES, gap, share_chart, shares
 from weighbridge.results.charts.panels import Figure
 from weighbridge.results.record.histogram import Histogram

@@ -8,7 +8,7 @@ import pytest
 from fake_run import WORKLOADS, Spoilt, fake_run
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.analysis.steps.summary import summarize
-from weighbridge.results.charts.latency.latencies import (
+from weighbridge.results.charts.latencies import (
     KindLatencies,
     LayoutLatencies,
     RepeatLatencies,

@@ -54,7 +54,7 @@ def test_every_view_has_the_columns_that_are_described(
     answer = ask(
         f"select * from {name}", (*two, RunData(tuned_run.folder)) if name in OF_TUNINGS else two
     )
-    assert answer.columns == tuple(field.name for field in VIEWS[name].shape.fields)
+    assert answer.columns == tuple(field.name for field in VIEWS[name].schema.fields)
     assert answer.lines
     described = schema_words()
     assert f"{name}: " in described

@@ -242,7 +242,7 @@ def test_an_invalid_time_is_an_error(store: RunStore) -> None:
     odd = step.model_copy(
         update={"measurement": step.measurement.model_copy(update={"started_at": "yesterday"})}
     )
-    with pytest.raises(InvalidMeasurement, match="'yesterday' is no time"):
+    with pytest.raises(InvalidMeasurement, match="'yesterday' is not a time"):
         list(RunPoints(store).step(odd))
 
 
