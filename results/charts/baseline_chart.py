@@ -1,5 +1,5 @@
-"""The chart of a baseline: a bar for each figure, by what was measured, with a line for what the
-hardware file promises.
+"""The chart of a baseline: a bar for each figure, with a line for what the hardware file
+promises.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Sp
 WIDTH: Final = 620
 BAR_PX: Final = 22
 MOST_BARS: Final = 40
-"""Of a group; with more its lowest are drawn, since those are what one looks for."""
+"""The most bars of a group: of more, the lowest are drawn, since those are of interest."""
 
 
 def baseline_chart(baseline: Baseline) -> Figure:
-    """The chart of a baseline; its title is the first thing that is odd."""
+    """The chart of a baseline; its title is the first irregularity."""
     odd = oddities(baseline.figures)
     more = (
         f"; {len(odd) - 1} more {'things are' if len(odd) > 2 else 'thing is'} odd"
@@ -34,23 +34,23 @@ def baseline_chart(baseline: Baseline) -> Figure:
     finding = (
         f"{odd[0][:1].upper()}{odd[0][1:]}{more}"
         if odd
-        else f"The hosts of {baseline.hardware} do what is promised, and are alike"
+        else f"The hosts of {baseline.hardware} are equal and reach what is promised"
     )
     groups = [(group, [one for one in baseline.figures if one.group == group]) for group in TITLES]
     return Figure(
         name="baseline",
         title="What hosts can do",
         finding=finding,
-        caption=f"What the hosts of {baseline.hardware} can do without a gateway. Upright line: "
+        caption=f"What the hosts of {baseline.hardware} can do without a gateway. Vertical line: "
         "what the hardware file promises.",
         data=baseline_csv(baseline.figures),
-        panels=tuple(_panel(group, own) for group, own in groups if own),
+        panels=tuple(_panel(group, figures) for group, figures in groups if figures),
         columns=1,
     )
 
 
 def _panel(group: Group, figures: Sequence[HostFigure]) -> Panel:
-    """One group and unit, with a scale of its own."""
+    """One group of figures with one unit, on its figures scale."""
     shown = sorted(sorted(figures, key=lambda one: one.value)[:MOST_BARS], key=figures.index)
     left = f" (the lowest {len(shown)} of {len(figures)})" if len(shown) < len(figures) else ""
     words = [

@@ -1,10 +1,10 @@
-"""Maps of change: kinds of requests and layouts down, worker counts across, and of a study sizes
-and operations under way.
+"""Maps of change: kinds of requests and layouts down, worker counts across; for a study, sizes and
+workers across.
 
-Better is blue and worse is orange, of throughput as of p90; only what may be claimed has its full
-colour. What was not shown is `~`, what makes no claim is in brackets, and what could not be
-compared is an empty frame: a reader from the last row sees only what is true. Colours of a study
-follow the logarithm of the ratio: half as much and twice as much are equally far from the middle.
+Better is blue and worse is orange, for throughput as for p90. Only significant changes have their
+full colour; `~` is not significant, brackets are provisional, and an empty frame is not comparable.
+The colours of a study follow the logarithm of the ratio: half and double are equally far from
+neutral.
 """
 
 from __future__ import annotations
@@ -36,20 +36,18 @@ ALL: Final = "all"
 STUDY_CELL_WIDTH: Final = 88
 STUDY_CELL_HEIGHT: Final = 34
 _FULL: Final = 1.5
-"""Logarithm to base 2 of the ratio that has the full colour in a study's map; -1 is half as fast, 1
-twice as fast.
-"""
+"""Log2 of the ratio with the full colour in a study's map; -1 is half as fast, 1 twice as fast."""
 _FADED: Final = 0.45
-"""How much of its colour is left of a study's cell that makes no claim."""
+"""The strength of colour of a study's cell that is not significant."""
 
 
 def change_charts(source: ChartSource) -> tuple[Figure, ...]:
-    """A map of each metric of a comparison; those without anything to compare are left out."""
+    """A map for each metric of a comparison; none for a metric without comparable cells."""
     return () if source.comparison is None else change_maps(source.comparison)
 
 
 def change_maps(comparison: Comparison) -> tuple[Figure, ...]:
-    """The same of a comparison alone, such as that of two runs."""
+    """The maps of a comparison, also one of two runs."""
     made = (_figure(comparison, metric.key) for metric in compared())
     return tuple(figure for figure in made if figure is not None)
 
@@ -58,8 +56,8 @@ def _figure(comparison: Comparison, metric: MetricKey) -> Figure | None:
     effects = [effect for effect in comparison.effects if effect.metric == metric]
     if not any(effect.ratio is not None for effect in effects):
         return None
-    against = f"against {_against(effects, comparison)}"
-    about = f"{comparison.subjects[0]} {against}" if len(comparison.subjects) == 1 else against
+    versus = f"vs {_reference(effects, comparison)}"
+    about = f"{comparison.subjects[0]} {versus}" if len(comparison.subjects) == 1 else versus
     better, worse = ("more", "less") if metric == "throughput" else ("shorter", "longer")
     unit = METRICS[metric].unit
     columns, rows = _columns(effects), _rows(effects)
@@ -92,10 +90,9 @@ def _figure(comparison: Comparison, metric: MetricKey) -> Figure | None:
         title=f"Recap: {METRICS[metric].name}",
         finding=finding(effects, comparison),
         caption=f"Blue: better, {better} {METRICS[metric].name}. Orange: worse, {worse}. Full "
-        f"colour from {CLIP * 100:.0f} %. "
-        "Grey: no claim: ~ no difference shown, a number alone too small to matter, in brackets "
-        "provisional."
-        f" × not comparable.{_noise(comparison, metric)}{_unlike(comparison)}",
+        f"colour from {CLIP * 100:.0f} %. Grey: ~ not significant, a number alone too small to "
+        "matter, in brackets provisional. × not comparable."
+        f"{_noise_words(comparison, metric)}{_guard_words(comparison)}",
         data=change_csv(effects),
         panels=(panel,),
         columns=1,
@@ -103,32 +100,25 @@ def _figure(comparison: Comparison, metric: MetricKey) -> Figure | None:
 
 
 def finding(effects: Sequence[Effect], comparison: Comparison) -> str:
-    """In how many cells a subject is better or worse than the baseline; of several subjects
-    together.
-    """
+    """In how many cells a subject, or several together, is better or worse than the baseline."""
     metric = effects[0].metric
     cells = [effect for effect in effects if effect.workers is not None]
     known = [effect for effect in cells if effect.ratio is not None]
     noun = "cell" if len(known) == 1 else "cells"
     if not known:
-        return f"Nothing could be compared with {_against(effects, comparison)}"
+        return f"Nothing could be compared with {_reference(effects, comparison)}"
     if all(effect.verdict == "provisional" for effect in known):
-        where = (
-            f"{'each' if len(known) > 2 else 'both'} of {len(known)} cells"
-            if len(known) > 1
-            else "the one cell"
-        )
+        where = "the only comparable cell"
+        if len(known) > 1:
+            where = f"{'each' if len(known) > 2 else 'both'} of {len(known)} comparable cells"
         why = "; ".join(dict.fromkeys(doubt.words for effect in known for doubt in effect.doubts))
-        return (
-            f"{_upper(METRICS[metric].name)} is provisional in {where} that could be compared: "
-            f"{why}"
-        )
+        return f"{_upper(METRICS[metric].name)} is provisional in {where}: {why}"
     better, worse = (
         sum(effect.verdict == verdict for effect in known) for verdict in ("better", "worse")
     )
     one = len(comparison.subjects) == 1
-    against = _against(effects, comparison)
-    others = "the other layouts" if against == comparison.baseline else "layouts of the other run"
+    reference = _reference(effects, comparison)
+    others = "the other layouts" if reference == comparison.baseline else "layouts of the other run"
     who = comparison.subjects[0] if one else others
     words = ("faster", "slower") if metric == "throughput" else ("a shorter", "a longer")
     tail = "" if metric == "throughput" else f" {METRICS[metric].name}"
@@ -139,107 +129,63 @@ def finding(effects: Sequence[Effect], comparison: Comparison) -> str:
         if count
     ]
     if not parts:
-        where = (
-            f"any of {len(known)} cells"
-            if len(known) > 1
-            else "the one cell that could be compared"
-        )
-        return f"No difference of {METRICS[metric].name} from {against} can be claimed in {where}"
-    return f"Against {against}, {who} {verb} {' and '.join(parts)}"
+        where = f"any of {len(known)} cells" if len(known) > 1 else "the only comparable cell"
+        return f"No significant difference of {METRICS[metric].name} from {reference} in {where}"
+    return f"Compared with {reference}, {who} {verb} {' and '.join(parts)}"
 
 
 def _upper(name: str) -> str:
-    """The name of a metric at the head of a sentence; a percentile's stays as it is."""
+    """A metric's name at the beginning of a sentence; `p90` stays as it is."""
     return name if name[1:2].isdigit() else f"{name[:1].upper()}{name[1:]}"
 
 
 def change_csv(effects: Sequence[Effect]) -> str:
-    """All cells of a map, a line each; changes in per cent, of p90 more is worse."""
+    """All cells of a map, a line each; changes in per cent; for p90 more is worse."""
     head = (
-        *(
-            "about",
-            "workload",
-            "operation",
-            "api",
-            "driver",
-            "workers",
-            "metric",
-            "baseline",
-            "subject",
-        ),
-        *(
-            "baseline_value",
-            "subject_value",
-            "change_percent",
-            "low_percent",
-            "high_percent",
-            "repeats",
-            "p",
-            "q",
-            "verdict",
-        ),
+        *("about", "workload", "operation", "api", "driver", "workers", "metric"),
+        *("baseline", "subject", "baseline_value", "subject_value", "change_percent"),
+        *("low_percent", "high_percent", "repeats", "p", "q", "verdict"),
     )
     lines = []
     for one in effects:
-        ratio = one.ratio
-        ends = (
-            (None, None, None)
-            if ratio is None
-            else (None if in_bins(one) else ratio.value, ratio.low, ratio.high)
-        )
-        change = (None if end is None else percent(end) for end in ends)
-        place = (
-            one.about,
-            one.workload,
-            one.operation,
-            one.api,
-            one.driver,
-            one.workers or ALL,
-            one.metric,
-        )
+        change: tuple[float | None, ...] = (None, None, None)
+        if one.ratio is not None:
+            ends = (None if in_bins(one) else one.ratio.value, one.ratio.low, one.ratio.high)
+            change = tuple(None if end is None else percent(end) for end in ends)
         repeats = None if one.ratio is None else one.ratio.repeats
-        values = (one.baseline_value, one.subject_value)
         lines.append(
             (
-                *place,
-                one.baseline,
-                one.subject,
-                *values,
-                *change,
-                repeats,
-                one.p,
-                one.q,
-                one.verdict,
+                *(one.about, one.workload, one.operation, one.api, one.driver),
+                *(one.workers or ALL, one.metric, one.baseline, one.subject),
+                *(one.baseline_value, one.subject_value, *change),
+                *(repeats, one.p, one.q, one.verdict),
             )
         )
     return csv_lines(head, lines)
 
 
-def _noise(comparison: Comparison, metric: MetricKey) -> str:
-    floor = max((one.ratio for one in comparison.noise if one.metric == metric), default=None)
-    return (
-        "" if floor is None else f" The rig’s noise floor is {show_percent(floor, signed=False)}."
-    )
+def _noise_words(comparison: Comparison, metric: MetricKey) -> str:
+    noise = max((one.ratio for one in comparison.noise if one.metric == metric), default=None)
+    if noise is None:
+        return ""
+    return f" The noise floor of this test bed is {show_percent(noise, signed=False)}."
 
 
-def _unlike(comparison: Comparison) -> str:
+def _guard_words(comparison: Comparison) -> str:
     count = len(comparison.unlike)
-    return (
-        ""
-        if not count
-        else f" The runs are not alike: {count} guard "
-        f"fact{'s differ' if count > 1 else ' differs'}."
-    )
+    if not count:
+        return ""
+    return f" The runs differ in {count} guard fact{'s' * (count > 1)}."
 
 
-def _against(effects: Sequence[Effect], comparison: Comparison) -> str:
-    """The baseline; of two runs, whose layouts each have their own, the run."""
+def _reference(effects: Sequence[Effect], comparison: Comparison) -> str:
+    """The baseline; where each layout has its own baseline in another run, that run."""
     within = comparison.baseline in {effect.baseline for effect in effects}
     return comparison.baseline if within else f"run {comparison.baseline}"
 
 
 def _columns(effects: Sequence[Effect]) -> list[str]:
-    """Worker counts from few to many, and all of them together where there is more than one."""
+    """Worker counts in ascending order, and `all` where there are several."""
     counts = sorted({effect.workers for effect in effects if effect.workers is not None})
     return [*(str(count) for count in counts), *[ALL] * (len(counts) > 1)]
 
@@ -260,7 +206,7 @@ def _column(effect: Effect) -> str:
 
 
 def _cell(effect: Effect) -> Spot:
-    """A cell of its own colour where its change may be claimed."""
+    """A cell, coloured where its change is significant."""
     tone = None
     if effect.ratio is not None and effect.verdict in {"better", "worse"}:
         change = _least(effect.ratio) - 1 if in_bins(effect) else effect.ratio.value - 1
@@ -277,10 +223,10 @@ def _cell(effect: Effect) -> Spot:
 
 
 def cell_text(effect: Effect) -> str:
-    """`+34 %`, `~`, `(+34 %)` without a claim, a cross where nothing can be compared.
+    """`+34 %`, `~` if not significant, `(+34 %)` if provisional, a cross if not comparable.
 
-    Of latencies that are told in bins the least change that the bins allow: `≥ +20 %`, or `~` where
-    they allow none.
+    For latencies in bins, the least change that the bins allow: `≥ +20 %`, or `~` where they allow
+    none.
     """
     if effect.ratio is None:
         return "×"
@@ -294,10 +240,10 @@ def cell_text(effect: Effect) -> str:
 
 
 def in_bins(effect: Effect) -> bool:
-    """Whether latencies are known as bins alone: then a worker count has a ratio, of what the bins
-    allow, and no values.
+    """Whether latencies are known only as bins.
 
-    Over all worker counts nothing has a value, and bins have no ratio.
+    Then there is a ratio at one worker count, from what the bins allow, and no values. Over all
+    worker counts there are no values in any case, and bins have no ratio.
     """
     unvalued = effect.baseline_value is None and effect.subject_value is None
     return (
@@ -309,7 +255,7 @@ def in_bins(effect: Effect) -> bool:
 
 
 def _least(ratio: Ratio) -> float:
-    """The end of an interval that is nearer to no change; 1 where it holds that."""
+    """The end of an interval that is nearer to no change; 1 where the interval holds it."""
     low, high = ratio.low or 1.0, ratio.high or 1.0
     return 1.0 if low <= 1 <= high else low if low > 1 else high
 
@@ -317,23 +263,14 @@ def _least(ratio: Ratio) -> float:
 def _line(effect: Effect) -> tuple[str, ...]:
     interval = change = repeats = UNKNOWN
     if effect.ratio is not None:
-        change, repeats = (
-            UNKNOWN if in_bins(effect) else show_percent(effect.ratio.value),
-            str(effect.ratio.repeats),
-        )
+        change = UNKNOWN if in_bins(effect) else show_percent(effect.ratio.value)
+        repeats = str(effect.ratio.repeats)
         if effect.ratio.low is not None and effect.ratio.high is not None:
             interval = f"{show_percent(effect.ratio.low)} to {show_percent(effect.ratio.high)}"
-    workers = ALL if effect.workers is None else str(effect.workers)
-    values = (show_figure(effect.baseline_value), show_figure(effect.subject_value))
     return (
-        effect.about,
-        effect.subject,
-        workers,
-        *values,
-        change,
-        interval,
-        repeats,
-        effect.verdict,
+        *(effect.about, effect.subject, _column(effect)),
+        *(show_figure(effect.baseline_value), show_figure(effect.subject_value)),
+        *(change, interval, repeats, effect.verdict),
     )
 
 
@@ -351,13 +288,11 @@ def study_maps(maps: Sequence[Recap]) -> Figure:
         name="recap",
         section="study",
         title="What changed",
-        finding=study_finding(maps),
-        caption="Change of throughput in %, all else being the same; columns are object size × "
-        "operations under way. Blue: faster. "
-        f"Orange: slower. ~: less than {NEAR * 100:.0f} %, or not shown by {REPEATS_FOR_A_CLAIM} "
-        "or more repeats. In brackets and "
-        f"pale: fewer than {REPEATS_FOR_A_CLAIM} repeats, so no claim. ×: not measured or not "
-        "valid.",
+        finding=_study_finding(maps),
+        caption="Change of throughput in %, other factors equal; columns are object size × "
+        f"workers. Blue: faster. Orange: slower. ~: less than {NEAR * 100:.0f} %, or not "
+        f"significant with {REPEATS_FOR_A_CLAIM} or more repeats. In brackets and pale: fewer than "
+        f"{REPEATS_FOR_A_CLAIM} repeats, provisional. ×: not measured or invalid.",
         data=recap_csv(maps),
         panels=tuple(_study_panel(one, str(number)) for number, one in enumerate(maps)),
         columns=1,
@@ -369,19 +304,19 @@ def _study_panel(one: Recap, key: str) -> Panel:
         key=key,
         title=one.title,
         told="Change of throughput. The table below has every cell.",
-        # Size and number stand one below the other.
+        # Size and number are on two lines.
         x=AxisScale.of_names(one.across, expression="split(datum.label, ' × ')"),
         y=AxisScale.of_names(one.down),
         marks=(Mark(kind="cell", spots=tuple(_study_cell(cell) for cell in one.cells), size=14),),
         head=("Kind", "Size × workers", "Change", "Interval and repeats"),
-        lines=tuple((cell.down, cell.across, cell.text, told(cell)) for cell in one.cells),
+        lines=tuple((cell.down, cell.across, cell.text, cell_words(cell)) for cell in one.cells),
         width=len(one.across) * STUDY_CELL_WIDTH,
         height=max(1, len(one.down)) * STUDY_CELL_HEIGHT,
     )
 
 
 def _study_cell(cell: RecapCell) -> Spot:
-    """A cell as it is drawn: pale without a claim."""
+    """A cell as it is drawn: pale where it is not significant."""
     doubled = 0.0 if cell.ratio is None or cell.verdict == "same" else math.log2(cell.ratio.value)
     place = max(-1.0, min(1.0, doubled / _FULL))
     return Spot(
@@ -389,12 +324,12 @@ def _study_cell(cell: RecapCell) -> Spot:
         y=cell.down,
         tone=place if cell.verdict == "changed" else _FADED * place,
         text=cell.text,
-        tip=f"{cell.down}, {cell.across}: {told(cell)}",
+        tip=f"{cell.down}, {cell.across}: {cell_words(cell)}",
     )
 
 
-def study_finding(maps: Sequence[Recap]) -> str:
-    """How many cells may be said to have changed, or that none makes a claim."""
+def _study_finding(maps: Sequence[Recap]) -> str:
+    """How many cells changed significantly, or that none makes a claim."""
     cells = [cell for one in maps for cell in one.cells]
     measured = [cell for cell in cells if cell.ratio is not None]
     if not measured:
@@ -409,7 +344,7 @@ def study_finding(maps: Sequence[Recap]) -> str:
     return f"Of {len(measured)} comparisons {changed}; of the others nothing can be claimed"
 
 
-def told(cell: RecapCell) -> str:
+def cell_words(cell: RecapCell) -> str:
     """The cell in words: change, interval, repeats."""
     if cell.ratio is None:
         return cell.why

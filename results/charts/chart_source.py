@@ -1,4 +1,4 @@
-"""What charts are drawn from: a run as it was read and judged, without the twins of its layouts."""
+"""What charts are drawn from: a run that was read and compared, without its A/A controls."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from weighbridge.results.record.step import StepResult
 
 
 class ChartSource(Record):
-    """All that a chart may show.
+    """The data of all charts.
 
-    Of a tuning, `rows` and `plan` have its baseline alone: `tuned` says what each setting did.
+    Of a tuning, `rows` and `plan` are of its baseline only: `tuned` says what each setting did.
     """
 
     plan: ResolvedPlan
@@ -30,15 +30,15 @@ class ChartSource(Record):
     comparison: Comparison | None = None
     """None where layouts are not compared."""
     stairs: tuple[Staircase, ...] = ()
-    """What each layer does of the one below."""
+    """The efficiency of each layer relative to the one below."""
     recaps: tuple[Recap, ...] = ()
-    """Of a study that was replayed."""
+    """The comparisons of a study that was replayed."""
     tuned: TuningResult | None = None
     slo_ms: float | None = None
-    """The bound on p90 that was asked for; None: charts choose one that tells layouts apart."""
+    """The requested bound on p90; None: charts choose one that separates the layouts."""
     workers: int | None = None
-    """The worker count that was asked for of charts that show one; None: the largest at which most
-    layouts count.
+    """The requested worker count for charts that show one; None: the largest at which most layouts
+    have valid figures.
     """
 
     @property
@@ -48,21 +48,21 @@ class ChartSource(Record):
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """What came of comparing the layouts; none where they are not compared."""
+        """The results of comparing the layouts; none where they are not compared."""
         return () if self.comparison is None else findings_of(self.comparison)
 
     @cached_property
     def kinds(self) -> tuple[KindLatencies, ...]:
         """The latencies of each kind of requests, decoded once.
 
-        Raises InvalidMeasurement on one that cannot be read.
+        Raises InvalidMeasurement on a histogram that cannot be read.
         """
         return read_latencies(self.plan, self.rows, self.steps, workers=self.workers)
 
     def measured(self, *figures: Figure | None) -> tuple[Figure, ...]:
-        """Figures of what was measured, those that have something to show, in the layouts' colours.
+        """The figures that are not None, in the layouts' colours.
 
-        Where nothing of the comparison is claimed their titles say so first.
+        Titles begin with a warning where the comparison claims nothing.
         """
         effects = () if self.comparison is None else self.comparison.effects
         claims = not effects or any(one.claimed or one.verdict == "not shown" for one in effects)
@@ -82,7 +82,7 @@ class ChartSource(Record):
 def source_of(data: RunData, *, slo_ms: float | None = None) -> ChartSource:
     """What the charts of a run folder are drawn from, finished or not.
 
-    Raises UsageError when it is no run folder, InvalidMeasurement when something of it cannot be
+    Raises UsageError when it is not a run folder, InvalidMeasurement when something in it cannot be
     read.
     """
     plan = data.plan

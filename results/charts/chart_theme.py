@@ -1,9 +1,9 @@
-"""How charts look: type that can be read from the last row, a colour for each layout that is the
-same in every chart.
+"""How charts look: type that can be read from the last row, and the same colour for a layout in
+every chart.
 
 RGW is drawn in reds, oranges and browns, Swift in blues; orange and blue are those of Okabe and Ito
-(2008), which people with any kind of colour vision can tell apart. A marker's shape says the same
-again, for print without colour. A dark look has colours of the same hues that can be seen on it.
+(2008), which people with any kind of colour vision can distinguish. A marker's shape says the same
+again, for print without colour. The dark look has colours of the same hues with enough contrast.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WORSE_TO_BETTER: Final = {
 
 
 def diverging(look: Look) -> tuple[str, ...]:
-    """Seven colours from the worst to the best; the fourth is the middle."""
+    """Seven colours from the worst to the best; the fourth is neutral."""
     return _WORSE_TO_BETTER[look.name]
 
 
@@ -33,9 +33,8 @@ _HEAT: Final = {
     "light": ("#dde318", "#7ad151", "#22a884", "#2a788e", "#414487", "#440154"),
     "dark": ("#46327e", "#365c8d", "#277f8e", "#1fa187", "#6ece58", "#fde725"),
 }
-"""Viridis (S. van der Walt, N.
-
-Smith 2015), which people with any kind of colour vision read; few requests are near the ground.
+"""Viridis (S. van der Walt, N. Smith 2015), which people with any kind of colour vision can read;
+low counts are near the background's colour.
 """
 
 
@@ -55,22 +54,22 @@ TIER_COLOURS: Final[dict[str, dict[str, str]]] = {
         "fabric": "#35A1E7",
     },
 }
-"""Of what a host was measured at, by look."""
+"""By look, the colours of the parts of a host."""
 
 
 def heat_colours(look: Look) -> tuple[str, ...]:
-    """Colours from little to much."""
+    """Colours from low to high."""
     return _HEAT[look.name]
 
 
 def neutral(look: Look) -> str:
-    """The middle of the scale."""
+    """The middle of the diverging colours."""
     colours = diverging(look)
     return colours[len(colours) // 2]
 
 
 def colour_at(place: float, colours: Sequence[str]) -> str:
-    """The colour at a place of -1 (the first) to 1 (the last), beyond which the ends hold."""
+    """The colour at a place from -1 (the first) to 1 (the last); beyond, that of the end."""
     along = (min(1.0, max(-1.0, place)) + 1) / 2 * (len(colours) - 1)
     number = min(int(along), len(colours) - 2)
     low, high = _channels(colours[number]), _channels(colours[number + 1])
@@ -79,14 +78,12 @@ def colour_at(place: float, colours: Sequence[str]) -> str:
 
 
 def ink_on(colour: str) -> str:
-    """Black or white, whichever is read better on a colour."""
+    """Black or white, whichever is easier to read on a colour."""
     return max((BLACK, WHITE), key=lambda ink: contrast(ink, colour))
 
 
 def contrast(a: str, b: str) -> float:
-    """The contrast of two colours, 1 to 21; 3 is wanted of what is drawn, 4.5 of text (WCAG
-    2.1).
-    """
+    """The contrast of two colours, 1 to 21 (WCAG 2.1); shapes need 3, text 4.5."""
     darker, lighter = sorted((_luminance(a), _luminance(b)))
     return (lighter + 0.05) / (darker + 0.05)
 
@@ -106,7 +103,7 @@ def _channels(colour: str) -> tuple[int, int, int]:
 
 
 FONT: Final = "Inter, sans-serif"
-"""Without the generic family a machine that lacks Inter would draw no text at all."""
+"""The generic family is the fallback: without it, a machine that lacks Inter would draw no text."""
 
 _SHIPPED: Final = (
     "rgw-beast",
@@ -118,7 +115,7 @@ _SHIPPED: Final = (
     "swift-haproxy",
     "swift-s3api",
 )
-"""Layouts that ship have their colour in every run."""
+"""Shipped layouts, which have the same colour in every run."""
 
 _COLOURS: Final = {
     "light": (
@@ -142,9 +139,12 @@ _COLOURS: Final = {
         "#7B66EA",
     ),
 }
-"""Of the layouts that ship, by look. Each is at least 3:1 from its background, and no two are
-nearer than 0.07 in Oklab as people with any of the three kinds of colour blindness see them: found
-by a search within each family's hues."""
+"""By look, the colours of the shipped layouts.
+
+Each has a contrast of at least 3:1 to its background, and no two are nearer than 0.07 in Oklab as
+people with any of the three kinds of colour blindness see them: found by a search within each
+family's hues.
+"""
 
 _SPARE: Final = {
     "light": {
@@ -158,14 +158,14 @@ _SPARE: Final = {
         "": ("#2FC08F", "#A2A2AD", "#A3C644", "#7FD6C2", "#74747F"),
     },
 }
-"""More of a family's hues, and colours for layouts of neither."""
+"""More of a family's hues, and colours for layouts of neither family."""
 
 _SHAPES: Final = ("circle", "square", "triangle-up", "diamond", "triangle-down", "triangle-right")
 
 
 class Look(Record):
-    """The colours that a chart has beside those of its layouts: for a page or a bright room, or for
-    a dark one.
+    """The colours of a chart, apart from its layouts': for a page or bright room, or for a dark
+    one.
     """
 
     name: Literal["light", "dark"]
@@ -175,7 +175,7 @@ class Look(Record):
     grid: str
     axis: str
     bad: str
-    """Of what is not to be believed."""
+    """For invalid figures."""
 
 
 LIGHT: Final = Look(
@@ -231,8 +231,20 @@ def styles(layouts: Sequence[PlannedLayout], look: Look = LIGHT) -> tuple[Style,
     )
 
 
+def mark_colour(
+    layout: str, tone: str | float | None, drawn_as: Mapping[str, Style], look: Look
+) -> str:
+    """The colour of a tone (`panels.Tone`, or -1 to 1 from worse to better), else of a layout."""
+    if isinstance(tone, float):
+        return colour_at(tone, diverging(look))
+    if tone is not None:
+        plain = {name: getattr(look, name) for name in ("ink", "muted", "axis", "bad")}
+        return str({**plain, **TIER_COLOURS[look.name]}[tone])
+    return drawn_as[layout].colour if layout in drawn_as else look.ink
+
+
 def font_folder() -> str:
-    """The folder of the fonts that ship."""
+    """The folder of the shipped fonts."""
     return str(resources.files("weighbridge.results").joinpath("fonts"))
 
 
@@ -280,7 +292,7 @@ def config(look: Look = LIGHT) -> dict[str, Any]:
     }
 
 
-# ---- marks, by `panels.MarkKind`, as Vega-Lite has them
+# ---- how Vega-Lite draws marks, by `panels.MarkKind`
 
 _CROSS: Final = "M-.6,-.6L.6,.6M.6,-.6L-.6,.6"
 POINTS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -315,4 +327,4 @@ LINES: Final[Mapping[str, Mapping[str, Any]]] = {
     "dashed line": {"strokeWidth": 1.8, "strokeDash": [4, 4], "opacity": 0.8},
 }
 FAINT: Final = {"light": 0.35, "dark": 0.55}
-"""Opacity of a repeat's line by the name of the look: dark colours on the dark fade sooner."""
+"""By look, the opacity of a repeat's line: dark colours on a dark background fade sooner."""

@@ -1,8 +1,8 @@
-"""The composer: a Vega-Lite spec of a figure's panels. All that charts have in common is decided
-here and in `panel_layers`.
+"""The composer: makes the Vega-Lite spec of a figure from its panels.
 
-Specs are plain JSON: Altair copies every chart and all that is in it several times over, which took
-most of the time that a report of many panels needs.
+What all charts have in common is decided here and in `panel_layers`. Specs are plain JSON: Altair
+copies every chart and all that is in it several times over, which took most of the time that a
+report of many panels needs.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from weighbridge.results.charts.placing import in_lines
 
 SCHEMA: Final = "https://vega.github.io/schema/vega-lite/v6.json"
 WIDE_CHARACTERS: Final = 64
-"""Characters of a title above two columns."""
+"""Characters per line of a title above two columns."""
 
 
 def compose(figure: Figure, look: Look = LIGHT) -> dict[str, Any]:
-    """The Vega-Lite spec of a whole figure, with its sentence as title."""
+    """The Vega-Lite spec of a complete figure, with its finding as the title."""
     rows = [list(mine) for _, mine in groupby(figure.panels, key=lambda panel: panel.row)]
     in_rows = any(panel.row for panel in figure.panels)
     columns = max(map(len, rows), default=1) if in_rows else min(figure.columns, len(figure.panels))
     widest = max((panel.width for panel in figure.panels), default=WIDTH) + figure.labels_px
-    # Of the type that titles and captions are set in, a character takes 13.5 and 7.6 pixels on
-    # average.
+    # A character of the titles' type is 13.5 pixels wide on average, one of the captions' 7.6.
     characters = (
         74 if in_rows else WIDE_CHARACTERS if columns > 1 else max(38, round(widest / 13.5))
     )
@@ -37,47 +36,40 @@ def compose(figure: Figure, look: Look = LIGHT) -> dict[str, Any]:
         "subtitle": in_lines(figure.caption, below),
         **({"frame": "bounds"} if figure.labels_px else {}),
     }
-    drawn = [_titled(figure, panel, look) for panel in figure.panels]
-    if in_rows:
-        parts = iter(drawn)
-        made: list[dict[str, Any]] = [
-            {
-                "hconcat": [next(parts) for _ in row],
-                "spacing": 26,
-                "title": {"text": row[0].row, "fontSize": 18, "fontWeight": 600, "offset": 10},
-            }
-            for row in rows
-        ]
-    else:
-        made = drawn
+    drawn = iter([_titled(figure, panel, look) for panel in figure.panels])
+    parts: list[dict[str, Any]] = list(drawn) if not in_rows else []
+    for row in rows if in_rows else ():
+        heading = {"text": row[0].row, "fontSize": 18, "fontWeight": 600, "offset": 10}
+        parts.append({"hconcat": [next(drawn) for _ in row], "spacing": 26, "title": heading})
     if figure.legend:
-        made = [_legend(figure, look), *made]
-    whole = {"vconcat": made} if in_rows else {"concat": made, "columns": columns}
-    return {"$schema": SCHEMA, **whole, "title": title, "config": config(look)}
+        parts.insert(0, _legend(figure, look))
+    spec = {"vconcat": parts} if in_rows else {"concat": parts, "columns": columns}
+    named = {"title": title} if figure.finding else {}
+    return {"$schema": SCHEMA, **spec, **named, "config": config(look)}
 
 
 def compose_panel(figure: Figure, panel: Panel, look: Look = LIGHT) -> dict[str, Any]:
-    """The spec of one panel for a page, which has its title and gives the margins; it takes the
-    width that there is.
+    """The spec of one panel for a page, which has the title and the margins; it takes the full
+    width.
     """
     width = panel.page_width or "container"
-    dressed = {**config(look), "padding": 4, "background": None}
+    settings = {**config(look), "padding": 4, "background": None}
     if panel.page_width is not None:
-        dressed["padding"] = {"left": 4, "right": 36, "top": 4, "bottom": 4}
+        settings["padding"] = {"left": 4, "right": 36, "top": 4, "bottom": 4}
     if panel.row:
         small = {"labelFontSize": 12, "titleFontSize": 12, "labelPadding": 3}
-        dressed |= {"axis": {**dressed["axis"], **small}, "padding": 2}
+        settings |= {"axis": {**settings["axis"], **small}, "padding": 2}
     return {
         "$schema": SCHEMA,
         **PanelLayers(figure, panel, look).drawn(),
         "width": width,
         "height": panel.height,
-        "config": dressed,
+        "config": settings,
     }
 
 
 def _titled(figure: Figure, panel: Panel, look: Look) -> dict[str, Any]:
-    # Where no panel has a sentence of its own no room is left for one.
+    # Without any finding, no line is reserved for one.
     blank = " " if any(one.finding for one in figure.panels) else ""
     room = round((panel.width + (90 if panel.labels else 0)) / 7)
     small = {"fontSize": 15, "fontWeight": 500, "color": look.muted, "offset": 8}
@@ -92,11 +84,12 @@ def _titled(figure: Figure, panel: Panel, look: Look) -> dict[str, Any]:
         **({"dx": -figure.labels_px} if figure.labels_px and figure.columns > 1 else {}),
     }
     size = {"width": panel.width, "height": panel.height}
-    return {**PanelLayers(figure, panel, look).drawn(), **size, "title": title}
+    named = {"title": title} if panel.title or panel.finding else {}
+    return {**PanelLayers(figure, panel, look).drawn(), **size, **named}
 
 
 def _legend(figure: Figure, look: Look) -> dict[str, Any]:
-    """The layouts with their marks, side by side."""
+    """The layouts with their markers, side by side."""
     rows: list[dict[str, Any]] = []
     x = 6.0
     for style in styles(figure.layouts, look):

@@ -1,9 +1,8 @@
-"""What a process of `results.charts.pictures` does: draws Vega-Lite specs, one a line of its stdin,
-until that ends.
+"""The program of a drawing process of `results.charts.pictures`.
 
-`python -c "from weighbridge.results.charts.drawing_process import serve; serve()" FONTS`. It
-answers a line each: JSON with `svg`, and `png` and `pdf` in base64; or with `error`. It imports
-next to nothing, since each such process has to be started.
+`python -c "from weighbridge.results.charts.drawing_process import serve; serve()" FONTS` reads
+Vega-Lite specs from stdin, one a line, and answers a line each: JSON with `svg`, and `png` and
+`pdf` in base64; or with `error`. It imports next to nothing, so that it starts fast.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ PNG_SCALE = 2
 
 
 def serve() -> None:
-    """Answer until stdin ends."""
+    """Draw until stdin ends."""
     vlc.register_font_directory(sys.argv[1])
     for line in sys.stdin:
         try:

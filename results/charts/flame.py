@@ -1,8 +1,8 @@
-"""A flame graph: folded stacks as one picture, wide where much time went, the root at the bottom
-(after Brendan Gregg, 2011).
+"""A flame graph: folded stacks as one picture, wide where much time was spent, the root at the
+bottom (after Brendan Gregg, 2011).
 
-A self-contained SVG without a script: what a frame is and how much it took is told when the pointer
-rests on it.
+It is a self-contained SVG without a script; a frame's tooltip says what it is and how much time it
+took.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ WIDTH: Final = 1220
 ROW: Final = 19
 HEAD: Final = 62
 LETTER: Final = 6.4
-"""Width of a letter of Inter at 12 px, on average; text that would not fit is cut by it."""
+"""The average width of a letter of Inter at 12 px, by which long names are cut."""
 LEAST: Final = 0.6
-"""A frame narrower than this is not drawn: nobody sees it, and there are thousands."""
+"""The least width of a drawn frame: narrower ones cannot be seen, and there are thousands."""
 
 COLOURS: Final = {"gateway": "#8ecae6", "storage": "#f4b860", "kernel": "#c9ccd3"}
-"""By whose code it is. Dark letters can be read on all three."""
+"""Colours by owner of the code. Dark letters are readable on all three."""
 LEGEND: Final = {
     "gateway": "gateway’s hosts",
     "storage": "storage hosts",
-    "kernel": "kernel, for either",
+    "kernel": "kernel, for both",
 }
 
 
 @dataclass
 class _Node:
-    """A frame with what it called, in samples."""
+    """A frame with its callees; its samples include theirs."""
 
     name: str
     samples: int = 0
-    called: dict[str, _Node] = field(default_factory=dict)
+    callees: dict[str, _Node] = field(default_factory=dict)
 
     def add(self, frames: Sequence[str], samples: int) -> None:
         """Count a stack from here on."""
         node = self
         node.samples += samples
         for frame in frames:
-            node = node.called.setdefault(frame, _Node(frame))
+            node = node.callees.setdefault(frame, _Node(frame))
             node.samples += samples
 
     @property
     def depth(self) -> int:
-        """How many frames are above it, at most."""
+        """The most frames above it."""
         deepest, level = 0, [self]
-        while level := [below for node in level for below in node.called.values()]:
+        while level := [below for node in level for below in node.callees.values()]:
             deepest += 1
         return deepest
 
@@ -93,11 +93,11 @@ def flame(stacks: Sequence[Stack], *, title: str) -> str:
 
 
 def _boxes(root: _Node) -> Iterator[_Box]:
-    """Every frame that is wide enough, its callees side by side above it in order of their names,
-    as flame graphs have it.
+    """Every frame that is wide enough, with its callees above it in order of their names, as usual
+    in flame graphs.
     """
     scale = (WIDTH - 20) / root.samples
-    waiting = [(node, 10.0 + offset * scale, 0, node.name) for node, offset in _beside(root)]
+    waiting = [(node, 10.0 + offset * scale, 0, node.name) for node, offset in _callees(root)]
     while waiting:
         node, x, row, kind = waiting.pop()
         width = node.samples * scale
@@ -107,21 +107,21 @@ def _boxes(root: _Node) -> Iterator[_Box]:
         if name.endswith(KERNEL):
             name, colour = name.removesuffix(KERNEL), COLOURS["kernel"]
         yield _Box(name, node.samples, x, width, row, colour)
-        waiting += [(below, x + offset * scale, row + 1, kind) for below, offset in _beside(node)]
+        waiting += [(below, x + offset * scale, row + 1, kind) for below, offset in _callees(node)]
 
 
-def _beside(node: _Node) -> Iterator[tuple[_Node, int]]:
-    """What a frame called, with the samples to the left of each."""
+def _callees(node: _Node) -> Iterator[tuple[_Node, int]]:
+    """The callees of a frame, each with the samples to its left."""
     offset = 0
-    for name in sorted(node.called):
-        yield node.called[name], offset
-        offset += node.called[name].samples
+    for name in sorted(node.callees):
+        yield node.callees[name], offset
+        offset += node.callees[name].samples
 
 
 def _drawn(box: _Box, height: int, total: int) -> str:
     y = height - 10 - ROW * (box.row + 1)
     fits = int((box.width - 6) / LETTER)
-    # Three letters of a name say nothing.
+    # Up to three letters of a name would say nothing.
     shown = box.name if len(box.name) <= fits else f"{box.name[: fits - 1]}…" if fits > 3 else ""
     words = (
         f'<text x="{box.x + 3:.1f}" y="{y + 13.5:.1f}" fill="{INK}">{escape(shown)}</text>'

@@ -1,7 +1,4 @@
-"""Every chart of a run, in the order in which a report or a talk shows them.
-
-Charts are found by name: see `CHARTS`.
-"""
+"""All charts of a run, in the order in which a report or a talk shows them."""
 
 from __future__ import annotations
 
@@ -17,24 +14,23 @@ from weighbridge.results.charts.by_workers import latency_by_workers, throughput
 from weighbridge.results.charts.change_map import change_charts, study_chart
 from weighbridge.results.charts.chart_source import ChartSource, source_of
 from weighbridge.results.charts.composer import compose
-from weighbridge.results.charts.distributions import percentile_chart
-from weighbridge.results.charts.drift_chart import drift_chart
 from weighbridge.results.charts.grouped_bars import grouped_bars
-from weighbridge.results.charts.heat_map import latency_over_time
-from weighbridge.results.charts.hockey_stick import hockey_stick
+from weighbridge.results.charts.latency.distributions import percentile_chart
+from weighbridge.results.charts.latency.heat_map import latency_over_time
+from weighbridge.results.charts.latency.hockey_stick import hockey_stick
+from weighbridge.results.charts.latency.share_chart import share_chart
 from weighbridge.results.charts.panels import Figure
 from weighbridge.results.charts.resource_strips import resources_by_workers
-from weighbridge.results.charts.share_chart import share_chart
 from weighbridge.results.charts.staircase_chart import staircase_chart
-from weighbridge.results.charts.tornado import tornado_charts
+from weighbridge.results.charts.tuning_charts import drift_chart, tornado_charts
 
 
 class ChartKind(Record):
-    """A chart that may be drawn: `draw` gives its figures, none where a run has nothing to show."""
+    """A kind of chart. `draw` returns its figures, none where a run has nothing to show."""
 
     draw: Callable[[ChartSource], tuple[Figure, ...]]
     runs: tuple[Literal["comparison", "tuning"], ...] = ("comparison",)
-    """Of which runs it is drawn."""
+    """The kinds of run that it is drawn for."""
 
 
 OWN: Final = {
@@ -55,20 +51,20 @@ OWN: Final = {
 CHARTS: Final = Registry("weighbridge.charts", "chart", own=OWN, kind=ChartKind)
 """Every chart by name.
 
-Another package adds one as an entry point of the group `weighbridge.charts` that names a
+Another package adds one by an entry point of the group `weighbridge.charts` that names a
 `ChartKind`.
 """
 
 
 class Gallery(Record):
-    """All figures of a run; `compose` draws them in one look or another."""
+    """All figures of a run; `compose` draws them in a look."""
 
     figures: tuple[Figure, ...]
     left_out: tuple[str, ...] = ()
-    """Charts of other packages that could not be made, and why, a sentence each."""
+    """Charts of other packages that failed, a sentence each with the reason."""
 
     def named(self, name: str) -> Figure | None:
-        """The figure of that name; None where the run has nothing to show in it."""
+        """The figure with a name; None where the run has nothing to show in it."""
         return next((figure for figure in self.figures if figure.name == name), None)
 
     def of(self, section: str) -> tuple[Figure, ...]:
@@ -87,21 +83,17 @@ def gallery(source: ChartSource) -> Gallery:
             made = kind.draw(source) if run in kind.runs else ()
             figures += made if name in OWN else _checked(made, figures, source)
         except Exception as error:
-            # What another package's chart may do is not known, and none of it costs a run its
-            # report.
+            # Another package's chart may fail in any way: the report is made without it.
             if name in OWN:
                 raise
-            words = (
-                " ".join(str(error).split())
-                if isinstance(error, UsageError)
-                else f"{type(error).__name__}: {error}"
-            )
+            known = isinstance(error, UsageError)
+            words = " ".join(str(error).split()) if known else f"{type(error).__name__}: {error}"
             left_out.append(f"the chart {name} is left out: {words}")
     return Gallery(figures=tuple(figures), left_out=tuple(left_out))
 
 
 def _names(left_out: list[str]) -> tuple[str, ...]:
-    """All charts; this package's alone where others cannot be told from them."""
+    """The names of all charts; only this package's where others cannot be listed."""
     try:
         return tuple(CHARTS)
     except UsageError as error:
@@ -110,27 +102,27 @@ def _names(left_out: list[str]) -> tuple[str, ...]:
 
 
 def _checked(made: object, others: list[Figure], source: ChartSource) -> list[Figure]:
-    """The figures that another package's chart gave.
+    """The figures that another package's chart returned.
 
-    Raises ValueError where they are none, and what composing them raises.
+    Raises ValueError where they are not figures, and what composing them raises.
     """
-    found = [one for one in made if isinstance(one, Figure)] if isinstance(made, tuple) else []
-    if not isinstance(made, tuple) or len(found) < len(made):
-        raise ValueError(f"it gave {type(made).__name__} where a tuple of figures is wanted")
-    taken = {figure.name for figure in others} & {figure.name for figure in found}
+    if not isinstance(made, tuple) or not all(isinstance(one, Figure) for one in made):
+        raise ValueError(f"it returned {type(made).__name__}, not a tuple of figures")
+    taken = {figure.name for figure in others} & {figure.name for figure in made}
     if taken:
-        raise ValueError(f"there is another chart {', '.join(sorted(taken))}")
-    dressed = [
-        one if one.layouts else one.model_copy(update={"layouts": source.layouts}) for one in found
+        raise ValueError(f"another chart has the name {', '.join(sorted(taken))}")
+    figures = [
+        one if one.layouts else one.model_copy(update={"layouts": source.layouts}) for one in made
     ]
-    for figure in dressed:
+    for figure in figures:
         compose(figure)
-    return dressed
+    return figures
 
 
 def gallery_of(folder: Path, *, slo_ms: float | None = None) -> Gallery:
     """The figures of a run folder, finished or not.
 
-    Raises UsageError when it is none, InvalidMeasurement when something of it cannot be read.
+    Raises UsageError when it is not a run folder, InvalidMeasurement when something in it cannot be
+    read.
     """
     return gallery(source_of(RunData(folder), slo_ms=slo_ms))

@@ -1,9 +1,7 @@
-"""Bars of throughput: every layout beside the others, a panel for each kind of requests, all at one
-worker count.
+"""Bars of throughput: all layouts at one worker count, a panel for each kind of requests.
 
-Bars begin at 0, and the whiskers are the interval that the repeats make. Kinds of requests have
-scales of their own, since small objects and large ones are a hundred times apart; the figure stands
-at the end of each bar, so that no grid is needed.
+Bars begin at 0, and whiskers are the interval of the repeats. Each kind of requests has its own
+scale, since small and large objects differ a hundredfold; figures at the bars' ends replace a grid.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 ROW_PX: Final = 40
 WIDTH: Final = 400
 ROOM: Final = 1.3
-"""How much longer the scale is than the longest bar or whisker: figures stand there."""
+"""How much longer the scale is than the longest bar or whisker, for the figures."""
 
 
 class LayoutBar(Record):
@@ -50,10 +48,10 @@ class Bars(Record):
 
 
 def grouped_bars(source: ChartSource) -> tuple[Figure, ...]:
-    """The figure of a table; none without anything to rank.
+    """The figure of a table; none without ranked figures.
 
-    Each kind of requests is drawn at the worker count that was asked for, or where it has none of
-    them or nothing was asked for, at the largest at which most of the layouts can be ranked.
+    Each kind of requests is drawn at the requested worker count, or where that was not measured or
+    not requested, at the largest at which most layouts are ranked.
     """
     groups = bar_groups(source.rows, source.workers)
     repeats = {bar.repeats for group in groups for bar in group.bars if bar.value is not None}
@@ -75,7 +73,7 @@ def grouped_bars(source: ChartSource) -> tuple[Figure, ...]:
         name="throughput-bars",
         title="Throughput of every layout",
         finding=finding(groups),
-        caption=f"Operations per second: {counted}. Each panel has a scale of its own, from 0.{few}",
+        caption=f"Operations per second: {counted}. Each panel has its own scale, from 0.{few}",
         data=bars_csv(groups),
         panels=tuple(_panel(group) for group in groups),
     )
@@ -99,9 +97,7 @@ def bar_groups(rows: Sequence[Row], workers: int | None = None) -> tuple[Bars, .
 
 
 def finding(groups: Sequence[Bars]) -> str:
-    """Which layout has the longest bar in how many panels, without a claim: that is the
-    comparison's.
-    """
+    """Which layout has the longest bar in how many panels; claims are left to the comparison."""
     longest: dict[str, int] = {}
     compared = 0
     for group in groups:
@@ -127,7 +123,7 @@ def finding(groups: Sequence[Bars]) -> str:
 
 
 def bars_csv(groups: Sequence[Bars]) -> str:
-    """The bars: a line for each layout and kind of requests."""
+    """The bars, a line for each layout and kind of requests."""
     head = (
         *("about", "workload", "operation", "api", "driver", "workers", "layout"),
         *("throughput_ops_s", "low_ops_s", "high_ops_s", "repeats", "why"),
@@ -151,7 +147,7 @@ def bars_csv(groups: Sequence[Bars]) -> str:
 
 
 def _busiest(cells: Sequence[Row]) -> int:
-    """The largest of the worker counts at which most layouts can be ranked."""
+    """The largest of the worker counts at which most layouts are ranked."""
     counts = {row.workers: 0 for row in cells}
     for row in cells:
         counts[row.workers] += row.ranked and row.value("throughput") is not None
@@ -168,8 +164,8 @@ def _bar(row: Row) -> LayoutBar:
 def _panel(group: Bars) -> Panel:
     known = [bar for bar in group.bars if bar.value is not None]
     longest = max((bar.value or 0.0 for bar in known), default=0.0) or 1.0
-    # An interval of two repeats may be many times the figure: it is cut off rather than let press
-    # all bars into a corner.
+    # An interval of two repeats may be many times the figure: it is cut off, so that bars stay
+    # long.
     reach = min(max([longest, *(bar.high for bar in known if bar.high is not None)]), 1.6 * longest)
     figures = {bar.layout: f"{show_figure(bar.value)} op/s" for bar in known}
     marks = (

@@ -1,9 +1,8 @@
-"""Latencies as they were measured, read once for every picture of them: of each kind of requests at
-one worker count.
+"""Measured latencies, decoded once for all charts: of each kind of requests at one worker count.
 
-A histogram is decoded here and nowhere else on the way to a picture. What cannot be read is a gap
-that says why; it takes nothing else with it. A percentile is of one repeat; over repeats the
-geometric mean of theirs is taken, never a percentile of repeats put together.
+Histograms are decoded only here. What cannot be read is a gap with its reason, and leaves the rest
+intact. A percentile is of one repeat; over repeats it is the geometric mean of theirs, never a
+percentile of pooled repeats.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.validity import SAMPLES_BEYOND
 from weighbridge.results.analysis.steps.visit import Point
+from weighbridge.results.charts.panels import at_count, upper
 from weighbridge.results.doubt import doubt_words
 from weighbridge.results.record.histogram import Histogram, rank_of
 from weighbridge.results.record.measurement import Second, Tally
@@ -30,7 +30,7 @@ from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.statistics import geometric_mean
 
 NORMAL_95: Final = 1.959964
-"""How many standard deviations either way hold 95 % of a normal distribution."""
+"""A normal distribution has 95 % within so many standard deviations of its mean."""
 
 
 class RepeatLatencies(Record):
@@ -38,13 +38,13 @@ class RepeatLatencies(Record):
 
     repeat: NonNegativeInt
     ranked: bool
-    """Whether it goes into figures: it is valid, and nothing else speaks against it."""
+    """Whether it counts in figures: it is valid, and nothing else excludes it."""
     note: str = ""
-    """Why not, where it does not."""
+    """Why it does not count."""
     tops_us: tuple[int, ...] = ()
-    """Top of each bucket that is not empty, ascending."""
+    """The top of each bucket that is not empty, ascending."""
     reached: tuple[int, ...] = ()
-    """How many samples lie at or below each."""
+    """The samples at or below each top."""
     max_us: NonNegativeInt = 0
     window_s: NonNegativeFloat = 0.0
     seconds: tuple[Second, ...] = ()
@@ -53,26 +53,26 @@ class RepeatLatencies(Record):
 
     @property
     def count(self) -> int:
-        """Samples."""
+        """The number of samples."""
         return self.reached[-1] if self.reached else 0
 
     def percentile_us(self, percent: float) -> int:
         """The latency at rank ceil(n * percent / 100), never above the exact max.
 
-        Raises InvalidMeasurement of none.
+        Raises InvalidMeasurement without samples.
         """
         if not self.count:
-            raise InvalidMeasurement("a percentile of no samples was asked for")
+            raise InvalidMeasurement("there is no percentile of no samples")
         return self._at(rank_of(self.count, percent))
 
     def interval_us(self, percent: float) -> tuple[int, int] | None:
-        """The 95 % interval of a percentile inside this repeat, of order statistics; None where the
-        samples do not reach so far.
+        """The 95 % interval of a percentile within this repeat, by order statistics.
 
-        How many samples lie below the true percentile is binomial, here by its normal
-        approximation, which `SAMPLES_BEYOND` makes good enough. It takes requests to be
-        independent, which those of one second seldom are: it is the least that a figure of one
-        repeat is unsure by. Source: W. J. Conover, Practical Nonparametric Statistics, section 3.2.
+        None where there are too few samples. The number of samples below the true percentile is
+        binomial, here by its normal approximation, which `SAMPLES_BEYOND` makes good enough. It
+        assumes that requests are independent, which those of one second seldom are: the true
+        uncertainty is at least this. Source: W. J. Conover, Practical Nonparametric Statistics,
+        section 3.2.
         """
         share = percent / 100
         reach = NORMAL_95 * math.sqrt(self.count * share * (1 - share))
@@ -99,21 +99,21 @@ class LayoutLatencies(Record):
 
     @property
     def ranked(self) -> tuple[RepeatLatencies, ...]:
-        """Those of them that go into figures."""
+        """Known repeats that count in figures."""
         return tuple(one for one in self.known if one.ranked)
 
     @property
     def count(self) -> int:
-        """Samples of the repeat that has the fewest: what holds for it holds for all."""
+        """The samples of the repeat with the fewest: what holds for it holds for all."""
         return min((one.count for one in self.ranked), default=0)
 
     @property
     def largest_us(self) -> int | None:
-        """The slowest request of all repeats that go into figures."""
+        """The slowest request of all repeats that count."""
         return max((one.max_us for one in self.ranked), default=None)
 
     def reaches(self, percent: float) -> bool:
-        """Whether a percentile may be given: in every repeat enough samples lie beyond it."""
+        """Whether a percentile may be shown: every repeat has enough samples beyond it."""
         return bool(self.ranked) and self.count * (100 - percent) / 100 >= SAMPLES_BEYOND - 1e-6
 
     def middle_us(self, percent: float) -> float:
@@ -127,7 +127,7 @@ class LayoutLatencies(Record):
 
     @property
     def why_not(self) -> str:
-        """Why nothing of it goes into figures, in a few words; empty where something does."""
+        """Why none of it counts in figures, in a few words; empty where some does."""
         if self.ranked:
             return ""
         if self.known:
@@ -140,7 +140,7 @@ class KindLatencies(Record):
 
     kind: Kind
     key: str
-    """A slug that tells it from the other kinds of its run."""
+    """A slug that is unique among the kinds of its run."""
     about: str
     """What the requests are called: `64 kB reads`."""
     workers: int
@@ -149,18 +149,16 @@ class KindLatencies(Record):
     @property
     def at(self) -> str:
         """The worker count in words."""
-        return f"{self.workers} worker{'s' * (self.workers > 1)}"
+        return at_count(self.workers)
 
     @property
     def title(self) -> str:
         """Its heading."""
-        return f"{self.about[:1].upper()}{self.about[1:]} at {self.at}"
+        return f"{upper(self.about)} at {self.at}"
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        """What is not known of it and why, in words; a reason that several repeats have is given
-        once.
-        """
+        """What is not known and why; a reason that several repeats share is given once."""
         said: dict[tuple[str, str], list[str]] = {}
         for one in self.layouts:
             reasons: dict[str, list[str]] = {}
@@ -183,10 +181,10 @@ def read_latencies(
     *,
     workers: int | None = None,
 ) -> tuple[KindLatencies, ...]:
-    """The latencies of every kind of requests in a table, without twins.
+    """The latencies of every kind of requests in a table, without A/A controls.
 
-    At `workers`, or where that is None or not planned: at the largest worker count at which most
-    layouts have something to rank.
+    At `workers`, or where that is None or not planned, at the largest worker count at which most
+    layouts have ranked figures.
     """
     own = [row for row in rows if row.layout not in plan.twins]
     names, keys = subjects(own), _keys(own)
@@ -248,7 +246,7 @@ def _repeat(step: StepResult, row: Row, point: Point | None) -> RepeatLatencies:
     if tally is None or not tally.count:
         return RepeatLatencies(repeat=step.key.repeat, ranked=False, gap="nothing succeeded")
     ranked = point is not None and point.ranked and not row.condemned
-    whole = RepeatLatencies(
+    known_part = RepeatLatencies(
         repeat=step.key.repeat,
         ranked=ranked,
         note=""
@@ -262,16 +260,16 @@ def _repeat(step: StepResult, row: Row, point: Point | None) -> RepeatLatencies:
     )
     if tally.latency is None:
         why = (
-            "the driver tells latencies in bins"
+            "the driver reports latencies only in bins"
             if tally.bins is not None
-            else "the driver tells no latency but the extremes"
+            else "the driver reports only the extreme latencies"
         )
-        return whole.model_copy(update={"gap": why})
+        return known_part.model_copy(update={"gap": why})
     try:
         buckets = _buckets(tally.latency, tally)
     except InvalidMeasurement as error:
-        return whole.model_copy(update={"gap": str(error)})
-    return whole.model_copy(
+        return known_part.model_copy(update={"gap": str(error)})
+    return known_part.model_copy(
         update={
             "tops_us": tuple(top for top, _ in buckets),
             "reached": tuple(accumulate(count for _, count in buckets)),
@@ -281,21 +279,23 @@ def _repeat(step: StepResult, row: Row, point: Point | None) -> RepeatLatencies:
 
 
 def _buckets(encoded: str, tally: Tally) -> tuple[tuple[int, int], ...]:
-    """Raises InvalidMeasurement on a histogram that cannot be decoded, or that is not one of all
-    that succeeded.
+    """A histogram's buckets.
+
+    Raises InvalidMeasurement where it cannot be decoded, or its count is not that of the successful
+    requests.
     """
     buckets = Histogram.decode(encoded).buckets()
     counted = sum(count for _, count in buckets)
     if counted != tally.count:
         raise InvalidMeasurement(
-            f"a histogram counts {counted} samples where {tally.count} succeeded"
+            f"a histogram counts {counted} samples, but {tally.count} requests succeeded"
         )
     return buckets
 
 
 def _keys(rows: Sequence[Row]) -> dict[Kind, str]:
-    """Slugs of kinds, as short as tells them apart: the workload, and operation, API and driver
-    where there are several.
+    """Short unique slugs of kinds: the workload, and where there are several the operation, API and
+    driver.
     """
     kinds = list(dict.fromkeys(kind_of(row) for row in rows))
     ways = {(api, driver) for _, _, api, driver in kinds}

@@ -1,8 +1,8 @@
-"""What a chart is made of: panels of marks on two scales. A chart is a function that gives a
-`Figure`; it says what is shown and in which words, and `results.charts.composer` how that looks:
-theme, palette, axes, labels, legend, layout.
+"""The chart model: panels of marks on two scales.
 
-Nothing here knows a look: a mark has the colour of a layout, or a `Tone` that says what it means.
+A chart is a function that returns a `Figure`. It says what is shown and in which words;
+`results.charts.composer` decides how that looks: theme, palette, axes, labels, legend, layout. A
+mark has the colour of a layout, or a `Tone` that says what it means.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TALL: Final = HEIGHT + 40
 
 
 class AxisScale(Record):
-    """One scale with its axis: of numbers from `low` to `high`, or of `names` in their order."""
+    """An axis with its scale: numbers from `low` to `high`, or `names` in order."""
 
     kind: Literal["linear", "log", "names"] = "linear"
     low: float = 0.0
@@ -33,14 +33,13 @@ class AxisScale(Record):
     ticks: tuple[float, ...] = ()
     title: str = ""
     expression: str = ""
-    """How a tick is written, where that is not its number or name, as a Vega expression."""
+    """How a tick is written, as a Vega expression, where it is not its number or name."""
     grid: bool = True
     hidden: bool = False
-    """Whether it has no axis, since texts say what is where."""
+    """True: no axis is drawn, since texts in the panel say what is where."""
     names: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
-    """What each name belongs to: shown once for all that follow one another, outside of the names.
-    """
+    """The group of each name, shown once for neighbours of the same group, outside the names."""
 
     @classmethod
     def from_zero(cls, largest: float, title: str, **more: Any) -> AxisScale:
@@ -66,15 +65,13 @@ class AxisScale(Record):
 
     @classmethod
     def logarithmic(cls, values: Sequence[float], title: str, **more: Any) -> AxisScale:
-        """A logarithmic scale that holds all values, which are above 0; from 1 to 10 without
-        any.
-        """
+        """A logarithmic scale that holds all values, all above 0; from 1 to 10 without any."""
         low, high, ticks = log_ticks(min(values, default=1.0), max(values, default=10.0))
         return cls(kind="log", low=low, high=high, ticks=tuple(ticks), title=title, **more)
 
     @classmethod
     def workers(cls, counts: Sequence[int], title: str = "workers") -> AxisScale:
-        """Worker counts: logarithmic, a tick for each of them."""
+        """Worker counts: logarithmic, with a tick for each."""
         first, last = counts[0], counts[-1]
         low, high = (first / 1.2, last * 1.08) if first != last else (first / 2, last * 2)
         return cls(kind="log", low=low, high=high, ticks=tuple(counts), title=title, grid=False)
@@ -85,29 +82,31 @@ class AxisScale(Record):
         return cls(kind="names", names=tuple(names), title=title, grid=False, **more)
 
     def share(self, value: float) -> float:
-        """How far along the scale a value lies, from 0 to 1; what is below a logarithmic scale lies
-        at its beginning.
+        """How far along the scale a value lies, from 0 to 1; values below a logarithmic scale are
+        at 0.
         """
         if self.kind == "log":
             return math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
     def value(self, share: float) -> float:
-        """The value that lies so far along it."""
+        """The value at a share of the scale: the inverse of `share`."""
         if self.kind == "log":
             return self.low * math.exp(share * math.log(self.high / self.low))
         return self.low + share * (self.high - self.low)
 
 
 Tone = Literal["ink", "muted", "axis", "bad", "cpu", "disk", "disks", "network", "fabric"]
-"""What has no colour of a layout: words, words beside them, lines of the ground, what is not to be
-believed; parts of a host.
+"""What a mark means where it has no layout's colour: text, secondary text, an axis, something
+invalid, or a part of a host.
 """
 
 
 class Spot(Record):
-    """One point, interval, cell or text. All spots of a mark have the same of `x`, `y`, `x2`, `y2`;
-    without `x` a mark goes from side to side, without `y` from top to bottom.
+    """One point, interval, cell or text.
+
+    All spots of a mark have the same of `x`, `y`, `x2`, `y2` set. Without `x` a mark spans the
+    panel from left to right, without `y` from top to bottom.
     """
 
     x: float | str | None = None
@@ -115,14 +114,14 @@ class Spot(Record):
     x2: float | None = None
     y2: float | None = None
     layout: str = ""
-    """Whose colour and shape it has."""
+    """The layout whose colour and shape it has."""
     tone: Tone | float | None = None
-    """What it means instead: a `Tone`, or a place on the scale from worse, -1, to better, 1."""
+    """Its meaning, instead of a layout: a `Tone`, or a place between worse, -1, and better, 1."""
     value: float | None = None
-    """Of a cell whose colour is an amount."""
+    """The amount that a cell's colour shows."""
     text: str = ""
     tip: str = ""
-    """What is said of it where the pointer rests."""
+    """The tooltip."""
 
 
 class Trace(Record):
@@ -135,7 +134,7 @@ class Trace(Record):
     tone: Tone | None = None
 
 
-# Grouped by what they are: lines and bands of traces, points, bars and intervals, rules, cells, texts.
+# By subject: lines and bands of traces, points, bars and intervals, rules, cells, texts.
 # fmt: off
 MarkKind = Literal[
     "line", "thin line", "faint line", "dotted line", "dashed line", "band",
@@ -148,12 +147,12 @@ MarkKind = Literal[
 # fmt: on
 """What can be drawn; `results.charts.composer` says how.
 
-`level` is a rule with words, `beside` texts where there is room.
+`level` is a rule with text; `beside` are texts placed where there is room.
 """
 
 
 class Mark(Record):
-    """One layer of a panel: `spots`, or of lines and bands `traces`."""
+    """One layer of a panel: `spots`, or `traces` for lines and bands."""
 
     kind: MarkKind
     spots: tuple[Spot, ...] = ()
@@ -161,31 +160,29 @@ class Mark(Record):
     stepped: bool = False
     """Whether a line stays level until its next point."""
     at: Literal["x", "left", "right"] = "x"
-    """Whether texts stand at their `x`, or in a column at a side of the panel."""
+    """Whether texts are at their `x`, or in a column at a side of the panel."""
     align: Literal["left", "center", "right"] = "center"
     dx: float = 0
-    """How far right of that, in pixels."""
+    """Offset of texts to the right, in pixels."""
     size: PositiveInt | None = None
-    """Of texts, in pixels."""
+    """Font size of texts, in pixels."""
 
 
 class Label(Record):
-    """A layout's name at the right of a panel, and what it names: the end of a line at `x`, `y`, by
-    the panel's scales.
-    """
+    """A layout's name at the right of a panel, with a line to what it names at `x`, `y`."""
 
     layout: str
     x: float | None
-    """None: it names nothing that is drawn, and has no thread."""
+    """None: it names nothing that is drawn, and has no line."""
     y: float
     text: str = ""
-    """Where that is not the layout's name alone."""
+    """The label, where it is more than the layout's name."""
     note: str = ""
-    """Below the name, smaller."""
+    """A smaller text below the name."""
 
 
 class HeatScale(Record):
-    """The logarithmic scale of colour of cells that have a `value`."""
+    """The logarithmic colour scale of cells that have a `value`."""
 
     low: float
     high: float
@@ -193,45 +190,42 @@ class HeatScale(Record):
 
 
 class Panel(Record):
-    """One panel of a figure, with what it shows as a table: `head` and `lines`."""
+    """One panel of a figure, with its data as a table: `head` and `lines`."""
 
     key: str
-    """A slug that tells it from the figure's other panels."""
+    """A slug that is unique within the figure."""
     title: str
     finding: str = ""
-    """What it says, in a few words or a sentence; empty where there is nothing to say."""
+    """Its result in a few words or a sentence; empty where there is nothing to say."""
     x: AxisScale
     y: AxisScale
     marks: tuple[Mark, ...]
     labels: tuple[Label, ...] = ()
     heat: HeatScale | None = None
     aside: str = ""
-    """Small words above its right end."""
+    """Small text above its right end."""
     told: str = ""
-    """The same in words, for those who cannot see it; the finding where there is nothing to add."""
+    """Alternative text; empty where the finding is enough."""
     head: tuple[str, ...] = ()
     lines: tuple[tuple[str, ...], ...] = ()
     width: PositiveInt = WIDTH
     height: PositiveInt = HEIGHT
     row: str = ""
-    """Title of the row of panels that it stands in, where a figure has such rows."""
+    """Title of its row, in figures whose panels are in titled rows."""
     page_width: PositiveInt | None = None
-    """Its width on a page, where texts beside it need the rest; None: all the width that there is.
-    """
+    """Its width on a page where texts beside it need room; None: the full width."""
 
     def px(self, x: float, y: float) -> tuple[float, float]:
         """Pixels from the lower left corner."""
         return self.x.share(x) * self.width, self.y.share(y) * self.height
 
     def values(self, x_px: float, y_px: float) -> tuple[float, float]:
-        """What lies so many pixels from the lower left corner."""
+        """The values at a place in pixels from the lower left corner."""
         return self.x.value(x_px / self.width), self.y.value(y_px / self.height)
 
     @property
     def table(self) -> tuple[tuple[str, ...], ...]:
-        """Its head and lines; where a chart gives none, every spot and every point of its
-        traces.
-        """
+        """Its head and lines; without those, every spot and every point of its traces."""
         if self.head:
             return (self.head, *self.lines)
         spots = [(one.layout, one.x, one.y, one.text) for mark in self.marks for one in mark.spots]
@@ -246,34 +240,34 @@ class Panel(Record):
 
 
 class Figure(Record):
-    """One chart. `finding` is its title, one sentence without a full stop; `caption` says how to
-    read it.
+    """One chart. `finding` is its title, a sentence without a full stop; `caption` says how to read
+    it.
     """
 
     name: str
-    """What its files are called."""
+    """The name of its files, without extension."""
     title: str
     """What kind of chart it is: its heading on a page."""
     finding: str
     caption: str
     panels: tuple[Panel, ...]
     data: str = ""
-    """What it is drawn from, as CSV, where that is more than the tables of its panels."""
+    """Its data as CSV, where that is more than the tables of its panels."""
     section: Literal["workers", "figures", "certainty", "layers", "study", "resources"] = "figures"
-    """Where a report shows it."""
+    """The section of the report that shows it."""
     columns: PositiveInt = 2
     layouts: tuple[PlannedLayout, ...] = ()
-    """Those that have a colour and a shape in it, in order."""
+    """The layouts that have a colour and a shape in it, in order."""
     legend: bool = False
     """Whether the layouts are named above it, since its panels are too small for labels."""
     labels_px: int = 0
-    """How wide long labels left of its panels are: the title begins above them. 0: it begins above
-    the panels.
+    """Width of long labels left of its panels, in pixels: the title begins above them. 0: it begins
+    above the panels.
     """
 
     @property
     def csv(self) -> str:
-        """What it is drawn from."""
+        """Its data."""
         if self.data or not self.panels:
             return self.data
         lines = [(panel.title, *line) for panel in self.panels for line in panel.table[1:]]
@@ -285,7 +279,7 @@ def _shown(cell: float | str | None) -> str:
 
 
 def upper(text: str) -> str:
-    """A text with a capital letter at its beginning."""
+    """A text with a capital first letter."""
     return f"{text[:1].upper()}{text[1:]}"
 
 

@@ -1,6 +1,4 @@
-"""Where things go: the ends and ticks of scales, and places for texts so that no two lie on one
-another.
-"""
+"""Ends and ticks of scales, and places for texts so that no two overlap."""
 
 from __future__ import annotations
 
@@ -12,10 +10,9 @@ from weighbridge.common.record import Record
 
 
 def spread(wanted: Sequence[float], gap: float) -> list[float]:
-    """Places as near to those wanted as can be, in the same order, at least `gap` apart.
+    """Places as near to the wanted ones as possible, in the same order, at least `gap` apart.
 
-    Neighbours that are too near are moved about their common middle (the pool-adjacent-violators
-    rule).
+    Neighbours that are too close are moved about their common mean (pool adjacent violators).
     """
     order = sorted(range(len(wanted)), key=lambda index: wanted[index])
     pools: list[tuple[float, int]] = []  # mean of (wanted - rank * gap), size
@@ -33,8 +30,8 @@ def spread(wanted: Sequence[float], gap: float) -> list[float]:
 
 
 def nice_top(largest: float) -> tuple[float, float]:
-    """The end of a scale from 0 that holds `largest`, and the step of its ticks: 1, 2 or 5 times a
-    power of ten.
+    """The end of a scale from 0 that holds `largest`, and its tick step: 1, 2 or 5 times a power of
+    10.
     """
     if largest <= 0:
         return 1.0, 0.5
@@ -48,8 +45,9 @@ def nice_top(largest: float) -> tuple[float, float]:
 
 
 def log_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
-    """Ends and ticks of a logarithmic scale that holds both: 1, 2, 5 times powers of ten, or powers
-    alone where those are many.
+    """Ends and ticks of a logarithmic scale that holds both.
+
+    Ticks are 1, 2 and 5 times powers of ten; of many, only the powers.
     """
     powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
     fine = [unit * 10.0**power for power in powers for unit in (1, 2, 5)]
@@ -62,9 +60,7 @@ def log_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
 
 
 def in_lines(text: str, width: int) -> list[str]:
-    """A text broken into lines of about this many characters, none of which begins with a sign of
-    per cent.
-    """
+    """A text broken into lines of about this many characters, none of which begins with `%`."""
     lines: list[str] = [""]
     for word in text.replace(" %", "\0%").split(" "):
         if lines[-1] and len(lines[-1]) + len(word) >= width:
@@ -75,7 +71,7 @@ def in_lines(text: str, width: int) -> list[str]:
 
 
 class LabelSpot(Record):
-    """A rectangle on a panel: `x` and `y` in pixels from the lower left corner, of its middle."""
+    """A rectangle on a panel, by its centre in pixels from the lower left corner."""
 
     x: float
     y: float
@@ -83,7 +79,7 @@ class LabelSpot(Record):
     height: float
 
     def touches(self, other: LabelSpot) -> bool:
-        """Whether two would lie on one another."""
+        """Whether the two overlap."""
         across = abs(self.x - other.x) * 2 < self.width + other.width
         return across and abs(self.y - other.y) * 2 < self.height + other.height
 
@@ -94,10 +90,9 @@ def beside(
     size_px: int,
     far_px: float,
 ) -> list[LabelSpot | None]:
-    """A place for the text of each point, in pixels, above it, below it, left or right of it; None
-    where there is no room.
+    """A place for the text of each point, above, left, right or below; None where there is no room.
 
-    `taken` is what no text may lie on beside the points themselves; the first points choose first.
+    `taken` is what no text may cover besides the points themselves. Earlier points choose first.
     """
     filled = [*taken, *(LabelSpot(x=x, y=y, width=far_px, height=far_px) for x, y, _ in points)]
     places: list[LabelSpot | None] = []
@@ -116,8 +111,8 @@ def beside(
 def along(
     height_px: float, width_px: float, text: str, taken: Sequence[LabelSpot], size_px: int
 ) -> LabelSpot:
-    """A place for a text above or below a level line across a panel of this width, where it lies on
-    as little as can be.
+    """A place for a text above or below a horizontal line, where it covers as little as
+    possible.
     """
     width = 0.6 * size_px * len(text)
     spots = [
@@ -134,7 +129,7 @@ def along(
 
 
 def pieces(places: Sequence[tuple[float, float]], size_px: float = 3) -> list[LabelSpot]:
-    """A line through places in pixels, as small squares that nothing is to lie on."""
+    """A line through places in pixels, as small squares that no text should cover."""
     spots: list[LabelSpot] = []
     for (x, y), (to_x, to_y) in pairwise(places):
         count = max(1, math.ceil(max(abs(to_x - x), abs(to_y - y)) / 4))

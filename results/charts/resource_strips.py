@@ -1,4 +1,4 @@
-"""The strips of resources: a small panel for each resource, a row of them for each kind of
+"""Strips of resource use: a small panel for each resource, a row of them for each kind of
 requests.
 """
 
@@ -38,13 +38,13 @@ KINDS: Final[tuple[tuple[str, str, What, tuple[Tier, ...]], ...]] = (
     ("network", "Network", "network", _ALL),
     ("driver-cpu", "Driver CPU", "CPU", ("client",)),
 )
-"""Resources that are drawn, by which tiers' hosts: the most used of those is what a cell shows."""
+"""The drawn resources with their tiers of hosts: a panel shows the most used host of these."""
 
 
 class Strip(Record):
     """The resources of one kind of requests.
 
-    `lines` are a head and a line a layout and worker count, in words.
+    `lines` is a table as text: a head, and a line for each layout and worker count.
     """
 
     key: str
@@ -52,7 +52,7 @@ class Strip(Record):
     panels: tuple[Panel, ...]
     lines: tuple[tuple[str, ...], ...]
     full: str
-    """Which resources may have been the limit, for those who cannot see it."""
+    """Alternative text: the resources that may have been the bottleneck."""
 
     @property
     def recorded(self) -> tuple[Panel, ...]:
@@ -61,16 +61,16 @@ class Strip(Record):
 
 
 def resources_by_workers(source: ChartSource) -> tuple[Figure, ...]:
-    """The chart of a table; none where nothing was recorded."""
+    """The chart of resource use; none where nothing was recorded."""
     found = strips(source.rows)
     figure = Figure(
         name="resources-by-workers",
         section="resources",
         title="Resources by workers",
         finding=resource_finding(source.rows),
-        caption="Of the hosts concerned, the most used, in % of its limit, by worker count. "
+        caption="The most used host, in % of its limit, by worker count. "
         f"Filled: at {UTILIZED * 100:.0f} % or "
-        "more, or out of CPU quota in half of its periods: it may have been the limit.",
+        "more, or throttled in half of its CPU quota periods: it may have been the bottleneck.",
         data=resource_csv(source.rows),
         panels=tuple(panel for strip in found for panel in strip.panels),
         layouts=source.layouts,
@@ -80,15 +80,15 @@ def resources_by_workers(source: ChartSource) -> tuple[Figure, ...]:
 
 
 def strips(rows: Sequence[Row]) -> tuple[Strip, ...]:
-    """A strip for each kind of requests, in the order and with the keys of the panels of
-    throughput.
+    """A strip for each kind of requests, in the order and with the keys of the throughput
+    panels.
     """
     names = subjects(rows)
     return tuple(_strip(list(cells), names[kind]) for kind, cells in groupby(rows, key=kind_of))
 
 
 def resource_csv(rows: Sequence[Row]) -> str:
-    """All resources of all hosts: a line for each, median of the repeats. Shares are of 1."""
+    """All resources of all hosts, a line each, medians of the repeats. Shares are from 0 to 1."""
     head = (
         *("layout", "api", "workload", "operation", "workers"),
         *("host", "tier", "resource", "share", "limit", "throttled", "saturated"),
@@ -110,7 +110,7 @@ def _strip(rows: Sequence[Row], about: str) -> Strip:
         (
             row.layout,
             str(row.workers),
-            *(_shown(_top(row, what, tiers)) for _, _, what, tiers in KINDS),
+            *(_percent_text(_top(row, what, tiers)) for _, _, what, tiers in KINDS),
             row.saturated or "not recorded",
             row.told or UNKNOWN,
         )
@@ -128,7 +128,7 @@ def _strip(rows: Sequence[Row], about: str) -> Strip:
         title=title,
         panels=tuple(_panel(rows, key, title, *kind) for kind in KINDS),
         lines=(
-            ("Layout", "Workers", *titles, "What was the limit", "What the daemons told"),
+            ("Layout", "Workers", *titles, "Bottleneck", "Daemon counters"),
             *body,
         ),
         full=" ".join(full) or "No resource was used to 80 % or more.",
@@ -144,9 +144,7 @@ def _panel(
     what: What,
     tiers: Sequence[Tier],
 ) -> Panel:
-    """The most used resource of one kind of each layout; a line is broken where nothing is
-    known.
-    """
+    """The most used resource of one kind for each layout; lines break where nothing is known."""
     spots: dict[bool, list[Spot]] = {False: [], True: []}
     runs: list[tuple[str, list[tuple[int, float]]]] = []
     for layout in dict.fromkeys(row.layout for row in rows):
@@ -158,8 +156,8 @@ def _panel(
                 continue
             percent = min(top.share * 100, 105.0)
             runs[-1][1].append((row.workers, percent))
-            told = f"{layout}, {at_count(row.workers)}: {top.words}"
-            spots[top.saturated].append(Spot(x=row.workers, y=percent, layout=layout, tip=told))
+            tip = f"{layout}, {at_count(row.workers)}: {top.words}"
+            spots[top.saturated].append(Spot(x=row.workers, y=percent, layout=layout, tip=tip))
     traces = [
         Trace(layout=layout, x=tuple(x for x, _ in run), y=tuple(y for _, y in run))
         for layout, run in runs
@@ -179,7 +177,9 @@ def _panel(
         y=AxisScale(high=105.0, ticks=(0.0, 50.0, 100.0), expression="datum.value + ' %'"),
         marks=marks,
         head=("Layout", "Workers", title),
-        lines=tuple((row.layout, str(row.workers), _shown(_top(row, what, tiers))) for row in rows),
+        lines=tuple(
+            (row.layout, str(row.workers), _percent_text(_top(row, what, tiers))) for row in rows
+        ),
         width=WIDTH,
         height=HEIGHT,
     )
@@ -190,40 +190,42 @@ def _top(row: Row, what: What, tiers: Sequence[Tier]) -> Resource | None:
     return max(mine, key=lambda one: one.share, default=None)
 
 
-def _shown(one: Resource | None) -> str:
+def _percent_text(one: Resource | None) -> str:
     return UNKNOWN if one is None else f"{'● ' if one.saturated else ''}{one.share * 100:.0f}"
 
 
 def resource_finding(rows: Sequence[Row]) -> str:
-    """What each layout ran out of most often, in how many of its steps:
+    """What each layout ran out of most often, and in how many of its steps:
 
     `Gateway CPU ran out on swift (3 of 4 steps)`.
     """
-    said: dict[str, list[str]] = {}
+    by_kind: dict[str, list[str]] = {}
     for layout in dict.fromkeys(row.layout for row in rows):
-        # Operations of one step have the same resources.
+        # The operations of a step have the same resources.
         steps = {
             (row.workload, row.api, row.driver, row.workers): row
             for row in rows
             if row.layout == layout and row.resources
         }
-        kinds = [_called(full[0]) for row in steps.values() if (full := saturated(row.resources))]
+        kinds = [
+            _resource_name(full[0]) for row in steps.values() if (full := saturated(row.resources))
+        ]
         if kinds:
             most = max(dict.fromkeys(kinds), key=kinds.count)
-            unit = "" if said else " steps"
-            said.setdefault(most, []).append(
+            unit = "" if by_kind else " steps"
+            by_kind.setdefault(most, []).append(
                 f"{layout} ({kinds.count(most)} of {len(steps)}{unit})"
             )
         elif steps:
-            said.setdefault("nothing", []).append(layout)
-    idle = said.pop("nothing", [])
-    parts = [f"{kind} ran out on {', '.join(layouts)}" for kind, layouts in said.items()]
+            by_kind.setdefault("nothing", []).append(layout)
+    idle = by_kind.pop("nothing", [])
+    parts = [f"{kind} ran out on {', '.join(layouts)}" for kind, layouts in by_kind.items()]
     parts += [f"nothing ran out on {', '.join(idle)}"] * bool(idle)
     text = "; ".join(parts) or "what the hosts used was not recorded"
     return upper(text)
 
 
-def _called(resource: Resource) -> str:
+def _resource_name(resource: Resource) -> str:
     kind = {"CPU": "CPU", "disk": "disk speed", "network": "network", "memory": "memory"}[
         resource.what
     ]

@@ -1,9 +1,8 @@
-"""The staircase as a picture: for each kind of requests and layout a row a layer, from its front
-down to its disks.
+"""The staircase chart: for each kind of requests and layout a row per layer, from front to disks.
 
-Rates are on a logarithmic scale, since a disk and a gateway may be a hundred times apart, and so
-they are dots and not bars: a bar would say with its length what only its end does. The band between
-a dot and what it is a share of is what was lost on the way up.
+Rates are on a logarithmic scale, since a disk and a gateway may differ a hundredfold. So they are
+dots, not bars: the length of a bar would mean nothing. The band between a dot and the rate of the
+layer below is the loss between the two.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ PAGE_WIDTH: Final = 170
 ROW: Final = 27
 """Height of a row in pixels."""
 LABELS: Final = 142
-"""Room for the names of the layers, left of the scale."""
+"""Width of the layers' names, left of the scale, in pixels."""
 
 
 def staircase_chart(source: ChartSource) -> tuple[Figure, ...]:
@@ -52,11 +51,10 @@ def staircase_figure(
         section="layers",
         title="Where it is lost: from the disks to the clients",
         finding=finding(stairs),
-        caption="MB/s of objects that each layer can do for clients, after replication, and its "
-        "share of the layer below: of RADOS "
-        "and object servers, of their disks or network, whichever is less. Gateways at their best "
-        "worker count, layers at the "
-        "largest. Hollow: its own load ran out of CPU, it can do more.",
+        caption="MB/s of objects that each layer can serve to clients, after replication, and its "
+        "share of the layer below. For RADOS and object servers that is their disks or network, "
+        "whichever is less. Gateways at their best worker count, layers at the largest. Hollow: "
+        "its load client ran out of CPU, so it can do more.",
         data=staircase_csv(stairs),
         panels=tuple(
             _panel(list(mine)) for _, mine in groupby(stairs, key=lambda stair: stair.kind)
@@ -67,38 +65,36 @@ def staircase_figure(
 
 
 def finding(stairs: Sequence[Staircase]) -> str:
-    """What is left at the top of what the store below can do, or the hardware where that is not
-    known, by layout.
-    """
-    said: dict[Level, list[str]] = {}
+    """By layout, the share of what the store can do, or else the hardware, that clients get."""
+    by_level: dict[Level, list[str]] = {}
     for layout in dict.fromkeys(stair.layout for stair in stairs):
         shares: dict[Level, list[float]] = {}
         for stair in stairs:
-            ground = _ground(stair)
+            reference = _reference(stair)
             if (
                 stair.layout == layout
-                and ground is not None
-                and ground.throughput_ops_s
+                and reference is not None
+                and reference.throughput_ops_s
                 and stair.top.throughput_ops_s
             ):
-                shares.setdefault(ground.level, []).append(
-                    stair.top.throughput_ops_s / ground.throughput_ops_s
+                shares.setdefault(reference.level, []).append(
+                    stair.top.throughput_ops_s / reference.throughput_ops_s
                 )
         if shares:
             level, found = max(shares.items(), key=lambda one: len(one[1]))
             low, high = percent(min(found)), percent(max(found))
             span = high if low == high else f"{low.removesuffix(' %')} to {high}"
-            said.setdefault(level, []).append(f"{span} ({layout})")
+            by_level.setdefault(level, []).append(f"{span} ({layout})")
     parts = [
         f"of what {INSIDE[level]} can do, clients get {', '.join(layouts)}"
-        for level, layouts in said.items()
+        for level, layouts in by_level.items()
     ]
     text = "; ".join(parts) or "what each layer can do"
     return upper(text)
 
 
-def _ground(stair: Staircase) -> LayerStep | None:
-    """What a staircase's top is measured by: its store, else the smaller of its disks and
+def _reference(stair: Staircase) -> LayerStep | None:
+    """The layer that a staircase's top is compared with: its store, else the slower of disks and
     network.
     """
     below = [step for step in stair.known if step is not stair.top and step.level != "gateway"]
@@ -111,8 +107,8 @@ def _ground(stair: Staircase) -> LayerStep | None:
 
 
 def _panel(stairs: Sequence[Staircase]) -> Panel:
-    """The staircases of all layouts for one kind of requests: a row for a layout's name, and one
-    for each of its layers.
+    """The staircases of all layouts for one kind of requests: a row for a layout and for each
+    layer.
     """
     spots: dict[str, list[Spot]] = {
         name: []
@@ -157,7 +153,7 @@ def _panel(stairs: Sequence[Staircase]) -> Panel:
 
 
 def _row(stair: Staircase, step: LayerStep, places: dict[Level, int]) -> list[tuple[str, Spot]]:
-    """What is drawn of a layer, by the mark."""
+    """What is drawn of a layer, with the kind of mark."""
     at: dict[str, Any] = {
         "y": float(places[step.level]),
         "tone": "ink" if step.believable else "bad",
@@ -173,7 +169,7 @@ def _row(stair: Staircase, step: LayerStep, places: dict[Level, int]) -> list[tu
         if step.of_below is None or step.below is None
         else f"{percent(step.of_below)} of {PLAIN[step.below]}"
     )
-    said = (
+    by_level = (
         f"{', ' if of else ''}{step.doubt.verdict}"
         if step.doubt is not None and step.doubt.verdict != "at least"
         else ""
@@ -182,7 +178,7 @@ def _row(stair: Staircase, step: LayerStep, places: dict[Level, int]) -> list[tu
         x=rate, y=at["y"], layout=stair.layout, tip=f"{stair.layout}, {step.name}: {figure} MB/s"
     )
     found += [
-        ("beside", Spot(text=f"{of}{said}", **at)),
+        ("beside", Spot(text=f"{of}{by_level}", **at)),
         ("hollow" if step.held else "point", point),
     ]
     lower = stair.step(step.below) if step.below is not None else None

@@ -1,10 +1,9 @@
-"""CSV (RFC 4180, UTF-8, a line feed after each line): numbers as exact as they are kept, empty
-cells for what is unknown.
+"""CSV (RFC 4180, UTF-8, line feeds): unrounded numbers, empty cells for what is unknown.
 
-Nothing is rounded. Truth is `true` or `false`, times are ISO 8601 in UTC, lists of texts are JSON:
-a text may hold any separator. `derived/summary.csv` and `derived/layers.csv`, which are for people,
-have the same columns with figures to three decimals (`rounded_csv`). A text that a spreadsheet
-would take for a formula has an apostrophe before it (`common.csv_text`, which has the way back).
+Booleans are `true` or `false`, times ISO 8601 in UTC, lists of texts JSON, since a text may contain
+any separator. `derived/summary.csv` and `derived/layers.csv`, which are for people, have the same
+columns with figures to three decimals (`rounded_csv`). A text that a spreadsheet would take for a
+formula is preceded by an apostrophe (`common.csv_text`, which can remove it).
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ def csv_file(table: DataTable) -> ExportFile:
 
 
 def rounded_csv(table: DataTable) -> str:
-    """The same for people: figures to three decimals, `yes` or `no`, lists joined by `; `
-    (`common.csv_text.csv_cell`).
+    """A table for people: three decimals, `yes` or `no`, lists joined by `; `
+    (`csv_text.csv_cell`).
     """
     return csv_text.csv_lines([field.name for field in table.fields], table.lines)
 
 
 def csv_cell(cell: Cell) -> str:
-    """A cell as it stands in the file."""
+    """A cell as text."""
     if cell is None:
         return ""
     if isinstance(cell, bool):

@@ -1,8 +1,8 @@
-"""Tables as data: typed columns with names, units and meanings, and lines with nothing rounded.
-What is unknown is None.
+"""Tables as data: typed columns with names, units and meanings; nothing is rounded, None is
+unknown.
 
-A `TableSchema` says what a table's columns are and how each is read from what a line is made of, so
-that the schema of an export, the columns of a view and the file that holds them can never differ.
+A `TableSchema` says what a table's columns are and how each is read from the source of a line, so
+that the schema of an export, the columns of a view and the file cannot differ.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Generic, Literal, TypeVar
+from operator import attrgetter
+from typing import Any, Generic, Literal, TypeVar
 
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.common.record import Record
 
-Kind = Literal["text", "whole", "number", "truth", "time", "texts"]
-"""`whole` is a number without a fraction, `truth` is true or false, `time` is in UTC, `texts` a
-list, empty for none.
+Kind = Literal["text", "integer", "number", "boolean", "time", "texts"]
+"""`integer` and `number` are numbers without and with fractions, `time` is in UTC, `texts` a list,
+which may be empty.
 """
 
 Cell = str | int | float | bool | datetime | tuple[str, ...] | None
@@ -25,8 +26,8 @@ Source_contra = TypeVar("Source_contra", contravariant=True)
 
 
 class Field(Record):
-    """What a column is: its name (with its unit where it has one), the kind of its cells, and what
-    they mean.
+    """A column: its name (with its unit where it has one), the kind of its cells, and its
+    meaning.
     """
 
     name: str
@@ -37,7 +38,7 @@ class Field(Record):
 
 @dataclass(frozen=True)
 class DataTable:
-    """A table that is filled: a cell for each field in every line."""
+    """A table with its lines: each has a cell for each field."""
 
     name: str
     about: str
@@ -45,14 +46,14 @@ class DataTable:
     lines: tuple[tuple[Cell, ...], ...]
 
     def column(self, name: str) -> tuple[Cell, ...]:
-        """All cells of one column. Raises ValueError where there is none of that name."""
+        """All cells of a column. Raises ValueError for an unknown name."""
         place = [field.name for field in self.fields].index(name)
         return tuple(line[place] for line in self.lines)
 
 
 @dataclass(frozen=True)
 class DataColumn(Generic[Source_contra]):
-    """A field, and how its cell is read from what a line is made of."""
+    """A field, and how its cell is read from the source of a line."""
 
     name: str
     kind: Kind
@@ -62,13 +63,18 @@ class DataColumn(Generic[Source_contra]):
 
     @property
     def field(self) -> Field:
-        """What it is, without how it is read."""
+        """The field, without how it is read."""
         return Field(name=self.name, kind=self.kind, about=self.about, unit=self.unit)
+
+
+def attribute(name: str, kind: Kind, about: str, path: str = "", unit: str = "") -> DataColumn[Any]:
+    """A column that is read from an attribute of its source: a dotted path, by default its name."""
+    return DataColumn(name, kind, about, attrgetter(path or name), unit)
 
 
 @dataclass(frozen=True)
 class TableSchema(Generic[Source_contra]):
-    """A table without its lines."""
+    """A table without lines."""
 
     name: str
     about: str
@@ -76,18 +82,18 @@ class TableSchema(Generic[Source_contra]):
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """What its columns are, in order."""
+        """The fields, in order."""
         return tuple(column.field for column in self.columns)
 
     def fill(self, sources: Iterable[Source_contra]) -> DataTable:
-        """The table with a line for each of these."""
+        """The table with a line for each source."""
         reads = [column.read for column in self.columns]
         lines = tuple(tuple(read(source) for read in reads) for source in sources)
         return DataTable(name=self.name, about=self.about, fields=self.fields, lines=lines)
 
 
 def utc(text: str | None) -> datetime | None:
-    """A time in ISO 8601 as one in UTC that carries no zone; None for none.
+    """A time in ISO 8601, converted to UTC without a time zone; None for None.
 
     Raises InvalidMeasurement when it is not a time.
     """
@@ -100,5 +106,5 @@ def utc(text: str | None) -> datetime | None:
 
 
 def show_time(value: datetime) -> str:
-    """A time in UTC as ISO 8601 with its `Z`."""
+    """A time in UTC as ISO 8601, ending in `Z`."""
     return f"{value.isoformat(timespec='milliseconds')}Z"

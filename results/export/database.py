@@ -1,8 +1,6 @@
-"""DuckDB in memory: tables as data put into it with their types, and queries that can do nothing
-but read them.
+"""An in-memory DuckDB database: typed tables, and queries that can only read them.
 
-`open_tables` gives SQL no file, no network, no extension and no variable of Python's to reach for,
-and locks that.
+`lock` gives SQL no access to files, network, extensions or Python variables, and cannot be undone.
 """
 
 from __future__ import annotations
@@ -20,9 +18,9 @@ if TYPE_CHECKING:
 SQL_TYPES: Final[Mapping[Kind, str]] = MappingProxyType(
     {
         "text": "VARCHAR",
-        "whole": "BIGINT",
+        "integer": "BIGINT",
         "number": "DOUBLE",
-        "truth": "BOOLEAN",
+        "boolean": "BOOLEAN",
         "time": "TIMESTAMP",
         "texts": "VARCHAR[]",
     }
@@ -50,25 +48,25 @@ def opened() -> Iterator[DuckDBPyConnection]:
 
 
 def lock(connection: DuckDBPyConnection) -> None:
-    """From now on SQL reaches nothing but what is in the database, and cannot change that."""
+    """Restrict SQL to reading what is in the database; this cannot be undone."""
     for setting in _LOCKS:
         connection.execute(setting)
 
 
 def create(connection: DuckDBPyConnection, name: str, fields: Sequence[Field]) -> None:
-    """An empty table."""
+    """Create an empty table."""
     columns = ", ".join(f"{quoted(field.name)} {SQL_TYPES[field.kind]}" for field in fields)
     connection.execute(f"CREATE TABLE {quoted(name)} ({columns})")
 
 
 def insert(connection: DuckDBPyConnection, name: str, table: DataTable) -> None:
-    """Put all lines of a table into one that has its columns.
+    """Insert all lines of a table into one with the same columns.
 
-    Values go in as parameters: whatever stands in them is inert.
+    Values are parameters, so their content is inert.
     """
     if not table.lines:
         return
-    # One list a column: inserting line by line takes a hundred times as long.
+    # One list per column: inserting line by line takes a hundred times as long.
     values = ", ".join(
         f"unnest(${number}::{SQL_TYPES[field.kind]}[])"
         for number, field in enumerate(table.fields, start=1)
@@ -81,5 +79,5 @@ def insert(connection: DuckDBPyConnection, name: str, table: DataTable) -> None:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL has it, whatever is in it."""
+    """A name quoted for SQL, whatever it contains."""
     return '"' + name.replace('"', '""') + '"'

@@ -1,6 +1,4 @@
-"""What was compared as data: a line for each effect of a comparison; of a tuning its ledger and its
-trials, by objective.
-"""
+"""Tables of comparisons: a line per effect; and of tunings: settings and trials, by objective."""
 
 from __future__ import annotations
 
@@ -13,14 +11,21 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.tuning.ledger import LedgerEntry, Reading
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.doubt import doubt_text
-from weighbridge.results.export.data_table import DataColumn, DataTable, Kind, TableSchema, utc
+from weighbridge.results.export.data_table import (
+    DataColumn,
+    DataTable,
+    Kind,
+    TableSchema,
+    attribute,
+    utc,
+)
 from weighbridge.results.metrics import compared
 from weighbridge.results.record.trial import Trial
 from weighbridge.results.statistics import Ratio
 
 
 class HasEffect(Protocol):
-    """What a line about an effect is made from."""
+    """A source of lines about an effect."""
 
     @property
     def data(self) -> RunData:
@@ -41,7 +46,7 @@ class EffectOfRun:
 
 @dataclass(frozen=True)
 class ObjectiveOfRun:
-    """One objective of one entry, and its run."""
+    """One objective of one setting, and its run."""
 
     data: RunData
     result: TuningResult
@@ -50,20 +55,18 @@ class ObjectiveOfRun:
 
     @property
     def effect(self) -> Effect:
-        """What the setting does to the objective."""
+        """The effect of the setting on the objective."""
         return self.entry.effects[self.number]
 
     @property
     def scope(self) -> str | None:
-        """What must be started anew for it."""
+        """What must be restarted for it."""
         return self.result.scope(self.entry.arm)
 
 
 @dataclass(frozen=True)
 class TrialLine:
-    """One objective of one trial, and its run; without a reading where the trial could not be
-    made.
-    """
+    """One objective of one trial, and its run; without a reading where the trial failed."""
 
     data: RunData
     result: TuningResult
@@ -73,11 +76,11 @@ class TrialLine:
 
 
 def _entry(name: str, kind: Kind, about: str) -> DataColumn[ObjectiveOfRun]:
-    return DataColumn(name, kind, about, lambda one: getattr(one.entry, name))
+    return attribute(name, kind, about, f"entry.{name}")
 
 
 def _effect(name: str, kind: Kind, about: str) -> DataColumn[HasEffect]:
-    return DataColumn(name, kind, about, lambda one: getattr(one.effect, name))
+    return attribute(name, kind, about, f"effect.{name}")
 
 
 def _ratio(name: str, kind: Kind, about: str, of: str) -> DataColumn[HasEffect]:
@@ -85,14 +88,17 @@ def _ratio(name: str, kind: Kind, about: str, of: str) -> DataColumn[HasEffect]:
 
 
 _METRICS: Final = ", ".join(f"{one.key} ({one.better} is better)" for one in compared())
-_RUN: Final[DataColumn[HasEffect]] = DataColumn(
-    "run", "text", "Name of the run.", lambda one: one.data.manifest.run_id
+_RUN: Final[DataColumn[HasEffect]] = attribute(
+    "run", "text", "Name of the run.", "data.manifest.run_id"
 )
 _ENDS: Final = (
     _ratio(
-        "ratio_low", "number", "Lower end of its 95 % interval, in a tuning over all looks.", "low"
+        "ratio_low",
+        "number",
+        "Lower end of its 95 % interval, in a tuning widened for all looks.",
+        "low",
     ),
-    _ratio("ratio_high", "number", "Upper end of it.", "high"),
+    _ratio("ratio_high", "number", "Upper end of its interval.", "high"),
 )
 
 
@@ -123,18 +129,18 @@ def _chosen(one: ObjectiveOfRun) -> bool | None:
 
 EFFECTS: Final[TableSchema[EffectOfRun]] = TableSchema(
     "effects",
-    "A line for each metric, kind of requests and worker count of each layout against the first; "
-    "workers unknown: over all.",
+    "A line for each metric, kind of requests and worker count of each layout compared with the "
+    "first; workers unknown: over all.",
     (
         _RUN,
         _effect("workload", "text", "Name of the workload in the suite."),
-        _effect("operation", "text", "What was done to objects."),
+        _effect("operation", "text", "The operation on objects."),
         _effect("api", "text", "The interface that requests used."),
-        _effect("driver", "text", "What made the load."),
-        _effect("about", "text", "What the requests are called."),
-        _effect("workers", "whole", "Worker count; unknown for all of them together."),
+        _effect("driver", "text", "The program that made the load."),
+        _effect("about", "text", "Name of the requests."),
+        _effect("workers", "integer", "Worker count; unknown for all of them together."),
         _effect("metric", "text", f"{_METRICS}."),
-        _effect("baseline", "text", "The layout that is compared with."),
+        _effect("baseline", "text", "The layout that the subject is compared with."),
         _effect("subject", "text", "The layout that is compared."),
         _effect(
             "baseline_value",
@@ -145,11 +151,11 @@ EFFECTS: Final[TableSchema[EffectOfRun]] = TableSchema(
         _ratio(
             "ratio",
             "number",
-            "How many times the baseline's the subject's figure is: of geometric means.",
+            "The subject's figure divided by the baseline's, of geometric means.",
             "value",
         ),
         *_ENDS,
-        _ratio("repeats", "whole", "Repeats of the side that has fewer.", "repeats"),
+        _ratio("repeats", "integer", "Repeats of the side that has fewer.", "repeats"),
         _effect("p", "number", "Of Welch's test on logarithms, two-sided."),
         _effect("q", "number", "The same, corrected over all cells (Benjamini and Hochberg)."),
         _effect("rank_p", "number", "Of the Mann-Whitney test, two-sided."),
@@ -157,7 +163,7 @@ EFFECTS: Final[TableSchema[EffectOfRun]] = TableSchema(
         _effect(
             "smallest",
             "number",
-            "The smallest ratio above 1 that so many repeats would show 8 times in 10.",
+            "The smallest ratio above 1 that so many repeats would find 8 times in 10.",
         ),
         _effect(
             "noise",
@@ -172,7 +178,7 @@ EFFECTS: Final[TableSchema[EffectOfRun]] = TableSchema(
         DataColumn(
             "doubts",
             "texts",
-            "What is in doubt of either side, the grade before it: grave (not comparable) or mild "
+            "Doubts about either side, each with its grade: grave (not comparable) or mild "
             "(provisional).",
             lambda one: tuple(doubt_text(doubt) for doubt in one.effect.doubts),
         ),
@@ -183,27 +189,24 @@ EFFECTS: Final[TableSchema[EffectOfRun]] = TableSchema(
 
 LEDGER: Final[TableSchema[ObjectiveOfRun]] = TableSchema(
     "ledger",
-    "Of a tuning: a line for each setting that was tried and each objective, the largest gain "
-    "first; of other runs nothing.",
+    "Of a tuning: a line for each setting and objective, the largest gain first; none for other "
+    "runs.",
     (
         _RUN,
-        DataColumn("tuning", "text", "Name of the tuning.", lambda one: one.result.run.tuning.name),
-        DataColumn(
-            "arm", "text", "Name of the layout with the setting.", lambda one: one.entry.arm.name
-        ),
+        attribute("tuning", "text", "Name of the tuning.", "result.run.tuning.name"),
+        attribute("arm", "text", "Name of the layout with the setting.", "entry.arm.name"),
         _entry("name", "text", "The setting in words."),
         DataColumn("settings", "texts", "Each key and its value.", _settings),
-        DataColumn(
+        attribute(
             "scope",
             "text",
-            "What must be started anew: nothing, reload, restart, buckets or cluster.",
-            lambda one: one.scope,
+            "What must be restarted: nothing, reload, restart, buckets or cluster.",
         ),
         DataColumn(
-            "objective", "text", "What is to be better.", lambda one: one.result.called(one.number)
+            "objective", "text", "The objective.", lambda one: one.result.called(one.number)
         ),
         _effect("metric", "text", f"{_METRICS}."),
-        _entry("trials", "whole", "Trials of the setting that count."),
+        _entry("trials", "integer", "Trials of the setting that count."),
         _effect(
             "baseline_value",
             "number",
@@ -213,11 +216,11 @@ LEDGER: Final[TableSchema[ObjectiveOfRun]] = TableSchema(
         _ratio(
             "ratio",
             "number",
-            "How many times the baseline beside it the setting's figure is: a geometric mean.",
+            "The setting's figure divided by that of the baseline beside it, a geometric mean.",
             "value",
         ),
         *_ENDS,
-        _ratio("pairs", "whole", "Trials with a figure and a baseline beside it.", "repeats"),
+        _ratio("pairs", "integer", "Trials with a figure and a baseline beside it.", "repeats"),
         _effect(
             "p", "number", "Of Student's t on logarithms, two-sided, times the number of looks."
         ),
@@ -230,27 +233,25 @@ LEDGER: Final[TableSchema[ObjectiveOfRun]] = TableSchema(
         _effect(
             "smallest",
             "number",
-            "The smallest ratio above 1 that so many trials would show 8 times in 10.",
+            "The smallest ratio above 1 that so many trials would find 8 times in 10.",
         ),
-        DataColumn(
-            "effect", "text", "The verdict on this objective.", lambda one: one.effect.verdict
-        ),
+        attribute("effect", "text", "The verdict on this objective.", "effect.verdict"),
         _entry("verdict", "text", "The verdict over all objectives."),
         _entry(
             "clear",
-            "truth",
-            "Whether each interval is clear of the threshold, so that no more was to be learnt.",
+            "boolean",
+            "Whether each interval excludes the threshold, so that no more trials were needed.",
         ),
         _entry(
-            "gain", "number", "How many times better it is: a geometric mean over the objectives."
+            "gain", "number", "How many times better it is, a geometric mean over the objectives."
         ),
-        _cpu("gateway", "value", "CPU of gateway hosts for an operation, as times the baseline's."),
+        _cpu("gateway", "value", "CPU of gateway hosts per operation, divided by the baseline's."),
         _cpu("gateway", "low", "Lower end of its interval."),
-        _cpu("gateway", "high", "Upper end of it."),
-        _cpu("storage", "value", "The same of hosts that keep data."),
+        _cpu("gateway", "high", "Upper end of its interval."),
+        _cpu("storage", "value", "The same of storage hosts."),
         _cpu("storage", "low", "Lower end of its interval."),
-        _cpu("storage", "high", "Upper end of it."),
-        DataColumn("chosen", "truth", "Whether all that it sets is in what was chosen.", _chosen),
+        _cpu("storage", "high", "Upper end of its interval."),
+        DataColumn("chosen", "boolean", "Whether the winner includes all of it.", _chosen),
         _entry("notes", "texts", "Why it is not allowed or failed, and what else must be known."),
         _effect("text", "text", "The verdict on this objective in one sentence."),
     ),
@@ -258,54 +259,45 @@ LEDGER: Final[TableSchema[ObjectiveOfRun]] = TableSchema(
 
 TRIALS: Final[TableSchema[TrialLine]] = TableSchema(
     "trials",
-    "Of a tuning: a line for each trial and each objective, in the order of time; of other runs "
-    "nothing.",
+    "Of a tuning: a line for each trial and objective, in order of time; none for other runs.",
     (
-        DataColumn("run", "text", "Name of the run.", lambda one: one.data.manifest.run_id),
+        attribute("run", "text", "Name of the run.", "data.manifest.run_id"),
         DataColumn(
-            "trial", "whole", "Which trial of the run, from 1.", lambda one: one.trial.number + 1
+            "trial", "integer", "Which trial of the run, from 1.", lambda one: one.trial.number + 1
         ),
-        DataColumn(
-            "arm", "text", "Name of the layout that was tried.", lambda one: one.trial.arm.name
-        ),
-        DataColumn(
+        attribute("arm", "text", "Name of the layout that was tried.", "trial.arm.name"),
+        attribute(
             "baseline",
-            "truth",
-            "Whether it is the layout as it was given.",
-            lambda one: one.trial.arm.is_baseline,
+            "boolean",
+            "Whether it is the layout without changes.",
+            "trial.arm.is_baseline",
         ),
         DataColumn(
             "repeat",
-            "whole",
+            "integer",
             "Which trial of this layout, from 1.",
             lambda one: one.trial.repeat + 1,
         ),
-        DataColumn("round", "whole", "Which round, from 1.", lambda one: one.trial.round + 1),
+        DataColumn("round", "integer", "Which round, from 1.", lambda one: one.trial.round + 1),
         DataColumn(
             "deployment",
-            "whole",
-            "Which standing of the layout, from 1.",
+            "integer",
+            "Which deployment of the layout, from 1.",
             lambda one: one.trial.deployment + 1,
         ),
-        DataColumn("at", "time", "When it was made.", lambda one: utc(one.trial.at or None)),
-        DataColumn(
+        DataColumn("at", "time", "Time of the trial.", lambda one: utc(one.trial.at or None)),
+        attribute(
             "started_s",
             "number",
-            "When its first step began, by its process's clock.",
-            lambda one: one.trial.started_s,
+            "When its first step started, by its process's clock.",
+            "trial.started_s",
             "s",
         ),
+        attribute("scope", "text", "What was restarted before it.", "trial.scope"),
+        attribute("changed", "texts", "What was done before it, in words.", "trial.changed"),
+        attribute("changed_s", "number", "Duration of these changes.", "trial.changed_s", "s"),
         DataColumn(
-            "scope", "text", "What was started anew before it.", lambda one: one.trial.scope
-        ),
-        DataColumn(
-            "changed", "texts", "What was done before it, in words.", lambda one: one.trial.changed
-        ),
-        DataColumn(
-            "changed_s", "number", "How long that took.", lambda one: one.trial.changed_s, "s"
-        ),
-        DataColumn(
-            "objective", "text", "What is to be better.", lambda one: one.result.called(one.number)
+            "objective", "text", "The objective.", lambda one: one.result.called(one.number)
         ),
         DataColumn(
             "value",
@@ -322,7 +314,7 @@ TRIALS: Final[TableSchema[TrialLine]] = TableSchema(
         DataColumn(
             "why",
             "text",
-            "Why it has no figure, or could not be made.",
+            "Why it has no figure, or failed.",
             _why,
         ),
     ),
@@ -330,19 +322,19 @@ TRIALS: Final[TableSchema[TrialLine]] = TableSchema(
 
 
 def effects_table(runs: Sequence[RunData]) -> DataTable:
-    """What was compared in these runs."""
+    """The comparisons of these runs."""
     return EFFECTS.fill(
         EffectOfRun(data, effect) for data in runs for effect in data.comparison.effects
     )
 
 
 def ledger_table(runs: Sequence[RunData]) -> DataTable:
-    """The ledgers of those of these runs that are tunings."""
+    """The settings of these runs' tunings."""
     return LEDGER.fill(_ledger_lines(runs))
 
 
 def trials_table(runs: Sequence[RunData]) -> DataTable:
-    """The trials of those of these runs that are tunings."""
+    """The trials of these runs' tunings."""
     return TRIALS.fill(_trial_lines(runs))
 
 

@@ -1,6 +1,4 @@
-"""An export: a run folder is read, files are made of it, and all of them are written whole, or
-none.
-"""
+"""Exports: files are made of a run folder, and either all of them are written or none."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ EXPORTS: Final = "exports"
 
 
 class Exported(Record):
-    """What was written, and what could not go in: gaps of the run and what the format left out, in
+    """What was written, and what was not: gaps of the run and remarks of the format, in
     sentences.
     """
 
@@ -28,25 +26,24 @@ class Exported(Record):
 
 
 def produce(run: Path, to: str, tables: Sequence[str] = ()) -> tuple[RunData, Produced]:
-    """The files of a run in a format, not written anywhere; the gaps of the run are the first of
-    its remarks.
+    """The files of a run in a format, not yet written.
 
-    Raises UsageError on an unknown format or table and on what is no run; InvalidMeasurement when
-    something of it cannot be read, or when there is nothing that could go into any file.
+    Raises UsageError on an unknown format or table, or where the folder is not a run;
+    InvalidMeasurement when something in it cannot be read, or when no file could be made.
     """
     form, wanted = format_of(to, tables)
     data = RunData(run)
     lacking = [name for name in tables if name in OF_TUNINGS] if data.tuning is None else []
     if lacking:
         raise UsageError(
-            f"{run}: is no tuning: it has no {' and no '.join(lacking)}",
-            advice="Leave --table away, or choose another.",
+            f"{run}: not a tuning: it has no {' and no '.join(lacking)}",
+            advice="Omit --table, or choose another.",
         )
     gaps = data.gaps
     made = form.make(data, wanted)
     if not made.files:
         raise InvalidMeasurement(
-            "\n".join((f"{run}: there is nothing to export as {to}", *made.remarks, *gaps))
+            "\n".join((f"{run}: nothing to export as {to}", *made.remarks, *gaps))
         )
     return data, made.model_copy(update={"remarks": (*gaps, *made.remarks)})
 
@@ -54,23 +51,22 @@ def produce(run: Path, to: str, tables: Sequence[str] = ()) -> tuple[RunData, Pr
 def export(
     run: Path, to: str, tables: Sequence[str] = (), *, out: Path | None = None, force: bool = False
 ) -> Exported:
-    """Write a run in a format, into `derived/exports` of its folder or to `out`; returns what was
-    written.
+    """Write a run in a format, into `derived/exports` of its folder or to `out`.
 
-    One file goes to `out` itself, or into it where it is a folder; several go into it. Raises as
-    `produce` does, UsageError when a file is there already and `force` is not given (then nothing
-    is written), StoreError when one cannot be written.
+    A single file goes to `out`, or into it where it is a folder; several go into it. Raises as
+    `produce` does, UsageError when a file exists and `force` is not set (then nothing is written),
+    StoreError when one cannot be written.
     """
     data, made = produce(run, to, tables)
     paths = _places(made, out, data.store.derived / EXPORTS)
-    there = [path for path in paths if path.exists()]
-    if there and not force:
-        more = f" and {len(there) - 1} more" if len(there) > 1 else ""
+    existing = [path for path in paths if path.exists()]
+    if existing and not force:
+        more = f" and {len(existing) - 1} more" if len(existing) > 1 else ""
         raise UsageError(
-            f"{there[0]}{more}: there already",
+            f"{existing[0]}{more}: exists already",
             advice="Give --force to replace it, or another place with --out.",
         )
-    # The run's own folder may come from anybody; any other place is the user's.
+    # The run's folder may come from anyone; any other place is the user's.
     within = data.store.folder if out is None else None
     if within is not None:
         data.store.make_derived(EXPORTS)
@@ -82,7 +78,7 @@ def export(
 
 
 def single(to: str, made: Produced) -> ExportFile:
-    """The one file of an export. Raises UsageError where there are several."""
+    """The only file of an export. Raises UsageError where there are several."""
     if made.folder or len(made.files) > 1:
         raise UsageError(
             f"{to} makes {len(made.files)} files: they cannot go to standard output",
@@ -91,9 +87,9 @@ def single(to: str, made: Produced) -> ExportFile:
     return made.files[0]
 
 
-def _places(made: Produced, out: Path | None, unasked: Path) -> tuple[Path, ...]:
+def _places(made: Produced, out: Path | None, default: Path) -> tuple[Path, ...]:
     if out is None:
-        folder = unasked / made.folder if made.folder else unasked
+        folder = default / made.folder if made.folder else default
     elif made.folder or len(made.files) > 1 or out.is_dir():
         folder = out
     else:

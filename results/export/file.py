@@ -1,4 +1,4 @@
-"""A format that runs leave in, and the files that it gives before they are written anywhere."""
+"""An export format, and the files that it makes before they are written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weighbridge.results.analysis.run_data import RunData
 
 
 class ExportFile(Record):
-    """Its name, which has no folder in it, and what is in it."""
+    """A file: its name, without a folder, and its content."""
 
     name: str
     content: bytes
@@ -19,19 +19,21 @@ class ExportFile(Record):
 class Produced(Record):
     """What a format made of a run.
 
-    `remarks` are sentences about what could not go in; `folder`: the files belong in one.
+    `remarks` are sentences about what could not be exported.
     """
 
     files: tuple[ExportFile, ...]
     remarks: tuple[str, ...] = ()
     folder: str = ""
-    """The name of the folder that they belong in; empty: each stands alone."""
+    """The name of the folder for the files; empty: none."""
 
 
 @dataclass(frozen=True)
 class Format:
-    """One format. `tables` are those that it takes, `default` those it takes unasked; both empty:
-    it takes the whole run.
+    """One format.
+
+    `tables` are those that it can export, `default` those that it exports if none is named; both
+    are empty for a format of complete runs.
     """
 
     about: str

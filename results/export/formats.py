@@ -1,4 +1,4 @@
-"""The formats that a run can leave in: which tables each takes, and what makes its files."""
+"""The export formats: which tables each can export, and what makes its files."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from weighbridge.results.export.file import ExportFile, Format, Produced
 from weighbridge.results.export.hgrm_format import hgrm_files
 from weighbridge.results.export.json_format import json_file
 from weighbridge.results.export.latex_format import latex_file
-from weighbridge.results.export.ledger_paper import ledger_paper
 from weighbridge.results.export.markdown_format import markdown_file
 from weighbridge.results.export.paper import PaperTable, effects_paper, summary_paper
 from weighbridge.results.export.parquet_format import parquet_file
 from weighbridge.results.export.run_tables import seconds_table, steps_table, summary_table
+from weighbridge.results.export.tuning_paper import tuning_paper
 
 TABLES: Final[Mapping[str, Callable[[Sequence[RunData]], DataTable]]] = MappingProxyType(
     {
@@ -35,16 +35,23 @@ TABLES: Final[Mapping[str, Callable[[Sequence[RunData]], DataTable]]] = MappingP
 )
 """The tables of a run, by name."""
 OF_TUNINGS: Final = ("ledger", "trials")
-"""Those that only a tuning has."""
+"""Tables that only a tuning has."""
 _PAPERS: Final = ("summary", "effects", "ledger")
 
 
-def _csv(data: RunData, tables: Sequence[str]) -> Produced:
-    return Produced(files=tuple(csv_file(TABLES[name]([data])) for name in tables))
+Make = Callable[[RunData, Sequence[str]], Produced]
 
 
-def _parquet(data: RunData, tables: Sequence[str]) -> Produced:
-    return Produced(files=tuple(parquet_file(TABLES[name]([data])) for name in tables))
+def _of_tables(write: Callable[[DataTable], ExportFile]) -> Make:
+    """A format that writes a file per table."""
+    return lambda data, tables: Produced(
+        files=tuple(write(TABLES[name]([data])) for name in tables)
+    )
+
+
+def _of_papers(write: Callable[[PaperTable], ExportFile]) -> Make:
+    """A format that writes a file per table for papers."""
+    return lambda data, tables: Produced(files=tuple(write(_paper(data, name)) for name in tables))
 
 
 def _json(data: RunData, tables: Sequence[str]) -> Produced:
@@ -55,16 +62,8 @@ def _hgrm(data: RunData, _tables: Sequence[str]) -> Produced:
     return hgrm_files(data)
 
 
-def _markdown(data: RunData, tables: Sequence[str]) -> Produced:
-    return Produced(files=tuple(markdown_file(_paper(data, name)) for name in tables))
-
-
-def _latex(data: RunData, tables: Sequence[str]) -> Produced:
-    return Produced(files=tuple(latex_file(_paper(data, name)) for name in tables))
-
-
 def _pptx(data: RunData, _tables: Sequence[str]) -> Produced:
-    from weighbridge.results.slides import deck  # noqa: PLC0415 - heavy, and wanted by this one alone
+    from weighbridge.results.slides import deck  # noqa: PLC0415 - heavy, and needed only here
 
     return Produced(files=(ExportFile(name="slides.pptx", content=deck(data.store)),))
 
@@ -72,7 +71,7 @@ def _pptx(data: RunData, _tables: Sequence[str]) -> Produced:
 def _paper(data: RunData, name: str) -> PaperTable:
     if name == "summary":
         return summary_paper(data)
-    return ledger_paper(data) if name == "ledger" else effects_paper(data, data.comparison)
+    return tuning_paper(data) if name == "ledger" else effects_paper(data, data.comparison)
 
 
 FORMATS: Final[Registry[Format]] = Registry(
@@ -80,14 +79,14 @@ FORMATS: Final[Registry[Format]] = Registry(
     "format",
     own={
         "csv": Format(
-            "a file a table, nothing rounded; empty cells are unknown",
-            _csv,
+            "a file per table, unrounded; empty cells are unknown",
+            _of_tables(csv_file),
             tuple(TABLES),
             ("summary",),
         ),
         "parquet": Format(
             "the same with typed columns (zstd); NULL is unknown",
-            _parquet,
+            _of_tables(parquet_file),
             tuple(TABLES),
             ("summary",),
         ),
@@ -97,33 +96,37 @@ FORMATS: Final[Registry[Format]] = Registry(
             tuple(TABLES),
             tuple(TABLES),
         ),
-        "hgrm": Format("HdrHistogram percentile distributions, a file a step and operation", _hgrm),
+        "hgrm": Format(
+            "HdrHistogram percentile distributions, a file per step and operation", _hgrm
+        ),
         "markdown": Format(
             "the table of the study (or effects, or the ledger of a tuning) for notes",
-            _markdown,
+            _of_papers(markdown_file),
             _PAPERS,
             ("summary",),
         ),
-        "latex": Format("the same for papers, with booktabs", _latex, _PAPERS, ("summary",)),
+        "latex": Format(
+            "the same for papers, with booktabs", _of_papers(latex_file), _PAPERS, ("summary",)
+        ),
         "pptx": Format("the slides of a talk", _pptx),
     },
     kind=Format,
 )
-"""Every format by its name; another package adds one by an entry point of the group
+"""Every format by name; another package adds one by an entry point of the group
 `weighbridge.exports`.
 """
 
 
 def format_of(name: str, tables: Sequence[str]) -> tuple[Format, tuple[str, ...]]:
-    """A format and the tables that it is to take.
+    """A format and the tables to export.
 
-    Raises UsageError on a format or a table that there is not.
+    Raises UsageError on an unknown format or table.
     """
     found = FORMATS.get_or_refuse(name)
     for table in tables:
         if not found.tables:
             raise UsageError(
-                f"{name} takes the run as a whole, not a table of it", advice="Leave --table away."
+                f"{name} exports complete runs, not single tables", advice="Omit --table."
             )
         if table not in found.tables:
             known = did_you_mean(table, found.tables)

@@ -1,9 +1,8 @@
-"""HdrHistogram percentile distributions (.hgrm), as its Java tools print them and its plotter reads
-them; values are in ms.
+"""HdrHistogram percentile distributions (.hgrm), as its Java tools print them; values are in ms.
 
-Ticks are those of HdrHistogram with five a half-distance: ten to the median, then five for each
-halving of what is left to 100 %. The value at a tick is ours: that at rank ceil(n x p), never above
-the exact maximum.
+Ticks are those of HdrHistogram with five per half-distance: ten to the median, then five for each
+halving of the distance to 100 %. The value at a tick is defined as everywhere here: that at rank
+ceil(n x p), never above the exact maximum.
 """
 
 from __future__ import annotations
@@ -21,15 +20,13 @@ from weighbridge.results.record.histogram import DIGITS, HIGHEST_US, Histogram, 
 from weighbridge.results.record.step import StepResult
 
 TICKS: Final = 5
-"""Ticks a half-distance."""
+"""Ticks per half-distance."""
 _SUB_BUCKETS: Final = 2 ** math.ceil(math.log2(2 * 10**DIGITS))
 _BUCKETS: Final = 1 + math.ceil(math.log2((HIGHEST_US + 1) / _SUB_BUCKETS))
 
 
 def hgrm_files(data: RunData) -> Produced:
-    """A file for each step and operation that has a histogram, and for the time to first byte of
-    reads.
-    """
+    """A file for each step and operation with a histogram, and for reads' time to first byte."""
     files, remarks, without = [], [], []
     for key, step in data.steps.items():
         found = list(_encoded(step))
@@ -43,16 +40,17 @@ def hgrm_files(data: RunData) -> Produced:
                 continue
             files.append(ExportFile(name=f"{key.file_name}.{name}.hgrm", content=text.encode()))
     if without:
-        some = f"{'; '.join(without[:3])}{f'; and {len(without) - 3} more' if len(without) > 3 else ''}"
+        more = f"; and {len(without) - 3} more" if len(without) > 3 else ""
+        some = f"{'; '.join(without[:3])}{more}"
         remarks.append(f"{len(without)} of {len(data.steps)} steps have no histogram: {some}")
     return Produced(files=tuple(files), remarks=tuple(remarks), folder="hgrm")
 
 
 def distribution(histogram: Histogram, max_us: int | None = None, sum_us: int | None = None) -> str:
-    """The text of one. `max_us` and `sum_us` are exact where they are known; else the histogram's
-    own, within 0.1 %.
+    """A histogram as text.
 
-    Raises InvalidMeasurement when nothing was counted.
+    `max_us` and `sum_us` are exact where known, else taken from the histogram, within 0.1 %. Raises
+    InvalidMeasurement when nothing was counted.
     """
     buckets = histogram.buckets()
     if not buckets:
@@ -85,7 +83,7 @@ def distribution(histogram: Histogram, max_us: int | None = None, sum_us: int | 
 
 
 def ticks() -> Iterator[float]:
-    """Percentages from 0 on, less than 100: five steps to each half of what is left."""
+    """Percentages from 0 to less than 100: five steps to each half of the distance to 100."""
     percent = 0.0
     while percent < 100:
         yield percent
@@ -94,15 +92,15 @@ def ticks() -> Iterator[float]:
 
 
 def _middle_us(top_us: int) -> int:
-    """The middle of a bucket of this top: buckets are of 1 us below 2048 us, of 2 us below 4096 us,
-    and so on.
+    """The middle of a bucket, given its top: buckets are 1 us wide below 2048 us, 2 us below 4096
+    us ...
     """
     width: int = 2 ** max(0, top_us.bit_length() - int(math.log2(_SUB_BUCKETS)))
     return top_us - width + 1 + width // 2
 
 
 def _encoded(step: StepResult) -> Iterator[tuple[str, str, int | None, int | None]]:
-    """(name, histogram, exact maximum, exact sum) of what a step counted."""
+    """(name, histogram, exact maximum, exact sum) of a step's counts."""
     for tally in step.measurement.tallies if step.measurement is not None else ():
         if tally.latency is not None:
             yield tally.operation, tally.latency, tally.max_us, tally.sum_us

@@ -1,6 +1,4 @@
-"""The tables about runs themselves: runs, facts, events, what the hosts could do (attestation) and
-what they did (hosts).
-"""
+"""Tables about runs: runs, facts, events, and the capacity (attestation) and use of hosts."""
 
 from __future__ import annotations
 
@@ -9,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.export.data_table import DataColumn, DataTable, TableSchema, utc
-from weighbridge.results.export.run_tables import KEY, OfStep
+from weighbridge.results.export.data_table import DataColumn, DataTable, TableSchema, attribute, utc
+from weighbridge.results.export.step_columns import KEY, OfStep
 from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.manifest import RunEvent
 from weighbridge.results.record.telemetry import DiskSecond, HostLimits, HostSecond
@@ -51,7 +49,7 @@ class HostLine(OfStep):
     limits: HostLimits | None
 
     def disks(self, name: str) -> float | None:
-        """What all disks of the host did; unknown where none was sampled."""
+        """The sum over all disks of the host; unknown where none was sampled."""
         found: tuple[DiskSecond, ...] | None = self.second.disks
         return None if found is None else sum(getattr(disk, name) for disk in found)
 
@@ -60,13 +58,11 @@ RUNS: Final[TableSchema[RunData]] = TableSchema(
     "runs",
     "A line for each run.",
     (
-        DataColumn("run", "text", "Name of the run.", lambda one: one.manifest.run_id),
-        DataColumn("suite", "text", "The suite that was replayed.", lambda one: one.manifest.suite),
+        attribute("run", "text", "Name of the run.", "manifest.run_id"),
+        attribute("suite", "text", "The suite that was replayed.", "manifest.suite"),
+        attribute("state", "text", "running, done, failed or interrupted.", "manifest.state"),
         DataColumn(
-            "state", "text", "running, done, failed or interrupted.", lambda one: one.manifest.state
-        ),
-        DataColumn(
-            "created_at", "time", "When it began, UTC.", lambda one: utc(one.manifest.created_at)
+            "created_at", "time", "When it started, UTC.", lambda one: utc(one.manifest.created_at)
         ),
         DataColumn(
             "ended_at", "time", "When it ended, UTC.", lambda one: utc(one.manifest.ended_at)
@@ -80,36 +76,31 @@ RUNS: Final[TableSchema[RunData]] = TableSchema(
         DataColumn(
             "layouts",
             "texts",
-            "What was weighed, in the order asked for.",
+            "The layouts that were measured, in the requested order.",
             lambda one: tuple(each.name for each in one.plan.layouts),
         ),
-        DataColumn("hardware", "text", "The hardware file.", lambda one: one.plan.hardware.name),
-        DataColumn(
-            "repeats",
-            "whole",
-            "Visits of every step that were planned.",
-            lambda one: one.plan.suite.repeats,
-        ),
+        attribute("hardware", "text", "The hardware file.", "plan.hardware.name"),
+        attribute("repeats", "integer", "Planned visits of every step.", "plan.suite.repeats"),
         DataColumn(
             "steps",
-            "whole",
-            "Steps that are there, those that gave nothing among them.",
+            "integer",
+            "Recorded steps, including those without a measurement.",
             lambda one: len(one.steps),
         ),
-        DataColumn("gaps", "texts", "What the folder lacks.", lambda one: one.gaps),
+        attribute("gaps", "texts", "What the folder lacks."),
         DataColumn(
             "weighbridge",
             "text",
-            "The version that made it.",
+            "The version of Weighbridge that made it.",
             lambda one: one.manifest.weighbridge_version or None,
         ),
-        DataColumn(
+        attribute(
             "command",
             "texts",
-            "The command that repeats it, word by word.",
-            lambda one: one.manifest.command,
+            "The command that repeats it, as separate words.",
+            "manifest.command",
         ),
-        DataColumn("folder", "text", "Where it is.", lambda one: str(one.store.folder)),
+        DataColumn("folder", "text", "Its path.", lambda one: str(one.store.folder)),
     ),
 )
 
@@ -118,158 +109,115 @@ FACTS: Final[TableSchema[FactLine]] = TableSchema(
     "A line for each fact of the manifest: the machine, and the versions and settings of each "
     "layout.",
     (
-        DataColumn("run", "text", "Name of the run.", lambda one: one.data.manifest.run_id),
-        DataColumn("title", "text", "What the fact belongs to.", lambda one: one.title),
-        DataColumn(
-            "layout",
-            "text",
-            "The layout that it is about; unknown where it is about all.",
-            lambda one: one.layout,
-        ),
-        DataColumn("name", "text", "What it is called.", lambda one: one.name),
-        DataColumn("value", "text", "What it is, in words.", lambda one: one.value),
+        attribute("run", "text", "Name of the run.", "data.manifest.run_id"),
+        attribute("title", "text", "What the fact belongs to."),
+        attribute("layout", "text", "The layout that it is about; unknown where it is about all."),
+        attribute("name", "text", "Name of the fact."),
+        attribute("value", "text", "Its value as text."),
     ),
 )
 
 EVENTS: Final[TableSchema[EventLine]] = TableSchema(
     "events",
-    "A line for each thing that was done beside measuring.",
+    "A line for each event of the run apart from measurements.",
     (
-        DataColumn("run", "text", "Name of the run.", lambda one: one.data.manifest.run_id),
+        attribute("run", "text", "Name of the run.", "data.manifest.run_id"),
         DataColumn("at", "time", "When, UTC.", lambda one: utc(one.event.at)),
-        DataColumn("kind", "text", "What kind of thing.", lambda one: one.event.kind),
-        DataColumn(
-            "layout",
-            "text",
-            "The layout that it was done to, where it was one.",
-            lambda one: one.event.layout,
-        ),
-        DataColumn("text", "text", "What was done.", lambda one: one.event.text),
+        attribute("kind", "text", "Kind of event.", "event.kind"),
+        attribute("layout", "text", "The layout that it is about, if one.", "event.layout"),
+        attribute("text", "text", "What happened.", "event.text"),
     ),
 )
 
 ATTESTATION: Final[TableSchema[AttestedLine]] = TableSchema(
     "attestation",
-    "A line for each figure of what a host of a deployment could do before it was weighed.",
+    "A line for each capacity of a deployment's host, before it was measured.",
     (
-        DataColumn("run", "text", "Name of the run.", lambda one: one.data.manifest.run_id),
-        DataColumn("layout", "text", "Whose deployment.", lambda one: one.found.layout),
+        attribute("run", "text", "Name of the run.", "data.manifest.run_id"),
+        attribute("layout", "text", "The layout that was deployed.", "found.layout"),
         DataColumn(
             "repeat",
-            "whole",
-            "Which standing of the layout, from 1.",
+            "integer",
+            "Which deployment of the layout, from 1.",
             lambda one: one.found.repeat + 1,
         ),
-        DataColumn("host", "text", "Which host.", lambda one: one.found.host),
-        DataColumn("kind", "text", "cpu, disk or network.", lambda one: one.found.kind),
-        DataColumn("what", "text", "What was measured, in words.", lambda one: one.found.what),
-        DataColumn(
-            "value", "number", "What it could do; more is better.", lambda one: one.found.value
+        attribute("host", "text", "Which host.", "found.host"),
+        attribute("kind", "text", "cpu, disk or network.", "found.kind"),
+        attribute("what", "text", "What was measured, in words.", "found.what"),
+        attribute("value", "number", "Capacity; more is better.", "found.value"),
+        attribute("unit", "text", "The unit of value and promised.", "found.unit"),
+        attribute("promised", "number", "What the hardware file promises.", "found.promised"),
+        attribute("operation", "text", "read or write, of disks.", "found.operation"),
+        attribute("pick", "text", "sequential or random, of disks.", "found.pick"),
+        attribute(
+            "request_bytes", "integer", "Size of a request, of disks.", "found.request_bytes", "B"
         ),
-        DataColumn("unit", "text", "The unit of value and promised.", lambda one: one.found.unit),
-        DataColumn(
-            "promised", "number", "What the hardware file promises.", lambda one: one.found.promised
-        ),
-        DataColumn(
-            "operation", "text", "read or write, of disks.", lambda one: one.found.operation
-        ),
-        DataColumn("pick", "text", "sequential or random, of disks.", lambda one: one.found.pick),
-        DataColumn(
-            "request_bytes",
-            "whole",
-            "Size of a request, of disks.",
-            lambda one: one.found.request_bytes,
-            "B",
-        ),
-        DataColumn("sender", "text", "Which host sent, of networks.", lambda one: one.found.sender),
-        DataColumn(
-            "receiver", "text", "Which host received, of networks.", lambda one: one.found.receiver
-        ),
+        attribute("sender", "text", "Which host sent, of networks.", "found.sender"),
+        attribute("receiver", "text", "Which host received, of networks.", "found.receiver"),
     ),
 )
 
 HOSTS: Final[TableSchema[HostLine]] = TableSchema(
     "hosts",
-    "A line for each host and second while a step ran: what was used between two samples, and "
-    "what may be used.",
+    "A line for each host and second while a step ran: use between two samples, and limits.",
     (
         *KEY,
-        DataColumn("host", "text", "Which host.", lambda one: one.second.host),
-        DataColumn(
+        attribute("host", "text", "Which host.", "second.host"),
+        attribute(
             "tier",
             "text",
-            "client, gateway, storage, shared, or the machine that they are containers of.",
-            lambda one: one.second.tier,
+            "client, gateway, storage, shared, or the machine that runs them as containers.",
+            "second.tier",
         ),
-        DataColumn(
-            "phase", "text", "warm-up, measure, drain or unplaced.", lambda one: one.second.phase
-        ),
-        DataColumn(
+        attribute("phase", "text", "warm-up, measure, drain or unplaced.", "second.phase"),
+        attribute(
             "second",
-            "whole",
-            "Seconds since the window opened; less than 0 in the warm-up.",
-            lambda one: one.second.second,
+            "integer",
+            "Seconds since the start of the window; negative in the warm-up.",
+            "second.second",
             "s",
         ),
-        DataColumn(
-            "at_s",
-            "number",
-            "The same, exactly, of the later sample.",
-            lambda one: one.second.at_s,
-            "s",
-        ),
-        DataColumn(
-            "span_s",
-            "number",
-            "How far apart the two samples were.",
-            lambda one: one.second.span_s,
-            "s",
-        ),
-        DataColumn("cpu_s", "number", "CPU seconds used.", lambda one: one.second.cpu_s, "s"),
+        attribute("at_s", "number", "The exact time of the later sample.", "second.at_s", "s"),
+        attribute("span_s", "number", "Time between the two samples.", "second.span_s", "s"),
+        attribute("cpu_s", "number", "CPU seconds used.", "second.cpu_s", "s"),
         DataColumn(
             "cpus",
             "number",
             "CPUs that may be used; unknown where not limited.",
             lambda one: one.limits.cpus if one.limits else None,
         ),
-        DataColumn(
+        attribute(
             "throttled_s",
             "number",
-            "How long it was kept from the CPU by its limit.",
-            lambda one: one.second.throttled_s,
+            "How long it was throttled by its CPU limit.",
+            "second.throttled_s",
             "s",
         ),
-        DataColumn(
+        attribute(
             "memory_bytes",
-            "whole",
+            "integer",
             "Memory in use at the later sample.",
-            lambda one: one.second.memory_bytes,
+            "second.memory_bytes",
             "B",
         ),
-        DataColumn(
+        attribute(
             "memory_held_bytes",
-            "whole",
+            "integer",
             "The same without page cache.",
-            lambda one: one.second.memory_held_bytes,
+            "second.memory_held_bytes",
             "B",
         ),
         DataColumn(
             "memory_limit_bytes",
-            "whole",
-            "What may be used.",
+            "integer",
+            "Memory limit.",
             lambda one: one.limits.memory_bytes if one.limits else None,
             "B",
         ),
-        DataColumn(
-            "received_bytes",
-            "whole",
-            "Received by its NIC.",
-            lambda one: one.second.received_bytes,
-            "B",
+        attribute(
+            "received_bytes", "integer", "Received by its NIC.", "second.received_bytes", "B"
         ),
-        DataColumn(
-            "sent_bytes", "whole", "Sent by its NIC.", lambda one: one.second.sent_bytes, "B"
-        ),
+        attribute("sent_bytes", "integer", "Sent by its NIC.", "second.sent_bytes", "B"),
         DataColumn(
             "nic_bits_s",
             "number",
@@ -279,24 +227,24 @@ HOSTS: Final[TableSchema[HostLine]] = TableSchema(
         ),
         DataColumn(
             "disk_read_bytes",
-            "whole",
+            "integer",
             "Read from all its disks.",
             lambda one: one.disks("read_bytes"),
             "B",
         ),
         DataColumn(
             "disk_written_bytes",
-            "whole",
+            "integer",
             "Written to all its disks.",
             lambda one: one.disks("written_bytes"),
             "B",
         ),
-        DataColumn("disk_reads", "whole", "Requests to read.", lambda one: one.disks("reads")),
-        DataColumn("disk_writes", "whole", "Requests to write.", lambda one: one.disks("writes")),
+        DataColumn("disk_reads", "integer", "Requests to read.", lambda one: one.disks("reads")),
+        DataColumn("disk_writes", "integer", "Requests to write.", lambda one: one.disks("writes")),
         DataColumn(
             "disk_busy_s",
             "number",
-            "Time with a request in hand, over all its disks.",
+            "Time with requests in progress, summed over its disks.",
             lambda one: one.disks("busy_s"),
             "s",
         ),
@@ -305,12 +253,12 @@ HOSTS: Final[TableSchema[HostLine]] = TableSchema(
 
 
 def runs_table(runs: Sequence[RunData]) -> DataTable:
-    """These runs."""
+    """The runs."""
     return RUNS.fill(runs)
 
 
 def facts_table(runs: Sequence[RunData]) -> DataTable:
-    """The facts of their manifests."""
+    """The facts of the runs' manifests."""
     return FACTS.fill(
         FactLine(data, sheet.title, sheet.layout, name, value)
         for data in runs
@@ -320,17 +268,17 @@ def facts_table(runs: Sequence[RunData]) -> DataTable:
 
 
 def events_table(runs: Sequence[RunData]) -> DataTable:
-    """Their events."""
+    """The events of the runs."""
     return EVENTS.fill(EventLine(data, event) for data in runs for event in data.events)
 
 
 def attestation_table(runs: Sequence[RunData]) -> DataTable:
-    """What their hosts could do."""
+    """The capacities of the runs' hosts."""
     return ATTESTATION.fill(AttestedLine(data, found) for data in runs for found in data.attested)
 
 
 def hosts_table(runs: Sequence[RunData]) -> DataTable:
-    """What their hosts used, second by second."""
+    """What the runs' hosts used, second by second."""
     return HOSTS.fill(
         HostLine(
             data, key, second, {one.host: one for one in telemetry.head.hosts}.get(second.host)

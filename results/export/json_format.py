@@ -1,7 +1,7 @@
-"""JSON: a whole run in one document, its numbers as exact as they are kept, null for what is
-unknown; and its JSON Schema.
+"""JSON: a run as one document, unrounded, null for what is unknown; and its JSON Schema.
 
-`SCHEMA_VERSION` counts up when a field goes or changes its meaning; fields may come at any time.
+`SCHEMA_VERSION` is raised when a field is removed or changes its meaning; fields may be added at
+any time.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ SCHEMA_VERSION: Final = 1
 """1: the first."""
 
 _LOCAL: Final = ("folder",)
-"""What of a run is about this machine alone."""
+"""Fields of a run that are about this machine only."""
 _TYPES: Final[Mapping[Kind, Mapping[str, Any]]] = MappingProxyType(
     {
         "text": {"type": ["string", "null"]},
-        "whole": {"type": ["integer", "null"]},
+        "integer": {"type": ["integer", "null"]},
         "number": {"type": ["number", "null"]},
-        "truth": {"type": ["boolean", "null"]},
+        "boolean": {"type": ["boolean", "null"]},
         "time": {"type": ["string", "null"], "format": "date-time"},
         "texts": {"type": "array", "items": {"type": "string"}},
     }
@@ -37,7 +37,7 @@ _TYPES: Final[Mapping[Kind, Mapping[str, Any]]] = MappingProxyType(
 
 
 def json_file(data: RunData, tables: Sequence[DataTable]) -> ExportFile:
-    """A run, and these tables of it, as one document."""
+    """A run with these tables as one document."""
     (about,) = _objects(RUNS.fill([data]))
     document = {
         "schema_version": SCHEMA_VERSION,
@@ -52,17 +52,15 @@ def json_file(data: RunData, tables: Sequence[DataTable]) -> ExportFile:
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of such a document, with the unit and the meaning of every
-    field.
-    """
-    shapes = (SUMMARY, STEPS, SECONDS, EFFECTS, LEDGER, TRIALS)
+    """The JSON Schema (draft 2020-12) of such a document, with units and meanings of all fields."""
+    schemas = (SUMMARY, STEPS, SECONDS, EFFECTS, LEDGER, TRIALS)
     tables = {
-        shape.name: {
+        schema.name: {
             "type": "array",
-            "description": shape.about,
-            "items": _object_schema(shape.fields),
+            "description": schema.about,
+            "items": _object_schema(schema.fields),
         }
-        for shape in shapes
+        for schema in schemas
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -75,7 +73,7 @@ def json_schema() -> dict[str, Any]:
             "run": _object_schema([field for field in RUNS.fields if field.name not in _LOCAL]),
             "tables": {
                 "type": "object",
-                "description": "Those that were asked for.",
+                "description": "The requested tables.",
                 "properties": tables,
                 "additionalProperties": False,
             },
@@ -86,7 +84,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def json_cell(cell: Cell) -> object:
-    """A cell as JSON has it."""
+    """A cell as a JSON value."""
     if isinstance(cell, datetime):
         return show_time(cell)
     return list(cell) if isinstance(cell, tuple) else cell

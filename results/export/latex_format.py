@@ -1,5 +1,6 @@
-r"""LaTeX: a table with booktabs, its caption above and its notes below; needs \usepackage{booktabs}
-and no other package.
+r"""LaTeX: a table with booktabs, its caption above and its notes below.
+
+It needs \usepackage{booktabs} and no other package.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _LETTERS: Final[Mapping[str, str]] = MappingProxyType(
         "|": r"\textbar{}",
         '"': "''",
         **{letter: f"\\{letter}" for letter in "&%$#_{}"},
-        # What fonts of TeX lack as letters:
+        # What TeX's fonts lack as letters:
         "–": "--",
         "’": "'",
         "×": r"$\times$",
@@ -46,6 +47,7 @@ _ENDED: Final = r" \\"
 
 def latex_file(table: PaperTable) -> ExportFile:
     """A table, ready to paste."""
+    alignment = "".join("r" if column.numeric else "l" for column in table.columns)
     heads = [
         f"{column.title} ({column.unit})" if column.unit else column.title
         for column in table.columns
@@ -58,7 +60,7 @@ def latex_file(table: PaperTable) -> ExportFile:
         r"\begin{table}",
         r"\centering",
         f"\\caption{{{escape(table.caption)}}}",
-        f"\\begin{{tabular}}{{{''.join('r' if column.numeric else 'l' for column in table.columns)}}}",
+        f"\\begin{{tabular}}{{{alignment}}}",
         r"\toprule",
         _line(heads),
         r"\midrule",
@@ -73,12 +75,12 @@ def latex_file(table: PaperTable) -> ExportFile:
 
 
 def escape(text: str) -> str:
-    """A text in which nothing is taken for a command, in one line."""
+    """A text in one line, without anything that TeX would take for a command."""
     return "".join(_LETTERS.get(letter, letter) for letter in inert(_CONTROL.sub(" ", text)))
 
 
 def _line(cells: Iterable[str]) -> str:
     # A cell that begins with [ or * would be taken for an argument of the line break before it: it
-    # stands in braces.
+    # is put in braces.
     shown = (f"{{{cell}}}" if cell.startswith(("[", "*")) else cell for cell in map(escape, cells))
     return " & ".join(shown) + _ENDED

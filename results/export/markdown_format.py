@@ -32,7 +32,7 @@ def markdown_file(table: PaperTable) -> ExportFile:
 
 
 def escape(text: str) -> str:
-    """A text in which nothing is taken for Markdown or HTML, in one line."""
+    """A text in one line, without anything that would be taken for Markdown or HTML."""
     return _SPECIAL.sub(r"\\\1", inert(_CONTROL.sub(" ", text)))
 
 

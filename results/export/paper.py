@@ -1,7 +1,6 @@
-"""Tables for papers, talks and notes: few columns, figures as people read them, and what must be
-known in notes below.
+"""Tables for papers, talks and notes: few columns, rounded figures, and notes below.
 
-What is shown is decided here; `markdown_format` and `latex_format` say how it is set.
+The content is decided here; `markdown_format` and `latex_format` set it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ WORKERS_ALL: Final = "all"
 
 
 class PaperColumn(Record):
-    """A column; its unit belongs into its head."""
+    """A column; its head has the unit."""
 
     title: str
     unit: str = ""
@@ -38,9 +37,9 @@ class PaperColumn(Record):
 
 
 class PaperTable(Record):
-    """Lines in groups, between which a rule stands.
+    """Lines in groups with rules between them.
 
-    All texts are plain: who sets them escapes them.
+    All texts are plain: the formats escape them.
     """
 
     name: str
@@ -54,7 +53,7 @@ _METRICS: Final = tuple(one for one in METRICS.values() if one.paper)
 
 
 def summary_paper(data: RunData) -> PaperTable:
-    """The study's table. Layouts that are another one once more are left out."""
+    """The table of the study, without A/A controls."""
     rows = [row for row in data.rows if row.layout not in data.plan.twins]
     names = subjects(rows)
     groups: dict[str, list[tuple[str, ...]]] = {}
@@ -85,14 +84,13 @@ def summary_paper(data: RunData) -> PaperTable:
 
 
 def effects_paper(data: RunData, comparison: Comparison) -> PaperTable:
-    """Every layout against the first, metric by metric."""
+    """Every layout compared with the first, metric by metric."""
     groups: dict[tuple[str, str], list[tuple[str, ...]]] = {}
     for effect in comparison.effects:
         groups.setdefault((effect.about, effect.metric), []).append(_effect(effect))
     ratio = (
-        f"Ratio: how many times the figure of {comparison.baseline} that of the layout is, of "
-        "geometric means; "
-        "above 1 is better of throughput, worse of latencies."
+        f"Ratio: the layout's figure divided by that of {comparison.baseline}, of geometric means; "
+        "above 1 is better for throughput, worse for latencies."
     )
     tests = (
         f"q: p-value of Welch's test on logarithms, corrected over {comparison.tests} cells "
@@ -126,8 +124,8 @@ def _caption(words: str, manifest: Manifest) -> str:
 
 
 def _cell(row: Row, metric: Metric) -> str:
-    """The figure; where there is none because a repeat had too few samples for a percentile, how
-    many it needs.
+    """The figure; where a percentile is missing because a repeat had too few samples, how many it
+    needs.
     """
     found = row.figure(metric.key)
     if (
@@ -150,34 +148,33 @@ def _mark(row: Row) -> str:
 
 
 def _summary_notes(
-    rows: Sequence[Row], twins: Mapping[str, str], comparison: Comparison
+    rows: Sequence[Row], controls: Mapping[str, str], comparison: Comparison
 ) -> Iterator[str]:
     yield (
-        "Geometric means of the repeats' own, ± half of their 95 % interval; max is the highest "
-        "of all."
+        "Geometric means of the repeats, ± half of their 95 % interval; max is the highest of all."
     )
-    yield "Errors are of all repeats, also those left out."
+    yield "Errors are those of all repeats, including those left out."
     if any(row.repeats < REPEATS_FOR_A_CLAIM for row in rows):
         yield f"Fewer than {REPEATS_FOR_A_CLAIM} repeats are provisional."
     marks = {_cell(row, one) for row in rows for one in _METRICS}
     few = sorted(mark for mark in marks if mark.startswith("n<"))
     if few:
-        yield f"{', '.join(few)}: a repeat had fewer operations than this percentile needs."
+        yield f"{', '.join(few)}: a repeat had fewer operations than the percentile needs."
     if any(row.within("max") is not None for row in rows):
-        yield "(10, 20]: the driver counts in bins, and the latency lies in this one."
+        yield "(10, 20]: the bin that holds the latency, where the driver counts in bins."
     found = [mark for row in rows if (mark := _mark(row))]
     for mark, words in (
-        (NOT_VALID, "not valid, not to be ranked"),
-        (NOT_STEADY, "not steady, not to be ranked"),
-        (IN_DOUBT, "not comparable, not to be ranked"),
-        (PROVISIONAL, "provisional: nothing is to be claimed by it"),
+        (NOT_VALID, "invalid, not ranked"),
+        (NOT_STEADY, "not steady, not ranked"),
+        (IN_DOUBT, "not comparable, not ranked"),
+        (PROVISIONAL, "provisional: allows no claim"),
     ):
         if mark in found:
             yield f"{mark}: {words}."
     for one in reasons(rows, comparison):
         yield f"{one.text[:1].upper()}{one.text[1:]}."
-    for twin, layout in twins.items():
-        yield f"{twin} is {layout} once more, to know this machine's noise, and is left out."
+    for control, layout in controls.items():
+        yield f"{control} is left out: an A/A control of {layout}, for the noise of this machine."
 
 
 def _effect(effect: Effect) -> tuple[str, ...]:

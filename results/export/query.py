@@ -1,8 +1,7 @@
-"""Questions to many runs at once, in SQL: views over what their folders hold, read by the suite's
-own reader, and nothing else.
+"""SQL queries over many runs: views of what their folders hold.
 
-A view is filled when the question names it. Whatever is unknown is NULL. SQL sees no file and
-changes nothing (results.export.database).
+A view is filled when a query names it. Unknown values are NULL. SQL can read no files and change
+nothing (results.export.database).
 """
 
 from __future__ import annotations
@@ -54,9 +53,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class View:
-    """What a view's columns are, and what fills it."""
+    """A view: its columns, and the function that fills it."""
 
-    shape: TableSchema[Any]
+    schema: TableSchema[Any]
     fill: Callable[[Sequence[RunData]], DataTable]
 
 
@@ -75,40 +74,34 @@ VIEWS: Final[Mapping[str, View]] = MappingProxyType(
         "facts": View(FACTS, facts_table),
     }
 )
-_ASKING: Final = ("SELECT", "EXPLAIN")
-"""Statements that only read:
-
-SELECT, FROM, WITH, VALUES, DESCRIBE, SUMMARIZE and SHOW are of the first kind.
-"""
+_READING: Final = ("SELECT", "EXPLAIN")
+"""Statements that only read; SELECT includes FROM, WITH, VALUES, DESCRIBE, SUMMARIZE and SHOW."""
 _HIDDEN: Final = re.compile(r"\bquery(_table)?\b", re.IGNORECASE)
-"""Functions of DuckDB that take the name of a table as a text, which may be put together: all views
-are filled for them.
+"""Functions of DuckDB that take a table's name as text, which may be computed: for them all views
+are filled.
 """
 _NO_TABLE: Final = re.compile(r"Table with name (\S+) does not exist")
 
 
 @dataclass(frozen=True)
 class QueryResult:
-    """What a question gave: the names of its columns, and a line each of values as Python has them;
-    None is NULL.
-    """
+    """A query's result: the names of its columns, and lines of Python values; None is NULL."""
 
     columns: tuple[str, ...]
     lines: tuple[tuple[object, ...], ...]
 
 
 def read_runs(folders: Iterable[Path]) -> tuple[tuple[RunData, ...], tuple[str, ...]]:
-    """The runs that can be read, and of each folder that is none, or cannot be read, why in a
-    sentence.
+    """The runs that can be read, and a sentence for each folder that cannot.
 
-    A run that is there twice is read once.
+    A run that is found twice is read once.
     """
     found: dict[str, RunData] = {}
     left_out = []
     for folder in folders:
         try:
             data = RunData(folder)
-            _ = data.gaps  # the plan and the steps are read here, or never
+            _ = data.gaps  # reads the plan and the steps
         except WeighbridgeError as error:
             left_out.append(f"left out: {error.message}")
             continue
@@ -119,61 +112,61 @@ def read_runs(folders: Iterable[Path]) -> tuple[tuple[RunData, ...], tuple[str, 
 
 
 def ask(sql: str, runs: Sequence[RunData]) -> QueryResult:
-    """The answer to one question.
+    """The result of a query.
 
-    Raises UsageError with DuckDB's words when it is none; what reading the runs raises.
+    Raises UsageError with DuckDB's message where it is invalid, and what reading the runs raises.
     """
     import duckdb  # noqa: PLC0415 - heavy, and wanted by few
 
     with opened() as connection:
         for name, view in VIEWS.items():
-            create(connection, name, view.shape.fields)
+            create(connection, name, view.schema.fields)
         try:
-            _check(connection, sql)
+            _refuse_writes(connection, sql)
             for name, view in VIEWS.items():
                 if re.search(rf"\b{name}\b", sql, re.IGNORECASE) or _HIDDEN.search(sql):
                     insert(connection, name, view.fill(runs))
             lock(connection)
-            asked = connection.execute(sql)
-            columns = tuple(str(column[0]) for column in asked.description or ())
+            result = connection.execute(sql)
+            columns = tuple(str(column[0]) for column in result.description or ())
             return QueryResult(
-                columns=columns, lines=tuple(tuple(line) for line in asked.fetchall())
+                columns=columns, lines=tuple(tuple(line) for line in result.fetchall())
             )
         except duckdb.Error as error:
-            raise _refused(sql, error) from None
+            raise _query_error(sql, error) from None
 
 
 def schema_words() -> str:
     """Every view with its columns, their types, units and meanings."""
     parts = []
     for name, view in VIEWS.items():
-        wide = max(len(field.name) for field in view.shape.fields)
-        parts += [f"{name}: {view.shape.about}"]
-        for field in view.shape.fields:
+        wide = max(len(field.name) for field in view.schema.fields)
+        parts += [f"{name}: {view.schema.about}"]
+        for field in view.schema.fields:
             unit = f" [{field.unit}]" if field.unit else ""
             parts.append(f"  {field.name:{wide}}  {SQL_TYPES[field.kind]:9}  {field.about}{unit}")
         parts.append("")
     return "\n".join(parts)
 
 
-def _check(connection: DuckDBPyConnection, sql: str) -> None:
+def _refuse_writes(connection: DuckDBPyConnection, sql: str) -> None:
     """Raises UsageError unless it is one statement that only reads."""
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
         raise UsageError(
-            f"one question is wanted, not {len(statements)}",
-            advice="Leave out what is behind the first semicolon.",
+            f"expected one query, not {len(statements)}",
+            advice="Remove what follows the first semicolon.",
         )
     kind = statements[0].type.name
-    if kind not in _ASKING:
+    if kind not in _READING:
         raise UsageError(
-            f"{kind} is no question: runs can only be read",
+            f"{kind} is not a query: runs can only be read",
             advice="Begin with SELECT, FROM, WITH, DESCRIBE or EXPLAIN.",
         )
 
 
-def _refused(sql: str, error: Exception) -> UsageError:
-    """DuckDB's words without its guesses at names, which are of its own tables; ours instead."""
+def _query_error(sql: str, error: Exception) -> UsageError:
+    """DuckDB's message with guesses at the views' names instead of its own."""
     words = "\n".join(
         line
         for line in str(error).splitlines()
@@ -187,7 +180,7 @@ def _refused(sql: str, error: Exception) -> UsageError:
     )
     named = [name for name in VIEWS if re.search(rf"\b{name}\b", sql, re.IGNORECASE)]
     columns = [
-        f"{name} has {', '.join(field.name for field in VIEWS[name].shape.fields)}."
+        f"{name} has {', '.join(field.name for field in VIEWS[name].schema.fields)}."
         for name in named
     ]
     advice = "\n".join(

@@ -1,31 +1,41 @@
-"""The tables of a run as data: summary (a line a cell of the study's table), steps (every repeat)
-and seconds (the series).
-"""
+"""The tables of a run: summary (a line per cell), steps (every repeat) and seconds (the series)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import Final
 
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.visit import JudgedStep, Point
 from weighbridge.results.doubt import doubt_text
-from weighbridge.results.export.data_table import DataColumn, DataTable, Kind, TableSchema, utc
-from weighbridge.results.metric_figure import MetricFigure
-from weighbridge.results.metrics import METRICS, Figures, MetricKey, compared
+from weighbridge.results.export.data_table import (
+    DataColumn,
+    DataTable,
+    Kind,
+    TableSchema,
+    attribute,
+    utc,
+)
+from weighbridge.results.export.step_columns import (
+    KEY,
+    WORKERS,
+    OfStep,
+    bin_columns,
+    interval_columns,
+    place_columns,
+    value_columns,
+)
 from weighbridge.results.record.measurement import Measurement, Second, Tally
-from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.results.record.step import StepResult
 from weighbridge.suites import Operation, Workload
-
-Line = TypeVar("Line")
 
 
 @dataclass(frozen=True)
 class RowLine:
-    """A row of the study's table, the name of its run, and the layout that its own is once more."""
+    """A row of the study's table, its run, and the layout that its own is an A/A control of."""
 
     run: str
     row: Row
@@ -33,26 +43,8 @@ class RowLine:
 
 
 @dataclass(frozen=True)
-class OfStep:
-    """What is of one step of one repeat, and its run."""
-
-    data: RunData
-    key: StepKey
-
-    @property
-    def run(self) -> str:
-        """The run's name."""
-        return self.data.manifest.run_id
-
-    @property
-    def twin_of(self) -> str | None:
-        """The layout that its own is once more."""
-        return self.data.plan.twins.get(self.key.layout)
-
-
-@dataclass(frozen=True)
 class StepLine(OfStep):
-    """One operation of a step; without a measurement there is no tally, and no point."""
+    """One operation of a step; without a measurement it has no tally and no point."""
 
     step: StepResult
     operation: Operation | None
@@ -60,12 +52,12 @@ class StepLine(OfStep):
 
     @property
     def measurement(self) -> Measurement | None:
-        """What the step gave, all operations together."""
+        """The step's measurement, of all operations."""
         return self.step.measurement
 
     @property
     def visit(self) -> JudgedStep:
-        """What is kept of the step."""
+        """The validated step."""
         return self.data.visits[self.key]
 
     @property
@@ -81,43 +73,6 @@ class SecondLine(OfStep):
     second: Second
 
 
-KEY: Final[tuple[DataColumn[OfStep], ...]] = (
-    DataColumn("run", "text", "Name of the run.", lambda one: one.run),
-    DataColumn("layout", "text", "What was weighed.", lambda one: one.key.layout),
-    DataColumn(
-        "twin_of",
-        "text",
-        "The layout that this one is once more, to know this machine's noise; else unknown.",
-        lambda one: one.twin_of,
-    ),
-    DataColumn("api", "text", "The interface that requests used.", lambda one: one.key.api),
-    DataColumn("driver", "text", "What made the load.", lambda one: one.key.driver),
-    DataColumn(
-        "layer",
-        "text",
-        "The layer that was asked below or beside the gateway; unknown for the gateway.",
-        lambda one: one.key.layer,
-    ),
-    DataColumn(
-        "workload", "text", "Name of the workload in the suite.", lambda one: one.key.workload
-    ),
-    DataColumn(
-        "workers",
-        "whole",
-        "Clients that each kept one request outstanding.",
-        lambda one: one.key.workers,
-    ),
-    DataColumn(
-        "repeat", "whole", "Which visit of the step, from 1.", lambda one: one.key.repeat + 1
-    ),
-)
-"""What tells a step from every other of all runs."""
-
-
-def _row_column(name: str, kind: str, about: str, unit: str = "") -> DataColumn[RowLine]:
-    return DataColumn(name, kind, about, lambda one: getattr(one.row, name), unit)  # type: ignore[arg-type]  # literals, just below
-
-
 def _of_row(one: RowLine) -> Row:
     return one.row
 
@@ -126,139 +81,63 @@ def _of_point(one: StepLine) -> Point | None:
     return one.point
 
 
-def _values(of: Callable[[Line], Figures | None]) -> Iterator[DataColumn[Line]]:
-    """A column for each metric."""
-    for metric in METRICS.values():
-        kind: Kind = "whole" if metric.whole else "number"
-        yield DataColumn(
-            metric.column,
-            kind,
-            metric.about,
-            _reading(of, metric.key, lambda one: one.value),
-            metric.unit,
-        )
-
-
-def _bins(of: Callable[[Line], Figures | None]) -> Iterator[DataColumn[Line]]:
-    """Both ends of what a metric lies in, where the driver counts in bins."""
-    for metric in METRICS.values():
-        if metric.binned:
-            low, high = metric.bin_columns
-            about = (
-                f"end of the interval that {metric.name} lies in, where the driver counts in bins."
-            )
-            read = _reading(
-                of, metric.key, lambda one: None if one.within is None else one.within.low_ms
-            )
-            yield DataColumn(low, "number", f"Lower {about}", read, metric.unit)
-            read = _reading(
-                of, metric.key, lambda one: None if one.within is None else one.within.high_ms
-            )
-            yield DataColumn(high, "number", f"Upper {about}", read, metric.unit)
-
-
-def _intervals(of: Callable[[Line], Figures | None]) -> Iterator[DataColumn[Line]]:
-    """Both ends of the 95 % interval of a metric that is compared."""
-    for metric in compared():
-        low, high = metric.spread_columns
-        about = (
-            f"end of the 95 % interval of {metric.name} over the repeats; unknown of one repeat."
-        )
-        yield DataColumn(
-            low,
-            "number",
-            f"Lower {about}",
-            _reading(of, metric.key, lambda one: one.low),
-            metric.unit,
-        )
-        yield DataColumn(
-            high,
-            "number",
-            f"Upper {about}",
-            _reading(of, metric.key, lambda one: one.high),
-            metric.unit,
-        )
-
-
-def _reading(
-    of: Callable[[Line], Figures | None],
-    metric: MetricKey,
-    read: Callable[[MetricFigure], float | None],
-) -> Callable[[Line], float | None]:
-    def reading(line: Line) -> float | None:
-        found = of(line)
-        return None if found is None else read(found.figure(metric))
-
-    return reading
+def _row_column(name: str, kind: Kind, about: str, unit: str = "") -> DataColumn[RowLine]:
+    return attribute(name, kind, about, f"row.{name}", unit)
 
 
 SUMMARY: Final[TableSchema[RowLine]] = TableSchema(
     "summary",
-    "A line for each layout, kind of requests and worker count: geometric means of the figures of "
-    "the repeats that are valid.",
+    "A line for each layout, kind of requests and worker count: geometric means of the valid "
+    "repeats.",
     (
-        DataColumn("run", "text", "Name of the run.", lambda one: one.run),
-        _row_column("layout", "text", "What was weighed."),
-        DataColumn(
-            "twin_of",
-            "text",
-            "The layout that this one is once more, to know this machine's noise; else unknown.",
-            lambda one: one.twin_of,
-        ),
-        _row_column("api", "text", "The interface that requests used."),
-        _row_column("driver", "text", "What made the load."),
-        _row_column(
-            "layer",
-            "text",
-            "The layer that was asked below or beside the gateway; unknown for the gateway.",
-        ),
-        _row_column("workload", "text", "Name of the workload in the suite."),
-        _row_column("operation", "text", "What was done to objects."),
+        *place_columns("row"),
+        _row_column("operation", "text", "The operation on objects."),
         _row_column(
             "object_size_bytes",
             "number",
             "Size of an object, or the expected mean of its distribution.",
             "B",
         ),
-        _row_column("workers", "whole", "Clients that each kept one request outstanding."),
-        _row_column("repeats", "whole", "How many repeats the figures are made of."),
-        *_values(_of_row),
-        *_intervals(_of_row),
-        *_bins(_of_row),
-        _row_column("saturated", "text", "The resource that may have been the limit, in words."),
+        _row_column("workers", "integer", WORKERS),
+        _row_column("repeats", "integer", "Number of repeats that count."),
+        *value_columns(_of_row),
+        *interval_columns(_of_row),
+        *bin_columns(_of_row),
+        _row_column(
+            "saturated", "text", "The resource that may have been the bottleneck, in words."
+        ),
         _row_column(
             "valid",
-            "truth",
+            "boolean",
             "Whether failures, the driver's own load and Little's law were within bounds.",
         ),
         _row_column(
             "steady",
-            "truth",
-            "Whether it did the same from the first second to the last; unknown where it cannot "
-            "be told.",
+            "boolean",
+            "Whether it kept its level over the window; unknown where that cannot be determined.",
         ),
         _row_column(
             "ranked",
-            "truth",
-            "Whether anything may be concluded: valid, not unsteady, and in no grave doubt.",
+            "boolean",
+            "Whether it allows conclusions: valid, not unsteady, and in no grave doubt.",
         ),
-        DataColumn(
+        attribute(
             "lower_bounds",
             "texts",
-            "Metrics of which the figure is a lower bound: requests that were not seen to end "
-            "took as long or longer.",
-            lambda one: one.row.lower_bounds,
+            "Metrics whose figure is a lower bound: requests that had not ended took as long or "
+            "longer.",
+            "row.lower_bounds",
         ),
         _row_column(
             "provisional",
-            "truth",
-            "Whether it is ranked, but something is in doubt: nothing may be claimed by it.",
+            "boolean",
+            "Whether it is ranked, but in doubt: it allows no claim.",
         ),
         DataColumn(
             "doubts",
             "texts",
-            "What is in doubt, its grade first: grave (not comparable) or mild (provisional); "
-            "with the metrics that it touches.",
+            "Doubts, each with its grade, grave (not comparable) or mild (provisional), and the "
+            "metrics that it applies to.",
             lambda one: tuple(doubt_text(doubt) for doubt in one.row.doubts),
         ),
         _row_column("notes", "texts", "What a reader must know."),
@@ -285,41 +164,40 @@ def _driver_cpu(line: StepLine) -> float | None:
 
 STEPS: Final[TableSchema[StepLine]] = TableSchema(
     "steps",
-    "A line for each step, repeat and operation, of a step that was measured again the last; also "
-    "of steps that gave nothing.",
+    "A line for each step, repeat and operation, with the last result of a step that was repeated; "
+    "also for steps without a measurement.",
     (
         *KEY,
-        DataColumn("operation", "text", "What was done to objects.", lambda one: one.operation),
+        attribute("operation", "text", "The operation on objects."),
         DataColumn(
             "visit",
-            "whole",
-            "Which step of the run it was, from 1, in the order in which they were visited.",
+            "integer",
+            "Which step of the run it was, from 1, in order of time.",
             lambda one: one.step.order + 1,
         ),
         DataColumn(
             "measured",
-            "truth",
-            "Whether the step gave a measurement; where not, notes say why.",
+            "boolean",
+            "Whether the step has a measurement; if not, notes say why.",
             lambda one: one.measurement is not None,
         ),
-        DataColumn(
+        attribute(
             "valid",
-            "truth",
+            "boolean",
             "Whether failures, the driver's load and Little's law were within bounds.",
-            lambda one: one.visit.valid,
+            "visit.valid",
         ),
-        DataColumn(
+        attribute(
             "steady",
-            "truth",
-            "Whether it did the same from the first second to the last; unknown where it cannot "
-            "be told.",
-            lambda one: one.visit.steady,
+            "boolean",
+            "Whether it kept its level over the window; unknown where that cannot be determined.",
+            "visit.steady",
         ),
-        DataColumn(
+        attribute(
             "ranked",
-            "truth",
-            "Whether anything may be concluded: valid and not unsteady.",
-            lambda one: one.visit.ranked,
+            "boolean",
+            "Whether it allows conclusions: valid and not unsteady.",
+            "visit.ranked",
         ),
         DataColumn(
             "started_at",
@@ -344,11 +222,11 @@ STEPS: Final[TableSchema[StepLine]] = TableSchema(
         DataColumn(
             "tool",
             "text",
-            "The driver's own name for what made the requests.",
+            "The driver's name for the tool that made the requests.",
             lambda one: one.measurement.driver if one.measurement else None,
         ),
-        *_values(_of_point),
-        *_bins(_of_point),
+        *value_columns(_of_point),
+        *bin_columns(_of_point),
         DataColumn(
             "min_ms",
             "number",
@@ -359,13 +237,13 @@ STEPS: Final[TableSchema[StepLine]] = TableSchema(
         DataColumn(
             "lower_bounds",
             "texts",
-            "Metrics of which the figure is a lower bound: requests that were not seen to end "
-            "took as long or longer.",
+            "Metrics whose figure is a lower bound: requests that had not ended took as long or "
+            "longer.",
             lambda one: one.point.lower_bounds if one.point is not None else (),
         ),
         DataColumn(
             "bytes",
-            "whole",
+            "integer",
             "Bytes of their complete bodies.",
             lambda one: one.tally.bytes if one.tally else None,
             "B",
@@ -379,19 +257,19 @@ STEPS: Final[TableSchema[StepLine]] = TableSchema(
         DataColumn(
             "driver_cpu_share",
             "number",
-            "Share of the CPU it may use that the driver used, of 1.",
+            "Share of its CPU limit that the driver used, from 0 to 1.",
             _driver_cpu,
         ),
-        DataColumn(
+        attribute(
             "notes",
             "texts",
             "Why it is not valid, and what else a reader must know.",
-            lambda one: one.visit.notes,
+            "visit.notes",
         ),
         DataColumn(
             "remarks",
             "texts",
-            "What the driver said beside its figures.",
+            "Messages of the driver.",
             lambda one: one.measurement.notes if one.measurement else (),
         ),
     ),
@@ -399,27 +277,16 @@ STEPS: Final[TableSchema[StepLine]] = TableSchema(
 
 SECONDS: Final[TableSchema[SecondLine]] = TableSchema(
     "seconds",
-    "A line for each second inside the window, of each operation of each step that tells its "
-    "seconds.",
+    "A line for each second of the window, for each operation of each step that has a series.",
     (
         *KEY,
-        DataColumn(
-            "operation", "text", "What was done to objects.", lambda one: one.second.operation
+        attribute("operation", "text", "The operation on objects.", "second.operation"),
+        attribute(
+            "second", "integer", "Seconds since the start of the window.", "second.second", "s"
         ),
-        DataColumn(
-            "second",
-            "whole",
-            "Seconds since the start of the window.",
-            lambda one: one.second.second,
-            "s",
-        ),
-        DataColumn(
-            "operations", "whole", "Operations that succeeded.", lambda one: one.second.count
-        ),
-        DataColumn(
-            "bytes", "whole", "Bytes of their complete bodies.", lambda one: one.second.bytes, "B"
-        ),
-        DataColumn("errors", "whole", "Operations that failed.", lambda one: one.second.errors),
+        attribute("operations", "integer", "Operations that succeeded.", "second.count"),
+        attribute("bytes", "integer", "Bytes of their complete bodies.", "second.bytes", "B"),
+        attribute("errors", "integer", "Operations that failed.", "second.errors"),
         DataColumn(
             "mean_ms",
             "number",
@@ -450,9 +317,7 @@ def summary_table(runs: Sequence[RunData]) -> DataTable:
 def rows_table(
     rows: Iterable[Row], run: str, twins: Mapping[str, str] = MappingProxyType({})
 ) -> DataTable:
-    """The same table of these rows alone; `twins` are the layouts that are another one once more,
-    and which.
-    """
+    """The same table of these rows; `twins` are A/A controls with the layouts that they repeat."""
     return SUMMARY.fill(_row_lines(rows, run, twins))
 
 
@@ -461,9 +326,7 @@ def _row_lines(rows: Iterable[Row], run: str, twins: Mapping[str, str]) -> Itera
 
 
 def steps_table(runs: Sequence[RunData]) -> DataTable:
-    """Every repeat of every step of these runs, in the order in which they were first written
-    down.
-    """
+    """Every repeat of every step of these runs, in the order in which they were first recorded."""
     return STEPS.fill(line for data in runs for line in _step_lines(data))
 
 
@@ -482,8 +345,7 @@ def _step_lines(data: RunData) -> Iterator[StepLine]:
     operations = {workload.name: tuple(workload.operations) for workload in _workloads(data)}
     for key, step in data.steps.items():
         if step.measurement is None:
-            # A line for each operation that was asked for, so that none is missing where lines are
-            # counted by operation.
+            # A line for each planned operation, so that counts by operation are complete.
             for operation in operations.get(key.workload, (None,)):
                 yield StepLine(data, key, step, operation, None)
             continue

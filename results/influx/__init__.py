@@ -1,1 +1,1 @@
-"""What of a run goes to an InfluxDB, live and afterwards."""
+"""Sends the points of a run to an InfluxDB, live and afterwards."""

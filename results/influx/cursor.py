@@ -1,13 +1,12 @@
-"""The cursor: up to where in a run's steps an InfluxDB has acknowledged the points, so that the
-others are made again and sent.
+"""The cursor: how far an InfluxDB has acknowledged the points of a run; the rest is sent again.
 
-    RUN/influx.cursor    which server, and what it has: the run's own point, results of
-    `steps.jsonl`, lines of the next one RUN/influx.refused   lines that it would not have, each
-    batch below a comment with what it said
+    RUN/influx.cursor    the server and what it has: the run's own point, results of `steps.jsonl`,
+                         lines of the next one
+    RUN/influx.refused   lines that it refused, each batch after a comment with its reason
 
-Every line can be made again from the run folder, and a result is there before it is sent. So
-nothing is lost on an outage or by a kill; at most one write is sent again after one, and the server
-keeps one of two points that are the same.
+Every line can be made again from the run folder, and a result is stored before it is sent. So
+nothing is lost by an outage or a kill; after one, at most one write is sent again, and the server
+keeps one of two equal points.
 """
 
 from __future__ import annotations
@@ -43,20 +42,19 @@ class Cursor(Record):
     """What a server has of a run."""
 
     server: str
-    """As `--influx` takes it."""
+    """The server, as `--influx` takes it."""
     run: bool = False
     """Whether it has the run's own point."""
     at_bytes: NonNegativeInt = 0
-    """The place in `steps.jsonl` up to which it has all."""
+    """The offset in `steps.jsonl` up to which it has all."""
     lines: NonNegativeInt = 0
-    """How many lines of the result that begins there it has besides."""
+    """How many lines of the result at that offset it has."""
 
     @classmethod
     def of(cls, folder: Path, server: str) -> Cursor:
-        """Where a server is with a run; at its beginning where this is not known, or is no place in
-        its steps.
+        """The cursor of a server; at the beginning where it is unknown or no result's offset.
 
-        Raises UsageError and StoreError where that cannot be read.
+        Raises UsageError and StoreError where it cannot be read.
         """
         try:
             found = cls.model_validate_json(read_whole(folder / CURSOR))
@@ -68,11 +66,11 @@ class Cursor(Record):
         return found if known else cls(server=server)
 
     def keep(self, folder: Path) -> None:
-        """Write it down: the old or the new one is there. Raises StoreError."""
+        """Replace the file with this cursor. Raises StoreError."""
         write_whole(folder / CURSOR, self.model_dump_json() + "\n")
 
     def waiting(self, folder: Path) -> int:
-        """How many results the server does not have all of.
+        """The number of results that the server does not have completely.
 
         Raises UsageError where they cannot be counted.
         """
@@ -81,22 +79,22 @@ class Cursor(Record):
 
 @dataclass(frozen=True)
 class Part:
-    """The run's own point, or those of one result."""
+    """The points of the run itself, or of one result."""
 
     points: RunPoints
     step: StepResult | None
     """None: of the run itself."""
     after: Cursor
-    """Where a server is that has them all."""
+    """The cursor of a server that has all of them."""
     last: bool = True
     """Whether it is the last result of its step.
 
-    Of another nothing is sent: what its hosts used is no longer known.
+    Of earlier ones nothing is sent: what the hosts used is no longer known.
     """
 
     @property
     def name(self) -> str:
-        """What it is, for messages."""
+        """Its name in messages."""
         return "the run" if self.step is None else str(self.step.key)
 
     @cached_property
@@ -105,19 +103,13 @@ class Part:
 
         Raises InvalidMeasurement, ValueError and UsageError where they cannot be made.
         """
-        made = (
-            self.points.run()
-            if self.step is None
-            else self.points.step(self.step)
-            if self.last
-            else ()
-        )
-        return list(made)
+        if self.step is None:
+            return list(self.points.run())
+        return list(self.points.step(self.step)) if self.last else []
 
 
 def parts(store: RunStore, points: RunPoints, begin: Cursor) -> Iterator[Part]:
-    """What a server lacks, in order, as far as it is in the run folder; one result after the other
-    is held.
+    """The parts after a cursor, in order, one at a time in memory.
 
     Raises InvalidMeasurement and UsageError where a result cannot be read.
     """
@@ -131,7 +123,7 @@ def parts(store: RunStore, points: RunPoints, begin: Cursor) -> Iterator[Part]:
 
 
 def set_aside(folder: Path, lines: Sequence[str], why: str) -> None:
-    """Keep lines that a server will not have, with its reason. Raises StoreError."""
+    """Keep refused lines with the server's reason. Raises StoreError."""
     data = f"# {' '.join(why.split())}\n" + "".join(f"{line}\n" for line in lines)
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -144,8 +136,9 @@ def set_aside(folder: Path, lines: Sequence[str], why: str) -> None:
 
 
 def has_all(folder: Path, after: Cursor) -> None:
-    """Note that a server has all of a run up to a place, if it was sent to it while it was
-    measured. Raises StoreError.
+    """Record that a server has all of a run up to a cursor, if the run was sent to it live.
+
+    Raises StoreError.
     """
     if Cursor.of(folder, after.server).run:
         after.keep(folder)

@@ -1,6 +1,4 @@
-"""Sending a whole run to an InfluxDB, from the run folder alone: all that was sent live, and all
-that was not.
-"""
+"""Sends a complete run to an InfluxDB from its folder, whether or not it was sent live."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ from weighbridge.results.record import RunStore
 TRIES: Final = 5
 FIRST_WAIT_S: Final = 1.0
 LONGEST_WAIT_S: Final = 30.0
-"""A server that is away is asked again after 1, 2, 4 and 8 s, or when it says so, but never later
+"""A server that is away is tried again after 1, 2, 4 and 8 s, or when it asks to be, but no later
 than this.
 """
 
@@ -36,9 +34,9 @@ Wait = Callable[[float], object]
 
 
 class Sent(Record):
-    """What came of it.
+    """The result of sending.
 
-    `unplaced` steps gave no measurement: they have no time to be placed by, and no point.
+    `unplaced` steps have no measurement, so they have no time and no point.
     """
 
     points: NonNegativeInt
@@ -47,23 +45,20 @@ class Sent(Record):
 
     @property
     def words(self) -> str:
-        """The same in a sentence."""
+        """The result as a sentence."""
         without = (
-            f"; {self.unplaced} steps gave no measurement and have no point"
-            if self.unplaced
-            else ""
+            f"; {self.unplaced} steps without a measurement have no point" if self.unplaced else ""
         )
         return f"{self.points} points of {self.steps} steps sent{without}"
 
 
 def send_run(store: RunStore, server: InfluxServer, *, wait: Wait | None = None) -> Sent:
-    """Send every point of a run, what a live run could not send among them.
+    """Send every point of a run, including those that a live run could not send.
 
-    Of a step that was measured again the last result is sent. `wait` waits that many seconds before
-    a server that is away is asked again. Raises TargetError when it stays away, will not write, or
-    will not have some of the lines (what it has may be sent again: it takes the place of the
-    first); InvalidMeasurement, UsageError or StoreError when the run cannot be read, or what was
-    sent not be noted.
+    Of a step that was measured again, the last result is sent. `wait` waits some seconds before a
+    server is tried again. Raises TargetError when it stays away, refuses to write, or refuses some
+    of the lines (points that are sent again replace the first ones); InvalidMeasurement, UsageError
+    or StoreError when the run cannot be read, or the cursor not be written.
     """
     of, after = Counter[bool](), Cursor(server=server.option)
 
@@ -86,9 +81,7 @@ def send_run(store: RunStore, server: InfluxServer, *, wait: Wait | None = None)
                     raise
                 refused, first = refused + len(batch), first or error.message
             except Away as error:
-                advice = (
-                    "Nothing is lost: they are in the run folder; send them again when it answers."
-                )
+                advice = "Nothing is lost: send the run again when the server answers."
                 raise TargetError(
                     f"{error.message}\n{points} points were sent before that", advice=advice
                 ) from error
@@ -104,19 +97,15 @@ def send_run(store: RunStore, server: InfluxServer, *, wait: Wait | None = None)
 
 
 def _write(connection: InfluxConnection, batch: list[str], wait: Wait) -> None:
-    """Write a batch, with patience. Raises Away and Refused."""
+    """Write a batch with retries. Raises Away and WriteRefused."""
     for number in range(TRIES):
         try:
             connection.write(batch)
         except Away as error:
             if number == TRIES - 1:
                 raise
-            wait(
-                min(
-                    LONGEST_WAIT_S,
-                    error.after_s if error.after_s is not None else FIRST_WAIT_S * 2**number,
-                )
-            )
+            asked_s = FIRST_WAIT_S * 2**number if error.after_s is None else error.after_s
+            wait(min(LONGEST_WAIT_S, asked_s))
         else:
             return
 

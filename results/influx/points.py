@@ -1,22 +1,20 @@
-"""What of a run goes to an InfluxDB: its points, made of the same records that the report is made
-of, live and afterwards alike.
+"""The points of a run for an InfluxDB, made of the report's records, the same live and afterwards.
 
-    weighbridge_run      one a run, when it began: its layouts and repeats weighbridge_second   one
-    a second of a step and operation, at the start of the second: counts and latencies
-    weighbridge_step     one a step and operation, at the end of its window: throughput,
-    percentiles, errors, valid, steady weighbridge_host     one a sample of a host, when it was
-    taken: shares of CPU and disks, bytes of its NIC, memory weighbridge_live     while a step runs:
-    the rates that its driver tells, for watching alone, and kept nowhere else
+    weighbridge_run      one per run, at its start: layouts and repeats
+    weighbridge_second   one per second and operation, at its start: counts and latencies
+    weighbridge_step     one per step and operation, at the end of its window: throughput,
+                         percentiles, errors, valid, steady
+    weighbridge_host     one per sample of a host: CPU and disk shares, NIC bytes, memory
+    weighbridge_live     while a step runs: the rates that its driver reports, only for watching
 
-Times are the wall clock's, in milliseconds: the start of the window as the driver told it, and
-seconds counted from there. They are for placing points on a screen; nothing is computed of them.
-All but those of `weighbridge_live` come out the same however often they are made, so that a point
-that is sent again takes the place of the first.
+Times are wall clock times in milliseconds: the start of the window as the driver reported it, and
+seconds from there. They place points on a screen; nothing is computed from them. All but those of
+`weighbridge_live` are the same whenever they are made, so a point that is sent again replaces the
+first.
 
-A field that is not known is left out. What is said of a step is what the report says of it: a
-percentile only with enough samples beyond it, of a driver that tells latencies in bins the two ends
-of an interval, `steady` only where that can be told. A step without a measurement has no time, and
-no point.
+Unknown fields are omitted. A step has the same figures as in the report: a percentile only with
+enough samples beyond it, the two ends of a bin where the driver reports bins, `steady` only where
+it can be determined. A step without a measurement has no time, and no point.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ from weighbridge.results.record import (
 
 RUN_TAGS: Final = ("run", "suite")
 STEP_TAGS: Final = (*RUN_TAGS, "layout", "api", "driver", "layer", "workload", "workers", "repeat")
-"""`layer` is there only below and beside gateways; `repeat` counts from 1, as it does in the
+"""`layer` is set only for load below and beside gateways; `repeat` counts from 1, as in the
 report.
 """
 
@@ -87,10 +85,12 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "weighbridge_live": ("ops_s", "bytes_s", "errors"),
     }
 )
-"""Every measurement with its fields. Counts and bytes are integers, as are `valid`, `steady` and
-those that end in `at_least` (1 or 0; 1: the figure is a lower bound, since requests that were not
-seen to end took as long or longer); all else is a float. `others_share` is what other programs used
-of the machine's CPUs, 0 to 1."""
+"""All measurements with their fields.
+
+Counts and bytes are integers, as are `valid`, `steady` and fields that end in `at_least` (1 or 0;
+1: the figure is a lower bound, since requests that had not ended took as long or longer); others
+are floats. `others_share` is the share of the machine's CPUs that other programs used, 0 to 1.
+"""
 
 
 class RunPoints:
@@ -100,8 +100,9 @@ class RunPoints:
         self._store = store
 
     def run(self) -> Iterator[str]:
-        """The run itself. Raises UsageError and InvalidMeasurement where its plan or its time
-        cannot be read.
+        """The point of the run itself.
+
+        Raises UsageError and InvalidMeasurement where its plan or its time cannot be read.
         """
         yield from _lines(
             InfluxPoint(
@@ -113,8 +114,8 @@ class RunPoints:
         )
 
     def step(self, step: StepResult) -> Iterator[str]:
-        """All points of a step, with what its hosts used where that was recorded; none of a step
-        without a measurement.
+        """All points of a step, with its hosts' use where that was recorded; none without a
+        measurement.
 
         Raises InvalidMeasurement where a time or the telemetry cannot be read, UsageError where the
         plan cannot.
@@ -128,7 +129,7 @@ class RunPoints:
             yield from _lines(_second(tags, second, began_ms))
         telemetry = self._store.telemetry(step.key)
         use = None if telemetry is None else step_use(telemetry, measurement.window_s)
-        found = visit(step, use, closed_loop=step.key.workload not in self._at_rate)
+        found = visit(step, use, closed_loop=step.key.workload not in self._rate_workloads)
         for tally in measurement.tallies:
             yield from _lines(
                 _step(
@@ -141,7 +142,7 @@ class RunPoints:
     def live(
         self, key: StepKey, phase: str, rates: tuple[float, float], errors: int, at_ms: int
     ) -> Iterator[str]:
-        """What a driver told at this time of a step that runs: operations and bytes a second, and
+        """What a driver reported now about a running step: operations and bytes per second, and
         errors.
         """
         ops_s, bytes_s = rates
@@ -156,7 +157,7 @@ class RunPoints:
         return self._store.plan()
 
     @cached_property
-    def _at_rate(self) -> frozenset[str]:
+    def _rate_workloads(self) -> frozenset[str]:
         return frozenset(
             one.name for one in self._plan.suite.workloads if one.rate_per_s is not None
         )
@@ -229,7 +230,7 @@ def _host_lines(
 ) -> Iterator[str]:
     limits = {one.host: one for one in telemetry.head.hosts}
     for sample in telemetry.hosts:
-        # Where the window never opened, seconds are of another clock than the window's start.
+        # Without a window, the seconds are not relative to its start.
         if sample.phase != "unplaced":
             yield from _lines(_host(tags, sample, limits.get(sample.host), began_ms))
 
@@ -261,8 +262,8 @@ def _host(
 
 
 def _busy(disk: DiskSecond, span_s: float) -> float:
-    """Of the busiest disk, as `results.analysis.steps.use` counts it: the kernel's ticks are too
-    many where requests are short.
+    """The busy share of a disk, as in `results.analysis.steps.use`: with short requests the kernel
+    counts too many ticks.
     """
     return min(disk.busy_s, disk.waited_s, span_s) / span_s
 
@@ -278,14 +279,12 @@ def _lines(point: InfluxPoint) -> Iterator[str]:
 
 
 def _ms_of(at: str) -> int:
-    """Milliseconds since 1970 of a time in ISO 8601; one without a zone is UTC, as all that is
-    written here.
+    """Milliseconds since 1970 of a time in ISO 8601; a time without a zone is UTC, as
+    always here.
     """
     try:
         found = datetime.fromisoformat(at)
     except ValueError:
-        raise InvalidMeasurement(
-            f"{at!r} is no time in ISO 8601: a point cannot be placed by it"
-        ) from None
+        raise InvalidMeasurement(f"{at!r} is not a time in ISO 8601: a point needs one") from None
     aware = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
     return round(aware.timestamp() * 1000)

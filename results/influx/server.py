@@ -1,15 +1,14 @@
-"""An InfluxDB, or what speaks its write API: where it is, what opens it, and one write at a time
-that says how it went.
+"""An InfluxDB or a compatible server: its address, its token, and single writes with clear results.
 
-`POST /api/v2/write` by the official client, one write a call and without the client's own retries
-and batches: those wait where nobody can end them, tell of errors in a log alone, and do not try a
-POST again unless told so. Who writes decides what is tried again: `Away` may pass, `WriteRefused`
-will not by itself.
+`POST /api/v2/write` by the official client, one write per call, without the client's own retries
+and batches: their waits cannot be ended, their errors are only logged, and they do not repeat a
+POST by default. The caller decides what is tried again: `Away` may pass, `WriteRefused` does not by
+itself.
 
-InfluxDB 2 and 3 take it as it is; VictoriaMetrics too, without regard to bucket or organization;
-InfluxDB 1.8 with the token `USER:PASSWORD` and its database as bucket; older ones behind a proxy
-that has the two calls agree (tests/system shows one). Certificates are verified, by the authorities
-of the system or those of $SSL_CERT_FILE.
+InfluxDB 2 and 3 accept this as it is; VictoriaMetrics ignores bucket and organization; InfluxDB 1.8
+takes the token `USER:PASSWORD` and its database as bucket; older ones need a proxy that translates
+the call (tests/system has one). Certificates are verified, by the system's authorities or those in
+$SSL_CERT_FILE.
 """
 
 from __future__ import annotations
@@ -37,19 +36,18 @@ if TYPE_CHECKING:
 TOKEN: Final = ("WEIGHBRIDGE_INFLUX_TOKEN", "INFLUX_TOKEN")
 FROM_FILE: Final = "WEIGHBRIDGE_INFLUX_TOKEN_FILE"
 DEADLINE_S: Final = 5.0
-"""What a server may take to answer one write, unless told otherwise."""
+"""How long a server may take to answer one write, by default."""
 BATCH: Final = 5000
-"""Lines of one write, as InfluxDB's own documentation advises."""
+"""Lines of one write, as InfluxDB's documentation advises."""
 _LATER: Final = frozenset({408, 425, 429})
 _BATCH_AT_FAULT: Final = frozenset({400, 413, 422})
-_TOLD: Final = 300
+_LONGEST_MESSAGE: Final = 300
 
 
 class Away(TargetError):
-    """The server cannot be reached, does not answer in time, or says that it cannot write now. It
-    may pass.
+    """The server cannot be reached, does not answer in time, or cannot write now. It may pass.
 
-    `after_s` is how long it asks to be left alone; None where it does not say.
+    `after_s` is how long it asks to wait; None where it does not say.
     """
 
     def __init__(self, message: str, *, after_s: float | None = None) -> None:
@@ -58,10 +56,9 @@ class Away(TargetError):
 
 
 class WriteRefused(TargetError):
-    """The server has answered, and will not write: it does not pass by itself.
+    """The server answered that it does not write; trying again does not help.
 
-    `batch`: it is these very lines that it will not have, of which it may have written some; others
-    may be taken.
+    `batch`: it refuses these lines, of which it may have written some; others may be accepted.
     """
 
     def __init__(self, message: str, *, batch: bool, advice: str = "") -> None:
@@ -70,26 +67,23 @@ class WriteRefused(TargetError):
 
 
 class InfluxServer(Record):
-    """Where points go. `url` is scheme, host, port and path alone: nothing that opens anything."""
+    """Where points are sent. `url` is scheme, host, port and path only: it has no secrets."""
 
     url: str
     bucket: str = "weighbridge"
     org: str = "weighbridge"
     token: SecretStr = SecretStr("")
-    """`USER:PASSWORD` for InfluxDB 1; empty where the server asks for none."""
+    """`USER:PASSWORD` for InfluxDB 1; empty for a server without authentication."""
 
     @classmethod
     def parse(cls, url: str, environment: Mapping[str, str] | None = None) -> Self:
-        """A server by `http[s]://HOST:PORT[/PATH][?bucket=B&org=O]`, with its token from the
-        environment or a file named there.
+        """A server from `http[s]://HOST:PORT[/PATH][?bucket=B&org=O]`, with its token from the
+        environment.
 
-        Raises UsageError about a URL that is none or has a secret in it, about a token that is not
-        given, and about a file of one that others may read.
+        Raises UsageError about an invalid URL or one with a secret, a missing token, and a token's
+        file that others may read.
         """
-        advice = (
-            "A token is given as $WEIGHBRIDGE_INFLUX_TOKEN: a command line can be read by "
-            "everybody."
-        )
+        advice = "Set the token as $WEIGHBRIDGE_INFLUX_TOKEN: others can read a command line."
         try:
             parts = parts_of(url)
         except ValueError as error:
@@ -99,8 +93,8 @@ class InfluxServer(Record):
                 "--influx: the URL is not of the form http://HOST:PORT[/PATH][?bucket=B&org=O]",
                 advice=advice,
             )
-        asked = parse_qsl(parts.query, keep_blank_values=True)
-        for name, value in asked:
+        options = parse_qsl(parts.query, keep_blank_values=True)
+        for name, value in options:
             if name not in ("bucket", "org"):
                 hint = did_you_mean(name, ["bucket", "org"])
                 raise UsageError(
@@ -110,35 +104,35 @@ class InfluxServer(Record):
                 raise UsageError(f"--influx: the URL names an empty {name}")
         plain = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         token = _token(os.environ if environment is None else environment)
-        return cls.model_validate({"url": plain, **dict(asked), "token": SecretStr(token)})
+        return cls.model_validate({"url": plain, **dict(options), "token": SecretStr(token)})
 
     @property
     def option(self) -> str:
-        """The server as `--influx` takes it; it holds nothing that opens anything."""
+        """The server as `--influx` takes it, without secrets."""
         own = {"bucket": self.bucket, "org": self.org}
-        asked = {
+        options = {
             name: value
             for name, value in own.items()
             if value != InfluxServer.model_fields[name].default
         }
-        return f"{self.url}?{urlencode(asked)}" if asked else self.url
+        return f"{self.url}?{urlencode(options)}" if options else self.url
 
     def __str__(self) -> str:
         return f"{self.url}, bucket {self.bucket}"
 
     def connect(self, deadline_s: float = DEADLINE_S) -> InfluxConnection:
-        """A connection, that is used by one thread at a time; nothing is sent yet."""
+        """A connection for one thread at a time; nothing is sent yet."""
         return InfluxConnection(self, deadline_s)
 
 
 class InfluxConnection:
     """Writes to one server.
 
-    A write is over within about twice the deadline, which counts for connecting and for each wait.
+    A write takes at most about twice the deadline, which applies to connecting and to each wait.
     """
 
     def __init__(self, server: InfluxServer, deadline_s: float) -> None:
-        # Imported here: it takes a fifth of a second, which every verb would wait for.
+        # Imported late: this takes 0.2 s, which would delay every verb.
         from influxdb_client.client.influxdb_client import InfluxDBClient  # noqa: PLC0415
         from influxdb_client.client.write_api import SYNCHRONOUS  # noqa: PLC0415
 
@@ -162,72 +156,70 @@ class InfluxConnection:
         self.close()
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._writing.close()  # type: ignore[no-untyped-call]
         self._client.close()  # type: ignore[no-untyped-call]
 
     def write(self, lines: Sequence[str]) -> None:
-        """Write lines of the line protocol; when this returns, the server has said that it has
-        them. Raises Away or Refused.
+        """Write lines of the line protocol; returns when the server has acknowledged them.
+
+        Raises Away or WriteRefused.
         """
         from influxdb_client.rest import ApiException  # noqa: PLC0415 - as above
         from urllib3.exceptions import HTTPError  # noqa: PLC0415
 
         try:
-            # The precision goes with every write: of lines that are ready the client knows none,
-            # and sends them as nanoseconds.
+            # The precision is sent with every write: the client assumes nanoseconds for ready-made
+            # lines.
             data = "\n".join(lines).encode()
             self._writing.write(self._server.bucket, self._server.org, data, write_precision="ms")  # type: ignore[arg-type]
         except ApiException as error:
-            raise self._answered(error) from None
+            raise self._error_of(error) from None
         except (HTTPError, OSError, ValueError) as error:
-            # What urllib3 says has the host and the port in it; a ValueError is an answer that is
-            # no text.
-            raise Away(f"{self._server}: {self._plain(str(error))}") from None
+            # urllib3's message has host and port; a ValueError is an answer that is not text.
+            raise Away(f"{self._server}: {self._one_line(str(error))}") from None
         status = self._client.api_client.last_response.status
         if status != 204:
-            # InfluxDB 1 has 200 for "understood and not done", and of a web page 200 says nothing
-            # at all.
-            told = f"{self._server}: answered {status}, where a write is answered 204"
-            raise WriteRefused(told, batch=False, advice="Is this the address of an InfluxDB?")
+            # InfluxDB 1 answers 200 for "understood and not done", and a web page's 200 means
+            # nothing.
+            message = f"{self._server}: answered {status}, but an accepted write is answered 204"
+            raise WriteRefused(message, batch=False, advice="Is this the address of an InfluxDB?")
 
-    def _answered(self, error: ApiException) -> Away | WriteRefused:
-        """The error of an answer with its status; of a broken TLS handshake with none."""
+    def _error_of(self, error: ApiException) -> Away | WriteRefused:
+        """The error for an answer with its status; a broken TLS handshake has none."""
         status = error.status or 0
-        said = self._plain(_said(error))
+        said = self._one_line(_server_message(error))
         if not status:
             # A certificate that is not trusted stays so; nothing has been sent.
             return WriteRefused(
-                f"{self._server}: {self._plain(error.reason or '')}",
+                f"{self._server}: {self._one_line(error.reason or '')}",
                 batch=False,
                 advice=_CERTIFICATE,
             )
-        told = f"{self._server}: answered {status}{f': {said}' if said else ''}"
+        message = f"{self._server}: answered {status}{f': {said}' if said else ''}"
         if status >= 500 or status in _LATER:
-            return Away(told, after_s=_seconds(error))
-        return WriteRefused(told, batch=status in _BATCH_AT_FAULT, advice=_ADVICE.get(status, ""))
+            return Away(message, after_s=_seconds(error))
+        return WriteRefused(
+            message, batch=status in _BATCH_AT_FAULT, advice=_ADVICE.get(status, "")
+        )
 
-    def _plain(self, text: str) -> str:
-        """A text of a server or a library, in one short line and without the token, should it have
-        been repeated.
-        """
+    def _one_line(self, text: str) -> str:
+        """A server's or library's text, in one short line, without the token if it was repeated."""
         secret = self._server.token.get_secret_value()
         shown = text.replace(secret, "***") if secret else text
         words = " ".join(shown.split())
-        return words if len(words) <= _TOLD else f"{words[:_TOLD]} ..."
+        return words if len(words) <= _LONGEST_MESSAGE else f"{words[:_LONGEST_MESSAGE]} ..."
 
 
-_CERTIFICATE: Final = (
-    "Certificates are verified; name the authority of a site's own by $SSL_CERT_FILE."
-)
-_OPENS: Final = (
-    "The token is $WEIGHBRIDGE_INFLUX_TOKEN, of InfluxDB 1 USER:PASSWORD; it needs "
-    "the right to write this bucket."
+_CERTIFICATE: Final = "Certificates are verified; name a site's own authority in $SSL_CERT_FILE."
+_AUTHORIZATION: Final = (
+    "The token is $WEIGHBRIDGE_INFLUX_TOKEN, for InfluxDB 1 USER:PASSWORD; it needs the right to "
+    "write to this bucket."
 )
 _ADVICE: Final[Mapping[int, str]] = {
-    401: _OPENS,
-    403: _OPENS,
-    404: "The bucket (of InfluxDB 1 the database) has to be there; name another as URL?bucket=NAME.",
+    401: _AUTHORIZATION,
+    403: _AUTHORIZATION,
+    404: "The bucket (for InfluxDB 1 the database) must exist; name another as URL?bucket=NAME.",
 }
 
 
@@ -240,8 +232,8 @@ def _token(environment: Mapping[str, str]) -> str:
         return _token_of(Path(path))
     raise UsageError(
         f"--influx: no token: ${TOKEN[0]} is not set",
-        advice=f"Set it, or ${FROM_FILE} to a file with mode 0600; set it to nothing for a server "
-        "that asks for none.",
+        advice=f"Set it, or ${FROM_FILE} to a file with mode 0600; set it to an empty text for a "
+        "server without authentication.",
     )
 
 
@@ -258,22 +250,22 @@ def _token_of(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: no token can be read: {error}") from error
     if not text or len(text.split()) > 1:
-        raise UsageError(f"{path}: holds no token alone")
+        raise UsageError(f"{path}: must contain only a token")
     return _printable(text, str(path))
 
 
 def _printable(token: str, where: str) -> str:
-    """A token that can stand in a field of HTTP. Raises UsageError, which does not repeat it."""
+    """A token that can be sent in an HTTP header. Raises UsageError, which does not repeat it."""
     if not token.isascii() or not (token.isprintable() or not token):
-        raise UsageError(f"{where}: a token is of ASCII characters that can be printed")
+        raise UsageError(f"{where}: a token consists of printable ASCII characters")
     return token
 
 
-def _said(error: ApiException) -> str:
-    """What the server says of itself: InfluxDB 2 has it as `message`, InfluxDB 1 as `error`."""
+def _server_message(error: ApiException) -> str:
+    """The server's own message: `message` in InfluxDB 2, `error` in InfluxDB 1."""
     body = error.body
     if str(body).lstrip().startswith("<"):
-        # A page, of a proxy for one: made for eyes, and no more than its status.
+        # A web page, for example of a proxy: its status is enough.
         return str(error.reason or "")
     try:
         found = json.loads(body) if body else None
@@ -285,9 +277,9 @@ def _said(error: ApiException) -> str:
 
 
 def _seconds(error: ApiException) -> float | None:
-    """How long the server asks to be left alone.
+    """How long the server asks to wait.
 
-    A date is not understood, and is as if it had not said.
+    A date is not supported and is ignored.
     """
     try:
         return max(0.0, float(error.retry_after or ""))

@@ -1,6 +1,4 @@
-"""A talk from a run: what is on its slides, and those slides as PowerPoint with native charts and
-tables, or as Markdown.
-"""
+"""A talk from a run, as PowerPoint with native charts and tables, or as Markdown."""
 
 from __future__ import annotations
 
@@ -13,9 +11,9 @@ __all__ = ["deck"]
 
 
 def deck(store: RunStore, *, dark: bool = False) -> bytes:
-    """The talk of a run as a PPTX file. Imports the heavy libraries only when called.
+    """The talk of a run as a PPTX file; imports the heavy libraries only when called.
 
-    Raises InvalidMeasurement when something of the run cannot be read.
+    Raises InvalidMeasurement when something in the run cannot be read.
     """
     from weighbridge.results.charts.chart_theme import DARK, LIGHT  # noqa: PLC0415
     from weighbridge.results.slides.evidence import evidence  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""How a talk ends: what is not to be believed of it, and how to repeat it."""
+"""The last slides of a talk: its limits, and how to repeat the run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from weighbridge.results.slides.evidence import Evidence, rests_on
 from weighbridge.results.slides.slide import Slide
 
 LINES: Final = 5
-"""Faults that are told on the slide; the notes have all."""
+"""The most faults on the slide; the notes have all."""
 _VERSIONS: Final = ("gateway", "radosgw", "packages")
 
 
@@ -48,39 +48,35 @@ def _limits(evidence: Evidence) -> Slide:
         ),
         notes=(
             *faults,
-            *_lacking(evidence),
+            *_fewer_repeats(evidence),
             hosts,
             *warnings(evidence.attested),
-            f"Figures are of {rests_on(*evidence.repeats)}.",
+            f"Repeats: {rests_on(*evidence.repeats)}.",
             *([f"{would.says}: {would.command}"] if would is not None and would.command else []),
-            *_kept(evidence),
+            *_end_words(evidence),
         ),
     )
 
 
 def loop_words(evidence: Evidence) -> tuple[str, ...]:
-    """What a closed loop can tell; nothing where a workload names a rate."""
+    """What a closed loop measures; empty where a workload has a fixed rate."""
     if any(workload.rate_per_s is not None for workload in evidence.plan.suite.workloads):
         return ()
-    return (
-        (
-            "A closed loop: each worker waits for its answer, so this tells capacity and not what "
-            "users feel."
-        ),
-    )
+    words = "A closed loop: each worker waits for its answer, so this measures capacity"
+    return (f"{words}, not what users experience.",)
 
 
 def _title(evidence: Evidence) -> str:
-    """How many cells of the table count."""
+    """How many figures count."""
     cells = len(evidence.rows)
     bad = [row for row in evidence.rows if not row.ranked]
     if evidence.manifest.state != "done":
         lacking = (
             f"{len(bad)} of {counted(cells, 'figure')} do not count"
             if bad
-            else "some figures are of fewer repeats"
+            else "some figures have fewer repeats"
         )
-        return f"The run is not whole ({evidence.manifest.state}): {lacking}"
+        return f"The run is not complete ({evidence.manifest.state}): {lacking}"
     if bad:
         marked = {
             cell for one in evidence.reasons if one.standing == "provisional" for cell in one.cells
@@ -99,17 +95,17 @@ def _title(evidence: Evidence) -> str:
 
 
 def _in_doubt(evidence: Evidence) -> str:
-    """How many figures are not comparable, else provisional; empty where nothing is in doubt."""
+    """How many figures are not comparable, else provisional; empty where none is in doubt."""
     for standing in ("not comparable", "provisional"):
         touched = {
             cell for one in evidence.reasons if one.standing == standing for cell in one.cells
         }
         if touched:
-            whole = {(row.layout, kind_of(row), row.workers) for row in evidence.rows}
-            if touched >= whole:
-                return f"{_all_of(len(whole))} {standing}"
+            cells = {(row.layout, kind_of(row), row.workers) for row in evidence.rows}
+            if touched >= cells:
+                return f"{_all_of(len(cells))} {standing}"
             return (
-                f"{len(touched)} of {counted(len(whole), 'figure')} "
+                f"{len(touched)} of {counted(len(cells), 'figure')} "
                 f"{'is' if len(touched) == 1 else 'are'} {standing}"
             )
     return ""
@@ -120,9 +116,7 @@ def _all_of(cells: int) -> str:
 
 
 def _faults(evidence: Evidence) -> Iterator[str]:
-    """What is not ranked and why, what failed within the bound, and what is of fewer repeats than
-    were asked for.
-    """
+    """What failed within the bound, and what has fewer repeats than requested."""
     called, fewer = evidence.called, Counter[int]()
     for row in evidence.rows:
         where = f"{row.layout}, {called[kind_of(row)]} at {counted(row.workers, 'worker')}"
@@ -135,14 +129,14 @@ def _faults(evidence: Evidence) -> Iterator[str]:
         if row.ranked and row.repeats < evidence.plan.suite.repeats:
             fewer[row.repeats] += 1
     if fewer:
-        told = [
+        counts = [
             f"{repeats} in {counted(count, 'figure')}" for repeats, count in sorted(fewer.items())
         ]
-        yield f"Of {evidence.plan.suite.repeats} repeats fewer count: {listed(told)}."
+        yield f"Fewer than {evidence.plan.suite.repeats} repeats count: {listed(counts)}."
 
 
-def _lacking(evidence: Evidence) -> Iterator[str]:
-    """Which figures are of fewer repeats, one by one."""
+def _fewer_repeats(evidence: Evidence) -> Iterator[str]:
+    """Figures with fewer repeats, one by one."""
     for row in evidence.rows:
         if row.ranked and row.repeats < evidence.plan.suite.repeats:
             where = (
@@ -154,15 +148,15 @@ def _lacking(evidence: Evidence) -> Iterator[str]:
             )
 
 
-def _kept(evidence: Evidence) -> Iterator[str]:
+def _end_words(evidence: Evidence) -> Iterator[str]:
     if evidence.manifest.error:
         yield f"The run ended with: {evidence.manifest.error}"
 
 
 def repeat(evidence: Evidence) -> Slide:
-    """The last slide: the command, and what else it takes."""
+    """The last slide: the command, versions and facts."""
     manifest, plan = evidence.manifest, evidence.plan
-    version = manifest.weighbridge_version or "of a version that is not recorded"
+    version = manifest.weighbridge_version or "(version not recorded)"
     releases = list(dict.fromkeys(layout.release for layout in plan.layouts if layout.release))
     facts = [
         (
@@ -170,14 +164,14 @@ def repeat(evidence: Evidence) -> Slide:
             f"{plan.suite.seed}."
         ),
         f"Releases: {', '.join(releases)}." if releases else "",
-        f"Run {manifest.run_id}, begun {manifest.created_at[:16].replace('T', ' ')} UTC.",
-        "The run folder has every histogram, second, setting and configuration file.",
+        f"Run {manifest.run_id}, started {manifest.created_at[:16].replace('T', ' ')} UTC.",
+        "The run folder has all histograms, seconds, settings and configuration files.",
     ]
     return Slide(
         key="repeat",
         title="The run can be repeated with one command"
         if manifest.command
-        else "How to repeat it was not recorded",
+        else "The command of this run was not recorded",
         code=shlex.join(manifest.command),
         lines=tuple(fact for fact in facts if fact),
         notes=(

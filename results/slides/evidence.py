@@ -1,4 +1,4 @@
-"""All that a talk is made from, read of a run folder once."""
+"""All that a talk is made from, read once from a run folder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 class Evidence(Record):
     """What is known of a run.
 
-    A twin is in nothing but `comparison`, whose noise floor comes of it.
+    A/A controls are only in `comparison`, which has the noise floor.
     """
 
     manifest: Manifest
@@ -39,7 +39,7 @@ class Evidence(Record):
     gaps: tuple[str, ...] = ()
     """What the folder lacks, a sentence each."""
     tuned: TuningResult | None = None
-    """What a tuning came to; None of a run that is none."""
+    """The result of a tuning; None for other runs."""
 
     @property
     def layouts(self) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ class Evidence(Record):
 
     @property
     def called(self) -> dict[Kind, str]:
-        """What each kind of requests is called: `64 kB reads`."""
+        """The name of each kind of requests: `64 kB reads`."""
         return subjects(self.rows)
 
     @property
@@ -63,12 +63,12 @@ class Evidence(Record):
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """What keeps figures from being ranked or claimed, each reason once."""
+        """Why figures are not ranked or not claimed, each reason once."""
         return reasons(self.rows, self.comparison)
 
     @property
     def remedy(self) -> Remedy | None:
-        """What would have claimed what is not."""
+        """What would have made differences significant."""
         return remedy(self.comparison, self.plan, self.manifest.command)
 
     def drawn(self, look: Look) -> dict[str, Style]:
@@ -77,7 +77,7 @@ class Evidence(Record):
 
     @property
     def facts(self) -> dict[str, dict[str, str]]:
-        """What is known of each layout, of all sheets about it."""
+        """The facts about each layout from all fact sheets."""
         found: dict[str, dict[str, str]] = {name: {} for name in self.layouts}
         for sheet in self.manifest.sheets:
             if sheet.layout in found:
@@ -86,16 +86,14 @@ class Evidence(Record):
 
     @property
     def repeats(self) -> tuple[int, int]:
-        """The fewest and the most repeats that figures were made of, of those that there are; 0
-        where nothing was measured.
-        """
+        """The fewest and the most repeats of measured figures; 0 where nothing was measured."""
         return repeats(self.rows)
 
 
 def evidence(store: RunStore) -> Evidence:
-    """What a run folder holds.
+    """The evidence of a run folder.
 
-    Raises UsageError or InvalidMeasurement when something of it cannot be read.
+    Raises UsageError or InvalidMeasurement when something in it cannot be read.
     """
     data = RunData(store.folder)
     plan, twins = data.plan, data.plan.twins
@@ -115,15 +113,13 @@ def evidence(store: RunStore) -> Evidence:
 
 
 def repeats(rows: Sequence[Row]) -> tuple[int, int]:
-    """The fewest and the most repeats that rows were made of, of those that were measured; 0 where
-    none was.
-    """
+    """The fewest and the most repeats of measured rows; 0 where nothing was measured."""
     known = [row.repeats for row in rows if row.repeats]
     return min(known, default=0), max(known, default=0)
 
 
 def rests_on(fewest: int, most: int | None = None) -> str:
-    """What may be said with so many repeats:
+    """The number of repeats and whether they allow a claim:
 
     `n = 5`, `n = 1: provisional`, `n = 2 to 5: provisional below 5`.
     """
@@ -146,7 +142,7 @@ def spanned(counts: Sequence[int]) -> str:
 
 
 def why_not(row: Row) -> str:
-    """Why a row is not ranked, as short as it can be said."""
+    """Why a row is not ranked, in as few words as possible."""
     if not row.valid:
         return reason(row)
     return doubt_words(row.condemned) or (

@@ -1,10 +1,8 @@
-"""Whether a text or a table fits its room before anything draws it: the largest of a few sizes at
-which it does; and the page that slides are laid out on: 16:9, 13.333 by 7.5 inches, in points of
-1/72 inch.
+"""Measures text and tables before they are drawn, and picks the largest font size that fits.
 
-Decks are set in Arial, which every machine that shows slides has (or Liberation Sans, of the same
-widths). Texts are measured in Inter, which ships with us and is 2 to 8 % wider: what fits here fits
-there.
+Slides are 16:9, 13.333 by 7.5 inches, in points of 1/72 inch. Decks are set in Arial, which every
+machine that shows slides has (or Liberation Sans, of the same widths). Texts are measured in Inter,
+which is shipped and 2 to 8 % wider: what fits here fits there.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from PIL import ImageFont
 from weighbridge.results.slides.slide import SlideTable, TableCell
 
 LINE = 1.2
-"""Height of a line, by the size of its type."""
+"""Height of a line, relative to its font size."""
 _UNITS = 200
 """Widths are measured at this size and scaled, so that they grow evenly."""
 _BREAKS = re.compile(r"[^ ]+?(?:-(?=[^ ])|(?= )|$)| +")
@@ -28,12 +26,12 @@ _UNIT = re.compile(r"(?<=\d) (?=(?:[kMGT]i?B|B|ms|s|op/s|%|Gbit/s)\b|%)")
 
 
 def bound(text: str) -> str:
-    """The same text whose figures keep their units beside them wherever a line ends."""
+    """The same text with figures and their units kept on one line."""
     return _UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
 def width_pt(text: str, size_pt: float, *, bold: bool = False) -> float:
-    """How wide a text of one line is, in points."""
+    """The width of one line of text, in points."""
     return _units(text, bold) * size_pt / _UNITS
 
 
@@ -51,7 +49,7 @@ def _font(bold: bool) -> ImageFont.FreeTypeFont:
 
 def wrapped(text: str, room_pt: float, size_pt: float, *, bold: bool = False) -> list[str]:
     """The lines that a text breaks into: between words, after hyphens, and inside words that are
-    wider than the room.
+    too wide.
     """
     lines = []
     for paragraph in text.split("\n"):
@@ -67,9 +65,7 @@ def wrapped(text: str, room_pt: float, size_pt: float, *, bold: bool = False) ->
 
 
 def breaks_words(text: str, room_pt: float, size_pt: float, *, bold: bool = False) -> bool:
-    """Whether a word of a text is wider than the room, so that it has to be broken where no hyphen
-    is.
-    """
+    """Whether a word is wider than the room, so that it would be broken without a hyphen."""
     return any(
         width_pt(piece, size_pt, bold=bold) > room_pt
         for line in text.split("\n")
@@ -88,15 +84,15 @@ def _pieces(text: str, room_pt: float, size_pt: float, *, bold: bool) -> Iterato
 
 
 def height_pt(text: str, room_pt: float, size_pt: float, *, bold: bool = False) -> float:
-    """How high a text of this size is in a room of this width."""
+    """The height of a text of this size in a room of this width."""
     return len(wrapped(text, room_pt, size_pt, bold=bold)) * size_pt * LINE
 
 
 def largest(
     text: str, room_pt: float, sizes: Sequence[tuple[int, int]], *, bold: bool = False
 ) -> int:
-    """The first of the sizes at which a text takes at most so many lines (size and lines, largest
-    first); else the last.
+    """The first of `sizes` (font size, most lines) at which a text fits its lines; else
+    the last.
     """
     for size, lines in sizes:
         if len(wrapped(text, room_pt, size, bold=bold)) <= lines:
@@ -113,15 +109,15 @@ _SIZES: Final = (22, 20, 18, 16, 15, 14)
 
 
 def columns_pt(grid: SlideTable, room_pt: float) -> tuple[float, ...]:
-    """How wide each column is."""
-    whole = sum(grid.widths)
-    return tuple(width / whole * room_pt for width in grid.widths)
+    """The width of each column."""
+    total = sum(grid.widths)
+    return tuple(width / total * room_pt for width in grid.widths)
 
 
 def lines_pt(grid: SlideTable, room_pt: float, size_pt: float) -> tuple[float, ...]:
-    """How high each line is at this size.
+    """The height of each line at this size.
 
-    A cell over several lines takes room of them all in equal parts.
+    A cell that spans several lines takes equal parts of them.
     """
     columns = columns_pt(grid, room_pt)
     found = []
@@ -144,8 +140,9 @@ def _cell_pt(cell: TableCell, room_pt: float, size_pt: float) -> float:
 
 
 def size_for(grid: SlideTable, room_pt: float, height_room_pt: float) -> int | None:
-    """The largest size at which a table is no higher than this, best one that breaks no word; None
-    where even the smallest is.
+    """The largest size at which a table fits this height, if possible without broken words.
+
+    None where even the smallest is too high.
     """
     fitting = [
         size
@@ -174,7 +171,7 @@ def _breaks_words(grid: SlideTable, room_pt: float, size_pt: float) -> bool:
 
 
 def body_pt(title: str, lead: str = "", foot: str = "") -> float:
-    """The height of what is left, in points."""
+    """The height left for the body of a slide, in points."""
     room = (
         BODY_PT - TOP_PT - _height(title, TITLE_SIZES, bold=True) - (GAP_PT / 2 if lead else GAP_PT)
     )
@@ -184,8 +181,8 @@ def body_pt(title: str, lead: str = "", foot: str = "") -> float:
 
 
 def _height(text: str, sizes: tuple[tuple[int, int], ...], *, bold: bool = False) -> float:
-    told = bound(text)
-    return height_pt(told, ROOM_PT, largest(told, ROOM_PT, sizes, bold=bold), bold=bold)
+    text_lines = bound(text)
+    return height_pt(text_lines, ROOM_PT, largest(text_lines, ROOM_PT, sizes, bold=bold), bold=bold)
 
 
 WIDTH_PT: Final = 960.0
@@ -194,9 +191,7 @@ LEFT_PT: Final = 44.0
 ROOM_PT: Final = WIDTH_PT - 2 * LEFT_PT
 TOP_PT: Final = 28.0
 BODY_PT: Final = 498.0
-"""Where the body of a slide ends at the latest; below is the line with the run's name and the
-number of the slide.
-"""
+"""The lower end of a slide's body; below is the line with the run's name and slide number."""
 GAP_PT: Final = 12.0
 
 TITLE_SIZES: Final = (
@@ -210,8 +205,6 @@ TITLE_SIZES: Final = (
     (24, 3),
     (20, 4),
 )
-"""Sizes of titles, each with the lines that it may take: title and lead never change places with
-the body.
-"""
+"""Font sizes of titles, each with its most lines."""
 LEAD_SIZES: Final = ((24, 1), (22, 1), (20, 1), (20, 2), (18, 2), (16, 3))
 FOOT_SIZES: Final = ((16, 1), (16, 2), (14, 3))

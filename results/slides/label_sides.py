@@ -1,6 +1,4 @@
-"""On which side of its point a label stands: the one where it is farthest from all lines, marks and
-labels of the chart.
-"""
+"""The side of its point that each label of a native chart is on: the one with the most room."""
 
 from __future__ import annotations
 
@@ -9,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from weighbridge.results.slides.slide import Axis, ChartPoint, Series, Side
+from weighbridge.results.slides.slide import ChartPoint, Series, SeriesChart, Side
 
 _ASPECT: Final = 2.5
-"""Width of a chart by its height."""
+"""Width of a chart divided by its height."""
 _AWAY: Final = 0.055
-"""How far the middle of a label is from its point, by the height of the chart."""
+"""Distance from a point to the middle of its label, as a share of the chart's height."""
 _SIDES: Final[dict[Side, tuple[float, float]]] = {
     "above": (0, 1),
     "left": (-1.1, 0),
@@ -22,42 +20,35 @@ _SIDES: Final[dict[Side, tuple[float, float]]] = {
     "below": (0, -1),
 }
 _STEPS: Final = 40
-"""Points that a line between two marks is taken for."""
+"""The points that stand for a line between two marks."""
 
 Place = tuple[float, float]
 
 
-def sided(series: Sequence[Series], across: Axis, up: Axis) -> tuple[Series, ...]:
-    """The same series with a side for each label, one label after the other."""
+def with_sides(chart: SeriesChart) -> tuple[Series, ...]:
+    """The series of a chart with a side for each label, chosen one after the other."""
 
-    def place(spot: ChartPoint) -> Place:
-        return _along(spot.x, across) * _ASPECT, _along(spot.y, up)
+    def place(point: ChartPoint) -> Place:
+        return chart.x.share(point.x) * _ASPECT, chart.y.share(point.y)
 
     taken = [
-        point
-        for one in series
-        for point in _path([place(spot) for spot in one.spots], joined=one.joined)
+        at
+        for one in chart.series
+        for at in _path([place(point) for point in one.points], joined=one.joined)
     ]
-    taken += [point for one in series for spot in one.spots for point in _whiskers(spot, place)]
-    made = []
-    for one in series:
-        spots = []
-        for spot in one.spots:
-            if spot.label:
-                side, middle = _freest(place(spot), taken)
+    taken += [at for one in chart.series for point in one.points for at in _whiskers(point, place)]
+    found = []
+    for one in chart.series:
+        points = []
+        for point in one.points:
+            if point.label:
+                side, middle = _freest(place(point), taken)
                 taken.append(middle)
-                spots.append(spot.model_copy(update={"side": side}))
+                points.append(point.model_copy(update={"side": side}))
             else:
-                spots.append(spot)
-        made.append(one.model_copy(update={"spots": tuple(spots)}))
-    return tuple(made)
-
-
-def _along(value: float, axis: Axis) -> float:
-    """Where on its axis a figure is, from 0 to 1."""
-    if axis.logarithmic:
-        return math.log(value / axis.low) / math.log(axis.high / axis.low)
-    return (value - axis.low) / (axis.high - axis.low)
+                points.append(point)
+        found.append(one.model_copy(update={"points": tuple(points)}))
+    return tuple(found)
 
 
 def _path(places: Sequence[Place], *, joined: bool) -> Iterator[Place]:
@@ -68,18 +59,16 @@ def _path(places: Sequence[Place], *, joined: bool) -> Iterator[Place]:
             yield x_a + (x_b - x_a) * share, y_a + (y_b - y_a) * share
 
 
-def _whiskers(spot: ChartPoint, place: Callable[[ChartPoint], Place]) -> Iterator[Place]:
-    """Points along the whiskers of a spot."""
-    for low, high, field in ((spot.low, spot.high, "y"), (spot.x_low, spot.x_high, "x")):
+def _whiskers(point: ChartPoint, place: Callable[[ChartPoint], Place]) -> Iterator[Place]:
+    """Places along the whiskers of a point."""
+    for low, high, field in ((point.low, point.high, "y"), (point.x_low, point.x_high, "x")):
         if low is not None and high is not None:
-            ends = [place(spot.model_copy(update={field: end})) for end in (low, high)]
+            ends = [place(point.model_copy(update={field: end})) for end in (low, high)]
             yield from _path(ends, joined=True)
 
 
 def _freest(at: Place, taken: Sequence[Place]) -> tuple[Side, Place]:
-    """The side whose label is farthest from what is nearest to it; the first of those that are as
-    good.
-    """
+    """The side whose label is farthest from its nearest neighbour; the first of equals."""
     middles: dict[Side, Place] = {
         side: (at[0] + dx * _AWAY, at[1] + dy * _AWAY) for side, (dx, dy) in _SIDES.items()
     }

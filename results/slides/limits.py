@@ -1,5 +1,5 @@
-"""Where the time goes: what each layer does of the one below it where layers were measured, and
-what ran out on the hosts.
+"""Where the time goes: the efficiency of layers where they were measured, and the hosts'
+bottlenecks.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from weighbridge.results.figures import counted, show_figure, upper
 from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.fitting import ROOM_PT, body_pt, size_for
 from weighbridge.results.slides.setup import shade
-from weighbridge.results.slides.slide import Slide, SlideTable, TableCell
+from weighbridge.results.slides.slide import Slide, SlideTable, TableCell, head_cells
 
 ABREAST: Final = 6
-"""Layouts side by side; more go on slides of their own."""
-_LEAD: Final = "What was used most at the most workers, in % of its limit"
+"""The most layouts side by side; more are on another slide."""
+_LEAD: Final = "The most used resource at the largest worker count, in % of its limit"
 _FOOT: Final = (
-    "Shaded: it may have been the limit (80 % or more, or out of CPU quota in half of "
-    "its periods). +1: so may another."
+    "Shaded: it may have been the bottleneck (80 % or more, or throttled in half of its CPU "
+    "quota periods). +1: so may another."
 )
 LONGEST: Final = 110
-"""Characters of a title that tells it of each layout."""
+"""The longest title, in characters, that names each layout."""
 _ORDER: Final[tuple[Level, ...]] = (
     "front",
     "gateway",
@@ -50,9 +50,7 @@ _ORDER: Final[tuple[Level, ...]] = (
 
 
 def where_time_goes(evidence: Evidence, look: Look) -> tuple[Slide, ...]:
-    """The slides of layers, of runs that have them, then those of resources, of runs that recorded
-    them.
-    """
+    """The slides of layers, then those of resources, of runs that recorded them."""
     return (*_layers(evidence, look), *_resources(evidence, look))
 
 
@@ -79,22 +77,20 @@ def _layers(evidence: Evidence, look: Look) -> Iterator[Slide]:
                 lead=f"What each layer serves of {about}, in op/s, and of the layer below",
                 grid=_stairs_grid(mine, look),
                 foot="–: not "
-                f"known.{' ≥: its own load ran out of CPU, so it can do at least this.' * held} "
+                f"known.{' ≥: its load client ran out of CPU, so it can do more.' * held} "
                 "Disks, OSDs and network: what clients could get after replication.",
                 notes=(*(f"{stair.words}." for stair in mine), *doubts(mine), *gaps(mine)),
             )
 
 
 def _doubted(evidence: Evidence, about: str) -> bool:
-    """Whether something is in doubt of the figures of these requests, by which the layers are
-    divided.
-    """
+    """Whether the figures of these requests are in doubt, by which the layers are divided."""
     touched = {cell for one in evidence.reasons for cell in one.cells}
     return any(evidence.called[kind] == about for _, kind, _ in touched)
 
 
 def _layers_title(about: str, stairs: Sequence[Staircase]) -> str:
-    """Which step down is the steepest of the layouts."""
+    """The layer with the largest loss of all layouts."""
     steps = [
         (step.of_below, stair, step)
         for stair in stairs
@@ -102,7 +98,7 @@ def _layers_title(about: str, stairs: Sequence[Staircase]) -> str:
         if step.of_below is not None and step.believable
     ]
     if not steps:
-        return f"What the layers serve of {about} cannot be divided: too few of them are known"
+        return f"What the layers serve of {about} cannot be compared: too few of them are known"
     share, stair, step = min(steps, key=lambda one: one[0])
     name = (
         step.name
@@ -111,7 +107,7 @@ def _layers_title(about: str, stairs: Sequence[Staircase]) -> str:
         if step.level != "rados"
         else "RADOS"
     )
-    below = PLAIN[step.below] if step.below is not None else "what is below"
+    below = PLAIN[step.below] if step.below is not None else "the layer below"
     return (
         f"{upper(about)} lose most at {name} of {stair.layout}: {percent(share)} of what its "
         f"{below} can do"
@@ -119,16 +115,9 @@ def _layers_title(about: str, stairs: Sequence[Staircase]) -> str:
 
 
 def _stairs_grid(stairs: Sequence[Staircase], look: Look) -> SlideTable:
-    there = {step.level for stair in stairs for step in stair.steps}
-    head = (
-        TableCell(text="", fill=look.grid),
-        *(
-            TableCell(text=stair.layout, fill=look.grid, bold=True, align="center")
-            for stair in stairs
-        ),
-    )
-    lines = [head]
-    for level in (one for one in _ORDER if one in there):
+    levels = {step.level for stair in stairs for step in stair.steps}
+    lines = [tuple(head_cells(("", *(stair.layout for stair in stairs)), look))]
+    for level in (one for one in _ORDER if one in levels):
         found = [
             next((step for step in stair.steps if step.level == level), None) for stair in stairs
         ]
@@ -186,7 +175,7 @@ def _resources(evidence: Evidence, look: Look) -> Iterator[Slide]:
 
 
 def _most_often(rows: Sequence[Row]) -> str:
-    """Which resource was the limit most often, over all layouts."""
+    """The most frequent bottleneck over all layouts."""
     steps = {(row.layout, row.workload, row.api, row.driver, row.workers): row for row in rows}
     full = [found[0] for row in steps.values() if (found := saturated(row.resources))]
     if not full:
@@ -194,20 +183,22 @@ def _most_often(rows: Sequence[Row]) -> str:
     names = [f"{'the driver’s' if one.tier == 'client' else one.tier} {one.what}" for one in full]
     most = max(dict.fromkeys(names), key=names.count)
     return (
-        f"{upper(most)} was the limit most often: in {names.count(most)} of "
+        f"{upper(most)} was the bottleneck most often: in {names.count(most)} of "
         f"{counted(len(steps), 'step')}"
     )
 
 
 def _at_most_workers(evidence: Evidence, layouts: Sequence[str]) -> dict[str, dict[str, Row]]:
-    """By what requests and worker count are called, the row of each layout at the largest worker
-    count.
+    """By the name of requests and worker count, the row of each layout at the largest
+    worker count.
     """
     found: dict[str, dict[str, Row]] = {}
     for kind, rows in evidence.kinds.items():
         most = max(row.workers for row in rows)
-        there = {row.layout: row for row in rows if row.workers == most and row.layout in layouts}
-        found[f"{upper(evidence.called[kind])}, {counted(most, 'worker')}"] = there
+        by_layout = {
+            row.layout: row for row in rows if row.workers == most and row.layout in layouts
+        }
+        found[f"{upper(evidence.called[kind])}, {counted(most, 'worker')}"] = by_layout
     return found
 
 
@@ -231,11 +222,7 @@ def _fitting(
 def _resource_grid(
     tops: dict[str, dict[str, Row]], layouts: Sequence[str], look: Look
 ) -> SlideTable:
-    head = (
-        TableCell(text="", fill=look.grid),
-        *(TableCell(text=name, fill=look.grid, bold=True, align="center") for name in layouts),
-    )
-    lines = [head]
+    lines = [tuple(head_cells(("", *layouts), look))]
     for about, rows in tops.items():
         lines.append(
             (

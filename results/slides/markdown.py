@@ -1,7 +1,7 @@
-"""A deck as Markdown: one file that Marp shows as slides and any other reader as a page, with the
-charts as pictures beside it.
+"""A deck as Markdown: one file that Marp shows as slides and other readers as a page, with charts
+as pictures beside it.
 
-Markdown cannot merge cells: of a value that goes over several columns all but the first say `←`.
+Markdown cannot merge cells: in a value over several columns, all cells but the first are `←`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from typing import Final
 
 from weighbridge.common.errors import UsageError
 from weighbridge.common.inert import inert
+from weighbridge.results.charts.chart_theme import font_folder
+from weighbridge.results.charts.composer import compose
+from weighbridge.results.charts.pictures import draw
 from weighbridge.results.record import write_whole
-from weighbridge.results.slides.picture import picture
+from weighbridge.results.slides.picture import slide_figure
 from weighbridge.results.slides.slide import Deck, Slide, SlideTable
 
 PICTURES: Final = "pictures"
@@ -25,9 +28,10 @@ _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]#|~])")
 
 
 def write_markdown(deck: Deck, folder: Path) -> tuple[Path, ...]:
-    """Write `slides.md` and its pictures into a folder, which is made.
+    """Write `slides.md` and its pictures into a folder, which is created.
 
-    Raises UsageError or StoreError when it cannot be.
+    Raises UsageError or StoreError when it cannot be written, RenderingError when a chart cannot be
+    drawn.
     """
     try:
         (folder / PICTURES).mkdir(parents=True, exist_ok=True)
@@ -36,25 +40,25 @@ def write_markdown(deck: Deck, folder: Path) -> tuple[Path, ...]:
             f"{folder}: cannot be made: {error.strerror}",
             advice="Choose another folder with --markdown.",
         ) from error
-    written = []
-    for one in deck.slides:
-        if one.chart is not None:
-            path = folder / PICTURES / f"{one.key}.png"
-            write_whole(path, picture(one.chart, deck.look))
-            written.append(path)
-    page = folder / "slides.md"
-    write_whole(page, markdown(deck))
-    return (page, *written)
+    figures = [slide_figure(one, one.chart) for one in deck.slides if one.chart is not None]
+    specs = [compose(figure, deck.look) for figure in figures]
+    pictures = draw(specs, font_folder()) if specs else ()
+    written = [folder / "slides.md"]
+    write_whole(written[0], markdown(deck))
+    for figure, picture in zip(figures, pictures, strict=True):
+        written.append(folder / PICTURES / f"{figure.name}.png")
+        write_whole(written[-1], picture.png)
+    return tuple(written)
 
 
 def markdown(deck: Deck) -> str:
-    """The text of the deck; pictures are named relative to it."""
+    """The text of the deck, with relative paths of pictures."""
     slides = "\n\n---\n\n".join("\n\n".join(_slide(one)) for one in deck.slides)
-    return "\n".join((*_front(deck), "", slides, ""))
+    return "\n".join((*_front_matter(deck), "", slides, ""))
 
 
-def _front(deck: Deck) -> Iterator[str]:
-    """What Marp reads first. JSON is YAML, and quotes whatever a name may hold."""
+def _front_matter(deck: Deck) -> Iterator[str]:
+    """The front matter for Marp. JSON is valid YAML, and quotes any text."""
     look = deck.look
     yield "---"
     yield "marp: true"
@@ -81,7 +85,7 @@ def _front(deck: Deck) -> Iterator[str]:
 
 
 def _slide(one: Slide) -> Iterator[str]:
-    """The parts of a slide, in the order in which they are read."""
+    """The parts of a slide, in reading order."""
     yield f"# {_plain(one.title)}"
     if one.lead:
         yield _plain(one.lead)
@@ -96,14 +100,14 @@ def _slide(one: Slide) -> Iterator[str]:
     if one.chart is not None:
         yield f"![{_plain(one.title)}]({PICTURES}/{one.key}.png)"
     if one.code:
-        # A fence that is longer than any in it ends where it is to end.
+        # The fence must be longer than any inside the code.
         fence = "`" * max(3, 1 + max(map(len, _FENCES.findall(one.code)), default=0))
         yield f"{fence}sh\n{one.code}\n{fence}"
     if one.lines:
         yield "\n".join(f"- {_plain(line)}" for line in one.lines)
     if one.foot:
         yield f"*{_plain(one.foot)}*"
-    # A comment is what Marp shows to the speaker alone; nothing in it can end it.
+    # A comment is a speaker's note for Marp; the notes must not end it.
     yield "<!--\n{}\n-->".format(inert("\n".join(one.notes)).replace("--", "-\N{WORD JOINER}-"))
 
 
@@ -114,7 +118,7 @@ def _table(grid: SlideTable) -> Iterator[str]:
         for column, cell in enumerate(line):
             if not cell.covered:
                 texts[-1].append(cell.text)
-            elif column and _reaches(grid, row, column):
+            elif column and _is_right_part(grid, row, column):
                 texts[-1].append(texts[-1][-1] if row < grid.heads else _AS_LEFT)
             else:
                 texts[-1].append("")
@@ -128,8 +132,8 @@ def _table(grid: SlideTable) -> Iterator[str]:
         yield _line(words)
 
 
-def _reaches(grid: SlideTable, row: int, column: int) -> bool:
-    """Whether a covered cell belongs to one left of it in its own line."""
+def _is_right_part(grid: SlideTable, row: int, column: int) -> bool:
+    """Whether a covered cell belongs to a cell left of it in its line."""
     return any(
         column < place + cell.across
         for place, cell in enumerate(grid.lines[row][:column])
@@ -142,7 +146,7 @@ def _line(words: list[str], *, escaped: bool = False) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text that means nothing to Markdown, on one line."""
+    """A text without meaning to Markdown, on one line."""
     one_line = inert(" · ".join(part for part in text.split("\n") if part))
     return (
         _SPECIAL.sub(r"\\\1", one_line)

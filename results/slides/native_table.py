@@ -1,5 +1,5 @@
-"""Tables as PowerPoint has them: cells of their own, merged where a value goes over several, with a
-hairline below each line.
+"""Native PowerPoint tables: cells are merged where a value spans several; a hairline is below each
+line.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from weighbridge.results.slides.fitting import (
     lines_pt,
     size_for,
 )
-from weighbridge.results.slides.paint import bare, made, rgb
+from weighbridge.results.slides.paint import bare, rgb, xml
 from weighbridge.results.slides.slide import SlideTable, TableCell
 
 _PLAIN: Final = "{2D5ABB26-0587-4C30-8999-92F81FD0307C}"
-"""The name that PowerPoint has for no style and no lines."""
+"""PowerPoint's id for the style without fills and lines."""
 _STRETCHED: Final = 1.4
-"""How much higher lines may be than their text asks for, where there is room."""
+"""How much higher lines may be than their text needs, where there is room."""
 _FALLBACK: Final = (13, 12, 11, 10, 9, 8)
 _ALIGN: Final = {"left": PP_ALIGN.LEFT, "center": PP_ALIGN.CENTER, "right": PP_ALIGN.RIGHT}
 
 
 def add_table(slide: Any, grid: SlideTable, look: Look, *, top_pt: float, end_pt: float) -> None:
-    """Draw a table over the whole width, at the largest size at which it ends in time."""
+    """Draw a table of full width, at the largest size that fits."""
     room = end_pt - top_pt
     size = size_for(grid, ROOM_PT, room)
     if size is None:
@@ -83,8 +83,8 @@ def _fill(place: Any, cell: TableCell, look: Look, size: int) -> None:
         place.fill.fore_color.rgb = rgb(cell.fill)
     properties = place._tc.get_or_add_tcPr()  # noqa: SLF001 - lines of cells have no door in python-pptx
     for number, side in enumerate(("lnL", "lnR", "lnT")):
-        properties.insert(number, made(f'<a:{side} w="0"><a:noFill/></a:{side}>'))
+        properties.insert(number, xml(f'<a:{side} w="0"><a:noFill/></a:{side}>'))
     colour = bare(look.background if cell.fill is not None else look.grid)
     properties.insert(
-        3, made(f'<a:lnB w="9525"><a:solidFill><a:srgbClr val="{colour}"/></a:solidFill></a:lnB>')
+        3, xml(f'<a:lnB w="9525"><a:solidFill><a:srgbClr val="{colour}"/></a:solidFill></a:lnB>')
     )

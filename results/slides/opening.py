@@ -1,4 +1,4 @@
-"""How a talk opens: the question, and its answer in one sentence with what that rests on."""
+"""The first slide of a talk: the question, and the answer in one sentence with its basis."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from weighbridge.results.slides.evidence import Evidence, rests_on
 from weighbridge.results.slides.slide import Slide, SlideCard
 
 CARDS: Final = 8
-"""As many as can be read; of more kinds of requests the map tells."""
+"""The most cards that are readable; the map has all kinds of requests."""
 
 
 def opening(evidence: Evidence, look: Look) -> Slide:
     """The first slide."""
-    cards = tuple(_card(evidence, about, pairs, look) for about, pairs in _told(evidence))
+    cards = tuple(_card(evidence, about, pairs, look) for about, pairs in _kind_pairs(evidence))
     more = (
         (f"{counted(len(cards) - CARDS, 'more kind')} of requests: see the map.",)
         if len(cards) > CARDS
@@ -32,10 +32,8 @@ def opening(evidence: Evidence, look: Look) -> Slide:
         cards=cards[:CARDS],
         lines=(*_state(evidence), *more, f"{_repeats(evidence)} {_noise(evidence)}"),
         notes=(
-            (
-                f"Suite {evidence.plan.suite.name}: {evidence.plan.suite.about}. {_repeats(evidence)} "
-                f"{_noise(evidence)}"
-            ),
+            f"Suite {evidence.plan.suite.name}: {evidence.plan.suite.about}.",
+            f"{_repeats(evidence)} {_noise(evidence)}",
             *(finding.text for pairs in evidence.pairs.values() for finding in pairs),
             *(f"{one.mark}: {one.text}." for one in evidence.reasons),
             *_state(evidence),
@@ -45,13 +43,13 @@ def opening(evidence: Evidence, look: Look) -> Slide:
 
 
 def answer(evidence: Evidence) -> str:
-    """What came of the run, in one sentence without a full stop."""
+    """The result of the run, a sentence without a full stop."""
     if not any(row.ranked for row in evidence.rows):
         return "Nothing valid was measured"
     return (
         headline(evidence.findings)
         if len(evidence.layouts) > 1
-        else f"{evidence.layouts[0]}, weighed alone"
+        else f"{evidence.layouts[0]}, measured alone"
     )
 
 
@@ -68,15 +66,14 @@ def _question(evidence: Evidence) -> str:
     return f"Which serves {what} fastest: {which}?"
 
 
-def _told(evidence: Evidence) -> list[tuple[str, Sequence[Finding]]]:
+def _kind_pairs(evidence: Evidence) -> list[tuple[str, Sequence[Finding]]]:
     return [(evidence.called[kind], pairs) for kind, pairs in evidence.pairs.items()]
 
 
 def _card(evidence: Evidence, about: str, pairs: Sequence[Finding], look: Look) -> SlideCard:
-    """The ratio of the layout that is farthest ahead of the first, or of the first over the one
-    that comes nearest to it.
+    """The ratio of the layout that is farthest ahead of the first, else the first's smallest lead.
 
-    A colour is a claim's: what is provisional, not shown or not comparable has none.
+    Only significant differences have a colour.
     """
     chosen = foremost(pairs)
     words = card_words(chosen)
@@ -91,31 +88,30 @@ def _repeats(evidence: Evidence) -> str:
     if not fewest:
         return "Nothing was measured."
     order = ", in balanced order" if evidence.plan.balanced else ""
-    told = f"{counted(planned, 'repeat')} of every step{order} ({rests_on(most)})"
-    return f"{told}{f'; of some figures only {fewest} count' if fewest < planned else ''}."
+    text = f"{counted(planned, 'repeat')} of every step{order} ({rests_on(most)})"
+    return f"{text}{f'; some figures have only {fewest}' if fewest < planned else ''}."
 
 
 def _noise(evidence: Evidence) -> str:
-    floors = evidence.comparison.noise
-    if not floors and evidence.comparison.unused:
+    noise = evidence.comparison.noise
+    if not noise and evidence.comparison.unused:
         return " ".join(evidence.comparison.unused)
-    if not floors:
+    if not noise:
         return (
             "The noise floor of this machine is not known: no layout was measured against itself."
         )
-    return (
-        f"Noise floor, {floors[0].layout} beside itself: {listed([_floor(one) for one in floors])}."
-    )
+    words = listed([_floor_words(one) for one in noise])
+    return f"Noise floor, {noise[0].layout} vs itself: {words}."
 
 
-def _floor(one: NoiseFloor) -> str:
+def _floor_words(one: NoiseFloor) -> str:
     return f"{METRICS[one.metric].name} {show_ratio(one.ratio)}"
 
 
 def _state(evidence: Evidence) -> tuple[str, ...]:
-    """That a run is not whole, and why, where it is not."""
+    """That a run is not complete, and why."""
     manifest = evidence.manifest
     if manifest.state == "done":
         return ()
     why = f": {manifest.error.splitlines()[0]}" if manifest.error else ""
-    return (f"This run is not whole: {manifest.state}{why}.",)
+    return (f"This run is not complete: {manifest.state}{why}.",)

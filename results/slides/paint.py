@@ -1,4 +1,4 @@
-"""Colours and lines as python-pptx and its XML have them."""
+"""Colours and elements in the forms that python-pptx and its XML need."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ CHART: Final = "http://schemas.openxmlformats.org/drawingml/2006/chart"
 
 
 def rgb(colour: str) -> RGBColor:
-    """`#rrggbb` as python-pptx has it."""
+    """`#rrggbb` for python-pptx."""
     found: RGBColor = RGBColor.from_string(bare(colour))
     return found
 
 
 def bare(colour: str) -> str:
-    """`#rrggbb` as the XML has it."""
+    """`#rrggbb` for XML: without `#`, in upper case."""
     return colour.removeprefix("#").upper()
 
 
-def made(text: str) -> Any:
-    """An element of XML whose prefixes are `a` and `c`."""
+def xml(text: str) -> Any:
+    """An XML element with the prefixes `a` and `c`."""
     name, rest = text[1:].split(">", 1)[0].split(maxsplit=1)[0].rstrip("/"), text[1:]
     return parse_xml(f'<{name} xmlns:a="{MAIN}" xmlns:c="{CHART}"{rest[len(name) :]}')
 

@@ -1,7 +1,7 @@
-"""A deck as PPTX, 16:9, with native charts and tables that can be edited where they are shown.
+"""A deck as PPTX, 16:9, with native charts and tables that can be edited on their slides.
 
-Everything is placed by measuring its text first (`results.slides.fitting`), so that nothing
-overflows and nothing overlaps.
+All text is measured before it is placed (`results.slides.fitting`), so nothing overflows or
+overlaps.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import io
 import re
 import zipfile
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from pptx.oxml.ns import qn
 from pptx.util import Pt
 
 from weighbridge.common.inert import inert_all
-from weighbridge.results.charts.chart_theme import Look
+from weighbridge.results.charts.chart_theme import Look, Style, styles
 from weighbridge.results.slides.fitting import (
     BODY_PT,
     FOOT_SIZES,
@@ -38,18 +39,18 @@ from weighbridge.results.slides.fitting import (
 )
 from weighbridge.results.slides.native_chart import GLYPHS, add_chart
 from weighbridge.results.slides.native_table import add_table
-from weighbridge.results.slides.paint import made, rgb
-from weighbridge.results.slides.slide import Deck, LineChart, ScatterChart, Series, Slide, SlideCard
+from weighbridge.results.slides.paint import rgb, xml
+from weighbridge.results.slides.slide import Deck, Series, SeriesChart, Slide, SlideCard
 from weighbridge.results.slides.template import blank
 
 _EARLIEST: Final = (1980, 1, 1, 0, 0, 0)
-"""The first moment that a ZIP file can tell."""
+"""The earliest time that a ZIP file can have."""
 _MOMENT: Final = re.compile(rb"(<dcterms:(?:created|modified)[^>]*>)[^<]*(<)")
 
 
-def settled(data: bytes, dated: str) -> bytes:
-    """The same archive with every time in it set to that of the run, the workbooks of its charts
-    included.
+def with_times(data: bytes, dated: str) -> bytes:
+    """The same archive with every time in it set to that of the run, including the charts'
+    workbooks.
     """
     moment = datetime.fromisoformat(dated).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ").encode()
     out = io.BytesIO()
@@ -60,7 +61,7 @@ def settled(data: bytes, dated: str) -> bytes:
         for name in old.namelist():
             content = old.read(name)
             if name.endswith(".xlsx"):
-                content = settled(content, dated)
+                content = with_times(content, dated)
             elif name == "docProps/core.xml":
                 content = _MOMENT.sub(rb"\g<1>" + moment + rb"\g<2>", content)
             info = zipfile.ZipInfo(name, _EARLIEST)
@@ -70,9 +71,9 @@ def settled(data: bytes, dated: str) -> bytes:
 
 
 _LINE_SIZES: Final = (24, 22, 20, 18, 16, 14)
-"""Sizes of sentences; 24 and more where there is room."""
+"""Font sizes of sentences; 24 and more where there is room."""
 _LEGEND_SIZES: Final = ((20, 1), (18, 1), (16, 1), (16, 2), (14, 6))
-"""With the rows that it may take; a slide has no more than six layouts."""
+"""Font sizes with the most rows at each; a slide has no more than six layouts."""
 _APART: Final = "    "
 _CARD_SIZES: Final = (
     (54, 22),
@@ -85,7 +86,7 @@ _CARD_SIZES: Final = (
     (26, 12),
     (22, 11),
 )
-"""Sizes of a card's figure and of its words."""
+"""Font sizes of a card's figure and of its text."""
 _BAND_PT: Final = 6.0
 _CODE_SIZES: Final = (20, 18, 16, 14)
 _MONOSPACED: Final = "Courier New"
@@ -97,16 +98,16 @@ def powerpoint(deck: Deck) -> bytes:
     presentation = blank(deck)
     for number, one in enumerate(deck.slides, start=1):
         slide = presentation.slides.add_slide(presentation.slide_layouts[0])
-        _Sheet(slide, deck.look).fill(one)
+        _SlideFiller(slide, deck.look).fill(one)
         _footer(slide, deck, number)
         slide.notes_slide.notes_text_frame.text = "\n".join(one.notes)
     out = io.BytesIO()
     presentation.save(out)
-    return settled(out.getvalue(), deck.dated)
+    return with_times(out.getvalue(), deck.dated)
 
 
-class _Sheet:
-    """One slide as it is filled from the top; `at_pt` is where the next thing begins."""
+class _SlideFiller:
+    """One slide, filled from the top; `at_pt` is where the next part begins."""
 
     def __init__(self, slide: Any, look: Look) -> None:
         self._slide = slide
@@ -115,7 +116,7 @@ class _Sheet:
         self._end_pt = BODY_PT
 
     def fill(self, one: Slide) -> None:
-        """Title, lead, foot at the bottom, and between them what the slide shows."""
+        """Add title and lead, the foot at the bottom, and the content between them."""
         self._title(one)
         if one.lead:
             lead = bound(one.lead)
@@ -133,11 +134,12 @@ class _Sheet:
             self._code(one.code)
         if one.grid is not None:
             add_table(self._slide, one.grid, self._look, top_pt=self._at_pt, end_pt=self._end_pt)
-        if isinstance(one.chart, (LineChart, ScatterChart)):
+        if isinstance(one.chart, SeriesChart):
             self._at_pt += self._legend(one.chart)
         if one.chart is not None:
             box = (LEFT_PT, self._at_pt, ROOM_PT, self._end_pt - self._at_pt)
-            add_chart(self._slide, one.chart, self._look, box, told=f"{one.title}. {one.lead}")
+            alt_text = f"{one.title}. {one.lead}"
+            add_chart(self._slide, one.chart, self._look, box, alt_text=alt_text)
         if one.lines:
             self._bullets(one.lines)
 
@@ -162,32 +164,37 @@ class _Sheet:
         self._at_pt += height + (GAP_PT / 2 if one.lead and not one.opening else GAP_PT)
 
     def _text(self, text: str, top_pt: float, size: int, *, colour: str) -> float:
-        """A paragraph over the whole width; gives its height."""
+        """Add a paragraph of full width; returns its height."""
         height = height_pt(text, ROOM_PT, size)
         _box(self._slide, (LEFT_PT, top_pt, ROOM_PT, height), [(text, size, colour, False)])
         return height
 
-    def _legend(self, chart: LineChart | ScatterChart) -> float:
-        """The names of the layouts with their marks, above the chart, no name over two lines; gives
-        its height.
+    def _legend(self, chart: SeriesChart) -> float:
+        """Add the layouts with their markers above the chart; returns its height.
+
+        No name is broken over two lines.
         """
-        names: dict[str, Series] = {}
-        for series in chart.series:
-            names.setdefault(series.colour, series)
+        first = {one.layout: one for one in reversed(chart.series)}
+        entries = [
+            _LegendEntry(first[style.layout], style)
+            for style in styles(chart.layouts, self._look)
+            if style.layout in first
+        ]
         size, rows = next(
             (size, rows)
             for size, most in _LEGEND_SIZES
-            if len(rows := _legend_rows(names.values(), size)) <= most
+            if len(rows := _legend_rows(entries, size)) <= most
         )
         height = len(rows) * size * LINE
         frame = _box(self._slide, (LEFT_PT, self._at_pt, ROOM_PT, height), []).text_frame
         for number, row in enumerate(rows):
             paragraph = frame.paragraphs[0] if not number else frame.add_paragraph()
             for place, one in enumerate(row):
-                for text, colour in (
-                    (f"{_APART * bool(place)}{_glyph(one)}", one.colour),
-                    (one.name, self._look.ink),
-                ):
+                texts = (
+                    (f"{_APART * bool(place)}{one.glyph}", one.style.colour),
+                    (one.series.name, self._look.ink),
+                )
+                for text, colour in texts:
                     run = paragraph.add_run()
                     run.text = text
                     run.font.size, run.font.bold = Pt(size), True
@@ -195,20 +202,20 @@ class _Sheet:
         return height + GAP_PT / 2
 
     def _lines_pt(self, lines: tuple[str, ...]) -> float:
-        """How high sentences are at a middling size."""
+        """The height of sentences at a medium size."""
         return sum(height_pt(line, ROOM_PT, 18) + GAP_PT / 2 for line in lines)
 
     def _bullets(self, lines: tuple[str, ...]) -> None:
-        """Sentences, each a paragraph, at the largest size at which they fit what is left."""
+        """Add sentences, each a paragraph, at the largest size that fits the rest of the slide."""
         room = self._end_pt - self._at_pt
         indent = 18.0
 
-        def whole(size: int) -> float:
+        def total_pt(size: int) -> float:
             return sum(height_pt(line, ROOM_PT - indent, size) + size * 0.5 for line in lines)
 
-        size = next((size for size in _LINE_SIZES if whole(size) <= room), _LINE_SIZES[-1])
+        size = next((size for size in _LINE_SIZES if total_pt(size) <= room), _LINE_SIZES[-1])
         shape = self._slide.shapes.add_textbox(
-            Pt(LEFT_PT), Pt(self._at_pt), Pt(ROOM_PT), Pt(min(room, whole(size)))
+            Pt(LEFT_PT), Pt(self._at_pt), Pt(ROOM_PT), Pt(min(room, total_pt(size)))
         )
         frame = _bare(shape)
         for number, line in enumerate(lines):
@@ -217,15 +224,15 @@ class _Sheet:
             run = paragraph.add_run()
             run.text = line
             run.font.size = Pt(size)
-            properties = paragraph._p.get_or_add_pPr()  # noqa: SLF001 - bullets have no door in python-pptx
+            properties = paragraph._p.get_or_add_pPr()  # noqa: SLF001 - bullets have no API in python-pptx
             properties.set("marL", str(Pt(indent)))
             properties.set("indent", str(-Pt(indent)))
-            properties.append(made('<a:buChar char="•"/>'))
+            properties.append(xml('<a:buChar char="•"/>'))
 
     def _code(self, text: str) -> None:
-        """A command in a box of its own.
+        """Add a command in a box.
 
-        A letter of the monospaced type is 0.6 of its size wide.
+        A monospaced letter is 0.6 of its size wide.
         """
         room = ROOM_PT - 2 * GAP_PT
         size = next(
@@ -244,8 +251,8 @@ class _Sheet:
         self._at_pt += height + 2 * GAP_PT
 
     def _cards(self, cards: tuple[SlideCard, ...], below_pt: float) -> None:
-        """Figures in one row, or two of more than four, each with the colour of the layout that
-        leads at its top.
+        """Add cards in one row, or of more than four in two, each with the leading layout's colour
+        on top.
         """
         rows = 1 if len(cards) <= 4 else 2
         columns = -(-len(cards) // rows)
@@ -253,7 +260,7 @@ class _Sheet:
         left_pt = self._end_pt - self._at_pt - below_pt - GAP_PT
         height = min(170.0, (left_pt - (rows - 1) * GAP_PT) / rows)
         room = (width - 2 * GAP_PT, height - _BAND_PT - GAP_PT)
-        # One size for all: cards are read against each other.
+        # One size for all cards, since they are compared.
         sizes = next(
             (
                 sizes
@@ -293,18 +300,24 @@ def _card_pt(card: SlideCard, room_pt: float, sizes: tuple[int, int]) -> float:
     )
 
 
-def _glyph(one: Series) -> str:
-    return f"{GLYPHS[one.shape]}\N{NO-BREAK SPACE}"
+@dataclass(frozen=True)
+class _LegendEntry:
+    series: Series
+    style: Style
+
+    @property
+    def glyph(self) -> str:
+        shape = self.style.shape if self.series.joined else "cross"
+        return f"{GLYPHS[shape]}\N{NO-BREAK SPACE}"
 
 
-def _legend_rows(entries: Iterable[Series], size: int) -> list[list[Series]]:
+def _legend_rows(entries: Iterable[_LegendEntry], size: int) -> list[list[_LegendEntry]]:
     """Entries in as few rows as hold them at this size."""
-    rows: list[list[Series]] = []
+    rows: list[list[_LegendEntry]] = []
     for one in entries:
-        row = _APART.join(
-            f"{_glyph(other)}{other.name}" for other in ([*rows[-1], one] if rows else [one])
-        )
-        if rows and width_pt(row, size, bold=True) <= ROOM_PT:
+        row = [*rows[-1], one] if rows else [one]
+        text = _APART.join(f"{other.glyph}{other.series.name}" for other in row)
+        if rows and width_pt(text, size, bold=True) <= ROOM_PT:
             rows[-1].append(one)
         else:
             rows.append([one])
@@ -312,7 +325,7 @@ def _legend_rows(entries: Iterable[Series], size: int) -> list[list[Series]]:
 
 
 def _code_lines(text: str, room_pt: float, size: int) -> int:
-    """How many lines a command takes: it breaks between words alone."""
+    """The lines of a command, which breaks only between words."""
     letters = int(room_pt / (size * 0.6))
     lines, used = 1, 0
     for word in text.split(" "):
@@ -324,7 +337,7 @@ def _code_lines(text: str, room_pt: float, size: int) -> int:
 
 
 def _footer(slide: Any, deck: Deck, number: int) -> None:
-    """The run's name and the number of the slide, small: they are for who gets the file."""
+    """Add the run's name and the number of the slide, small, for readers of the file."""
     top = HEIGHT_PT - 30
     _box(slide, (LEFT_PT, top, ROOM_PT - 60, 14), [(deck.footer, 11, deck.look.muted, False)])
     shape = _box(slide, (LEFT_PT + ROOM_PT - 50, top, 50, 14), [("", 11, deck.look.muted, False)])
@@ -338,13 +351,13 @@ def _footer(slide: Any, deck: Deck, number: int) -> None:
     )
     for run in list(paragraph.runs):
         paragraph._p.remove(run._r)  # noqa: SLF001 - a field takes the place of the run
-    paragraph._p.append(made(field))  # noqa: SLF001 - fields have no door in python-pptx
+    paragraph._p.append(xml(field))  # noqa: SLF001 - fields have no API in python-pptx
 
 
 def _box(
     slide: Any, box: tuple[float, float, float, float], lines: list[tuple[str, int, str, bool]]
 ) -> Any:
-    """A text box without margins; a paragraph a line of text, size, colour and whether it is
+    """A text box without margins, with a paragraph for each text, size, colour and whether it is
     bold.
     """
     shape = slide.shapes.add_textbox(*(Pt(value) for value in box))
@@ -368,7 +381,7 @@ def _plate(slide: Any, box: tuple[float, float, float, float], colour: str) -> A
 
 
 def _bare(shape: Any, margin_pt: float = 0.0) -> Any:
-    """The shape's text frame, which wraps, keeps its size, and has no margins but those given."""
+    """The shape's text frame, set to wrap, to keep its size, and to these margins."""
     frame = shape.text_frame
     frame.word_wrap = True
     frame.margin_left = frame.margin_right = Pt(margin_pt)

@@ -1,8 +1,8 @@
-"""The map of % change against the first layout: throughput and p90, a line for each kind of
-requests and worker count.
+"""The map of changes from the first layout: throughput and p90, a line per kind of requests and
+worker count.
 
-Blue is better and orange worse, whichever way the figure goes. `~`: not shown, or too small to
-matter. In brackets: provisional.
+Blue is better and orange worse for either metric. `~`: not significant, or too small to matter. In
+brackets: provisional.
 """
 
 from __future__ import annotations
@@ -25,20 +25,18 @@ from weighbridge.results.slides.fitting import ROOM_PT, body_pt, size_for
 from weighbridge.results.slides.slide import Slide, SlideTable, TableCell
 
 ABREAST: Final = 5
-"""Layouts against the first side by side, with two figures each; more go on slides of their own."""
+"""The most layouts beside each other, with two figures each; more are on another slide."""
 _DEEPEST: Final = 1.5
-"""The logarithm to base 2 of the ratio at which colours end: nearly three times as much, or as
-little.
-"""
+"""Log2 of the ratio at which colours end: nearly three times, or a third."""
 LARGE_PT: Final = 18
-"""Type that can be read from the last row of most rooms."""
+"""Font size that can be read from the last row of most rooms."""
 
 Line = tuple[Kind, int | None]
 """A line of the map: a kind of requests at a worker count, or (None) over all of them."""
 
 
 def recap(evidence: Evidence, comparison: Comparison, look: Look) -> tuple[Slide, ...]:
-    """The slides of the map, as many as it takes; none where nothing was to be compared."""
+    """The slides of the map; none where nothing was to be compared."""
     cells = {
         (kind_of(one), one.workers, one.subject, one.metric): one for one in comparison.effects
     }
@@ -50,13 +48,13 @@ def recap(evidence: Evidence, comparison: Comparison, look: Look) -> tuple[Slide
     ]
     title, lead, foot = (
         _title(comparison),
-        f"Change against {comparison.baseline}; {_resting(comparison)}",
+        f"Change from {comparison.baseline}; {_based_on(comparison)}",
         _foot(comparison),
     )
     drawn = _Map(evidence, cells, look, body_pt(f"{title} (1 of 9)", lead, foot))
     if (drawn.size(parts[0], lines) or 0) < LARGE_PT:
-        # What goes over all worker counts is on the first slide and in the notes: type that can be
-        # read is worth more here.
+        # Without room for readable type, figures over all worker counts are only on the first slide
+        # and in the notes.
         lines = [line for line in lines if line[1] is not None]
     pages = [(subjects, page) for subjects in parts for page in drawn.pages(subjects, lines)]
     return tuple(
@@ -66,21 +64,25 @@ def recap(evidence: Evidence, comparison: Comparison, look: Look) -> tuple[Slide
             lead=lead,
             grid=drawn.grid(subjects, page),
             foot=foot,
-            notes=(*_noise(comparison), *_told(comparison, subjects, {kind for kind, _ in page})),
+            notes=(
+                *_noise(comparison),
+                *_effect_notes(comparison, subjects, {kind for kind, _ in page}),
+            ),
         )
         for number, (subjects, page) in enumerate(pages, start=1)
     )
 
 
-def _told(comparison: Comparison, subjects: Sequence[str], kinds: set[Kind]) -> Iterator[str]:
-    """The verdicts about these layouts and kinds of requests, with the figures behind them."""
+def _effect_notes(
+    comparison: Comparison, subjects: Sequence[str], kinds: set[Kind]
+) -> Iterator[str]:
+    """The sentences about these layouts and kinds of requests, with their figures."""
     for one in comparison.effects:
         if one.subject in subjects and kind_of(one) in kinds:
             unit = METRICS[one.metric].unit
             known = one.baseline_value is not None and one.subject_value is not None
             figures = (
-                f" [{show_figure(one.baseline_value)} against "
-                f"{show_figure(one.subject_value)} {unit}]"
+                f" [{show_figure(one.baseline_value)} vs {show_figure(one.subject_value)} {unit}]"
             )
             yield f"{one.text}{figures if known else ''}"
 
@@ -96,34 +98,36 @@ def _title(comparison: Comparison) -> str:
         return f"Nothing could be compared with {comparison.baseline}{why}"
     if all(one.verdict == "provisional" for one in known):
         return (
-            f"Provisional against {comparison.baseline} in {counted(len(known), 'case')}: "
+            f"Provisional compared with {comparison.baseline} in {counted(len(known), 'case')}: "
             f"{_why(known)}"
         )
     counts = {}
     for subject in comparison.subjects:
         mine = [one.verdict for one in known if one.subject == subject]
         counts[subject] = (mine.count("better"), mine.count("worse"), len(mine))
-    subject, (better, worse, whole) = max(counts.items(), key=lambda one: (one[1][0], one[1][1]))
+    subject, (better, worse, count) = max(counts.items(), key=lambda one: (one[1][0], one[1][1]))
     if not better and not worse:
-        return f"No difference from {comparison.baseline} is shown in {counted(len(known), 'case')}"
+        return (
+            f"No significant difference from {comparison.baseline} in {counted(len(known), 'case')}"
+        )
     if not better:
         others = (
-            f"No layout is shown to be faster than {comparison.baseline}; "
+            f"No layout is significantly faster than {comparison.baseline}; "
             if len(counts) > 1
             else ""
         )
         return (
             f"{others}{subject} is slower {f'than {comparison.baseline} ' * (not others)}in "
-            f"{worse} of {counted(whole, 'case')}"
+            f"{worse} of {counted(count, 'case')}"
         )
     return (
         f"{subject} is faster than {comparison.baseline} in {better} of "
-        f"{counted(whole, 'case')} and slower in {worse or 'none'}"
+        f"{counted(count, 'case')} and slower in {worse or 'none'}"
     )
 
 
 def _why(effects: Sequence[Effect]) -> str:
-    """What is in doubt, in a word or two each: of what is grave that alone."""
+    """The doubts in a few words: only the grave ones where there are any."""
     doubts = [doubt for one in effects for doubt in one.doubts]
     return listed(
         list(dict.fromkeys(doubt.what for doubt in graves(doubts) or doubts))
@@ -131,14 +135,14 @@ def _why(effects: Sequence[Effect]) -> str:
     )
 
 
-def _resting(comparison: Comparison) -> str:
+def _based_on(comparison: Comparison) -> str:
     known = [one.ratio.repeats for one in comparison.effects if one.ratio is not None]
     return rests_on(min(known), max(known)) if known else "not comparable"
 
 
 @dataclass(frozen=True)
 class _Map:
-    """The map as it is laid out: which of its lines fit one slide, and what they look like."""
+    """The layout of the map: which lines fit on a slide, and what they look like."""
 
     evidence: Evidence
     cells: dict[tuple[Kind, int | None, str, MetricKey], Effect]
@@ -146,13 +150,11 @@ class _Map:
     room_pt: float
 
     def size(self, subjects: Sequence[str], page: Sequence[Line]) -> int | None:
-        """The size of the type at which these lines fit; None where they do not."""
+        """The font size at which these lines fit; None where they do not."""
         return size_for(self.grid(subjects, page), ROOM_PT, self.room_pt)
 
     def pages(self, subjects: Sequence[str], lines: Sequence[Line]) -> list[list[Line]]:
-        """Lines in as few pages as hold them; a kind of requests goes to the next page as a whole
-        where it can.
-        """
+        """Lines on as few pages as possible; a kind of requests is kept together where possible."""
         pages: list[list[Line]] = []
         for _, group in groupby(lines, key=lambda line: line[0]):
             mine = list(group)
@@ -167,7 +169,7 @@ class _Map:
         return pages
 
     def grid(self, subjects: Sequence[str], page: Sequence[Line]) -> SlideTable:
-        """The table of some layouts and lines."""
+        """The table of these layouts and lines."""
         look = self.look
         blank = TableCell(text="", fill=look.grid)
         names = [
@@ -224,7 +226,7 @@ def _head(text: str, look: Look, *, across: int = 1) -> TableCell:
 
 
 def _cell(one: Effect | None, look: Look) -> TableCell:
-    """A change: in colour where it is claimed, in brackets without one where it is provisional."""
+    """A change, coloured where it is significant, in brackets where it is provisional."""
     text = change_text(one)
     if (
         one is None
@@ -246,8 +248,9 @@ def _cell(one: Effect | None, look: Look) -> TableCell:
 
 
 def change_text(one: Effect | None) -> str:
-    """A change in per cent, a multiple from threefold on, in brackets where provisional; a cross
-    where not comparable.
+    """A change in per cent, from threefold on a multiple.
+
+    In brackets if provisional; a cross if not comparable.
     """
     if one is None:
         return ""
@@ -268,13 +271,13 @@ def change_text(one: Effect | None) -> str:
 
 
 def _foot(comparison: Comparison) -> str:
-    told = {change_text(one)[:1] for one in comparison.effects}
+    signs = {change_text(one)[:1] for one in comparison.effects}
     parts = ["blue: better, orange: worse"]
-    parts += ["~: not shown, or too small to matter"] * ("~" in told)
-    parts += ["in brackets: provisional"] * ("(" in told)
-    parts += ["×: cannot be compared"] * ("×" in told)
-    floors = [f"{one.metric} {show_ratio(one.ratio)}" for one in comparison.noise]
-    parts += [f"noise floor: {listed(floors)}"] if floors else []
+    parts += ["~: not significant, or too small to matter"] * ("~" in signs)
+    parts += ["in brackets: provisional"] * ("(" in signs)
+    parts += ["×: not comparable"] * ("×" in signs)
+    noise = [f"{one.metric} {show_ratio(one.ratio)}" for one in comparison.noise]
+    parts += [f"noise floor: {listed(noise)}"] if noise else []
     return f"{upper('; '.join(parts))}."
 
 

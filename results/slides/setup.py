@@ -1,5 +1,6 @@
-"""What was set up: hosts and load, which are the same for all, then what each layout is made of;
-what differs is shaded.
+"""The set-up slides: hosts and load, which are common to all, then each layout's settings.
+
+Settings that differ are shaded.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from weighbridge.results.record import PlannedHost
 from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.results.slides.evidence import Evidence, spanned
 from weighbridge.results.slides.fitting import ROOM_PT, SMALLEST_PT, body_pt, lines_pt
-from weighbridge.results.slides.slide import Slide, SlideTable, TableCell
+from weighbridge.results.slides.slide import Slide, SlideTable, TableCell, head_cells
 from weighbridge.suites import DEFAULT_DRIVER, Suite
 
 ABREAST: Final = 6
-"""Layouts side by side; more go on slides of their own."""
+"""The most layouts side by side; more are on another slide."""
 
 FIRST: Final = (
     "gateway",
@@ -36,12 +37,10 @@ FIRST: Final = (
     "daemons",
     "placement groups",
 )
-"""Facts that decide results most, in the order in which they are told; names are those of the
-manifest's sheets.
-"""
-_SHADED: Final = "Shaded: not the same for all."
+"""The facts that affect results most, in order, by their names in the manifest's fact sheets."""
+_SHADED: Final = "Shaded: differs between layouts."
 LARGE_PT: Final = 16
-"""Type of the first slide; what does not fit goes to a second one."""
+"""Font size of the first slide; what does not fit is on a second one."""
 _LEFT_OUT: Final = ": see the notes."
 _BACKGROUND: Final = "background: "
 _NOT_SETTINGS: Final = (
@@ -64,13 +63,11 @@ _NAMES: Final = {
     "rgw: rgw_thread_pool_size": "threads of radosgw",
 }
 _LONGEST: Final = 160
-"""Characters of the cells of a line together; the notes have all of them."""
+"""The most characters of a line's cells together; the notes have the complete texts."""
 
 
 def setup(evidence: Evidence, look: Look) -> tuple[Slide, ...]:
-    """The slides of the set-up, for each six layouts one, and a second where the first does not
-    hold what decides.
-    """
+    """The slides of the set-up: for every six layouts one, and another where that is full."""
     names = evidence.layouts
     parts = [names[at : at + ABREAST] for at in range(0, len(names), ABREAST)]
     slides: list[Slide] = []
@@ -98,16 +95,16 @@ def _slides(
     rest = [name for name in wanted if name not in shown and name in differing]
     more = table.held((), rest, titles[1], SMALLEST_PT) if rest else []
     left = len(rest) - len(more)
-    told = (
+    notes = (
         *(f"{name}: {value}" for name, value in common),
-        *(f"{_called(name)}: {_told(layouts, facts[name])}" for name in wanted),
+        *(f"{_label(name)}: {_values_text(layouts, facts[name])}" for name in wanted),
         (
-            "All other settings, configuration files and versions of packages are in the report and "
+            "All other settings, configuration files and package versions are in the report and "
             "the manifest."
         ),
     )
     shaded = _SHADED if any(name in differing for name in shown) else ""
-    yield Slide(key=key, title=titles[0], grid=table.grid(common, shown), foot=shaded, notes=told)
+    yield Slide(key=key, title=titles[0], grid=table.grid(common, shown), foot=shaded, notes=notes)
     if more:
         foot = (
             f"{counted(left, 'more setting')} {'differs' if left == 1 else 'differ'}{_LEFT_OUT}"
@@ -115,13 +112,13 @@ def _slides(
             else ""
         )
         yield Slide(
-            key=f"{key}-more", title=titles[1], grid=table.grid((), more), foot=foot, notes=told
+            key=f"{key}-more", title=titles[1], grid=table.grid((), more), foot=foot, notes=notes
         )
 
 
 def _differ(values: Sequence[str]) -> bool:
-    """Whether layouts that have a setting have it otherwise: one that others lack is of their kind
-    of gateway alone.
+    """Whether layouts that have a setting have different values; one that others lack is specific
+    to their kind of gateway.
     """
     return len(set(values) - {UNKNOWN}) > 1
 
@@ -130,7 +127,7 @@ def _title(evidence: Evidence) -> str:
     hosts = len(evidence.plan.hardware.hosts)
     if len(evidence.layouts) == 1:
         return (
-            f"{evidence.layouts[0]} stood on {counted(hosts, 'host')} with fixed limits"
+            f"{evidence.layouts[0]} ran on {counted(hosts, 'host')} with fixed limits"
             if hosts
             else "What was set up"
         )
@@ -143,20 +140,20 @@ def _title(evidence: Evidence) -> str:
 
 
 def _sameness(evidence: Evidence) -> str:
-    """What attestation says of the hosts of the layouts, as short as it can be said."""
+    """The result of attestation for the layouts' hosts, in a few words."""
     known = {one.layout for one in evidence.attested}
     if not known:
         return "not attested"
     if differing := between([one for one in evidence.attested if one.layout in evidence.layouts]):
-        return f"what they gave differs beyond its bound, as under {listed(differing[0].layouts)}"
+        return f"attested capacity differs beyond its bound, as for {listed(differing[0].layouts)}"
     lacking = [name for name in evidence.layouts if name not in known]
     return (
-        f"not attested of {listed(lacking)}" if lacking else "what they gave is within its bounds"
+        f"not attested for {listed(lacking)}" if lacking else "attested capacity is within bounds"
     )
 
 
 def _common(evidence: Evidence) -> Iterator[tuple[str, str]]:
-    """What all layouts have in common, in words."""
+    """What all layouts have in common."""
     plan, suite = evidence.plan, evidence.plan.suite
     limits = "; ".join(_hosts(plan.hardware.hosts))
     yield "hosts", limits or plan.hardware.about or plan.hardware.name
@@ -199,7 +196,7 @@ def _limits(host: PlannedHost) -> Iterator[str]:
 
 
 def _load(evidence: Evidence) -> str:
-    """Who made the load, and how much of it."""
+    """The driver and its load."""
     suite = evidence.plan.suite
     drivers = list(dict.fromkeys(driver_label(row.driver) for row in evidence.rows))
     counts = sorted({row.workers for row in evidence.rows})
@@ -224,20 +221,18 @@ def _caches(suite: Suite) -> str:
 
 
 def _facts(evidence: Evidence, layouts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Settings by name, a value for each layout: those that decide most first, then those that
-    differ, then the rest.
-    """
+    """Settings by name, a value per layout: the most important first, then those that differ."""
     known = evidence.facts
     release = {layout.name: layout.release for layout in evidence.plan.layouts}
     names = dict.fromkeys(
         name for layout in layouts for name in known[layout] if not name.startswith(_NOT_SETTINGS)
     )
     found = {name: tuple(known[layout].get(name, UNKNOWN) for layout in layouts) for name in names}
-    made_of = evidence.plan.structures
-    if any(made_of[layout].front for layout in layouts if layout in made_of):
-        found.pop("path", None)  # the same in more words
+    structures = evidence.plan.structures
+    if any(structures[layout].front for layout in layouts if layout in structures):
+        found.pop("path", None)  # `in front` says the same
         found["in front"] = tuple(
-            _front(made_of[layout]) if layout in made_of else UNKNOWN for layout in layouts
+            _front(structures[layout]) if layout in structures else UNKNOWN for layout in layouts
         )
     if "gateway" not in found:
         found["gateway"] = tuple(
@@ -258,18 +253,18 @@ def _facts(evidence: Evidence, layouts: Sequence[str]) -> dict[str, tuple[str, .
     )
 
 
-def _front(made_of: Structure) -> str:
-    """What stands between clients and a gateway's daemons: `HAProxy before 2 daemons`."""
+def _front(structures: Structure) -> str:
+    """What is between clients and a gateway's daemons: `HAProxy before 2 daemons`."""
     return (
-        f"{made_of.front} before {counted(made_of.daemons, 'daemon')}"
-        if made_of.front
+        f"{structures.front} before {counted(structures.daemons, 'daemon')}"
+        if structures.front
         else "nothing"
     )
 
 
 @dataclass(frozen=True)
 class _Table:
-    """Settings of some layouts side by side."""
+    """Settings of several layouts side by side."""
 
     look: Look
     layouts: Sequence[str]
@@ -278,7 +273,7 @@ class _Table:
     def held(
         self, common: Sequence[tuple[str, str]], names: Sequence[str], title: str, smallest_pt: int
     ) -> list[str]:
-        """Of these settings those that a slide holds in type of this size or larger, in order."""
+        """The settings that fit on a slide in type of this size or larger, in order."""
         room_pt = body_pt(title, foot=_SHADED + _LEFT_OUT)
         held: list[str] = []
         for name in names:
@@ -289,19 +284,14 @@ class _Table:
     def grid(self, common: Sequence[tuple[str, str]], names: Sequence[str]) -> SlideTable:
         """The table: what all have in common, then a line for each setting."""
         look, layouts = self.look, self.layouts
-        lines = [
-            (
-                TableCell(text="", fill=look.grid),
-                *(TableCell(text=name, fill=look.grid, bold=True) for name in layouts),
-            )
-        ]
+        lines = [tuple(head_cells(("", *layouts), look, "left"))]
         for name, value in common:
-            lines.append((TableCell(text=name, bold=True), *_told_once(value, len(layouts))))
+            lines.append((TableCell(text=name, bold=True), *_shared(value, len(layouts))))
         for name in names:
             fill = shade(look) if _differ(self.facts[name]) else None
             lines.append(
                 (
-                    TableCell(text=_called(name), bold=True, fill=fill),
+                    TableCell(text=_label(name), bold=True, fill=fill),
                     *_merged(self.facts[name], fill),
                 )
             )
@@ -314,21 +304,21 @@ class _Table:
 
 
 def shade(look: Look) -> str:
-    """Behind what is not the same for all."""
+    """The background of what differs."""
     return "#FFF3DC" if look.name == "light" else "#3A2F17"
 
 
-def _told_once(value: str, layouts: int) -> Iterator[TableCell]:
+def _shared(value: str, layouts: int) -> Iterator[TableCell]:
     """One cell for all layouts."""
     yield TableCell(text=value, across=layouts)
     yield from (TableCell(text="", covered=True) for _ in range(1, layouts))
 
 
 def _merged(values: Sequence[str], fill: str | None) -> Iterator[TableCell]:
-    """A cell for each value, neighbours that are the same as one."""
+    """A cell for each value; equal neighbours are merged."""
     brief = {value: _brief(value) for value in values}
     if len(set(brief.values())) < len(brief):
-        brief = {value: value for value in values}  # what tells them apart is in what is left out
+        brief = {value: value for value in values}  # they differ only in what is left out
     at = 0
     while at < len(values):
         end = at + 1
@@ -342,12 +332,12 @@ def _merged(values: Sequence[str], fill: str | None) -> Iterator[TableCell]:
         at = end
 
 
-def _called(name: str) -> str:
+def _label(name: str) -> str:
     return _NAMES.get(name, name.removeprefix(_BACKGROUND).removeprefix("rgw: "))
 
 
 def _brief(value: str) -> str:
-    """The first clause of a value, without what is in brackets: the notes have all of it."""
+    """The first clause of a value, without text in brackets; the notes have the complete text."""
     text = value.removeprefix("a write is acknowledged when ").split("; ")[0]
     while " (" in text and ")" in text.split(" (", 1)[1]:
         before, rest = text.split(" (", 1)
@@ -355,7 +345,7 @@ def _brief(value: str) -> str:
     return text
 
 
-def _told(layouts: Sequence[str], values: Sequence[str]) -> str:
+def _values_text(layouts: Sequence[str], values: Sequence[str]) -> str:
     if len(set(values)) == 1:
         return values[0]
     return "; ".join(f"{layout}: {value}" for layout, value in zip(layouts, values, strict=True))

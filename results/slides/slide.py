@@ -1,18 +1,19 @@
-"""The records of a talk: what is on each slide, before it is known whether that becomes PowerPoint
-or Markdown.
+"""The records of a talk: what is on each slide, whether that becomes PowerPoint or Markdown.
 
-Colours are `#rrggbb`. Everything that is drawn is told in figures as well, in the notes of its
-slide.
+Colours are `#rrggbb`. The notes of a slide have all figures that are drawn on it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
 from weighbridge.common.record import Record
 from weighbridge.results.charts.chart_theme import Look
+from weighbridge.results.charts.panels import AxisScale, Tone
+from weighbridge.results.record import PlannedLayout
 
 Colour = Annotated[str, Field(pattern=r"^#[0-9A-Fa-f]{6}$")]
 Align = Literal["left", "center", "right"]
@@ -22,12 +23,12 @@ Side = Literal["above", "left", "right", "below"]
 class TableCell(Record):
     """A cell of a table.
 
-    `across` and `down` say over how many columns and lines it goes; those it covers are `covered`.
+    `across` and `down` are the columns and lines that it spans; the cells below it are `covered`.
     """
 
     text: str
     fill: Colour | None = None
-    """None: as the page."""
+    """None: the slide's background."""
     ink: Colour | None = None
     bold: bool = False
     align: Align = "left"
@@ -36,11 +37,13 @@ class TableCell(Record):
     covered: bool = False
 
 
-class SlideTable(Record):
-    """A table: its first `heads` lines are its head.
+def head_cells(texts: Iterable[str], look: Look, align: Align = "center") -> list[TableCell]:
+    """Bold cells of a table's head."""
+    return [TableCell(text=text, fill=look.grid, bold=True, align=align) for text in texts]
 
-    `widths` are the columns' shares of the whole, in any unit.
-    """
+
+class SlideTable(Record):
+    """A table whose first `heads` lines are its head; `widths` are relative to one another."""
 
     widths: tuple[float, ...]
     lines: Annotated[tuple[tuple[TableCell, ...], ...], Field(min_length=1)]
@@ -55,10 +58,7 @@ class SlideTable(Record):
 
 
 class ChartPoint(Record):
-    """One point of a chart.
-
-    Of a line chart `x` is the place of its category, from 0. None: no whisker.
-    """
+    """One point of a chart, with the ends of its whiskers; None: no whisker."""
 
     x: float
     y: float
@@ -68,71 +68,52 @@ class ChartPoint(Record):
     x_high: float | None = None
     label: str = ""
     side: Side = "above"
-    """Where the label stands."""
+    """The side of the point that its label is on."""
 
 
 class Series(Record):
-    """Points that belong together.
-
-    Not `joined`: no line goes through them, and they are crosses: figures that are not valid.
-    """
+    """Points of a layout: a line, or if not `joined`, crosses for figures that are not ranked."""
 
     name: str
-    colour: Colour
-    shape: str
-    spots: Annotated[tuple[ChartPoint, ...], Field(min_length=1)]
+    layout: str
+    points: Annotated[tuple[ChartPoint, ...], Field(min_length=1)]
     joined: bool = True
 
 
-class Axis(Record):
-    """An axis of figures: ends and step of its ticks; logarithmic ones go by powers of ten."""
+class SeriesChart(Record):
+    """Series over worker counts at equal distances (`lines`), or over two figures (`paths`)."""
 
-    title: str
-    low: float
-    high: float
-    step: float | None = None
-    logarithmic: bool = False
-
-
-class LineChart(Record):
-    """Series over categories that stand at equal distances."""
-
-    categories: tuple[str, ...]
-    across: str
-    """What the categories are."""
-    up: Axis
+    form: Literal["lines", "paths"]
+    x: AxisScale
+    y: AxisScale
     series: Annotated[tuple[Series, ...], Field(min_length=1)]
-
-
-class ScatterChart(Record):
-    """Series over two figures, each joined in the order of its spots."""
-
-    across: Axis
-    up: Axis
-    series: Annotated[tuple[Series, ...], Field(min_length=1)]
+    layouts: tuple[PlannedLayout, ...]
+    """All layouts of the run, which give each its colour and shape."""
 
 
 class SlideBar(Record):
-    """A bar from 0, with whiskers where an interval is known."""
+    """A bar from 0, with whiskers where an interval is known, of a layout or of a tone."""
 
     name: str
     value: float
     low: float | None = None
     high: float | None = None
-    colour: Colour
+    layout: str = ""
+    tone: Tone | float | None = None
     label: str
-    """Its figure in words, told with its name."""
+    """Its figure as text."""
 
 
 class BarChart(Record):
-    """Bars that lie, the first one on top."""
+    """Horizontal bars, the first one on top."""
 
-    across: Axis
+    x: AxisScale
     bars: Annotated[tuple[SlideBar, ...], Field(min_length=1)]
+    layouts: tuple[PlannedLayout, ...] = ()
 
 
 class SlideCard(Record):
-    """A figure as it is put on a screen, what it is about, and what it rests on."""
+    """A large figure, what it is about, and what it is based on."""
 
     figure: str
     about: str
@@ -142,30 +123,29 @@ class SlideCard(Record):
 
 
 class Slide(Record):
-    """One slide. `title` says what was found, in a sentence; `lead` comes below it, and `foot` says
-    how to read the rest.
-    """
+    """One slide. `title` is the finding, a sentence; `lead` is below it, `foot` at the bottom."""
 
     key: str
-    """A slug that tells it from all others."""
+    """A slug that is unique in the deck."""
     title: str
     lead: str = ""
     cards: tuple[SlideCard, ...] = ()
     lines: tuple[str, ...] = ()
     """Sentences, a bullet each."""
     grid: SlideTable | None = None
-    chart: LineChart | ScatterChart | BarChart | None = None
+    chart: SeriesChart | BarChart | None = None
     code: str = ""
-    """A command, as it is typed."""
+    """A command line."""
     foot: str = ""
     notes: Annotated[tuple[str, ...], Field(min_length=1)]
-    """What the speaker has before them: every figure of the slide with its number of repeats."""
+    """The speaker's notes: every figure of the slide with its number of repeats."""
     opening: bool = False
 
 
 class Deck(Record):
-    """A whole talk. `dated` is when its run was made, UTC, ISO 8601: nothing in a deck tells when
-    it was rendered.
+    """A complete talk.
+
+    `dated` is when its run started, UTC, ISO 8601: a deck does not depend on when it is rendered.
     """
 
     title: str
@@ -174,11 +154,11 @@ class Deck(Record):
     dated: str
     look: Look
     colours: tuple[Colour, ...]
-    """Of the layouts, in order."""
+    """The layouts' colours, in order."""
     slides: Annotated[tuple[Slide, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _told_apart(self) -> Deck:
+    def _unique_keys(self) -> Deck:
         keys = [slide.key for slide in self.slides]
         if len(set(keys)) < len(keys):
             raise ValueError("two slides have the same key")

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from weighbridge.results.charts.chart_theme import LIGHT, Look
 from weighbridge.results.slides.closing import closing
 from weighbridge.results.slides.evidence import Evidence
+from weighbridge.results.slides.latency_slide import latency_slide
 from weighbridge.results.slides.limits import where_time_goes
 from weighbridge.results.slides.opening import answer, opening
 from weighbridge.results.slides.recap import recap
-from weighbridge.results.slides.requests import requests
+from weighbridge.results.slides.request_group import request_groups
 from weighbridge.results.slides.setup import setup
-from weighbridge.results.slides.slide import Deck
+from weighbridge.results.slides.slide import Deck, Slide
+from weighbridge.results.slides.throughput_slide import throughput_slide
 from weighbridge.results.slides.tuning import tuning
 from weighbridge.results.slides.tuning_talk import tuning_talk
 
 
 def talk(evidence: Evidence, look: Look = LIGHT) -> Deck:
-    """The slides: the answer, the set-up, the map, each kind of requests, where time goes, tuning,
-    limits, how to repeat it.
-    """
+    """The deck of a comparison, or of a tuning."""
     manifest, plan = evidence.manifest, evidence.plan
     if evidence.tuned is not None:
         return tuning_talk(evidence, evidence.tuned, look)
@@ -33,9 +35,17 @@ def talk(evidence: Evidence, look: Look = LIGHT) -> Deck:
             opening(evidence, look),
             *setup(evidence, look),
             *recap(evidence, evidence.comparison, look),
-            *requests(evidence, look),
+            *_requests(evidence),
             *where_time_goes(evidence, look),
-            *tuning(evidence, evidence.comparison, look),
+            *tuning(evidence, evidence.comparison),
             *closing(evidence),
         ),
     )
+
+
+def _requests(evidence: Evidence) -> Iterator[Slide]:
+    """For each kind of requests latency by throughput, where it is known, and throughput."""
+    for group in request_groups(evidence):
+        if (latency := latency_slide(evidence, group)) is not None:
+            yield latency
+        yield throughput_slide(evidence, group)

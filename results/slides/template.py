@@ -1,8 +1,7 @@
-"""The empty file that a deck is drawn into: one layout (title only) at 16:9, whose theme has the
-deck's type and colours.
+"""The empty file for a deck: one layout (title only) at 16:9, with the deck's font and colours as
+theme.
 
-A speaker who changes theme fonts or colours changes the whole deck; slides that are added look like
-those that are there.
+A speaker who changes the theme changes the complete deck; added slides look like the others.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pptx.util import Pt
 
 from weighbridge.results.charts.chart_theme import DARK, LIGHT
 from weighbridge.results.slides.fitting import HEIGHT_PT, LEFT_PT, ROOM_PT, TOP_PT, WIDTH_PT
-from weighbridge.results.slides.paint import MAIN, bare, made, serialized
+from weighbridge.results.slides.paint import MAIN, bare, serialized, xml
 from weighbridge.results.slides.slide import Deck
 
 TYPEFACE: Final = "Arial"
@@ -34,16 +33,13 @@ def blank(deck: Deck) -> Any:
     _keep_one_layout(presentation)
     _paint(presentation, deck)
     _place_titles(presentation)
-    _leave_out(presentation)
-    told = presentation.core_properties
-    told.title, told.subject, told.author, told.last_modified_by = (
-        deck.title[:255],
-        deck.subject[:255],
-        _AUTHOR,
-        _AUTHOR,
-    )
-    told.keywords, told.comments, told.category, told.revision = "", "", "", 1
-    told.created = told.modified = _when(deck.dated)
+    _remove_extras(presentation)
+    properties = presentation.core_properties
+    properties.title, properties.subject = deck.title[:255], deck.subject[:255]
+    properties.author = properties.last_modified_by = _AUTHOR
+    properties.keywords = properties.comments = properties.category = ""
+    properties.revision = 1
+    properties.created = properties.modified = _when(deck.dated)
     return presentation
 
 
@@ -58,16 +54,12 @@ def _keep_one_layout(presentation: Any) -> None:
 
 
 def _place_titles(presentation: Any) -> None:
-    """Put the title of master and layout where slides have theirs, left, bold, and of a size that
-    nothing changes by itself.
-    """
+    """Put the titles of master and layout where slides have theirs: left, bold, of a fixed size."""
     master = presentation.slide_masters[0]
     for sheet in (master, presentation.slide_layouts[0]):
         for shape in list(sheet.placeholders):
-            if shape.placeholder_format.type not in (
-                1,
-                3,
-            ):  # titles; the rest (body, date, footer, number) has no place here
+            # 1 and 3 are titles; body, date, footer and number are removed.
+            if shape.placeholder_format.type not in (1, 3):
                 shape._element.getparent().remove(shape._element)  # noqa: SLF001 - python-pptx removes no shapes
                 continue
             shape.left, shape.top, shape.width, shape.height = (
@@ -79,15 +71,10 @@ def _place_titles(presentation: Any) -> None:
             body = shape._element.txBody.find(qn("a:bodyPr"))  # noqa: SLF001 - as above
             for name in list(body):
                 body.remove(name)
-            for name, value in (
-                ("lIns", "0"),
-                ("rIns", "0"),
-                ("tIns", "0"),
-                ("bIns", "0"),
-                ("anchor", "t"),
-                ("wrap", "square"),
-            ):
-                body.set(name, value)
+            for name in ("lIns", "rIns", "tIns", "bIns"):
+                body.set(name, "0")
+            body.set("anchor", "t")
+            body.set("wrap", "square")
     style = master._element.find(qn("p:txStyles")).find(qn("p:titleStyle")).find(qn("a:lvl1pPr"))  # noqa: SLF001 - as above
     style.set("algn", "l")
     style.find(qn("a:defRPr")).set("b", "1")
@@ -95,9 +82,9 @@ def _place_titles(presentation: Any) -> None:
 
 
 def _paint(presentation: Any, deck: Deck) -> None:
-    """Type and colours of the theme.
+    """Set the theme's font and colours.
 
-    A dark deck has its light text and dark ground by the master's map of colours.
+    A dark deck has its light text and dark background by the master's colour map.
     """
     master = presentation.slide_masters[0]
     part = master.part.part_related_by(RELATIONSHIP_TYPE.THEME)
@@ -119,7 +106,7 @@ def _paint(presentation: Any, deck: Deck) -> None:
         etree.SubElement(place, f"{{{MAIN}}}srgbClr").set("val", bare(colour))
     for latin in theme.iterfind(f".//{{{MAIN}}}fontScheme//{{{MAIN}}}latin"):
         latin.set("typeface", TYPEFACE)
-    part._blob = serialized(theme)  # noqa: SLF001 - python-pptx has no door to themes
+    part._blob = serialized(theme)  # noqa: SLF001 - python-pptx has no API for themes
     if dark:
         colour_map = master._element.find(qn("p:clrMap"))  # noqa: SLF001 - as above
         for name, value in (("bg1", "dk1"), ("tx1", "lt1"), ("bg2", "dk2"), ("tx2", "lt2")):
@@ -129,20 +116,15 @@ def _paint(presentation: Any, deck: Deck) -> None:
         master._element.cSld.remove(ground)  # noqa: SLF001 - as above
     master.background.fill.solid()
     master._element.cSld.find(qn("p:bg")).find(f".//{{{MAIN}}}solidFill").append(  # noqa: SLF001 - as above
-        made('<a:schemeClr val="bg1"/>')
+        xml('<a:schemeClr val="bg1"/>')
     )
 
 
-def _leave_out(presentation: Any) -> None:
-    """The picture and the printer's settings of the file that python-pptx begins with: they are of
-    another deck.
-    """
+def _remove_extras(presentation: Any) -> None:
+    """Remove the thumbnail and printer settings of python-pptx's default file."""
     package = presentation.part.package
     for owner in (package, presentation.part):
-        rels = owner._rels  # noqa: SLF001 - no door
-        for key in [
-            key
-            for key, rel in rels.items()
-            if rel.reltype.endswith(("/thumbnail", "/printerSettings"))
-        ]:
-            rels.pop(key)
+        rels = owner._rels  # noqa: SLF001 - no API
+        for key, rel in list(rels.items()):
+            if rel.reltype.endswith(("/thumbnail", "/printerSettings")):
+                rels.pop(key)

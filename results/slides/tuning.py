@@ -1,5 +1,5 @@
-"""The tornado of a tuning: how far each setting moves throughput, where each layout differs from
-the first in one setting.
+"""The slides of settings: how each setting changes throughput, where layouts differ in one
+setting.
 """
 
 from __future__ import annotations
@@ -9,21 +9,24 @@ from typing import Any, Final
 
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.kinds import kind_of
-from weighbridge.results.charts.chart_theme import Look, diverging, neutral
+from weighbridge.results.charts.panels import AxisScale
 from weighbridge.results.charts.placing import nice_top
+from weighbridge.results.charts.tornado import CLAIMED, WIDEST
 from weighbridge.results.figures import upper
+from weighbridge.results.percent import percent
 from weighbridge.results.record import PlannedLayout
 from weighbridge.results.slides.evidence import Evidence, rests_on
 from weighbridge.results.slides.recap import change_text
-from weighbridge.results.slides.slide import Axis, BarChart, Slide, SlideBar
+from weighbridge.results.slides.slide import BarChart, Slide, SlideBar
 
 BARS: Final = 10
-"""As many as can be read."""
+"""The most bars that are readable."""
 
 
-def tuning(evidence: Evidence, comparison: Comparison, look: Look) -> tuple[Slide, ...]:
-    """A slide for each kind of requests; none where a layout differs from the first in more than
-    one setting, or in none.
+def tuning(evidence: Evidence, comparison: Comparison) -> tuple[Slide, ...]:
+    """A slide for each kind of requests.
+
+    None where a layout differs from the first in more than one setting, or in none.
     """
     changed = one_setting_each(evidence.plan.layouts)
     if not changed:
@@ -46,10 +49,12 @@ def tuning(evidence: Evidence, comparison: Comparison, look: Look) -> tuple[Slid
             Slide(
                 key="tuning-" + "-".join(kind),
                 title=_title(shown[0], changed, evidence.called[kind]),
-                lead=f"Throughput of {evidence.called[kind]} against {comparison.baseline}; "
+                lead=f"Throughput of {evidence.called[kind]} compared with {comparison.baseline}; "
                 f"{rests_on(*evidence.repeats)}",
-                chart=_chart(shown, changed, look),
-                foot="Over all worker counts; whiskers: 95 % interval. ~: not shown, or too "
+                chart=change_chart(
+                    [(changed[one.subject], change_text(one), one) for one in shown], "throughput"
+                ),
+                foot="Over all worker counts; whiskers: 95 % interval. ~: not significant, or too "
                 f"small to matter.{_left(known)}",
                 notes=tuple(one.text for one in mine),
             )
@@ -62,45 +67,42 @@ def _left(known: Sequence[Effect]) -> str:
 
 
 def _title(one: Effect, changed: Mapping[str, str], about: str) -> str:
-    """What moves throughput most, if anything is shown to."""
+    """What changes throughput most, if any change is significant."""
     if one.verdict not in ("better", "worse"):
         return (
-            f"No setting is shown to move the throughput of {about}"
+            f"No setting changes the throughput of {about} significantly"
             if one.verdict != "provisional"
             else f"{upper(about)} by setting: provisional"
         )
-    return f"{changed[one.subject]} moves the throughput of {about} most: {change_text(one)}"
+    return f"{changed[one.subject]} changes the throughput of {about} most: {change_text(one)}"
 
 
-def _chart(effects: list[Effect], changed: Mapping[str, str], look: Look) -> BarChart:
-    bars = tuple(_bar(one, changed[one.subject], look) for one in effects)
-    ends = [value for bar in bars for value in (bar.value, bar.low, bar.high) if value is not None]
-    top, step = nice_top(max(abs(value) for value in ends) or 1.0)
-    return BarChart(
-        across=Axis(title="change of throughput, %", low=-top, high=top, step=step), bars=bars
-    )
-
-
-def _bar(one: Effect, name: str, look: Look) -> SlideBar:
-    if one.ratio is None:
-        raise ValueError(f"{one.subject} has no ratio to draw")
-    value, low, high = (
-        None if end is None else (end - 1) * 100
-        for end in (one.ratio.value, one.ratio.low, one.ratio.high)
-    )
-    colours = diverging(look)
-    colour = {"better": colours[5], "worse": colours[1]}.get(
-        one.verdict, look.axis if one.verdict != "provisional" else neutral(look)
-    )
-    return SlideBar(
-        name=name, value=value or 0.0, low=low, high=high, colour=colour, label=change_text(one)
-    )
+def change_chart(changes: Sequence[tuple[str, str, Effect]], metric: str) -> BarChart:
+    """Bars of changes in per cent: settings, their figures as text, and effects with a ratio."""
+    bars = []
+    for name, label, effect in changes:
+        if effect.ratio is not None:
+            value, low, high = (
+                None if end is None else percent(end)
+                for end in (effect.ratio.value, effect.ratio.low, effect.ratio.high)
+            )
+            tone = CLAIMED.get(effect.verdict, "axis")
+            bars.append(
+                SlideBar(name=name, value=value or 0.0, low=low, high=high, tone=tone, label=label)
+            )
+    farthest = max(abs(bar.value) for bar in bars)
+    ends = [abs(end) for bar in bars for end in (bar.value, bar.low, bar.high) if end is not None]
+    # An interval without an end would squeeze all bars together.
+    top, step = nice_top(min(max(ends), WIDEST * farthest or 1.0) or 1.0)
+    ticks = tuple(step * number for number in range(-round(top / step), round(top / step) + 1))
+    x = AxisScale(low=-top, high=top, ticks=ticks, title=f"change of {metric}, %")
+    return BarChart(x=x, bars=tuple(bars))
 
 
 def one_setting_each(layouts: tuple[PlannedLayout, ...]) -> dict[str, str]:
-    """By layout, the one setting in which it differs from the first:
+    """By layout, the one setting that differs from the first: `radosgw threads: 512 → 256`.
 
-    `radosgw threads: 512 → 256`; empty where one has more.
+    Empty where a layout differs in more than one setting.
     """
     first, *others = layouts
     changed = {}
@@ -118,7 +120,7 @@ def one_setting_each(layouts: tuple[PlannedLayout, ...]) -> dict[str, str]:
 
 
 def _flat(layout: PlannedLayout) -> Iterator[tuple[str, str]]:
-    """Where a layout's services sit and what is set of them, by names."""
+    """A layout's placement of services and settings, by dotted names."""
     yield from _leaves("place", layout.place)
     yield from _leaves("", layout.settings)
 

@@ -1,62 +1,39 @@
-"""The talk of a tuning: what helps, what was tried and how, what does nothing, what was chosen, and
-whether that held.
-"""
+"""The talk of a tuning: the answer, its tables, the tornados, and what limits the answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.findings import FigureCard
 from weighbridge.results.analysis.sameness import verdict
-from weighbridge.results.analysis.tuning.ledger import LedgerEntry
-from weighbridge.results.analysis.tuning.ledger_table import (
-    RESTARTED,
-    LedgerLine,
-    change_figure,
-    ledger_lines,
-    short_names,
-)
+from weighbridge.results.analysis.tuning.ledger_table import change_figure, short_names
 from weighbridge.results.analysis.tuning.tuning_cards import cards
-from weighbridge.results.analysis.tuning.tuning_result import (
-    TuningResult,
-    could_be_shown,
-    gain_words,
-    interval_words,
-)
+from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.charts.chart_theme import Look, diverging
-from weighbridge.results.charts.placing import nice_top
-from weighbridge.results.figures import UNKNOWN, counted, upper
-from weighbridge.results.percent import percent, show_percent
+from weighbridge.results.figures import counted, upper
 from weighbridge.results.slides.closing import loop_words, repeat
 from weighbridge.results.slides.evidence import Evidence
-from weighbridge.results.slides.fitting import ROOM_PT, body_pt, size_for
 from weighbridge.results.slides.setup import setup
-from weighbridge.results.slides.slide import (
-    Axis,
-    BarChart,
-    Deck,
-    Slide,
-    SlideBar,
-    SlideCard,
-    SlideTable,
-    TableCell,
+from weighbridge.results.slides.slide import Deck, Slide, SlideCard
+from weighbridge.results.slides.tuning import change_chart
+from weighbridge.results.slides.tuning_tables import (
+    chosen_slides,
+    confirmation_slides,
+    ledger_slides,
+    tried_slides,
+    without_effect_slides,
 )
-from weighbridge.suites.tuning import show_setting
 
 BARS: Final = 12
-"""As many as can be read."""
+"""The most bars that are readable."""
 _FAULTS: Final = 5
-_READABLE_PT: Final = 14
-"""Type below which a table goes to one slide more."""
-Line = tuple[TableCell, ...]
+"""The most faults on the slide of limits; the notes have all."""
 
 
 def tuning_talk(evidence: Evidence, result: TuningResult, look: Look) -> Deck:
-    """Answer, set-up, what was tried, ledger, tornados, no effect, what was chosen, confirmation,
-    limits, how to repeat.
-    """
+    """The deck of a tuning."""
     manifest, tuning = evidence.manifest, result.run.tuning
     return Deck(
         title=result.headline,
@@ -68,12 +45,12 @@ def tuning_talk(evidence: Evidence, result: TuningResult, look: Look) -> Deck:
         slides=(
             _answer(evidence, result),
             *setup(_of_baseline(evidence, result), look),
-            *_tried(result, look),
-            *_ledger(result, look),
-            *_tornados(result, look),
-            *_without_effect(result, look),
-            *_chosen(result, look),
-            *_confirmation(result, look),
+            *tried_slides(result, look),
+            *ledger_slides(result, look),
+            *_tornados(result),
+            *without_effect_slides(result, look),
+            *chosen_slides(result, look),
+            *confirmation_slides(result, look),
             _limits(evidence, result),
             repeat(evidence),
         ),
@@ -81,7 +58,7 @@ def tuning_talk(evidence: Evidence, result: TuningResult, look: Look) -> Deck:
 
 
 def _of_baseline(evidence: Evidence, result: TuningResult) -> Evidence:
-    """The same with the layout as it was given alone, and as many repeats as it has trials."""
+    """The evidence of the baseline only, with as many repeats as it has trials."""
     name = result.ledger.baseline.name
     rows = tuple(row for row in evidence.rows if row.layout == name)
     suite = evidence.plan.suite.model_copy(
@@ -102,13 +79,13 @@ def _answer(evidence: Evidence, result: TuningResult) -> Slide:
     lines = [
         (
             f"{counted(result.ledger.trials, 'trial')} in {counted(result.rounds, 'round')}, each "
-            "beside the baseline’s."
+            "compared with the baseline beside it."
         )
     ]
     if result.winner is not None:
         lines.append(result.confirmation_words)
     if evidence.manifest.state != "done":
-        lines.insert(0, f"This tuning is not whole: {evidence.manifest.state}.")
+        lines.insert(0, f"This tuning is not complete: {evidence.manifest.state}.")
     return Slide(
         key="answer",
         title=result.headline,
@@ -127,7 +104,7 @@ def _answer(evidence: Evidence, result: TuningResult) -> Slide:
 
 
 def _card(one: FigureCard) -> SlideCard:
-    """The card with the setting's short name: there is no room for a long one."""
+    """The card with the setting's short name, since a long one does not fit."""
     return SlideCard(
         figure=one.figure,
         about=one.about,
@@ -137,110 +114,13 @@ def _card(one: FigureCard) -> SlideCard:
     )
 
 
-def _tried(result: TuningResult, look: Look) -> Iterator[Slide]:
-    run, tuning = result.run, result.run.tuning
-    how = {
-        "screen": "each by itself",
-        "grid": "in every combination",
-        "search": "in combinations that a search proposed",
-    }
-    title = f"{counted(len(tuning.parameters), 'parameter')} were tried, {how[tuning.strategy]}"
-    foot = (
-        f"Each round: the baseline, up to {tuning.trials.baseline_every} settings in random "
-        "order, the baseline again. "
-        f"A setting is tried {tuning.trials.least} to {tuning.trials.most} times, until its "
-        "interval is clear of what matters."
-    )
-    lines = []
-    for one in tuning.parameters:
-        scope = run.scopes.get(one.key)
-        was = (
-            show_setting(run.layout_settings[one.key])
-            if one.key in run.layout_settings
-            else UNKNOWN
-        )
-        tried = ", ".join(show_setting(level.value) for level in one.levels)
-        needs = UNKNOWN if scope is None else RESTARTED[scope]
-        lines.append(
-            (
-                TableCell(text=one.key, bold=True),
-                *(TableCell(text=text) for text in (was, tried, needs)),
-            )
-        )
-    notes = tuple(
-        f"{one.key}: "
-        f"{one.effect}{f' Trap: {one.trap}' if one.trap else ''}{f' ({one.reference})' if one.reference else ''}"
-        for one in tuning.parameters
-    )
-    yield from _pages(
-        "tried",
-        title,
-        foot,
-        ("Parameter", "Here", "Tried", "Needs"),
-        (0.46, 0.14, 0.24, 0.16),
-        lines,
-        notes,
-        look,
-    )
-
-
-def _ledger(result: TuningResult, look: Look) -> Iterator[Slide]:
-    found = ledger_lines(result)
-    if not found:
-        return
-    objectives = range(len(result.run.objectives))
-    better, worse = (sum(one.verdict == kind for one in found) for kind in ("better", "worse"))
-    verb = "is" if better in (0, 1) else "are"
-    title = (
-        f"{better or 'None'} of {counted(len(found), 'setting')} {verb} better, "
-        f"{worse or 'none'} worse"
-    )
-    head = (
-        "Setting",
-        *(upper(result.called(number)) for number in objectives),
-        "Verdict",
-        "Gateway CPU",
-        "Trials",
-    )
-    widths = (0.36, *(0.32 / max(2, len(objectives)) for _ in objectives), 0.2, 0.1, 0.08)
-    short = short_names([one.name for one in found])
-    lines = [_ledger_line(one, short[one.name], look) for one in found]
-    foot = "Against the baseline beside each trial. ~: no difference shown. In brackets: no claim."
-    notes = tuple(f"{effect.text}." for entry in result.ledger.entries for effect in entry.effects)
-    yield from _pages("ledger", title, foot, head, widths, lines, notes, look)
-
-
-def _ledger_line(one: LedgerLine, name: str, look: Look) -> Line:
-    ink = _ink(one.verdict, look)
-    return (
-        TableCell(text=name, bold=not one.weak),
-        *(
-            TableCell(
-                text=change.change,
-                align="right",
-                ink=_ink(change.tone, look),
-                bold=bool(change.tone),
-            )
-            for change in one.changes
-        ),
-        TableCell(text=f"{one.sign} {one.verdict}", ink=ink, bold=not one.weak),
-        TableCell(text=one.gateway_cpu, align="right"),
-        TableCell(text=str(one.trials), align="right"),
-    )
-
-
-def _ink(verdict: str, look: Look) -> str:
-    colours = diverging(look)
-    if verdict == "better":
-        return colours[-1]
-    return colours[0] if verdict in ("worse", "trade-off", "not allowed", "failed") else look.muted
-
-
-def _tornados(result: TuningResult, look: Look) -> Iterator[Slide]:
+def _tornados(result: TuningResult) -> Iterator[Slide]:
     for number, objective in enumerate(result.run.objectives):
         mine = [(one.name, one.effects[number]) for one in result.ledger.entries]
         known = sorted(
-            (one for one in mine if one[1].ratio is not None), key=lambda one: -_size(one[1])
+            (one for one in mine if one[1].ratio is not None),
+            key=lambda one: one[1].ratio.either_way if one[1].ratio is not None else 0.0,
+            reverse=True,
         )
         if not known:
             continue
@@ -248,18 +128,20 @@ def _tornados(result: TuningResult, look: Look) -> Iterator[Slide]:
         short = short_names([name for name, _ in known])
         first, effect = shown[0]
         title = (
-            f"{short[first]} moves the {result.called(number)} most: {change_figure(effect)}"
+            f"{short[first]} changes the {result.called(number)} most: {change_figure(effect)}"
             if effect.verdict in ("better", "worse")
-            else f"No setting is shown to move the {result.called(number)}"
+            else f"No setting changes the {result.called(number)} significantly"
         )
         left = f" The notes have {len(known) - len(shown)} more." if len(known) > len(shown) else ""
         yield Slide(
             key=f"tornado-{number + 1}",
             title=title,
-            lead=f"{upper(result.called(number))} against the baseline beside it; "
+            lead=f"{upper(result.called(number))} compared with the baseline beside it; "
             f"{_counted_trials(known)}",
-            chart=_chart([(short[name], one) for name, one in shown], objective.of, look),
-            foot="Blue: better, orange: worse, grey, ~: no effect that can be claimed. Whiskers: "
+            chart=change_chart(
+                [(short[name], change_figure(one), one) for name, one in shown], objective.of
+            ),
+            foot="Blue: better, orange: worse, grey, ~: no significant effect. Whiskers: "
             f"95 % interval.{left}",
             notes=tuple(f"{one.text}." for _, one in mine),
         )
@@ -271,195 +153,25 @@ def _counted_trials(known: Sequence[tuple[str, Effect]]) -> str:
     return f"n = {low}" if low == high else f"n = {low} to {high}"
 
 
-def _size(effect: Effect) -> float:
-    return 0.0 if effect.ratio is None else effect.ratio.either_way
-
-
-def _chart(shown: Sequence[tuple[str, Effect]], metric: str, look: Look) -> BarChart:
-    colours = diverging(look)
-    bars = []
-    for name, effect in shown:
-        if effect.ratio is None:
-            continue
-        low, high = (
-            None if end is None else percent(end) for end in (effect.ratio.low, effect.ratio.high)
-        )
-        colour = {"better": colours[5], "worse": colours[1]}.get(effect.verdict, look.axis)
-        bars.append(
-            SlideBar(
-                name=name,
-                value=percent(effect.ratio.value),
-                low=low,
-                high=high,
-                colour=colour,
-                label=change_figure(effect),
-            )
-        )
-    ends = [value for bar in bars for value in (bar.value, bar.low, bar.high) if value is not None]
-    # An interval without an end would press all bars together.
-    reach = min(max(map(abs, ends)), 2 * max(abs(bar.value) for bar in bars) or 1.0)
-    top, step = nice_top(reach or 1.0)
-    return BarChart(
-        across=Axis(title=f"change of {metric}, %", low=-top, high=top, step=step), bars=tuple(bars)
-    )
-
-
-def _without_effect(result: TuningResult, look: Look) -> Iterator[Slide]:
-    none = result.ledger.without_effect
-    if not none:
-        return
-    title = (
-        f"{len(none)} of {counted(len(result.ledger.entries), 'setting')} need not be set: no "
-        "effect that matters is shown"
-    )
-    objectives = [result.called(number) for number in range(len(result.run.objectives))]
-    head = ("Setting", *(part for name in objectives for part in (upper(name), "would be shown")))
-    share = 0.58 / len(objectives)
-    widths = (0.42, *(part for _ in objectives for part in (share * 0.62, share * 0.38)))
-    short = short_names([one.name for one in none])
-    lines = [_without_line(one, short[one.name], look) for one in none]
-    foot = (
-        "Would be shown: the smallest effect that so many trials show 8 times in 10. A smaller "
-        "one may be there."
-    )
-    notes = tuple(f"{effect.text}." for entry in none for effect in entry.effects)
-    yield from _pages("no-effect", title, foot, head, widths, lines, notes, look)
-
-
-def _without_line(entry: LedgerEntry, name: str, look: Look) -> Line:
-    cells = [TableCell(text=name)]
-    for effect in entry.effects:
-        cells.append(
-            TableCell(text=interval_words(effect) or UNKNOWN, align="right", ink=look.muted)
-        )
-        cells.append(TableCell(text=could_be_shown(effect) or UNKNOWN, align="right"))
-    return tuple(cells)
-
-
-def _chosen(result: TuningResult, look: Look) -> Iterator[Slide]:
-    """What was chosen, a line for each parameter with what it came to by itself; the files to paste
-    are in the notes.
-    """
-    winner = result.winner
-    if winner is None:
-        return
-    run = result.run
-    names = result.named(winner.arm)
-    title = names[0] if len(names) == 1 else f"These {counted(len(names), 'setting')} are chosen"
-    head = (
-        "Setting",
-        "Was",
-        "Chosen",
-        *(upper(result.called(number)) for number in range(len(run.objectives))),
-    )
-    widths = (0.42, 0.13, 0.13, *(0.32 / len(run.objectives) for _ in run.objectives))
-    lines = []
-    for key, value in winner.arm.settings.items():
-        alone = next(
-            (
-                one
-                for one in result.ledger.entries
-                if {key: value}.items() <= one.arm.settings.items()
-            ),
-            None,
-        )
-        effects = () if alone is None or len(result.parameters(alone.arm)) != 1 else alone.effects
-        was = show_setting(run.layout_settings[key]) if key in run.layout_settings else UNKNOWN
-        changes = [change_figure(one) for one in effects] or [UNKNOWN] * len(run.objectives)
-        lines.append(
-            (
-                TableCell(text=key, bold=True),
-                TableCell(text=was),
-                TableCell(text=show_setting(value), bold=True, ink=_ink("better", look)),
-                *(TableCell(text=text, align="right") for text in changes),
-            )
-        )
-    files = ", ".join(fragment.name for fragment in winner.fragments)
-    foot = (
-        "By itself, in its own "
-        f"trials.{f' Ready to paste: {files}, in the run’s derived/winner.' if files else ''}"
-    )
-    notes = (result.winner_words, *(f"{one.name}:\n{one.text}" for one in winner.fragments))
-    yield from _pages("chosen", title, foot, head, widths, lines, notes, look)
-
-
-def _confirmation(result: TuningResult, look: Look) -> Iterator[Slide]:
-    if result.winner is None:
-        return
-    found = result.confirmation
-    if found is None:
-        yield Slide(
-            key="confirmation",
-            title="The winner is not confirmed yet",
-            lines=(result.confirmation_words,),
-            notes=(result.confirmation_words,),
-        )
-        return
-    better = f"On fresh deployments the winner gives {gain_words(found.known)}"
-    title = better if found.confirmed else "The winner was not confirmed on fresh deployments"
-    lines = []
-    for number, effect in enumerate(found.effects):
-        known = effect is not None and effect.ratio is not None
-        cells = (
-            show_percent(effect.ratio.value)
-            if effect is not None and effect.ratio is not None
-            else UNKNOWN,
-            (interval_words(effect) if effect is not None else "") or UNKNOWN,
-            effect.verdict if effect is not None and known else "not comparable",
-        )
-        ink = _ink(cells[2], look)
-        lines.append(
-            (
-                TableCell(text=upper(result.called(number)), bold=True),
-                TableCell(text=cells[0], align="right", bold=True, ink=ink),
-                TableCell(text=cells[1], align="right"),
-                TableCell(text=cells[2], ink=ink),
-            )
-        )
-    foot = (
-        f"{counted(found.repeats, 'visit')} of each, in random order, on data that it was not "
-        "chosen on."
-    )
-    widths = (0.46, 0.14, 0.22, 0.18)
-    yield from _pages(
-        "confirmation",
-        title,
-        foot,
-        ("Objective", "Change", "95 % interval", "Verdict"),
-        widths,
-        lines,
-        (result.confirmation_words,),
-        look,
-    )
-
-
 def _limits(evidence: Evidence, result: TuningResult) -> Slide:
-    """What does not count, how the machine moved, and what a screen cannot see."""
+    """What does not count, how the machine drifted, and what a screening cannot show."""
     bad = sum(one.value is None for one in result.ledger.readings)
-    whole = len(result.ledger.readings)
+    readings = len(result.ledger.readings)
     title = (
-        f"{bad} of {counted(whole, 'reading')} {'does' if bad == 1 else 'do'} not count"
+        f"{bad} of {counted(readings, 'reading')} {'does' if bad == 1 else 'do'} not count"
         if bad
-        else f"All {counted(whole, 'reading')} count"
+        else f"All {counted(readings, 'reading')} count"
     )
     if evidence.manifest.state != "done":
-        title = (
-            f"The tuning is not whole ({evidence.manifest.state}): {title[:1].lower()}{title[1:]}"
-        )
+        state = evidence.manifest.state
+        title = f"The tuning is not complete ({state}): {title[:1].lower()}{title[1:]}"
     refused = [
         f"{one.name}: {one.verdict}{f' ({one.notes[0]})' if one.notes else ''}."
         for one in result.refused
     ]
     drift = [f"{upper(one.words.rstrip('.'))}." for one in result.ledger.drift]
-    alone = (
-        (
-            (
-                "Each setting was tried by itself: of what two do together only what was confirmed is "
-                "known."
-            ),
-        )
-        if result.run.tuning.strategy == "screen"
-        else ()
+    alone = ("Each setting was tried alone: combined effects are known only where confirmed.",) * (
+        result.run.tuning.strategy == "screen"
     )
     hosts = (
         f"{verdict(evidence.attested)}." if evidence.attested else "The hosts were not attested."
@@ -478,45 +190,3 @@ def _limits(evidence: Evidence, result: TuningResult) -> Slide:
         ),
         notes=(*refused, *drift, *alone, hosts, *why),
     )
-
-
-def _pages(
-    key: str,
-    title: str,
-    foot: str,
-    head: Sequence[str],
-    widths: tuple[float, ...],
-    lines: Sequence[Line],
-    notes: tuple[str, ...],
-    look: Look,
-) -> Iterator[Slide]:
-    """A table on as few slides as hold it in type that can be read; all notes are on the first."""
-    right = [next((line[place].align for line in lines), "left") for place in range(len(head))]
-    first = tuple(
-        TableCell(text=text, bold=True, fill=look.grid, align=align)
-        for text, align in zip(head, right, strict=True)
-    )
-
-    def grid(part: Sequence[Line]) -> SlideTable:
-        return SlideTable(widths=widths, lines=(first, *part), largest_pt=20)
-
-    room = body_pt(f"{title} (1 of 9)", foot=foot)
-    parts = _parts(lines, lambda part: (size_for(grid(part), ROOM_PT, room) or 0) >= _READABLE_PT)
-    for number, part in enumerate(parts, start=1):
-        yield Slide(
-            key=f"{key}-{number}" if len(parts) > 1 else key,
-            title=f"{title} ({number} of {len(parts)})" if len(parts) > 1 else title,
-            grid=grid(part),
-            foot=foot,
-            notes=notes if number == 1 else (f"Continued: see the notes of slide {title}.",),
-        )
-
-
-def _parts(lines: Sequence[Line], fits: Callable[[Sequence[Line]], bool]) -> list[list[Line]]:
-    """Lines in as few even parts as fit; a line alone is a part whether it fits or not."""
-    for count in range(1, len(lines) + 1):
-        size = -(-len(lines) // count)
-        parts = [list(lines[at : at + size]) for at in range(0, len(lines), size)]
-        if all(len(part) == 1 or fits(part) for part in parts):
-            return parts
-    return [list(lines)]

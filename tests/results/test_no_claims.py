@@ -144,7 +144,7 @@ def test_the_setup_slide_has_the_verdict_of_attestation(
 ) -> None:
     differing, unknown = (talk(evidence(store)).slides[1].title for store in (grave, provisional))
     assert differing.endswith(
-        "what they gave differs beyond its bound, as under swift and rgw-beast"
+        "attested capacity differs beyond its bound, as for swift and rgw-beast"
     )
     assert unknown.endswith("not attested")
 

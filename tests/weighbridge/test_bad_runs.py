@@ -158,7 +158,7 @@ def test_a_run_without_any_step_has_no_figures_in_any_table(
     )
     ended, _, err = tell("export", folder, "--to", "hgrm")
     assert ended == 4
-    assert "there is nothing to export as hgrm" in err
+    assert "nothing to export as hgrm" in err
 
 
 @pytest.mark.parametrize("where", ["derived", "derived/exports"])

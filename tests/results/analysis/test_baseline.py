@@ -173,7 +173,7 @@ def test_the_charts_title_names_anomalies_and_it_shows_every_promise(
         assert words in drawn
     assert (
         baseline_chart(made(sent("a", 1e9))).finding
-        == "The hosts of three do what is promised, and are alike"
+        == "The hosts of three are equal and reach what is promised"
     )
 
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from weighbridge.results.charts.by_workers import (
+from weighbridge.results.charts.bin_bars import (
     APART_PX,
     LEAST_PX,
+    any_bins,
     bin_ends,
     bin_marks,
     height_of,
-    told_in_bins,
 )
 from weighbridge.results.charts.panels import Spot
 from weighbridge.results.charts.worker_data import WorkerPanel, WorkerPoint
@@ -62,7 +62,7 @@ def test_a_bar_of_the_first_bin_begins_where_the_scale_does_and_that_of_the_last
     ]
 
 
-def test_bars_of_different_layouts_stand_beside_each_other() -> None:
+def test_bars_of_different_layouts_do_not_overlap() -> None:
     ((one, other),) = drawn(panel_of(mark("a", 10, 20), mark("b", 10, 20)), (1, 100))
     assert isinstance(one.x, float)
     assert isinstance(other.x, float)
@@ -71,14 +71,14 @@ def test_bars_of_different_layouts_stand_beside_each_other() -> None:
     assert math.log2(other.x / one.x) * 440 / 4 == pytest.approx(APART_PX)
 
 
-def test_a_bin_that_is_narrow_on_the_scale_is_still_seen() -> None:
+def test_a_bin_that_is_narrow_on_the_scale_is_visible() -> None:
     ((bar,),) = drawn(panel_of(mark("a", 9990, 10_000)), (1, 10_000))
     assert isinstance(bar.y, float)
     assert bar.y2 is not None
     assert math.log(bar.y2 / bar.y) / math.log(10_000) * 260 == pytest.approx(LEAST_PX)
 
 
-def test_a_bar_that_is_not_valid_is_not_drawn_and_a_max_is_a_layer_of_its_own() -> None:
+def test_an_invalid_bar_is_not_drawn_and_maxima_are_a_separate_layer() -> None:
     longest = Interval(low_ms=90, high_ms=100)
     filled, hollow = drawn(
         panel_of(mark("a", 10, 20, top_within=longest), mark("b", 10, 20, valid=False)), (1, 100)
@@ -87,7 +87,7 @@ def test_a_bar_that_is_not_valid_is_not_drawn_and_a_max_is_a_layer_of_its_own() 
     assert hollow[0].tip.endswith("max in (90, 100] ms")
 
 
-def test_a_label_stands_at_the_top_of_a_bar_or_at_the_figure() -> None:
+def test_a_label_is_at_the_top_of_a_bar_or_at_the_figure() -> None:
     assert height_of(mark("a", 10, 20)) == 20
     assert height_of(mark("a", 500_000, None)) == 500_000
     assert height_of(mark("a", 10, 20, value=12.0, within=None)) == 12.0
@@ -99,5 +99,5 @@ def test_a_panel_of_figures_has_no_bars() -> None:
     panel = panel_of(mark("a", 10, 20, value=12.0, top=50.0, within=None))
     assert drawn(panel, (1, 100)) == []
     assert bin_ends(panel) == []
-    assert not told_in_bins([panel])
-    assert told_in_bins([panel_of(mark("a", 10, 20, top_within=Interval(low_ms=0, high_ms=10)))])
+    assert not any_bins([panel])
+    assert any_bins([panel_of(mark("a", 10, 20, top_within=Interval(low_ms=0, high_ms=10)))])

@@ -7,13 +7,9 @@ from chart_sources import charted
 from weighbridge.common.layers import Level
 from weighbridge.results.analysis.layers.staircase import LayerStep, Staircase
 from weighbridge.results.charts.by_workers import throughput_by_workers, throughput_panel
+from weighbridge.results.charts.ceiling_lines import CeilingLine, ceiling_lines, top_with_ceilings
 from weighbridge.results.charts.pictures import write_charts
-from weighbridge.results.charts.worker_data import (
-    CeilingLine,
-    ceiling_lines,
-    stretched,
-    throughput_panels,
-)
+from weighbridge.results.charts.worker_data import throughput_panels
 from weighbridge.results.record.store import RunStore
 
 
@@ -69,9 +65,9 @@ def test_gaps_and_what_is_on_top_have_no_line() -> None:
     assert ceiling_lines([bare]) == {"w-read-swift-locust": ()}
 
 
-def test_a_near_ceiling_stretches_the_scale_and_one_far_above_does_not() -> None:
-    assert stretched(100, [line(150), line(1000)]) == 150
-    assert stretched(100, [line(60)]) == 100
+def test_a_near_ceiling_extends_the_scale_and_a_far_one_does_not() -> None:
+    assert top_with_ceilings(100, [line(150), line(1000)]) == 150
+    assert top_with_ceilings(100, [line(60)]) == 100
 
 
 def test_near_ceilings_are_lines_with_labels_and_far_ones_are_words_above_the_panel(
@@ -95,7 +91,7 @@ def test_near_ceilings_are_lines_with_labels_and_far_ones_are_words_above_the_pa
     )
     assert f"disks {near.value:,.0f}" in words
     assert f"↑ network {far[0].value:,.0f} to {far[1].value:,.0f}" in words
-    words_of_ceilings = "Dashed: what disks, network and store can do"
+    words_of_ceilings = "Dashed: the ceilings of disks, network and store"
     assert words_of_ceilings not in chart.caption
     mine = stair("rgw-beast", disk=100, rados=50).model_copy(update={"workload": "small-read"})
     (with_lines,) = throughput_by_workers(charted(run, stairs=(mine,)))

@@ -42,7 +42,7 @@ def test_labels_that_do_not_touch_stay_where_they_are() -> None:
     assert spread([0.9, 0.1, 0.5], 0.1) == pytest.approx([0.9, 0.1, 0.5])
 
 
-def test_labels_that_touch_move_about_their_middle() -> None:
+def test_labels_that_touch_move_about_their_mean() -> None:
     assert spread([0.5, 0.5], 0.2) == pytest.approx([0.4, 0.6])
 
 
@@ -61,7 +61,7 @@ def test_a_log_scale_holds_both_ends_with_few_ticks(low: float, factor: float) -
     assert 1 <= len(ticks) <= 9
 
 
-def test_the_sentence_of_a_latency_panel_leaves_out_what_may_not_be_compared_and_marks_lower_bounds(
+def test_a_latency_panel_omits_what_is_not_comparable_and_marks_lower_bounds(
     run: RunStore,
 ) -> None:
     held = Doubt(what="set by the CPU limit", grade="grave", words="throttled", metrics=("p90",))
@@ -84,7 +84,7 @@ def test_the_sentence_of_a_latency_panel_leaves_out_what_may_not_be_compared_and
     assert "≥ 5,000 ms swift" in said(p90_ms=5000.0, at_least=("p90",))
 
 
-def test_a_line_is_broken_where_a_step_is_missing_or_not_valid(run: RunStore) -> None:
+def test_a_line_is_broken_where_a_step_is_missing_or_invalid(run: RunStore) -> None:
     rows = summarize(run.plan(), run.steps())
     rows = tuple(
         row.model_copy(update={"valid": False})
@@ -100,7 +100,7 @@ def test_a_line_is_broken_where_a_step_is_missing_or_not_valid(run: RunStore) ->
     assert beast == {0}
 
 
-def test_a_line_of_p90_leaves_out_one_that_may_not_be_compared_and_says_why_while_throughput_keeps_it(
+def test_a_figure_that_is_not_comparable_is_off_the_line_of_p90_but_on_that_of_throughput(
     run: RunStore,
 ) -> None:
     held = Doubt(
@@ -126,25 +126,25 @@ def test_a_line_of_p90_leaves_out_one_that_may_not_be_compared_and_says_why_whil
     assert kept.stretch is not None
 
 
-def test_every_repeat_is_a_dot_also_those_left_out(run: RunStore) -> None:
+def test_every_repeat_is_a_dot_including_invalid_ones(run: RunStore) -> None:
     rows = summarize(run.plan(), run.steps())
     panel = throughput_panels(rows, find(rows))[1]
     dots = [dot for dot in panel.dots if (dot.layout, dot.workers) == ("rgw-beast", 32)]
     assert [(dot.repeat, dot.valid) for dot in dots] == [(1, False), (2, True)]
 
 
-def test_the_interval_of_repeats_is_that_of_student_on_their_logarithms() -> None:
+def test_the_interval_of_repeats_is_students_on_their_logarithms() -> None:
     # exp(mean +- 2.776 * sd / sqrt(5)) of the logarithms, t of 4 degrees of freedom from a printed
     # table
     low, high = interval_of([90.0, 95.0, 100.0, 105.0, 110.0])
     assert (low, high) == (pytest.approx(90.40, abs=0.02), pytest.approx(110.09, abs=0.02))
 
 
-def test_one_repeat_and_repeats_in_which_nothing_was_done_have_no_interval() -> None:
+def test_one_repeat_or_repeats_without_operations_have_no_interval() -> None:
     assert interval_of([7.0]) == interval_of([7.0, 0.0]) == (None, None)
 
 
-def test_an_interval_is_of_the_repeats_that_count_and_of_throughput_alone(run: RunStore) -> None:
+def test_only_throughput_has_an_interval_and_only_of_valid_repeats(run: RunStore) -> None:
     rows = summarize(run.plan(), run.steps())
     for panel in throughput_panels(rows, find(rows)):
         for mark in panel.marks:
@@ -163,12 +163,12 @@ def test_p90_of_each_repeat_is_a_dot(run: RunStore) -> None:
     rows = summarize(run.plan(), run.steps())
     panel = latency_panels(rows, find(rows))[0]
     ours = [row for row in rows if (row.workload, row.layout) == ("small-read", "swift")]
-    told = [
+    expected = [
         (row.workers, point.repeat + 1, point.value("p90")) for row in ours for point in row.points
     ]
     assert [
         (dot.workers, dot.repeat, dot.value) for dot in panel.dots if dot.layout == "swift"
-    ] == told
+    ] == expected
 
 
 def test_a_p90_of_too_few_samples_has_no_mark_but_its_max_has(run: RunStore) -> None:
@@ -192,14 +192,14 @@ def test_the_csv_of_a_chart_has_what_is_drawn(run: RunStore) -> None:
     assert len(list(csv.DictReader(io.StringIO(latency_csv(rows))))) == len(rows)
 
 
-def test_a_layout_keeps_its_colour_in_every_company() -> None:
+def test_a_layout_has_the_same_colour_among_any_others() -> None:
     swift = PlannedLayout(name="swift", gateway="swift")
     mine = PlannedLayout(name="swift-tuned", gateway="swift")
     beast = PlannedLayout(name="rgw-beast", gateway="rgw")
     assert styles([swift, beast])[0].colour == styles([beast, mine, swift])[2].colour
 
 
-def test_six_layouts_are_told_apart_by_colour_and_by_shape() -> None:
+def test_six_layouts_differ_by_colour_and_by_shape() -> None:
     names = [
         ("rgw-beast", "rgw"),
         ("a", "rgw"),
@@ -212,7 +212,7 @@ def test_six_layouts_are_told_apart_by_colour_and_by_shape() -> None:
     assert len({style.colour for style in look}) == len({style.shape for style in look}) == 6
 
 
-def test_a_latency_told_in_a_bin_is_a_bar_that_no_line_joins(runs: Path) -> None:
+def test_a_latency_in_a_bin_is_a_bar_that_no_line_joins(runs: Path) -> None:
     small = WORKLOADS[0].model_copy(update={"runtime": 3.0})
     run = fake_run(runs, workloads=[small], repeats=1, driver="cosbench", telemetry=False)
     rows = summarize(run.plan(), run.steps())

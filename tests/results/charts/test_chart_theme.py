@@ -76,7 +76,7 @@ def layouts(names: tuple[str, ...]) -> list[PlannedLayout]:
 
 
 @LOOKS
-def test_every_colour_stands_out_from_its_background(look: Look) -> None:
+def test_every_colour_contrasts_with_its_background(look: Look) -> None:
     many = (
         *SHIPPED,
         *(f"rgw-tuned-{n}" for n in range(8)),
@@ -94,7 +94,7 @@ def test_every_colour_stands_out_from_its_background(look: Look) -> None:
 
 @LOOKS
 @pytest.mark.parametrize("vision", VISIONS)
-def test_layouts_that_ship_are_told_apart_with_any_colour_vision(look: Look, vision: str) -> None:
+def test_shipped_layouts_differ_with_any_colour_vision(look: Look, vision: str) -> None:
     colours = [style.colour for style in styles(layouts(SHIPPED), look)]
     assert (
         min(math.dist(seen(a, vision), seen(b, vision)) for a, b in combinations(colours, 2))
@@ -103,14 +103,14 @@ def test_layouts_that_ship_are_told_apart_with_any_colour_vision(look: Look, vis
 
 
 @LOOKS
-def test_a_family_keeps_its_hues_in_the_dark(look: Look) -> None:
+def test_a_family_keeps_its_hues_in_the_dark_look(look: Look) -> None:
     for style in styles(layouts(SHIPPED), look):
         red, _, blue = bytes.fromhex(style.colour.removeprefix("#"))
         assert (blue > red) == style.layout.startswith("swift")
 
 
 @LOOKS
-def test_text_on_any_colour_of_the_scale_from_worse_to_better_can_be_read(look: Look) -> None:
+def test_text_is_readable_on_every_colour_from_worse_to_better(look: Look) -> None:
     colours = [colour_at(place / 50, diverging(look)) for place in range(-50, 51)]
     assert min(contrast(ink_on(colour), colour) for colour in colours) >= 4.2
     assert (colours[0], colours[-1]) == (diverging(look)[0], diverging(look)[-1])

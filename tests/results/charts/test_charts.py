@@ -44,7 +44,7 @@ def drawn(run: RunStore, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_each_chart_is_a_picture_for_every_use_with_its_data_and_its_sentence(drawn: Path) -> None:
+def test_each_chart_is_written_in_every_format_with_its_data_and_caption(drawn: Path) -> None:
     wanted = {
         f"{name}.{ending}"
         for name in ("throughput-by-workers", "latency-by-workers")
@@ -69,7 +69,7 @@ def test_the_title_is_the_finding_and_lines_are_labelled_directly(drawn: Path) -
     assert {"1 MB reads", "1 MB writes", "64 MB reads", "op/s", "workers"} <= set(words)
 
 
-def test_charts_are_set_in_the_font_that_ships_with_a_family_to_fall_back_on(drawn: Path) -> None:
+def test_charts_use_the_shipped_font_with_a_generic_fallback(drawn: Path) -> None:
     svg = (drawn / "throughput-by-workers.svg").read_text()
     assert set(re.findall(r'font-family="([^"]*)"', svg)) == {"Inter, sans-serif"}
 
@@ -111,7 +111,7 @@ def test_one_layout_at_one_worker_count_has_charts(runs: Path) -> None:
     assert {"512", "a-layout-with-a-name-of-forty-characters"} <= set(words)
 
 
-def test_resources_have_a_picture_with_a_row_for_each_kind_of_requests_and_a_legend(
+def test_resources_have_a_chart_with_a_row_for_each_kind_of_requests_and_a_legend(
     run: RunStore, tmp_path: Path
 ) -> None:
     uses = {
@@ -172,7 +172,7 @@ def test_a_step_that_is_in_doubt_is_hollow_on_its_line(run: RunStore) -> None:
     assert hollow - filled == sum(mark.stretch is not None for mark in panel.marks)
 
 
-def test_every_panel_is_a_spec_that_vega_lite_knows(run: RunStore) -> None:
+def test_every_panel_is_a_valid_vega_lite_spec(run: RunStore) -> None:
     for chart in charts_of(run):
         for panel in chart.panels:
             spec = compose_panel(chart, panel)
@@ -180,7 +180,7 @@ def test_every_panel_is_a_spec_that_vega_lite_knows(run: RunStore) -> None:
             assert spec["width"] == "container"
 
 
-def test_repeats_are_counted_as_they_were_used_and_not_as_they_were_planned(run: RunStore) -> None:
+def test_the_caption_counts_used_repeats_and_not_planned_ones(run: RunStore) -> None:
     # one of two repeats failed, or erred beyond the bound, in two of the steps
     assert "geometric mean of 1 to 2 repeats" in charts_of(run)[0].caption
 

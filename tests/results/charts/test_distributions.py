@@ -14,12 +14,21 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.charts.chart_source import ChartSource, source_of
 from weighbridge.results.charts.composer import compose
-from weighbridge.results.charts.distributions import percentile_chart, percentiles
-from weighbridge.results.charts.heat_map import CELLS, heat_maps, latency_map, latency_over_time
-from weighbridge.results.charts.hockey_stick import hockey_stick
-from weighbridge.results.charts.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
+from weighbridge.results.charts.latencies import (
+    KindLatencies,
+    LayoutLatencies,
+    RepeatLatencies,
+)
+from weighbridge.results.charts.latency.distributions import percentile_chart, percentiles
+from weighbridge.results.charts.latency.heat_map import (
+    CELLS,
+    heat_maps,
+    latency_map,
+    latency_over_time,
+)
+from weighbridge.results.charts.latency.hockey_stick import hockey_stick
+from weighbridge.results.charts.latency.share_chart import SHARES, gap, share_chart, shares
 from weighbridge.results.charts.panels import Figure
-from weighbridge.results.charts.share_chart import SHARES, gap, share_chart, shares
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Second
 from weighbridge.results.record.store import RunStore
@@ -120,11 +129,13 @@ def test_every_figure_has_the_names_of_all_layouts_in_it(
 
 
 @pytest.mark.parametrize("name", ["percentiles", "latency-shares", "latency-over-time-small-write"])
-def test_a_repeat_that_failed_is_told_in_the_caption(figures: dict[str, Figure], name: str) -> None:
+def test_a_repeat_that_failed_is_named_in_the_caption(
+    figures: dict[str, Figure], name: str
+) -> None:
     assert "in repeat 1 on swift: the gateway did not answer for 60 s." in figures[name].caption
 
 
-def test_a_twin_is_drawn_nowhere(store: RunStore) -> None:
+def test_an_a_a_control_is_in_no_chart(store: RunStore) -> None:
     plan = store.plan().model_copy(update={"twins": {"swift": "rgw-beast"}})
     data = RunData(store.folder)
     data.plan = plan
@@ -155,16 +166,16 @@ def test_the_table_gives_only_percentiles_with_enough_samples() -> None:
     assert line[3:] == ("1.00", "1.00", "–", "–", "1.00")
 
 
-def test_one_repeat_is_shaded_by_what_chance_explains_and_several_are_not() -> None:
+def test_only_a_single_repeat_has_a_band_of_what_chance_explains() -> None:
     one = percentiles([kind_with(repeat_of(list(range(1000, 3000))))])
     two = percentiles([kind_with(*[repeat_of(list(range(1000, 3000)))] * 2)])
     assert one is not None
     assert two is not None
-    assert "shade: how far chance" in one.caption
+    assert "band: how far chance" in one.caption
     assert "Bold: the geometric mean of the repeats’ percentiles" in two.caption
 
 
-def test_two_groups_of_requests_are_told_from_a_wide_spread() -> None:
+def test_two_groups_of_requests_are_distinguished_from_a_wide_spread() -> None:
     grouped = LayoutLatencies(
         layout="swift", repeats=(repeat_of([*range(1000, 1600), *range(40_000, 40_400)]),)
     )
@@ -179,10 +190,10 @@ def test_two_groups_of_requests_are_told_from_a_wide_spread() -> None:
     assert gap(spread) is None
 
 
-def test_the_shares_say_so_where_requests_are_of_two_kinds() -> None:
+def test_the_chart_of_shares_names_two_groups_of_requests() -> None:
     figure = shares([kind_with(repeat_of([*range(1000, 1600), *range(40_000, 40_400)]))])
     assert figure is not None
-    assert figure.finding.startswith("64 kB reads on swift are of two kinds: ")
+    assert figure.finding.startswith("64 kB reads on swift form two groups: ")
     medians = [cell for cell in csv.DictReader(io.StringIO(figure.csv)) if not cell["repeat"]]
     assert [int(cell["percent"]) for cell in medians] == list(SHARES)
 
@@ -205,19 +216,19 @@ def test_a_stall_is_as_long_as_its_seconds_whatever_the_columns() -> None:
     assert [column.count for column in found.columns] == [10, 10, 5, 0, 10]
 
 
-def test_seconds_without_a_request_are_no_stall_where_few_are_made() -> None:
+def test_seconds_without_a_request_are_no_stall_where_requests_are_rare() -> None:
     seconds = tuple(second(number, 1) for number in range(0, 20, 2))
     assert latency_map(kind_with(repeat_of([1000] * 10, seconds, 20.0)).layouts[0]).stall is None
 
 
-def test_a_last_second_that_is_not_whole_is_left_out() -> None:
+def test_a_partial_last_second_is_left_out() -> None:
     seconds = (second(0, 5), second(1, 5), second(2, 1, band=60))
     found = latency_map(kind_with(repeat_of([1000] * 11, seconds, 2.3)).layouts[0])
     assert found.length_s == 2
     assert sum(cell.count for cell in found.cells) == 10
 
 
-def test_what_is_not_ranked_is_shown_with_why() -> None:
+def test_what_is_not_ranked_is_shown_with_the_reason() -> None:
     unsteady = repeat_of([1000] * 10, (second(0, 5), second(1, 5)), 2.0).model_copy(
         update={"ranked": False, "note": "it drifted"}
     )
@@ -243,12 +254,12 @@ def test_failures_are_marked_over_their_second() -> None:
     assert [line[3] for line in figure.panels[0].lines] == ["0", "3"]
 
 
-def test_where_no_latencies_of_seconds_were_kept_the_panel_says_so() -> None:
+def test_a_panel_without_latencies_by_the_second_says_so() -> None:
     bare = LayoutLatencies(layout="rgw-beast", repeats=(repeat_of([1000] * 10),))
     kind = kind_with(repeat_of([1000] * 10, (second(0, 5), second(1, 5)), 2.0))
     (figure,) = heat_maps([kind.model_copy(update={"layouts": (bare, *kind.layouts)})])
-    assert figure.panels[0].finding == "the driver keeps no latencies by the second"
-    assert "the driver keeps no latencies by the second" in words(figure)
+    assert figure.panels[0].finding == "the driver records no latencies by the second"
+    assert "the driver records no latencies by the second" in words(figure)
     assert heat_maps([kind_with(repeat_of([1000] * 10))]) == ()
 
 

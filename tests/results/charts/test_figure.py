@@ -52,7 +52,7 @@ def test_every_panel_of_a_figure_shows_its_own_data() -> None:
 
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("kind", get_args(MarkKind))
-def test_every_kind_of_mark_is_a_spec_that_vega_lite_knows_and_draws(
+def test_every_kind_of_mark_is_a_valid_vega_lite_spec_and_is_drawn(
     kind: MarkKind, look: Look
 ) -> None:
     spot = Spot(x=2.0, x2=4.0, y=3.0, y2=5.0, layout="swift", text="here", tip="told")
@@ -65,7 +65,7 @@ def test_every_kind_of_mark_is_a_spec_that_vega_lite_knows_and_draws(
     assert len(vlc.vegalite_to_svg(compose(figure_of(panel), look))) > len(empty)
 
 
-def test_names_at_the_right_do_not_lie_on_one_another_and_none_goes_missing() -> None:
+def test_names_at_the_right_do_not_overlap_and_none_is_missing() -> None:
     labels = tuple(Label(layout=name, x=10.0, y=5.0, note="1 op/s") for name in ("a", "b", "c"))
     panel = Panel(key="a", title="A", x=TEN, y=TEN, marks=(), labels=labels)
     layers = compose_panel(figure_of(panel), panel)["layer"]
@@ -85,7 +85,7 @@ def test_a_line_keeps_the_order_of_its_points() -> None:
     assert "sort" not in group["marks"][0]
 
 
-def test_data_of_a_chart_that_gives_none_of_its_own_are_the_tables_of_its_panels() -> None:
+def test_the_data_of_a_chart_are_by_default_the_tables_of_its_panels() -> None:
     lines = list(
         csv.DictReader(io.StringIO(figure_of(plot("a", "apples"), plot("b", "pears")).csv))
     )

@@ -1,4 +1,4 @@
-"""A chart that another package brings: found by its entry point, with no line changed elsewhere."""
+"""A chart of another package is found by its entry point, without a change elsewhere."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def small(runs: Path) -> RunStore:
 
 
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Puts a package on the path, with a registry that has not looked for entry points yet."""
+    """Puts a package on the path, with a registry that has not read entry points yet."""
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.delitem(sys.modules, "toy_chart", raising=False)
     monkeypatch.setattr(
@@ -37,7 +37,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def with_code(tmp_path: Path, code: str) -> Path:
-    """The toy's package, with other code."""
+    """The toy package with other code."""
     folder = tmp_path / "other"
     shutil.copytree(TOY, folder, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "toy_chart.py").write_text(code)
@@ -107,7 +107,7 @@ def test_the_command_lists_and_draws_it_by_its_name(
     ],
     ids=["cannot be imported", "is none", "fails", "gives no figures"],
 )
-def test_one_that_is_broken_is_named_and_costs_no_other(
+def test_a_broken_chart_is_named_and_the_others_are_drawn(
     small: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, why: str
 ) -> None:
     names = [figure.name for figure in gallery_of(small.folder).figures]

@@ -23,26 +23,26 @@ EVERYWHERE = {
 
 
 @pytest.fixture(scope="module")
-def hung(run: RunStore) -> Gallery:
+def drawn(run: RunStore) -> Gallery:
     return gallery_of(run.folder)
 
 
-def test_a_run_has_all_its_pictures_each_under_a_name_of_its_own(hung: Gallery) -> None:
-    names = [drawing.name for drawing in hung.figures]
+def test_a_run_has_all_its_charts_with_unique_names(drawn: Gallery) -> None:
+    names = [drawing.name for drawing in drawn.figures]
     assert set(names) > EVERYWHERE
     assert len(set(names)) == len(names)
 
 
-def test_every_picture_says_something_and_has_its_data(hung: Gallery) -> None:
-    for drawing in hung.figures:
+def test_every_chart_has_a_finding_and_data(drawn: Gallery) -> None:
+    for drawing in drawn.figures:
         assert drawing.finding, drawing.name
         assert not drawing.finding.endswith("."), drawing.name
         assert drawing.caption.endswith("."), drawing.name
         assert drawing.csv.count("\n") > 1, drawing.name
 
 
-def test_the_same_pictures_are_there_for_a_dark_room(hung: Gallery) -> None:
-    for drawing in hung.figures:
+def test_the_dark_look_has_the_same_charts(drawn: Gallery) -> None:
+    for drawing in drawn.figures:
         spec = compose(drawing, DARK)
         assert spec["config"]["background"] == DARK.background
         drawn = json.dumps(
@@ -52,7 +52,7 @@ def test_the_same_pictures_are_there_for_a_dark_room(hung: Gallery) -> None:
             assert f'"{colour}"' not in drawn or colour == LIGHT.background, drawing.name
 
 
-def test_a_twin_is_in_no_picture(runs: Path) -> None:
+def test_an_a_a_control_is_in_no_picture(runs: Path) -> None:
     small = WORKLOADS[0].model_copy(update={"runtime": 2.0, "workers": (1, 4)})
     run = fake_run(
         runs, workloads=[small], layouts=("rgw-beast", "swift", "rgw-beast-again"), repeats=2

@@ -34,13 +34,13 @@ def test_each_kind_of_requests_is_drawn_where_most_layouts_can_be_ranked(
     ]
 
 
-def test_a_worker_count_that_is_asked_for_is_taken_where_there_is_one(
+def test_a_requested_worker_count_is_used_where_it_was_measured(
     rows: tuple[Row, ...],
 ) -> None:
     assert [group.workers for group in bar_groups(rows, 16)] == [16, 16, 4]
 
 
-def test_what_is_not_to_be_ranked_has_no_bar_but_its_reason(
+def test_what_is_not_ranked_has_a_reason_instead_of_a_bar(
     rows: tuple[Row, ...], run: RunStore
 ) -> None:
     (figure,) = grouped_bars(charted(run, rows, workers=8))
@@ -52,7 +52,7 @@ def test_what_is_not_to_be_ranked_has_no_bar_but_its_reason(
 
 
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
-def test_bars_begin_at_nought_and_have_the_colours_of_their_layouts(
+def test_bars_begin_at_0_and_have_the_colours_of_their_layouts(
     rows: tuple[Row, ...], run: RunStore, look: Look
 ) -> None:
     shown = styles(run.plan().layouts, look)

@@ -12,7 +12,7 @@ from chart_sources import charted
 from fake_run import WORKLOADS, Spoilt, fake_run
 from weighbridge.results.charts.chart_theme import DARK
 from weighbridge.results.charts.composer import compose
-from weighbridge.results.charts.hockey_stick import hockey_stick, sticks
+from weighbridge.results.charts.latency.hockey_stick import hockey_data, hockey_stick
 from weighbridge.results.charts.panels import Figure
 from weighbridge.results.record.store import RunStore
 
@@ -27,7 +27,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     large reads for a p90.
     """
     return fake_run(
-        tmp_path_factory.mktemp("sticks"),
+        tmp_path_factory.mktemp("hockey_data"),
         workloads=[READS, FEW],
         repeats=1,
         telemetry=False,
@@ -47,14 +47,14 @@ def test_the_finding_is_what_two_layouts_serve_within_the_bound(store: RunStore)
     figure = drawn(store, slo_ms=15.0)
     assert figure is not None
     source = charted(store)
-    most, least = (one for one in sticks(source.rows, source.kinds, 15.0)[0].served)
+    most, least = (one for one in hockey_data(source.rows, source.kinds, 15.0)[0].served)
     assert figure.finding.startswith("Within a p90 of 15 ms for 1 MB reads rgw-beast serves ")
     assert most.words.removesuffix(" op/s") in figure.finding
     assert figure.finding.endswith(f"swift {least.words.removesuffix(' op/s')}")
-    assert "chosen where" not in figure.caption
+    assert "chosen to" not in figure.caption
 
 
-def test_names_worker_counts_and_what_is_served_stand_in_the_picture(store: RunStore) -> None:
+def test_the_picture_has_names_worker_counts_and_what_is_served(store: RunStore) -> None:
     figure = drawn(store, slo_ms=15.0)
     assert figure is not None
     found = words(figure)
@@ -62,23 +62,23 @@ def test_names_worker_counts_and_what_is_served_stand_in_the_picture(store: RunS
     assert sum(word.endswith(" op/s") for word in found) == 2
 
 
-def test_a_bound_that_nobody_asked_for_is_said_to_be_chosen(store: RunStore) -> None:
+def test_a_bound_that_was_not_requested_is_called_chosen(store: RunStore) -> None:
     figure = drawn(store)
     assert figure is not None
-    assert "chosen where it tells the layouts apart" in figure.caption
+    assert "chosen to separate the layouts" in figure.caption
 
 
 def test_requests_without_a_p90_are_left_out_and_named(store: RunStore) -> None:
     figure = drawn(store)
     assert figure is not None
     assert [plot.title for plot in figure.panels] == ["1 MB reads"]
-    assert "Left out, since no p90 is known: 64 MB reads." in figure.caption
+    assert "Left out because no p90 is known: 64 MB reads." in figure.caption
 
 
-def test_a_point_that_is_not_valid_is_crossed_and_not_joined(store: RunStore) -> None:
+def test_an_invalid_point_is_a_cross_and_not_joined(store: RunStore) -> None:
     figure = drawn(store)
     assert figure is not None
-    assert "×: not valid." in figure.caption
+    assert "×: invalid." in figure.caption
     (line,) = [line for line in figure.panels[0].lines if line[:2] == ("swift", "32")]
     assert line[-1] == "no"
     cells = list(csv.DictReader(io.StringIO(figure.csv)))
@@ -87,7 +87,7 @@ def test_a_point_that_is_not_valid_is_crossed_and_not_joined(store: RunStore) ->
     ] == ["no"]
 
 
-def test_every_layout_has_a_line_of_what_it_serves_in_the_data(store: RunStore) -> None:
+def test_the_data_has_a_line_of_what_each_layout_serves(store: RunStore) -> None:
     figure = drawn(store, slo_ms=15.0)
     assert figure is not None
     cells = [
@@ -101,18 +101,18 @@ def test_every_layout_has_a_line_of_what_it_serves_in_the_data(store: RunStore) 
     ]
 
 
-def test_a_dark_figure_is_drawn_on_the_dark(store: RunStore) -> None:
+def test_a_dark_figure_has_a_dark_background(store: RunStore) -> None:
     figure = drawn(store)
     assert figure is not None
     assert DARK.background in vlc.vegalite_to_svg(compose(figure, DARK))
 
 
-def test_bins_are_bars_that_no_figure_is_made_of(tmp_path: Path) -> None:
+def test_bins_are_bars_and_give_no_figures(tmp_path: Path) -> None:
     figure = drawn(
         fake_run(tmp_path, workloads=[READS], repeats=1, telemetry=False, driver="cosbench")
     )
     assert figure is not None
-    assert "the bin in which p90 lies" in figure.caption
+    assert "the bin that holds p90" in figure.caption
     assert figure.finding == "How p90 rises with throughput"
     assert all(line[4].startswith("in ") and line[-1] == "no" for line in figure.panels[0].lines)
 

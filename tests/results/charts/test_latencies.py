@@ -63,9 +63,7 @@ def test_a_percentile_of_no_samples_is_refused() -> None:
         RepeatLatencies(repeat=0, ranked=True).percentile_us(50)
 
 
-def test_over_repeats_the_geometric_mean_of_percentiles_is_taken_and_not_one_of_all_samples() -> (
-    None
-):
+def test_percentiles_of_repeats_are_averaged_geometrically_and_not_pooled() -> None:
     repeats = (counted([1000] * 99 + [9000]), counted([2000] * 100, 1), counted([3000] * 100, 2))
     one = LayoutLatencies(layout="swift", repeats=repeats)
     assert one.middle_us(50) == pytest.approx((1000 * 2000 * 3000) ** (1 / 3), rel=2e-3)
@@ -73,7 +71,7 @@ def test_over_repeats_the_geometric_mean_of_percentiles_is_taken_and_not_one_of_
     assert one.largest_us == 9000
 
 
-def test_repeats_that_are_not_ranked_go_into_no_figure() -> None:
+def test_repeats_that_are_not_ranked_do_not_count() -> None:
     one = LayoutLatencies(
         layout="swift", repeats=(counted([1000] * 50), counted([70_000] * 50, 1, ranked=False))
     )
@@ -113,7 +111,9 @@ def test_no_interval_is_given_beyond_the_samples() -> None:
     assert counted([1000] * 50).interval_us(99) is None
 
 
-def test_the_largest_worker_count_at_which_most_layouts_count_is_read(tmp_path: Path) -> None:
+def test_latencies_are_read_at_the_largest_worker_count_at_which_most_layouts_count(
+    tmp_path: Path,
+) -> None:
     whole = fake_run(tmp_path / "whole", workloads=SHORT, repeats=1, telemetry=False)
     lacking = fake_run(
         tmp_path / "lacking",
@@ -143,12 +143,12 @@ def test_a_histogram_that_cannot_be_decoded_is_a_gap_that_says_why(tmp_path: Pat
     assert "repeat 1 on swift: a histogram cannot be decoded" in kind.gaps[0]
 
 
-def test_a_histogram_of_other_samples_is_a_gap(tmp_path: Path) -> None:
+def test_a_histogram_with_another_count_is_a_gap(tmp_path: Path) -> None:
     store = fake_run(tmp_path, workloads=SHORT, repeats=1, telemetry=False)
     steps = [with_latency(step, Histogram.of([1000, 2000]).encode()) for step in store.steps()]
     (kind,) = read_latencies(store.plan(), summarize(store.plan(), store.steps()), steps)
     assert not any(one.known for one in kind.layouts)
-    assert "counts 2 samples where" in kind.gaps[0]
+    assert "counts 2 samples, but" in kind.gaps[0]
 
 
 def test_a_step_without_a_measurement_is_a_gap_with_its_notes(tmp_path: Path) -> None:
@@ -157,15 +157,15 @@ def test_a_step_without_a_measurement_is_a_gap_with_its_notes(tmp_path: Path) ->
     assert "repeat 1 on swift: the gateway did not answer for 60 s" in kind.gaps[0]
 
 
-def test_latencies_in_bins_are_a_gap_that_names_them(tmp_path: Path) -> None:
+def test_latencies_in_bins_are_a_gap_with_that_reason(tmp_path: Path) -> None:
     (kind,) = read(
         fake_run(tmp_path, workloads=SHORT, repeats=1, telemetry=False, driver="cosbench")
     )
-    assert all("the driver tells latencies in bins" in gap for gap in kind.gaps)
+    assert all("the driver reports latencies only in bins" in gap for gap in kind.gaps)
     assert not any(one.known for one in kind.layouts)
 
 
-def test_a_twin_is_never_among_the_layouts(tmp_path: Path) -> None:
+def test_an_a_a_control_is_never_among_the_layouts(tmp_path: Path) -> None:
     store = fake_run(
         tmp_path,
         workloads=SHORT,

@@ -83,7 +83,7 @@ def test_better_has_one_colour_whatever_is_measured(look: Look, metric: str, goo
     assert (found["1"]["colour"], found["2"]["colour"]) == (diverging(look)[-1], diverging(look)[0])
 
 
-def test_only_what_may_be_claimed_has_a_colour() -> None:
+def test_only_significant_changes_have_a_colour() -> None:
     found = cells(
         comparison(
             effect(1.4, "better", workers=1),
@@ -107,7 +107,7 @@ def test_only_what_may_be_claimed_has_a_colour() -> None:
     ]
 
 
-def test_what_cannot_be_compared_is_an_empty_frame_and_not_a_nought() -> None:
+def test_what_is_not_comparable_is_an_empty_frame_and_not_a_0() -> None:
     (figure,) = change_maps(
         comparison(effect(None, "not comparable", workers=1), effect(1.4, "better", workers=2))
     )
@@ -120,30 +120,30 @@ def test_what_cannot_be_compared_is_an_empty_frame_and_not_a_nought() -> None:
     ("low", "high", "words"),
     [(1.25, 4.0, "(≥ +25 %)"), (0.2, 0.8, "(≤ −20 %)"), (0.5, 2.0, "(~)"), (1.0, 3.0, "(~)")],
 )
-def test_of_latencies_in_bins_only_what_the_bins_allow_is_told(
+def test_latencies_in_bins_show_only_the_change_that_the_bins_allow(
     low: float, high: float, words: str
 ) -> None:
-    told = effect(1.7, "provisional", metric="p90").model_copy(
+    binned = effect(1.7, "provisional", metric="p90").model_copy(
         update={
             "ratio": Ratio(value=1.7, low=low, high=high, repeats=1),
             "baseline_value": None,
             "subject_value": None,
         }
     )
-    assert cell_text(told) == words
-    (figure,) = change_maps(comparison(told))
+    assert cell_text(binned) == words
+    (figure,) = change_maps(comparison(binned))
     assert "70" not in figure.csv
     assert figure.panels[0].lines[0][5] == "–"
 
 
-def test_a_change_over_all_worker_counts_is_told_although_it_is_of_no_two_figures() -> None:
-    told = effect(1.7, "better", workers=None).model_copy(
+def test_a_change_over_all_worker_counts_is_shown_without_two_figures() -> None:
+    binned = effect(1.7, "better", workers=None).model_copy(
         update={"baseline_value": None, "subject_value": None}
     )
-    assert cell_text(told) == "+70 %"
+    assert cell_text(binned) == "+70 %"
 
 
-def test_worker_counts_go_from_few_to_many_and_end_in_all_of_them() -> None:
+def test_worker_counts_ascend_and_end_with_all() -> None:
     (figure,) = change_maps(
         comparison(*(effect(1.2, "better", workers=count) for count in (None, 32, 4, 128))),
     )
@@ -162,7 +162,7 @@ def test_one_worker_count_has_no_column_of_all() -> None:
     ) == {"4"}
 
 
-def test_of_several_layouts_each_kind_of_requests_is_named_once() -> None:
+def test_with_several_layouts_each_kind_of_requests_is_named_once() -> None:
     (figure,) = change_maps(
         comparison(
             *(
@@ -179,7 +179,7 @@ def test_of_several_layouts_each_kind_of_requests_is_named_once() -> None:
     assert len(groups["data"]["values"]) == 1  # a line between the two
 
 
-def test_the_title_counts_cells_and_never_claims_what_was_not_shown() -> None:
+def test_the_title_counts_cells_and_claims_only_significant_changes() -> None:
     def title(*effects: Effect) -> str:
         return change_maps(comparison(*effects))[0].finding
 
@@ -190,23 +190,22 @@ def test_the_title_counts_cells_and_never_claims_what_was_not_shown() -> None:
     )
     assert (
         title(*many)
-        == "Against rgw-beast, swift is faster in 1 of 3 cells and slower in 1 of 3 cells"
+        == "Compared with rgw-beast, swift is faster in 1 of 3 cells and slower in 1 of 3 cells"
     )
     assert (
         title(effect(1.5, "not shown"))
-        == "No difference of throughput from rgw-beast can be claimed in the one cell that could "
-        "be compared"
+        == "No significant difference of throughput from rgw-beast in the only comparable cell"
     )
     assert title(effect(1.5, "provisional", repeats=2)).startswith(
-        "Throughput is provisional in the one cell"
+        "Throughput is provisional in the only comparable cell"
     )
     assert (
         title(effect(0.5, "better", metric="p90"))
-        == "Against rgw-beast, swift has a shorter p90 in 1 of 1 cell"
+        == "Compared with rgw-beast, swift has a shorter p90 in 1 of 1 cell"
     )
 
 
-def test_of_two_runs_the_run_is_what_is_compared_with_and_what_is_unlike_is_said() -> None:
+def test_two_runs_are_compared_by_run_and_their_guard_facts_are_counted() -> None:
     effects = tuple(
         effect(1.5, "better", subject=f"{name} (B)").model_copy(update={"baseline": f"{name} (A)"})
         for name in ("rgw-beast", "swift")
@@ -219,15 +218,17 @@ def test_of_two_runs_the_run_is_what_is_compared_with_and_what_is_unlike_is_said
         unlike=("kernel", "cores"),
     )
     (figure,) = change_maps(two)
-    assert figure.finding == "Against run A, layouts of the other run are faster in 2 of 2 cells"
-    assert figure.caption.endswith("The runs are not alike: 2 guard facts differ.")
+    assert (
+        figure.finding == "Compared with run A, layouts of the other run are faster in 2 of 2 cells"
+    )
+    assert figure.caption.endswith("The runs differ in 2 guard facts.")
 
 
 def test_without_anything_to_compare_there_is_no_map() -> None:
     assert change_maps(comparison(effect(None, "not comparable"))) == ()
 
 
-def test_the_noise_floor_of_the_rig_stands_below_the_title() -> None:
+def test_the_noise_floor_of_the_test_bed_is_in_the_caption() -> None:
     floor = NoiseFloor(
         metric="throughput",
         layout="a",
@@ -240,7 +241,7 @@ def test_the_noise_floor_of_the_rig_stands_below_the_title() -> None:
         repeats=5,
     )
     (figure,) = change_maps(comparison(effect(1.5, "better"), noise=(floor,)))
-    assert "noise floor is 4 %" in figure.caption
+    assert "noise floor of this test bed is 4 %" in figure.caption
 
 
 @pytest.mark.parametrize(
@@ -254,5 +255,5 @@ def test_the_noise_floor_of_the_rig_stands_below_the_title() -> None:
         (120.4, "120×"),
     ],
 )
-def test_a_change_is_told_in_per_cent_or_as_how_many_times(ratio: float, words: str) -> None:
+def test_a_change_is_shown_in_per_cent_or_as_a_multiple(ratio: float, words: str) -> None:
     assert show_percent(ratio) == words

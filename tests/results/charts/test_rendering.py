@@ -32,7 +32,7 @@ def children() -> list[psutil.Process]:
     ]
 
 
-def test_pictures_come_in_the_order_of_their_specs_and_are_what_the_library_draws() -> None:
+def test_pictures_have_the_order_of_their_specs_and_are_what_the_library_draws() -> None:
     vlc.register_font_directory(font_folder())
     found = draw([spec(values) for values in (2, 3, 5)], font_folder(), at_most=2)
     assert [one.svg for one in found] == [vlc.vegalite_to_svg(spec(values)) for values in (2, 3, 5)]
@@ -41,7 +41,7 @@ def test_pictures_come_in_the_order_of_their_specs_and_are_what_the_library_draw
     assert not children()
 
 
-def test_a_chart_that_cannot_be_drawn_is_said_and_no_process_is_left() -> None:
+def test_a_chart_that_cannot_be_drawn_is_an_error_and_no_process_is_left() -> None:
     with pytest.raises(RenderingError, match="cannot be drawn"):
         draw(
             [{"mark": "no such mark", "data": {"url": "nowhere://"}, "encoding": 3}],
@@ -51,18 +51,18 @@ def test_a_chart_that_cannot_be_drawn_is_said_and_no_process_is_left() -> None:
     assert not children()
 
 
-def test_a_process_that_ends_by_itself_is_said_with_its_last_words(
+def test_a_process_that_ends_early_is_an_error_with_its_last_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
         rendering, "_CODE", "import sys; sys.stderr.write('no engine here'); sys.exit(3)"
     )
-    with pytest.raises(RenderingError, match="ended by itself: no engine here"):
+    with pytest.raises(RenderingError, match="ended early: no engine here"):
         draw([spec(2)], font_folder(), at_most=2)
     assert not children()
 
 
-def test_a_machine_without_room_for_the_processes_is_said_and_no_process_is_left(
+def test_a_machine_without_room_for_the_processes_is_an_error_and_no_process_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     real, started = subprocess.Popen, []
@@ -82,7 +82,7 @@ def test_a_machine_without_room_for_the_processes_is_said_and_no_process_is_left
     assert not children()
 
 
-def test_no_process_is_left_where_a_spec_cannot_be_made() -> None:
+def test_no_process_is_left_where_making_a_spec_fails() -> None:
     def specs() -> Iterator[dict[str, Any]]:
         yield spec(2)
         raise KeyError("broken")

@@ -14,15 +14,14 @@ from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, diverging
 from weighbridge.results.charts.composer import compose
 from weighbridge.results.charts.panels import Figure
 from weighbridge.results.charts.tornado import (
-    MOST,
     ROOM,
     WIDEST,
-    Tuned,
+    SettingChange,
+    setting_changes,
     settings_of,
     tornado,
-    tornados,
-    tuned,
 )
+from weighbridge.results.charts.tuning_charts import MOST, tornados
 from weighbridge.results.record.resolved import PlannedLayout
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.statistics import Ratio
@@ -60,10 +59,10 @@ def layout(
 
 
 MANY = (
-    Tuned(setting="threads 512 → 64", effect=effect("a", 0.62, "worse")),
-    Tuned(setting="chunk 4MiB → 1MiB", effect=effect("b", 1.01, "not shown")),
-    Tuned(setting="shards 11 → 32", effect=effect("c", 1.9, "better")),
-    Tuned(setting="gc on → off", effect=effect("d", None, "not comparable")),
+    SettingChange(setting="threads 512 → 64", effect=effect("a", 0.62, "worse")),
+    SettingChange(setting="chunk 4MiB → 1MiB", effect=effect("b", 1.01, "not shown")),
+    SettingChange(setting="shards 11 → 32", effect=effect("c", 1.9, "better")),
+    SettingChange(setting="gc on → off", effect=effect("d", None, "not comparable")),
 )
 
 
@@ -87,24 +86,24 @@ def test_the_largest_change_is_on_top_whichever_way_it_goes() -> None:
     assert figure.finding == "shards 11 → 32 changes throughput most: +90 % in 64 kB reads"
 
 
-def test_half_as_much_is_as_far_from_none_as_twice_as_much() -> None:
-    halved = Tuned(setting="halved", effect=effect("e", 0.5, "worse"))
+def test_a_half_is_as_far_from_no_change_as_a_double() -> None:
+    halved = SettingChange(setting="halved", effect=effect("e", 0.5, "worse"))
     figure = tornado([MANY[2], halved])
     assert figure is not None
     assert figure.finding.startswith("halved")
 
 
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
-def test_what_has_no_effect_that_can_be_claimed_is_grey_and_listed(look: Look) -> None:
+def test_what_has_no_significant_effect_is_grey_and_listed(look: Look) -> None:
     figure = tornado(MANY)
     assert figure is not None
     assert {one["y"] for one in bars_of(figure, look) if one["c"].lower() == look.axis.lower()} == {
         "chunk 4MiB → 1MiB"
     }
-    assert "no effect that can be claimed: chunk 4MiB → 1MiB." in figure.caption
+    assert "no significant effect: chunk 4MiB → 1MiB." in figure.caption
 
 
-def test_what_cannot_be_compared_has_no_bar_and_no_figure() -> None:
+def test_what_is_not_comparable_has_no_bar_and_no_figure() -> None:
     words = (
         re.findall(r"<text[^>]*>([^<]*)</text>", vlc.vegalite_to_svg(compose(figure)))
         if (figure := tornado(MANY))
@@ -117,16 +116,16 @@ def test_what_cannot_be_compared_has_no_bar_and_no_figure() -> None:
     assert tornado(MANY[3:]) is None
 
 
-def test_an_interval_without_an_end_does_not_press_the_bars_together() -> None:
+def test_an_infinite_interval_does_not_squeeze_the_bars() -> None:
     wide = effect("w", 1.1, "provisional").model_copy(
         update={"ratio": Ratio(value=1.1, low=1e-6, high=1e6, repeats=2)}
     )
-    figure = tornado([MANY[0], Tuned(setting="wide", effect=wide)])
+    figure = tornado([MANY[0], SettingChange(setting="wide", effect=wide)])
     assert figure is not None
     assert figure.panels[0].x.high <= 38 * WIDEST * ROOM + 1
 
 
-def test_a_setting_is_told_by_what_differs_from_the_baseline() -> None:
+def test_a_setting_is_named_by_its_difference_from_the_baseline() -> None:
     layouts = [
         layout("rgw-beast", threads=512, nodelay=True),
         layout("x", threads=64, nodelay=True),
@@ -140,7 +139,7 @@ def test_a_setting_is_told_by_what_differs_from_the_baseline() -> None:
     }
 
 
-def test_without_settings_in_the_plan_the_name_of_the_layout_stands_for_them() -> None:
+def test_without_settings_in_the_plan_a_setting_has_its_layouts_name() -> None:
     assert settings_of([layout("rgw-beast"), layout("rgw-beast-threads-64")], "rgw-beast") == {
         "rgw-beast-threads-64": "rgw-beast-threads-64"
     }
@@ -164,10 +163,10 @@ def test_layouts_that_differ_in_more_than_settings_are_no_tuning(other: PlannedL
         effects=(effect(other.name, 2.0, "better"),),
         tests=1,
     )
-    assert tuned(found, layouts) == ()
+    assert setting_changes(found, layouts) == ()
 
 
-def test_a_tuning_is_told_over_all_worker_counts_or_at_the_only_one() -> None:
+def test_a_tuning_is_shown_over_all_worker_counts_or_at_the_only_one() -> None:
     layouts = [layout("rgw-beast", threads=512), layout("a", threads=64), layout("b", threads=32)]
     overall, at_1, at_8 = (
         effect("a", 1.1, "better"),
@@ -175,19 +174,19 @@ def test_a_tuning_is_told_over_all_worker_counts_or_at_the_only_one() -> None:
         effect("a", 1.0, "not shown", workers=8),
     )
 
-    def told(*effects: Effect) -> list[tuple[str, int | None]]:
+    def shown(*effects: Effect) -> list[tuple[str, int | None]]:
         found = Comparison(baseline="rgw-beast", subjects=("a", "b"), effects=effects, tests=3)
-        return [(one.setting, one.effect.workers) for one in tuned(found, layouts)]
+        return [(one.setting, one.effect.workers) for one in setting_changes(found, layouts)]
 
-    assert told(overall, at_1, at_8) == [("radosgw.threads 512 → 64", None)]
-    assert told(overall, at_8, effect("b", 1.3, "better", workers=8)) == [
+    assert shown(overall, at_1, at_8) == [("radosgw.threads 512 → 64", None)]
+    assert shown(overall, at_8, effect("b", 1.3, "better", workers=8)) == [
         ("radosgw.threads 512 → 64", 8),
         ("radosgw.threads 512 → 32", 8),
     ]
 
 
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
-def test_a_tuning_has_a_figure_for_each_objective_whose_colours_say_what_is_better(
+def test_a_tuning_has_a_figure_for_each_objective_with_colours_by_its_direction(
     tuned_run: RunStore, look: Look
 ) -> None:
     result = RunData(tuned_run.folder).tuned
@@ -204,7 +203,7 @@ def test_a_tuning_has_a_figure_for_each_objective_whose_colours_say_what_is_bett
     assert "widened for 4 looks" in throughput.caption
 
 
-def test_of_many_settings_a_figure_has_the_largest_and_its_data_has_all(
+def test_with_many_settings_a_figure_has_the_largest_and_its_data_has_all(
     tuned_run: RunStore,
 ) -> None:
     result = RunData(tuned_run.folder).tuned
@@ -221,11 +220,11 @@ def test_of_many_settings_a_figure_has_the_largest_and_its_data_has_all(
         )
     )[0]
     assert len({bar["y"] for bar in bars_of(figure)}) == MOST
-    assert f"{len(many) - MOST} that move it less are in the table alone" in figure.caption
+    assert f"{len(many) - MOST} with smaller effects are only in the table" in figure.caption
     assert len(figure.panels[0].lines) == len(many)
 
 
-def test_combinations_with_long_names_are_told_without_what_their_keys_begin_with(
+def test_combinations_with_long_names_have_shortened_keys(
     tuned_run: RunStore,
 ) -> None:
     result = RunData(tuned_run.folder).tuned

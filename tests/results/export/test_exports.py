@@ -40,7 +40,7 @@ def tables(data: RunData, tuned_run: RunStore) -> dict[str, DataTable]:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """The folder of a run of one step a layout."""
+    """The folder of a run with one step per layout."""
     workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
     return fake_run(tmp_path / "runs", workloads=[workload], repeats=1).folder
 
@@ -53,9 +53,9 @@ def hostile() -> DataTable:
     ]
     columns: tuple[DataColumn[int], ...] = (
         DataColumn("select", "text", "a", lambda line: lines[line][0]),
-        DataColumn('quo"ted', "whole", "b", lambda line: lines[line][1]),
+        DataColumn('quo"ted', "integer", "b", lambda line: lines[line][1]),
         DataColumn("number", "number", "c", lambda line: lines[line][2]),
-        DataColumn("truth", "truth", "d", lambda line: lines[line][3]),
+        DataColumn("boolean", "boolean", "d", lambda line: lines[line][3]),
         DataColumn("time", "time", "e", lambda line: lines[line][4]),
         DataColumn("texts", "texts", "f", lambda line: lines[line][5]),
     )
@@ -84,7 +84,7 @@ def as_lines(table: DataTable) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("name", list(TABLES))
-def test_a_table_comes_back_from_parquet_as_it_was_with_the_types_of_its_fields(
+def test_a_table_is_read_back_from_parquet_unchanged_with_its_types(
     tables: dict[str, DataTable], name: str, tmp_path: Path
 ) -> None:
     table = tables[name]
@@ -94,15 +94,15 @@ def test_a_table_comes_back_from_parquet_as_it_was_with_the_types_of_its_fields(
     assert lines == as_lines(table)
 
 
-def test_nothing_that_stands_in_a_cell_is_taken_for_anything_else(tmp_path: Path) -> None:
+def test_the_content_of_cells_is_inert(tmp_path: Path) -> None:
     table = hostile()
     names, kinds, lines = read_parquet(parquet_file(table).content, tmp_path)
-    assert names == ["select", 'quo"ted', "number", "truth", "time", "texts"]
+    assert names == ["select", 'quo"ted', "number", "boolean", "time", "texts"]
     assert kinds == ["VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN", "TIMESTAMP", "VARCHAR[]"]
     assert lines == as_lines(table)
 
 
-def test_csv_keeps_every_digit_and_leaves_what_is_unknown_empty() -> None:
+def test_csv_has_every_digit_and_empty_cells_for_what_is_unknown() -> None:
     head, first, second, third = csv.reader(
         io.StringIO(csv_file(hostile()).content.decode(), newline="")
     )
@@ -131,7 +131,7 @@ def test_the_summary_has_the_rows_of_the_report_unrounded(
     assert list(report[0]) == [field.name for field in summary.fields]
 
 
-def test_steps_have_a_line_for_every_repeat_also_for_those_that_gave_nothing(
+def test_steps_have_a_line_for_every_repeat_also_without_a_measurement(
     data: RunData, tables: dict[str, DataTable]
 ) -> None:
     steps = tables["steps"]
@@ -180,7 +180,7 @@ def test_effects_are_those_of_the_comparison(data: RunData, tables: dict[str, Da
     assert None in tables["effects"].column("workers")
 
 
-def test_a_json_document_keeps_to_the_schema_that_is_printed(data: RunData) -> None:
+def test_a_json_document_is_valid_by_the_printed_schema(data: RunData) -> None:
     _, made = produce(data.store.folder, "json")
     document = json.loads(made.files[0].content)
     jsonschema.Draft202012Validator.check_schema(json_schema())
@@ -203,7 +203,7 @@ def test_a_json_document_with_a_field_that_is_not_documented_breaks_its_schema(
         jsonschema.Draft202012Validator(json_schema()).validate(document)
 
 
-def test_every_field_says_what_it_is_and_no_two_of_a_table_have_one_name() -> None:
+def test_every_field_is_documented_and_has_a_unique_name() -> None:
     for shape in (SUMMARY, STEPS, SECONDS, EFFECTS, RUNS):
         names = [field.name for field in shape.fields]
         assert len(set(names)) == len(names)
@@ -213,13 +213,13 @@ def test_every_field_says_what_it_is_and_no_two_of_a_table_have_one_name() -> No
                 assert field.unit == "ms"
 
 
-def test_an_export_goes_into_the_run_unless_told_otherwise_and_replaces_nothing_unasked(
+def test_an_export_goes_into_the_run_by_default_and_replaces_nothing_without_force(
     small: Path, tmp_path: Path
 ) -> None:
     (path,) = export(small, "csv").paths
     assert path == small / "derived" / "exports" / "summary.csv"
     path.write_text("mine")
-    with pytest.raises(UsageError, match=r"there already(.|\n)*--force"):
+    with pytest.raises(UsageError, match=r"exists already(.|\n)*--force"):
         export(small, "csv", ["steps", "summary"])
     assert path.read_text() == "mine"
     assert not (path.parent / "steps.csv").exists()
@@ -235,14 +235,14 @@ def test_an_export_goes_into_the_run_unless_told_otherwise_and_replaces_nothing_
     )
 
 
-def test_a_format_or_a_table_that_there_is_not_is_answered_with_the_closest_one(
+def test_an_unknown_format_or_table_is_answered_with_the_closest_one(
     small: Path,
 ) -> None:
     with pytest.raises(UsageError, match="did you mean 'parquet'"):
         export(small, "parqet")
     with pytest.raises(UsageError, match="did you mean 'seconds'"):
         export(small, "csv", ["second"])
-    with pytest.raises(UsageError, match="takes the run as a whole"):
+    with pytest.raises(UsageError, match="exports complete runs"):
         export(small, "hgrm", ["steps"])
     with pytest.raises(UsageError, match="has no table 'steps'"):
         export(small, "latex", ["steps"])
@@ -272,7 +272,7 @@ def test_a_run_of_bins_has_intervals_for_figures_and_nothing_to_export_as_hgrm(
         produce(binned.folder, "hgrm")
 
 
-def test_times_are_kept_in_utc_and_what_is_none_is_refused() -> None:
+def test_times_are_in_utc_and_invalid_ones_are_refused() -> None:
     assert (
         utc("2014-11-04T13:00:00+01:00") == utc("2014-11-04T12:00:00Z") == datetime(2014, 11, 4, 12)  # noqa: DTZ001 - in UTC
     )

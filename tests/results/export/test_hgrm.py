@@ -29,7 +29,7 @@ def parsed(text: str) -> list[tuple[float, float, int]]:
     return [(float(match[1]), float(match[2]), int(match[3])) for match in found if match]
 
 
-def test_a_log_of_ours_gives_what_the_java_tool_printed_of_it_digit_by_digit() -> None:
+def test_a_histogram_log_gives_the_same_digits_as_the_java_tool() -> None:
     # step.hlog was read by HistogramLogProcessor of HdrHistogram 2.2.2: -tag read
     # -outputValueUnitRatio 1000.
     logged = {

@@ -132,13 +132,13 @@ class Elements(HTMLParser):
         self.words.append(data)
 
 
-def test_a_report_makes_nothing_of_them_but_text(run: RunStore) -> None:
+def test_a_report_shows_hostile_names_only_as_text(run: RunStore) -> None:
     text = derive(run.folder, pictures=False).report.read_text()
     page = Elements(text)
     assert not OBEYED & set(text), (
         "neither what a terminal obeys nor what turns the order of letters"
     )
-    assert "\\u202e" in "".join(page.words), "it is told by its number"
+    assert "\\u202e" in "".join(page.words), "shown by its number"
     assert [tag for tag, _ in page.found].count("script") == 3, (
         "the data, the library, and the program of the page"
     )
@@ -154,7 +154,7 @@ def test_a_report_makes_nothing_of_them_but_text(run: RunStore) -> None:
         for value in attrs.values()
         if value and value.strip().startswith("javascript:")
     ]
-    assert "document.title='owned'" in "".join(page.words), "it is told, as text"
+    assert "document.title='owned'" in "".join(page.words), "shown as text"
     assert "{{ 7*7 }}" in text
     policy = next(
         attrs["content"]
@@ -166,7 +166,7 @@ def test_a_report_makes_nothing_of_them_but_text(run: RunStore) -> None:
     assert "unsafe-eval" not in policy
 
 
-def test_formulas_are_texts_in_csv_and_the_way_back_leads_to_what_they_were() -> None:
+def test_formulas_are_texts_in_csv_and_can_be_restored() -> None:
     for text in FORMULAS:
         assert csv_text.inert(text).startswith("'")
     for text in PLAIN:
@@ -199,7 +199,9 @@ def test_no_cell_of_any_csv_is_a_formula_and_numbers_are_numbers_to_programs(
 
 
 @pytest.mark.parametrize("form", ["markdown", "latex", "pptx"])
-def test_papers_and_slides_hold_them_as_words(run: RunStore, tmp_path: Path, form: str) -> None:
+def test_papers_and_slides_have_hostile_names_as_text(
+    run: RunStore, tmp_path: Path, form: str
+) -> None:
     export(run.folder, form, (), out=tmp_path / "out")
     (path,) = [one for one in (tmp_path / "out", *(tmp_path / "out").rglob("*")) if one.is_file()]
     if form == "pptx":
@@ -207,8 +209,8 @@ def test_papers_and_slides_hold_them_as_words(run: RunStore, tmp_path: Path, for
         with zipfile.ZipFile(path) as archive:
             for name in archive.namelist():
                 if name.endswith((".xml", ".rels")):
-                    told = "".join(ET.fromstring(archive.read(name)).itertext())
-                    assert not set(told) & OBEYED, name
+                    text = "".join(ET.fromstring(archive.read(name)).itertext())
+                    assert not set(text) & OBEYED, name
         return
     text = path.read_text()
     assert not set(text) & OBEYED
@@ -220,7 +222,7 @@ def test_papers_and_slides_hold_them_as_words(run: RunStore, tmp_path: Path, for
         assert text.count("\\end{document}") == 0
 
 
-def test_a_terminal_is_told_nothing_that_it_obeys() -> None:
+def test_a_terminal_gets_no_control_characters() -> None:
     out = io.StringIO()
     screen: Console = InertConsole(file=out, force_terminal=True, width=400, color_system=None)
     screen.print(REASON, markup=False, highlight=False, soft_wrap=True)

@@ -48,7 +48,7 @@ def test_the_table_has_units_in_its_heads_and_a_line_for_each_row(data: RunData)
     assert data.manifest.run_id in text
 
 
-def test_a_percentile_of_too_few_samples_says_how_many_it_needs(data: RunData) -> None:
+def test_a_percentile_with_too_few_samples_says_how_many_it_needs(data: RunData) -> None:
     scarce = RunData(data.store.folder)
     scarce.rows = tuple(
         changed(
@@ -68,7 +68,7 @@ def test_a_percentile_of_too_few_samples_says_how_many_it_needs(data: RunData) -
     )
 
 
-def test_what_is_not_to_be_ranked_is_marked_and_a_note_says_why(tmp_path: Path) -> None:
+def test_what_is_not_ranked_is_marked_and_a_note_says_why(tmp_path: Path) -> None:
     workload = WORKLOADS[1].model_copy(update={"workers": (1,), "runtime": 2.0})
     store = fake_run(tmp_path / "runs", workloads=[workload], repeats=1)
     steps = store.folder / "steps.jsonl"
@@ -78,7 +78,7 @@ def test_what_is_not_to_be_ranked_is_marked_and_a_note_says_why(tmp_path: Path) 
     table = summary_paper(RunData(store.folder))
     ((beast, swift),) = table.groups
     assert (beast[2], swift[2]) == ("rgw-beast †", "swift °")
-    assert "†: not valid, not to be ranked." in table.notes
+    assert "†: invalid, not ranked." in table.notes
     assert any(
         note.startswith("Not valid: it broke") and note.endswith("(all of rgw-beast).")
         for note in table.notes
@@ -87,7 +87,7 @@ def test_what_is_not_to_be_ranked_is_marked_and_a_note_says_why(tmp_path: Path) 
     assert r"rgw-beast $\dagger$" in latex_file(table).content.decode()
 
 
-def test_a_twin_is_no_line_of_the_table_and_a_note_says_so(tmp_path: Path) -> None:
+def test_an_a_a_control_is_in_a_note_and_not_in_the_table(tmp_path: Path) -> None:
     workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
     store = fake_run(
         tmp_path / "runs",
@@ -100,7 +100,7 @@ def test_a_twin_is_no_line_of_the_table_and_a_note_says_so(tmp_path: Path) -> No
     data = RunData(store.folder)
     assert [line[2] for line in summary_paper(data).groups[0]] == ["swift °", "rgw-beast °"]
     assert (
-        "swift-again is swift once more, to know this machine's noise, and is left out."
+        "swift-again is left out: an A/A control of swift, for the noise of this machine."
         in summary_paper(data).notes
     )
     assert data.comparison is not None
@@ -123,7 +123,7 @@ def test_effects_are_grouped_by_requests_and_metric_with_their_intervals(data: R
     assert latex_file(table).content.count(rb"\midrule") == len(table.groups)
 
 
-def test_a_reader_of_markdown_finds_the_texts_of_the_table_and_nothing_else() -> None:
+def test_a_markdown_reader_finds_only_the_texts_of_the_table() -> None:
     tokens = (
         MarkdownIt("commonmark", {"html": True})
         .enable("table")
@@ -135,12 +135,12 @@ def test_a_reader_of_markdown_finds_the_texts_of_the_table_and_nothing_else() ->
         "strong_open",
         "strong_close",
     }
-    told = ["".join(child.content for child in children) for children in inline]
+    read = ["".join(child.content for child in children) for children in inline]
     hostile = HOSTILE.replace("\n", " ")
-    assert told == [hostile, "Layout", "p90 (ms)", "[x]", "n<200", hostile, "1", "*", "–", hostile]
+    assert read == [hostile, "Layout", "p90 (ms)", "[x]", "n<200", hostile, "1", "*", "–", hostile]
 
 
-def test_nothing_in_a_table_is_taken_for_a_command_of_latex() -> None:
+def test_nothing_in_a_table_is_a_latex_command() -> None:
     text = latex_file(TABLE).content.decode()
     commands = set(re.findall(r"\\([a-zA-Z]+)", text))
     own = {

@@ -54,7 +54,7 @@ def test_every_view_has_the_columns_that_are_described(
     answer = ask(
         f"select * from {name}", (*two, RunData(tuned_run.folder)) if name in OF_TUNINGS else two
     )
-    assert answer.columns == tuple(field.name for field in VIEWS[name].shape.fields)
+    assert answer.columns == tuple(field.name for field in VIEWS[name].schema.fields)
     assert answer.lines
     described = schema_words()
     assert f"{name}: " in described
@@ -62,7 +62,7 @@ def test_every_view_has_the_columns_that_are_described(
         assert re.search(rf"^  {column} +[A-Z\[\]]+ +\S", described, re.MULTILINE)
 
 
-def test_a_question_goes_over_all_runs(two: tuple[RunData, ...]) -> None:
+def test_a_query_reads_all_runs(two: tuple[RunData, ...]) -> None:
     counts = ask("select run, count(*) from steps group by run order by count(*)", two).lines
     assert counts == ((two[1].manifest.run_id, 4), (two[0].manifest.run_id, 8))
     mean = "exp(avg(ln(throughput_ops_s)))"
@@ -75,17 +75,17 @@ def test_a_question_goes_over_all_runs(two: tuple[RunData, ...]) -> None:
     )
 
 
-def test_what_is_unknown_is_null_and_counts_in_no_mean(two: tuple[RunData, ...]) -> None:
+def test_unknown_values_are_null_and_count_in_no_mean(two: tuple[RunData, ...]) -> None:
     assert one("select count(*) from rows where p99_low_ms is null", two) == 8
     assert one("select avg(p99_low_ms) from rows", two) is None
 
 
-def test_what_stands_in_a_run_is_never_sql(two: tuple[RunData, ...]) -> None:
+def test_the_content_of_a_run_is_never_sql(two: tuple[RunData, ...]) -> None:
     assert one("select value from facts where name like 'x%'", two) == HOSTILE
     assert one("select count(*) from steps", two) == 12
 
 
-def test_a_view_whose_name_is_put_together_is_filled_too(two: tuple[RunData, ...]) -> None:
+def test_a_view_with_a_computed_name_is_filled_too(two: tuple[RunData, ...]) -> None:
     assert one("select count(*) from query_table('st' || 'eps')", two) == 12
     assert one("select * from query('select count(*) from st' || 'eps')", two) == 12
 
@@ -101,7 +101,7 @@ def test_a_view_whose_name_is_put_together_is_filled_too(two: tuple[RunData, ...
         "select * from secret",
     ],
 )
-def test_sql_reaches_no_file_and_nothing_of_python(
+def test_sql_can_access_no_file_and_no_python_object(
     two: tuple[RunData, ...], tmp_path: Path, sql: str
 ) -> None:
     secret = tmp_path / "secret.csv"
@@ -136,11 +136,11 @@ def test_sql_changes_nothing(two: tuple[RunData, ...], tmp_path: Path, sql: str)
         ("select * from stepz", "did you mean 'steps'"),
         ("select p95_ms from steps", r"p95_ms(.|\n)*p90_ms(.|\n)*steps has run, layout"),
         ("selec 1", r"syntax error at or near(.|\n)*The views are runs, rows, steps"),
-        ("select 1; select 2", "one question is wanted, not 2"),
-        ("", "one question is wanted, not 0"),
+        ("select 1; select 2", "expected one query, not 2"),
+        ("", "expected one query, not 0"),
     ],
 )
-def test_what_is_no_question_is_told_with_the_views_that_there_are(
+def test_an_invalid_query_is_answered_with_the_views(
     two: tuple[RunData, ...], sql: str, words: str
 ) -> None:
     with pytest.raises(UsageError, match=words) as caught:
@@ -158,11 +158,11 @@ def test_what_is_no_question_is_told_with_the_views_that_there_are(
         "explain from rows",
     ],
 )
-def test_whatever_only_reads_may_be_asked(two: tuple[RunData, ...], sql: str) -> None:
+def test_every_statement_that_only_reads_is_allowed(two: tuple[RunData, ...], sql: str) -> None:
     assert ask(sql, two).lines
 
 
-def test_folders_that_are_no_runs_are_named_and_a_run_that_is_there_twice_is_read_once(
+def test_folders_that_are_no_runs_are_named_and_duplicate_runs_are_read_once(
     run: RunStore, tmp_path: Path
 ) -> None:
     copy = tmp_path / "copy"
@@ -178,7 +178,7 @@ def test_folders_that_are_no_runs_are_named_and_a_run_that_is_there_twice_is_rea
     )
 
 
-def test_a_run_that_cannot_be_read_is_left_out_whole(run: RunStore, tmp_path: Path) -> None:
+def test_a_run_that_cannot_be_read_is_left_out_completely(run: RunStore, tmp_path: Path) -> None:
     for name in ("manifest.json", "plan.resolved.json"):
         (tmp_path / name).write_bytes((run.folder / name).read_bytes())
     lines = (run.folder / "steps.jsonl").read_bytes().splitlines(keepends=True)

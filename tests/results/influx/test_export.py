@@ -28,7 +28,7 @@ def lines(store: RunStore) -> list[str]:
 
 
 class Waits(list[float]):
-    """Waits for nothing, and remembers how long it was to."""
+    """Does not wait, and records the requested times."""
 
     def __call__(self, seconds: float) -> None:
         self.append(seconds)
@@ -38,7 +38,7 @@ def server(influx: FakeInflux) -> InfluxServer:
     return InfluxServer(url=influx.url)
 
 
-def test_every_point_is_sent_once_and_steps_without_a_measurement_are_told(
+def test_every_point_is_sent_once_and_steps_without_a_measurement_are_counted(
     store: RunStore, lines: list[str]
 ) -> None:
     with FakeInflux() as influx:
@@ -47,11 +47,11 @@ def test_every_point_is_sent_once_and_steps_without_a_measurement_are_told(
     assert (sent.points, sent.steps, sent.unplaced) == (len(lines), 1, 1)
     assert (
         sent.words
-        == f"{len(lines)} points of 1 steps sent; 1 steps gave no measurement and have no point"
+        == f"{len(lines)} points of 1 steps sent; 1 steps without a measurement have no point"
     )
 
 
-def test_a_run_goes_out_in_batches(
+def test_a_run_is_sent_in_batches(
     store: RunStore, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(influx_export, "BATCH", 7)
@@ -61,7 +61,7 @@ def test_a_run_goes_out_in_batches(
     assert {len(write.lines) for write in influx.writes[:-1]} == {7}
 
 
-def test_a_server_that_is_away_is_asked_again_later_each_time_or_when_it_says(
+def test_a_server_that_is_away_is_tried_again_with_growing_waits_or_when_it_asks(
     store: RunStore, lines: list[str]
 ) -> None:
     waits = Waits()
@@ -77,7 +77,7 @@ def test_a_server_that_is_away_is_asked_again_later_each_time_or_when_it_says(
     assert influx.taken == lines
 
 
-def test_a_server_that_stays_away_is_an_error_that_says_how_far_it_came(
+def test_a_server_that_stays_away_is_an_error_with_the_number_of_points_sent(
     store: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(influx_export, "BATCH", 7)
@@ -104,7 +104,7 @@ def test_a_refusal_is_an_error_at_once(store: RunStore) -> None:
     assert not waits
 
 
-def test_lines_that_are_refused_do_not_keep_others_back_and_are_no_success(
+def test_refused_lines_do_not_block_others_and_are_an_error(
     store: RunStore, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(influx_export, "BATCH", 7)
@@ -118,7 +118,7 @@ def test_lines_that_are_refused_do_not_keep_others_back_and_are_no_success(
     assert f"{len(lines) - 7} points were sent; of 7 others" in at.value.message
 
 
-def test_what_a_live_run_left_is_sent_no_more_when_the_server_has_everything(
+def test_after_an_export_a_live_run_has_nothing_left_to_send(
     store: RunStore,
 ) -> None:
     (store.folder / REFUSED).write_text("# no\nkept 1\n")
@@ -130,7 +130,7 @@ def test_what_a_live_run_left_is_sent_no_more_when_the_server_has_everything(
     assert not (store.folder / REFUSED).exists()
 
 
-def test_an_export_to_another_server_leaves_it_noted_what_the_first_has(store: RunStore) -> None:
+def test_an_export_to_another_server_keeps_the_cursor_of_the_first(store: RunStore) -> None:
     kept = Cursor(server="http://first", run=True)
     kept.keep(store.folder)
     with FakeInflux() as influx:
@@ -138,7 +138,7 @@ def test_an_export_to_another_server_leaves_it_noted_what_the_first_has(store: R
     assert Cursor.of(store.folder, "http://first") == kept
 
 
-def test_a_run_that_was_not_sent_while_it_was_measured_gets_no_file_by_an_export(
+def test_an_export_of_a_run_that_was_not_sent_live_writes_no_cursor(
     store: RunStore,
 ) -> None:
     with FakeInflux() as influx:

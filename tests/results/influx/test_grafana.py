@@ -1,4 +1,4 @@
-"""The dashboard against what is really written."""
+"""The dashboard uses what is actually written."""
 
 import json
 import re
@@ -25,7 +25,7 @@ def measurement_of(query: str) -> str:
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_a_query_names_only_what_is_written(query: str) -> None:
+def test_a_query_uses_only_fields_that_are_written(query: str) -> None:
     name = measurement_of(query)
     selected, _, rest = query.partition(" FROM ")
     where, _, by = rest.partition(" GROUP BY ")
@@ -53,7 +53,7 @@ def test_a_legend_names_only_tags_that_its_query_groups_by(
     assert {"layout", "workload", "workers", "repeat"} <= named <= grouped
 
 
-def test_variables_are_of_tags_that_are_written_and_all_that_are_used_are_there() -> None:
+def test_variables_are_tags_that_are_written_and_all_used_ones_exist() -> None:
     used = set(re.findall(r"/\^\$(\w+)\$/", json.dumps(BOARD)))
     assert used == set(VARIABLES) - {"source"}
     for name, one in VARIABLES.items():
@@ -62,7 +62,7 @@ def test_variables_are_of_tags_that_are_written_and_all_that_are_used_are_there(
             assert name in TAGS[measurement_of(one["query"])]
 
 
-def test_a_twin_is_not_drawn_among_the_layouts() -> None:
+def test_an_a_a_control_is_not_drawn_among_the_layouts() -> None:
     layout = VARIABLES["layout"]
     shown = re.compile(layout["regex"].strip("/"))
     assert [name for name in ("rgw-beast", f"rgw-beast{AGAIN}", "swift") if shown.search(name)] == [
@@ -72,7 +72,7 @@ def test_a_twin_is_not_drawn_among_the_layouts() -> None:
     assert "allValue" not in layout  # all of them are then those that are listed
 
 
-def test_every_panel_has_a_place_of_its_own_a_unit_and_a_sentence() -> None:
+def test_every_panel_has_a_place_a_unit_and_a_description() -> None:
     panels = BOARD["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     for panel in panels:

@@ -27,14 +27,14 @@ def test_counts_are_integers_and_measures_are_floats() -> None:
     )
 
 
-def test_what_is_not_known_is_left_out_and_never_a_zero() -> None:
+def test_unknown_fields_are_omitted_and_never_0() -> None:
     assert (
         point(tags={"run": "r", "layer": None}, fields={"ops": 0, "p90_ms": None}).line
         == "m,run=r ops=0i 1415102400000"
     )
 
 
-def test_a_point_without_any_known_field_is_no_line() -> None:
+def test_a_point_without_known_fields_has_no_line() -> None:
     assert point(fields={"p90_ms": None}).line is None
 
 
@@ -43,13 +43,13 @@ def test_commas_spaces_and_equals_signs_of_tags_are_escaped() -> None:
 
 
 @pytest.mark.parametrize("text", ["two\nlines", "ends in a \\", "bell\a"])
-def test_a_text_that_servers_would_read_back_differently_is_refused(text: str) -> None:
+def test_a_text_that_servers_read_differently_is_refused(text: str) -> None:
     with pytest.raises(InvalidMeasurement, match="cannot be written in line protocol"):
         _ = point(tags={"run": text}).line
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_field_that_is_no_number_is_refused(value: float) -> None:
+def test_a_field_that_is_not_a_number_is_refused(value: float) -> None:
     with pytest.raises(ValidationError):
         point(fields={"mean_ms": value})
 

@@ -19,7 +19,7 @@ LONG = (*SMALL, WORKLOADS[1].model_copy(update={"workers": (4,), "runtime": 12.0
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
-    """Both drivers, a layer, and a step that failed. Not to be changed."""
+    """Both drivers, a layer, and a step that failed; shared, so not to be changed."""
     return fake_run(
         tmp_path_factory.mktemp("runs"),
         layouts=("rgw-beast",),
@@ -32,7 +32,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 
 
 def split(line: str) -> tuple[str, dict[str, str], dict[str, str], int]:
-    """A line without escapes, taken apart."""
+    """The parts of a line without escapes."""
     head, fields, at = line.split(" ")
     name, *tags = head.split(",")
     return (
@@ -48,7 +48,7 @@ def lines(store: RunStore) -> list[str]:
     return [*points.run(), *(line for step in store.steps() for line in points.step(step))]
 
 
-def test_a_run_makes_nothing_but_the_measurements_tags_and_fields_that_are_named(
+def test_a_run_has_only_documented_measurements_tags_and_fields(
     store: RunStore,
 ) -> None:
     seen: dict[str, tuple[set[str], set[str]]] = {}
@@ -58,8 +58,8 @@ def test_a_run_makes_nothing_but_the_measurements_tags_and_fields_that_are_named
     assert {name: tags for name, (tags, _) in seen.items()} == {
         name: set(TAGS[name]) for name in TAGS if name != "weighbridge_live"
     }
-    # No made-up driver tells when first bytes came, or has samples enough for a p99.9 in bins, and
-    # no made-up machine what else it ran.
+    # The fake drivers report no first bytes and too few samples for a p99.9 in bins, and the fake
+    # machine reports no other programs.
     first_bytes = {
         "first_byte_ms",
         "first_byte_at_least",
@@ -72,7 +72,7 @@ def test_a_run_makes_nothing_but_the_measurements_tags_and_fields_that_are_named
     }
 
 
-def test_a_lower_bound_says_that_it_is_one_and_a_step_what_others_used_beside_it(
+def test_lower_bounds_are_marked_and_a_step_has_the_use_of_other_programs(
     store: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     step = next(
@@ -92,8 +92,8 @@ def test_a_lower_bound_says_that_it_is_one_and_a_step_what_others_used_beside_it
     monkeypatch.setattr(
         "weighbridge.results.influx.points.step_use", lambda *_: StepUse(others=0.42)
     )
-    told = RunPoints(store).step(step.model_copy(update={"measurement": measurement}))
-    (fields,) = (fields for name, _, fields, _ in map(split, told) if name == "weighbridge_step")
+    lines = RunPoints(store).step(step.model_copy(update={"measurement": measurement}))
+    (fields,) = (fields for name, _, fields, _ in map(split, lines) if name == "weighbridge_step")
     assert [fields[f"{name}_at_least"] for name in ("p50", "p90", "p99", "max")] == [
         "0i",
         "1i",
@@ -143,7 +143,7 @@ def test_a_percentile_of_too_few_samples_is_left_out(store: RunStore) -> None:
     assert "p99_ms" not in fields
 
 
-def test_points_lie_where_the_window_and_its_seconds_were(store: RunStore) -> None:
+def test_points_have_the_times_of_the_window_and_its_seconds(store: RunStore) -> None:
     step = next(
         step
         for step in store.steps()
@@ -158,7 +158,7 @@ def test_points_lie_where_the_window_and_its_seconds_were(store: RunStore) -> No
     assert times["weighbridge_host"] == {-1000, 0, 1000, 2000, 3000}
 
 
-def test_points_are_the_same_however_often_they_are_made_and_no_two_take_the_place_of_each_other(
+def test_points_are_reproducible_and_unique(
     store: RunStore,
 ) -> None:
     once = lines(store)
@@ -167,7 +167,7 @@ def test_points_are_the_same_however_often_they_are_made_and_no_two_take_the_pla
     assert max(places.values()) == 1
 
 
-def test_a_step_without_a_measurement_makes_no_point(store: RunStore) -> None:
+def test_a_step_without_a_measurement_has_no_point(store: RunStore) -> None:
     failed = next(step for step in store.steps() if step.measurement is None)
     assert not list(RunPoints(store).step(failed))
 
@@ -215,7 +215,7 @@ def test_a_second_in_which_nothing_succeeded_has_counts_and_no_latency(store: Ru
     assert fields == {"ops": "0i", "bytes": "0i", "errors": "9i"}
 
 
-def test_samples_of_a_window_that_never_opened_have_no_place_and_no_point(tmp_path: Path) -> None:
+def test_samples_without_a_window_have_no_point(tmp_path: Path) -> None:
     copy = fake_run(tmp_path, layouts=("rgw-beast",), workloads=SMALL, repeats=1)
     step = copy.steps()[0]
     telemetry = copy.telemetry(step.key)
@@ -228,7 +228,7 @@ def test_samples_of_a_window_that_never_opened_have_no_place_and_no_point(tmp_pa
     }
 
 
-def test_live_rates_carry_the_tags_of_their_step(store: RunStore) -> None:
+def test_live_rates_have_the_tags_of_their_step(store: RunStore) -> None:
     (line,) = RunPoints(store).live(store.steps()[0].key, "measure", (120.5, 1e6), 0, 1415102400500)
     name, tags, fields, at = split(line)
     assert (name, at) == ("weighbridge_live", 1415102400500)
@@ -236,13 +236,13 @@ def test_live_rates_carry_the_tags_of_their_step(store: RunStore) -> None:
     assert fields == {"ops_s": "120.5", "bytes_s": "1000000.0", "errors": "0i"}
 
 
-def test_a_time_that_is_none_is_an_error(store: RunStore) -> None:
+def test_an_invalid_time_is_an_error(store: RunStore) -> None:
     step = next(step for step in store.steps() if step.measurement is not None)
     assert step.measurement is not None
     odd = step.model_copy(
         update={"measurement": step.measurement.model_copy(update={"started_at": "yesterday"})}
     )
-    with pytest.raises(InvalidMeasurement, match="'yesterday' is no time"):
+    with pytest.raises(InvalidMeasurement, match="'yesterday' is not a time"):
         list(RunPoints(store).step(odd))
 
 

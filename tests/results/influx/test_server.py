@@ -30,7 +30,7 @@ def test_a_write_is_one_request_in_milliseconds_with_bucket_organization_and_tok
     assert write.lines == LINES
 
 
-def test_of_an_empty_token_no_field_is_sent() -> None:
+def test_with_an_empty_token_no_header_is_sent() -> None:
     with (
         FakeInflux() as influx,
         InfluxServer.parse(influx.url, {"WEIGHBRIDGE_INFLUX_TOKEN": ""}).connect() as connection,
@@ -40,7 +40,7 @@ def test_of_an_empty_token_no_field_is_sent() -> None:
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 429, 408])
-def test_a_server_that_cannot_write_now_is_away_and_is_left_alone_for_as_long_as_it_asks(
+def test_a_server_that_cannot_write_now_is_away_for_as_long_as_it_asks(
     status: int,
 ) -> None:
     answer = Answer(
@@ -56,7 +56,7 @@ def test_a_server_that_cannot_write_now_is_away_and_is_left_alone_for_as_long_as
     assert len(influx.writes) == 1
 
 
-def test_of_a_page_that_a_proxy_answers_with_only_the_reason_is_told() -> None:
+def test_only_the_reason_of_a_proxys_page_is_shown() -> None:
     page = Answer(503, "\n<html><body><h1>503 Service Unavailable</h1></body></html>")
     with (
         FakeInflux(page) as influx,
@@ -66,7 +66,7 @@ def test_of_a_page_that_a_proxy_answers_with_only_the_reason_is_told() -> None:
         connection.write(LINES)
 
 
-def test_a_date_to_come_back_at_is_as_if_the_server_had_not_said() -> None:
+def test_a_date_to_retry_at_is_ignored() -> None:
     answer = Answer(503, "", (("Retry-After", "Wed, 21 Oct 2026 07:28:00 GMT"),))
     with FakeInflux(answer) as influx, connect(influx.url) as connection, pytest.raises(Away) as at:
         connection.write(LINES)
@@ -75,9 +75,9 @@ def test_a_date_to_come_back_at_is_as_if_the_server_had_not_said() -> None:
 
 @pytest.mark.parametrize(
     ("status", "advice"),
-    [(401, "WEIGHBRIDGE_INFLUX_TOKEN"), (403, "right to write"), (404, r"\?bucket=NAME")],
+    [(401, "WEIGHBRIDGE_INFLUX_TOKEN"), (403, "right to "), (404, r"\?bucket=NAME")],
 )
-def test_a_server_that_will_not_write_refuses_and_says_what_to_do(status: int, advice: str) -> None:
+def test_a_server_that_refuses_to_write_is_an_error_with_advice(status: int, advice: str) -> None:
     answer = Answer(status, '{"error":"no"}')
     with (
         FakeInflux(answer) as influx,
@@ -90,7 +90,7 @@ def test_a_server_that_will_not_write_refuses_and_says_what_to_do(status: int, a
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
-def test_lines_that_a_server_will_not_have_are_refused_with_its_reason(status: int) -> None:
+def test_lines_that_a_server_refuses_have_its_reason(status: int) -> None:
     answer = Answer(
         status, '{"error":"partial write: field type conflict: input field \\"ops\\" dropped=1"}'
     )
@@ -104,7 +104,7 @@ def test_lines_that_a_server_will_not_have_are_refused_with_its_reason(status: i
 
 
 @pytest.mark.parametrize("status", [200, 301])
-def test_an_answer_that_is_no_answer_to_a_write_is_no_success(status: int) -> None:
+def test_an_answer_with_another_status_is_no_success(status: int) -> None:
     page = Answer(status, "<html>welcome</html>", (("Location", "http://127.0.0.1:1/"),))
     with (
         FakeInflux(page) as influx,
@@ -132,7 +132,7 @@ def test_an_answer_that_breaks_off_is_no_success() -> None:
         connection.write(LINES)
 
 
-def test_a_server_that_is_not_there_is_away_and_found_again_by_the_same_connection() -> None:
+def test_a_stopped_server_is_away_and_the_same_connection_finds_it_again() -> None:
     with FakeInflux() as influx, connect(influx.url) as connection:
         connection.write(LINES)
         influx.down()
@@ -143,7 +143,7 @@ def test_a_server_that_is_not_there_is_away_and_found_again_by_the_same_connecti
     assert influx.taken == [*LINES, *LINES]
 
 
-def test_a_server_whose_certificate_nobody_vouches_for_is_sent_nothing_until_somebody_does(
+def test_a_server_with_an_untrusted_certificate_is_sent_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     certificate, key = tmp_path / "c.pem", tmp_path / "k.pem"
@@ -225,7 +225,7 @@ def test_a_token_is_in_no_error_no_text_and_no_log(
         ("http://planted-secret\u2100@h", "its host or port is invalid"),
     ],
 )
-def test_a_url_that_is_none_or_holds_a_secret_is_refused_without_repeating_it(
+def test_an_invalid_url_or_one_with_a_secret_is_refused_without_repeating_it(
     url: str, words: str
 ) -> None:
     with pytest.raises(UsageError, match=words) as at:
@@ -233,7 +233,7 @@ def test_a_url_that_is_none_or_holds_a_secret_is_refused_without_repeating_it(
     assert "planted-secret" not in str(at.value)
 
 
-def test_a_server_is_told_again_as_it_was_asked_for() -> None:
+def test_a_server_has_the_option_that_it_was_parsed_from() -> None:
     for url in (
         "http://h:8086",
         "https://h/influx",
@@ -245,7 +245,7 @@ def test_a_server_is_told_again_as_it_was_asked_for() -> None:
         assert InfluxServer.parse(server.option, ENVIRONMENT) == server
 
 
-def test_a_missing_token_is_a_fault_and_an_empty_one_is_none() -> None:
+def test_a_missing_token_is_an_error_and_an_empty_one_is_not() -> None:
     with pytest.raises(UsageError, match=r"\$WEIGHBRIDGE_INFLUX_TOKEN is not set"):
         InfluxServer.parse("http://h", {})
     assert not InfluxServer.parse(
@@ -267,7 +267,7 @@ def test_a_token_is_read_from_a_file_that_only_its_owner_may_read(tmp_path: Path
 
 
 @pytest.mark.parametrize("text", ["", "two words\n", "caf\u00e9"])
-def test_a_file_without_a_token_is_a_fault(tmp_path: Path, text: str) -> None:
+def test_a_file_without_a_token_is_an_error(tmp_path: Path, text: str) -> None:
     path = tmp_path / "token"
     path.touch(0o600)
     path.write_text(text)

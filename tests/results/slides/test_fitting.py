@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weighbridge.results.charts.panels import AxisScale
 from weighbridge.results.slides.fitting import (
     height_pt,
     largest,
@@ -12,8 +13,8 @@ from weighbridge.results.slides.fitting import (
     width_pt,
     wrapped,
 )
-from weighbridge.results.slides.label_sides import sided
-from weighbridge.results.slides.slide import Axis, ChartPoint, Series, SlideTable, TableCell
+from weighbridge.results.slides.label_sides import with_sides
+from weighbridge.results.slides.slide import ChartPoint, Series, SeriesChart, SlideTable, TableCell
 
 WORDS = st.text(
     st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=40
@@ -34,7 +35,7 @@ def test_no_line_is_wider_than_its_room_and_no_letter_is_lost(words: list[str], 
     assert all(width_pt(line, 14) <= room or len(line) == 1 for line in lines)
 
 
-def test_the_largest_size_at_which_a_text_takes_its_lines_is_chosen() -> None:
+def test_the_largest_size_at_which_a_text_fits_its_lines_is_chosen() -> None:
     sizes = ((32, 1), (24, 1), (16, 2))
     assert largest("short", 400, sizes) == 32
     assert largest("a text that is somewhat longer", 400, sizes) == 24
@@ -47,7 +48,7 @@ def test_the_largest_size_at_which_a_text_takes_its_lines_is_chosen() -> None:
     assert height_pt("short", 400, 20) == pytest.approx(24)
 
 
-def test_a_cell_over_several_lines_takes_room_of_all_of_them() -> None:
+def test_a_cell_over_several_lines_uses_the_room_of_all_of_them() -> None:
     tall = TableCell(text="one two three four five six", down=3)
     covered = TableCell(text="", covered=True)
     one = TableCell(text="x")
@@ -68,19 +69,13 @@ def test_a_table_has_as_many_cells_in_each_line_as_columns() -> None:
         SlideTable(widths=(1, 1), lines=((TableCell(text="x"),),))
 
 
-def test_labels_stand_beside_their_lines_and_not_on_them() -> None:
-    axis = Axis(title="x", low=0, high=10)
-    flat = Series(
-        name="a",
-        colour="#000000",
-        shape="circle",
-        spots=tuple(ChartPoint(x=x, y=5, label="1") for x in (1, 5, 9)),
-    )
-    steep = Series(
-        name="b",
-        colour="#111111",
-        shape="circle",
-        spots=tuple(ChartPoint(x=5, y=y, label="1") for y in (1, 5, 9)),
-    )
-    assert {spot.side for spot in sided([flat], axis, axis)[0].spots[1:2]} <= {"above", "below"}
-    assert {spot.side for spot in sided([steep], axis, axis)[0].spots[1:2]} <= {"left", "right"}
+def test_labels_are_beside_their_lines_and_not_on_them() -> None:
+    def side_of_the_middle(*points: tuple[float, float]) -> str:
+        found = tuple(ChartPoint(x=x, y=y, label="1") for x, y in points)
+        scale = AxisScale(low=0, high=10)
+        series = (Series(name="a", layout="a", points=found),)
+        chart = SeriesChart(form="paths", x=scale, y=scale, series=series, layouts=())
+        return with_sides(chart)[0].points[1].side
+
+    assert side_of_the_middle((1, 5), (5, 5), (9, 5)) in ("above", "below")
+    assert side_of_the_middle((5, 1), (5, 5), (5, 9)) in ("left", "right")

@@ -20,7 +20,7 @@ HOSTILE = "</style><script>x</script> | **bold** --> `code`\n---\n# no"
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
     return evidence(fake_run(tmp_path_factory.mktemp("runs"), workloads=SHORT, repeats=2))
 
 
@@ -41,10 +41,10 @@ def slides_of(text: str) -> list[str]:
     return re.split(r"^---$", text, flags=re.MULTILINE)[2:]
 
 
-def test_each_slide_of_the_deck_is_one_of_marps_with_its_title_and_its_notes(
-    told: Evidence,
+def test_each_slide_is_a_marp_slide_with_its_title_and_notes(
+    compared: Evidence,
 ) -> None:
-    deck = talk(told)
+    deck = talk(compared)
     text = markdown(deck)
     assert text.startswith("---\nmarp: true\n")
     found = slides_of(text)
@@ -55,8 +55,8 @@ def test_each_slide_of_the_deck_is_one_of_marps_with_its_title_and_its_notes(
         assert one.notes[0].split("--")[0] in part
 
 
-def test_charts_are_pictures_beside_the_text_that_are_there(told: Evidence, tmp_path: Path) -> None:
-    deck = talk(told, DARK)
+def test_charts_are_pictures_in_files_beside_the_text(compared: Evidence, tmp_path: Path) -> None:
+    deck = talk(compared, DARK)
     page, *pictures = write_markdown(deck, tmp_path / "talk")
     named = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text())
     assert len(named) == sum(one.chart is not None for one in deck.slides) == 2
@@ -66,7 +66,7 @@ def test_charts_are_pictures_beside_the_text_that_are_there(told: Evidence, tmp_
         assert path.stat().st_size > 20_000
 
 
-def test_what_names_hold_means_nothing_to_markdown() -> None:
+def test_names_are_inert_in_markdown() -> None:
     grid = SlideTable(widths=(1,), lines=((TableCell(text="head"),), (TableCell(text=HOSTILE),)))
     deck = only(
         Slide(
@@ -87,7 +87,7 @@ def test_what_names_hold_means_nothing_to_markdown() -> None:
     assert "\\| \\*\\*bold\\*\\*" in text
 
 
-def test_a_cell_over_several_columns_points_back_to_the_first(told: Evidence) -> None:
+def test_a_cell_over_several_columns_points_back_to_the_first(compared: Evidence) -> None:
     grid = SlideTable(
         widths=(1, 1, 1),
         lines=(
@@ -104,11 +104,11 @@ def test_a_cell_over_several_columns_points_back_to_the_first(told: Evidence) ->
     )
 
 
-def test_a_map_of_two_heads_has_one_in_markdown(told: Evidence) -> None:
-    assert "|  | workers | swift op/s | swift p90 |" in markdown(talk(told))
+def test_a_map_with_two_head_lines_has_one_in_markdown(compared: Evidence) -> None:
+    assert "|  | workers | swift op/s | swift p90 |" in markdown(talk(compared))
 
 
-def test_a_folder_that_cannot_be_made_is_told(told: Evidence, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_an_error(compared: Evidence, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be made"):
-        write_markdown(talk(told), tmp_path / "file")
+        write_markdown(talk(compared), tmp_path / "file")

@@ -18,7 +18,7 @@ from weighbridge.results.slides import deck as deck_of
 from weighbridge.results.slides.evidence import Evidence, evidence
 from weighbridge.results.slides.fitting import bound
 from weighbridge.results.slides.powerpoint import powerpoint
-from weighbridge.results.slides.slide import Deck, LineChart, ScatterChart
+from weighbridge.results.slides.slide import Deck, SeriesChart
 from weighbridge.results.slides.talk import talk
 
 SHORT = tuple(
@@ -36,13 +36,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 
 
 @pytest.fixture(scope="module")
-def told(run: RunStore) -> Evidence:
+def compared(run: RunStore) -> Evidence:
     return evidence(run)
 
 
 @pytest.fixture(scope="module")
-def planned(told: Evidence) -> Deck:
-    return talk(told)
+def planned(compared: Evidence) -> Deck:
+    return talk(compared)
 
 
 @pytest.fixture(scope="module")
@@ -81,24 +81,24 @@ def test_charts_are_native_and_their_workbooks_have_the_figures_of_the_deck(
     ]
     drawn = dict(native(shown))
     assert list(drawn) == [number for number, _ in charts]
-    for number, told in charts:
-        assert isinstance(told, (LineChart, ScatterChart))
+    for number, expected in charts:
+        assert isinstance(expected, SeriesChart)
         plot = drawn[number].plots[0]
-        assert [series.name for series in plot.series] == [one.name for one in told.series]
-        for series, one in zip(plot.series, told.series, strict=True):
+        assert [series.name for series in plot.series] == [one.name for one in expected.series]
+        for series, one in zip(plot.series, expected.series, strict=True):
             values = [value for value in series.values if value is not None]
-            assert values == pytest.approx([spot.y for spot in one.spots])
+            assert values == pytest.approx([point.y for point in one.points])
         cells = numbers_of(drawn[number].part.chart_workbook.xlsx_part.blob)
-        assert {float(f"{spot.y:.9g}") for one in told.series for spot in one.spots} <= cells
+        assert {float(f"{point.y:.9g}") for one in expected.series for point in one.points} <= cells
 
 
-def test_whiskers_reach_to_the_lowest_and_the_highest_repeat_inside_the_axis(
+def test_whiskers_reach_the_lowest_and_the_highest_repeat_inside_the_axis(
     shown: Any, planned: Deck
 ) -> None:
     for number, chart in native(shown):
-        told = planned.slides[number].chart
-        assert isinstance(told, (LineChart, ScatterChart))
-        for series, one in zip(chart.plots[0].series, told.series, strict=True):
+        expected = planned.slides[number].chart
+        assert isinstance(expected, SeriesChart)
+        for series, one in zip(chart.plots[0].series, expected.series, strict=True):
             bars = [
                 bar
                 for bar in series._element.iter(f"{CHART}errBars")
@@ -106,19 +106,21 @@ def test_whiskers_reach_to_the_lowest_and_the_highest_repeat_inside_the_axis(
             ]
             for bar in bars:
                 known = [
-                    spot for spot in one.spots if spot.high is not None and spot.low is not None
+                    (at.y, at.low, at.high)
+                    for at in one.points
+                    if at.high is not None and at.low is not None
                 ]
                 plus, minus = (
                     [float(value.text) for value in bar.find(f"{CHART}{name}").iter(f"{CHART}v")]
                     for name in ("plus", "minus")
                 )
-                assert plus == pytest.approx([spot.high - spot.y for spot in known], rel=1e-4)
-                assert minus == pytest.approx([spot.y - spot.low for spot in known], rel=1e-4)
-            assert bars or all(spot.high is None for spot in one.spots)
-            assert all((spot.high or spot.y) <= told.up.high for spot in one.spots)
+                assert plus == pytest.approx([high - y for y, _, high in known], rel=1e-4)
+                assert minus == pytest.approx([y - low for y, low, _ in known], rel=1e-4)
+            assert bars or all(point.high is None for point in one.points)
+            assert all((point.high or point.y) <= expected.y.high for point in one.points)
 
 
-def test_every_chart_has_a_text_for_those_who_cannot_see_it(shown: Any) -> None:
+def test_every_chart_has_an_alternative_text(shown: Any) -> None:
     for slide in shown.slides:
         for shape in slide.shapes:
             if shape.has_chart:
@@ -127,7 +129,7 @@ def test_every_chart_has_a_text_for_those_who_cannot_see_it(shown: Any) -> None:
                 )
 
 
-def test_tables_are_native_with_the_texts_of_the_deck_and_type_that_can_be_read(
+def test_tables_are_native_with_the_texts_of_the_deck_in_readable_type(
     shown: Any, planned: Deck
 ) -> None:
     for slide, one in zip(shown.slides, planned.slides, strict=True):
@@ -148,7 +150,7 @@ def test_tables_are_native_with_the_texts_of_the_deck_and_type_that_can_be_read(
                         )
 
 
-def test_nothing_reaches_beyond_the_slide_and_nothing_stands_on_anything_else(shown: Any) -> None:
+def test_nothing_reaches_beyond_the_slide_and_nothing_overlaps(shown: Any) -> None:
     for slide in shown.slides:
         spots = []
         for shape in slide.shapes:
@@ -181,7 +183,7 @@ def test_nothing_reaches_beyond_the_slide_and_nothing_stands_on_anything_else(sh
                 assert apart, (slide.shapes.title.text, one, other)
 
 
-def test_the_same_run_gives_the_same_bytes_and_no_persons_name(run: RunStore) -> None:
+def test_the_same_run_gives_the_same_bytes_without_a_persons_name(run: RunStore) -> None:
     first, second = deck_of(run), deck_of(run)
     assert first == second
     properties = Presentation(io.BytesIO(first)).core_properties
@@ -200,9 +202,9 @@ def test_no_time_of_the_rendering_is_anywhere_in_the_file(planned: Deck) -> None
                 assert b"2014-06-01T12:00:00Z" in book.read("docProps/core.xml")
 
 
-def test_a_dark_deck_is_dark_by_its_master_and_its_texts_can_be_read_on_it(told: Evidence) -> None:
+def test_a_dark_deck_is_dark_by_its_master_and_its_texts_are_readable(compared: Evidence) -> None:
     for look in (LIGHT, DARK):
-        master = Presentation(io.BytesIO(powerpoint(talk(told, look)))).slide_masters[0]
+        master = Presentation(io.BytesIO(powerpoint(talk(compared, look)))).slide_masters[0]
         names = master._element.find(
             "{http://schemas.openxmlformats.org/presentationml/2006/main}clrMap"
         )
@@ -211,12 +213,12 @@ def test_a_dark_deck_is_dark_by_its_master_and_its_texts_can_be_read_on_it(told:
         )
 
 
-def test_names_as_long_as_they_may_be_and_five_of_them_fit(tmp_path: Path) -> None:
+def test_five_names_of_the_greatest_length_fit(tmp_path: Path) -> None:
     names = tuple(f"{letter * 12}-{letter * 13}-{letter * 13}" for letter in "abcde")
     assert {len(name) for name in names} == {40}
     run = fake_run(tmp_path, workloads=SHORT[:1], repeats=2, layouts=names)
     shown = Presentation(io.BytesIO(deck_of(run)))
-    test_nothing_reaches_beyond_the_slide_and_nothing_stands_on_anything_else(shown)
+    test_nothing_reaches_beyond_the_slide_and_nothing_overlaps(shown)
     for slide in shown.slides:
         for shape in slide.shapes:
             if shape.has_table:
@@ -229,13 +231,13 @@ def test_names_as_long_as_they_may_be_and_five_of_them_fit(tmp_path: Path) -> No
                 assert min(sizes) >= Pt(14), slide.shapes.title.text
 
 
-def test_paths_have_whiskers_sideways_as_well(shown: Any, planned: Deck) -> None:
+def test_paths_have_horizontal_whiskers_too(shown: Any, planned: Deck) -> None:
     checked = 0
     for number, chart in native(shown):
-        told = planned.slides[number].chart
+        expected = planned.slides[number].chart
         for series, one in (
-            zip(chart.plots[0].series, told.series, strict=True)
-            if isinstance(told, ScatterChart)
+            zip(chart.plots[0].series, expected.series, strict=True)
+            if isinstance(expected, SeriesChart) and expected.form == "paths"
             else ()
         ):
             for bar in series._element.iter(f"{CHART}errBars"):
@@ -244,7 +246,7 @@ def test_paths_have_whiskers_sideways_as_well(shown: Any, planned: Deck) -> None
                         float(value.text) for value in bar.find(f"{CHART}plus").iter(f"{CHART}v")
                     ]
                     assert plus == pytest.approx(
-                        [spot.x_high - spot.x for spot in one.spots if spot.x_high is not None],
+                        [at.x_high - at.x for at in one.points if at.x_high is not None],
                         rel=1e-4,
                     )
                     checked += 1

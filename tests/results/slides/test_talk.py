@@ -16,7 +16,7 @@ from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.resolved import PlannedLayout, PlannedVisit
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.slides.evidence import Evidence, evidence
-from weighbridge.results.slides.slide import BarChart, Deck, LineChart, ScatterChart, Slide
+from weighbridge.results.slides.slide import BarChart, Deck, SeriesChart, Slide
 from weighbridge.results.slides.talk import talk
 from weighbridge.results.slides.tuning import one_setting_each
 from weighbridge.results.statistics import Ratio
@@ -29,15 +29,15 @@ SPOILT = Spoilt(failed=(("swift", "small-read", 16),), absent=(("swift", "large-
 FIVE = ("rgw-beast", "rgw-civetweb", "rgw-apache-fastcgi", "rgw-haproxy", "swift")
 
 
-def with_twin(store: RunStore) -> RunStore:
-    """The same run whose last layout is called the twin of its first."""
+def with_control(store: RunStore) -> RunStore:
+    """The same run with its last layout as an A/A control of its first."""
     plan = store.plan().model_copy(update={"twins": {"rgw-haproxy": "rgw-beast"}})
     (store.folder / "plan.resolved.json").write_text(plan.model_dump_json())
     return store
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
     return evidence(fake_run(tmp_path_factory.mktemp("runs"), workloads=SHORT[:2], repeats=5))
 
 
@@ -62,8 +62,8 @@ def text_of(one: Slide) -> str:
     return "\n".join((one.title, one.lead, *cards, *cells, *one.lines, one.code, one.foot))
 
 
-def test_a_talk_goes_from_the_answer_to_how_to_repeat_it(told: Evidence) -> None:
-    keys = [one.key.split("-")[0] for one in talk(told).slides]
+def test_a_talk_goes_from_the_answer_to_how_to_repeat_it(compared: Evidence) -> None:
+    keys = [one.key.split("-")[0] for one in talk(compared).slides]
     assert keys == [
         "answer",
         "set",
@@ -79,12 +79,12 @@ def test_a_talk_goes_from_the_answer_to_how_to_repeat_it(told: Evidence) -> None
 
 
 def test_the_first_slide_answers_in_one_sentence_with_ratios_intervals_and_repeats(
-    told: Evidence,
+    compared: Evidence,
 ) -> None:
-    first = talk(told).slides[0]
-    assert first.title == headline(told.findings)
+    first = talk(compared).slides[0]
+    assert first.title == headline(compared.findings)
     assert "rgw-beast or swift?" in first.lead
-    for card, pairs in zip(first.cards, told.pairs.values(), strict=True):
+    for card, pairs in zip(first.cards, compared.pairs.values(), strict=True):
         (pair,) = pairs
         assert pair.ratio is not None
         assert card.figure == show_ratio(pair.ratio.value)
@@ -92,8 +92,8 @@ def test_the_first_slide_answers_in_one_sentence_with_ratios_intervals_and_repea
     assert "noise floor of this machine is not known" in text_of(first)
 
 
-def test_the_order_of_blocks_is_called_balanced_only_where_the_plan_has_it_so(
-    told: Evidence,
+def test_the_order_of_blocks_is_called_balanced_only_where_it_is(
+    compared: Evidence,
 ) -> None:
     def ordered(*blocks: str) -> Evidence:
         names = {"r": "rgw-beast", "s": "swift"}
@@ -102,22 +102,24 @@ def test_the_order_of_blocks_is_called_balanced_only_where_the_plan_has_it_so(
             for place, block in enumerate(blocks)
             for one in block
         )
-        return told.model_copy(update={"plan": told.plan.model_copy(update={"visits": visits})})
+        return compared.model_copy(
+            update={"plan": compared.plan.model_copy(update={"visits": visits})}
+        )
 
     assert "in balanced order" in text_of(talk(ordered("rs", "sr", "sr", "rs", "sr")).slides[0])
-    for plain in (told, ordered("rs", "rs", "rs", "rs", "rs")):
+    for plain in (compared, ordered("rs", "rs", "rs", "rs", "rs")):
         assert " order" not in text_of(talk(plain).slides[0])
 
 
-def test_two_that_nothing_is_known_of_are_not_said_to_be_near_each_other(told: Evidence) -> None:
+def test_two_layouts_with_wide_intervals_are_not_called_alike(compared: Evidence) -> None:
     def title(verdict: Verdict) -> str:
         about: dict[str, object] = {
             "ratio": Ratio(value=1.01, low=0.59, high=1.7, repeats=5),
             "verdict": verdict,
         }
-        found = tuple(one.model_copy(update=about) for one in told.findings)
+        found = tuple(one.model_copy(update=about) for one in compared.findings)
         return slide(
-            talk(told.model_copy(update={"findings": found})), "throughput-small-read"
+            talk(compared.model_copy(update={"findings": found})), "throughput-small-read"
         ).title
 
     said = (
@@ -130,17 +132,17 @@ def test_two_that_nothing_is_known_of_are_not_said_to_be_near_each_other(told: E
     )
 
 
-def test_a_p90_that_a_cpu_limit_made_is_shown_as_not_comparable_and_left_out_of_titles(
-    told: Evidence,
+def test_a_p90_set_by_a_cpu_limit_is_not_comparable_and_not_in_titles(
+    compared: Evidence,
 ) -> None:
     held = Doubt(what="set by the CPU limit", grade="grave", words="throttled", metrics=("p90",))
 
     def doubting(*layouts: str) -> Evidence:
         rows = tuple(
             one.model_copy(update={"doubts": (held,)}) if one.layout in layouts else one
-            for one in told.rows
+            for one in compared.rows
         )
-        return told.model_copy(update={"rows": rows})
+        return compared.model_copy(update={"rows": rows})
 
     for layouts in (("swift",), ("rgw-beast", "swift")):
         deck = talk(doubting(*layouts))
@@ -152,24 +154,24 @@ def test_a_p90_that_a_cpu_limit_made_is_shown_as_not_comparable_and_left_out_of_
         assert notes.count("ms (not comparable: throttled)") == 2 * len(layouts)
 
 
-def test_a_title_names_no_worker_count_that_may_not_be_compared(told: Evidence) -> None:
+def test_a_title_names_only_comparable_worker_counts(compared: Evidence) -> None:
     busy = Doubt(what="machine busy", grade="grave", words="other programs used half")
     rows = tuple(
         row.model_copy(update={"doubts": (busy,)})
         if (row.layout, row.workers) == ("swift", 16)
         else row
-        for row in told.rows
+        for row in compared.rows
     )
-    title = slide(talk(told.model_copy(update={"rows": rows})), "throughput-small-read").title
+    title = slide(talk(compared.model_copy(update={"rows": rows})), "throughput-small-read").title
     assert title.endswith("swift’s 1 MB reads at 1 worker")
 
 
 def test_titles_of_results_are_sentences_with_figures_and_notes_name_every_repeat(
-    told: Evidence,
+    compared: Evidence,
 ) -> None:
-    deck = talk(told)
+    deck = talk(compared)
     throughput = slide(deck, "throughput-small-read")
-    (pair,) = told.pairs["small-read", "read", "swift", "locust"]
+    (pair,) = compared.pairs["small-read", "read", "swift", "locust"]
     assert pair.ratio is not None
     assert throughput.title.startswith(f"rgw-beast serves {show_ratio(pair.ratio.value)} (")
     assert throughput.title.endswith("swift’s 1 MB reads at 1 to 16 workers")
@@ -179,29 +181,32 @@ def test_titles_of_results_are_sentences_with_figures_and_notes_name_every_repea
     )  # the sentence, and a line for each layout
 
 
-def test_charts_have_the_figures_of_the_table(told: Evidence) -> None:
-    deck = talk(told)
+def test_charts_have_the_figures_of_the_table(compared: Evidence) -> None:
+    deck = talk(compared)
     lines, paths = (
         slide(deck, "throughput-small-read").chart,
         slide(deck, "latency-small-read").chart,
     )
-    assert isinstance(lines, LineChart)
-    assert isinstance(paths, ScatterChart)
-    assert lines.categories == ("1", "16")
-    for layout in told.layouts:
-        rows = [row for row in told.rows if row.layout == layout and row.workload == "small-read"]
+    assert isinstance(lines, SeriesChart)
+    assert isinstance(paths, SeriesChart)
+    assert (lines.form, paths.form) == ("lines", "paths")
+    assert lines.x.ticks == (1, 16)
+    for layout in compared.layouts:
+        rows = [
+            row for row in compared.rows if row.layout == layout and row.workload == "small-read"
+        ]
         (line,) = (one for one in lines.series if one.name == layout)
         (path,) = (one for one in paths.series if one.name == layout)
-        assert [spot.y for spot in line.spots] == [row.value("throughput") for row in rows]
-        assert [(spot.x, spot.y, spot.label) for spot in path.spots] == [
+        assert [point.y for point in line.points] == [row.value("throughput") for row in rows]
+        assert [(point.x, point.y, point.label) for point in path.points] == [
             (row.value("throughput"), row.value("p90"), str(row.workers)) for row in rows
         ]
-        assert [(spot.low, spot.high) for spot in line.spots] == [
+        assert [(point.low, point.high) for point in line.points] == [
             (min(rates), max(rates))
             for row in rows
             if (rates := [point.value("throughput") for point in row.used])
         ]
-        assert all(spot.high is not None and spot.high <= lines.up.high for spot in line.spots)
+        assert all(point.high is not None and point.high <= lines.y.high for point in line.points)
 
 
 def test_one_repeat_makes_no_claim_on_any_slide_of_results(tmp_path: Path) -> None:
@@ -210,46 +215,48 @@ def test_one_repeat_makes_no_claim_on_any_slide_of_results(tmp_path: Path) -> No
         if one.key.startswith(("answer", "recap", "latency", "throughput")):
             assert "provisional" in text_of(one)
     chart = slide(deck, "throughput").chart
-    assert isinstance(chart, LineChart)
-    assert all(spot.low is None for series in chart.series for spot in series.spots)
+    assert isinstance(chart, SeriesChart)
+    assert all(point.low is None for series in chart.series for point in series.points)
 
 
-def test_what_failed_is_shown_as_such_and_joined_to_nothing(tmp_path: Path) -> None:
-    told = evidence(fake_run(tmp_path, workloads=SHORT, repeats=1, spoilt=SPOILT))
-    deck = talk(told)
+def test_what_failed_is_marked_and_not_joined(tmp_path: Path) -> None:
+    compared = evidence(fake_run(tmp_path, workloads=SHORT, repeats=1, spoilt=SPOILT))
+    deck = talk(compared)
     ends = text_of(slide(deck, "limits-")) + text_of(
         next(one for one in deck.slides if one.key == "limits")
     )
     assert "Not valid: not measured (swift: 64 MB reads at 16 workers)." in ends
     assert "(swift: 1 MB reads at 16 workers)." in ends
     chart = slide(deck, "throughput-small-read").chart
-    assert isinstance(chart, LineChart)
-    assert {(one.name, len(one.spots)) for one in chart.series} == {("rgw-beast", 2), ("swift", 1)}
+    assert isinstance(chart, SeriesChart)
+    assert {(one.name, len(one.points)) for one in chart.series} == {("rgw-beast", 2), ("swift", 1)}
     assert "Not measured" not in slide(deck, "throughput-small-write").foot
     assert "ot measured: swift at 16" in slide(deck, "throughput-large-read").foot
 
 
-def test_a_repeat_that_is_not_valid_is_a_cross_without_a_line(tmp_path: Path) -> None:
+def test_an_invalid_repeat_is_a_cross_without_a_line(tmp_path: Path) -> None:
     spoilt = Spoilt(erring=(("rgw-beast", "small-write", 16),))
     deck = talk(evidence(fake_run(tmp_path, workloads=SHORT[1:2], repeats=1, spoilt=spoilt)))
     for key in ("latency", "throughput"):
         chart = slide(deck, key).chart
-        assert isinstance(chart, (LineChart, ScatterChart))
+        assert isinstance(chart, SeriesChart)
         (cross,) = (one for one in chart.series if not one.joined)
-        assert (cross.name, len(cross.spots)) == ("rgw-beast, not ranked", 1)
-        assert "×: not valid" in slide(deck, key).foot
+        assert (cross.name, len(cross.points)) == ("rgw-beast, not ranked", 1)
+        assert "×: invalid" in slide(deck, key).foot
 
 
 def test_too_few_samples_for_a_p90_leave_latency_without_a_slide_and_say_so(tmp_path: Path) -> None:
-    told = evidence(fake_run(tmp_path, workloads=SHORT[2:], repeats=1))
+    compared = evidence(fake_run(tmp_path, workloads=SHORT[2:], repeats=1))
     deck = talk(
-        told.model_copy(update={"rows": tuple(changed(row, p90_ms=None) for row in told.rows)})
+        compared.model_copy(
+            update={"rows": tuple(changed(row, p90_ms=None) for row in compared.rows)}
+        )
     )
     assert not [one for one in deck.slides if one.key.startswith("latency")]
     assert "too few samples" in slide(deck, "throughput").foot
 
 
-def test_a_run_that_was_killed_says_that_it_is_not_whole(tmp_path: Path) -> None:
+def test_a_run_that_was_killed_is_called_incomplete(tmp_path: Path) -> None:
     store = fake_run(
         tmp_path,
         workloads=SHORT[:1],
@@ -258,13 +265,13 @@ def test_a_run_that_was_killed_says_that_it_is_not_whole(tmp_path: Path) -> None
     )
     store.set_state("interrupted", error="ended by SIGINT")
     deck = talk(evidence(store))
-    assert "This run is not whole: interrupted: ended by SIGINT." in deck.slides[0].lines
+    assert "This run is not complete: interrupted: ended by SIGINT." in deck.slides[0].lines
     assert next(one for one in deck.slides if one.key == "limits").title.startswith(
-        "The run is not whole (interrupted)"
+        "The run is not complete (interrupted)"
     )
 
 
-def test_a_run_of_which_nothing_was_measured_has_a_talk_that_says_so(tmp_path: Path) -> None:
+def test_a_run_without_measurements_has_a_talk_that_says_so(tmp_path: Path) -> None:
     absent = tuple(
         (layout, "small-read", workers) for layout in ("rgw-beast", "swift") for workers in (1, 16)
     )
@@ -276,24 +283,26 @@ def test_a_run_of_which_nothing_was_measured_has_a_talk_that_says_so(tmp_path: P
     assert "nothing was measured" in text_of(deck.slides[0]).lower()
 
 
-def test_a_layout_alone_is_compared_with_nothing(tmp_path: Path) -> None:
+def test_a_single_layout_is_not_compared(tmp_path: Path) -> None:
     deck = talk(evidence(fake_run(tmp_path, workloads=SHORT[:1], repeats=1, layouts=("swift",))))
-    assert deck.title == "swift, weighed alone"
+    assert deck.title == "swift, measured alone"
     assert not [one for one in deck.slides if one.key.startswith("recap")]
     assert slide(deck, "throughput").title.startswith("swift serves at most ")
 
 
-def test_a_twin_gives_the_noise_floor_and_stands_in_no_chart_and_no_table(tmp_path: Path) -> None:
+def test_an_a_a_control_gives_the_noise_floor_and_is_in_no_chart_and_no_table(
+    tmp_path: Path,
+) -> None:
     store = fake_run(
         tmp_path, workloads=SHORT[:1], repeats=5, layouts=("rgw-beast", "swift", "rgw-haproxy")
     )
-    deck = talk(evidence(with_twin(store)))
-    assert "Noise floor, rgw-beast beside itself: throughput " in text_of(deck.slides[0])
+    deck = talk(evidence(with_control(store)))
+    assert "Noise floor, rgw-beast vs itself: throughput " in text_of(deck.slides[0])
     assert "rgw-haproxy" not in "".join(text_of(one) for one in deck.slides)
     assert "Noise floor of throughput" in "\n".join(slide(deck, "recap").notes)
 
 
-def test_the_map_has_a_cell_for_each_layout_metric_and_worker_count_coloured_only_where_a_claim_is_made(
+def test_the_map_has_a_cell_for_each_layout_metric_and_worker_count(
     five: Evidence,
 ) -> None:
     grid = slide(talk(five), "recap").grid
@@ -318,7 +327,7 @@ def test_the_map_has_a_cell_for_each_layout_metric_and_worker_count_coloured_onl
             assert cell.text in ("~", "×") or cell.text.startswith("(")
 
 
-def test_settings_that_differ_are_shaded_and_those_that_do_not_are_told_once(
+def test_settings_that_differ_are_shaded_and_common_ones_are_merged(
     tmp_path: Path,
 ) -> None:
     store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1)
@@ -343,7 +352,7 @@ def test_settings_that_differ_are_shaded_and_those_that_do_not_are_told_once(
     assert lines["acknowledged when"][1].fill is None
 
 
-def test_more_settings_than_a_slide_holds_are_counted_and_told_in_the_notes(tmp_path: Path) -> None:
+def test_more_settings_than_a_slide_holds_are_counted_and_in_the_notes(tmp_path: Path) -> None:
     store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1)
     for layout in ("rgw-beast", "swift"):
         store.add_facts(
@@ -370,7 +379,7 @@ def test_more_settings_than_a_slide_holds_are_counted_and_told_in_the_notes(tmp_
     assert "setting 39: rgw-beast: rgw-beast 39; swift: swift 39" in tables[0].notes
 
 
-def test_hosts_that_were_not_the_same_are_told_at_the_set_up_and_at_the_end(tmp_path: Path) -> None:
+def test_differing_hosts_are_on_the_set_up_and_the_last_slides(tmp_path: Path) -> None:
     store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1)
     found = {"rgw-beast": 197e6, "swift": 142e6}
     store.attest(
@@ -389,12 +398,12 @@ def test_hosts_that_were_not_the_same_are_told_at_the_set_up_and_at_the_end(tmp_
         ]
     )
     deck = talk(evidence(store))
-    told = "1 of 1 figures of the hosts differ beyond their bound over 2 deployments"
-    assert told in text_of(slide(deck, "set-up"))
-    assert f"{told}." in next(one for one in deck.slides if one.key == "limits").lines
+    compared = "1 of 1 figures of the hosts differ beyond their bound over 2 deployments"
+    assert compared in text_of(slide(deck, "set-up"))
+    assert f"{compared}." in next(one for one in deck.slides if one.key == "limits").lines
 
 
-def test_layers_are_told_as_a_table_where_a_run_has_them(tmp_path: Path) -> None:
+def test_layers_are_a_table_where_a_run_has_them(tmp_path: Path) -> None:
     store = fake_run(
         tmp_path,
         workloads=SHORT[:1],
@@ -414,7 +423,7 @@ def test_layers_are_told_as_a_table_where_a_run_has_them(tmp_path: Path) -> None
     assert "% of" in one.title
 
 
-def test_layouts_of_other_gateways_are_no_tuning_and_one_setting_apart_they_are() -> None:
+def test_layouts_are_a_tuning_only_where_they_differ_in_one_setting() -> None:
     base = PlannedLayout(
         name="a",
         gateway="rgw",
@@ -433,7 +442,7 @@ def test_layouts_of_other_gateways_are_no_tuning_and_one_setting_apart_they_are(
     assert one_setting_each((base, less.model_copy(update={"gateway": "swift"}))) == {}
 
 
-def test_a_tuning_has_a_bar_for_each_setting_the_farthest_moving_first(tmp_path: Path) -> None:
+def test_a_tuning_has_a_bar_for_each_setting_the_largest_change_first(tmp_path: Path) -> None:
     store = fake_run(tmp_path, workloads=SHORT[:1], repeats=5, layouts=("t512", "t256", "t128"))
     plan = store.plan()
     tuned = tuple(
@@ -449,20 +458,20 @@ def test_a_tuning_has_a_bar_for_each_setting_the_farthest_moving_first(tmp_path:
         "radosgw threads: 512 → 128",
         "radosgw threads: 512 → 256",
     ]  # type: ignore[union-attr]
-    assert "radosgw threads: 512 → 128 moves the throughput of 1 MB reads most" in one.title
+    assert "radosgw threads: 512 → 128 changes the throughput of 1 MB reads most" in one.title
 
 
-def test_a_dark_deck_has_the_colours_of_the_dark_look(told: Evidence) -> None:
+def test_a_dark_deck_has_the_colours_of_the_dark_look(compared: Evidence) -> None:
     for look in (LIGHT, DARK):
-        deck = talk(told, look)
+        deck = talk(compared, look)
         assert deck.look == look
-        assert deck.colours == tuple(style.colour for style in styles(told.plan.layouts, look))
+        assert deck.colours == tuple(style.colour for style in styles(compared.plan.layouts, look))
 
 
-def test_the_command_that_repeats_the_run_is_on_the_last_slide(told: Evidence) -> None:
-    last = talk(told).slides[-1]
+def test_the_command_that_repeats_the_run_is_on_the_last_slide(compared: Evidence) -> None:
+    last = talk(compared).slides[-1]
     assert last.code == "weighbridge compare --suite made-up.yaml"
-    assert f"seed {told.plan.suite.seed}" in text_of(last)
+    assert f"seed {compared.plan.suite.seed}" in text_of(last)
 
 
 def test_more_than_six_layouts_go_on_several_slides_with_the_first_on_each(tmp_path: Path) -> None:
@@ -482,20 +491,19 @@ def test_more_than_six_layouts_go_on_several_slides_with_the_first_on_each(tmp_p
     ]
 
 
-def test_one_worker_count_alone_is_drawn_as_bars(tmp_path: Path) -> None:
+def test_a_single_worker_count_is_drawn_as_bars(tmp_path: Path) -> None:
     workloads = (SHORT[0].model_copy(update={"workers": (8,)}),)
-    told = evidence(fake_run(tmp_path, workloads=workloads, repeats=2))
-    one = slide(talk(told), "throughput")
+    compared = evidence(fake_run(tmp_path, workloads=workloads, repeats=2))
+    one = slide(talk(compared), "throughput")
     assert isinstance(one.chart, BarChart)
     assert [(bar.name, bar.value) for bar in one.chart.bars] == [
-        (row.layout, row.value("throughput")) for row in told.rows
+        (row.layout, row.value("throughput")) for row in compared.rows
     ]
     assert one.title.endswith("at 8 workers")
 
 
-def test_of_several_layouts_the_title_names_who_serves_most_and_who_least(tmp_path: Path) -> None:
-    # Of made-up layouts each is slower than the one before it; with the plan's order changed, the
-    # first is in the middle.
+def test_with_several_layouts_the_title_names_the_most_and_the_least(tmp_path: Path) -> None:
+    # Each fake layout is slower than the one before it; in this order the first is in the middle.
     store = fake_run(tmp_path, workloads=SHORT[:1], repeats=2, layouts=FIVE[:3])
     first, second, third = store.plan().layouts
     (store.folder / "plan.resolved.json").write_text(
@@ -506,11 +514,11 @@ def test_of_several_layouts_the_title_names_who_serves_most_and_who_least(tmp_pa
     assert "rgw-civetweb’s 1 MB reads at 1 to 16 workers, rgw-apache-fastcgi 0." in title
 
 
-def test_what_a_folder_lacks_is_told_at_the_end(tmp_path: Path) -> None:
+def test_what_a_folder_lacks_is_on_the_last_slides(tmp_path: Path) -> None:
     store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1)
     (path,) = (store.folder / "latency").glob("swift.*w16*")
     path.unlink()
-    told = evidence(store)
-    assert told.gaps
-    lines = next(one for one in talk(told).slides if one.key == "limits").lines
-    assert any(told.gaps[0][1:] in line for line in lines)
+    compared = evidence(store)
+    assert compared.gaps
+    lines = next(one for one in talk(compared).slides if one.key == "limits").lines
+    assert any(compared.gaps[0][1:] in line for line in lines)

@@ -69,7 +69,7 @@ def test_a_name_that_no_chart_has_is_refused_with_the_nearest(folder: Path) -> N
 @pytest.mark.parametrize(
     "error",
     [
-        RenderingError("a process that draws charts ended by itself"),
+        RenderingError("a process that draws charts ended early"),
         MemoryError(),
         OSError(12, "no memory"),
     ],

@@ -34,7 +34,7 @@ def test_charts_that_cannot_be_drawn_cost_no_table_and_leave_the_exit_code(
     derived, steps = derive(store.folder, pictures=False), list(store.steps())
 
     def fails(*_: object) -> None:
-        raise RenderingError("a process that draws charts ended by itself")
+        raise RenderingError("a process that draws charts ended early")
 
     monkeypatch.setattr("weighbridge.run.run", lambda *_, **__: (derived, steps))
     monkeypatch.setattr("weighbridge.run.resume", lambda *_, **__: (derived, steps, True))

@@ -67,7 +67,7 @@ def test_what_is_there_is_replaced_only_when_asked_and_a_format_is_looked_for(
         "",
     )
     ended, _, err = tell("export", folder, "--to", "csv")
-    assert (ended, "there already" in err) == (2, True)
+    assert (ended, "exists already" in err) == (2, True)
     assert tell("export", folder, "--to", "csv", "--force")[0] == 0
     ended, _, err = tell("export", folder, "--to", "cvs")
     assert (ended, "did you mean 'csv'" in err) == (2, True)

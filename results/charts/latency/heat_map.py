@@ -1,11 +1,10 @@
-"""Latencies over time: for each second of a step how many requests took how long, as a map; stalls
-and second groups show.
+"""Latency over time: for each second of a step a map of how many requests took how long.
 
-One figure for each kind of requests, a panel a layout, with one scale of time, of latency and of
-colour for all of them. It shows one repeat, since seconds of different repeats have nothing to do
-with each other: the first that counts, or, marked, the first at all where none does, for why it
-does not may be just what the map shows. A map is made of few enough cells for a page: where seconds
-are many, several make a column, whose colour is what they had a second on average.
+It shows stalls and groups of slow requests. There is a figure for each kind of requests with a
+panel for each layout, all with the same scales of time, latency and colour. A panel shows one
+repeat, since seconds of different repeats are unrelated: the first that counts; where none does,
+the first, marked, since the map may show why it does not count. Maps have few enough cells for a
+page: of a long window several seconds make a column, whose colour is their mean per second.
 """
 
 from __future__ import annotations
@@ -18,8 +17,12 @@ from typing import Final
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.record import Record
 from weighbridge.results.charts.chart_source import ChartSource
-from weighbridge.results.charts.distributions import gap_words
-from weighbridge.results.charts.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
+from weighbridge.results.charts.latencies import (
+    KindLatencies,
+    LayoutLatencies,
+    RepeatLatencies,
+)
+from weighbridge.results.charts.latency.distributions import gap_words
 from weighbridge.results.charts.panels import WIDTH, AxisScale, Figure, HeatScale, Mark, Panel, Spot
 from weighbridge.results.charts.worker_data import KIND_COLUMNS
 from weighbridge.results.figures import show_ms
@@ -27,16 +30,16 @@ from weighbridge.results.record.bands import low_us
 
 HEIGHT: Final = 210
 CELLS: Final = 3000
-"""As many as a figure has at most: 6,400 made an SVG of 1.8 MB."""
+"""The most cells of a figure: 6,400 made an SVG of 1.8 MB."""
 STALLED: Final = 5
-"""So many requests that are due by the mean of the window fail to come by chance once in 150 times
+"""A gap in which so many requests would be due on average happens by chance once in 150 times
 (Poisson: e^-5).
 """
 _WIDTHS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)
 
 
 class HeatCell(Record):
-    """So many requests a second from `start_s` to `end_s` that took from `low_ms` to `high_ms`."""
+    """Requests from `start_s` to `end_s` that took from `low_ms` to `high_ms`."""
 
     start_s: int
     end_s: int
@@ -51,7 +54,7 @@ class HeatCell(Record):
 
 
 class HeatColumn(Record):
-    """All of the seconds that make one column."""
+    """The seconds of one column."""
 
     start_s: int
     end_s: int
@@ -61,7 +64,7 @@ class HeatColumn(Record):
 
 
 class LatencyMap(Record):
-    """One panel. `why_empty` says why it has no cells, `doubt` why what it shows is not ranked."""
+    """One panel. `why_empty` says why it has no cells, `doubt` why it is not ranked."""
 
     layout: str
     repeat: int = 0
@@ -69,7 +72,7 @@ class LatencyMap(Record):
     cells: tuple[HeatCell, ...] = ()
     columns: tuple[HeatColumn, ...] = ()
     stalls: tuple[tuple[int, int], ...] = ()
-    """From and to, in seconds of the window, where no request ended."""
+    """Intervals in seconds of the window in which no request ended."""
     why_empty: str = ""
     doubt: str = ""
 
@@ -85,7 +88,7 @@ class LatencyMap(Record):
 
 
 def latency_over_time(source: ChartSource) -> tuple[Figure, ...]:
-    """A chart for each kind of requests whose latencies are known second by second."""
+    """A chart for each kind of requests whose latencies are known by the second."""
     return source.measured(*heat_maps(source.kinds))
 
 
@@ -103,14 +106,14 @@ def heat_maps(kinds: Sequence[KindLatencies]) -> tuple[Figure, ...]:
 
 
 def latency_map(one: LayoutLatencies, width_s: int = 1) -> LatencyMap:
-    """The map of a layout's first repeat that counts, in columns of so many seconds, without a last
-    second that is not whole.
+    """The map of the repeat that is shown of a layout, in columns of `width_s`, without a last
+    partial second.
     """
     repeat = shown_repeat(one)
     if repeat is None:
         gap = next(
             (other.gap for other in one.repeats if other.gap),
-            "the driver keeps no latencies by the second",
+            "the driver records no latencies by the second",
         )
         return LatencyMap(layout=one.layout, why_empty=gap if one.repeats else "not measured")
     length_s = int(repeat.window_s)
@@ -144,10 +147,9 @@ def latency_map(one: LayoutLatencies, width_s: int = 1) -> LatencyMap:
 
 
 def _stalls(repeat: RepeatLatencies, length_s: int) -> tuple[tuple[int, int], ...]:
-    """Runs of whole seconds in which nothing succeeded though STALLED requests would have on
-    average.
+    """Runs of seconds in which nothing succeeded though STALLED requests were due on average.
 
-    Where few requests are made a second, many seconds have none: that is no stall.
+    Where few requests are made per second, many seconds have none: that is no stall.
     """
     busy = {
         second.second: second.count
@@ -164,8 +166,8 @@ def _stalls(repeat: RepeatLatencies, length_s: int) -> tuple[tuple[int, int], ..
 
 
 def shown_repeat(one: LayoutLatencies) -> RepeatLatencies | None:
-    """The first repeat that counts and whose latencies are known by the second, else the first that
-    does not count.
+    """The first repeat that counts with latencies by the second, else the first with such
+    latencies.
     """
     kept = [repeat for repeat in one.repeats if _by_band(repeat)]
     return next((repeat for repeat in kept if repeat.ranked), next(iter(kept), None))
@@ -187,7 +189,7 @@ def _column(repeat: RepeatLatencies, start_s: int, end_s: int) -> HeatColumn:
 
 
 def _cells(kind: KindLatencies, width_s: int) -> int:
-    """How many cells a figure has in columns of so many seconds."""
+    """The number of cells of a figure with columns of `width_s`."""
     repeats = [repeat for one in kind.layouts if (repeat := shown_repeat(one)) is not None]
     return sum(
         len(
@@ -249,7 +251,7 @@ def _caption(kind: KindLatencies, maps: Sequence[LatencyMap], width_s: int) -> s
     parts = [
         (
             f"Colour: requests a second that took so long, one scale for all layouts. Of {which}, "
-            "whole seconds of the window."
+            "full seconds of the window."
         )
     ]
     if width_s > 1:
@@ -257,7 +259,7 @@ def _caption(kind: KindLatencies, maps: Sequence[LatencyMap], width_s: int) -> s
     if any(column.errors for one in maps for column in one.columns):
         parts.append("× at the top: requests failed in that second.")
     if any(one.stall for one in maps):
-        parts.append("Shaded from top to bottom: no request ended.")
+        parts.append("Shaded over the full height: no request ended.")
     empty = [f"{one.layout}: {one.why_empty}" for one in maps if one.why_empty]
     if empty:
         parts.append(f"Empty: {'; '.join(empty)}.")
@@ -271,7 +273,7 @@ def _panel(one: LatencyMap, x: AxisScale, y: AxisScale, heat: HeatScale) -> Pane
         if slowest is None
         else f"slowest: {show_ms(slowest.max_us / 1000)} ms, {_when(slowest)}"
     )
-    # A little more than it is: where cells only touched, what lies below would shine through.
+    # Slightly higher, since where cells only touched, the background would shine through.
     cells = [
         Spot(
             x=cell.start_s,

@@ -1,9 +1,8 @@
-"""The share of requests that was done within a latency: groups of requests that took different ways
-show as steps.
+"""The share of requests that was done within a latency; groups of requests show as steps.
 
-The same steps of the run as in the chart of percentiles, and the same rule over repeats: at each
-share the geometric mean of the repeats' latencies. A share of one in a hundred is as fine as is
-drawn; what is rarer belongs to the chart of percentiles.
+It shows the same steps of the run as the chart of percentiles, with the same rule over repeats: at
+each share the geometric mean of the repeats' latencies. It resolves shares of one in a hundred; for
+rarer requests see the chart of percentiles.
 """
 
 from __future__ import annotations
@@ -17,7 +16,12 @@ from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.steps.validity import enough_samples
 from weighbridge.results.charts.chart_source import ChartSource
-from weighbridge.results.charts.distributions import (
+from weighbridge.results.charts.latencies import (
+    KindLatencies,
+    LayoutLatencies,
+    RepeatLatencies,
+)
+from weighbridge.results.charts.latency.distributions import (
     about_cells,
     known_kinds,
     latency_caption,
@@ -25,7 +29,6 @@ from weighbridge.results.charts.distributions import (
     repeat_marks,
     table_cells,
 )
-from weighbridge.results.charts.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
 from weighbridge.results.charts.panels import (
     TALL,
     AxisScale,
@@ -40,18 +43,18 @@ from weighbridge.results.charts.worker_data import KIND_COLUMNS
 from weighbridge.results.figures import UNKNOWN, show_ms
 
 SHARES: Final = tuple(range(1, 100))
-"""Percentages that are drawn; of a repeat every second one."""
+"""The percentages drawn; every second one of a single repeat."""
 APART: Final = 2.0
-"""How many times as slow the requests above a gap are at least, for it to part two groups of them.
-"""
+"""The least ratio of latencies above and below a gap that separates two groups of requests."""
 BETWEEN: Final = 4
 """Percent of requests that may lie in a gap."""
 STEEPER: Final = 3.0
-"""How many times as wide, by logarithm, a gap is at least as so many per cent usually are: else
-latencies are merely spread.
+"""How many times wider, in logarithms, a gap is than other intervals of as many requests.
+
+With less, latencies are merely spread.
 """
 OUTER: Final = 5
-"""Percent of requests that a group has at least."""
+"""The least percentage of requests in a group."""
 _TABLE: Final = (1, 10, 25, 50, 75, 90, 99)
 
 
@@ -76,9 +79,9 @@ def shares(kinds: Sequence[KindLatencies]) -> Figure | None:
 
 
 class LatencyGap(Record):
-    """Two groups of requests:
+    """A gap between two groups of requests.
 
-    `percent` were done within `low_us`, and all others but BETWEEN took `high_us` and more.
+    `percent` were done within `low_us`, and all others but BETWEEN took at least `high_us`.
     """
 
     layout: str
@@ -88,12 +91,12 @@ class LatencyGap(Record):
 
     @property
     def width(self) -> float:
-        """By logarithm."""
+        """The logarithm of the ratio of its ends."""
         return math.log(self.high_us / self.low_us)
 
 
 def gap(one: LayoutLatencies) -> LatencyGap | None:
-    """The widest gap between two groups of requests; None where latencies go on without one."""
+    """The widest gap between two groups of requests; None where latencies have none."""
     if not enough_samples(one.count, 50):
         return None
     latencies = {share: one.middle_us(share) for share in SHARES}
@@ -109,20 +112,16 @@ def gap(one: LayoutLatencies) -> LatencyGap | None:
 
 
 def _share_finding(drawn: Sequence[KindLatencies]) -> str:
-    """The widest gap, else requests of one layout that nearly all come before those of another,
-    else two medians.
-    """
+    """The widest gap, else a layout that is nearly always faster than another, else two medians."""
     gaps = [
         (kind, found) for kind in drawn for one in kind.layouts if (found := gap(one)) is not None
     ]
     if gaps:
         kind, widest = max(gaps, key=lambda pair: pair[1].width)
+        low, high = show_ms(widest.low_us / 1000), show_ms(widest.high_us / 1000)
         return (
-            f"{upper(kind.about)} on {widest.layout} are of two kinds: {widest.percent} % take up "
-            "to "
-            f"{show_ms(widest.low_us / 1000)} ms, {100 - BETWEEN - widest.percent} % "
-            f"{show_ms(widest.high_us / 1000)} ms and more, "
-            f"at {kind.at}"
+            f"{upper(kind.about)} on {widest.layout} form two groups: {widest.percent} % take up "
+            f"to {low} ms, {100 - BETWEEN - widest.percent} % {high} ms or more, at {kind.at}"
         )
     best: tuple[float, str] | None = None
     for kind in drawn:
@@ -156,10 +155,7 @@ def _share_finding(drawn: Sequence[KindLatencies]) -> str:
 
 def _share_caption(kinds: Sequence[KindLatencies]) -> str:
     parts = [
-        (
-            "Share of requests that were done within a latency; a level stretch parts two groups of "
-            "requests."
-        )
+        "Share of requests that were done within a latency; a level stretch separates two groups."
     ]
     parts += (
         ["Bold: the geometric mean of the repeats; faint: each repeat."]
@@ -225,7 +221,7 @@ def _share_panel(kind: KindLatencies) -> Panel:
             title="of requests done",
             expression="datum.value + ' %'",
         ),
-        # A share stays what it was until the next latency, where it rises.
+        # A share is constant until the next latency, where it rises.
         marks=tuple(mark.model_copy(update={"stepped": True}) for mark in marks),
         labels=_share_labels(kind),
         head=("layout", "repeats", "fewest samples", *(f"{share} % within ms" for share in _TABLE)),
@@ -245,8 +241,8 @@ def _share_trace(layout: str, repeat: RepeatLatencies) -> Trace:
 
 
 def _share_labels(kind: KindLatencies) -> tuple[Label, ...]:
-    """Names at the ends of lines, which all end at one height: the farther right, the lower, so
-    that no threads cross.
+    """Names at the ends of lines, all at one height: the farther right, the lower, so that the
+    lines to them do not cross.
     """
     ends = sorted((_end_ms(one), one.layout, one.why_not) for one in kind.layouts if one.known)
     top = float(SHARES[-1])
@@ -265,14 +261,14 @@ def _share_labels(kind: KindLatencies) -> tuple[Label, ...]:
 
 
 def _end_ms(one: LayoutLatencies) -> float:
-    """Where a line ends: that of the median, else of the last repeat."""
+    """The latency at which a line ends: the mean's, else the last repeat's."""
     return (
         one.middle_us(SHARES[-1]) if one.ranked else one.known[-1].percentile_us(SHARES[-1])
     ) / 1000
 
 
 def _share_csv(drawn: Sequence[KindLatencies]) -> str:
-    """A line for each share of each repeat, and of their median (`repeat` empty)."""
+    """A line for each share of each repeat, and of their mean (`repeat` empty)."""
     lines: list[tuple[object, ...]] = []
     for kind in drawn:
         for one in kind.layouts:

@@ -1,4 +1,4 @@
-"""The ledger of a tuning as a table for papers, talks and notes."""
+"""The table of a tuning's settings for papers, talks and notes."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from weighbridge.results.percent import show_percent
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio
 
 
-def ledger_paper(data: RunData) -> PaperTable:
-    """Each setting with what it does to each objective, in groups by verdict.
+def tuning_paper(data: RunData) -> PaperTable:
+    """Each setting with its effect on each objective, in groups by verdict.
 
-    Raises UsageError where the run is no tuning.
+    Raises UsageError where the run is not a tuning.
     """
     result = data.tuned
     if result is None:
         raise UsageError(
-            f"{data.store.folder}: is no tuning: it has no ledger", advice="Choose another table."
+            f"{data.store.folder}: not a tuning: it has no ledger", advice="Choose another table."
         )
     groups: dict[str, list[tuple[str, ...]]] = {}
     for entry in result.ledger.entries:
@@ -33,9 +33,8 @@ def ledger_paper(data: RunData) -> PaperTable:
     state = "" if data.manifest.state == "done" else f" ({data.manifest.state})"
     return PaperTable(
         name="ledger",
-        caption=f"What each setting does against {result.ledger.baseline.name}; tuning "
-        f"{result.run.tuning.name}, "
-        f"run {data.manifest.run_id}{state}",
+        caption=f"Effect of each setting vs {result.ledger.baseline.name}; tuning "
+        f"{result.run.tuning.name}, run {data.manifest.run_id}{state}",
         columns=(
             PaperColumn(title="Setting"),
             *(
@@ -81,13 +80,12 @@ def _cpu(ratio: Ratio | None) -> str:
 def _notes(result: TuningResult) -> Iterator[str]:
     looks = result.ledger.looks
     yield (
-        "Change against the baseline's trials on both sides of each trial, of geometric means; "
-        "more is better of throughput, "
-        f"less of latencies. Intervals: 95 %{f' over {looks} looks' if looks > 1 else ''}. ~: no "
-        "difference shown."
+        "Change of geometric means from the baseline's trials before and after each trial; more is "
+        "better for throughput, less for latencies. Intervals: 95 %"
+        f"{f' over {looks} looks' if looks > 1 else ''}. ~: not significant."
     )
     if any(one.verdict == "provisional" for one in result.ledger.entries):
-        yield f"In brackets: fewer than {REPEATS_FOR_A_CLAIM} trials make no claim."
+        yield f"In brackets: fewer than {REPEATS_FOR_A_CLAIM} trials, provisional."
     for one in result.ledger.drift:
         yield f"{one.words[:1].upper()}{one.words[1:].rstrip('.')}."
     if result.winner is not None:

@@ -1,13 +1,14 @@
-"""The hockey stick: p90 by throughput, a path a layout in the order of workers, and what each
-serves within a bound on p90.
+"""The hockey stick: p90 by throughput, a path for each layout in the order of workers, and what
+each serves within a bound on p90.
 
-Between measured points the path is straight in op/s and ms, as it is where the bound is crossed; on
-the logarithmic scale of latencies that makes a curve, which is drawn as one.
+Between measured points the path is straight in op/s and ms, also where it crosses the bound; on the
+logarithmic scale of latencies that is a curve.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import Any, Final
@@ -49,54 +50,54 @@ _COLUMNS: Final = (
 )
 
 
-class Stick(Record):
-    """One panel: the paths of all layouts for one kind of requests, and what each serves within the
-    bound.
-    """
+class HockeyData(Record):
+    """One panel: all layouts' paths for one kind of requests, and what they serve in the bound."""
 
     kind: Kind
     key: str
     about: str
     bound_ms: float | None
-    asked: bool
-    """Whether the bound was asked for; else it was chosen to tell layouts apart."""
+    requested: bool
+    """Whether the bound was requested; else it was chosen to separate the layouts."""
     paths: dict[str, tuple[Stop, ...]]
     served: tuple[Served, ...]
 
     @property
     def bound(self) -> str:
-        """The bound as a figure."""
+        """The bound as text."""
         return "" if self.bound_ms is None else f"{self.bound_ms:g}"
 
     @property
     def ahead(self) -> tuple[Served, Served] | None:
-        """The layouts that serve most and least within the bound, where two do."""
+        """The layouts that serve most and least within the bound, if two do."""
         known = sorted((one for one in self.served if one.ops_s), key=lambda one: one.ops_s or 0.0)
         return (known[-1], known[0]) if len(known) > 1 else None
 
 
-def sticks(
+def hockey_data(
     rows: Sequence[Row], kinds: Sequence[KindLatencies], slo_ms: float | None = None
-) -> tuple[Stick, ...]:
-    """The panels of a table without twins; `kinds` name them."""
+) -> tuple[HockeyData, ...]:
+    """The panels of a table without A/A controls; `kinds` name them."""
     names = {one.kind: one for one in kinds}
     found: dict[Kind, list[Row]] = {}
     for kind, cells in groupby(rows, key=kind_of):
         found.setdefault(kind, []).extend(cells)
-    return tuple(_stick(kind, cells, names[kind], slo_ms) for kind, cells in found.items())
+    return tuple(_hockey_data(kind, cells, names[kind], slo_ms) for kind, cells in found.items())
 
 
-def _stick(kind: Kind, cells: Sequence[Row], named: KindLatencies, slo_ms: float | None) -> Stick:
+def _hockey_data(
+    kind: Kind, cells: Sequence[Row], named: KindLatencies, slo_ms: float | None
+) -> HockeyData:
     layouts = list(dict.fromkeys(row.layout for row in cells))
     own = {layout: [row for row in cells if row.layout == layout] for layout in layouts}
     paths = {layout: path(mine) for layout, mine in own.items()}
     bound_ms = slo_ms if slo_ms is not None else telling_bound_ms(list(paths.values()))
-    return Stick(
+    return HockeyData(
         kind=kind,
         key=named.key,
         about=named.about,
         bound_ms=bound_ms,
-        asked=slo_ms is not None,
+        requested=slo_ms is not None,
         paths=paths,
         served=tuple(served(layout, mine, bound_ms) for layout, mine in own.items())
         if bound_ms is not None
@@ -106,11 +107,11 @@ def _stick(kind: Kind, cells: Sequence[Row], named: KindLatencies, slo_ms: float
 
 def hockey_stick(source: ChartSource) -> tuple[Figure, ...]:
     """The chart of a table; none where no p90 is known."""
-    found = sticks(source.rows, source.kinds, source.slo_ms)
+    found = hockey_data(source.rows, source.kinds, source.slo_ms)
     drawn = [
-        stick
-        for stick in found
-        if any(stop.high_ms is not None for stops in stick.paths.values() for stop in stops)
+        data
+        for data in found
+        if any(stop.high_ms is not None for stops in data.paths.values() for stop in stops)
     ]
     if not drawn:
         return ()
@@ -118,87 +119,81 @@ def hockey_stick(source: ChartSource) -> tuple[Figure, ...]:
         name="hockey-stick",
         title="Hockey stick: p90 by throughput",
         finding=_finding(drawn),
-        caption=_caption(drawn, [stick.about for stick in found if stick not in drawn]),
-        data=sticks_csv(found),
-        panels=tuple(_panel(stick) for stick in drawn),
+        caption=_caption(drawn, [data.about for data in found if data not in drawn]),
+        data=hockey_csv(found),
+        panels=tuple(_panel(data) for data in drawn),
     )
     return source.measured(figure)
 
 
-def _finding(drawn: Sequence[Stick]) -> str:
-    """The widest of the gaps between what two layouts serve within a bound."""
-    pairs = [(stick, *stick.ahead) for stick in drawn if stick.ahead is not None]
+def _finding(drawn: Sequence[HockeyData]) -> str:
+    """The largest gap between what two layouts serve within a bound."""
+    pairs = [(data, *data.ahead) for data in drawn if data.ahead is not None]
     pairs = [pair for pair in pairs if not pair[2].at_least] or pairs
     if pairs:
-        stick, most, least = max(
+        data, most, least = max(
             pairs, key=lambda pair: (pair[1].ops_s or 0.0) / (pair[2].ops_s or 1.0)
         )
         return (
-            f"Within a p90 of {stick.bound} ms for {stick.about} {most.layout} serves "
-            f"{_plainly(most)} op/s, "
-            f"{least.layout} {_plainly(least)}"
+            f"Within a p90 of {data.bound} ms for {data.about} {most.layout} serves "
+            f"{_served_text(most)} op/s, {least.layout} {_served_text(least)}"
         )
-    for stick in drawn:
-        for one in stick.served:
+    for data in drawn:
+        for one in data.served:
             if one.ops_s is not None:
                 return (
-                    f"Within a p90 of {stick.bound} ms {one.layout} serves {_plainly(one)} "
-                    f"op/s of {stick.about}"
+                    f"Within a p90 of {data.bound} ms {one.layout} serves {_served_text(one)} "
+                    f"op/s of {data.about}"
                 )
     return "How p90 rises with throughput"
 
 
-def _plainly(one: Served) -> str:
+def _served_text(one: Served) -> str:
     return f"{'at least ' * one.at_least}{show_figure(one.ops_s)}"
 
 
-def _caption(drawn: Sequence[Stick], left_out: Sequence[str]) -> str:
-    stops = [stop for stick in drawn for stops in stick.paths.values() for stop in stops]
+def _caption(drawn: Sequence[HockeyData], left_out: Sequence[str]) -> str:
+    stops = [stop for data in drawn for stops in data.paths.values() for stop in stops]
     parts = ["p90 by operations per second; small figures: workers."]
-    made_of = sorted({stop.repeats for stop in stops if stop.repeats})
-    several = f"{made_of[0]} to {made_of[-1]}" if len(made_of) > 1 else str(made_of[0])
+    counts = sorted({stop.repeats for stop in stops if stop.repeats})
+    repeats = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
     parts += (
-        [f"Medians of {several} repeats, bars from the least to the most of them."]
-        if made_of[-1] > 1
+        [f"Medians of {repeats} repeats, bars from the least to the most of them."]
+        if counts[-1] > 1
         else ["One repeat."]
     )
-    if any(stick.bound_ms is not None for stick in drawn):
-        chosen = (
-            ""
-            if all(stick.asked for stick in drawn)
-            else ", chosen where it tells the layouts apart"
-        )
+    if any(data.bound_ms is not None for data in drawn):
+        chosen = "" if all(data.requested for data in drawn) else ", chosen to separate the layouts"
         parts.append(
-            f"Dashed: a bound on p90{chosen}. Under each name what it serves within the bound, on "
-            "the straight line between "
-            "two measured points and never beyond them; ≥: more workers were not tried or do not "
-            "count."
+            f"Dashed: a bound on p90{chosen}. Under each name: what it serves within the bound, "
+            "interpolated between two measured points and never beyond them; ≥: more workers were "
+            "not tried or are not valid."
         )
     if any(not stop.valid and stop.p90_ms is not None for stop in stops):
-        parts.append("×: not valid.")
+        parts.append("×: invalid.")
     if any(stop.valid and not stop.ranked and stop.p90_ms is not None for stop in stops):
-        parts.append("Hollow: not steady, or above what its layer can do.")
+        parts.append("Hollow: not steady, or above the ceiling of its layer.")
     if any(stop.p90_ms is None and stop.high_ms is not None for stop in stops):
         parts.append(
-            "Bars without a mark: the bin in which p90 lies, where the driver tells no more."
+            "Bars without a mark: the bin that holds p90, where the driver reports no more."
         )
     if any(stop.p90_ms is None and stop.high_ms is None for stop in stops):
-        parts.append("Hollow at the foot: too few samples for a p90, or none that can be read.")
+        parts.append("Hollow at the bottom: too few samples for a p90, or none that can be read.")
     if left_out:
-        parts.append(f"Left out, since no p90 is known: {', '.join(left_out)}.")
+        parts.append(f"Left out because no p90 is known: {', '.join(left_out)}.")
     return " ".join(parts)
 
 
-def _panel_finding(stick: Stick) -> str:
-    if stick.ahead is None:
+def _panel_finding(data: HockeyData) -> str:
+    if data.ahead is None:
         return ""
-    most, least = stick.ahead
+    most, least = data.ahead
     ratio = (most.ops_s or 0.0) / (least.ops_s or 1.0)
     if most.at_least and least.at_least:
-        return f"all that were within p90 ≤ {stick.bound} ms may serve more"
+        return f"all that were within p90 ≤ {data.bound} ms may serve more"
     sign = "at least " * most.at_least + "at most " * least.at_least
     return (
-        f"at p90 ≤ {stick.bound} ms {most.layout} serves {sign}{show_ratio(ratio)} what "
+        f"at p90 ≤ {data.bound} ms {most.layout} serves {sign}{show_ratio(ratio)} what "
         f"{least.layout} does"
     )
 
@@ -221,54 +216,46 @@ def _line(layout: str, stop: Stop) -> tuple[str, ...]:
     )
 
 
-def sticks_csv(found: Sequence[Stick]) -> str:
-    """A line for each worker count, and one for what each layout serves within the bound (`workers`
+def hockey_csv(found: Sequence[HockeyData]) -> str:
+    """A line for each worker count, and one for what each layout serves in the bound (`workers`
     empty).
     """
     lines: list[tuple[object, ...]] = []
-    for stick in found:
-        workload, operation, api, driver = stick.kind
+    for data in found:
+        workload, operation, api, driver = data.kind
         about = (api, driver, workload, operation)
         lines += [
             (
-                *(
-                    layout,
-                    *about,
-                    stop.workers,
-                    stop.throughput_ops_s,
-                    stop.low_ops_s,
-                    stop.high_ops_s,
-                ),
+                *(layout, *about, stop.workers),
+                *(stop.throughput_ops_s, stop.low_ops_s, stop.high_ops_s),
                 *(stop.p90_ms, stop.low_ms, stop.high_ms, stop.repeats, stop.joined, None, None),
             )
-            for layout, stops in stick.paths.items()
+            for layout, stops in data.paths.items()
             for stop in stops
         ]
         lines += [
             (
                 *(one.layout, *about, None, one.ops_s, one.low_ops_s, one.high_ops_s, *(None,) * 4),
-                *(one.ops_s is not None, stick.bound_ms, one.at_least),
+                *(one.ops_s is not None, data.bound_ms, one.at_least),
             )
-            for one in stick.served
+            for one in data.served
         ]
     return csv_lines((*KIND_COLUMNS, *_COLUMNS), lines)
 
 
-def _panel(stick: Stick) -> Panel:
-    stops = [(layout, stop) for layout, stops in stick.paths.items() for stop in stops]
-    y = _scale(stick, [stop for _, stop in stops])
+def _panel(data: HockeyData) -> Panel:
+    stops = [(layout, stop) for layout, stops in data.paths.items() for stop in stops]
+    y = _scale(data, [stop for _, stop in stops])
     curves = [
         Trace(
             layout=layout,
             x=tuple(rate for rate, _ in curve),
             y=tuple(latency for _, latency in curve),
         )
-        for layout, mine in stick.paths.items()
+        for layout, mine in data.paths.items()
         for curve in map(_curve, stretches(mine))
     ]
-    spots: dict[str, list[Spot]] = {
-        kind: [] for kind in ("counts", "bin", "not valid", "doubted", "few", "across", "upright")
-    }
+    spots: defaultdict[str, list[Spot]] = defaultdict(list)
     counts: list[Spot] = []
     for layout, stop in stops:
         kind = _kind(stop)
@@ -276,11 +263,8 @@ def _panel(stick: Stick) -> Panel:
         height_ms = _height_ms(stop, y.low)
         low_ms = max(stop.low_ms or y.low, y.low)
         upright = Spot(**at, y=low_ms, y2=stop.high_ms or low_ms)
-        spots[kind].append(
-            upright
-            if kind == "bin"
-            else Spot(**at, y=height_ms or y.low, tip=_tip(layout, stop, kind))
-        )
+        point = Spot(**at, y=height_ms or y.low, tip=_tip(layout, stop, kind))
+        spots[kind].append(upright if kind == "bin" else point)
         if height_ms is not None:
             counts.append(Spot(**at, y=height_ms, text=str(stop.workers)))
         if kind in ("counts", "bin") and stop.repeats > 1:
@@ -289,15 +273,15 @@ def _panel(stick: Stick) -> Panel:
             )
             spots["upright"] += [upright] if kind == "counts" else []
     return Panel(
-        key=stick.key,
-        title=upper(stick.about),
-        finding=_panel_finding(stick),
+        key=data.key,
+        title=upper(data.about),
+        finding=_panel_finding(data),
         x=AxisScale.from_zero(
             max((stop.high_ops_s for _, stop in stops), default=1.0), "op/s", grid=False
         ),
         y=y,
         marks=(
-            *_bound_marks(stick, y.low),
+            *_bound_marks(data, y.low),
             Mark(kind="interval", spots=tuple(spots["across"])),
             Mark(kind="interval", spots=tuple(spots["upright"])),
             Mark(kind="pale bin", spots=tuple(spots["bin"])),
@@ -307,29 +291,24 @@ def _panel(stick: Stick) -> Panel:
             Mark(kind="cross", spots=tuple(spots["not valid"])),
             Mark(kind="beside", spots=tuple(counts)),
         ),
-        labels=tuple(_labels(stick, y.low)),
+        labels=tuple(_labels(data, y.low)),
         head=(
-            "layout",
-            "workers",
-            "op/s",
-            "of repeats, op/s",
-            "p90 ms",
-            "of repeats, ms",
-            "counts",
+            *("layout", "workers", "op/s", "of repeats, op/s"),
+            *("p90 ms", "of repeats, ms", "counts"),
         ),
         lines=tuple(_line(layout, stop) for layout, stop in stops),
         height=TALL,
     )
 
 
-def _scale(stick: Stick, stops: Sequence[Stop]) -> AxisScale:
+def _scale(data: HockeyData, stops: Sequence[Stop]) -> AxisScale:
     known = [
         value
         for stop in stops
-        for value in (stop.p90_ms, stop.low_ms, stop.high_ms, stick.bound_ms)
+        for value in (stop.p90_ms, stop.low_ms, stop.high_ms, data.bound_ms)
         if value
     ]
-    # The first bin begins at 0, which is nowhere on a logarithmic scale: half of it is shown.
+    # The first bin begins at 0, which a logarithmic scale cannot show: half of it is shown.
     known += [
         stop.high_ms / 2
         for stop in stops
@@ -339,9 +318,7 @@ def _scale(stick: Stick, stops: Sequence[Stop]) -> AxisScale:
 
 
 def _kind(stop: Stop) -> str:
-    """Whether a stop counts, or why not; of how p90 is known where the driver tells a bin, or too
-    few samples give none.
-    """
+    """Whether a stop counts, or why not; `bin` or `few` where its p90 is not known as a figure."""
     if stop.p90_ms is not None:
         return "counts" if stop.joined else "doubted" if stop.valid else "not valid"
     return "bin" if stop.low_ms is not None else "few"
@@ -357,9 +334,7 @@ def _tip(layout: str, stop: Stop, kind: str) -> str:
 
 
 def _height_ms(stop: Stop, floor_ms: float) -> float | None:
-    """Where a stop stands: at its p90, or in the middle of the bin that holds it; None where
-    neither is known.
-    """
+    """The height of a stop: its p90, or the middle of its bin; None where neither is known."""
     if stop.p90_ms is not None or stop.low_ms is None:
         return stop.p90_ms
     low_ms = max(stop.low_ms, floor_ms)
@@ -379,33 +354,31 @@ def _curve(part: Sequence[Stop]) -> list[tuple[float, float]]:
     return found
 
 
-def _bound_marks(stick: Stick, floor_ms: float) -> tuple[Mark, ...]:
-    """The bound, and from where each path crosses it a thread down to the throughput that it
-    gives.
-    """
-    if stick.bound_ms is None:
+def _bound_marks(data: HockeyData, floor_ms: float) -> tuple[Mark, ...]:
+    """The bound, and a vertical line from where each path crosses it to the throughput there."""
+    if data.bound_ms is None:
         return ()
     down = [
         Spot(x=one.ops_s, y=one.at_ms, y2=floor_ms, layout=one.layout)
-        for one in stick.served
+        for one in data.served
         if one.ops_s is not None and not one.at_least and one.at_ms is not None
     ]
-    crossings = [spot.model_copy(update={"y2": None}) for spot in down if spot.y == stick.bound_ms]
+    crossings = [spot.model_copy(update={"y2": None}) for spot in down if spot.y == data.bound_ms]
     return (
         Mark(
             kind="level",
-            spots=(Spot(y=stick.bound_ms, text=f"p90 ≤ {stick.bound} ms", tone="muted"),),
+            spots=(Spot(y=data.bound_ms, text=f"p90 ≤ {data.bound} ms", tone="muted"),),
         ),
         Mark(kind="drop", spots=tuple(down)),
         Mark(kind="small hollow", spots=tuple(crossings)),
     )
 
 
-def _labels(stick: Stick, floor_ms: float) -> list[Label]:
-    """The names, at the end of each path; where nothing is joined, at the last that is drawn."""
-    words = {one.layout: one.words for one in stick.served}
+def _labels(data: HockeyData, floor_ms: float) -> list[Label]:
+    """The names, at the end of each path; where nothing is joined, at the last drawn point."""
+    words = {one.layout: one.words for one in data.served}
     found = []
-    for layout, stops in stick.paths.items():
+    for layout, stops in data.paths.items():
         drawn = [
             (stop, height_ms)
             for stop in stops

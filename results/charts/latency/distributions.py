@@ -1,9 +1,9 @@
-"""Percentiles from the fastest request to the slowest, on a scale that gives the tail its room: 1 /
-(1 - p), logarithmic; and what charts of how latencies are distributed have in common.
+"""Latency by percentile, and what the charts of latency distributions share.
 
-A bold line is, at each percentile, the geometric mean of the repeats' own; repeats are never put
-together. Percentiles are drawn as far as every repeat has enough samples beyond, and dashed from
-there to the last sample; of a single repeat a shade says how far chance alone may have moved each
+The scale is 1 / (1 - p), logarithmic, so that the tail has room. A bold line is, at each
+percentile, the geometric mean of the repeats' own percentiles; repeats are never pooled. Lines are
+solid as far as every repeat has enough samples beyond, and dashed from there to the last sample.
+For a single repeat a band shows how far chance alone may have moved each percentile
 (`RepeatLatencies.interval_us`).
 """
 
@@ -16,7 +16,11 @@ from typing import Final
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.results.analysis.steps.validity import SAMPLES_BEYOND
 from weighbridge.results.charts.chart_source import ChartSource
-from weighbridge.results.charts.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
+from weighbridge.results.charts.latencies import (
+    KindLatencies,
+    LayoutLatencies,
+    RepeatLatencies,
+)
 from weighbridge.results.charts.panels import (
     TALL,
     AxisScale,
@@ -31,9 +35,9 @@ from weighbridge.results.charts.worker_data import KIND_COLUMNS
 from weighbridge.results.figures import UNKNOWN, show_figure, show_ms, show_ratio
 
 A_DECADE: Final = 16
-"""Percentiles that are drawn for each digit 9."""
+"""Percentiles drawn for each further digit 9."""
 NAMED: Final = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
-"""Percentiles with a tick and, where samples reach, a column of the table."""
+"""Percentiles with a tick; those up to p99.9 have a column of the table."""
 _TAIL_TICK: Final = "datum.value == 2 ? '50 %' : format(100 - 100 / datum.value, '.7~g') + ' %'"
 
 
@@ -43,7 +47,7 @@ def percentile_chart(source: ChartSource) -> tuple[Figure, ...]:
 
 
 def known_kinds(kinds: Sequence[KindLatencies]) -> list[KindLatencies]:
-    """Those of which some layout's latencies are known."""
+    """Kinds for which some layout's latencies are known."""
     return [kind for kind in kinds if any(one.known for one in kind.layouts)]
 
 
@@ -51,19 +55,17 @@ def latency_caption(kinds: Sequence[KindLatencies], parts: Iterable[str]) -> str
     """A caption that ends with what is not ranked and what is not known."""
     bare = any(one.known and not one.ranked for kind in kinds for one in kind.layouts)
     return " ".join(
-        [*parts, *["Dotted: not ranked, since not valid or not steady."] * bare, *gap_words(kinds)]
+        [*parts, *["Dotted: not ranked, because invalid or not steady."] * bare, *gap_words(kinds)]
     )
 
 
 def most_repeats(kinds: Sequence[KindLatencies]) -> int:
-    """The repeats that go into figures, of the layout that has most of them."""
+    """The most repeats of a layout that count in figures."""
     return max((len(one.ranked) for kind in kinds for one in kind.layouts), default=0)
 
 
 def gap_words(kinds: Sequence[KindLatencies]) -> list[str]:
-    """What is not known, as sentences, also of repeats that would not be ranked: nothing is left
-    out silently.
-    """
+    """What is not known, as sentences, including repeats that would not be ranked."""
     said = [gap for kind in kinds for gap in kind.gaps]
     shown = [f"Not known: {gap}." for gap in said[:3]]
     return [*shown, f"{len(said) - 3} more are not known."] if len(said) > 3 else shown
@@ -72,7 +74,7 @@ def gap_words(kinds: Sequence[KindLatencies]) -> list[str]:
 def repeat_marks(
     kind: KindLatencies, trace: Callable[[str, RepeatLatencies], Trace]
 ) -> tuple[Mark, Mark]:
-    """Each repeat where there are several, and dotted those that do not count."""
+    """Lines of each repeat where there are several, and dotted lines of those that do not count."""
     repeats = [
         (repeat.ranked, trace(one.layout, repeat))
         for one in kind.layouts
@@ -86,8 +88,8 @@ def repeat_marks(
 
 
 def table_cells(one: LayoutLatencies) -> tuple[str, str, str]:
-    """What a line of a table begins with: the layout, its repeats, and the samples of the one that
-    has the fewest.
+    """The first cells of a table's line: layout, repeats, and the samples of the repeat with the
+    fewest.
     """
     name = f"{one.layout} ({one.why_not})" if one.why_not else one.layout
     return (name, str(len(one.ranked)), show_figure(one.count) if one.count else UNKNOWN)
@@ -111,8 +113,8 @@ def percentiles(kinds: Sequence[KindLatencies]) -> Figure | None:
     )
 
 
-def given(layout: LayoutLatencies) -> float | None:
-    """The highest of the percentiles by name that every repeat has enough samples for."""
+def highest_known(layout: LayoutLatencies) -> float | None:
+    """The highest of the NAMED percentiles that every repeat has enough samples for."""
     return max((percent for percent in NAMED if layout.reaches(percent)), default=None)
 
 
@@ -122,12 +124,12 @@ def called(percent: float) -> str:
 
 
 def _tail_finding(drawn: Sequence[KindLatencies]) -> str:
-    """Where the tail is longest: by how much the highest percentile that is given for all lies
-    above the median.
+    """Where the tail is longest, by the ratio of the highest percentile known for all to the
+    median.
     """
     best: tuple[float, str] | None = None
     for kind in drawn:
-        percents = [percent for one in kind.layouts if (percent := given(one)) is not None]
+        percents = [percent for one in kind.layouts if (percent := highest_known(one)) is not None]
         percent = min(percents, default=50.0)
         if percent <= 50:
             continue
@@ -153,25 +155,25 @@ def _tail_caption(kinds: Sequence[KindLatencies]) -> str:
         kinds,
         (
             (
-                "How long the fastest share of requests took at most; each digit 9 more is as wide as "
-                "the last."
+                "How long the fastest share of requests took at most; each further digit 9 has the "
+                "same width."
             ),
             "Bold: the geometric mean of the repeats’ percentiles; faint: each repeat."
             if most_repeats(kinds) > 1
-            else "One repeat; shade: how far chance may have moved a percentile (95 %), were "
-            "requests independent.",
+            else "One repeat; band: how far chance may have moved a percentile (95 %), if requests "
+            "were independent.",
             (
-                f"Dashed: fewer than {SAMPLES_BEYOND} samples lie beyond. Hollow: the slowest request "
-                "of all."
+                f"Dashed: fewer than {SAMPLES_BEYOND} samples lie beyond. Hollow: the slowest "
+                "request."
             ),
         ),
     )
 
 
 def _tail_said(kind: KindLatencies) -> str:
-    """The lowest and the highest of the farthest percentile that is given for all."""
+    """The lowest and the highest value of the farthest percentile that is known for all."""
     percent = min(
-        (found for one in kind.layouts if (found := given(one)) is not None), default=None
+        (found for one in kind.layouts if (found := highest_known(one)) is not None), default=None
     )
     if percent is None:
         return "too few samples for any percentile"
@@ -190,9 +192,7 @@ def _tail_said(kind: KindLatencies) -> str:
 
 
 def _odds(samples: float) -> list[float]:
-    """1 / (1 - p) of the percentiles that are drawn up to 1 in so many, the last being just
-    that.
-    """
+    """The values of 1 / (1 - p) drawn up to `samples`, which is the last."""
     found = sorted({*(10 ** (number / A_DECADE) for number in range(1, 12 * A_DECADE)), 2.0})
     return [
         *(odds for odds in found if odds < samples * (1 - 1e-9)),
@@ -205,7 +205,7 @@ def _percent(odds: float) -> float:
 
 
 def _trusted(count: int) -> float:
-    """Up to what odds so many samples give percentiles."""
+    """The largest 1 / (1 - p) that so many samples determine."""
     return count / SAMPLES_BEYOND
 
 
@@ -265,14 +265,8 @@ def _tail_panel(kind: KindLatencies) -> Panel:
         ),
         labels=tuple(_tail_label(one, y.low) for one in kind.layouts),
         head=(
-            "layout",
-            "repeats",
-            "fewest samples",
-            "p50 ms",
-            "p90 ms",
-            "p99 ms",
-            "p99.9 ms",
-            "max ms",
+            *("layout", "repeats", "fewest samples"),
+            *("p50 ms", "p90 ms", "p99 ms", "p99.9 ms", "max ms"),
         ),
         lines=tuple(
             (*table_cells(one), *cells, top)
@@ -296,7 +290,7 @@ def _repeat_trace(layout: str, repeat: RepeatLatencies) -> Trace:
 
 
 def _chance(one: LayoutLatencies) -> Trace:
-    """What chance alone may have made of the percentiles of a lone repeat."""
+    """What chance alone may have made of the percentiles of a single repeat."""
     (repeat,) = one.ranked
     known = [
         (odds, ends)
@@ -308,7 +302,7 @@ def _chance(one: LayoutLatencies) -> Trace:
 
 
 def _parts(count: int) -> tuple[list[float], list[float]]:
-    """Odds as far as samples give percentiles, and from there on to the last sample."""
+    """Values of 1 / (1 - p) that the samples determine, and those from there to the last sample."""
     trusted = _trusted(count)
     solid = _odds(trusted)
     return solid, [*solid[-1:], *(odds for odds in _odds(float(count)) if odds > trusted)]
@@ -319,7 +313,7 @@ def _ms(repeat: RepeatLatencies, odds: float) -> float:
 
 
 def _end(one: LayoutLatencies) -> tuple[float, float]:
-    """Where the slowest request of all repeats stands: at the end of its own repeat."""
+    """The place of the slowest request of all repeats, at the end of its own repeat."""
     slowest = max(one.ranked, key=lambda repeat: repeat.max_us)
     return float(max(2, slowest.count)), slowest.max_us / 1000
 
@@ -337,62 +331,29 @@ def _tail_label(one: LayoutLatencies, floor: float) -> Label:
 
 
 def _tail_csv(drawn: Sequence[KindLatencies]) -> str:
-    """A line for each percentile of each repeat, and of their median (`repeat` empty); max is
-    percentile 100.
+    """A line for each percentile of each repeat, and of their mean (`repeat` empty); 100 is the
+    max.
     """
     lines: list[tuple[object, ...]] = []
     for kind in drawn:
         for one in kind.layouts:
             about = (*about_cells(kind, one), kind.workers)
+            count = one.count
             if one.ranked:
-                for odds in _odds(float(one.count)):
-                    percent = _percent(odds)
-                    beyond = odds <= _trusted(one.count)
-                    lines.append(
-                        (
-                            *about,
-                            None,
-                            f"{percent:.7g}",
-                            one.middle_us(percent) / 1000,
-                            one.count,
-                            beyond,
-                            True,
-                        )
-                    )
-                lines.append(
-                    (*about, None, "100", (one.largest_us or 0) / 1000, one.count, False, True)
-                )
-            for repeat in one.known:
-                number, count = repeat.repeat + 1, repeat.count
                 for odds in _odds(float(count)):
-                    share = f"{_percent(odds):.7g}"
-                    lines.append(
-                        (
-                            *about,
-                            number,
-                            share,
-                            _ms(repeat, odds),
-                            count,
-                            odds <= _trusted(count),
-                            repeat.ranked,
-                        )
-                    )
-                lines.append(
-                    (*about, number, "100", repeat.max_us / 1000, count, False, repeat.ranked)
-                )
-    return csv_lines(
-        (
-            *KIND_COLUMNS,
-            "workers",
-            "repeat",
-            "percent",
-            "latency_ms",
-            "samples",
-            "enough_beyond",
-            "ranked",
-        ),
-        lines,
-    )
+                    percent, enough = _percent(odds), odds <= _trusted(count)
+                    cells = (f"{percent:.7g}", one.middle_us(percent) / 1000, count, enough, True)
+                    lines.append((*about, None, *cells))
+                top_ms = (one.largest_us or 0) / 1000
+                lines.append((*about, None, "100", top_ms, count, False, True))
+            for repeat in one.known:
+                place, count, ranked = (*about, repeat.repeat + 1), repeat.count, repeat.ranked
+                for odds in _odds(float(count)):
+                    share, enough = f"{_percent(odds):.7g}", odds <= _trusted(count)
+                    lines.append((*place, share, _ms(repeat, odds), count, enough, ranked))
+                lines.append((*place, "100", repeat.max_us / 1000, count, False, ranked))
+    columns = ("workers", "repeat", "percent", "latency_ms", "samples", "enough_beyond", "ranked")
+    return csv_lines((*KIND_COLUMNS, *columns), lines)
 
 
 def about_cells(kind: KindLatencies, one: LayoutLatencies) -> tuple[str, ...]:

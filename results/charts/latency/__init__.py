@@ -1,0 +1,1 @@
+"""Charts of latencies that were measured request by request."""
