@@ -274,9 +274,7 @@ def _differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[Change
 
 
 def _steady(name: str, text: str) -> str:
-    """A fact as it is compared: memory in GiB with one decimal, since what a kernel reserves differs
-    from boot to boot.
-    """
+    """A fact as it is compared: memory with one decimal of GiB, as boots differ in the rest."""
     found = re.fullmatch(r"(\d+) kB", text) if name == "memory" else None
     return f"{int(found[1]) / 2**20:.1f} GiB" if found else text
 
@@ -301,9 +299,8 @@ def _rebuilt(
         now = f"image {key(image)}"
         text = packages_sum(place.images / key(image))
         if then != {now: text}:
-            before = ", ".join(
-                f"{name.removeprefix('image ')} {sum_}" for name, sum_ in then.items()
-            )
+            images = (f"{name.removeprefix('image ')} {sums}" for name, sums in then.items())
+            before = ", ".join(images)
             found.append(
                 ChangedFact(
                     fact="image", of=one.layout.name, before=before, now=f"{key(image)} {text}"

@@ -103,10 +103,11 @@ def describe(record: Stands) -> list[str]:
     Its network is reached from its client hosts, which see this machine's files.
     """
     client, *others = record.clients
+    what = f"layout {record.layout} on hardware {record.hardware}"
+    addresses = (f"{name} {address}" for name, address in record.hosts.items())
     lines = [
-        f"{record.label}: layout {record.layout} on hardware {record.hardware}, since "
-        f"{record.since}",
-        "  hosts: " + ", ".join(f"{name} {address}" for name, address in record.hosts.items()),
+        f"{record.label}: {what}, since {record.since}",
+        f"  hosts: {', '.join(addresses)}",
     ]
     if HOSTS[record.kind].by_ssh:
         lines.append(

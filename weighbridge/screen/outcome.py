@@ -162,7 +162,7 @@ def _unit(rows: Sequence[Row]) -> str:
 
 @dataclass(frozen=True)
 class _RowTable:
-    """Draws rows with the letters of these reasons; bandwidths in this unit (empty: in each cell)."""
+    """Draws rows, with letters for these reasons; `unit` of bandwidths: empty if in each cell."""
 
     reasons: Sequence[Reason]
     unit: str
