@@ -98,7 +98,7 @@ WRONG: dict[Callable[[Path], None], tuple[int, str]] = {
 
 
 @pytest.mark.parametrize("spoil", list(WRONG), ids=lambda spoil: spoil.__name__)
-def test_what_cannot_be_read_is_one_clear_error_of_every_verb(
+def test_an_unreadable_run_is_one_clear_error_of_every_verb(
     folder: Path, tell: Callable[..., Told], spoil: Callable[[Path], None]
 ) -> None:
     spoil(folder)
@@ -114,11 +114,11 @@ def test_what_cannot_be_read_is_one_clear_error_of_every_verb(
     assert "none of these folders is a run that can be read" in err
 
 
-def test_a_run_that_is_being_made_is_read_as_far_as_it_is_and_every_verb_says_so(
+def test_an_unfinished_run_is_read_as_far_as_it_is_and_every_verb_says_so(
     folder: Path, tell: Callable[..., Told], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Pictures take long, and are drawn elsewhere.
-    monkeypatch.setattr("weighbridge.conclusion.write_charts", lambda _drawings, _folder: ())
+    monkeypatch.setattr("weighbridge.results_output.write_charts", lambda _drawings, _folder: ())
     change(folder / "manifest.json", '"state": "done"', '"state": "running"')
     steps = folder / "steps.jsonl"
     steps.write_bytes(steps.read_bytes()[:-100])
@@ -162,7 +162,7 @@ def test_a_run_without_any_step_has_no_figures_in_any_table(
 
 
 @pytest.mark.parametrize("where", ["derived", "derived/exports"])
-def test_a_file_where_a_folder_should_be_is_told_and_kept(
+def test_a_file_in_place_of_a_folder_is_reported_and_kept(
     folder: Path, tell: Callable[..., Told], where: str
 ) -> None:
     path = folder / where
@@ -210,7 +210,7 @@ def test_a_run_of_the_first_version_of_the_format_is_read(
     assert tell("export", run, "--to", "hgrm")[0] == 0
 
 
-def test_sql_asks_all_of_runs_and_names_what_is_no_run_there(
+def test_sql_reads_all_runs_and_names_folders_that_are_not(
     folder: Path, tell: Callable[..., Told], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

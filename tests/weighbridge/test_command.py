@@ -18,7 +18,7 @@ from weighbridge.common.errors import MissingMeans, UsageError
 from weighbridge.conductor.opening import settings_of
 from weighbridge.drivers.cosbench import installation
 from weighbridge.drivers.cosbench.site import CosbenchSite
-from weighbridge.surroundings import place
+from weighbridge.environment import place
 from weighbridge.topologies.deployment import Stands, deploy
 from weighbridge.topologies.lab.daemons import keep
 from weighbridge.topologies.lab.program import LabProcess
@@ -41,7 +41,7 @@ def weighbridge(*arguments: str, folder: Path, **env: str) -> subprocess.Complet
     )
 
 
-def test_help_lists_every_verb_and_every_verb_has_help_of_its_own(tmp_path: Path) -> None:
+def test_help_lists_every_verb_and_every_verb_has_help(tmp_path: Path) -> None:
     listed = weighbridge("--help", folder=tmp_path)
     assert listed.returncode == 0
     for verb in Verbs.VERBS:
@@ -62,13 +62,15 @@ def test_help_imports_no_heavy_library() -> None:
     assert done.stderr.strip() == "[]"
 
 
-def test_an_unknown_verb_is_answered_with_the_closest_known_one(tmp_path: Path) -> None:
+def test_the_closest_verb_is_suggested_for_an_unknown_one(tmp_path: Path) -> None:
     done = weighbridge("compair", folder=tmp_path)
     assert done.returncode == 2
     assert "did you mean 'compare'" in done.stderr
 
 
-def test_the_faults_of_all_files_are_told_at_once_and_nothing_is_started(tmp_path: Path) -> None:
+def test_the_faults_of_all_files_are_reported_at_once_and_nothing_is_started(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "s.yaml").write_text("name: s\nabout: x\nworkloads: []\nrepeets: 3\n")
     (tmp_path / "l.yaml").write_text(
         'name: l\nabout: x\ngateway: "null"\nrelease: engin\nplace: {target: gateway-1}\n'
@@ -114,12 +116,12 @@ def test_the_faults_of_all_files_are_told_at_once_and_nothing_is_started(tmp_pat
         (["up"], "Missing argument"),
         (["up", "null", "--hardware", "loopback"], "nothing would be left standing"),
         (["up", "existing", "--hardware", "this-machine"], "there is nothing to stand up"),
-        (["exec", "client-1", "--", "true"], "no host 'client-1' stands"),
+        (["exec", "client-1", "--", "true"], "no host 'client-1' is running"),
         (["report", "no-such-run"], "does not exist"),
         (["null-target", "--port", "99999"], "port"),
     ],
 )
-def test_bad_usage_is_refused_in_words_with_exit_code_two(
+def test_bad_usage_is_refused_with_exit_code_2(
     tmp_path: Path, arguments: list[str], words: str
 ) -> None:
     done = weighbridge(*arguments, folder=tmp_path)
@@ -128,7 +130,7 @@ def test_bad_usage_is_refused_in_words_with_exit_code_two(
     assert "Traceback" not in done.stderr
 
 
-def test_names_that_nothing_has_are_refused_all_at_once_with_the_faults_of_the_files_that_are_there(
+def test_unknown_names_are_refused_at_once_with_the_faults_of_existing_files(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "l.yaml").write_text(
@@ -149,7 +151,7 @@ def test_names_that_nothing_has_are_refused_all_at_once_with_the_faults_of_the_f
         assert words in blind.stderr
 
 
-def test_a_run_of_more_than_a_year_is_refused_with_the_bound_before_anything_starts(
+def test_a_run_of_more_than_a_year_is_refused_before_anything_starts(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "s.yaml").write_text(
@@ -170,13 +172,13 @@ def test_a_run_of_more_than_a_year_is_refused_with_the_bound_before_anything_sta
     )
     done = weighbridge("compare", *asked, "--out", str(tmp_path / "runs"), folder=tmp_path)
     assert done.returncode == 2, done.stderr
-    assert "the run would probably take 637 days; at most 366 are planned" in done.stderr
+    assert "the run would take an estimated 637 days; the limit is 366" in done.stderr
     assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize("verb", ["doctor", "topologies", "status", "--help"])
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
-def test_a_terminal_of_few_letters_shows_what_it_can(
+def test_a_terminal_with_few_characters_shows_what_it_can(
     tmp_path: Path, verb: str, encoding: str
 ) -> None:
     done = weighbridge(verb, folder=tmp_path, PYTHONIOENCODING=encoding)
@@ -186,7 +188,7 @@ def test_a_terminal_of_few_letters_shows_what_it_can(
 
 
 @pytest.mark.parametrize("verb", ["doctor", "status", "down"])
-def test_a_user_whose_home_folder_is_not_known_is_told_so_in_words(
+def test_an_unknown_home_folder_is_reported(
     monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]], verb: str
 ) -> None:
     def unknown() -> None:
@@ -208,9 +210,7 @@ def test_a_user_whose_home_folder_is_not_known_is_told_so_in_words(
     os.geteuid() != 0, reason="root can become somebody whose home folder is closed to them"
 )
 @pytest.mark.parametrize("below", ["", "home"])
-def test_a_home_folder_that_cannot_be_looked_into_is_told_in_words(
-    monkeypatch: pytest.MonkeyPatch, below: str
-) -> None:
+def test_an_unreadable_home_folder_is_reported(monkeypatch: pytest.MonkeyPatch, below: str) -> None:
     with TemporaryDirectory(dir="/tmp") as folder:
         closed = Path(folder) / "closed"
         closed.mkdir(mode=0o700)
@@ -226,11 +226,11 @@ def test_a_home_folder_that_cannot_be_looked_into_is_told_in_words(
             os.seteuid(0)
 
 
-def test_a_file_that_this_user_may_not_use_is_told_in_words(
+def test_a_file_without_permission_is_reported(
     monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]]
 ) -> None:
     monkeypatch.setattr(
-        "weighbridge.screen.deployments.print_standing",
+        "weighbridge.screen.deployments.print_running",
         failing(PermissionError(errno.EACCES, "Permission denied", "/x/y")),
     )
     code, _, said = tell("status")
@@ -261,13 +261,13 @@ def test_a_cosbench_that_hosts_of_the_lab_do_not_see_is_refused_before_anything_
         assert site.home == str(home)
 
 
-def test_status_says_when_nothing_stands(tmp_path: Path) -> None:
+def test_status_says_when_nothing_is_running(tmp_path: Path) -> None:
     done = weighbridge("status", folder=tmp_path)
     assert (done.returncode, done.stdout.strip()) == (0, "nothing stands")
 
 
 @pytest.mark.parametrize("label", ["--all", None, "its own"])
-def test_down_leaves_what_a_living_process_is_at_work_with_and_names_both(
+def test_down_leaves_what_a_living_process_uses_and_names_both(
     run: Run,
     monkeypatch: pytest.MonkeyPatch,
     tell: Callable[..., tuple[int, str, str]],
@@ -291,7 +291,7 @@ def test_down_leaves_what_a_living_process_is_at_work_with_and_names_both(
         assert deployment.hosts["gateway-1"].alive("stub")
 
 
-def test_status_says_which_daemons_of_what_stands_have_died(
+def test_status_names_dead_daemons(
     run: Run, monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]]
 ) -> None:
     monkeypatch.setenv("WEIGHBRIDGE_HOME", str(run.place.home))
@@ -319,8 +319,7 @@ def test_status_says_which_daemons_of_what_stands_have_died(
     assert "mon on gateway-1" not in printed
     keep(bundle, "gateway-1", {"radosgw": None, "mon": None})
     assert (
-        "dead: nothing of it runs any more; `weighbridge down` takes away what is left"
-        in tell("status")[1]
+        "dead: none of it is running; `weighbridge down` removes what is left" in tell("status")[1]
     )
 
 
@@ -348,7 +347,7 @@ def test_topologies_of_one_gateway_leaves_the_others_out(tmp_path: Path) -> None
     assert "did you mean 'swift'" in wrong.stderr
 
 
-def test_topologies_offers_a_layout_at_no_release_that_lacks_its_front_end(tmp_path: Path) -> None:
+def test_topologies_lists_no_release_without_the_front_end_of_a_layout(tmp_path: Path) -> None:
     listed = weighbridge("topologies", "rgw", folder=tmp_path, COLUMNS="400").stdout.splitlines()
     beast, civetweb = (
         next(line for line in listed if f" {name} " in line)
@@ -381,7 +380,7 @@ def test_render_refuses_a_host_that_the_layout_does_not_use(tmp_path: Path) -> N
         ("--cosbench-archive", "ssh://root:planted@store.example/opt/cosbench/archive"),
     ],
 )
-def test_no_password_is_taken_from_the_command_line_which_stands_in_the_report(
+def test_no_password_is_taken_from_the_command_line_which_is_in_the_report(
     verb: Command, driver: tuple[str, ...], option: str, value: str, tmp_path: Path
 ) -> None:
     # There is no such suite: should the option be taken after all, nothing is started.
@@ -413,14 +412,14 @@ def failing(error: Exception) -> Callable[..., None]:
         OSError("odd"),
     ],
 )
-def test_what_nobody_foresaw_is_one_line_a_file_with_its_details_and_exit_code_five(
+def test_what_nobody_foresaw_is_one_line_a_file_with_details_and_exit_code_5(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     tell: Callable[..., tuple[int, str, str]],
     error: Exception,
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr("weighbridge.screen.deployments.print_standing", failing(error))
+    monkeypatch.setattr("weighbridge.screen.deployments.print_running", failing(error))
     code, _, said = tell("status")
     (details,) = tmp_path.glob("weighbridge-*.txt")
     assert code == 5
@@ -431,12 +430,12 @@ def test_what_nobody_foresaw_is_one_line_a_file_with_its_details_and_exit_code_f
     assert details.stat().st_mode & 0o077 == 0
 
 
-def test_an_internal_error_whose_details_cannot_be_kept_is_told_all_the_same(
+def test_an_internal_error_is_reported_even_if_its_details_cannot_be_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]]
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     monkeypatch.setattr(
-        "weighbridge.screen.deployments.print_standing", failing(ZeroDivisionError("by nothing"))
+        "weighbridge.screen.deployments.print_running", failing(ZeroDivisionError("by nothing"))
     )
     code, _, said = tell("status")
     assert code == 5
@@ -444,11 +443,11 @@ def test_an_internal_error_whose_details_cannot_be_kept_is_told_all_the_same(
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
-def test_a_disk_that_is_full_anywhere_is_told_with_its_file_and_exit_code_three(
+def test_a_disk_that_is_full_is_reported_with_the_file_and_exit_code_3(
     monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]], number: int
 ) -> None:
     monkeypatch.setattr(
-        "weighbridge.screen.deployments.print_standing",
+        "weighbridge.screen.deployments.print_running",
         failing(OSError(number, os.strerror(number), "/somewhere/a-log")),
     )
     code, _, said = tell("status")
@@ -456,7 +455,7 @@ def test_a_disk_that_is_full_anywhere_is_told_with_its_file_and_exit_code_three(
     assert f"/somewhere/a-log: the disk is full ({os.strerror(number)})\nMake room" in said
 
 
-def test_an_output_that_takes_no_more_is_told_in_words(tmp_path: Path) -> None:
+def test_a_full_output_is_reported(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "weighbridge", "status"], stdout=full, stderr=subprocess.PIPE, text=True, check=False,

@@ -98,7 +98,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     }  # fmt: skip
 
 
-def test_two_gateways_that_already_run_are_compared_one_of_them_behind_tls_and_keep_what_is_theirs(
+def test_two_existing_gateways_are_compared_one_behind_tls_and_keep_their_data(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     ca, certificate = authority(tmp_path / "tls", ["localhost", "127.0.0.1"])
@@ -138,7 +138,7 @@ def test_two_gateways_that_already_run_are_compared_one_of_them_behind_tls_and_k
     ]
 
 
-def test_a_run_that_is_ended_in_the_middle_of_a_step_leaves_nothing_in_the_gateway(
+def test_a_run_that_is_interrupted_in_a_step_leaves_nothing_in_the_gateway(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     with null_target() as place:
@@ -165,7 +165,7 @@ def test_a_run_that_is_ended_in_the_middle_of_a_step_leaves_nothing_in_the_gatew
     assert not list((tmp_path / "home" / "deployments").iterdir())
 
 
-def test_a_run_that_is_killed_in_the_middle_of_a_step_is_gone_on_with_and_leaves_nothing_in_the_gateway(
+def test_a_run_that_is_killed_in_a_step_can_be_resumed_and_leaves_nothing_in_the_gateway(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     with null_target() as place:
@@ -209,7 +209,7 @@ def test_a_run_that_is_killed_in_the_middle_of_a_step_is_gone_on_with_and_leaves
     assert [step.order for step in steps] == [0, 1]
 
 
-def test_what_is_missing_is_told_before_a_run_is_begun(
+def test_what_is_missing_is_reported_before_a_run_starts(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     command = write(tmp_path, {"plain": "http://127.0.0.1:9"})
@@ -244,7 +244,7 @@ def clean(folder: Path, place: tuple[str, int], *words: str) -> subprocess.Compl
     )
 
 
-def test_clean_lists_what_killed_runs_left_and_deletes_only_what_they_made_alone(
+def test_clean_lists_what_killed_runs_left_and_deletes_only_that(
     tmp_path: Path,
 ) -> None:
     ours, mixed, theirs = "wb-0123abcd-small-0", "wb-0123abcd-small-1", "wb-precious"
@@ -268,7 +268,7 @@ def test_clean_lists_what_killed_runs_left_and_deletes_only_what_they_made_alone
         assert set(containers(place)) == {mixed, theirs}
 
 
-def test_a_bucket_that_goes_between_the_list_and_the_look_into_it_is_none_that_was_left(
+def test_a_bucket_that_disappears_after_it_was_listed_is_ignored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made_at = datetime(2026, 1, 1, tzinfo=UTC)
@@ -285,7 +285,7 @@ def test_a_bucket_that_goes_between_the_list_and_the_look_into_it_is_none_that_w
         assert [one.bucket for one in made.left(known)] == ["wb-0123abcd-small-0"]
 
 
-def test_clean_refuses_a_layout_whose_gateway_goes_with_its_deployment(tmp_path: Path) -> None:
+def test_clean_refuses_a_layout_that_the_suite_deploys(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "weighbridge", "clean", "swift"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 2

@@ -137,8 +137,8 @@ POINTS = [
     Point("while hosts are raised", after(FakeHost, "__init__"), 3, 0),
     Point("while the gateway comes up", after(FakeHost, "start"), 1, 0),
     Point("while a workload is prepared", event("prepared"), 1, 0),
-    Point("in warm-up", after(telemetry.Recording, "__enter__"), 1, 0),
-    Point("in the window of the second step", after(telemetry.Recording, "heard"), 5, 1),
+    Point("in warm-up", after(telemetry.StepTelemetry, "__enter__"), 1, 0),
+    Point("in the window of the second step", after(telemetry.StepTelemetry, "heard"), 5, 1),
     Point(
         "before a step's line",
         before(storing, "append_line", lambda path, _: path.name == "steps.jsonl"),
@@ -278,7 +278,7 @@ def assert_all_there_and_nothing_else(folder: Path, lines: bytes) -> None:
 
 
 @pytest.mark.parametrize("point", POINTS, ids=[point.name for point in POINTS])
-def test_a_run_that_is_killed_can_be_read_and_gone_on_with_and_leaves_nothing(
+def test_a_killed_run_can_be_read_and_resumed_and_leaves_nothing(
     tmp_path: Path, told: tuple[str, ...], point: Point
 ) -> None:
     status = signalled(told, point, signal.SIGKILL, tmp_path / "output")
@@ -303,7 +303,7 @@ IN_THE_RUN = [point for point in POINTS if not point.name.startswith("while the 
     [(point, (signal.SIGINT, signal.SIGTERM)[index % 2]) for index, point in enumerate(IN_THE_RUN)],
     ids=[point.name for point in IN_THE_RUN],
 )
-def test_a_run_that_is_asked_to_end_takes_everything_away_and_says_so(
+def test_a_run_that_is_asked_to_end_tears_all_down_and_says_so(
     tmp_path: Path, told: tuple[str, ...], point: Point, number: int
 ) -> None:
     status = signalled(told, point, number, tmp_path / "output")
@@ -315,7 +315,7 @@ def test_a_run_that_is_asked_to_end_takes_everything_away_and_says_so(
     store = RunStore.open(folder)
     assert store.manifest.state == "interrupted"
     assert store.events()[-1].text == f"interrupted: {signal.Signals(number).name}"
-    assert f"to go on: weighbridge resume {folder}" in printed
+    assert f"to resume: weighbridge resume {folder}" in printed
     # What was begun to be written down is written to its end or not at all: a signal is no reason
     # to lose a step.
     assert len(store.steps()) == whole_lines(folder).count(b"\n") >= point.whole

@@ -173,7 +173,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, s
 
 @pytest.mark.parametrize("way", UNDER, ids="-".join)
 @pytest.mark.parametrize("fault", list(WRONG))
-def test_what_a_target_does_wrong_is_counted_by_its_class_and_never_as_done(
+def test_errors_of_a_target_are_counted_by_class_and_never_as_success(
     runs: dict[tuple[str, str], Ended], way: tuple[str, str], fault: str
 ) -> None:
     run = runs[way]
@@ -204,7 +204,7 @@ def test_what_a_target_does_wrong_is_counted_by_its_class_and_never_as_done(
 
 
 @pytest.mark.parametrize("way", UNDER, ids="-".join)
-def test_a_run_in_which_everything_was_done_wrong_ends_whole_with_4_and_says_of_each_step_why(
+def test_a_run_of_errors_completes_with_4_and_a_reason_for_each_step(
     runs: dict[tuple[str, str], Ended], way: tuple[str, str]
 ) -> None:
     run = runs[way]
@@ -223,7 +223,7 @@ def test_a_run_in_which_everything_was_done_wrong_ends_whole_with_4_and_says_of_
     ]
 
 
-def test_a_run_in_which_everything_was_done_wrong_is_reported_and_exported(
+def test_a_run_of_errors_is_reported_and_exported(
     runs: dict[tuple[str, str], Ended], tell: Callable[..., tuple[int, str, str]]
 ) -> None:
     folder = runs["sdk", "s3"].folder
@@ -261,7 +261,7 @@ def test_a_target_that_dies_in_a_step_ends_the_run_with_3_and_what_was_measured_
 
 
 @pytest.mark.parametrize("users", ["engine", "sdk"])
-def test_a_token_that_expires_in_a_step_is_got_anew_and_what_was_refused_is_counted(
+def test_a_token_that_expires_in_a_step_is_renewed_and_refusals_are_counted(
     runs: dict[tuple[str, str], Ended], users: str
 ) -> None:
     run = runs[users, "swift"]

@@ -41,11 +41,11 @@ def test_every_package_has_one_version_and_sums_of_its_files(path: Path) -> None
 
 
 @pytest.mark.parametrize("path", [RUN, TEST], ids=["run", "test"])
-def test_no_address_stands_in_a_lock_file(path: Path) -> None:
+def test_no_address_is_in_a_lock_file(path: Path) -> None:
     assert not re.search(r"https?:|--(extra-)?index-url|--find-links|file:|@", path.read_text())
 
 
-def test_what_the_project_wants_is_locked_within_its_ranges() -> None:
+def test_requirements_of_the_project_are_locked_within_their_ranges() -> None:
     extra = PROJECT["project"]["optional-dependencies"]["test"]
     for path, wanted in ((RUN, WANTED), (TEST, (*WANTED, *extra))):
         known = locked(path)

@@ -24,12 +24,12 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import InvalidMeasurement, ServiceFailed, UsageError
 from weighbridge.common.registry import Registry
 from weighbridge.conductor import conductor as conducting
-from weighbridge.conductor import further
+from weighbridge.conductor import further, pass_runner
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.interruption import Interrupted
-from weighbridge.conductor.pace import TimeAllowance
-from weighbridge.conductor.plan import Plan, make_plan, twin_of
+from weighbridge.conductor.plan import Plan, control_of, make_plan
+from weighbridge.conductor.time_estimate import TimeAllowance
 from weighbridge.drivers.driver import Heard
 from weighbridge.drivers.kind import Opened
 from weighbridge.drivers.order import (
@@ -48,7 +48,7 @@ from weighbridge.results.record.hold import Holder, holding
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.step import Pass, StepKey, StepResult
 from weighbridge.results.record.store import RunStore, StoreError
-from weighbridge.resumption import Begun
+from weighbridge.resumption import ResumableRun
 from weighbridge.run import Doing, resume
 from weighbridge.selection import hardware_named, layout_named
 from weighbridge.suites import Suite
@@ -131,7 +131,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
         target = Endpoint(api=one.api, url="http://here", user="u", key="k")
         yield Opened(Answering(Setup(target=target, bucket_prefix="wb-test", seed=suite.seed)), {})
 
-    monkeypatch.setattr(conducting, "opened", opened)
+    monkeypatch.setattr(pass_runner, "opened", opened)
 
 
 def conduct(run: Run, store: RunStore, display: Watched, **named: Any) -> None:
@@ -183,7 +183,7 @@ def go_on(store: RunStore, run: Run) -> Watched:
         ("ended", 12, 12),  # after the last step
     ],
 )
-def test_a_run_that_is_killed_anywhere_goes_on_without_losing_or_repeating_a_step(
+def test_a_run_that_is_killed_anywhere_resumes_without_losing_or_repeating_a_step(
     tmp_path: Path, what: str, at: int, whole: int
 ) -> None:
     run = Run(tmp_path, repeats=2)
@@ -200,7 +200,7 @@ def test_a_run_that_is_killed_anywhere_goes_on_without_losing_or_repeating_a_ste
     assert [number for _, number in seen.begun] == list(range(whole + 1, 13))
 
 
-def test_a_run_that_was_killed_and_gone_on_with_asks_for_the_same_load_as_one_that_was_not(
+def test_a_resumed_run_makes_the_same_load_as_an_uninterrupted_one(
     tmp_path: Path,
 ) -> None:
     whole, cut = Run(tmp_path / "whole"), Run(tmp_path / "cut")
@@ -212,7 +212,7 @@ def test_a_run_that_was_killed_and_gone_on_with_asks_for_the_same_load_as_one_th
     ]
 
 
-def test_a_visit_whose_steps_are_whole_is_not_stood_up_and_a_workload_whose_are_is_not_prepared(
+def test_complete_visits_are_not_started_and_complete_workloads_not_prepared(
     tmp_path: Path,
 ) -> None:
     run = Run(tmp_path)
@@ -228,7 +228,7 @@ def test_a_visit_whose_steps_are_whole_is_not_stood_up_and_a_workload_whose_are_
     ]
 
 
-def test_osds_that_were_asked_before_an_interruption_are_not_asked_again(
+def test_osds_that_were_measured_before_an_interruption_are_not_measured_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Run(tmp_path)
@@ -254,7 +254,9 @@ def test_osds_that_were_asked_before_an_interruption_are_not_asked_again(
     assert [one.layout for one in store.attested()] == ["rgw-a", "swift-b"]
 
 
-def test_what_could_not_be_measured_is_tried_again_and_its_order_goes_on(tmp_path: Path) -> None:
+def test_steps_that_were_not_measured_are_tried_again_and_the_order_continues(
+    tmp_path: Path,
+) -> None:
     run = Run(tmp_path)
     run.gateways["rgw-a"].dies_at = 2  # in the first step
     store = run.store()
@@ -276,7 +278,7 @@ def test_what_could_not_be_measured_is_tried_again_and_its_order_goes_on(tmp_pat
     )  # what the spoilt one gave is kept
 
 
-def test_a_step_that_is_not_valid_is_measured_and_not_measured_again(tmp_path: Path) -> None:
+def test_an_invalid_step_is_not_measured_again(tmp_path: Path) -> None:
     run = Run(tmp_path)
     store = killed(run, "ended", 2)
     first, second = store.steps()
@@ -285,7 +287,7 @@ def test_a_step_that_is_not_valid_is_measured_and_not_measured_again(tmp_path: P
     assert not {first.key, second.key} & {key for key, _ in seen.begun}
 
 
-def test_a_line_that_was_torn_by_the_kill_is_cut_off_and_its_step_measured(tmp_path: Path) -> None:
+def test_a_torn_line_is_cut_off_and_its_step_measured(tmp_path: Path) -> None:
     run = Run(tmp_path)
     store = killed(run, "ended", 2)
     path = store.folder / "steps.jsonl"
@@ -294,7 +296,7 @@ def test_a_line_that_was_torn_by_the_kill_is_cut_off_and_its_step_measured(tmp_p
     assert [step.key for step in store.steps()] == planned_keys(run.plan())
 
 
-def test_buckets_of_a_resumed_run_carry_the_same_names_and_are_cleared_before_it_goes_on(
+def test_buckets_of_a_resumed_run_keep_their_names_and_are_cleared_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Run(tmp_path)
@@ -313,7 +315,7 @@ def test_buckets_of_a_resumed_run_carry_the_same_names_and_are_cleared_before_it
     assert all(name.startswith(f"wb-{store.manifest.run_id[-8:]}") for name in cleared[0])
 
 
-def test_a_repeat_that_no_longer_fits_the_budget_is_not_begun_and_one_that_was_begun_is_finished(
+def test_a_repeat_that_no_longer_fits_the_budget_is_not_started_and_a_started_one_is_finished(
     tmp_path: Path,
 ) -> None:
     run = Run(tmp_path, repeats=3)
@@ -333,7 +335,7 @@ def test_a_run_with_time_enough_is_not_ended_by_its_budget(tmp_path: Path) -> No
     assert len(store.steps()) == 12
 
 
-def test_events_tell_what_was_visited_when_and_in_which_repeat(tmp_path: Path) -> None:
+def test_events_record_what_was_visited_when_and_in_which_repeat(tmp_path: Path) -> None:
     run = Run(tmp_path, repeats=2)
     store = killed(run, "begins", 5)
     go_on(store, run)
@@ -390,7 +392,7 @@ def only(run: Run) -> Path:
 
 
 @pytest.mark.usefixtures("kinds")
-def test_a_run_whose_gateway_did_not_come_up_says_how_to_go_on_and_does(tmp_path: Path) -> None:
+def test_a_run_whose_gateway_did_not_start_prints_how_to_resume_and_resumes(tmp_path: Path) -> None:
     run = Run(tmp_path)
     run.gateways["swift-b"].fails_to_start = True
     with pytest.raises(ServiceFailed):
@@ -408,7 +410,7 @@ def test_a_run_whose_gateway_did_not_come_up_says_how_to_go_on_and_does(tmp_path
     assert [event.text for event in store.events() if event.kind == "ended"][-1] == "done"
     [resumed] = [event.text for event in store.events() if event.kind == conducting.RESUMED]
     assert resumed.startswith(
-        "3 of 6 steps are whole; the run was failed: gateway-1: stub: did not come up"
+        "3 of 6 steps are complete; the run was failed: gateway-1: stub: did not come up"
     )
     assert "3 steps, probably" in said.getvalue()
 
@@ -424,7 +426,7 @@ def test_a_run_whose_gateway_did_not_come_up_says_how_to_go_on_and_does(tmp_path
         ),
     ],
 )
-def test_a_run_that_was_interrupted_or_whose_disk_was_full_says_how_to_go_on_and_does(
+def test_a_run_that_was_interrupted_or_out_of_space_prints_how_to_resume_and_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, state: str
 ) -> None:
     run, real = Run(tmp_path), RunStore.append
@@ -452,7 +454,7 @@ def test_a_run_that_was_interrupted_or_whose_disk_was_full_says_how_to_go_on_and
 
 
 @pytest.mark.usefixtures("kinds")
-def test_steps_that_were_lost_are_told_with_how_to_try_them_again(tmp_path: Path) -> None:
+def test_lost_steps_are_reported_with_how_to_try_them_again(tmp_path: Path) -> None:
     run = Run(tmp_path)
     run.gateways["rgw-a"].dies_at = 2  # in the first step
     screen = io.StringIO()
@@ -476,7 +478,7 @@ def test_steps_that_were_lost_are_told_with_how_to_try_them_again(tmp_path: Path
 
 
 @pytest.mark.usefixtures("kinds")
-def test_a_run_that_is_done_says_so_starts_nothing_and_makes_its_report_again(
+def test_a_complete_run_starts_nothing_and_makes_its_report_again(
     tmp_path: Path, derived: list[Path]
 ) -> None:
     run = Run(tmp_path)
@@ -488,12 +490,12 @@ def test_a_run_that_is_done_says_so_starts_nothing_and_makes_its_report_again(
     assert not went_on
     assert len(steps) == 6
     assert derived == [folder, folder]
-    assert "nothing is left to be done" in said.getvalue()
+    assert "nothing is left to do" in said.getvalue()
     assert (folder / "events.jsonl").read_bytes() == lines
 
 
 @pytest.mark.usefixtures("kinds")
-def test_a_run_that_was_killed_after_its_last_step_is_ended_without_measuring_anything(
+def test_a_run_that_was_killed_after_its_last_step_is_completed_without_measuring(
     tmp_path: Path,
 ) -> None:
     run = Run(tmp_path)
@@ -507,7 +509,7 @@ def test_a_run_that_was_killed_after_its_last_step_is_ended_without_measuring_an
 
 
 @pytest.mark.usefixtures("kinds")
-def test_what_differs_from_when_the_run_was_begun_is_refused_by_name_until_it_is_passed_over(
+def test_changed_facts_are_refused_by_name_until_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Run(tmp_path)
@@ -547,7 +549,7 @@ def test_a_run_that_another_process_writes_to_is_refused(tmp_path: Path) -> None
         resume(store.folder, doing(run)[0])
 
 
-def test_a_folder_that_is_no_runs_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_run_is_refused_and_left_unchanged(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"manifest\.json"):
         resume(tmp_path, doing(Run(tmp_path))[0])
     assert not list(tmp_path.iterdir())
@@ -567,7 +569,7 @@ def test_a_plan_of_a_newer_version_is_refused_with_which_one_to_use(tmp_path: Pa
 
 
 @pytest.mark.usefixtures("kinds")
-def test_a_broken_line_within_the_steps_is_told_with_its_place_and_nothing_is_started(
+def test_a_broken_line_in_the_steps_is_reported_with_its_place_and_nothing_is_started(
     tmp_path: Path,
 ) -> None:
     run = Run(tmp_path)
@@ -579,7 +581,7 @@ def test_a_broken_line_within_the_steps_is_told_with_its_place_and_nothing_is_st
 
 
 @pytest.mark.usefixtures("kinds")
-def test_the_budget_of_a_run_counts_what_was_spent_before_unless_it_gets_another(
+def test_time_spent_before_counts_unless_a_resumed_run_gets_a_new_budget(
     tmp_path: Path,
 ) -> None:
     run = Run(tmp_path, repeats=2)
@@ -605,7 +607,7 @@ def test_the_budget_of_a_run_counts_what_was_spent_before_unless_it_gets_another
 
 
 @pytest.mark.usefixtures("kinds")
-def test_a_run_that_is_done_goes_on_with_further_repeats_where_it_gets_time_for_them(
+def test_a_complete_run_gets_further_repeats_with_a_new_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = [False, False, True]
@@ -614,7 +616,7 @@ def test_a_run_that_is_done_goes_on_with_further_repeats_where_it_gets_time_for_
     begin(run)()
     folder, (where, said) = only(run), doing(run)
     assert not resume(folder, where)[2]
-    assert "--budget TIME goes on with further repeats" in said.getvalue()
+    assert "--budget TIME adds further repeats" in said.getvalue()
     _, steps, went_on = resume(folder, where, budget_s=3600)
     assert went_on
     assert {step.key.repeat for step in steps} == {0, 1, 2, 3}
@@ -624,9 +626,7 @@ def test_a_run_that_is_done_goes_on_with_further_repeats_where_it_gets_time_for_
     assert not resume(folder, where)[2]
 
 
-def test_what_shipped_layouts_and_suites_become_in_a_plan_comes_back_from_its_file_the_same() -> (
-    None
-):
+def test_plans_of_shipped_layouts_and_suites_survive_a_round_trip() -> None:
     hardware = hardware_named("lab-small")
     names = (
         "rgw-beast",
@@ -638,7 +638,7 @@ def test_what_shipped_layouts_and_suites_become_in_a_plan_comes_back_from_its_fi
         "swift-s3api",
     )
     found = [layout_named(name, hardware) for name in names]
-    found.append(twin_of(layout_named("rgw-beast:radosgw.tcp_nodelay=0", hardware)))
+    found.append(control_of(layout_named("rgw-beast:radosgw.tcp_nodelay=0", hardware)))
     for path in shipped().values():
         suite = load(path)
         able = [
@@ -654,7 +654,7 @@ def test_what_shipped_layouts_and_suites_become_in_a_plan_comes_back_from_its_fi
             assert vars(again.gateway) == vars(one.gateway)
 
 
-def test_an_image_that_was_built_anew_with_other_packages_is_told_by_the_layout_that_stands_on_it(
+def test_a_rebuilt_image_with_other_packages_is_reported_with_its_layout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     image = RootImage(name="none", suite="none", packages=("radosgw",))
@@ -675,21 +675,19 @@ def test_an_image_that_was_built_anew_with_other_packages_is_told_by_the_layout_
             update={"sheets": (Sheet(title="deployment", layout="rgw-a", facts=facts),)}
         )
     )
-    left = Begun(
+    left = ResumableRun(
         store, run.plan().model_copy(update={"hardware": lab}), tuple(run.planned), frozenset()
     )
-    assert not resumption.unlike(left, run.place)
+    assert not resumption.changed_facts(left, run.place)
     listed.write_text("radosgw=17\n")
-    assert [(one.fact, one.of) for one in resumption.unlike(left, run.place)] == [
+    assert [(one.fact, one.of) for one in resumption.changed_facts(left, run.place)] == [
         ("image", "rgw-a")
     ]
 
 
 @pytest.mark.usefixtures("kinds")
 @pytest.mark.parametrize("attested", [True, False])
-def test_a_plan_that_does_not_say_whether_hosts_are_attested_goes_on_as_it_was_begun(
-    tmp_path: Path, attested: bool
-) -> None:
+def test_a_plan_without_attestation_is_resumed_as_it_began(tmp_path: Path, attested: bool) -> None:
     store = Run(tmp_path).store()
     path = store.folder / "plan.resolved.json"
     path.write_text(path.read_text().replace('  "attest": false,\n', ""))
@@ -703,10 +701,10 @@ def test_a_plan_that_does_not_say_whether_hosts_are_attested_goes_on_as_it_was_b
         "unit": "events/s",
     }
     store.attest([Attested.model_validate(figure)] if attested else [])
-    assert resumption.begun(store.folder).plan.attest == attested
+    assert resumption.load_run(store.folder).plan.attest == attested
 
 
-def test_memory_that_a_kernel_keeps_for_itself_makes_no_other_machine(
+def test_memory_that_a_kernel_reserves_is_no_change_of_the_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Run(tmp_path)
@@ -714,16 +712,18 @@ def test_memory_that_a_kernel_keeps_for_itself_makes_no_other_machine(
     store.add_facts(
         [Sheet(title="machine", facts={"memory": "24684096 kB", "sysctl kernel.osrelease": "6.1"})]
     )
-    left = Begun(store, run.plan(), tuple(run.planned), frozenset())
+    left = ResumableRun(store, run.plan(), tuple(run.planned), frozenset())
     now = {"memory": "24684000 kB", "sysctl kernel.osrelease": "6.2"}
     monkeypatch.setattr(resumption, "facts_of_machine", lambda _: now)
-    assert [(one.fact, one.before, one.now) for one in resumption.unlike(left, run.place)] == [
-        ("kernel", "6.1", "6.2")
-    ]
-    assert resumption.refuse_unlike(left, run.place, ["all"]) == resumption.unlike(left, run.place)
+    assert [
+        (one.fact, one.before, one.now) for one in resumption.changed_facts(left, run.place)
+    ] == [("kernel", "6.1", "6.2")]
+    assert resumption.refuse_changed(left, run.place, ["all"]) == resumption.changed_facts(
+        left, run.place
+    )
 
 
-def test_only_what_a_process_of_the_run_left_is_taken_away(
+def test_only_what_a_process_of_the_run_left_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = StatePlace(home=tmp_path / "home", state=tmp_path / "state")
@@ -741,12 +741,12 @@ def test_only_what_a_process_of_the_run_left_is_taken_away(
     monkeypatch.setattr("weighbridge.topologies.lab.leftovers.remove", remove)
     said: list[str] = []
     holders = [Holder(pid=11, since=f"{since}3+00:00"), Holder(pid=13, since=f"{since}6+00:00")]
-    resumption.take_away_leftovers(holders, place, said.append)
+    resumption.remove_leftovers(holders, place, said.append)
     assert removed == ["ours-1"]
-    assert said == ["removed ours-1, which was left standing: 2 things"]
+    assert said == ["removed ours-1, which was left running: 2 things"]
 
 
-def test_time_between_goes_is_not_counted_as_spent(tmp_path: Path) -> None:
+def test_time_between_sessions_is_not_counted_as_spent(tmp_path: Path) -> None:
     store = Run(tmp_path).store()
     store.write_manifest(
         store.manifest.model_copy(update={"created_at": "2026-01-01T00:00:00+00:00"})

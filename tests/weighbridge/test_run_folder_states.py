@@ -254,5 +254,5 @@ class Folder(RuleBasedStateMachine):
 
 
 @pytest.mark.usefixtures("_without_charts")
-def test_a_run_folder_stays_whole_in_whatever_order_things_happen_to_it() -> None:
+def test_a_run_folder_stays_consistent_in_any_order_of_events() -> None:
     run_state_machine_as_test(Folder, settings=QUICK)

@@ -217,7 +217,7 @@ def test_secrets_are_found_nowhere_in_a_run_in_what_is_made_of_it_or_in_the_proc
     assert [one for place in places for one in found(tmp_path / place, secrets)] == []
 
 
-def test_the_search_finds_what_is_packed(tmp_path: Path) -> None:
+def test_the_search_finds_compressed_secrets(tmp_path: Path) -> None:
     secret = {"it": "planted+secret/of=a test"}
     text = f"before {secret['it']} after".encode()
     (tmp_path / "a.gz").write_bytes(gzip.compress(text))

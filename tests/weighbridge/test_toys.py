@@ -108,7 +108,7 @@ def test_a_store_and_a_front_of_other_packages_are_compared_reported_and_exporte
     assert "toy front on gateway-1" in (run / "derived" / "report.html").read_text()
 
 
-def test_what_is_wrong_with_a_front_of_another_package_is_told_at_its_place_with_what_was_meant(
+def test_faults_of_a_front_of_another_package_are_reported_at_their_place_with_a_suggestion(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     (tmp_path / "trial.yaml").write_text(SUITE)
@@ -135,7 +135,7 @@ def test_what_is_wrong_with_a_front_of_another_package_is_told_at_its_place_with
     assert "toyfront: Input should be a valid string" in refused(rgw)
 
 
-def test_settings_of_a_front_are_listed_with_those_of_each_store_that_it_may_be_before(
+def test_settings_of_a_front_are_listed_with_each_store_that_it_fits(
     environment: dict[str, str],
 ) -> None:
     listed = ran(environment, "topologies", "rgw")

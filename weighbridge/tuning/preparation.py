@@ -255,7 +255,7 @@ def prepare_again(
 
 
 def check(found: PreparedTuning, place: StatePlace, say: Say, *, attest: bool) -> None:
-    """Have the programs of the release check every candidate, on hosts that are started once; builds
+    """Have the release's programs check every candidate, on hosts that are started once; builds
     missing images.
 
     Raises UsageError with what they refuse of all candidates, CommandFailed.

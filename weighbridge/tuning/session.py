@@ -203,8 +203,8 @@ def sentences(prepared: PreparedTuning, course: Course) -> tuple[str, ...]:
     if trials < _LEAST_TRIALS:
         needed_s = tuning.budget - room_s + _LEAST_TRIALS * course.trial_s("restart")
         raise UsageError(
-            f"a budget of {budget} is too short for one setting between two trials of the baseline, "
-            f"and the confirmation: they take about {show_duration(needed_s)}",
+            f"a budget of {budget} is too short for one setting between two trials of the baseline "
+            f"and the confirmation, which take about {show_duration(needed_s)}",
             advice="Give more time, shorter windows, or fewer repeats of the confirmation "
             "(--confirm).",
         )

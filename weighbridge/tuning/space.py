@@ -13,7 +13,7 @@ from typing import Any, Final
 from weighbridge.common.document import Document, DocumentError, Fault
 from weighbridge.common.errors import UsageError
 from weighbridge.common.scope import SCOPES, Scope, widest
-from weighbridge.conductor.pace import show_duration
+from weighbridge.conductor.time_estimate import show_duration
 from weighbridge.gateways.gateway import Say
 from weighbridge.results.record.trial import Arm, Settings
 from weighbridge.suites.tuning import Level, Setting, Tuning, show_setting
@@ -102,7 +102,7 @@ class Space:
                 and not asked
                 and SCOPES.index(parameter.scope) < SCOPES.index(least)
             ):
-                message = f"{parameter.key}: it takes effect only with scope {least}, not {parameter.scope}"
+                message = f"{parameter.key} needs scope {least}: {parameter.scope} is not enough"
                 faults.append(self._document.fault_at(("parameters", number, "scope"), message))
         if faults:
             raise DocumentError(faults)
@@ -169,8 +169,8 @@ class Space:
     def combinations(self, trial_s: float, say: Say) -> tuple[Candidate, ...]:
         """Every combination of levels, with the layout's own value as one of each parameter.
 
-        Reports progress as `singles` does. Raises DocumentError with all faults; UsageError if there
-        are too many, with the time that they take if a trial takes `trial_s`.
+        Reports progress as `singles` does. Raises DocumentError with all faults; UsageError if
+        there are too many, with the time that they take if a trial takes `trial_s`.
         """
         ways: list[tuple[Choice | None, ...]] = [
             (None, *self.choices(number)) for number in range(len(self.tuning.parameters))

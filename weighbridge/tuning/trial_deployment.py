@@ -174,8 +174,8 @@ class TrialDeployment:
         self._runner.not_measured(keys, error, why="the gateway does not run with these settings")
 
     def recover(self) -> None:
-        """After a failure: run the baseline again, or nothing, so that the next candidate gets a new
-        deployment.
+        """After a failure: run the baseline again, or nothing, so that the next candidate gets a
+        new deployment.
         """
         if self._deployment is None:
             return

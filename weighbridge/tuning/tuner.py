@@ -1,4 +1,4 @@
-"""The tuner: follows the turns of a strategy, each one a trial that is recorded when it is complete.
+"""The tuner: follows the turns of a strategy; each is a trial, recorded when it is complete.
 
 The strategy first gets the trials that the run folder holds, which brings it to where it was: a run
 that is killed loses only its last trial.
@@ -138,7 +138,7 @@ class Tuner:
         made_by = self._store.manifest.weighbridge_version or "of an unknown version"
         return UsageError(
             f"{self._store.folder}: {was}, and now it would be {now}",
-            advice=f"Its trials are from another tuning, or weighbridge {made_by} chose differently.",
+            advice=f"They are of another tuning, or weighbridge {made_by} chose differently.",
         )
 
     # ---- new trials

@@ -10,7 +10,7 @@ from weighbridge.cli.baseline import baseline, sizes_of
 from weighbridge.common.errors import UsageError
 
 
-def test_sizes_are_told_as_people_write_them_each_once() -> None:
+def test_sizes_are_parsed_each_once() -> None:
     assert sizes_of("4KiB, 64KB,1MB,4096") == (4096, 64_000, 1_000_000)
 
 
@@ -23,7 +23,7 @@ def test_sizes_are_told_as_people_write_them_each_once() -> None:
         (" , ", "names no size"),
     ],
 )
-def test_what_is_no_size_is_refused(text: str, why: str) -> None:
+def test_what_is_not_a_size_is_refused(text: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         sizes_of(text)
 

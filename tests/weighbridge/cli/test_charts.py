@@ -38,7 +38,7 @@ def test_charts_are_written_into_the_run_with_data_and_sentence(folder: Path) ->
     }
 
 
-def test_dark_ones_lie_beside_the_light_ones(folder: Path, tmp_path: Path) -> None:
+def test_dark_charts_are_written_beside_the_light_ones(folder: Path, tmp_path: Path) -> None:
     run(str(folder), "--dark", "--only", "throughput-bars")
     assert "#14161a" in (folder / "derived" / "charts" / "dark" / "throughput-bars.svg").read_text()
     run(str(folder), "--dark", "--only", "throughput-bars", "--out", str(tmp_path / "talk"))
@@ -49,14 +49,14 @@ def test_the_bound_on_p90_is_a_time(folder: Path) -> None:
     assert "p90 of 40 ms" in run(str(folder), "--list", "--only", "hockey-stick", "--slo", "40ms")
 
 
-def test_what_there_is_to_draw_is_told(folder: Path) -> None:
+def test_charts_are_listed(folder: Path) -> None:
     before = sorted(folder.rglob("*"))
     names = [line.partition(":")[0] for line in run(str(folder), "--list").splitlines()]
     assert names[:2] == ["throughput-by-workers", "latency-by-workers"]
     assert sorted(folder.rglob("*")) == before
 
 
-def test_a_name_that_no_chart_has_is_refused_with_the_nearest(folder: Path) -> None:
+def test_an_unknown_chart_is_refused_with_the_closest_name(folder: Path) -> None:
     with pytest.raises(UsageError, match=r"did you mean .*hockey-stick"):
         CliRunner().invoke(
             weighbridge,
@@ -74,7 +74,7 @@ def test_a_name_that_no_chart_has_is_refused_with_the_nearest(folder: Path) -> N
         OSError(12, "no memory"),
     ],
 )
-def test_charts_that_fail_cost_neither_the_table_nor_the_report_nor_the_exit_code(
+def test_failed_charts_keep_table_report_and_exit_code(
     folder: Path,
     tell: Callable[..., tuple[int, str, str]],
     monkeypatch: pytest.MonkeyPatch,
@@ -86,7 +86,7 @@ def test_charts_that_fail_cost_neither_the_table_nor_the_report_nor_the_exit_cod
     def fails(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("weighbridge.conclusion.write_charts", fails)
+    monkeypatch.setattr("weighbridge.results_output.write_charts", fails)
     code, told, _ = tell("report", folder)
     assert code == whole
     assert (folder / "derived" / "report.html").is_file()
@@ -94,7 +94,7 @@ def test_charts_that_fail_cost_neither_the_table_nor_the_report_nor_the_exit_cod
     assert f"nothing else is lost; to try again: weighbridge charts {folder}" in told
 
 
-def test_the_table_is_told_before_the_first_chart_is_drawn(
+def test_the_table_is_printed_before_the_first_chart_is_drawn(
     folder: Path,
     tell: Callable[..., tuple[int, str, str]],
     monkeypatch: pytest.MonkeyPatch,
@@ -106,7 +106,7 @@ def test_the_table_is_told_before_the_first_chart_is_drawn(
         before.append(capsys.readouterr().out)
         return ()
 
-    monkeypatch.setattr("weighbridge.conclusion.write_charts", draws)
+    monkeypatch.setattr("weighbridge.results_output.write_charts", draws)
     tell("report", folder)
     assert "small-read" in before[0]
     assert "report.html" in before[0]

@@ -116,7 +116,7 @@ def run(*arguments: object) -> Result:
     )
 
 
-def test_a_run_against_itself_shows_no_difference_and_passes(
+def test_a_run_compared_with_itself_has_no_difference_and_passes(
     whole: Path, earlier: tuple[str, ...]
 ) -> None:
     done = run(whole, whole, *earlier, "--fail-on", "regression")
@@ -138,7 +138,7 @@ def test_a_run_against_itself_shows_no_difference_and_passes(
     )
 
 
-def test_a_regression_ends_with_1_only_where_it_was_asked_about(
+def test_a_regression_exits_with_1_only_if_asked_about(
     whole: Path, earlier: tuple[str, ...]
 ) -> None:
     assert run(whole, whole, "--layouts", WORSE, *earlier).return_value == 0
@@ -148,7 +148,7 @@ def test_a_regression_ends_with_1_only_where_it_was_asked_about(
     assert "rgw-beast (A) serves" in done.output
 
 
-def test_what_became_better_is_no_regression(whole: Path, earlier: tuple[str, ...]) -> None:
+def test_an_improvement_is_not_a_regression(whole: Path, earlier: tuple[str, ...]) -> None:
     done = run(whole, whole, "--layouts", BETTER, *earlier, "--fail-on", "regression")
     assert done.return_value == 0
     assert "rgw-beast (B) serves" in done.output
@@ -166,7 +166,8 @@ def test_without_two_earlier_runs_a_regression_is_neither_found_nor_ruled_out(
         "tell, A among them." in done.output
     )
     assert (
-        f"Measure what A is {times} more: weighbridge compare --suite made-up.yaml" in done.output
+        f"Measure the same as A {times} more: weighbridge compare --suite made-up.yaml"
+        in done.output
     )
     assert "B is worse than A" not in done.output
     told = run(whole, whole, "--layouts", WORSE, *earlier[: 2 * named])
@@ -175,7 +176,7 @@ def test_without_two_earlier_runs_a_regression_is_neither_found_nor_ruled_out(
     assert " worse" not in told.output
 
 
-def test_what_runs_of_the_same_thing_scatter_by_is_in_every_interval(
+def test_the_scatter_between_runs_is_part_of_every_interval(
     whole: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
     for name, history in (("alone", ()), ("known", earlier)):
@@ -233,7 +234,7 @@ def test_too_few_repeats_for_a_claim_do_not_pass_as_no_regression(tmp_path: Path
     assert "No comparison has 5 repeats a side and no doubt" in done.output
 
 
-def test_what_is_not_valid_any_more_does_not_pass_as_no_regression(
+def test_a_cell_that_is_no_longer_valid_does_not_pass_as_no_regression(
     whole: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
     broken = fake_run(
@@ -251,7 +252,7 @@ def test_what_is_not_valid_any_more_does_not_pass_as_no_regression(
     assert run(whole, broken).return_value == 0
 
 
-def test_a_regression_that_is_claimed_ends_with_1_whatever_else_is_left_open(
+def test_a_claimed_regression_exits_with_1_whatever_else_is_open(
     whole: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
     done = run(whole, slowed(whole, tmp_path / "b", ()), *earlier, "--fail-on", "regression")
@@ -292,7 +293,7 @@ def test_a_regression_that_stalls_in_all_repeats_does_not_pass(
     assert "cannot be compared at 32 workers" in done.output
 
 
-def test_what_could_not_be_compared_in_a_already_does_not_keep_b_from_passing(
+def test_what_was_not_comparable_in_a_does_not_keep_b_from_passing(
     whole: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
     stalling = slowed(whole, tmp_path / "a", range(5))
@@ -301,7 +302,7 @@ def test_what_could_not_be_compared_in_a_already_does_not_keep_b_from_passing(
     assert "not comparable" in done.output
 
 
-def test_where_nothing_can_be_compared_it_ends_with_4(
+def test_it_exits_with_4_if_nothing_can_be_compared(
     whole: Path, changed: Callable[..., Path]
 ) -> None:
     suite = json.loads((whole / "plan.resolved.json").read_text())["suite"]
@@ -315,7 +316,7 @@ def test_where_nothing_can_be_compared_it_ends_with_4(
     assert "Nothing could be compared." in done.output
 
 
-def test_unlike_runs_are_refused_unless_told_and_then_say_so(
+def test_different_runs_are_refused_unless_accepted_and_reported(
     whole: Path, changed: Callable[..., Path]
 ) -> None:
     suite = json.loads((whole / "plan.resolved.json").read_text())["suite"]
@@ -324,12 +325,10 @@ def test_unlike_runs_are_refused_unless_told_and_then_say_so(
         run(whole, other)
     done = run(whole, other, "--despite", "seed")
     assert done.return_value == 0
-    assert "compared although unlike: seed: 2014 in A, 7 in B" in done.output
+    assert "compared despite a difference: seed: 2014 in A, 7 in B" in done.output
 
 
-def test_a_run_that_is_not_whole_is_said_to_be_so(
-    whole: Path, changed: Callable[..., Path]
-) -> None:
+def test_an_incomplete_run_is_reported_as_such(whole: Path, changed: Callable[..., Path]) -> None:
     assert (
         "interrupted: not whole" in run(whole, changed("manifest.json", state="interrupted")).output
     )
@@ -340,15 +339,15 @@ def test_a_run_of_a_newer_format_is_refused(whole: Path, changed: Callable[..., 
         run(whole, changed("manifest.json", schema_version=99))
 
 
-def test_a_folder_that_is_no_run_is_refused(whole: Path, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_run_is_refused(whole: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not the folder of a run"):
         run(whole, tmp_path)
 
 
-def test_an_aa_trial_of_either_run_gives_the_noise_floor(
+def test_an_aa_control_of_either_run_gives_the_noise_floor(
     whole: Path, changed: Callable[..., Path]
 ) -> None:
-    twice = changed("plan.resolved.json", twins={"swift": "rgw-beast"})
+    twice = changed("plan.resolved.json", controls={"swift": "rgw-beast"})
     done = run(whole, twice)
     assert done.return_value == 0
     assert (
@@ -359,7 +358,9 @@ def test_an_aa_trial_of_either_run_gives_the_noise_floor(
     assert "swift (B)" not in done.output
 
 
-def test_effects_comparison_and_maps_are_written_where_asked(whole: Path, tmp_path: Path) -> None:
+def test_effects_comparison_and_maps_are_written_to_the_output_folder(
+    whole: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "deep" / "out"
     done = run(whole, whole, "--layouts", BETTER, "--out", out)
     names = {path.name for path in out.iterdir()}
@@ -374,7 +375,7 @@ def test_effects_comparison_and_maps_are_written_where_asked(whole: Path, tmp_pa
     assert str(out / "effects.csv") in done.output
 
 
-def test_many_settings_that_only_one_of_two_layouts_has_are_counted_and_few_are_listed(
+def test_settings_that_only_one_layout_has_are_listed_or_counted_if_many(
     whole: Path, changed: Callable[..., Path]
 ) -> None:
     layouts = json.loads((whole / "plan.resolved.json").read_text())["layouts"]
@@ -407,9 +408,7 @@ def test_a_layout_whose_hosts_could_do_less_in_b_is_not_compared(
     assert run(fast, near, *earlier, "--fail-on", "regression").return_value == 0
 
 
-def test_an_earlier_run_whose_hosts_could_do_something_else_tells_no_scatter(
-    whole: Path, tmp_path: Path
-) -> None:
+def test_an_earlier_run_on_different_hosts_gives_no_scatter(whole: Path, tmp_path: Path) -> None:
     fast, slow = (attested(whole, tmp_path / str(value), value) for value in (1395, 245))
     before = attested(another(tmp_path / "runs", 1), tmp_path / "before", 245)
     with pytest.raises(
@@ -420,7 +419,9 @@ def test_an_earlier_run_whose_hosts_could_do_something_else_tells_no_scatter(
     assert run(fast, fast, "--layouts", "rgw-beast", "--history", before).return_value == 0
 
 
-def test_osds_that_do_something_else_in_b_are_what_is_compared(whole: Path, tmp_path: Path) -> None:
+def test_different_osd_rates_are_a_result_and_no_reason_not_to_compare(
+    whole: Path, tmp_path: Path
+) -> None:
     before, after = (
         attested(whole, tmp_path / str(v), v, kind="osd", what="osd.0 write", unit="B/s")
         for v in (100e6, 400e6)
@@ -429,7 +430,7 @@ def test_osds_that_do_something_else_in_b_are_what_is_compared(whole: Path, tmp_
     assert (done.return_value, "hosts differ" in done.output) == (0, False)
 
 
-def test_a_layout_that_was_attested_in_one_run_alone_is_compared_provisionally(
+def test_a_layout_that_was_attested_in_only_one_run_is_compared_provisionally(
     whole: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
     done = run(attested(whole, tmp_path / "a", 1395), whole, *earlier, "--fail-on", "regression")

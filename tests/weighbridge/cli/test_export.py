@@ -20,7 +20,7 @@ def test_schemas_are_printed_without_any_run(tell: Callable[..., Told]) -> None:
     assert "attestation: " in out
 
 
-def test_every_example_of_the_help_can_be_asked(folder: Path, tell: Callable[..., Told]) -> None:
+def test_every_example_query_of_the_help_runs(folder: Path, tell: Callable[..., Told]) -> None:
     _, shown, _ = tell("sql", "--help")
     for words, query in EXAMPLES:
         assert words in shown
@@ -30,7 +30,7 @@ def test_every_example_of_the_help_can_be_asked(folder: Path, tell: Callable[...
         assert (ended, err, out[-2:]) == (0, "", ")\n")
 
 
-def test_what_goes_to_standard_output_is_one_file(folder: Path, tell: Callable[..., Told]) -> None:
+def test_standard_output_takes_one_file(folder: Path, tell: Callable[..., Told]) -> None:
     ended, out, _ = tell(
         "export", folder, "--to", "parquet", "--out", "-", "--table", "steps", "--table", "summary"
     )
@@ -58,7 +58,7 @@ def test_the_slides_of_a_run_open(folder: Path, tell: Callable[..., Told], tmp_p
     assert len(Presentation(io.BytesIO((tmp_path / "talk.pptx").read_bytes())).slides) > 3
 
 
-def test_what_is_there_is_replaced_only_when_asked_and_a_format_is_looked_for(
+def test_existing_files_are_replaced_only_on_request_and_a_close_format_is_suggested(
     folder: Path, tell: Callable[..., Told]
 ) -> None:
     assert tell("export", folder, "--to", "csv") == (

@@ -51,7 +51,7 @@ def lines_of(store: RunStore) -> list[str]:
     return [*points.run(), *(line for step in store.steps() for line in points.step(step))]
 
 
-def test_a_run_is_sent_as_it_goes_and_says_so(run: Run) -> None:
+def test_a_run_is_sent_as_it_is_measured_and_reports_that(run: Run) -> None:
     with FakeInflux() as influx:
         store, text = weigh(run, influx)
     assert store.manifest.state == "done"
@@ -63,13 +63,13 @@ def test_a_run_is_sent_as_it_goes_and_says_so(run: Run) -> None:
 
 
 @pytest.mark.parametrize("answer", [Answer(503), Answer(401), Answer(400)])
-def test_a_server_that_does_not_take_anything_spoils_no_run(run: Run, answer: Answer) -> None:
+def test_a_server_that_refuses_everything_spoils_no_run(run: Run, answer: Answer) -> None:
     with FakeInflux(otherwise=answer) as influx:
         store, text = weigh(run, influx)
     assert store.manifest.state == "done"
     assert len(store.steps()) == 2
     assert [step.notes for step in store.steps() if not step.valid] == []
-    assert "send the whole run again with weighbridge export" in text
+    assert "send the complete run again with weighbridge export" in text
     assert any(
         "nothing is lost" in event.text for event in store.events() if event.kind == "influx"
     )
@@ -110,7 +110,7 @@ def test_a_run_that_is_interrupted_sends_what_it_has_and_ends_as_interrupted(
     ("url", "words"),
     [("nonsense", "not of the form http://"), ("http://h?token=planted-secret", "not 'token'")],
 )
-def test_a_url_that_is_none_is_refused_before_anything_is_started(
+def test_an_invalid_url_is_refused_before_anything_is_started(
     verb: Any, url: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -122,7 +122,7 @@ def test_a_url_that_is_none_is_refused_before_anything_is_started(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_token_that_is_not_given_is_refused_before_anything_is_started(
+def test_a_missing_token_is_refused_before_anything_is_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("WEIGHBRIDGE_INFLUX_TOKEN", "INFLUX_TOKEN", "WEIGHBRIDGE_INFLUX_TOKEN_FILE"):

@@ -43,30 +43,30 @@ def test_the_tunings_that_ship_are_listed(tell: Tell) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(loader.shipped()))
-def test_a_dry_run_tells_settings_and_what_is_started_anew_and_starts_nothing(
+def test_a_dry_run_prints_settings_and_restarts_and_starts_nothing(
     tell: Tell, name: str, tmp_path: Path
 ) -> None:
     code, said, _ = tell("tune", name, "--dry-run", "--out", tmp_path / "runs", "--budget", "24h")
     assert code == 0
     assert "objective: " in said
     assert "restart" in said
-    assert "where each is clear at once" in said
+    assert "if each is clear at once" in said
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_name_that_is_no_tuning_is_refused_with_the_closest_that_is(tell: Tell) -> None:
+def test_an_unknown_tuning_is_refused_with_the_closest_name(tell: Tell) -> None:
     code, _, said = tell("tune", "rgw-beats", "--dry-run")
     assert code == 2
     assert "did you mean 'rgw-beast'" in said
 
 
-def test_without_a_name_it_says_where_names_are(tell: Tell) -> None:
+def test_without_a_name_it_points_to_the_list(tell: Tell) -> None:
     code, _, said = tell("tune")
     assert code == 2
     assert "--list" in said
 
 
-def test_there_is_nothing_to_go_on_with_where_nothing_was_begun(tell: Tell, tmp_path: Path) -> None:
+def test_there_is_nothing_to_resume_if_nothing_began(tell: Tell, tmp_path: Path) -> None:
     code, _, said = tell("tune", "rgw-beast", "--resume", "--out", tmp_path)
     assert code == 2
     assert "has no unfinished run of tuning rgw-beast" in said
@@ -89,9 +89,7 @@ def trials(folder: Path) -> tuple[Trial, ...]:
     return TrialBook(run).trials()
 
 
-def test_the_command_that_is_killed_goes_on_with_the_trial_it_was_making(
-    tell: Tell, tmp_path: Path
-) -> None:
+def test_a_killed_command_resumes_the_trial_it_was_making(tell: Tell, tmp_path: Path) -> None:
     file = tmp_path / "null.yaml"
     file.write_text(NULL)
     with command(tmp_path, str(file), "--no-charts") as begun:
@@ -109,7 +107,7 @@ def test_the_command_that_is_killed_goes_on_with_the_trial_it_was_making(
     file.write_text(NULL.replace("least: 2, most: 2", "least: 3, most: 3"))
     code, _, said = tell("tune", file, "--resume", "--out", tmp_path / "runs")
     assert code == 2
-    assert "was begun with another tuning of this name: trials differs" in said
+    assert "began with another tuning of this name: trials differs" in said
     assert str(run) in said
     file.write_text(NULL)
     with command(tmp_path, str(file), "--no-charts", "--resume") as again:
@@ -123,11 +121,11 @@ def test_the_command_that_is_killed_goes_on_with_the_trial_it_was_making(
     assert "delay_ms" in said
     code, said, _ = tell("resume", run, "--no-charts")
     assert code == 0
-    assert "nothing is left to be done" in said
+    assert "nothing is left to do" in said
     code, _, said = tell("tune", run)
     assert code == 2
     assert f"weighbridge tune {run} --resume" in said
     code, _, said = tell("tune", run, "--resume", "--seed", "4")
     assert code == 2
-    assert "seed cannot be changed any more" in said
+    assert "seed can no longer be changed" in said
     shutil.rmtree(tmp_path / "home", ignore_errors=True)

@@ -59,7 +59,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[AttestOptions]:
     return asked
 
 
-def test_what_hosts_could_do_is_measured_once_a_layout_and_kept_with_the_tools_that_told(
+def test_hosts_are_measured_once_for_each_layout_and_recorded_with_the_tools(
     tmp_path: Path, asked: list[AttestOptions]
 ) -> None:
     store = conduct(Run(tmp_path, repeats=2), attest=True)
@@ -74,8 +74,6 @@ def test_what_hosts_could_do_is_measured_once_a_layout_and_kept_with_the_tools_t
     ]
 
 
-def test_a_run_that_is_not_to_be_attested_keeps_nothing(
-    tmp_path: Path, asked: list[AttestOptions]
-) -> None:
+def test_a_run_without_attestation_records_none(tmp_path: Path, asked: list[AttestOptions]) -> None:
     assert conduct(Run(tmp_path), attest=False).attested() == ()
     assert set(asked) == {AttestOptions()}

@@ -55,16 +55,16 @@ class Hours:
         return self.at[:times]
 
 
-def test_caches_are_dropped_at_once_and_then_every_minute_for_as_long_as_a_step_runs() -> None:
+def test_caches_are_dropped_at_once_and_then_every_minute_of_a_step() -> None:
     assert Hours().run(Every(every=60.0), 5) == [0.0, 60.0, 120.0, 180.0, 240.0]
 
 
-def test_what_a_drop_takes_does_not_put_the_next_one_off() -> None:
+def test_a_slow_drop_does_not_delay_the_next_one() -> None:
     assert Hours(takes_s=7.0).run(Every(every=60.0), 4) == [0.0, 60.0, 120.0, 180.0]
     assert Hours(takes_s=90.0).run(Every(every=60.0), 3) == [0.0, 90.0, 180.0]
 
 
-def test_nothing_is_dropped_where_the_suite_does_not_ask_for_it_while_a_step_runs() -> None:
+def test_nothing_is_dropped_in_a_step_unless_the_suite_asks_for_it() -> None:
     hours = Hours()
     with dropping("before-step", hours.drop):
         pass

@@ -32,7 +32,7 @@ class Kept:
                 raise error
 
 
-def test_buckets_are_deleted_when_all_went_well() -> None:
+def test_buckets_are_deleted_after_success() -> None:
     kept = Kept()
     kept.through()
     assert kept.asked == [["wb-1-small-0"]]
@@ -40,7 +40,7 @@ def test_buckets_are_deleted_when_all_went_well() -> None:
 
 
 @pytest.mark.parametrize("error", [Interrupted(15), DriverError("it broke"), KeyError("a defect")])
-def test_buckets_are_deleted_whatever_ended_the_run_which_stays_the_error(
+def test_buckets_are_deleted_after_any_error_which_stays_the_error(
     error: BaseException,
 ) -> None:
     kept = Kept()
@@ -50,21 +50,21 @@ def test_buckets_are_deleted_whatever_ended_the_run_which_stays_the_error(
     assert kept.told == ["deleted wb-1-small-0"]
 
 
-def test_a_bucket_that_cannot_be_deleted_is_the_error_when_nothing_else_is() -> None:
+def test_a_bucket_that_cannot_be_deleted_is_an_error_unless_there_is_another() -> None:
     kept = Kept(TargetError("left: wb-1-small-0"))
     with pytest.raises(TargetError, match="left: wb-1-small-0"):
         kept.through()
     assert len(kept.asked) == 1
 
 
-def test_a_bucket_that_cannot_be_deleted_after_another_error_is_told_beside_it() -> None:
+def test_a_bucket_that_cannot_be_deleted_after_another_error_is_reported_beside_it() -> None:
     kept = Kept(TargetError("left: wb-1-small-0"))
     with pytest.raises(Interrupted):
         kept.through(Interrupted(2))
     assert kept.told == ["left: wb-1-small-0"]
 
 
-def test_deleting_that_is_interrupted_is_done_again_to_its_end() -> None:
+def test_interrupted_deleting_is_repeated_to_its_end() -> None:
     kept = Kept(Interrupted(2))
     with pytest.raises(Interrupted):
         kept.through()

@@ -25,7 +25,7 @@ SITE = CosbenchSite(controller="http://127.0.0.1:9/controller", archive="/nowher
 
 
 @pytest.mark.parametrize(("driver", "kind"), [("locust", Setup), ("cosbench", CosbenchSetup)])
-def test_a_driver_is_told_the_timeout_of_its_suite(
+def test_a_driver_gets_the_timeout_of_its_suite(
     driver: str, kind: type[Setup], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     told: list[LoadSite] = []

@@ -9,7 +9,7 @@ import pytest
 from stub_run import Run, by_fake
 from weighbridge.conductor import perf
 from weighbridge.conductor.conductor import Conductor
-from weighbridge.conductor.perf import Able, able
+from weighbridge.conductor.perf import PerfSupport, able
 from weighbridge.conductor.profiling import Profiler
 from weighbridge.drivers.order import Progress
 from weighbridge.results.record.profile import Chosen, read_profiles
@@ -28,7 +28,7 @@ class Unseen:
     def ended(self, result: StepResult) -> None: ...
 
 
-ALLOWED = Able(event="cpu-clock", blocks=True, remarks=())
+ALLOWED = PerfSupport(event="cpu-clock", blocks=True, remarks=())
 
 
 def test_hosts_whose_processes_cannot_be_seen_are_not_profiled_and_their_steps_are_valid(
@@ -47,7 +47,9 @@ def test_hosts_whose_processes_cannot_be_seen_are_not_profiled_and_their_steps_a
     assert read_profiles(store.folder) == ()
 
 
-def test_without_perf_the_reason_and_the_package_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_perf_the_reason_and_the_package_are_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(perf.shutil, "which", lambda _: None)
     (why,) = able().remarks
     assert "there is no program perf (Debian: apt install linux-perf)" in why
@@ -55,7 +57,7 @@ def test_without_perf_the_reason_and_the_package_are_told(monkeypatch: pytest.Mo
     assert not able().blocks
 
 
-def test_a_perf_that_may_not_record_is_quoted(
+def test_the_message_of_a_perf_that_may_not_record_is_quoted(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     refusing = tmp_path / "perf"

@@ -210,7 +210,7 @@ def drivers() -> list[psutil.Process]:
     return [one for one in psutil.Process().children() if words(one)[1:] == ["-m", *ODD]]
 
 
-def test_whatever_of_a_distributed_driver_dies_costs_its_own_step_alone_and_is_named(
+def test_any_process_of_a_distributed_driver_that_dies_costs_only_its_step_and_is_named(
     tmp_path: Path,
 ) -> None:
     names = ("remote-killed", "local-killed", "remote-stopped", "master-killed")
@@ -257,7 +257,7 @@ def remote() -> list[psutil.Process]:
     )
 
 
-def test_a_station_that_cannot_start_fails_the_setup_with_its_own_words(
+def test_a_load_client_that_cannot_start_fails_the_setup_with_its_message(
     two: tuple[TwoClients, Deployment], tmp_path: Path
 ) -> None:
     run, deployment = two
@@ -281,7 +281,7 @@ def test_a_station_that_cannot_start_fails_the_setup_with_its_own_words(
     assert not stations()
 
 
-def test_what_only_prepares_runs_on_the_first_client_alone(
+def test_preparing_runs_only_on_the_first_client(
     two: tuple[TwoClients, Deployment], tmp_path: Path
 ) -> None:
     run, deployment = two

@@ -42,7 +42,7 @@ def printed(derived: Derived, width: int) -> list[str]:
     return screen.getvalue().splitlines()
 
 
-def test_a_wide_terminal_shows_rates_and_what_they_cost_in_one_line(derived: Derived) -> None:
+def test_a_wide_terminal_shows_rates_and_costs_in_one_line(derived: Derived) -> None:
     lines = printed(derived, 140)
     (line,) = [line for line in lines if line.split()[:3] == ["small-read", "rgw-beast", "32"]]
     row = next(row for row in derived.rows if (row.layout, row.workers) == ("rgw-beast", 32))
@@ -123,7 +123,7 @@ def test_two_drivers_and_intervals_fit_a_narrow_terminal(
     assert not [line for line in lines if "…" in line and not line.startswith("•")]
 
 
-def test_why_a_step_is_not_valid_is_told_without_what_its_driver_says_of_itself(
+def test_the_reason_for_an_invalid_step_leaves_out_remarks_on_its_driver(
     derived: Derived,
 ) -> None:
     notes = (
@@ -156,7 +156,7 @@ def test_why_a_step_is_not_valid_is_told_without_what_its_driver_says_of_itself(
     ]
 
 
-def test_verdicts_are_counted_and_a_missing_noise_floor_is_said(tmp_path: Path) -> None:
+def test_verdicts_are_counted_and_a_missing_noise_floor_is_reported(tmp_path: Path) -> None:
     text = "\n".join(
         printed(
             derive(fake_run(tmp_path, workloads=[SMALL], telemetry=False).folder, pictures=False),
@@ -165,10 +165,10 @@ def test_verdicts_are_counted_and_a_missing_noise_floor_is_said(tmp_path: Path) 
     )
     assert "Of 8 cells: " in text
     assert text.splitlines()[0] == "rgw-beast leads in the requests replayed, by 1.5×."
-    assert "The rig’s noise floor was not measured: compare --aa." in text
+    assert "The noise floor of this machine was not measured: compare --aa." in text
 
 
-def test_a_layout_weighed_against_itself_gives_its_noise_floor_and_no_finding(
+def test_a_layout_compared_with_itself_gives_a_noise_floor_and_no_finding(
     tmp_path: Path,
 ) -> None:
     store = fake_run(tmp_path, layouts=["swift", "swift-again"], workloads=[SMALL], telemetry=False)
@@ -193,7 +193,7 @@ def test_a_layout_weighed_against_itself_gives_its_noise_floor_and_no_finding(
     assert "not measured: compare --aa" not in text
 
 
-def test_a_control_that_failed_is_not_said_not_to_have_been_made(tmp_path: Path) -> None:
+def test_a_failed_control_is_not_reported_as_missing(tmp_path: Path) -> None:
     store = fake_run(
         tmp_path,
         layouts=["swift", "rgw-beast", "swift-again"],

@@ -33,7 +33,7 @@ def printed(derived: Derived, width: int = 100) -> str:
     return out.getvalue()
 
 
-def test_the_ledger_fits_a_terminal_of_100_columns(derived: Derived) -> None:
+def test_the_table_of_trials_fits_a_terminal_of_100_columns(derived: Derived) -> None:
     text = printed(derived)
     table = text[: text.index("failed: ")].splitlines()[1:]
     assert max(map(len, table)) <= 100
@@ -43,7 +43,7 @@ def test_the_ledger_fits_a_terminal_of_100_columns(derived: Derived) -> None:
         assert entry.verdict in text
 
 
-def test_what_was_chosen_whether_it_held_and_what_does_nothing_are_sentences(
+def test_winner_confirmation_and_settings_without_effect_are_sentences(
     derived: Derived,
 ) -> None:
     text = printed(derived)
@@ -55,7 +55,7 @@ def test_what_was_chosen_whether_it_held_and_what_does_nothing_are_sentences(
     assert str(derived.folder / "winner" / "ceph.conf") in text
 
 
-def test_a_wide_terminal_has_intervals_and_what_each_setting_needs(derived: Derived) -> None:
+def test_a_wide_terminal_shows_intervals_and_restarts(derived: Derived) -> None:
     text = printed(derived, 180)
     assert "new buckets" in text
     assert "radosgw.index_shards 11 → 1 " in text

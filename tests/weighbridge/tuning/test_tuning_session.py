@@ -15,7 +15,7 @@ import pytest
 from stub_tuning import Bed, Tunable, TunableStanding, opened
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.common.registry import Registry
-from weighbridge.conductor import conductor
+from weighbridge.conductor import pass_runner
 from weighbridge.conductor.interruption import Interrupted
 from weighbridge.gateways.gateway import Gateway
 from weighbridge.results.analysis.tuning.ledger import Ledger, LedgerEntry
@@ -32,7 +32,7 @@ from weighbridge.tuning.trial_deployment import TrialDeployment
 def _made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "STORES", Registry("none", "gateway", own={"tunable": Tunable}))
     monkeypatch.setattr(trial_deployment, "opened", opened)
-    monkeypatch.setattr(conductor, "opened", opened)
+    monkeypatch.setattr(pass_runner, "opened", opened)
     monkeypatch.setattr(
         os, "fsync", lambda _: None
     )  # a process that is killed leaves its pages to the kernel
@@ -87,7 +87,7 @@ def test_a_screen_finds_the_setting_that_matters_and_says_that_the_dummy_does_no
     assert entry(ledger, "dummy", 1).verdict in ("no effect shown", "too small to matter")
 
 
-def test_every_step_of_every_trial_is_on_the_disk_before_its_trial_is(tmp_path: Path) -> None:
+def test_every_step_of_a_trial_is_on_the_disk_before_the_trial(tmp_path: Path) -> None:
     bed = Bed(tmp_path)
     done(bed)
     store = RunStore.open(bed.run_folder())
@@ -108,7 +108,7 @@ def test_every_step_of_every_trial_is_on_the_disk_before_its_trial_is(tmp_path: 
     }
 
 
-def test_one_deployment_stands_for_all_trials_and_only_what_a_change_needs_is_started_anew(
+def test_all_trials_use_one_deployment_and_restart_only_what_a_change_needs(
     tmp_path: Path,
 ) -> None:
     bed = Bed(tmp_path, parameters=values(speed=[2.0], live=[1], shards=[2]))
@@ -123,7 +123,7 @@ def test_one_deployment_stands_for_all_trials_and_only_what_a_change_needs_is_st
         assert trial.scope == wanted
 
 
-def test_buckets_are_made_anew_for_a_setting_that_only_new_ones_have_and_kept_for_any_other(
+def test_new_buckets_are_made_only_for_settings_that_need_them(
     tmp_path: Path,
 ) -> None:
     bed = Bed(tmp_path, parameters=values(speed=[2.0], shards=[2]))
@@ -137,7 +137,7 @@ def test_buckets_are_made_anew_for_a_setting_that_only_new_ones_have_and_kept_fo
     assert sum(event.kind == "prepared" for event in events) == anew < len(trials(bed))
 
 
-def test_a_setting_of_the_whole_cluster_is_tried_on_one_of_its_own(tmp_path: Path) -> None:
+def test_a_setting_of_the_cluster_is_tried_on_a_new_cluster(tmp_path: Path) -> None:
     bed = Bed(
         tmp_path, parameters=values(pools=[2]), trials={"least": 2, "most": 2, "baseline_every": 3}
     )
@@ -192,7 +192,7 @@ SEARCH: dict[str, Any] = {
 }
 
 
-def test_a_search_finds_a_good_combination_and_tries_the_best_as_often_as_a_claim_wants(
+def test_a_search_finds_a_good_combination_and_tries_the_best_often_enough_for_a_claim(
     tmp_path: Path,
 ) -> None:
     bed = Bed(tmp_path, **SEARCH)
@@ -233,7 +233,7 @@ def test_a_search_is_the_same_for_the_same_seed_and_another_for_another(tmp_path
 # ---- failures
 
 
-def test_a_setting_that_the_gateway_does_not_come_up_with_is_tried_once_and_costs_no_other(
+def test_a_setting_with_which_the_gateway_does_not_start_is_tried_once(
     tmp_path: Path,
 ) -> None:
     bed = Bed(tmp_path, parameters=values(speed=[2.0], starts=[False]))
@@ -253,7 +253,7 @@ def test_a_setting_that_the_gateway_does_not_come_up_with_is_tried_once_and_cost
     assert "does not run with these settings" in step.notes[0]
 
 
-def test_a_setting_whose_steps_fail_is_tried_twice_and_the_baseline_is_whole_afterwards(
+def test_a_setting_whose_steps_fail_is_tried_twice_and_the_baseline_recovers(
     tmp_path: Path,
 ) -> None:
     bed = Bed(tmp_path, parameters=values(speed=[2.0], answers=[False]))
@@ -264,7 +264,7 @@ def test_a_setting_whose_steps_fail_is_tried_twice_and_the_baseline_is_whole_aft
     assert entry(ledger, "speed", 2.0).verdict == "better"
 
 
-def test_a_baseline_that_does_not_come_back_gets_a_new_deployment(
+def test_a_baseline_that_does_not_start_again_gets_a_new_deployment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = TunableStanding.change
@@ -300,7 +300,7 @@ def test_a_baseline_that_fails_ends_the_run_with_its_error_and_leaves_nothing(
     )
 
 
-def test_what_running_daemons_do_not_take_is_told_of_all_arms_before_the_first_trial(
+def test_what_running_daemons_refuse_is_reported_for_all_candidates_before_the_first_trial(
     tmp_path: Path,
 ) -> None:
     bed = Bed(tmp_path, parameters=values(live=[-1, 1, -2], speed=[1.2]))
@@ -313,7 +313,7 @@ def test_what_running_daemons_do_not_take_is_told_of_all_arms_before_the_first_t
     assert RunStore.open(bed.run_folder()).manifest.state == "failed"
 
 
-def test_what_the_programs_refuse_is_told_of_all_arms_before_a_folder_is_made(
+def test_what_the_programs_refuse_is_reported_for_all_candidates_before_a_folder_is_made(
     tmp_path: Path,
 ) -> None:
     bed = Bed(tmp_path, parameters=values(known=[False], speed=[2.0]))
@@ -366,9 +366,7 @@ def die(what: str, at: int, number: signal.Signals = signal.SIGKILL) -> None:
         ("    ", 12),
     ],
 )
-def test_a_tuning_that_is_killed_loses_the_trial_that_was_being_made_and_no_other(
-    tmp_path: Path, what: str, at: int
-) -> None:
+def test_a_killed_tuning_loses_only_its_last_trial(tmp_path: Path, what: str, at: int) -> None:
     bed = Bed(tmp_path)
     killed(bed, what, at)
     before = trials(bed)
@@ -385,9 +383,7 @@ def test_a_tuning_that_is_killed_loses_the_trial_that_was_being_made_and_no_othe
 
 
 @pytest.mark.parametrize("at", [4, 30])
-def test_a_search_that_is_killed_goes_on_with_the_proposals_it_would_have_made(
-    tmp_path: Path, at: int
-) -> None:
+def test_a_killed_search_resumes_with_the_same_proposals(tmp_path: Path, at: int) -> None:
     # Drawn at random to the last: what is proposed after that depends on what was measured.
     drawn = {**SEARCH, "search": {**SEARCH["search"], "startup": 12, "finalists": 1}}
     whole, cut = Bed(tmp_path / "whole", **drawn), Bed(tmp_path / "cut", **drawn)
@@ -402,7 +398,7 @@ def test_a_search_that_is_killed_goes_on_with_the_proposals_it_would_have_made(
     assert again == asked
 
 
-def test_trials_that_went_before_are_set_against_a_baseline_on_the_new_deployment_too(
+def test_a_resumed_tuning_tries_the_baseline_on_the_new_deployment_first(
     tmp_path: Path,
 ) -> None:
     bed = Bed(tmp_path)
@@ -424,16 +420,16 @@ def test_trials_of_another_tuning_are_refused(tmp_path: Path) -> None:
         session.resume(bed.run_folder(), bed.doing())
 
 
-def test_a_tuning_that_is_done_has_nothing_left_to_be_done(tmp_path: Path) -> None:
+def test_a_complete_tuning_has_nothing_left_to_do(tmp_path: Path) -> None:
     bed = Bed(tmp_path)
     done(bed)
     before = trials(bed)
     assert session.resume(bed.run_folder(), bed.doing()).ledger is None
     assert trials(bed) == before
-    assert "nothing is left to be done" in bed.screen.getvalue()
+    assert "nothing is left to do" in bed.screen.getvalue()
 
 
-def test_a_tuning_that_is_interrupted_takes_everything_down_and_says_how_to_go_on(
+def test_an_interrupted_tuning_tears_all_down_and_prints_how_to_resume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bed = Bed(tmp_path)
@@ -459,7 +455,7 @@ def test_a_tuning_that_is_interrupted_takes_everything_down_and_says_how_to_go_o
 # ---- the budget
 
 
-def test_a_budget_that_is_spent_ends_the_trials_with_the_baseline_and_more_of_it_goes_on(
+def test_a_spent_budget_ends_the_trials_with_the_baseline_and_a_new_one_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bed = Bed(tmp_path, budget="1000s")
@@ -479,7 +475,7 @@ def test_a_budget_that_is_spent_ends_the_trials_with_the_baseline_and_more_of_it
     assert entry(ledger, "speed", 2.0).verdict == "better"
 
 
-def test_a_budget_that_holds_no_setting_is_refused_before_anything_is_started(
+def test_a_budget_too_short_for_one_setting_is_refused_before_anything_starts(
     tmp_path: Path,
 ) -> None:
     bed = Bed(tmp_path, budget="1s", confirm=5)
@@ -493,7 +489,7 @@ def test_a_budget_that_holds_no_setting_is_refused_before_anything_is_started(
 # ---- the winner
 
 
-def test_settings_that_are_better_by_themselves_are_chosen_together_and_told_as_a_file_to_paste(
+def test_settings_that_are_better_alone_are_combined_and_written_as_a_file_to_paste(
     tmp_path: Path,
 ) -> None:
     bed = Bed(tmp_path, parameters=values(speed=[1.3, 2.0], threads=[16], dummy=[1]))
@@ -510,7 +506,7 @@ def test_settings_that_are_better_by_themselves_are_chosen_together_and_told_as_
     assert "# speed 1 → 2: " in fragment.text.replace("\n# ", " # ")
 
 
-def test_settings_that_cannot_be_set_together_leave_the_best_by_itself(
+def test_if_settings_cannot_be_combined_the_best_one_wins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused: Callable[..., dict[str, str]] = lambda planneds, *_, **__: (  # noqa: E731
@@ -524,7 +520,7 @@ def test_settings_that_cannot_be_set_together_leave_the_best_by_itself(
     winner = TrialBook(bed.run_folder()).winner()
     assert winner is not None
     assert winner.arm.settings == {"speed": 2.0}
-    assert "cannot be set together with threads" in winner.reason
+    assert "cannot be combined with threads" in winner.reason
 
 
 def test_without_a_better_setting_there_is_no_winner_and_nothing_is_confirmed(
@@ -537,7 +533,7 @@ def test_without_a_better_setting_there_is_no_winner_and_nothing_is_confirmed(
     assert "no setting was shown to be better" in bed.screen.getvalue()
 
 
-def test_a_winner_is_weighed_against_the_baseline_on_fresh_deployments(tmp_path: Path) -> None:
+def test_a_winner_is_compared_with_the_baseline_on_fresh_deployments(tmp_path: Path) -> None:
     bed = Bed(tmp_path, confirm=5)
     outcome = bed.tune()
     [folder] = (bed.run_folder() / CONFIRMATION).iterdir()
@@ -547,7 +543,7 @@ def test_a_winner_is_weighed_against_the_baseline_on_fresh_deployments(tmp_path:
     assert outcome.derived.folder.parent == bed.run_folder()
 
 
-def test_a_confirmation_that_is_killed_is_gone_on_with(tmp_path: Path) -> None:
+def test_a_killed_confirmation_is_resumed(tmp_path: Path) -> None:
     bed = Bed(tmp_path, confirm=3)
     killed(bed, "standing", 4)  # one for the trials, the rest for visits
     [folder] = (bed.run_folder() / CONFIRMATION).iterdir()
