@@ -76,9 +76,17 @@ def test_the_faults_of_all_files_are_reported_at_once_and_nothing_is_started(
         'name: l\nabout: x\ngateway: "null"\nrelease: engin\nplace: {target: gateway-1}\n'
     )
     done = weighbridge(
-        "compare", "--suite", str(tmp_path / "s.yaml"), "--layouts", f"{tmp_path}/l.yaml", "--hardware", "loopback",
-        "--out", str(tmp_path / "runs"), folder=tmp_path,
-    )  # fmt: skip
+        "compare",
+        "--suite",
+        str(tmp_path / "s.yaml"),
+        "--layouts",
+        f"{tmp_path}/l.yaml",
+        "--hardware",
+        "loopback",
+        "--out",
+        str(tmp_path / "runs"),
+        folder=tmp_path,
+    )
     assert done.returncode == 2
     assert f"{tmp_path}/s.yaml:3:12: workloads:" in done.stderr
     assert f"{tmp_path}/s.yaml:4:1: unknown key 'repeets' (did you mean 'repeats'?)" in done.stderr
@@ -458,9 +466,17 @@ def test_a_disk_that_is_full_is_reported_with_the_file_and_exit_code_3(
 def test_a_full_output_is_reported(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "weighbridge", "status"], stdout=full, stderr=subprocess.PIPE, text=True, check=False,
-            env={**os.environ, "WEIGHBRIDGE_HOME": str(tmp_path), "WEIGHBRIDGE_STATE": str(tmp_path)},
-        )  # fmt: skip
+            [sys.executable, "-m", "weighbridge", "status"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env={
+                **os.environ,
+                "WEIGHBRIDGE_HOME": str(tmp_path),
+                "WEIGHBRIDGE_STATE": str(tmp_path),
+            },
+        )
     assert done.returncode == 3
     assert "the disk is full" in done.stderr
     assert "Traceback" not in done.stderr

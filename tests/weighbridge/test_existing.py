@@ -85,17 +85,33 @@ def write(
         (folder / f"{name}.yaml").write_text(LAYOUT.format(name=name, url=url, ca=ca_file))
     layouts = ",".join(str(folder / f"{name}.yaml") for name in urls)
     return [
-        sys.executable, "-m", "weighbridge", "compare", "--suite", str(folder / "trial.yaml"), "--layouts", layouts,
-        "--hardware", "this-machine", "--no-charts", "--out", str(folder / "runs"),
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "weighbridge",
+        "compare",
+        "--suite",
+        str(folder / "trial.yaml"),
+        "--layouts",
+        layouts,
+        "--hardware",
+        "this-machine",
+        "--no-charts",
+        "--out",
+        str(folder / "runs"),
+    ]
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     return {
-        **os.environ, "WEIGHBRIDGE_HOME": str(tmp_path / "home"), "WEIGHBRIDGE_STATE": str(tmp_path / "state"),
-        "AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY, "ST_USER": "weigh:er", "ST_KEY": KEY,
-    }  # fmt: skip
+        **os.environ,
+        "WEIGHBRIDGE_HOME": str(tmp_path / "home"),
+        "WEIGHBRIDGE_STATE": str(tmp_path / "state"),
+        "AWS_ACCESS_KEY_ID": "weigh:er",
+        "AWS_SECRET_ACCESS_KEY": KEY,
+        "ST_USER": "weigh:er",
+        "ST_KEY": KEY,
+    }
 
 
 def test_two_existing_gateways_are_compared_one_behind_tls_and_keep_their_data(

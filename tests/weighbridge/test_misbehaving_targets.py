@@ -57,7 +57,8 @@ from functools import partial
 from weighbridge import run
 from weighbridge.command import main
 from weighbridge.drivers.locust.kind import LocustModule
-run.Doing = partial(run.Doing, settings={"locust": LocustModule(module=("tests.weighbridge.impatient_locust",))})
+driver = LocustModule(module=("tests.weighbridge.impatient_locust",))
+run.Doing = partial(run.Doing, settings={"locust": driver})
 main()
 """
 WORKLOAD = """
@@ -115,16 +116,24 @@ def weigh(
     )
     (folder / "plain.yaml").write_text(LAYOUT.format(url=url))
     environment = {
-        **os.environ, "WEIGHBRIDGE_HOME": str(folder / "home"), "WEIGHBRIDGE_STATE": str(folder / "state"),
-        "PYTHONPATH": str(HERE.parents[1]), "ST_USER": "weigh:er", "ST_KEY": KEY,
-        "AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY,
-    }  # fmt: skip
+        **os.environ,
+        "WEIGHBRIDGE_HOME": str(folder / "home"),
+        "WEIGHBRIDGE_STATE": str(folder / "state"),
+        "PYTHONPATH": str(HERE.parents[1]),
+        "ST_USER": "weigh:er",
+        "ST_KEY": KEY,
+        "AWS_ACCESS_KEY_ID": "weigh:er",
+        "AWS_SECRET_ACCESS_KEY": KEY,
+    }
     layout, suite = str(folder / "plain.yaml"), str(folder / "trial.yaml")
     asked = ("compare", "--suite", suite, "--layouts", layout, "--hardware", "this-machine")
     return subprocess.Popen(
         [sys.executable, "-c", COMMAND, *asked, "--no-charts", "--out", str(folder / "runs")],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**environment, "COLUMNS": "300"},
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**environment, "COLUMNS": "300"},
+    )
 
 
 @dataclass(frozen=True)

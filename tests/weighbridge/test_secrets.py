@@ -158,11 +158,20 @@ def test_secrets_are_found_nowhere_in_a_run_in_what_is_made_of_it_or_in_the_proc
     tmp_path: Path,
 ) -> None:
     environment = {
-        **os.environ, "WEIGHBRIDGE_HOME": str(tmp_path / "home"), "WEIGHBRIDGE_STATE": str(tmp_path / "state"),
-        "PYTHONPATH": str(TESTS.parent), "AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY,
-        "AWS_SESSION_TOKEN": SESSION, "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "aws"), "ST_USER": "weigh:er", "ST_KEY": KEY,
-        "WEIGHBRIDGE_INFLUX_TOKEN": INFLUX, "COSBENCH_USER": "bench", "COSBENCH_PASSWORD": COSBENCH,
-    }  # fmt: skip
+        **os.environ,
+        "WEIGHBRIDGE_HOME": str(tmp_path / "home"),
+        "WEIGHBRIDGE_STATE": str(tmp_path / "state"),
+        "PYTHONPATH": str(TESTS.parent),
+        "AWS_ACCESS_KEY_ID": "weigh:er",
+        "AWS_SECRET_ACCESS_KEY": KEY,
+        "AWS_SESSION_TOKEN": SESSION,
+        "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "aws"),
+        "ST_USER": "weigh:er",
+        "ST_KEY": KEY,
+        "WEIGHBRIDGE_INFLUX_TOKEN": INFLUX,
+        "COSBENCH_USER": "bench",
+        "COSBENCH_PASSWORD": COSBENCH,
+    }
     with (
         CommandLines() as listed,
         null_target(environment) as url,
@@ -235,5 +244,10 @@ def test_the_search_finds_compressed_secrets(tmp_path: Path) -> None:
     (tmp_path / "planted+secret").mkdir()
     (tmp_path / "harmless").write_text("planted secret")
     assert {one.split(":")[0].split(" ")[0].split("/")[0] for one in found(tmp_path, secret)} == {
-        "a.gz", "b.pptx", "c.hlog", "d.parquet", "e.url", "f.pdf"
-    }  # fmt: skip
+        "a.gz",
+        "b.pptx",
+        "c.hlog",
+        "d.parquet",
+        "e.url",
+        "f.pdf",
+    }

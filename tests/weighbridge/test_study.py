@@ -33,15 +33,23 @@ variants:
 compares:
   - {factor: delay, baseline: "20", against: ["0"]}
 tables:
-  - {title: Everything, down: [workload, workers], across: [variant], cells: {throughput_ops_s: op/s}}
+  - title: Everything
+    down: [workload, workers]
+    across: [variant]
+    cells: {throughput_ops_s: op/s}
 conclusions:
   - id: waiting-costs
     says: Not to wait is faster.
-    checks: [{expect: better, of: {variants: [does-not], workloads: [small-read], workers: [2]}, than: {variants: [waits]}}]
+    checks:
+      - expect: better
+        of: {variants: [does-not], workloads: [small-read], workers: [2]}
+        than: {variants: [waits]}
 published:
   - file: ceph-osd-backends-2016-rados-bench
     title: Something else altogether
-    rules: [{when: {mode: read, object_size: 4KB}, beside: {variant: waits, workload: small-read, workers: 2}}]
+    rules:
+      - when: {mode: read, object_size: 4KB}
+        beside: {variant: waits, workload: small-read, workers: 2}
     figures: [{column: iops, title: IOPS, ours: throughput_ops_s}]
 scales:
   lab:
@@ -51,7 +59,12 @@ scales:
       name: nulls
       about: Reads of next to nothing
       workloads:
-        - {name: small-read, objects: {size: 4KiB, per_container: 4}, operations: {read: 1}, workers: [2], runtime: 1s, warmup: 1s}
+        - name: small-read
+          objects: {size: 4KiB, per_container: 4}
+          operations: {read: 1}
+          workers: [2]
+          runtime: 1s
+          warmup: 1s
 """
 
 

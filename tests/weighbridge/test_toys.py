@@ -71,9 +71,20 @@ def test_a_store_and_a_front_of_other_packages_are_compared_reported_and_exporte
         tmp_path, BARE, FRONTED + "settings: {toyfront: {port: 8081, about: as told}}\n"
     )
     done = ran(
-        environment, "compare", "--suite", tmp_path / "trial.yaml", "--layouts", given, "--hardware", "loopback",
-        "--repeats", "1", "--no-charts", "--out", tmp_path / "runs",
-    )  # fmt: skip
+        environment,
+        "compare",
+        "--suite",
+        tmp_path / "trial.yaml",
+        "--layouts",
+        given,
+        "--hardware",
+        "loopback",
+        "--repeats",
+        "1",
+        "--no-charts",
+        "--out",
+        tmp_path / "runs",
+    )
     assert done.returncode in (0, 4), (
         done.stdout + done.stderr
     )  # on a busy machine a step may be too short to be valid

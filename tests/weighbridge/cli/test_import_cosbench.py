@@ -10,7 +10,8 @@ from weighbridge.suites import loader
 FILE = """<workload name="demo">
   <storage type="swift" config="policy=POLICY"/>
   <workflow>
-    <workstage name="prepare"><work type="prepare" workers="1" config="containers=r(1,2);objects=r(1,5);sizes=c(64)KB"/></workstage>
+    <workstage name="prepare"><work type="prepare" workers="1"
+        config="containers=r(1,2);objects=r(1,5);sizes=c(64)KB"/></workstage>
     <workstage name="main"><work name="main" workers="8" runtime="30" interval="1">
       <operation type="read" config="containers=u(1,2);objects=u(1,5)"/>
     </work></workstage>

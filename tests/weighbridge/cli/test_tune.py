@@ -26,7 +26,11 @@ about: The null target's own settings
 layout: "null:delay_ms=2"
 hardware: loopback
 workloads:
-  - {name: read, objects: {size: 4KB, containers: 1, per_container: 4}, operations: {read: 1}, workers: [2], runtime: 1s}
+  - name: read
+    objects: {size: 4KB, containers: 1, per_container: 4}
+    operations: {read: 1}
+    workers: [2]
+    runtime: 1s
 objectives: [{workload: read}]
 parameters:
   - {key: delay_ms, values: [20]}
