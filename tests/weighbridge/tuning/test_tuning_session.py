@@ -1,75 +1,24 @@
-"""Tunings from their folder to their report, on a gateway whose settings decide how quick it is."""
+"""Tunings from their folder to their report, on a made-up gateway."""
 
 from __future__ import annotations
 
 import itertools
-import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from stub_tuning import Bed, Tunable, TunableStanding, opened
+from stub_tuning import Bed, TunableStanding
+from tests.weighbridge.tuning.tunings import SEARCH, done, entry, outcomes, trials, values
 from weighbridge.common.errors import ServiceFailed, UsageError
-from weighbridge.common.registry import Registry
-from weighbridge.conductor import pass_runner
-from weighbridge.conductor.interruption import Interrupted
 from weighbridge.gateways.gateway import Gateway
-from weighbridge.results.analysis.tuning.ledger import Ledger, LedgerEntry
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import CONFIRMATION, Trial, TrialBook
-from weighbridge.screen.display import PlainDisplay
-from weighbridge.topologies import loader
-from weighbridge.tuning import session, trial_deployment, tuner
+from weighbridge.results.record.trial import CONFIRMATION, TrialBook
+from weighbridge.tuning import session
 from weighbridge.tuning.course import Course
-from weighbridge.tuning.trial_deployment import TrialDeployment
 
-
-@pytest.fixture(autouse=True)
-def _made_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loader, "STORES", Registry("none", "gateway", own={"tunable": Tunable}))
-    monkeypatch.setattr(trial_deployment, "opened", opened)
-    monkeypatch.setattr(pass_runner, "opened", opened)
-    monkeypatch.setattr(
-        os, "fsync", lambda _: None
-    )  # a process that is killed leaves its pages to the kernel
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time that passes by being asked for: trials are set against the baseline by when they
-    began.
-    """
-    ticks = itertools.count()
-    ticking = SimpleNamespace(monotonic=lambda: float(next(ticks)))
-    monkeypatch.setattr(tuner, "time", ticking)
-    monkeypatch.setattr(trial_deployment, "time", ticking)
-
-
-def done(bed: Bed) -> Ledger:
-    found = bed.tune().ledger
-    assert found is not None
-    return found
-
-
-def entry(ledger: Ledger, key: str, value: object) -> LedgerEntry:
-    [found] = [one for one in ledger.entries if one.arm.settings == {key: value}]
-    return found
-
-
-def trials(bed: Bed) -> tuple[Trial, ...]:
-    return TrialBook(bed.run_folder()).trials()
-
-
-def told(found: tuple[Trial, ...]) -> list[tuple[str, int, int, str]]:
-    return [(one.arm.name, one.round, one.repeat, one.failed) for one in found]
-
-
-def values(**levels: list[object]) -> list[dict[str, object]]:
-    return [{"key": key, "values": tried} for key, tried in levels.items()]
+pytestmark = pytest.mark.usefixtures("made_up_gateway")
 
 
 # ---- screens
@@ -133,8 +82,8 @@ def test_new_buckets_are_made_only_for_settings_that_need_them(
         for event in RunStore.open(bed.run_folder()).events()
         if event.kind in ("prepared", "trial")
     ]
-    anew = sum(trial.scope in ("buckets", "cluster") for trial in trials(bed))
-    assert sum(event.kind == "prepared" for event in events) == anew < len(trials(bed))
+    new = sum(trial.scope in ("buckets", "cluster") for trial in trials(bed))
+    assert sum(event.kind == "prepared" for event in events) == new < len(trials(bed))
 
 
 def test_a_setting_of_the_cluster_is_tried_on_a_new_cluster(tmp_path: Path) -> None:
@@ -161,7 +110,7 @@ def test_the_same_seed_and_outcomes_make_the_same_trials(tmp_path: Path) -> None
     found = []
     for bed in beds:
         done(bed)
-        found.append(told(trials(bed)))
+        found.append(outcomes(trials(bed)))
     assert found[0] == found[1] != found[2]
 
 
@@ -179,17 +128,6 @@ def test_a_grid_tries_every_combination_and_chooses_the_best(tmp_path: Path) -> 
     winner = TrialBook(bed.run_folder()).winner()
     assert winner is not None
     assert winner.arm.settings == {"speed": 1.5, "threads": 16}
-
-
-SEARCH: dict[str, Any] = {
-    "strategy": "search",
-    "search": {"proposals": 12, "trials": 3, "startup": 4, "finalists": 2},
-    "parameters": [
-        {"key": "speed", "range": {"low": 0.5, "high": 2.0}},
-        {"key": "threads", "values": [4, 16]},
-        {"key": "dummy", "values": [1, 2]},
-    ],
-}
 
 
 def test_a_search_finds_a_good_combination_and_tries_the_best_often_enough_for_a_claim(
@@ -226,7 +164,7 @@ def test_a_search_is_the_same_for_the_same_seed_and_another_for_another(tmp_path
     found = []
     for bed in beds:
         done(bed)
-        found.append(told(trials(bed)))
+        found.append(outcomes(trials(bed)))
     assert found[0] == found[1] != found[2]
 
 
@@ -267,12 +205,12 @@ def test_a_setting_whose_steps_fail_is_tried_twice_and_the_baseline_recovers(
 def test_a_baseline_that_does_not_start_again_gets_a_new_deployment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = TunableStanding.change
+    change = TunableStanding.change
 
     def stuck(self: TunableStanding, gateway: Gateway, scope: Any, say: Any) -> tuple[str, ...]:
         if not self.gateway.settings.starts:
             raise ServiceFailed("gateway-1", "tunable", "is stuck", log="tunable.out", tail=[])
-        return whole(self, gateway, scope, say)
+        return change(self, gateway, scope, say)
 
     monkeypatch.setattr(TunableStanding, "change", stuck)
     bed = Bed(tmp_path, parameters=values(speed=[2.0], starts=[False]))
@@ -306,8 +244,8 @@ def test_what_running_daemons_refuse_is_reported_for_all_candidates_before_the_f
     bed = Bed(tmp_path, parameters=values(live=[-1, 1, -2], speed=[1.2]))
     with pytest.raises(UsageError) as refused:
         bed.tune()
-    told = refused.value.message.splitlines()
-    assert [line.partition(":")[0] for line in told] == ["live=-1", "live=-2"]
+    lines = refused.value.message.splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["live=-1", "live=-2"]
     assert "scope" in refused.value.advice
     assert trials(bed) == ()
     assert RunStore.open(bed.run_folder()).manifest.state == "failed"
@@ -320,136 +258,6 @@ def test_what_the_programs_refuse_is_reported_for_all_candidates_before_a_folder
     with pytest.raises(UsageError, match="known=False: no option 'known'"):
         bed.tune()
     assert not bed.out.exists()
-
-
-# ---- going on
-
-
-def killed(bed: Bed, what: str, at: int) -> None:
-    """Do a tuning in a process that is killed as it says something that begins with `what` for the
-    `at`-th time.
-    """
-    child = os.fork()
-    if not child:
-        try:
-            die(what, at)
-            bed.tune()
-        finally:
-            os._exit(0)
-    assert os.WIFSIGNALED(os.waitpid(child, 0)[1]), "it was to be killed, and came to its end"
-
-
-def die(what: str, at: int, number: signal.Signals = signal.SIGKILL) -> None:
-    """Send this process a signal as soon as a display says something for the `at`-th time."""
-    left = [at]
-    said = PlainDisplay.say
-
-    def say(self: PlainDisplay, text: str) -> None:
-        said(self, text)
-        left[0] -= text.startswith(what)
-        if not left[0]:
-            left[0] = -1
-            os.kill(os.getpid(), number)
-
-    PlainDisplay.say = say  # type: ignore[method-assign]
-
-
-@pytest.mark.parametrize(
-    ("what", "at"),
-    [
-        ("standing", 1),
-        ("preparing", 1),
-        ("step", 1),
-        ("step", 2),
-        ("changing", 3),
-        ("step", 9),
-        ("    ", 12),
-    ],
-)
-def test_a_killed_tuning_loses_only_its_last_trial(tmp_path: Path, what: str, at: int) -> None:
-    bed = Bed(tmp_path)
-    killed(bed, what, at)
-    before = trials(bed)
-    ledger = session.resume(bed.run_folder(), bed.doing()).ledger
-    assert ledger is not None
-    after = trials(bed)
-    assert after[: len(before)] == before
-    assert [trial.number for trial in after] == list(range(len(after)))
-    assert {trial.deployment for trial in after[len(before) :]} == {
-        max((one.deployment for one in before), default=-1) + 1
-    }
-    assert entry(ledger, "speed", 2.0).verdict == "better"
-    assert RunStore.open(bed.run_folder()).manifest.state == "done"
-
-
-@pytest.mark.parametrize("at", [4, 30])
-def test_a_killed_search_resumes_with_the_same_proposals(tmp_path: Path, at: int) -> None:
-    # Drawn at random to the last: what is proposed after that depends on what was measured.
-    drawn = {**SEARCH, "search": {**SEARCH["search"], "startup": 12, "finalists": 1}}
-    whole, cut = Bed(tmp_path / "whole", **drawn), Bed(tmp_path / "cut", **drawn)
-    done(whole)
-    killed(cut, "step", at)
-    before = trials(cut)
-    session.resume(cut.run_folder(), cut.doing())
-    assert trials(cut)[: len(before)] == before
-    asked, again = (
-        list(dict.fromkeys(one.arm.name for one in trials(bed))) for bed in (whole, cut)
-    )
-    assert again == asked
-
-
-def test_a_resumed_tuning_tries_the_baseline_on_the_new_deployment_first(
-    tmp_path: Path,
-) -> None:
-    bed = Bed(tmp_path)
-    killed(bed, "step", 3)  # with one arm of the first round tried
-    session.resume(bed.run_folder(), bed.doing())
-    again = [trial for trial in trials(bed) if trial.deployment == 1]
-    assert again[0].arm.is_baseline
-    assert again[0].round == 0
-
-
-def test_trials_of_another_tuning_are_refused(tmp_path: Path) -> None:
-    bed = Bed(tmp_path)
-    killed(bed, "step", 5)
-    path = bed.run_folder() / "tuning.json"
-    path.write_text(path.read_text().replace('"seed": 2014', '"seed": 5'))
-    with pytest.raises(
-        UsageError, match=r"trial \d was of tunable-\S+ in round 1, and now it would be"
-    ):
-        session.resume(bed.run_folder(), bed.doing())
-
-
-def test_a_complete_tuning_has_nothing_left_to_do(tmp_path: Path) -> None:
-    bed = Bed(tmp_path)
-    done(bed)
-    before = trials(bed)
-    assert session.resume(bed.run_folder(), bed.doing()).ledger is None
-    assert trials(bed) == before
-    assert "nothing is left to do" in bed.screen.getvalue()
-
-
-def test_an_interrupted_tuning_tears_all_down_and_prints_how_to_resume(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bed = Bed(tmp_path)
-    measure = TrialDeployment.measure
-    left = [3]
-
-    def interrupted(self: TrialDeployment, *words: Any) -> float:
-        left[0] -= 1
-        if not left[0]:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return measure(self, *words)
-
-    monkeypatch.setattr(TrialDeployment, "measure", interrupted)
-    with pytest.raises(Interrupted):
-        bed.tune()
-    assert RunStore.open(bed.run_folder()).manifest.state == "interrupted"
-    assert not list(bed.place.deployments.iterdir())
-    assert len(trials(bed)) == 2
-    session.resume(bed.run_folder(), bed.doing())
-    assert RunStore.open(bed.run_folder()).manifest.state == "done"
 
 
 # ---- the budget
@@ -480,7 +288,7 @@ def test_a_budget_too_short_for_one_setting_is_refused_before_anything_starts(
 ) -> None:
     bed = Bed(tmp_path, budget="1s", confirm=5)
     with pytest.raises(
-        UsageError, match="does not hold one setting between two trials of the baseline"
+        UsageError, match="is too short for one setting between two trials of the baseline"
     ):
         bed.tune()
     assert not bed.out.exists()
@@ -530,7 +338,7 @@ def test_without_a_better_setting_there_is_no_winner_and_nothing_is_confirmed(
     done(bed)
     assert TrialBook(bed.run_folder()).winner() is None
     assert not (bed.run_folder() / CONFIRMATION).exists()
-    assert "no setting was shown to be better" in bed.screen.getvalue()
+    assert "no setting is better" in bed.screen.getvalue()
 
 
 def test_a_winner_is_compared_with_the_baseline_on_fresh_deployments(tmp_path: Path) -> None:
@@ -541,16 +349,3 @@ def test_a_winner_is_compared_with_the_baseline_on_fresh_deployments(tmp_path: P
     assert [layout.name for layout in store.plan().layouts] == ["tunable", "tunable-speed-2-0"]
     assert sum(event.kind == "up" for event in store.events()) == 10
     assert outcome.derived.folder.parent == bed.run_folder()
-
-
-def test_a_killed_confirmation_is_resumed(tmp_path: Path) -> None:
-    bed = Bed(tmp_path, confirm=3)
-    killed(bed, "standing", 4)  # one for the trials, the rest for visits
-    [folder] = (bed.run_folder() / CONFIRMATION).iterdir()
-    before = RunStore.open(folder).steps()
-    assert before
-    session.resume(bed.run_folder(), bed.doing())
-    steps = RunStore.open(folder).steps()
-    assert steps[: len(before)] == before
-    assert len(steps) == 6
-    assert RunStore.open(bed.run_folder()).manifest.state == "done"
