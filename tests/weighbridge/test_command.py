@@ -12,6 +12,7 @@ from click import Command
 from click.testing import CliRunner
 
 from stub_run import Run
+from tests.weighbridge.command_line import weighbridge
 from weighbridge.cli import compare, resume
 from weighbridge.command import Verbs
 from weighbridge.common.errors import MissingMeans, UsageError
@@ -19,26 +20,7 @@ from weighbridge.conductor.opening import settings_of
 from weighbridge.drivers.cosbench import installation
 from weighbridge.drivers.cosbench.site import CosbenchSite
 from weighbridge.environment import place
-from weighbridge.topologies.deployment import Stands, deploy
-from weighbridge.topologies.lab.daemons import keep
-from weighbridge.topologies.lab.program import LabProcess
-from weighbridge.topologies.loader import shipped_layouts
-
-
-def weighbridge(*arguments: str, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "weighbridge", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-        env={
-            **os.environ,
-            "WEIGHBRIDGE_HOME": str(folder / "home"),
-            "WEIGHBRIDGE_STATE": str(folder / "state"),
-            **env,
-        },
-    )
+from weighbridge.topologies.deployment import deploy
 
 
 def test_help_lists_every_verb_and_every_verb_has_help(tmp_path: Path) -> None:
@@ -197,7 +179,7 @@ def test_a_terminal_with_few_characters_shows_what_it_can(
 
 @pytest.mark.parametrize("verb", ["doctor", "status", "down"])
 def test_an_unknown_home_folder_is_reported(
-    monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]], verb: str
+    monkeypatch: pytest.MonkeyPatch, run_cli: Callable[..., tuple[int, str, str]], verb: str
 ) -> None:
     def unknown() -> None:
         raise RuntimeError("Could not determine home directory.")
@@ -206,7 +188,7 @@ def test_an_unknown_home_folder_is_reported(
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.setattr(os, "geteuid", lambda: 54321)
     monkeypatch.setattr(Path, "home", unknown)
-    code, _, said = tell(verb)
+    code, _, said = run_cli(verb)
     assert code == 2
     assert (
         "is not known: Could not determine home directory.\nSet WEIGHBRIDGE_HOME to a folder"
@@ -235,13 +217,13 @@ def test_an_unreadable_home_folder_is_reported(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_a_file_without_permission_is_reported(
-    monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]]
+    monkeypatch: pytest.MonkeyPatch, run_cli: Callable[..., tuple[int, str, str]]
 ) -> None:
     monkeypatch.setattr(
         "weighbridge.screen.deployments.print_running",
         failing(PermissionError(errno.EACCES, "Permission denied", "/x/y")),
     )
-    code, _, said = tell("status")
+    code, _, said = run_cli("status")
     assert (code, said.splitlines()[0]) == (3, "weighbridge: /x/y: Permission denied")
 
 
@@ -269,16 +251,11 @@ def test_a_cosbench_that_hosts_of_the_lab_do_not_see_is_refused_before_anything_
         assert site.home == str(home)
 
 
-def test_status_says_when_nothing_is_running(tmp_path: Path) -> None:
-    done = weighbridge("status", folder=tmp_path)
-    assert (done.returncode, done.stdout.strip()) == (0, "nothing stands")
-
-
 @pytest.mark.parametrize("label", ["--all", None, "its own"])
 def test_down_leaves_what_a_living_process_uses_and_names_both(
     run: Run,
     monkeypatch: pytest.MonkeyPatch,
-    tell: Callable[..., tuple[int, str, str]],
+    run_cli: Callable[..., tuple[int, str, str]],
     label: str | None,
 ) -> None:
     monkeypatch.setenv("WEIGHBRIDGE_HOME", str(run.place.home))
@@ -286,96 +263,17 @@ def test_down_leaves_what_a_living_process_uses_and_names_both(
     with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
         if label == "--all":
             (run.place.deployments / "left-1").mkdir()
-        code, printed, said = tell(
+        code, printed, said = run_cli(
             "down", *([] if label is None else [label if label == "--all" else deployment.label])
         )
         assert code == 2
         assert (
-            f"{deployment.label} was left alone: process {os.getpid()} is at work with it since"
+            f"{deployment.label} was left alone: process {os.getpid()} has been using it since"
             in said
         )
         assert ("removed left-1: 1 folder" in printed) == (label == "--all")
         assert [path.name for path in run.place.deployments.iterdir()] == [deployment.label]
         assert deployment.hosts["gateway-1"].alive("stub")
-
-
-def test_status_names_dead_daemons(
-    run: Run, monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]]
-) -> None:
-    monkeypatch.setenv("WEIGHBRIDGE_HOME", str(run.place.home))
-    monkeypatch.setenv("COLUMNS", "300")
-    folder = run.place.deployments / "rgw-a-1"
-    bundle = folder / "bundles" / "gateway-1"
-    bundle.mkdir(parents=True)
-    stands = Stands(
-        label="rgw-a-1",
-        layout="rgw-a",
-        hardware="lab-small",
-        since="today",
-        hosts={},
-        clients=("client-1",),
-        endpoints=(),
-    )
-    (folder / "deployment.json").write_text(stands.model_dump_json())
-    mine = LabProcess.of(os.getpid())
-    keep(bundle, "gateway-1", {"radosgw": mine})
-    assert "dead" not in tell("status")[1]
-    keep(bundle, "gateway-1", {"radosgw": None, "mon": mine})
-    code, printed, _ = tell("status")
-    assert code == 0
-    assert f"dead: radosgw on gateway-1; its log: {folder}/logs/gateway-1/radosgw.out" in printed
-    assert "mon on gateway-1" not in printed
-    keep(bundle, "gateway-1", {"radosgw": None, "mon": None})
-    assert (
-        "dead: none of it is running; `weighbridge down` removes what is left" in tell("status")[1]
-    )
-
-
-def test_topologies_lists_every_layout_release_and_parameter(tmp_path: Path) -> None:
-    done = weighbridge("topologies", folder=tmp_path, COLUMNS="400")
-    assert done.returncode == 0, done.stderr
-    for name in shipped_layouts():
-        assert name in done.stdout
-    for word in (
-        "ceph-16",
-        "swift-2.30",
-        "radosgw.threads",
-        "pools.replicas",
-        "object.keep_cache_private",
-    ):
-        assert word in done.stdout
-
-
-def test_topologies_of_one_gateway_leaves_the_others_out(tmp_path: Path) -> None:
-    done = weighbridge("topologies", "swift-s3api", folder=tmp_path, COLUMNS="400")
-    assert "keep_cache_private" in done.stdout
-    assert "radosgw" not in done.stdout.replace("rgw-beast@ceph-18:radosgw.threads=64", "")
-    wrong = weighbridge("topologies", "swft", folder=tmp_path)
-    assert wrong.returncode == 2
-    assert "did you mean 'swift'" in wrong.stderr
-
-
-def test_topologies_lists_no_release_without_the_front_end_of_a_layout(tmp_path: Path) -> None:
-    listed = weighbridge("topologies", "rgw", folder=tmp_path, COLUMNS="400").stdout.splitlines()
-    beast, civetweb = (
-        next(line for line in listed if f" {name} " in line)
-        for name in ("rgw-beast", "rgw-civetweb")
-    )
-    assert "ceph-14" in civetweb
-    assert "ceph-18" in beast
-    assert "ceph-18" not in civetweb
-
-
-def test_render_of_a_layout_without_files_says_so(tmp_path: Path) -> None:
-    done = weighbridge("render", "null", folder=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "has no configuration files" in done.stderr
-
-
-def test_render_refuses_a_host_that_the_layout_does_not_use(tmp_path: Path) -> None:
-    done = weighbridge("render", "null", "--host", "gatway-1", folder=tmp_path)
-    assert done.returncode == 2
-    assert "null has nothing on a host 'gatway-1' (did you mean 'gateway-1'?)" in done.stderr
 
 
 @pytest.mark.parametrize("verb", [compare.command, resume.command])
@@ -423,12 +321,12 @@ def failing(error: Exception) -> Callable[..., None]:
 def test_what_nobody_foresaw_is_one_line_a_file_with_details_and_exit_code_5(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    tell: Callable[..., tuple[int, str, str]],
+    run_cli: Callable[..., tuple[int, str, str]],
     error: Exception,
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr("weighbridge.screen.deployments.print_running", failing(error))
-    code, _, said = tell("status")
+    code, _, said = run_cli("status")
     (details,) = tmp_path.glob("weighbridge-*.txt")
     assert code == 5
     assert said.startswith("weighbridge: internal error in test_command.py:")
@@ -439,26 +337,26 @@ def test_what_nobody_foresaw_is_one_line_a_file_with_details_and_exit_code_5(
 
 
 def test_an_internal_error_is_reported_even_if_its_details_cannot_be_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_cli: Callable[..., tuple[int, str, str]]
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     monkeypatch.setattr(
         "weighbridge.screen.deployments.print_running", failing(ZeroDivisionError("by nothing"))
     )
-    code, _, said = tell("status")
+    code, _, said = run_cli("status")
     assert code == 5
     assert "ZeroDivisionError: by nothing; its details could not be written: No such file" in said
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
 def test_a_disk_that_is_full_is_reported_with_the_file_and_exit_code_3(
-    monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]], number: int
+    monkeypatch: pytest.MonkeyPatch, run_cli: Callable[..., tuple[int, str, str]], number: int
 ) -> None:
     monkeypatch.setattr(
         "weighbridge.screen.deployments.print_running",
         failing(OSError(number, os.strerror(number), "/somewhere/a-log")),
     )
-    code, _, said = tell("status")
+    code, _, said = run_cli("status")
     assert code == 3
     assert f"/somewhere/a-log: the disk is full ({os.strerror(number)})\nMake room" in said
 

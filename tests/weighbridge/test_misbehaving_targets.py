@@ -233,12 +233,12 @@ def test_a_run_of_errors_completes_with_4_and_a_reason_for_each_step(
 
 
 def test_a_run_of_errors_is_reported_and_exported(
-    runs: dict[tuple[str, str], Ended], tell: Callable[..., tuple[int, str, str]]
+    runs: dict[tuple[str, str], Ended], run_cli: Callable[..., tuple[int, str, str]]
 ) -> None:
     folder = runs["sdk", "s3"].folder
     report = (folder / "derived" / "report.html").read_text()
     assert "beyond the bound of 0.10%" in report
-    code, out, err = tell("export", folder, "--to", "json", "--out", "-")
+    code, out, err = run_cli("export", folder, "--to", "json", "--out", "-")
     assert (code, err) == (0, "")
     rows = json.loads(out)["tables"]["summary"]
     assert {row["workload"] for row in rows} == set(WRONG)

@@ -76,18 +76,18 @@ def test_an_unknown_chart_is_refused_with_the_closest_name(folder: Path) -> None
 )
 def test_failed_charts_keep_table_report_and_exit_code(
     folder: Path,
-    tell: Callable[..., tuple[int, str, str]],
+    run_cli: Callable[..., tuple[int, str, str]],
     monkeypatch: pytest.MonkeyPatch,
     error: Exception,
 ) -> None:
-    whole, *_ = tell("report", "--no-charts", folder)
+    whole, *_ = run_cli("report", "--no-charts", folder)
     (folder / "derived" / "report.html").unlink()
 
     def fails(*_: object) -> None:
         raise error
 
     monkeypatch.setattr("weighbridge.results_output.write_charts", fails)
-    code, told, _ = tell("report", folder)
+    code, told, _ = run_cli("report", folder)
     assert code == whole
     assert (folder / "derived" / "report.html").is_file()
     assert 0 < told.index("small-read") < told.index("the charts could not be drawn (")
@@ -96,7 +96,7 @@ def test_failed_charts_keep_table_report_and_exit_code(
 
 def test_the_table_is_printed_before_the_first_chart_is_drawn(
     folder: Path,
-    tell: Callable[..., tuple[int, str, str]],
+    run_cli: Callable[..., tuple[int, str, str]],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -107,6 +107,6 @@ def test_the_table_is_printed_before_the_first_chart_is_drawn(
         return ()
 
     monkeypatch.setattr("weighbridge.results_output.write_charts", draws)
-    tell("report", folder)
+    run_cli("report", folder)
     assert "small-read" in before[0]
     assert "report.html" in before[0]
