@@ -1,6 +1,4 @@
-"""What `report`, `export` and `sql` say of run folders that are not whole: never a traceback, never
-a silent zero.
-"""
+"""What `report`, `export` and `sql` say about damaged run folders: no traceback, no silent zero."""
 
 import json
 import re
@@ -73,7 +71,7 @@ def folder_for_manifest(run: Path) -> None:
 
 
 def unreadable(run: Path) -> None:
-    # A link to itself cannot be opened by root either, whom no mode keeps out.
+    # Root can open any file, but not a link to itself.
     (run / "steps.jsonl").unlink()
     (run / "steps.jsonl").symlink_to("steps.jsonl")
 
@@ -117,7 +115,7 @@ def test_an_unreadable_run_is_one_clear_error_of_every_verb(
 def test_an_unfinished_run_is_read_as_far_as_it_is_and_every_verb_says_so(
     folder: Path, run_cli: Callable[..., Told], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Pictures take long, and are drawn elsewhere.
+    # Charts take long, and have their own tests.
     monkeypatch.setattr("weighbridge.results_output.write_charts", lambda _drawings, _folder: ())
     change(folder / "manifest.json", '"state": "done"', '"state": "running"')
     steps = folder / "steps.jsonl"

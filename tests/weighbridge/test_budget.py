@@ -107,7 +107,7 @@ def test_claims_depend_on_repeats_scatter_and_the_number_of_tests(
 ) -> None:
     plan = Run(tmp_path, repeats=7).plan()
     tests = comparisons_of(plan)
-    # One worker count apart 2 and 1 cells of reads, and 1 of writes, of each metric.
+    # For each metric 2 and 1 cells of reads, and 1 of writes.
     assert tests == 4 * len(compared())
     assert "nothing can be claimed" in claim(plan, ASSUME, 4)
     least = (smallest_ratio(0.14, 7, level=LEVEL / tests, bound=1.1) - 1) * 100

@@ -289,7 +289,7 @@ def test_down_leaves_what_a_living_process_uses_and_names_both(
 def test_no_password_is_taken_from_the_command_line_which_is_in_the_report(
     verb: Command, driver: tuple[str, ...], option: str, value: str, tmp_path: Path
 ) -> None:
-    # There is no such suite: should the option be taken after all, nothing is started.
+    # There is no such suite: if the option is accepted after all, nothing is started.
     words = (
         [str(tmp_path)]
         if verb is resume.command

@@ -1,6 +1,4 @@
-"""The whole command with COSBench, whose controller is a recorded one, on a null target of this
-machine; without root.
-"""
+"""The command with COSBench, by a recorded controller, on a null target of this machine."""
 
 from __future__ import annotations
 
@@ -100,9 +98,7 @@ def null_target() -> Iterator[str]:
 def compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., tuple[int, RunStore, str]]]:
-    """Runs `weighbridge compare --driver cosbench` with options more; its exit code, its run and
-    what it said.
-    """
+    """Runs `weighbridge compare --driver cosbench` with more options: exit code, run and output."""
     variables = {
         "WEIGHBRIDGE_HOME": str(tmp_path / "home"),
         "WEIGHBRIDGE_STATE": str(tmp_path / "state"),

@@ -1,4 +1,4 @@
-"""What a machine may lack and still do a run."""
+"""What a run requires of this machine, and what it can do without."""
 
 from __future__ import annotations
 

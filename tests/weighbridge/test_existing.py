@@ -1,4 +1,4 @@
-"""The whole command on gateways that already run: null targets of this machine, without root."""
+"""The command on gateways that already run: null targets of this machine, without root."""
 
 import json
 import os
@@ -78,7 +78,7 @@ def containers(place: tuple[str, int], make: str | None = None) -> list[str]:
 def write(
     folder: Path, urls: dict[str, str], ca: Path | None = None, runtime: str = "1s"
 ) -> list[str]:
-    """Layouts and suite as files; the command that compares them."""
+    """The command that compares layouts and a suite from files."""
     (folder / "trial.yaml").write_text(SUITE.format(runtime=runtime))
     for name, url in urls.items():
         ca_file = f', ca_file: "{ca}"' if ca is not None and url.startswith("https") else ""

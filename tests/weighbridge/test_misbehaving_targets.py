@@ -1,8 +1,7 @@
-"""Targets that do wrong under the whole command: what fails is an error of its class and nothing
-else, and the run is whole.
+"""The command on misbehaving targets: each fault is an error of its class, and the run is complete.
 
-One run of each kind of user meets all faults, a workload each; the target itself tells how many
-answers were right.
+One run of each kind of user meets all faults, one per workload; the target reports how many answers
+were correct.
 """
 
 from __future__ import annotations
@@ -105,7 +104,7 @@ def witness(url: str) -> Counts:
 def weigh(
     folder: Path, url: str, users: str, api: str, names: Sequence[str]
 ) -> subprocess.Popen[str]:
-    """A comparison that has been started, of one layout: a workload for each name."""
+    """A started comparison of one layout, with a workload for each name."""
     folder.mkdir()
     workloads = "".join(
         WORKLOAD.format(name=name, size=SIZE_BYTES, runtime=RUNTIME_S, rate=RATE_PER_S)
@@ -138,7 +137,7 @@ def weigh(
 
 @dataclass(frozen=True)
 class Ended:
-    """A run that is over."""
+    """A run that has ended."""
 
     code: int
     said: str
@@ -201,12 +200,12 @@ def test_errors_of_a_target_are_counted_by_class_and_never_as_success(
             assert tally.max_us is not None
             assert (
                 tally.max_us < SLOW_S * 1e6
-            )  # what came in time may be late by the clock for what came before it
+            )  # an answer in time may be late by the clock of the one before
     failed = sum(tally.failed for tally in step.measurement.tallies)
-    if fault != "refusing":  # nobody is there to count
+    if fault != "refusing":  # nothing is there to count
         unfinished = (
             step.measurement.workers
-        )  # what the window's ends cut is counted by one side only
+        )  # requests across the window's ends are counted by one side only
         assert failed <= seen.get("GET wrong", 0) + seen.get("PUT wrong", 0) + unfinished
     assert not step.valid
     assert any(f"{name}: " in note for name in errors for note in step.notes), step.notes
@@ -280,8 +279,7 @@ def test_a_token_that_expires_in_a_step_is_renewed_and_refusals_are_counted(
     assert set().union(*(one.errors for one in tallies)) == {"http-401"}
     failed, done = sum(one.failed for one in tallies), sum(one.count for one in tallies)
     assert 0 < failed <= run.seen["expiring"]["refused"]
-    # Before the token went and after the next was there: as many as the clock wanted, but for what
-    # was refused.
+    # Before the token expired and after the next: as many as the rate, except for refusals.
     assert done > RATE_PER_S * RUNTIME_S / 3
     assert done <= run.seen["expiring"]["GET right"] + run.seen["expiring"]["PUT right"]
     assert any(

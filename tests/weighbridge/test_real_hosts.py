@@ -1,4 +1,4 @@
-"""Verbs about real hosts, as far as no host has to answer for it."""
+"""Verbs about real hosts, without any real host."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_hosts_that_do_not_answer_are_named_by_every_verb(tmp_path: Path) -> Non
         assert "Traceback" not in said
 
 
-# what status says of what has died
+# dead daemons in `status`
 # --------------------------------------------------------------------------------------------
 
 LABEL = "rgw-beast-abc123"
@@ -113,9 +113,7 @@ def daemon(host: str, service: str, *, alive: bool = True, of: str = LABEL) -> H
 
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
-    """The verb, on hosts that tell what is given: its lines about the deployment, and what it
-    raised.
-    """
+    """The verb on hosts with these answers: its lines about the deployment, and its error."""
     monkeypatch.setenv("WEIGHBRIDGE_HOME", str(tmp_path / "wb"))
     monkeypatch.setenv("COLUMNS", "200")
     path = tmp_path / "real.yaml"

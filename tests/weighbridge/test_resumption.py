@@ -37,7 +37,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def derived(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The folders whose reports were asked for, instead of making them."""
+    """The folders whose reports were asked for; none is made."""
     asked: list[Path] = []
     monkeypatch.setattr(running, "derive", lambda folder, **_: asked.append(folder))
     return asked

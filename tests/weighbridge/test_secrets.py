@@ -1,5 +1,5 @@
-"""Secrets are planted on every way by which one comes in, and looked for in every byte that is
-left, said or listed.
+"""Secrets are planted wherever one can come in, and searched for in all that is written, printed or
+listed.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def null_target(environment: dict[str, str]) -> Iterator[str]:
 
 
 def token_of(url: str) -> str:
-    """The null target has one token for all who have the key."""
+    """The null target has one token for all who know the key."""
     request = urllib.request.Request(
         f"{url}/auth/v1.0", headers={"X-Auth-User": "weigh:er", "X-Auth-Key": KEY}
     )
@@ -110,9 +110,7 @@ def recorded_controller(root: Path) -> Any:
 
 
 class Planted:
-    """Layouts, a suite, an environment and files with the secrets, and all that the command said
-    with them.
-    """
+    """Layouts, a suite, an environment and files with the secrets, and the command's output."""
 
     def __init__(self, folder: Path, url: str, environment: dict[str, str]) -> None:
         self.folder = folder

@@ -1,6 +1,4 @@
-"""Studies as runs: that each is planned as a whole, what is refused before anything starts, and the
-whole way of one.
-"""
+"""Studies as runs: their plans, what is refused before anything starts, and one complete run."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A driver of another package, which is installed by an entry point: everything from the command
-line to the exports knows it.
-"""
+"""A driver of another package, found by an entry point: known from command line to exports."""
 
 from __future__ import annotations
 
@@ -55,9 +53,7 @@ def weighbridge(*arguments: str | Path, **environment: str) -> subprocess.Comple
 
 @pytest.fixture(scope="module")
 def with_toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
-    """The command where the toy driver is installed, with files of a suite and a layout whose
-    target runs.
-    """
+    """The command with the toy driver installed, a suite, and a layout with a running target."""
     folder = tmp_path_factory.mktemp("toy")
     places = {
         "WEIGHBRIDGE_HOME": str(folder / "home"),

@@ -1,6 +1,4 @@
-"""A store and a front that another package brings, each in one folder: nothing of the suite knows
-their names.
-"""
+"""A store and a front of other packages: the suite does not know their names."""
 
 import json
 import os
@@ -36,7 +34,7 @@ FRONTED = BARE.replace("bare", "fronted").replace(
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """With the folders of both on the path, as an installation would have them."""
+    """With both folders on the path, as if installed."""
     places = [
         SUPPORT / "toy_store",
         SUPPORT / "toy_front",
@@ -103,8 +101,7 @@ def test_a_store_and_a_front_of_other_packages_are_compared_reported_and_exporte
     (fronted,) = (step.key for step in store.steps() if step.key.layout == "fronted")
     told = store.telemetry(fronted)
     assert told is not None
-    # It is read here, where nobody knows the toys: what is shown of their counters is kept with the
-    # run.
+    # It is read here, without the toys: how to show their counters is stored with the run.
     assert figure_words([figures(told, 3.0)]) == "toyfront: 2.00 connections open"
     page = (run / "derived" / "report.html").read_text()
     assert "clients -&gt; toy front on gateway-1, as told" in page
@@ -112,7 +109,7 @@ def test_a_store_and_a_front_of_other_packages_are_compared_reported_and_exporte
     assert exported.returncode == 0, exported.stderr
     tables = json.loads((tmp_path / "exported.json").read_text())["tables"]
     assert {row["layout"] for row in tables["summary"]} == {"bare", "fronted"}
-    # Who reads the run need not have what made it.
+    # Reading the run does not need what made it.
     (run / "derived" / "report.html").unlink()
     again = ran({**environment, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}, "report", run)
     assert again.returncode == 0, again.stderr

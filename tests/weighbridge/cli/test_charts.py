@@ -80,7 +80,7 @@ def test_failed_charts_keep_table_report_and_exit_code(
     monkeypatch: pytest.MonkeyPatch,
     error: Exception,
 ) -> None:
-    whole, *_ = run_cli("report", "--no-charts", folder)
+    code_without_charts, *_ = run_cli("report", "--no-charts", folder)
     (folder / "derived" / "report.html").unlink()
 
     def fails(*_: object) -> None:
@@ -88,7 +88,7 @@ def test_failed_charts_keep_table_report_and_exit_code(
 
     monkeypatch.setattr("weighbridge.results_output.write_charts", fails)
     code, told, _ = run_cli("report", folder)
-    assert code == whole
+    assert code == code_without_charts
     assert (folder / "derived" / "report.html").is_file()
     assert 0 < told.index("small-read") < told.index("the charts could not be drawn (")
     assert f"nothing else is lost; to try again: weighbridge charts {folder}" in told

@@ -76,7 +76,7 @@ def test_a_comparison_without_comparable_cells_exits_with_4_and_a_provisional_on
     assert (again.exception, again.return_value) == (
         None,
         code,
-    )  # also of a run that was done already
+    )  # for a complete run, too
     done = CliRunner().invoke(
         weighbridge,
         ["compare", "--no-charts", "--out", str(tmp_path / "runs")],

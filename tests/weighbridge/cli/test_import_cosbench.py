@@ -68,8 +68,8 @@ def test_a_suite_that_would_measure_something_else_is_refused(file: Path, tmp_pa
     [
         (("--size", "64 parsecs"), "is not a quantity"),
         (("--runtime", "60"), "not a quantity"),
-        (("--runtime", "1.5s"), "whole seconds are wanted"),
-        (("--runtime", "0s"), "whole seconds are wanted"),
+        (("--runtime", "1.5s"), "must be full seconds"),
+        (("--runtime", "0s"), "must be full seconds"),
     ],
 )
 def test_an_unparsable_option_is_refused(file: Path, words: tuple[str, str], message: str) -> None:

@@ -24,7 +24,7 @@ from weighbridge.topologies import loader
 
 @pytest.fixture(autouse=True)
 def without_lab(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver that makes measurements up, and no report, which is not what this is about."""
+    """A driver with made-up measurements, and no report."""
     monkeypatch.setattr(loader, "STORES", Registry("none", "gateway", own={"stub": StubGateway}))
     monkeypatch.setattr(running, "derive", lambda folder, **_: folder)
     monkeypatch.setattr(running, "Doing", partial(running.Doing, settings=by_fake()))
@@ -37,7 +37,7 @@ def run(tmp_path: Path) -> Run:
 
 
 def weigh(run: Run, influx: FakeInflux) -> tuple[RunStore, str]:
-    """A whole run, sent as it goes; what a user sees of it."""
+    """A complete run that is sent as it is measured; returns what it printed."""
     text = io.StringIO()
     screen, server = Console(file=text, width=400), InfluxServer(url=influx.url)
     doing = running.Doing(run.place, screen, influx=server)

@@ -1,4 +1,4 @@
-"""`weighbridge tune` as a person has it."""
+"""`weighbridge tune` on the command line."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_killed_command_resumes_the_trial_it_was_making(tell: Tell, tmp_path: 
     file.write_text(NULL)
     with command(tmp_path, str(file), "--no-charts") as begun:
         assert begun.stdout is not None
-        # Killed as the third step begins: the baseline's trial and one more are made.
+        # Killed as the third step begins, after the baseline's trial and one more.
         steps = 0
         for line in begun.stdout:
             steps += "  step " in line

@@ -42,7 +42,7 @@ def conduct(run: Run, *, attest: bool) -> RunStore:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[AttestOptions]:
-    """What was asked of each deployment's hosts; those that were asked anything get a figure."""
+    """What was measured of each deployment's hosts, with a made-up result."""
     asked: list[AttestOptions] = []
 
     def deploy(*arguments: Any, attest: AttestOptions, **named: Any) -> deployments.Deployment:

@@ -1,6 +1,4 @@
-"""Caches that are dropped again and again: at once, then every so often by a clock of the test's
-own.
-"""
+"""Repeated cache drops: at once, then at intervals of a simulated clock."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ LATE_S = 10.0
 
 
 class Hours:
-    """A clock that goes on while the dropper rests, and a store whose caches are dropped; each drop
-    takes `takes_s`.
-    """
+    """A clock that advances while the dropper waits, and caches of which a drop takes `takes_s`."""
 
     def __init__(self, *, takes_s: float = 0.0, fails_at: int = -1) -> None:
         self.now_s = 100.0
@@ -44,9 +40,7 @@ class Hours:
                 return
 
     def run(self, cache: str | Every, times: int) -> list[float]:
-        """Seconds from the start at which caches were dropped, when that has happened so often, or
-        not again for long.
-        """
+        """Seconds from the start of so many drops, or of all if there are fewer."""
         with dropping(cache, self.drop, clock=lambda: self.now_s, rest=self.rest):
             for _ in range(times):
                 if not self.dropped.acquire(timeout=LATE_S):

@@ -10,9 +10,7 @@ from weighbridge.conductor.interruption import Interrupted
 
 
 class Kept:
-    """A gateway that outlives its deployment; `fails` is what its next attempts to clear end
-    with.
-    """
+    """A gateway that outlives its deployment; `fails`: errors of its next attempts to clear."""
 
     def __init__(self, *fails: BaseException) -> None:
         self.asked: list[Sequence[str]] = []

@@ -157,7 +157,7 @@ def test_a_gateway_that_does_not_start_ends_the_run_and_leaves_nothing(run: Run)
 def test_a_step_in_which_a_daemon_died_is_not_valid_and_the_next_workload_gets_a_new_deployment(
     run: Run,
 ) -> None:
-    run.gateways["rgw-a"].dies_at = 2  # the look behind the first step
+    run.gateways["rgw-a"].dies_at = 2  # the check after the first step
     store, seen = conduct(run)
     first, second, third = (step for step in store.steps() if step.key.layout == "rgw-a")
     assert first.measurement is not None
@@ -182,7 +182,7 @@ def test_a_step_in_which_a_daemon_died_is_not_valid_and_the_next_workload_gets_a
 
 
 def test_a_daemon_that_dies_between_two_steps_is_not_reported_for_one(run: Run) -> None:
-    run.gateways["rgw-a"].dies_at = 3  # the look before the second step
+    run.gateways["rgw-a"].dies_at = 3  # the check before the second step
     store, _ = conduct(run)
     first, second, third = (step for step in store.steps() if step.key.layout == "rgw-a")
     assert (first.valid, third.valid) == (True, True)
@@ -287,9 +287,7 @@ def test_a_step_is_recorded_before_the_files_of_its_driver(
 
 
 class TwoDrivers:
-    """Drivers of two kinds that are open at once; `did` is what each was asked, `fails` whose step
-    fails, once.
-    """
+    """Two drivers that are open at once; `did`: their orders; `fails`: whose step fails once."""
 
     def __init__(self, fails: str = "") -> None:
         self.did: list[tuple[str, str]] = []

@@ -1,6 +1,4 @@
-"""Blocks beyond a suite's repeats: when they follow, when they do not, and what a run leaves
-open.
-"""
+"""Blocks beyond a suite's repeats: when they follow, and what a run leaves open."""
 
 from __future__ import annotations
 
@@ -50,8 +48,7 @@ def test_a_run_is_clear_if_every_cell_is_significant_at_the_strict_level() -> No
     assert clear(comparison(shown))
     assert not clear(comparison(shown, almost))
     assert unclear(comparison(shown, almost)) == (almost,)
-    # Neither what goes over all worker counts, nor other metrics, nor what no repeat makes
-    # comparable holds a run up.
+    # Effects over all worker counts, other metrics and incomparable cells do not prolong a run.
     beside = (
         effect(0.5, workers=None),
         effect(0.5, metric="max"),
@@ -63,7 +60,7 @@ def test_a_run_is_clear_if_every_cell_is_significant_at_the_strict_level() -> No
 
 
 class Grown:
-    """Remembers the plans that a conductor grew to."""
+    """Remembers the plans of a conductor as they grow."""
 
     def __init__(self) -> None:
         self.plans: list[Plan] = []

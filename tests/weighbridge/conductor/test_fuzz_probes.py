@@ -1,4 +1,4 @@
-"""The lines that probes print, made wrong on purpose."""
+"""Fuzz tests of the lines that probes print."""
 
 from __future__ import annotations
 

@@ -1,18 +1,16 @@
 import os
 import signal
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fake_influx import Answer, FakeInflux
 from fake_run import WORKLOADS, fake_run
+from tests.weighbridge.sent_runs import Sending, acknowledged, measured, until
 from weighbridge.conductor import influx_writer
-from weighbridge.conductor.influx_writer import InfluxWriter
 from weighbridge.drivers.order import Progress
-from weighbridge.results.influx.cursor import CURSOR, REFUSED, Cursor
+from weighbridge.results.influx.cursor import CURSOR, REFUSED
 from weighbridge.results.influx.export import send_run
 from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.influx.server import InfluxServer
@@ -30,7 +28,7 @@ def store(tmp_path: Path) -> RunStore:
 
 @pytest.fixture
 def steps(store: RunStore) -> tuple[StepResult, ...]:
-    """The steps of the run, which are taken out of it: they are yet to be measured."""
+    """The steps of the run, removed from it: they are yet to be measured."""
     found = store.steps()
     (store.folder / "steps.jsonl").unlink()
     return found
@@ -40,50 +38,6 @@ def steps(store: RunStore) -> tuple[StepResult, ...]:
 def lines(store: RunStore, steps: tuple[StepResult, ...]) -> list[str]:
     points = RunPoints(store)
     return [*points.run(), *(line for step in steps for line in points.step(step))]
-
-
-class Sending:
-    """A writer and what it said."""
-
-    def __init__(
-        self,
-        store: RunStore,
-        influx: FakeInflux,
-        *,
-        deadline_s: float = 5.0,
-        first_wait_s: float = 0.01,
-    ) -> None:
-        self.said: list[str] = []
-        self.writer = InfluxWriter(
-            store,
-            InfluxServer(url=influx.url),
-            self.said.append,
-            deadline_s=deadline_s,
-            first_wait_s=first_wait_s,
-            close_s=20.0,
-        )
-
-
-def measured(store: RunStore, writer: InfluxWriter, *steps: StepResult) -> None:
-    """Steps end: they are written down, and the writer is woken."""
-    for step in steps:
-        store.append(step)
-        writer.step()
-
-
-def acknowledged(store: RunStore, influx: FakeInflux) -> int:
-    """How many of a run's lines a server has, by the cursor."""
-    found, points = Cursor.of(store.folder, influx.url), RunPoints(store)
-    ended = [step for step, end in store.steps_from(0) if end <= found.at_bytes]
-    return found.run + found.lines + sum(len(list(points.step(step))) for step in ended)
-
-
-def until(true: Callable[[], bool]) -> None:
-    """Wait for another thread; a test that waits in vain fails."""
-    end = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < end
-        threading.Event().wait(0.005)
 
 
 def test_what_is_sent_live_is_what_is_sent_afterwards(
@@ -180,7 +134,7 @@ def test_a_wrong_token_is_reported_once_and_not_tried_again_before_the_end(
         sending = Sending(store, influx)
         with sending.writer as writer:
             measured(store, writer, *steps)
-            threading.Event().wait(0.1)  # in which it would be asked again
+            threading.Event().wait(0.1)  # long enough for another try
             assert len(influx.writes) == 1
         assert len(influx.writes) == 2
     assert (
@@ -367,7 +321,7 @@ def progress(phase: str = "measure") -> Progress:
 
 
 class Shown:
-    """A display that remembers what it was told."""
+    """A display that remembers its calls."""
 
     def __init__(self) -> None:
         self.told: list[str] = []

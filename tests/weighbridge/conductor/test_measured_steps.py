@@ -1,4 +1,4 @@
-"""What a step is ordered to do, how its measurement is judged, and what is deleted behind it."""
+"""The orders of a step, how its measurement is judged, and what is deleted after it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class QuietMachine:
 
 
 class Asked:
-    """A driver that remembers its orders; `give` is what a step gives, by its order; None: what the
-    fake driver makes up.
+    """A driver that remembers its orders; `give` returns a step's measurement, or None for the fake
+    driver's.
     """
 
     def __init__(self, give: Callable[[Step], Measurement] | None = None) -> None:
@@ -71,7 +71,7 @@ class Asked:
 def measured(
     folder: Path, patch: pytest.MonkeyPatch, driver: Asked, **suite: Any
 ) -> tuple[StepResult, ...]:
-    """The steps of a run of one workload on the first of two layouts, by this driver."""
+    """The steps of a run with one workload on the first of two layouts, by this driver."""
     patch.setattr(pass_runner, "opened", driver.opened)
     run = Run(folder, **{"workloads": [WORKLOAD], **suite})
     store = run.store()
@@ -134,9 +134,7 @@ def test_idle_workers_are_a_fault_in_a_closed_loop_and_not_at_a_rate(
 def test_repeated_cache_drops_happen_only_while_a_step_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The step lasts until the third drop; a drop that comes once and no more leaves it at its
-    deadline.
-    """
+    """The step lasts until the third drop; if there are fewer, until its deadline."""
     run = Run(tmp_path, workloads=[{**WORKLOAD, "workers": [4]}], cache={"every": "1s"})
     gateway, never = run.gateways["rgw-a"], threading.Event()
     drops: list[int] = []

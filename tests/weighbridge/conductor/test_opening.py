@@ -1,4 +1,4 @@
-"""What a driver is told when it is opened."""
+"""What a driver gets when it is opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a suite asks of hosts, and which tools it wants on them."""
+"""What a suite measures of hosts, and which tools it needs on them."""
 
 from __future__ import annotations
 

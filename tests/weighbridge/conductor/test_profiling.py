@@ -1,4 +1,4 @@
-"""Profiling never makes a step fail: what cannot be had is an event."""
+"""Profiling never makes a step fail: what is missing is an event."""
 
 from __future__ import annotations
 

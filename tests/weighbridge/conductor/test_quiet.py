@@ -1,4 +1,4 @@
-"""A busy machine is waited for, and named where it stays busy."""
+"""Waiting for a busy machine, and reporting one that stays busy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BUSY = BackgroundLoad(
 
 
 class Clock:
-    """Goes on by a second at every look."""
+    """Advances by a second with each look."""
 
     def __init__(self, looks: Callable[[int], BackgroundLoad]) -> None:
         self.now_s = 0.0
@@ -151,6 +151,6 @@ def burner() -> Iterator[subprocess.Popen[bytes]]:
 def test_a_program_that_uses_a_core_is_found_by_number_and_name(
     burner: subprocess.Popen[bytes],
 ) -> None:
-    # On a machine that is full of others it is one of many: all are asked for.
+    # A busy machine has many programs: ask for all.
     found = background_load(1.0, most=10_000)
     assert burner.pid in {one.pid for one in found.programs}

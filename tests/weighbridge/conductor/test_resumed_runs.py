@@ -21,7 +21,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "at", "whole"),
+    ("what", "at", "complete"),
     [
         ("starting", 1, 0),  # before anything
         ("preparing", 1, 0),
@@ -38,28 +38,28 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_run_that_is_killed_anywhere_resumes_without_losing_or_repeating_a_step(
-    tmp_path: Path, what: str, at: int, whole: int
+    tmp_path: Path, what: str, at: int, complete: int
 ) -> None:
     run = Run(tmp_path, repeats=2)
     store = killed(run, what, at)
     before = store.steps()
-    assert len(before) == whole
+    assert len(before) == complete
     seen = go_on(store, run)
     after = store.steps()
-    assert after[:whole] == before
+    assert after[:complete] == before
     assert [step.key for step in after] == planned_keys(run.plan())
     assert [step.order for step in after] == list(range(12))
     assert all(step.valid for step in after)
-    assert [key for key, _ in seen.begun] == planned_keys(run.plan())[whole:]
-    assert [number for _, number in seen.begun] == list(range(whole + 1, 13))
+    assert [key for key, _ in seen.begun] == planned_keys(run.plan())[complete:]
+    assert [number for _, number in seen.begun] == list(range(complete + 1, 13))
 
 
 def test_a_resumed_run_makes_the_same_load_as_an_uninterrupted_one(
     tmp_path: Path,
 ) -> None:
-    whole, cut = Run(tmp_path / "whole"), Run(tmp_path / "cut")
-    store, again = whole.store(), killed(cut, "begins", 3)
-    conduct(whole, store, Watched())
+    complete, cut = Run(tmp_path / "complete"), Run(tmp_path / "cut")
+    store, again = complete.store(), killed(cut, "begins", 3)
+    conduct(complete, store, Watched())
     go_on(again, cut)
     assert [step.measurement for step in again.steps()] == [
         step.measurement for step in store.steps()

@@ -1,4 +1,4 @@
-"""The sampler with hosts that count what they are told to, and probes that are small programs."""
+"""Telemetry of hosts with made-up counters, and of probes that are small programs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fake_run import WORKLOADS, fake_run
+from tests.weighbridge.sent_runs import until
 from weighbridge.common.errors import TargetError
 from weighbridge.common.host import Counters, DiskCounters, Host
 from weighbridge.conductor.telemetry import StepTelemetry, Watch, limits_of
@@ -39,9 +40,7 @@ while not ended.is_set():
 
 
 class Meter(FakeHost):
-    """A host that has used half a CPU and 1 MB/s of network since it began, by the monotonic
-    clock.
-    """
+    """A host that has used half a CPU and 1 MB/s of network since it was made."""
 
     def __init__(self, name: str, folder: Path) -> None:
         super().__init__(name, "127.0.0.1", folder / name)
@@ -108,13 +107,6 @@ def heard(recording: StepTelemetry, done_s: float, total_s: float, phase: str = 
     recording.heard(Progress.model_validate({"phase": phase, "done": done_s, "total": total_s}))
 
 
-def until(happened: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen within 20 s"
-        time.sleep(0.01)
-
-
 def sampled(meter: Meter, times: int) -> None:
     for _ in range(times):
         assert meter.asked.acquire(timeout=20)
@@ -131,7 +123,7 @@ def test_telemetry_is_by_second_of_the_window_and_negative_before_it(
         heard(recording, 0, 1, "warm-up")
         sampled(meter, 2)
         heard(recording, 0.1, 2.0)
-        sampled(meter, 4)  # at once, after one second, after two, and one of the time after
+        sampled(meter, 4)  # at once, after one second, after two, and one later
     telemetry = read(store)
     assert {one.phase for one in telemetry.hosts} == {"warm-up", "measure", "drain"}
     assert all((one.second < 0) == (one.phase == "warm-up") for one in telemetry.hosts)

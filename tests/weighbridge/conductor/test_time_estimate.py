@@ -13,7 +13,7 @@ AGAIN = Visit(layout="rgw-a", repeat=1)
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """A clock that tests set."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0

@@ -24,7 +24,7 @@ def test_a_text_answer_is_aligned_and_has_no_control_characters() -> None:
     assert second.split() == ["–", "inf", "[]"]
     assert third.index("-0.5") + len("-0.5") + 2 == first.index("57") + len(
         "57"
-    )  # two letters are two columns wide each
+    )  # two characters are two columns wide each
     assert told == "(3 lines)"
 
 

@@ -182,7 +182,7 @@ def test_a_layout_compared_with_itself_gives_a_noise_floor_and_no_finding(
     assert (
         "Noise floor of throughput: swift beside itself, 10 pairs of repeats in 2 cells: " in text
     )
-    # The made-up twin is the slower of two layouts: an A/A trial that shows a difference says that
+    # The made-up control is the slower of two layouts: an A/A control with a difference shows that
     # something is wrong.
     assert (
         "In 2 of the cells a difference was shown where there is none: take every verdict with "

@@ -1,6 +1,4 @@
-"""What is wrong with a tuning is told before anything is started, all of it at once, where it
-stands in the file.
-"""
+"""All faults of a tuning are reported at once, with their places, before anything starts."""
 
 from __future__ import annotations
 
@@ -109,7 +107,7 @@ def test_a_scope_that_is_not_enough_is_refused_and_a_wider_one_accepted(tmp_path
     more = parameters(
         live={"values": [1], "scope": "buckets"}, speed={"values": [2.0], "scope": "nothing"}
     )
-    # Whether its daemons take it while they run is known to them alone.
+    # Only the daemons know whether they take it while running.
     assert Bed(tmp_path, parameters=more).ready().scopes == {"live": "buckets", "speed": "nothing"}
 
 
@@ -269,7 +267,7 @@ def test_the_course_knows_the_least_and_the_most_trials(
 ) -> None:
     ready = Bed(tmp_path, parameters=parameters(speed=[2.0, 3.0], threads=[16], dummy=[1])).ready()
     course = Course(ready, attest=False)
-    # Four arms in two parts: three trials of the baseline a round.
+    # Four settings in two parts: three trials of the baseline per round.
     assert (course.least, course.most) == (35, 42)
     assert course.steps == 42
     before_s = course.trial_s("restart")

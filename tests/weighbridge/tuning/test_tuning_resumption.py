@@ -83,15 +83,13 @@ def test_a_killed_tuning_loses_only_its_last_trial(tmp_path: Path, what: str, at
 def test_a_killed_search_resumes_with_the_same_proposals(tmp_path: Path, at: int) -> None:
     # All drawn at random: later proposals would depend on what was measured.
     drawn = {**SEARCH, "search": {**SEARCH["search"], "startup": 12, "finalists": 1}}
-    whole, cut = Bed(tmp_path / "whole", **drawn), Bed(tmp_path / "cut", **drawn)
-    done(whole)
+    full, cut = Bed(tmp_path / "full", **drawn), Bed(tmp_path / "cut", **drawn)
+    done(full)
     killed(cut, "step", at)
     before = trials(cut)
     session.resume(cut.run_folder(), cut.doing())
     assert trials(cut)[: len(before)] == before
-    asked, again = (
-        list(dict.fromkeys(one.arm.name for one in trials(bed))) for bed in (whole, cut)
-    )
+    asked, again = (list(dict.fromkeys(one.arm.name for one in trials(bed))) for bed in (full, cut))
     assert again == asked
 
 

@@ -1,4 +1,4 @@
-"""Which arm is tried when."""
+"""Which setting is tried when."""
 
 from collections.abc import Callable, Sequence
 
@@ -56,7 +56,7 @@ def played(
     judge: Judge,
     outcome: Callable[[TrialTurn, int], dict[str, object]] = lambda turn, number: {},
 ) -> list[TrialTurn]:
-    """All turns, each of them made into a trial that `outcome` says something of."""
+    """All turns, each with a trial of this outcome."""
     turns = rounds([TrialCount(one) for one in arms(many)], what, BASELINE, judge)
     found: list[TrialTurn] = []
     turn = next(turns, None)
