@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from stub_run import SUITE, Run, by_fake
+from tests.weighbridge.displays import Silent
 from weighbridge.budget import SHORTEST_WINDOW_S, Budgeted, claim, comparisons_of, fit, sentences
 from weighbridge.command import weighbridge
 from weighbridge.common.errors import UsageError
@@ -139,7 +140,7 @@ def test_the_scatter_is_that_of_the_newest_run_that_has_one(
     ):
         one = Run(tmp_path / str(len(made)), repeats=repeats)
         store = RunStore.create(here, plan_yaml="", plan=one.plan(), suite="trial", sheets=[facts])
-        Conductor(one.plan(), one.planned, store, Unseen(), one.place, settings=by_fake()).run()
+        Conductor(one.plan(), one.planned, store, Silent(), one.place, settings=by_fake()).run()
         made.append(store.folder.rename(here / f"{len(made)}-run"))
     told = spread_here(here, run.hardware)
     rows = RunData(made[0]).rows
@@ -152,12 +153,6 @@ def test_the_scatter_is_that_of_the_newest_run_that_has_one(
     ]
     assert (told.run, told.cells) == ("0-run", 2 * len(rows))
     assert told.share == pytest.approx(statistics.median([*scatter, *tails]))
-
-
-class Unseen:
-    """A display that shows nothing."""
-
-    say = begins = progress = ended = staticmethod(lambda *_: None)
 
 
 def test_an_allowance_reserves_time_for_the_report_and_subtracts_time_spent(

@@ -15,6 +15,7 @@ import pytest
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
+from tests.weighbridge import command_line
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.gateways.existing import made
 from weighbridge.results.record.store import RunStore
@@ -84,34 +85,14 @@ def write(
         ca_file = f', ca_file: "{ca}"' if ca is not None and url.startswith("https") else ""
         (folder / f"{name}.yaml").write_text(LAYOUT.format(name=name, url=url, ca=ca_file))
     layouts = ",".join(str(folder / f"{name}.yaml") for name in urls)
-    return [
-        sys.executable,
-        "-m",
-        "weighbridge",
-        "compare",
-        "--suite",
-        str(folder / "trial.yaml"),
-        "--layouts",
-        layouts,
-        "--hardware",
-        "this-machine",
-        "--no-charts",
-        "--out",
-        str(folder / "runs"),
-    ]
+    files = ("--suite", folder / "trial.yaml", "--layouts", layouts, "--out", folder / "runs")
+    return command_line.command("compare", *files, "--hardware", "this-machine", "--no-charts")
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    return {
-        **os.environ,
-        "WEIGHBRIDGE_HOME": str(tmp_path / "home"),
-        "WEIGHBRIDGE_STATE": str(tmp_path / "state"),
-        "AWS_ACCESS_KEY_ID": "weigh:er",
-        "AWS_SECRET_ACCESS_KEY": KEY,
-        "ST_USER": "weigh:er",
-        "ST_KEY": KEY,
-    }
+    keys = {"AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY}
+    return command_line.environment(tmp_path, **keys, ST_USER="weigh:er", ST_KEY=KEY)
 
 
 def test_two_existing_gateways_are_compared_one_behind_tls_and_keep_their_data(

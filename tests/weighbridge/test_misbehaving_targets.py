@@ -7,7 +7,6 @@ were correct.
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.weighbridge import command_line
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
@@ -101,7 +101,7 @@ def witness(url: str) -> Counts:
     return counts
 
 
-def weigh(
+def compare(
     folder: Path, url: str, users: str, api: str, names: Sequence[str]
 ) -> subprocess.Popen[str]:
     """A started comparison of one layout, with a workload for each name."""
@@ -114,16 +114,9 @@ def weigh(
         f"name: trial\nabout: Faults\napi: [{api}]\nusers: {users}\nworkloads:{workloads}"
     )
     (folder / "plain.yaml").write_text(LAYOUT.format(url=url))
-    environment = {
-        **os.environ,
-        "WEIGHBRIDGE_HOME": str(folder / "home"),
-        "WEIGHBRIDGE_STATE": str(folder / "state"),
-        "PYTHONPATH": str(HERE.parents[1]),
-        "ST_USER": "weigh:er",
-        "ST_KEY": KEY,
-        "AWS_ACCESS_KEY_ID": "weigh:er",
-        "AWS_SECRET_ACCESS_KEY": KEY,
-    }
+    keys = {"AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY}
+    keys |= {"ST_USER": "weigh:er", "ST_KEY": KEY}
+    where = {"PYTHONPATH": str(HERE.parents[1]), "COLUMNS": "300"}
     layout, suite = str(folder / "plain.yaml"), str(folder / "trial.yaml")
     asked = ("compare", "--suite", suite, "--layouts", layout, "--hardware", "this-machine")
     return subprocess.Popen(
@@ -131,7 +124,7 @@ def weigh(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**environment, "COLUMNS": "300"},
+        env=command_line.environment(folder, **keys, **where),
     )
 
 
@@ -168,7 +161,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, s
         _, url = target.__enter__()
         folder = top / f"{users}-{api}"
         names = ["expiring", *WRONG] if api == "swift" else list(WRONG)
-        started.append((target, url, folder, weigh(folder, url, users, api, names)))
+        started.append((target, url, folder, compare(folder, url, users, api, names)))
     try:
         yield {
             way: ended(process, folder, url)
@@ -248,7 +241,7 @@ def test_a_target_that_dies_in_a_step_ends_the_run_with_3_and_what_was_measured_
     tmp_path: Path,
 ) -> None:
     with misbehaving() as (target, url):
-        process = weigh(tmp_path / "run", url, "engine", "s3", ["before", "dying"])
+        process = compare(tmp_path / "run", url, "engine", "s3", ["before", "dying"])
         assert process.stdout is not None
         said = ""
         while "step 2/2" not in said:

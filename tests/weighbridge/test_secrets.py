@@ -29,6 +29,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from command_lines import CommandLines
 from every_byte import found, within
 
+from tests.weighbridge import command_line
+
 pytestmark = pytest.mark.long
 
 TESTS = Path(__file__).parents[1]
@@ -155,21 +157,19 @@ class Planted:
 def test_secrets_are_found_nowhere_in_a_run_in_what_is_made_of_it_or_in_the_process_list(
     tmp_path: Path,
 ) -> None:
-    environment = {
-        **os.environ,
-        "WEIGHBRIDGE_HOME": str(tmp_path / "home"),
-        "WEIGHBRIDGE_STATE": str(tmp_path / "state"),
-        "PYTHONPATH": str(TESTS.parent),
-        "AWS_ACCESS_KEY_ID": "weigh:er",
-        "AWS_SECRET_ACCESS_KEY": KEY,
-        "AWS_SESSION_TOKEN": SESSION,
-        "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "aws"),
-        "ST_USER": "weigh:er",
-        "ST_KEY": KEY,
-        "WEIGHBRIDGE_INFLUX_TOKEN": INFLUX,
-        "COSBENCH_USER": "bench",
-        "COSBENCH_PASSWORD": COSBENCH,
-    }
+    environment = command_line.environment(
+        tmp_path,
+        PYTHONPATH=str(TESTS.parent),
+        AWS_ACCESS_KEY_ID="weigh:er",
+        AWS_SECRET_ACCESS_KEY=KEY,
+        AWS_SESSION_TOKEN=SESSION,
+        AWS_SHARED_CREDENTIALS_FILE=str(tmp_path / "aws"),
+        ST_USER="weigh:er",
+        ST_KEY=KEY,
+        WEIGHBRIDGE_INFLUX_TOKEN=INFLUX,
+        COSBENCH_USER="bench",
+        COSBENCH_PASSWORD=COSBENCH,
+    )
     with (
         CommandLines() as listed,
         null_target(environment) as url,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.weighbridge import command_line
 from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import UsageError
 from weighbridge.prepared_study import DEPLOYMENT_S, prepare
@@ -66,20 +65,7 @@ scales:
 """
 
 
-def weighbridge(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    env = {
-        "WEIGHBRIDGE_HOME": str(folder / "home"),
-        "WEIGHBRIDGE_STATE": str(folder / "state"),
-        "COLUMNS": "200",
-    }
-    return subprocess.run(
-        [sys.executable, "-m", "weighbridge", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        env={**os.environ, **env},
-    )
+weighbridge = partial(command_line.weighbridge, COLUMNS="200")
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -3,11 +3,11 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.weighbridge import command_line
 from weighbridge.results.analysis.steps.daemons import figure_words, figures
 from weighbridge.results.record.store import RunStore
 
@@ -40,15 +40,12 @@ def environment(tmp_path: Path) -> dict[str, str]:
         SUPPORT / "toy_front",
         *filter(None, [os.environ.get("PYTHONPATH")]),
     ]
-    homes = {
-        "WEIGHBRIDGE_HOME": str(tmp_path / "home"),
-        "WEIGHBRIDGE_STATE": str(tmp_path / "state"),
-    }
-    return {**os.environ, **homes, "PYTHONPATH": os.pathsep.join(map(str, places))}
+    path = os.pathsep.join(map(str, places))
+    return command_line.environment(tmp_path, PYTHONPATH=path)
 
 
 def ran(environment: dict[str, str], *words: str | Path) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "weighbridge", *map(str, words)]
+    argv = command_line.command(*words)
     return subprocess.run(
         argv, capture_output=True, text=True, env=environment, timeout=600, check=False
     )

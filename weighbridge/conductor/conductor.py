@@ -213,11 +213,11 @@ class Conductor:
     def _measure(self, visit: Visit, deployment: Deployment, watch: Watch) -> bool:
         """Measure all passes of a visit; whether steps are left for another deployment."""
         passes = PassRunner(
-            self._plan,
-            visit,
-            self._planned[visit.layout],
-            deployment,
-            watch,
+            plan=self._plan,
+            visit=visit,
+            planned=self._planned[visit.layout],
+            deployment=deployment,
+            watch=watch,
             runner=self._runner,
             store=self._store,
             display=self._display,

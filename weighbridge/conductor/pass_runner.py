@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from weighbridge.common.errors import DriverError, ServiceFailed, TargetError
@@ -21,41 +22,26 @@ from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.loader import Planned
 
 
+@dataclass
 class PassRunner:
     """Measures what is left of a visit on one deployment. `given_up`: steps not to try again."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        visit: Visit,
-        planned: Planned,
-        deployment: Deployment,
-        watch: Watch,
-        *,
-        runner: StepRunner,
-        store: RunStore,
-        display: Display,
-        estimate: TimeEstimate,
-        settings: DriverSettings,
-        prefix: str,
-        given_up: set[StepKey],
-    ) -> None:
-        self._plan = plan
-        self._visit = visit
-        self._planned = planned
-        self._deployment = deployment
-        self._watch = watch
-        self._runner = runner
-        self._store = store
-        self._display = display
-        self._estimate = estimate
-        self._settings = settings
-        self._prefix = prefix
-        self._given_up = given_up
-        self._at: StepTurn | None = None
-        """The step that is measured or prepared."""
-        self._tried: set[StepKey] = set()
-        """Steps that were started; they are recorded whatever happens."""
+    plan: Plan
+    visit: Visit
+    planned: Planned
+    deployment: Deployment
+    watch: Watch
+    runner: StepRunner
+    store: RunStore
+    display: Display
+    estimate: TimeEstimate
+    settings: DriverSettings
+    prefix: str
+    given_up: set[StepKey]
+    at: StepTurn | None = None
+    """The step that is measured or prepared."""
+    tried: set[StepKey] = field(default_factory=set)
+    """Steps that were started; they are recorded whatever happens."""
 
     def measure(self, ways: Sequence[Pass]) -> bool:
         """Measure all steps of passes that take turns, each by the driver of its pass.
@@ -63,65 +49,65 @@ class PassRunner:
         If a driver fails, the rest of its current workload is given up, and the others get new
         drivers. Returns False if a daemon has died; its workload is then given up, too.
         """
-        while turns := [turn for turn in self._plan.turns(self._visit, ways) if self._left(turn)]:
-            self._at, self._tried = turns[0], set()
+        while turns := [turn for turn in self.plan.turns(self.visit, ways) if self._left(turn)]:
+            self.at, self.tried = turns[0], set()
             try:
                 with ExitStack() as stack:
                     drivers: dict[str, Driver] = {}
                     for turn in {turn.way.driver: turn for turn in reversed(turns)}.values():
-                        self._at = turn
+                        self.at = turn
                         drivers[turn.way.driver] = stack.enter_context(self._driving(turn.way))
                     self._measure_turns(drivers, turns)
             except (DriverError, TargetError) as error:
-                if not self._failed(self._at, ways, error):
+                if not self._failed(self.at, ways, error):
                     return False
         return True
 
     def _left(self, turn: StepTurn) -> bool:
-        return turn.key not in self._runner.complete and turn.key not in self._given_up
+        return turn.key not in self.runner.complete and turn.key not in self.given_up
 
     def _failed(self, at: StepTurn, ways: Sequence[Pass], error: DriverError | TargetError) -> bool:
         """Record that a driver failed, and give up its workload; False if a daemon has died."""
         # If a driver fails because its gateway has died, report the gateway first.
         died = error if isinstance(error, ServiceFailed) else self._fault()
         first = error if died is None else died
-        self._display.say(first.message)
-        self._store.event("failed", str(first), layout=self._visit.layout)
+        self.display.say(first.message)
+        self.store.event("failed", str(first), layout=self.visit.layout)
         if first is not error:
-            self._store.event("failed", str(error), layout=self._visit.layout)
+            self.store.event("failed", str(error), layout=self.visit.layout)
         for gave_up in (error, error.__cause__):
             if isinstance(gave_up, GaveUp):
-                folder = f"{_file_name(self._visit, at.way)}-failed-{self._runner.order}"
-                self._runner.keep(folder, gave_up.kept)
+                folder = f"{_file_name(self.visit, at.way)}-failed-{self.runner.order}"
+                self.runner.keep(folder, gave_up.kept)
         lost = [
             turn.key
-            for turn in self._plan.turns(self._visit, ways)
+            for turn in self.plan.turns(self.visit, ways)
             if turn.way == at.way and turn.workload == at.workload and self._left(turn)
         ]
         why = "an earlier step failed" if died is None else "the gateway had failed"
-        self._runner.not_measured([key for key in lost if key not in self._tried], first, why=why)
-        self._given_up.update(lost)
+        self.runner.not_measured([key for key in lost if key not in self.tried], first, why=why)
+        self.given_up.update(lost)
         return not isinstance(died, ServiceFailed)
 
     def _fault(self) -> TargetError | None:
         """What is wrong with a gateway that can be started again; one that already runs has been
         checked by its step.
         """
-        if self._planned.gateway.already_runs:
+        if self.planned.gateway.already_runs:
             return None
-        return gateway_fault(self._deployment, doubted=True)
+        return gateway_fault(self.deployment, doubted=True)
 
     @contextmanager
     def _driving(self, way: Pass) -> Iterator[Driver]:
         with opened(
-            self._deployment,
-            self._plan.suite,
+            self.deployment,
+            self.plan.suite,
             way,
-            prefix=self._prefix,
-            log=self._store.logs / f"driver-{_file_name(self._visit, way)}.log",
-            settings=self._settings,
+            prefix=self.prefix,
+            log=self.store.logs / f"driver-{_file_name(self.visit, way)}.log",
+            settings=self.settings,
         ) as ready:
-            self._store.add_facts([Sheet(title="driver", facts=dict(ready.versions))])
+            self.store.add_facts([Sheet(title="driver", facts=dict(ready.versions))])
             yield ready.driver
 
     def _measure_turns(self, drivers: Mapping[str, Driver], turns: Sequence[StepTurn]) -> None:
@@ -130,10 +116,10 @@ class PassRunner:
         Each driver prepares a workload before its first step and cleans up after the last. If what
         was written is deleted with the deployment, all are prepared first, and none is cleaned up.
         """
-        suite = self._plan.suite
-        leave = suite.cleanup == "with-deployment" and not self._planned.gateway.already_runs
+        suite = self.plan.suite
+        leave = suite.cleanup == "with-deployment" and not self.planned.gateway.already_runs
         if leave:
-            with self._deployment.unlimited():
+            with self.deployment.unlimited():
                 self._prepare(drivers, turns)
         for _, some in groupby(turns, key=lambda turn: turn.workload.name):
             these = list(some)
@@ -145,29 +131,29 @@ class PassRunner:
                 self._measure_turn(drivers[driver], turn, again=driver in begun, leave=leave)
                 begun.add(driver)
             for turn in () if leave else _first_of_each(these):
-                self._at = turn
-                with self._estimate.doing("clean", self._visit, work_of(turn.way, turn.workload)):
-                    self._runner.clean(self._deployment, drivers[turn.way.driver], turn.workload)
+                self.at = turn
+                with self.estimate.doing("clean", self.visit, work_of(turn.way, turn.workload)):
+                    self.runner.clean(self.deployment, drivers[turn.way.driver], turn.workload)
 
     def _prepare(self, drivers: Mapping[str, Driver], turns: Sequence[StepTurn]) -> None:
         """Write the objects of these steps, once for each driver and workload."""
         for turn in _first_of_each(turns):
-            self._at = turn
-            with self._estimate.doing("prepare", self._visit, work_of(turn.way, turn.workload)):
-                self._runner.prepare(self._deployment, drivers[turn.way.driver], turn.workload)
+            self.at = turn
+            with self.estimate.doing("prepare", self.visit, work_of(turn.way, turn.workload)):
+                self.runner.prepare(self.deployment, drivers[turn.way.driver], turn.workload)
 
     def _measure_turn(self, driver: Driver, turn: StepTurn, *, again: bool, leave: bool) -> None:
-        self._at = turn
+        self.at = turn
         work = work_of(turn.way, turn.workload)
-        with self._estimate.doing("step", self._visit, work, turn.key.workers):
+        with self.estimate.doing("step", self.visit, work, turn.key.workers):
             if again and "delete" in turn.workload.operations:
                 # What the last step deleted must be there again.
-                self._runner.prepare(self._deployment, driver, turn.workload)
-            self._tried.add(turn.key)
-            self._runner.step(
-                self._planned,
-                self._deployment,
-                self._watch,
+                self.runner.prepare(self.deployment, driver, turn.workload)
+            self.tried.add(turn.key)
+            self.runner.step(
+                self.planned,
+                self.deployment,
+                self.watch,
                 driver,
                 turn.workload,
                 turn.key,

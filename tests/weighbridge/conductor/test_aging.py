@@ -4,26 +4,17 @@ from typing import Any
 import pytest
 
 from stub_run import SUITE, Run, by_fake
+from tests.weighbridge.displays import Silent
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.conductor import aging
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.step_runner import Display
-from weighbridge.drivers.order import Aged, AgeRound, Progress
+from weighbridge.drivers.order import Aged, AgeRound
 from weighbridge.gateways.gateway import Room
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Suite
 
 ROOM = Room(bytes=3_000_000, free_bytes=2_900_000, replicas=3)
-
-
-class Silent:
-    def say(self, text: str) -> None: ...
-
-    def begins(self, key: object, number: int) -> None: ...
-
-    def progress(self, progress: Progress) -> None: ...
-
-    def ended(self, result: object) -> None: ...
 
 
 def suite(**age: Any) -> Suite:

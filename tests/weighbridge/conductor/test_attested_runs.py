@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from stub_run import Run, by_fake
+from tests.weighbridge.displays import Silent
 from weighbridge.conductor import conductor
 from weighbridge.conductor.conductor import Conductor
-from weighbridge.drivers.order import Progress
-from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies import deployment as deployments
 from weighbridge.topologies.attestation import Attestation, AttestOptions
@@ -20,22 +19,10 @@ CEILING = HostCeiling(
 )
 
 
-class Unseen:
-    """A display that shows nothing."""
-
-    def say(self, text: str) -> None: ...
-
-    def begins(self, key: StepKey, number: int) -> None: ...
-
-    def progress(self, progress: Progress) -> None: ...
-
-    def ended(self, result: StepResult) -> None: ...
-
-
 def conduct(run: Run, *, attest: bool) -> RunStore:
     store = run.store()
     Conductor(
-        run.plan(), run.planned, store, Unseen(), run.place, settings=by_fake(), attest=attest
+        run.plan(), run.planned, store, Silent(), run.place, settings=by_fake(), attest=attest
     ).run()
     return store
 

@@ -9,40 +9,21 @@ import pytest
 
 import fake_driver
 from stub_run import SUITE, Run, by_fake
+from tests.weighbridge.displays import Seen
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError, ServiceFailed, TargetError
 from weighbridge.conductor import conductor, pass_runner
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.step_runner import StepRunner
 from weighbridge.drivers.kind import Opened
-from weighbridge.drivers.order import Cleanup, Prepare, Progress, Setup, Step
+from weighbridge.drivers.order import Cleanup, Prepare, Setup, Step
 from weighbridge.results.record.attestation import Attested
-from weighbridge.results.record.step import Pass, StepKey, StepResult
+from weighbridge.results.record.step import Pass
 from weighbridge.results.record.store import RunStore, StoreError
 from weighbridge.suites import Suite
 from weighbridge.topologies.fake import FakeHosts
 
 DIED = "stub on gateway-1 has died (its log: stub.out)"
-
-
-class Seen:
-    """A display that remembers."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-        self.results: list[StepResult] = []
-
-    def say(self, text: str) -> None:
-        self.said.append(text)
-
-    def begins(self, key: StepKey, number: int) -> None:
-        self.said.append(f"begins {number}")
-
-    def progress(self, progress: Progress) -> None:
-        self.said.append(progress.phase)
-
-    def ended(self, result: StepResult) -> None:
-        self.results.append(result)
 
 
 def conduct(run: Run, *driver: str) -> tuple[RunStore, Seen]:

@@ -7,6 +7,7 @@ import pytest
 
 from fake_influx import Answer, FakeInflux
 from fake_run import WORKLOADS, fake_run
+from tests.weighbridge.displays import Seen
 from tests.weighbridge.sent_runs import Sending, acknowledged, measured, until
 from weighbridge.conductor import influx_writer
 from weighbridge.drivers.order import Progress
@@ -320,31 +321,12 @@ def progress(phase: str = "measure") -> Progress:
     )
 
 
-class Shown:
-    """A display that remembers its calls."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.told.append(text)
-
-    def begins(self, key: object, number: int) -> None:
-        self.told.append(f"begins {number}")
-
-    def progress(self, progress: Progress) -> None:
-        self.told.append(progress.phase)
-
-    def ended(self, result: StepResult) -> None:
-        self.told.append("ended")
-
-
 def test_rates_are_sent_during_steps_and_not_while_preparing(
     store: RunStore, steps: tuple[StepResult, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(influx_writer, "LIVE_EVERY_S", 0.0)
     monkeypatch.setattr(influx_writer, "LIVE_STEP_S", 0.0)
-    step, shown = steps[0], Shown()
+    step, shown = steps[0], Seen()
     with FakeInflux() as influx:
         with Sending(store, influx).writer as writer:
             display = InfluxDisplay(shown, writer)
@@ -358,7 +340,7 @@ def test_rates_are_sent_during_steps_and_not_while_preparing(
             until(lambda: any("weighbridge_step" in line for line in influx.taken))
             display.progress(progress("cleanup"))
         live = [line for line in influx.taken if line.startswith("weighbridge_live")]
-    assert shown.told == ["preparing", "prepare", "begins 1", "warm-up", "ended", "cleanup"]
+    assert shown.said == ["preparing", "prepare", "begins 1", "warm-up", "ended", "cleanup"]
     assert len(live) == 1
     assert "phase=warm-up" in live[0]
     assert " ops_s=120.0,bytes_s=1000000.0,errors=0i " in live[0]
@@ -384,7 +366,7 @@ def test_rates_are_dropped_when_the_server_is_away(
 def test_without_a_server_the_display_is_unchanged(
     store: RunStore, steps: tuple[StepResult, ...]
 ) -> None:
-    shown = Shown()
+    shown = Seen()
     with sending(None, store, shown.say) as sent_too:
         assert sent_too(shown) is shown
-    assert not shown.told
+    assert not shown.said

@@ -7,26 +7,12 @@ from pathlib import Path
 import pytest
 
 from stub_run import Run, by_fake
+from tests.weighbridge.displays import Silent
 from weighbridge.conductor import perf
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.perf import PerfSupport, able
 from weighbridge.conductor.profiling import Profiler
-from weighbridge.drivers.order import Progress
 from weighbridge.results.record.profile import Chosen, read_profiles
-from weighbridge.results.record.step import StepKey, StepResult
-
-
-class Unseen:
-    """A display that shows nothing."""
-
-    def say(self, text: str) -> None: ...
-
-    def begins(self, key: StepKey, number: int) -> None: ...
-
-    def progress(self, progress: Progress) -> None: ...
-
-    def ended(self, result: StepResult) -> None: ...
-
 
 ALLOWED = PerfSupport(event="cpu-clock", blocks=True, remarks=())
 
@@ -38,7 +24,7 @@ def test_hosts_whose_processes_cannot_be_seen_are_not_profiled_and_their_steps_a
     store = run.store()
     profiler = Profiler(Chosen(workload="small", workers=4), store, ALLOWED)
     Conductor(
-        run.plan(), run.planned, store, Unseen(), run.place, settings=by_fake(), profiler=profiler
+        run.plan(), run.planned, store, Silent(), run.place, settings=by_fake(), profiler=profiler
     ).run()
     assert all(step.valid for step in store.steps())
     told = [event for event in store.events() if event.kind == "profile"]
