@@ -18,9 +18,7 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 
 SHORTEST_WINDOW_S: Final = 10.0
-"""No window is made shorter to save time: warm-up and drift are judged by its seconds, and ten are
-few.
-"""
+"""The shortest window to save time: warm-up and drift are judged by its seconds."""
 CHECKING_S: Final = 3.0
 """Time for the programs of one layout to check its configuration, before a run."""
 MOST: Final = 1000
@@ -159,9 +157,7 @@ def claim(plan: Plan, spread: RepeatScatter, repeats: int | None = None) -> str:
 
 
 def comparisons_of(plan: Plan) -> int:
-    """How many cells a plan compares at most: for each metric, each layout but the first and its
-    controls with the first.
-    """
+    """How many cells a plan compares at most: each layout with the first, for each metric."""
     others = len(plan.layouts) - len(plan.twins) - 1
     ways = plan.passes[plan.layouts[0].name]
     cells = sum(
@@ -174,9 +170,7 @@ def comparisons_of(plan: Plan) -> int:
 
 
 def _shortened(suite: Suite, share: float) -> Suite:
-    """The suite with windows of this share of their length, in full seconds, not below the shortest
-    sensible one.
-    """
+    """The suite with windows of this share of their length, in full seconds."""
     workloads = []
     for one in suite.workloads:
         least_s = min(one.runtime, SHORTEST_WINDOW_S)
@@ -186,9 +180,7 @@ def _shortened(suite: Suite, share: float) -> Suite:
 
 
 def _longest(suite: Suite, fits: Callable[[Suite], bool]) -> Suite:
-    """The suite with the longest windows that fit, all shortened alike, to 1 in 64; the shortest
-    are known to fit.
-    """
+    """The suite with the longest windows that fit, to 1 in 64; the shortest are known to fit."""
     shares = (step / 64 for step in range(64, 0, -1))
     shortened = (_shortened(suite, share) for share in shares)
     return next((one for one in shortened if fits(one)), _shortened(suite, 0.0))

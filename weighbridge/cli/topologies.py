@@ -34,9 +34,7 @@ def runs_at(layout: Layout, release: str) -> bool:
 @click.command("topologies")
 @click.argument("gateway", required=False)
 def command(gateway: str | None) -> None:
-    """List layouts, releases and parameters; only of one GATEWAY (rgw, swift ...) or LAYOUT if
-    named.
-    """
+    """List layouts, releases and parameters, of one GATEWAY (rgw, swift ...) or LAYOUT if named."""
     from rich.markup import escape
 
     from weighbridge.common.document import Document, did_you_mean

@@ -162,9 +162,7 @@ class Conductor:
             self._runner.announcing("cleared", deployment.layout.name)(text)
 
     def _visit(self, visit: Visit) -> None:
-        """One deployment, and another each time that a daemon died and something is left: each
-        death costs a workload.
-        """
+        """One deployment, and another each time that a daemon has died and something is left."""
         deployments = 1
         while self._measure_on_one(visit, deployments):
             deployments += 1

@@ -289,9 +289,7 @@ class InfluxWriter:
         self._due = time.monotonic() + max(self._first_wait_s, min(LONGEST_WAIT_S, wait_s))
 
     def _refuse(self, error: WriteRefused) -> None:
-        """The server refuses: report why once; unless only these lines are at fault, send nothing
-        more before the end.
-        """
+        """The server refuses: report it once, and pause unless only these lines are at fault."""
         if error.batch:
             if not self._refused:
                 self._report(

@@ -90,9 +90,7 @@ class PassRunner:
         return not isinstance(died, ServiceFailed)
 
     def _fault(self) -> TargetError | None:
-        """What is wrong with a gateway that can be started again; one that already runs has been
-        checked by its step.
-        """
+        """What is wrong with a gateway of ours; one that already runs was checked by its step."""
         if self.planned.gateway.already_runs:
             return None
         return gateway_fault(self.deployment, doubted=True)

@@ -104,9 +104,7 @@ def _below(suite: Suite, layer: Layer) -> list[Pass]:
 
 
 def _ways(suite: Suite, layer: Layer) -> list[tuple[Api, DriverName]]:
-    """The APIs and drivers that load a layer: a gateway's daemon by those of the gateway, any other
-    by one of its own name.
-    """
+    """The APIs and drivers for a layer: a gateway's daemon has those of the gateway."""
     known = (
         [api for api in suite.api if api in GATEWAY_APIS] if layer == "gateway" else get_args(Api)
     )

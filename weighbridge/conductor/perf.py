@@ -20,9 +20,7 @@ from weighbridge.results.record import block_trace
 HERTZ: Final = 99
 """Not 100, so that periodic work of the system is not sampled each time or never."""
 STACK_BYTES: Final = 8192
-"""Copied of a thread's stack in each sample: distributions build without frame pointers, so perf
-unwinds the copy.
-"""
+"""Stack copied per sample: distributions build without frame pointers, so perf unwinds it."""
 BEGINNING_S: Final = 2.0
 ENDING_S: Final = 20.0
 READING_S: Final = 180.0

@@ -143,9 +143,7 @@ def programs_of(deployment: Deployment, tiers: Mapping[str, str]) -> dict[int, P
 
 
 def _disk_of(deployment: Deployment, tiers: Mapping[str, str]) -> _Disk | None:
-    """The last disk of the first storage host: the first of several may hold databases or a
-    journal.
-    """
+    """The last disk of the first storage host: its first may hold databases or a journal."""
     from weighbridge.topologies.lab.host import LabHost  # noqa: PLC0415 - as above
 
     for name, host in deployment.hosts.items():

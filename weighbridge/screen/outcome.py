@@ -82,9 +82,7 @@ def noise_words(floors: Sequence[NoiseFloor]) -> tuple[str, ...]:
 
 
 def verdict_words(comparison: Comparison) -> tuple[str, ...]:
-    """How many cells have which verdict, and whether an A/A control is missing; nothing for one
-    layout alone.
-    """
+    """How many cells have which verdict, and whether an A/A control is missing."""
     found = Counter(effect.verdict for effect in comparison.effects if effect.workers is not None)
     if not found:
         return ()

@@ -88,9 +88,7 @@ class Course:
 
     @property
     def least(self) -> int:
-        """How many there are if each setting is clear as soon as it is judged, and each proposal is
-        given up at once.
-        """
+        """How many trials there are if each setting is clear, or given up, at once."""
         tuning = self._prepared.tuning
         if tuning.strategy == "search":
             return tuning.search.proposals * 5

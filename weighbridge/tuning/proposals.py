@@ -78,9 +78,7 @@ class OptunaSearch:
         )
 
     def _proposal(self, arm: Arm, number: int) -> Generator[TrialTurn, Trial, float | None]:
-        """Try one in its own round, with the baseline around each trial; returns its gain, None if
-        it may not be chosen.
-        """
+        """Try one in its own round; returns its gain, None if it may not be chosen."""
         baseline = self._space.baseline.arm
         found = self._tried[arm.name] = TrialCount(arm)
         entry: LedgerEntry | None = None

@@ -113,9 +113,7 @@ class TrialDeployment:
         return Switched(scope, done)
 
     def refusals(self, candidates: Sequence[Candidate]) -> list[str]:
-        """Why the deployment cannot be changed to these candidates, a line for each; changes
-        nothing.
-        """
+        """Why the deployment cannot be changed to these candidates, one line for each."""
         deployment, arm = self._deployment, self._arm
         assert deployment is not None  # noqa: S101 - `switch_to` was called
         assert arm is not None  # noqa: S101 - as above
@@ -174,9 +172,7 @@ class TrialDeployment:
         self._runner.not_measured(keys, error, why="the gateway does not run with these settings")
 
     def recover(self) -> None:
-        """After a failure: run the baseline again, or nothing, so that the next candidate gets a
-        new deployment.
-        """
+        """After a failure: run the baseline again, or nothing (the next gets a new deployment)."""
         if self._deployment is None:
             return
         self._display.say("going back to the baseline")

@@ -150,9 +150,7 @@ class Tuner:
         return self._try(one, turn.round)
 
     def _anchored(self, turn: TrialTurn) -> bool:
-        """Whether the baseline was tried in this round on this deployment, or cannot be, since the
-        setting needs its own cluster.
-        """
+        """Whether the baseline was tried in this round on this deployment, if it can be."""
         if self._deployment.scope_to(turn.arm) == "cluster":
             return (
                 scope_between(self._tuning.baseline.arm, turn.arm, self._tuning.scopes) == "cluster"
@@ -251,9 +249,7 @@ class Tuner:
     # ---- the budget
 
     def _too_late(self, turn: TrialTurn) -> str:
-        """Why the budget is too short for a turn and the trial of the baseline that closes its
-        round; empty if it is not.
-        """
+        """Why the budget is too short for a turn and the end of its round; empty if it is not."""
         room_s = self._course.room_s()
         needed_s = self._needed_s(turn)
         if room_s is None or needed_s <= room_s:
@@ -267,9 +263,7 @@ class Tuner:
         )
 
     def _needed_s(self, turn: TrialTurn) -> float:
-        """Seconds for a turn with what must follow it; 0 for the baseline within a round, which is
-        never left out.
-        """
+        """Seconds for a turn with what must follow it; 0 for the baseline within a round."""
         there_s, back_s = (
             self._course.trial_s(self._deployment.scope_to(arm))
             for arm in (turn.arm, self._tuning.baseline.arm)
