@@ -21,11 +21,9 @@ from weighbridge.conductor.quiet import QuietMachine
 from weighbridge.conductor.step_runner import Display, StepRunner
 from weighbridge.conductor.telemetry import Watch
 from weighbridge.conductor.time_estimate import TimeAllowance, TimeEstimate, show_duration
-from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.manifest import BUSY, UNEVEN, Sheet
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.store import RunStore
-from weighbridge.topologies.attestation import Attestation
 from weighbridge.topologies.deployment import Deployment, StatePlace, deploy
 from weighbridge.topologies.loader import Planned
 
@@ -252,7 +250,7 @@ class Conductor:
                 layout=visit.layout,
             )
             if deployment.attestation is not None:
-                self._attested(visit, deployment.attestation)
+                self._runner.attested(visit.layout, visit.repeat, deployment.attestation)
                 self._attested_now.add(visit.layout)
             for text in deployment.standing.uneven:
                 say(f"{visit.layout}: {text}: reads are provisional")
@@ -275,14 +273,6 @@ class Conductor:
             self._store.event("left out", f"layer osd: {error}", layout=visit.layout)
             return
         self._store.attest(figures)
-
-    def _attested(self, visit: Visit, attestation: Attestation) -> None:
-        figures = [
-            Attested(layout=visit.layout, repeat=visit.repeat, **dict(one))
-            for one in attestation.ceilings
-        ]
-        self._store.attest(figures)
-        self._store.add_facts([Sheet(title="attestation", facts=dict(attestation.tools))])
 
     def _aged(self, deployment: Deployment, visit: Visit) -> bool:
         """Age the store if the suite asks for it; whether it can be measured.

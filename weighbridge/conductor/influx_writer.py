@@ -19,7 +19,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from pydantic import NonNegativeInt
@@ -139,12 +138,7 @@ class InfluxWriter:
         self._asked.wait(2 * self._deadline_s)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close(self._close_s if kind is None else self._close_s / 3)
 
     # ---- what the run calls

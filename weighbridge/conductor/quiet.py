@@ -18,6 +18,7 @@ import psutil
 from pydantic import Field, NonNegativeFloat
 
 from weighbridge.common.record import Record
+from weighbridge.gateways.gateway import Say
 
 BUSY: Final = 0.1
 """The share of the machine's CPUs from which it is busy."""
@@ -27,8 +28,6 @@ PATIENCE_S: Final = 60.0
 MOST_NAMED: Final = 5
 WORTH_NAMING: Final = 0.01
 """Share of the machine's CPUs; programs that use less are not named."""
-
-Say = Callable[[str], None]
 
 
 class BusyProgram(Record):

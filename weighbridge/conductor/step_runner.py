@@ -17,11 +17,13 @@ from weighbridge.conductor.telemetry import CounterSource, Watch, limits_of
 from weighbridge.drivers.driver import Driver, Heard
 from weighbridge.drivers.order import Cleaned, Cleanup, KeptFile, Prepare, Progress, Step
 from weighbridge.results.analysis.steps.validity import judge
+from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.manifest import ConfigFile, Sheet
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import HostLimits
 from weighbridge.suites import Suite, Workload
+from weighbridge.topologies.attestation import Attestation
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.loader import Planned
 
@@ -93,6 +95,13 @@ class StepRunner:
         self._store.add_facts(
             [Sheet(title="deployment", layout=name, facts=deployment.facts())], configs
         )
+
+    def attested(self, layout: str, repeat: int, attestation: Attestation) -> None:
+        """Record what the hosts of a deployment can do."""
+        self._store.attest(
+            Attested(layout=layout, repeat=repeat, **dict(one)) for one in attestation.ceilings
+        )
+        self._store.add_facts([Sheet(title="attestation", facts=dict(attestation.tools))])
 
     def prepare(self, deployment: Deployment, driver: Driver, workload: Workload) -> None:
         """Write the objects of a workload. Raises DriverError."""

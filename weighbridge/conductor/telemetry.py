@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Protocol, Self
 
 from weighbridge.common.errors import WeighbridgeError
@@ -113,12 +112,7 @@ class Watch:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._close()
         if self._sampled_s and kind is None:
             hosts = sum(one.tier != "machine" for one in self.limits)
@@ -210,12 +204,7 @@ class StepTelemetry:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._watch.inbox.open.clear()
         with self._changed:
             self._ending = True

@@ -14,7 +14,7 @@ from weighbridge.conductor.plan import Plan, make_plan, step_seconds
 from weighbridge.gateways.gateway import Say
 from weighbridge.results.metrics import compared
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import Arm, TuningRun
+from weighbridge.results.record.trial import TuningRun
 from weighbridge.suites import Suite
 from weighbridge.suites.tuning import Strategy, Tuning
 from weighbridge.suites.tuning import loader as tuning_files
@@ -267,14 +267,10 @@ def check(found: PreparedTuning, place: StatePlace, say: Say, *, attest: bool) -
     )
     if not refused:
         return
-    same: dict[str, list[Arm]] = {}
+    same: dict[str, list[str]] = {}
     for name, message in refused.items():
-        same.setdefault(message, []).append(tried[name].arm)
-    lines = [f"{', '.join(map(_words, arms))}: {message}" for message, arms in same.items()]
+        same.setdefault(message, []).append(tried[name].words)
+    lines = [f"{'; '.join(words)}: {message}" for message, words in same.items()]
     raise UsageError(
         "\n".join(lines), advice="Take these values out of the tuning's file, or change them."
     )
-
-
-def _words(arm: Arm) -> str:
-    return " ".join(f"{key}={value}" for key, value in arm.settings.items()) or arm.name

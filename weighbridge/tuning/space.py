@@ -44,6 +44,12 @@ class Candidate:
     planned: Planned
     choices: tuple[Choice, ...] = ()
 
+    @property
+    def words(self) -> str:
+        """As `speed=2, threads=16`, or `the baseline`."""
+        settings = (f"{key}={value}" for key, value in self.arm.settings.items())
+        return ", ".join(settings) or "the baseline"
+
 
 class Space:
     """All settings of a layout that a tuning can try; faults point into the tuning's file."""

@@ -16,7 +16,6 @@ from weighbridge.conductor.passes import asked_of_hosts, passes_of, wants_tools
 from weighbridge.conductor.plan import Visit, keys_of
 from weighbridge.conductor.step_runner import Display, StepRunner
 from weighbridge.drivers.driver import Driver, GaveUp
-from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.step import Pass, StepKey
 from weighbridge.results.record.store import RunStore
@@ -124,10 +123,7 @@ class TrialDeployment:
                 try:
                     deployment.may_change(one.planned, scope)
                 except UsageError as error:
-                    settings = ", ".join(
-                        f"{key}={value}" for key, value in one.arm.settings.items()
-                    )
-                    found.append(f"{settings}: {error.message}")
+                    found.append(f"{one.words}: {error.message}")
         return found
 
     def measure(self, one: Candidate, repeat: int) -> float:
@@ -231,16 +227,7 @@ class TrialDeployment:
         say(text)
         self._store.event("up", text, layout=wanted.arm.name)
         if deployment.attestation is not None:
-            figures = deployment.attestation.ceilings
-            self._store.attest(
-                [
-                    Attested(layout=tuning.baseline.arm.name, repeat=number, **dict(one))
-                    for one in figures
-                ]
-            )
-            self._store.add_facts(
-                [Sheet(title="attestation", facts=dict(deployment.attestation.tools))]
-            )
+            self._runner.attested(tuning.baseline.arm.name, number, deployment.attestation)
         self._deployment, self._arm = deployment, wanted.arm
         self._describe(deployment)
         return text

@@ -165,12 +165,9 @@ class Tuner:
     def _try(self, one: Candidate, number: int) -> Trial:
         """One trial, from switching to the candidate to the record of the trial."""
         repeat = sum(trial.arm.name == one.arm.name for trial in self._trials)
-        what = (
-            ", ".join(f"{key}={value}" for key, value in one.arm.settings.items()) or "the baseline"
-        )
         self._store.event(
             "trial",
-            f"trial {len(self._trials) + 1}: round {number + 1}: {what}",
+            f"trial {len(self._trials) + 1}: round {number + 1}: {one.words}",
             layout=one.arm.name,
         )
         at, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
