@@ -98,7 +98,8 @@ def test_one_repeat_gets_the_longest_windows_that_fit(
 def test_a_budget_too_short_for_one_repeat_is_refused_with_its_time(tmp_path: Path) -> None:
     run = Run(tmp_path, workloads=LONG)
     with pytest.raises(
-        UsageError, match=r"holds no repeat: one takes about .* even with windows of 10 s"
+        UsageError,
+        match=r"too short for one repeat, which takes about .* even with windows of 10 s",
     ):
         fitted(run, 30)
 
@@ -110,16 +111,18 @@ def test_claims_depend_on_repeats_scatter_and_the_number_of_tests(
     tests = comparisons_of(plan)
     # For each metric 2 and 1 cells of reads, and 1 of writes.
     assert tests == 4 * len(compared())
-    assert "nothing can be claimed" in claim(plan, ASSUME, 4)
+    assert "no difference can be claimed" in claim(plan, ASSUME, 4)
     least = (smallest_ratio(0.14, 7, level=LEVEL / tests, bound=1.1) - 1) * 100
-    told = claim(plan, RepeatScatter(share=0.14, cells=24, run="earlier"))
+    sentence = claim(plan, RepeatScatter(share=0.14, cells=24, run="earlier"))
     shown = (
         f"differences of about {math.ceil(least)} % would be found 8 times in 10 in each of "
         f"{tests} tests"
     )
-    assert told == f"n = 7: as repeats of earlier scatter by 14 % (median of 24 cells), {shown}"
+    assert (
+        sentence == f"n = 7: if repeats scatter by 14 % as in earlier (median of 24 cells), {shown}"
+    )
     assert least > (smallest_ratio(0.14, 7) - 1) * 100 + 10
-    assert "assuming that repeats scatter by 15 % (no earlier run here tells)" in claim(
+    assert "if repeats scatter by 15 % (assumed: no earlier run on this machine)" in claim(
         plan, ASSUME
     )
 
@@ -142,7 +145,7 @@ def test_the_scatter_is_that_of_the_newest_run_that_has_one(
         store = RunStore.create(here, plan_yaml="", plan=one.plan(), suite="trial", sheets=[facts])
         Conductor(one.plan(), one.planned, store, Silent(), one.place, settings=by_fake()).run()
         made.append(store.folder.rename(here / f"{len(made)}-run"))
-    told = spread_here(here, run.hardware)
+    found = spread_here(here, run.hardware)
     rows = RunData(made[0]).rows
     scatter = [
         statistics.stdev(math.log(point.value("throughput")) for point in row.used) for row in rows
@@ -151,8 +154,8 @@ def test_the_scatter_is_that_of_the_newest_run_that_has_one(
         statistics.stdev(math.log(point.value("p90")) for point in row.used if point.value("p90"))
         for row in rows
     ]
-    assert (told.run, told.cells) == ("0-run", 2 * len(rows))
-    assert told.share == pytest.approx(statistics.median([*scatter, *tails]))
+    assert (found.run, found.cells) == ("0-run", 2 * len(rows))
+    assert found.share == pytest.approx(statistics.median([*scatter, *tails]))
 
 
 def test_an_allowance_reserves_time_for_the_report_and_subtracts_time_spent(

@@ -43,8 +43,8 @@ def test_a_folder_that_cannot_be_written_is_refused_with_its_variable(
     with pytest.raises(UsageError) as refused:
         require(HOSTS, StatePlace(**folders))
     assert (
-        f"{tmp_path}/file/below, where hosts and images are kept, cannot be written: Not a "
-        "directory" in str(refused.value)
+        f"cannot write to {tmp_path}/file/below, the folder for hosts and images: Not a directory"
+        in str(refused.value)
     )
     assert f"Set WEIGHBRIDGE_{which.upper()}" in str(refused.value)
     assert refused.value.exit_code == EXIT_USAGE

@@ -256,7 +256,7 @@ def test_clean_lists_what_killed_runs_left_and_deletes_only_that(
         assert theirs not in listed.stdout
         assert set(containers(place)) == {ours, mixed, theirs}
         young = clean(tmp_path, place, "--delete")
-        assert "a run may be at work in it" in young.stdout
+        assert "a run may still be using it" in young.stdout
         assert set(containers(place)) == {ours, mixed, theirs}
         done = clean(tmp_path, place, "--delete", "--older-than", "1ms")
         assert done.returncode == 0, done.stderr

@@ -55,10 +55,10 @@ def test_options_for_real_hosts_are_refused_for_others_and_vice_versa(
     tmp_path: Path,
 ) -> None:
     code, said = weighbridge("doctor", "--hardware", "lab-small", "--install", home=tmp_path)
-    assert (code, "are about real hosts" in said) == (USAGE, True)
+    assert (code, "are for real hosts" in said) == (USAGE, True)
     words = ("--hardware", "ssh-example", "--profile", "small-read", "--layouts", "rgw-beast,swift")
     code, said = weighbridge("compare", *words, home=tmp_path)
-    assert (code, "--profile sees the processes of containers" in said) == (USAGE, True)
+    assert (code, "--profile works on containers of this machine" in said) == (USAGE, True)
 
 
 def test_hosts_that_do_not_answer_are_named_by_every_verb(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_hosts_that_lost_a_deployment_or_are_not_in_the_file_are_named(
         daemon("gateway-1", "radosgw"), on=HOSTS[:3], known=stands(*HOSTS, "store-9")
     )
     assert lines == [
-        "  dead: all of it on store-2: it is not there any more",
+        "  dead: all of it on store-2, which has nothing of it any more",
         CHANGED,
         "  not known: what is running on store-9 (no host of hardware real)",
     ]

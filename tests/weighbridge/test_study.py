@@ -132,7 +132,8 @@ def test_rados_is_measured_below_gateways_that_use_it() -> None:
 
 def test_the_full_scale_of_2014_needs_large_hardware() -> None:
     with pytest.raises(
-        UsageError, match="no hardware that ships holds study swift-vs-rgw-read-2014 at scale full"
+        UsageError,
+        match="is large enough for study swift-vs-rgw-read-2014 at scale full",
     ):
         prepare("swift-vs-rgw-read-2014", "full")
     assert (
@@ -211,7 +212,7 @@ def test_a_dry_run_prints_the_plan_and_starts_nothing(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["ornl-2031"], "did you mean 'ornl-2013'"),
-        ([], "the NAME of a study is wanted"),
+        ([], "the NAME of a study is missing"),
         (["ornl-2013", "--scale", "fall"], "fall"),
         (["swift-vs-rgw-read-2014", "--scale", "full"], "Give --hardware FILE"),
         (["ornl-2013", "--hardware", "lab-smal"], "did you mean 'lab-small'"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from weighbridge.cli.baseline import baseline, sizes_of
+from weighbridge.cli.baseline import command, sizes_of
 from weighbridge.common.errors import UsageError
 
 
@@ -18,7 +19,7 @@ def test_sizes_are_parsed_each_once() -> None:
     ("text", "why"),
     [
         ("4KiB,big", "'big' is not a quantity"),
-        ("0", "'0' is no size"),
+        ("0", "'0' is not an object size"),
         ("", "names no size"),
         (" , ", "names no size"),
     ],
@@ -40,6 +41,8 @@ def test_what_is_not_a_size_is_refused(text: str, why: str) -> None:
 def test_bad_input_is_refused_and_makes_no_folder(
     tmp_path: Path, hardware: str, sizes: str, why: str
 ) -> None:
-    with pytest.raises(UsageError, match=why):
-        baseline(hardware, sizes, tmp_path / "out")
+    asked = [hardware, "--sizes", sizes, "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(command, asked, standalone_mode=False)
+    assert isinstance(done.exception, UsageError)
+    assert why in str(done.exception)
     assert not (tmp_path / "out").exists()

@@ -47,7 +47,7 @@ def test_the_same_talk_as_markdown_goes_to_its_own_folder(run: RunStore, tmp_pat
 def test_an_existing_deck_is_replaced_only_with_force(run: RunStore, tmp_path: Path) -> None:
     path = tmp_path / "talk.pptx"
     path.write_text("worked on")
-    with pytest.raises(UsageError, match="is there"):
+    with pytest.raises(UsageError, match="already exists"):
         slides(run.folder, "--out", path)
     assert path.read_text() == "worked on"
     slides(run.folder, "--out", path, "--force")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -54,7 +55,7 @@ def test_a_dry_run_prints_settings_and_restarts_and_starts_nothing(
     )
     assert code == 0
     assert "objective: " in said
-    assert "restart" in said
+    assert re.search(r"\brestart\b", said)
     assert "if each is clear at once" in said
     assert not (tmp_path / "runs").exists()
 

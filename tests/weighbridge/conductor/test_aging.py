@@ -36,7 +36,7 @@ def test_a_share_of_the_disks_is_filled_with_replicas() -> None:
 
 @pytest.mark.parametrize(
     ("free", "lab_free", "whose"),
-    [(500_000, None, "of its disks"), (2_900_000, 500_000, "of this machine")],
+    [(500_000, None, "on its disks"), (2_900_000, 500_000, "on this machine")],
 )
 def test_aging_that_does_not_fit_is_refused_with_the_free_space(
     free: int, lab_free: int | None, whose: str
@@ -73,14 +73,14 @@ def test_what_was_done_is_described_with_the_fill() -> None:
     assert aging.describe(order, aged, ROOM) == [
         "filled with 100 objects, 100 kB, 10.00% of 3 MB with 3 replicas",
         "round 1 of churn: 50 objects deleted (50 kB), 50 written (50 kB)",
-        "100 objects, 100 kB, are there after 1.5 s; sum f00",
+        "100 objects, 100 kB, after 1.5 s; checksum f00",
     ]
     assert "1.5" not in str(aging.facts(order, aged, ROOM))
 
 
 def test_a_layout_that_cannot_be_filled_is_refused_before_anything_starts(tmp_path: Path) -> None:
     run = Run(tmp_path, age={"fill": "5%"})
-    with pytest.raises(UsageError, match="the disk space of rgw-a hold"):
+    with pytest.raises(UsageError, match="the disk space of rgw-a is not known"):
         run.plan()
     run = Run(tmp_path, age={"fill": "1MB"}, api=["rados"])
     for gateway in run.gateways.values():

@@ -324,7 +324,7 @@ def test_a_repeated_step_has_only_its_last_telemetry(store: RunStore, meter: Met
 def test_the_cost_of_sampling_is_recorded(store: RunStore, meter: Meter) -> None:
     with watching(store, meter) as watch, watch.step(KEY, 30.0):
         sampled(meter, 2)
-    assert "ms of CPU a second" in told(store)[-1]
+    assert "ms of CPU per second" in told(store)[-1]
 
 
 def test_an_error_in_the_step_ends_sampling_and_is_raised(store: RunStore, meter: Meter) -> None:

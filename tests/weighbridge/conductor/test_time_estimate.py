@@ -33,7 +33,7 @@ def do(one: TimeEstimate, clock: Clock, unit: WorkUnit, took_s: float) -> None:
 def test_a_unit_is_estimated_from_the_same_unit_of_the_last_repeat(
     clock: Clock,
 ) -> None:
-    todo = [WorkUnit("stand", visit, guess_s=10) for visit in (FIRST, SECOND, AGAIN)]
+    todo = [WorkUnit("start", visit, guess_s=10) for visit in (FIRST, SECOND, AGAIN)]
     one = TimeEstimate(todo)
     assert one.left_s() == 30
     do(one, clock, todo[0], 20)
@@ -67,7 +67,7 @@ def test_the_current_unit_counts_with_its_time_left_but_not_below_0(
     clock: Clock,
 ) -> None:
     one = TimeEstimate(
-        [WorkUnit("step", FIRST, "small", 1, planned_s=10), WorkUnit("down", FIRST, guess_s=3)]
+        [WorkUnit("step", FIRST, "small", 1, planned_s=10), WorkUnit("stop", FIRST, guess_s=3)]
     )
     with one.doing("step", FIRST, "small", 1):
         clock.now = 4
@@ -80,7 +80,7 @@ def test_skipped_and_failed_units_are_dropped_and_not_learned_from(
     clock: Clock,
 ) -> None:
     todo = [WorkUnit("step", FIRST, "small", workers, planned_s=10) for workers in (1, 2, 3)]
-    one = TimeEstimate([*todo, WorkUnit("down", FIRST, guess_s=3)])
+    one = TimeEstimate([*todo, WorkUnit("stop", FIRST, guess_s=3)])
 
     def fail() -> None:
         with one.doing("step", FIRST, "small", 1):
@@ -90,7 +90,7 @@ def test_skipped_and_failed_units_are_dropped_and_not_learned_from(
     with pytest.raises(KeyError):
         fail()
     assert one.left_s() == 23
-    do(one, clock, WorkUnit("down", FIRST), 3)
+    do(one, clock, WorkUnit("stop", FIRST), 3)
     assert one.left_s() == 0
 
 
@@ -125,14 +125,14 @@ def test_attested_hosts_take_longer_to_start_and_only_in_the_lab(tmp_path: Path)
         {"name": "lab", "kind": "lab", "hosts": {"client-1": {}, "gateway-1": {}}}
     )
 
-    def standing_s(one: Plan, *, attest: bool) -> float:
+    def starting_s(one: Plan, *, attest: bool) -> float:
         return units(one.model_copy(update={"attest": attest}))[0].guess_s
 
     real = plan.model_copy(update={"hardware": lab})
     assert (
-        standing_s(real, attest=True)
-        > standing_s(real, attest=False)
-        > standing_s(plan, attest=True)
+        starting_s(real, attest=True)
+        > starting_s(real, attest=False)
+        > starting_s(plan, attest=True)
     )
 
 

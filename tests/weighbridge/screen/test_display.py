@@ -22,7 +22,7 @@ def test_a_display_shows_steps_errors_and_names_with_brackets_as_they_are(
     text = io.StringIO()
     console = Console(file=text, force_terminal=terminal, width=140)
     with display_for(run.plan(), console, TimeEstimate.of(run.plan())) as display:
-        display.say("standing up [rgw]")
+        display.say("starting [rgw]")
         display.begins(KEY, 1)
         display.progress(
             Progress(
@@ -35,7 +35,7 @@ def test_a_display_shows_steps_errors_and_names_with_brackets_as_they_are(
     assert isinstance(display, LiveDisplay if terminal else PlainDisplay)
     assert "rgw-a" in text.getvalue()
     if not terminal:
-        assert "standing up [rgw]" in text.getvalue()
+        assert "starting [rgw]" in text.getvalue()
         assert "NOT VALID: the driver [ended]" in text.getvalue()
         assert "\x1b" not in text.getvalue()
 

@@ -136,7 +136,7 @@ def test_a_grid_with_too_many_combinations_is_refused_with_their_number(tmp_path
     many = {"range": {"low": 1, "high": 100, "steps": 30}}
     with pytest.raises(
         UsageError,
-        match="960 combinations, each of them tried 5 times at least: 4800 trials, 13:20:00",
+        match="960 combinations, each tried 5 times at least: 4800 trials, 13:20:00",
     ):
         Bed(
             tmp_path,
@@ -218,7 +218,7 @@ def test_a_tuning_of_a_run_folder_has_the_candidates_it_began_with(tmp_path: Pat
     again = preparation.prepare_again(store, run, plan)
     assert again.run() == ready.run()
     other = run.model_copy(update={"arms": run.arms[:1]})
-    with pytest.raises(UsageError, match="made otherwise than when it was begun"):
+    with pytest.raises(UsageError, match="other settings of this tuning than it began with"):
         preparation.prepare_again(store, other, plan)
 
 
