@@ -99,7 +99,7 @@ class StepRunner:
     def attested(self, layout: str, repeat: int, attestation: Attestation) -> None:
         """Record what the hosts of a deployment can do."""
         self._store.attest(
-            Attested(layout=layout, repeat=repeat, **dict(one)) for one in attestation.ceilings
+            [Attested(layout=layout, repeat=repeat, **dict(one)) for one in attestation.ceilings]
         )
         self._store.add_facts([Sheet(title="attestation", facts=dict(attestation.tools))])
 
