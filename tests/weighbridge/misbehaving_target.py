@@ -191,8 +191,8 @@ async def one(reader: asyncio.StreamReader, writer: Writer) -> None:
         body = await reader.readexactly(int(fields.get("content-length", 0)))
     path, _, query = target.partition("?")
     if path == "/witness":
-        told = json.dumps({name: dict(counts) for name, counts in seen.items()}).encode()
-        await send(writer, head(200, len(told)) + told)
+        answer_body = json.dumps({name: dict(counts) for name, counts in seen.items()}).encode()
+        await send(writer, head(200, len(answer_body)) + answer_body)
         return
     if path == "/auth/v1.0":
         token = f"tk{os.urandom(8).hex()}"
@@ -268,13 +268,13 @@ def listed(held: dict[str, bytes], query: str, *, swift: bool) -> bytes:
     after, prefix = asked.get("marker", asked.get("start-after", "")), asked.get("prefix", "")
     names = sorted(one for one in held if one > after and one.startswith(prefix))
     if swift:
-        told = json.dumps([{"name": one} for one in names]).encode()
+        answer_body = json.dumps([{"name": one} for one in names]).encode()
     else:
         rows = "".join(f"<Contents><Key>{escape(one)}</Key></Contents>" for one in names)
-        told = (
+        answer_body = (
             f"<ListBucketResult><IsTruncated>false</IsTruncated>{rows}</ListBucketResult>".encode()
         )
-    return head(200, len(told)) + told
+    return head(200, len(answer_body)) + answer_body
 
 
 def _md5(body: bytes) -> str:

@@ -57,9 +57,9 @@ def test_windows_are_shortened_if_too_few_repeats_for_a_claim_would_fit(
     windows = {workload.name: workload.runtime for workload in found.plan.suite.workloads}
     assert all(SHORTEST_WINDOW_S < window < 60 for window in windows.values())
     assert found.seconds <= REPORTING_S + 3 * repeat_s(run)
-    told = sentences(found, 600, ASSUME)
-    assert any("small from 60 s to" in text for text in told)
-    assert any("200 requests" in text for text in told)
+    lines = sentences(found, 600, ASSUME)
+    assert any("small from 60 s to" in text for text in lines)
+    assert any("200 requests" in text for text in lines)
     assert {key.workload for visit in found.plan.visits for key in found.plan.keys(visit)} == set(
         windows
     )

@@ -98,7 +98,7 @@ def before(owner: Any, name: str, when: Callable[..., bool] = lambda *_, **__: T
 
 
 def event(kind: str) -> Hook:
-    return after(RunStore, "event", lambda _store, told, *_, **__: told == kind)
+    return after(RunStore, "event", lambda _store, given, *_, **__: given == kind)
 
 
 def half_a_line(patch: pytest.MonkeyPatch, fuse: Fuse) -> None:
@@ -161,7 +161,7 @@ POINTS = [
 
 
 @pytest.fixture
-def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, ...]]:
+def arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, ...]]:
     """Two layouts in a folder, and a comparison of them by a driver with made-up measurements."""
     monkeypatch.setattr(loader, "STORES", Registry("none", "gateway", own={"stub": StubGateway}))
     monkeypatch.setattr(running, "Doing", partial(running.Doing, settings=by_fake()))
@@ -270,9 +270,9 @@ def assert_all_there_and_nothing_else(folder: Path, lines: bytes) -> None:
 
 @pytest.mark.parametrize("point", POINTS, ids=[point.name for point in POINTS])
 def test_a_killed_run_can_be_read_and_resumed_and_leaves_nothing(
-    tmp_path: Path, told: tuple[str, ...], point: Point
+    tmp_path: Path, arguments: tuple[str, ...], point: Point
 ) -> None:
-    status = signalled(told, point, signal.SIGKILL, tmp_path / "output")
+    status = signalled(arguments, point, signal.SIGKILL, tmp_path / "output")
     assert os.WIFSIGNALED(status), (status, (tmp_path / "output").read_text())
     assert marked(tmp_path) == []
     folder = only(tmp_path)
@@ -294,9 +294,9 @@ IN_THE_RUN = [point for point in POINTS if not point.name.startswith("while the 
     ids=[point.name for point in IN_THE_RUN],
 )
 def test_a_run_that_is_asked_to_end_tears_all_down_and_says_so(
-    tmp_path: Path, told: tuple[str, ...], point: Point, number: int
+    tmp_path: Path, arguments: tuple[str, ...], point: Point, number: int
 ) -> None:
-    status = signalled(told, point, number, tmp_path / "output")
+    status = signalled(arguments, point, number, tmp_path / "output")
     printed = (tmp_path / "output").read_text()
     assert os.waitstatus_to_exitcode(status) == 128 + number, printed
     assert marked(tmp_path) == []

@@ -113,8 +113,8 @@ def in_another(
         finally:
             os._exit(code)
     os.close(writing)
-    with os.fdopen(reading, "rb") as told:
-        done = list(told.read())
+    with os.fdopen(reading, "rb") as report:
+        done = list(report.read())
     status = os.waitpid(child, 0)[1]
     assert status in (0, signal.SIGKILL), (
         "a process that was neither killed nor came to its end met an error"

@@ -96,10 +96,10 @@ def test_a_store_and_a_front_of_other_packages_are_compared_reported_and_exporte
     }
     assert facts["fronted"]["path"] == "clients -> toy front on gateway-1, as told"
     (fronted,) = (step.key for step in store.steps() if step.key.layout == "fronted")
-    told = store.telemetry(fronted)
-    assert told is not None
+    telemetry = store.telemetry(fronted)
+    assert telemetry is not None
     # It is read here, without the toys: how to show their counters is stored with the run.
-    assert figure_words([figures(told, 3.0)]) == "toyfront: 2.00 connections open"
+    assert figure_words([figures(telemetry, 3.0)]) == "toyfront: 2.00 connections open"
     page = (run / "derived" / "report.html").read_text()
     assert "clients -&gt; toy front on gateway-1, as told" in page
     exported = ran(environment, "export", run, "--to", "json", "--out", tmp_path / "exported.json")

@@ -87,11 +87,11 @@ def test_failed_charts_keep_table_report_and_exit_code(
         raise error
 
     monkeypatch.setattr("weighbridge.results_output.write_charts", fails)
-    code, told, _ = run_cli("report", folder)
+    code, output, _ = run_cli("report", folder)
     assert code == code_without_charts
     assert (folder / "derived" / "report.html").is_file()
-    assert 0 < told.index("small-read") < told.index("the charts could not be drawn (")
-    assert f"nothing else is lost; to try again: weighbridge charts {folder}" in told
+    assert 0 < output.index("small-read") < output.index("the charts could not be drawn (")
+    assert f"nothing else is lost; to try again: weighbridge charts {folder}" in output
 
 
 def test_the_table_is_printed_before_the_first_chart_is_drawn(

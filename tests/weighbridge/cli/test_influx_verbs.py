@@ -36,7 +36,7 @@ def run(tmp_path: Path) -> Run:
     return Run(tmp_path, workloads=[{**SUITE["workloads"][0], "workers": [1]}])
 
 
-def weigh(run: Run, influx: FakeInflux) -> tuple[RunStore, str]:
+def compared(run: Run, influx: FakeInflux) -> tuple[RunStore, str]:
     """A complete run that is sent as it is measured; returns what it printed."""
     text = io.StringIO()
     screen, server = Console(file=text, width=400), InfluxServer(url=influx.url)
@@ -53,7 +53,7 @@ def lines_of(store: RunStore) -> list[str]:
 
 def test_a_run_is_sent_as_it_is_measured_and_reports_that(run: Run) -> None:
     with FakeInflux() as influx:
-        store, text = weigh(run, influx)
+        store, text = compared(run, influx)
     assert store.manifest.state == "done"
     assert [step.notes for step in store.steps() if not step.valid] == []
     assert [line for line in influx.taken if not line.startswith("weighbridge_live")] == lines_of(
@@ -65,7 +65,7 @@ def test_a_run_is_sent_as_it_is_measured_and_reports_that(run: Run) -> None:
 @pytest.mark.parametrize("answer", [Answer(503), Answer(401), Answer(400)])
 def test_a_server_that_refuses_everything_spoils_no_run(run: Run, answer: Answer) -> None:
     with FakeInflux(otherwise=answer) as influx:
-        store, text = weigh(run, influx)
+        store, text = compared(run, influx)
     assert store.manifest.state == "done"
     assert len(store.steps()) == 2
     assert [step.notes for step in store.steps() if not step.valid] == []
@@ -98,7 +98,7 @@ def test_a_run_that_is_interrupted_sends_what_it_has_and_ends_as_interrupted(
     with FakeInflux() as influx:
         monkeypatch.setattr(PlainDisplay, "ended", interrupted)
         with pytest.raises(Interrupted):
-            weigh(run, influx)
+            compared(run, influx)
     (folder,) = (run.folder / "runs").iterdir()
     store = RunStore.open(folder)
     assert store.manifest.state == "interrupted"

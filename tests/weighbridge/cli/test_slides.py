@@ -29,17 +29,17 @@ def slides(*arguments: str | Path) -> str:
 
 
 def test_a_talk_is_written_beside_the_other_derived_files(run: RunStore) -> None:
-    told = slides(run.folder)
+    output = slides(run.folder)
     path = run.derived / "slides.pptx"
     count = len(Presentation(io.BytesIO(path.read_bytes())).slides)
-    assert told == f"{path}: {count} slides\n"
+    assert output == f"{path}: {count} slides\n"
 
 
 def test_the_same_talk_as_markdown_goes_to_its_own_folder(run: RunStore, tmp_path: Path) -> None:
-    told = slides(
+    output = slides(
         run.folder, "--out", tmp_path / "talk.pptx", "--markdown", tmp_path / "talk", "--dark"
     )
-    assert told.splitlines()[1] == str(tmp_path / "talk" / "slides.md")
+    assert output.splitlines()[1] == str(tmp_path / "talk" / "slides.md")
     assert "background: #14161a" in (tmp_path / "talk" / "slides.md").read_text()
     assert (tmp_path / "talk.pptx").stat().st_size > 20_000
 

@@ -15,7 +15,7 @@ class Kept:
     def __init__(self, *fails: BaseException) -> None:
         self.asked: list[Sequence[str]] = []
         self.fails = list(fails)
-        self.told: list[str] = []
+        self.said: list[str] = []
 
     def clear(self, buckets: Sequence[str]) -> tuple[str, ...]:
         self.asked.append(buckets)
@@ -25,7 +25,7 @@ class Kept:
 
     def through(self, error: BaseException | None = None) -> None:
         deployment: Any = SimpleNamespace(standing=self)
-        with clearing(deployment, ["wb-1-small-0"], self.told.append):
+        with clearing(deployment, ["wb-1-small-0"], self.said.append):
             if error is not None:
                 raise error
 
@@ -34,7 +34,7 @@ def test_buckets_are_deleted_after_success() -> None:
     kept = Kept()
     kept.through()
     assert kept.asked == [["wb-1-small-0"]]
-    assert kept.told == ["deleted wb-1-small-0"]
+    assert kept.said == ["deleted wb-1-small-0"]
 
 
 @pytest.mark.parametrize("error", [Interrupted(15), DriverError("it broke"), KeyError("a defect")])
@@ -45,7 +45,7 @@ def test_buckets_are_deleted_after_any_error_which_stays_the_error(
     with pytest.raises(type(error)) as raised:
         kept.through(error)
     assert raised.value is error
-    assert kept.told == ["deleted wb-1-small-0"]
+    assert kept.said == ["deleted wb-1-small-0"]
 
 
 def test_a_bucket_that_cannot_be_deleted_is_an_error_unless_there_is_another() -> None:
@@ -59,7 +59,7 @@ def test_a_bucket_that_cannot_be_deleted_after_another_error_is_reported_beside_
     kept = Kept(TargetError("left: wb-1-small-0"))
     with pytest.raises(Interrupted):
         kept.through(Interrupted(2))
-    assert kept.told == ["left: wb-1-small-0"]
+    assert kept.said == ["left: wb-1-small-0"]
 
 
 def test_interrupted_deleting_is_repeated_to_its_end() -> None:
@@ -67,4 +67,4 @@ def test_interrupted_deleting_is_repeated_to_its_end() -> None:
     with pytest.raises(Interrupted):
         kept.through()
     assert len(kept.asked) == 2
-    assert kept.told == ["deleted wb-1-small-0"]
+    assert kept.said == ["deleted wb-1-small-0"]

@@ -37,11 +37,11 @@ def test_a_deployment_with_uneven_reads_is_recorded(
 ) -> None:
     monkeypatch.setattr("stub_run.StubStanding.uneven", ("osd.0 answers all",))
     store, seen = conduct(Run(tmp_path, repeats=2))
-    told = [event for event in store.events() if event.kind == "uneven"]
-    assert {(event.layout, event.repeat) for event in told} == {
+    uneven_events = [event for event in store.events() if event.kind == "uneven"]
+    assert {(event.layout, event.repeat) for event in uneven_events} == {
         (step.key.layout, step.key.repeat) for step in store.steps()
     }
-    assert {event.text for event in told} == {"osd.0 answers all"}
+    assert {event.text for event in uneven_events} == {"osd.0 answers all"}
     assert any("osd.0 answers all: reads are provisional" in words for words in seen.said)
 
 

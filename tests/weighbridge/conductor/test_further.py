@@ -104,9 +104,9 @@ def test_blocks_follow_until_all_is_clear_and_are_in_the_plan_on_disk(
     assert plan.visits[: len(run.plan().visits)] == run.plan().visits
     assert grown.plans == [plan]
     assert isinstance(store.plan(), ResolvedPlan)
-    told = [event.text for event in store.events() if event.kind == FURTHER]
-    assert told[0].endswith("not clear after 2 repeats: repeat 3 follows")
-    assert told[1] == "every comparable difference of throughput and p90 is clear after 3 repeats"
+    texts = [event.text for event in store.events() if event.kind == FURTHER]
+    assert texts[0].endswith("not clear after 2 repeats: repeat 3 follows")
+    assert texts[1] == "every comparable difference of throughput and p90 is clear after 3 repeats"
 
 
 def test_no_more_blocks_follow_than_the_suite_allows_in_the_order_of_a_longer_run(
@@ -128,8 +128,8 @@ def test_no_block_follows_without_time_for_it_and_the_run_reports_that(tmp_path:
     )
     assert grown.plans == []
     assert len(store.steps()) == 2 * 2 * 2
-    (told,) = (event.text for event in store.events() if event.kind == FURTHER)
-    assert told.startswith("no time for repeat 3: it would take about")
+    (texts,) = (event.text for event in store.events() if event.kind == FURTHER)
+    assert texts.startswith("no time for repeat 3: it would take about")
 
 
 def test_no_block_follows_if_the_suite_allows_none_or_nothing_is_compared(tmp_path: Path) -> None:

@@ -78,10 +78,10 @@ def test_two_drivers_take_turns_step_by_step_and_each_goes_first_as_often(tmp_pa
 def test_hosts_are_measured_before_the_first_visit_of_each_layout_and_not_of_its_control(
     run: Run,
 ) -> None:
-    twin = control_of(run.planned[0])
+    control = control_of(run.planned[0])
     suite = run.suite.changed(repeats=3)
     plan = make_plan(
-        suite, run.hardware, [*run.planned, twin], controls={twin.layout.name: "rgw-a"}
+        suite, run.hardware, [*run.planned, control], controls={control.layout.name: "rgw-a"}
     )
     assert not any(plan.attested(visit) for visit in plan.visits)
     attesting = plan.model_copy(update={"attest": True})
@@ -98,13 +98,13 @@ def test_a_run_of_one_repeat_keeps_the_order_asked_for_whatever_its_seed(tmp_pat
 
 
 def test_a_twin_is_a_layout_once_more_under_a_name_of_its_own(run: Run) -> None:
-    twin = control_of(run.planned[0])
+    control = control_of(run.planned[0])
     plan = make_plan(
-        run.suite, run.hardware, [*run.planned, twin], controls={twin.layout.name: "rgw-a"}
+        run.suite, run.hardware, [*run.planned, control], controls={control.layout.name: "rgw-a"}
     )
-    assert twin.layout.name == "rgw-a-again"
+    assert control.layout.name == "rgw-a-again"
     assert plan.twins == {"rgw-a-again": "rgw-a"}
-    assert twin.layout.model_copy(update={"name": "rgw-a"}) == run.planned[0].layout
+    assert control.layout.model_copy(update={"name": "rgw-a"}) == run.planned[0].layout
     long = run.planned[0].layout.model_copy(update={"name": "x" * 40})
     assert control_of(replace(run.planned[0], layout=long)).layout.name == "x" * 34 + "-again"
 
@@ -112,15 +112,18 @@ def test_a_twin_is_a_layout_once_more_under_a_name_of_its_own(run: Run) -> None:
 def test_a_control_has_the_workloads_that_the_suite_names_or_all(
     tmp_path: Path,
 ) -> None:
-    for control, wanted in (
+    for asked, wanted in (
         (("small",), {"small"}),
         (True, {"small", "mixed"}),
         (False, {"small", "mixed"}),
     ):
-        run = Run(tmp_path, control=control)
-        twin = control_of(run.planned[0])
+        run = Run(tmp_path, control=asked)
+        control = control_of(run.planned[0])
         plan = make_plan(
-            run.suite, run.hardware, [*run.planned, twin], controls={twin.layout.name: "rgw-a"}
+            run.suite,
+            run.hardware,
+            [*run.planned, control],
+            controls={control.layout.name: "rgw-a"},
         )
         measured = {
             visit.layout: {key.workload for key in plan.keys(visit)} for visit in plan.visits

@@ -27,9 +27,9 @@ def test_hosts_whose_processes_cannot_be_seen_are_not_profiled_and_their_steps_a
         run.plan(), run.planned, store, Silent(), run.place, settings=by_fake(), profiler=profiler
     ).run()
     assert all(step.valid for step in store.steps())
-    told = [event for event in store.events() if event.kind == "profile"]
-    assert sorted(event.layout or "" for event in told) == ["rgw-a", "swift-b"]
-    assert all("not profiled" in event.text for event in told)
+    profile_events = [event for event in store.events() if event.kind == "profile"]
+    assert sorted(event.layout or "" for event in profile_events) == ["rgw-a", "swift-b"]
+    assert all("not profiled" in event.text for event in profile_events)
     assert read_profiles(store.folder) == ()
 
 

@@ -112,7 +112,7 @@ def sampled(meter: Meter, times: int) -> None:
         assert meter.asked.acquire(timeout=20)
 
 
-def told(store: RunStore) -> list[str]:
+def notes(store: RunStore) -> list[str]:
     return [event.text for event in store.events() if event.kind == "telemetry"]
 
 
@@ -178,7 +178,7 @@ def test_lines_of_probes_are_recorded_unchanged(store: RunStore, meter: Meter) -
     }
     counts = [one.values["req"] for one in lines]
     assert counts == sorted(set(counts))
-    assert not [text for text in told(store) if "probe" in text]
+    assert not [text for text in notes(store) if "probe" in text]
 
 
 def test_lines_of_probes_between_steps_are_dropped(store: RunStore, meter: Meter) -> None:
@@ -207,7 +207,7 @@ def test_a_probe_that_dies_is_an_event_and_a_gap_and_hosts_are_still_sampled(
         with watch.step(KEY, 5.0) as recording:
             heard(recording, 0.0, 5.0)
             sampled(meter, 3)
-    (said,) = [text for text in told(store) if "probe" in text]
+    (said,) = [text for text in notes(store) if "probe" in text]
     assert "radosgw.0 ended by itself with status 4: no socket" in said
     telemetry = read(store)
     assert telemetry.tail is not None
@@ -228,7 +228,7 @@ def test_a_probe_that_stalls_is_an_event_and_a_gap_and_is_ended(
             sampled(meter, 3)
         process = watch.readers[0]._process
     assert process.poll() is not None
-    assert [text for text in told(store) if "has sent nothing for" in text]
+    assert [text for text in notes(store) if "has sent nothing for" in text]
     assert read(store).tail is not None
     assert "sent nothing" in " ".join(read(store).tail.gaps)  # type: ignore[union-attr]
 
@@ -245,9 +245,9 @@ def test_a_line_other_than_a_flat_object_of_numbers_is_an_event(
     )
     with watching(store, meter, text) as watch, watch.step(KEY, 5.0) as recording:
         heard(recording, 0.0, 5.0)
-        until(lambda: told(store))
+        until(lambda: notes(store))
         sampled(meter, 3)
-    assert "something other than a line of numbers" in told(store)[0]
+    assert "something other than a line of numbers" in notes(store)[0]
     assert all(one.values == {"fine": 1} for one in read(store).probes)
 
 
@@ -263,7 +263,7 @@ def test_a_step_is_measured_even_if_a_probe_cannot_be_started(
         heard(recording, 0.0, 1.0)
         sampled(meter, 2)
     assert read(store).hosts
-    assert "radosgw" in " ".join(told(store))
+    assert "radosgw" in " ".join(notes(store))
 
 
 def test_a_host_that_is_gone_is_a_gap_and_the_step_continues(store: RunStore, meter: Meter) -> None:
@@ -275,7 +275,7 @@ def test_a_host_that_is_gone_is_a_gap_and_the_step_continues(store: RunStore, me
     telemetry = read(store)
     assert telemetry.tail is not None
     assert telemetry.tail.gaps == ("gateway-1: its counters could not be read",)
-    assert len([text for text in told(store) if "is gone" in text]) == 1
+    assert len([text for text in notes(store) if "is gone" in text]) == 1
     assert all(one.at_s < 3 for one in telemetry.hosts)
 
 
@@ -324,7 +324,7 @@ def test_a_repeated_step_has_only_its_last_telemetry(store: RunStore, meter: Met
 def test_the_cost_of_sampling_is_recorded(store: RunStore, meter: Meter) -> None:
     with watching(store, meter) as watch, watch.step(KEY, 30.0):
         sampled(meter, 2)
-    assert "ms of CPU per second" in told(store)[-1]
+    assert "ms of CPU per second" in notes(store)[-1]
 
 
 def test_an_error_in_the_step_ends_sampling_and_is_raised(store: RunStore, meter: Meter) -> None:
@@ -396,5 +396,5 @@ def test_a_gateway_is_measured_even_if_its_probes_cannot_be_made(
         watch.step(KEY, 1.0),
     ):
         sampled(meter, 2)
-    assert "no room for the program" in " ".join(told(store))
+    assert "no room for the program" in " ".join(notes(store))
     assert read(store).hosts

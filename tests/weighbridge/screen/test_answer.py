@@ -17,7 +17,7 @@ ANSWER = QueryResult(
 
 
 def test_a_text_answer_is_aligned_and_has_no_control_characters() -> None:
-    head, rule, first, second, third, told = answer_text(ANSWER).splitlines()
+    head, rule, first, second, third, footer = answer_text(ANSWER).splitlines()
     assert head.split() == ["name", "share", "texts"]
     assert set(rule) == {"-", " "}
     assert first == r'a\x1b[31m\nb  1,234.57  ["x", null]'
@@ -25,7 +25,7 @@ def test_a_text_answer_is_aligned_and_has_no_control_characters() -> None:
     assert third.index("-0.5") + len("-0.5") + 2 == first.index("57") + len(
         "57"
     )  # two characters are two columns wide each
-    assert told == "(3 lines)"
+    assert footer == "(3 lines)"
 
 
 def test_an_answer_for_programs_is_exact_with_null_for_missing_numbers() -> None:

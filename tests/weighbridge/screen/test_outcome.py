@@ -146,8 +146,10 @@ def test_the_reason_for_an_invalid_step_leaves_out_remarks_on_its_driver(
         }
     )
     rows = (spoilt, lost)
-    told = derived.model_copy(update={"rows": rows, "reasons": reasons(rows, derived.comparison)})
-    assert [line for line in printed(told, 200) if " not valid: " in line] == [
+    changed = derived.model_copy(
+        update={"rows": rows, "reasons": reasons(rows, derived.comparison)}
+    )
+    assert [line for line in printed(changed, 200) if " not valid: " in line] == [
         f"{mark}  not valid: {words} ({where})"
         for mark, words, where in (
             ("a", "the driver used 87% of the CPU it may use", "rgw-beast: 1 MB reads at 1 worker"),
@@ -231,5 +233,7 @@ def test_a_row_that_was_not_steady_is_shown_as_not_ranked_with_the_reason(derive
         else row
         for row in derived.rows
     )
-    told = derived.model_copy(update={"rows": rows, "reasons": reasons(rows, derived.comparison)})
-    assert f"a  not comparable: {falls} (swift: 1 MB reads at 32 workers)" in printed(told, 140)
+    changed = derived.model_copy(
+        update={"rows": rows, "reasons": reasons(rows, derived.comparison)}
+    )
+    assert f"a  not comparable: {falls} (swift: 1 MB reads at 32 workers)" in printed(changed, 140)

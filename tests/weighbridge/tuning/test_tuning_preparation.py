@@ -39,9 +39,9 @@ def parameters(**levels: Any) -> list[dict[str, Any]]:
 
 
 def faults(bed: Bed) -> list[str]:
-    with pytest.raises(DocumentError) as told:
+    with pytest.raises(DocumentError) as refused:
         bed.ready()
-    return [f"{fault.text.strip()} | {fault.message}" for fault in told.value.faults]
+    return [f"{fault.text.strip()} | {fault.message}" for fault in refused.value.faults]
 
 
 def test_each_level_is_a_candidate_with_the_settings_it_changes(tmp_path: Path) -> None:
@@ -71,8 +71,10 @@ def test_a_value_that_the_layout_has_already_is_not_tried_and_reported(tmp_path:
 
 
 def test_a_tuning_without_any_other_value_is_refused(tmp_path: Path) -> None:
-    [told] = faults(Bed(tmp_path, parameters=parameters(speed=[1.0])))
-    assert told.startswith("parameters: | the layout already has every value that is to be tried")
+    [refused] = faults(Bed(tmp_path, parameters=parameters(speed=[1.0])))
+    assert refused.startswith(
+        "parameters: | the layout already has every value that is to be tried"
+    )
 
 
 def test_what_a_level_sets_besides_is_part_of_its_candidate_unless_the_layout_has_it(
@@ -86,11 +88,11 @@ def test_what_a_level_sets_besides_is_part_of_its_candidate_unless_the_layout_ha
 
 def test_all_faults_of_all_levels_are_reported_at_once_with_their_places(tmp_path: Path) -> None:
     bed = Bed(tmp_path, parameters=parameters(speeds=[1.0, 2.0], threads=["many"], dummy=[1]))
-    told = faults(bed)
-    assert len(told) == 2
-    assert told[0].startswith("- key: speeds | ")
-    assert "did you mean 'speed'" in told[0]
-    assert told[1].startswith("- many | ")
+    refused = faults(bed)
+    assert len(refused) == 2
+    assert refused[0].startswith("- key: speeds | ")
+    assert "did you mean 'speed'" in refused[0]
+    assert refused[1].startswith("- many | ")
 
 
 def test_a_scope_that_is_not_enough_is_refused_and_a_wider_one_accepted(tmp_path: Path) -> None:
@@ -229,18 +231,18 @@ def test_a_gateway_that_already_runs_is_refused_at_its_place_in_the_file(
         {**yaml.safe_load(Bed(tmp_path).text), "layout": "existing", "hardware": "this-machine"}
     )
     document, tuning = tuning_files.load(_written(tmp_path, text))
-    with pytest.raises(DocumentError, match="existing") as told:
+    with pytest.raises(DocumentError, match="existing") as refused:
         preparation.prepare(document, tuning)
-    assert any(fault.text.strip() == "layout: existing" for fault in told.value.faults)
+    assert any(fault.text.strip() == "layout: existing" for fault in refused.value.faults)
 
 
 def test_a_missing_layout_is_reported_at_its_place_in_the_file(tmp_path: Path) -> None:
     text = Bed(tmp_path, layout="rgw-beats").text
-    with pytest.raises(DocumentError, match="did you mean 'rgw-beast'") as told:
+    with pytest.raises(DocumentError, match="did you mean 'rgw-beast'") as refused:
         preparation.prepare(
             Document("t.yaml", text), tuning_files.load(_written(tmp_path, text))[1]
         )
-    assert told.value.faults[0].text.strip() == "layout: rgw-beats"
+    assert refused.value.faults[0].text.strip() == "layout: rgw-beats"
 
 
 def test_an_unknown_objective_is_reported_at_its_place_in_the_file(
@@ -249,17 +251,19 @@ def test_an_unknown_objective_is_reported_at_its_place_in_the_file(
     text = Bed(
         tmp_path, objectives=[{"of": "p9", "workload": "read"}, {"of": "p50", "workload": "read"}]
     ).text
-    with pytest.raises(DocumentError) as told:
+    with pytest.raises(DocumentError) as refused:
         preparation.prepare(
             Document("t.yaml", text), tuning_files.load(_written(tmp_path, text))[1]
         )
     assert [
-        fault.message.partition(" (")[0] for fault in told.value.faults if "metric" in fault.message
+        fault.message.partition(" (")[0]
+        for fault in refused.value.faults
+        if "metric" in fault.message
     ] == [
         "no metric 'p9' to compare by",
         "no metric 'p50' to compare by",  # it is shown, and not compared
     ]
-    assert "did you mean 'p99'" in str(told.value) or "did you mean 'p90'" in str(told.value)
+    assert "did you mean 'p99'" in str(refused.value) or "did you mean 'p90'" in str(refused.value)
 
 
 def test_the_course_knows_the_least_and_the_most_trials(

@@ -13,8 +13,10 @@ from weighbridge.tuning.turns import Judge, TrialCount, TrialTurn, rounds
 BASELINE = Arm(name="base")
 
 
-def arms(count: int) -> list[Arm]:
-    return [Arm(name=f"arm-{number}", settings={"speed": number + 2.0}) for number in range(count)]
+def settings(count: int) -> list[Arm]:
+    return [
+        Arm(name=f"setting-{number}", settings={"speed": number + 2.0}) for number in range(count)
+    ]
 
 
 def tuning(seed: int = 2014, **trials: int) -> Tuning:
@@ -35,7 +37,7 @@ def judged(
                 clear=one.name in clear,
                 gain=1.0,
             )
-            for one in arms(known)
+            for one in settings(known)
         )
         return Ledger(
             baseline=BASELINE,
@@ -57,7 +59,7 @@ def played(
     outcome: Callable[[TrialTurn, int], dict[str, object]] = lambda turn, number: {},
 ) -> list[TrialTurn]:
     """All turns, each with a trial of this outcome."""
-    turns = rounds([TrialCount(one) for one in arms(many)], what, BASELINE, judge)
+    turns = rounds([TrialCount(one) for one in settings(many)], what, BASELINE, judge)
     found: list[TrialTurn] = []
     turn = next(turns, None)
     while turn is not None:
@@ -94,7 +96,7 @@ def test_a_round_begins_and_ends_with_the_baseline_and_repeats_it_as_often_as_as
     assert found[0] == found[-1] == "base"
     counts = [len(part.split()) for part in " ".join(found).split("base") if part.strip()]
     assert sorted(counts) == between
-    assert sorted(set(found) - {"base"}) == [one.name for one in arms(many)]
+    assert sorted(set(found) - {"base"}) == [one.name for one in settings(many)]
 
 
 def test_the_order_is_drawn_again_in_each_round_and_fixed_by_the_seed() -> None:
@@ -106,9 +108,9 @@ def test_the_order_is_drawn_again_in_each_round_and_fixed_by_the_seed() -> None:
 
 
 def test_a_clear_setting_is_tried_often_enough_for_a_claim_and_others_to_the_limit() -> None:
-    found = played(tuning(least=3, most=5), 3, judged(clear=["arm-1"]))
+    found = played(tuning(least=3, most=5), 3, judged(clear=["setting-1"]))
     tried = [turn.arm.name for turn in found]
-    assert [tried.count(one.name) for one in arms(3)] == [5, 3, 5]
+    assert [tried.count(one.name) for one in settings(3)] == [5, 3, 5]
 
 
 def test_nothing_is_judged_before_the_least_number_of_trials() -> None:
@@ -131,27 +133,27 @@ def test_nothing_is_judged_before_the_least_number_of_trials() -> None:
 def test_a_setting_that_may_not_be_chosen_drops_out(verdict: EntryVerdict) -> None:
     tried = [
         turn.arm.name
-        for turn in played(tuning(least=2, most=4), 2, judged(verdicts={"arm-0": verdict}))
+        for turn in played(tuning(least=2, most=4), 2, judged(verdicts={"setting-0": verdict}))
     ]
-    assert [tried.count("arm-0"), tried.count("arm-1")] == [2, 4]
+    assert [tried.count("setting-0"), tried.count("setting-1")] == [2, 4]
 
 
 def test_a_setting_with_which_the_gateway_does_not_start_is_not_tried_again() -> None:
     def outcome(turn: TrialTurn, number: int) -> dict[str, object]:
-        return {"stood": False, "failed": "did not come up"} if turn.arm.name == "arm-0" else {}
+        return {"stood": False, "failed": "did not come up"} if turn.arm.name == "setting-0" else {}
 
     tried = [turn.arm.name for turn in played(tuning(least=2, most=4), 2, judged(), outcome)]
-    assert [tried.count("arm-0"), tried.count("arm-1")] == [1, 4]
+    assert [tried.count("setting-0"), tried.count("setting-1")] == [1, 4]
 
 
 def test_a_setting_whose_steps_fail_gets_a_second_chance_and_no_third() -> None:
     def outcome(turn: TrialTurn, number: int) -> dict[str, object]:
-        return {"failed": "the driver gave up"} if turn.arm.name == "arm-0" else {}
+        return {"failed": "the driver gave up"} if turn.arm.name == "setting-0" else {}
 
     tried = [turn.arm.name for turn in played(tuning(least=2, most=4), 2, judged(), outcome)]
-    assert [tried.count("arm-0"), tried.count("arm-1")] == [2, 4]
+    assert [tried.count("setting-0"), tried.count("setting-1")] == [2, 4]
 
 
 def test_rounds_end_when_no_setting_is_left() -> None:
-    found = played(tuning(least=2, most=20), 2, judged(clear=["arm-0", "arm-1"]))
+    found = played(tuning(least=2, most=20), 2, judged(clear=["setting-0", "setting-1"]))
     assert {turn.round for turn in found} == {0, 1}
