@@ -145,7 +145,9 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
         head, *rest = done.output.splitlines()
         assert head.startswith(f"{LABEL} on {', '.join(on)} since ")
         return [
-            line for line in rest if line.startswith(("  dead", "  it is not", "  not known"))
+            line
+            for line in rest
+            if line.startswith(("  dead", "  it is incomplete", "  not known"))
         ], error
 
     return ask
@@ -173,12 +175,7 @@ def test_a_dead_daemon_on_a_real_host_is_named_with_its_log(
 def test_if_nothing_is_running_only_that_is_reported(asked: Asked) -> None:
     dead = [daemon("gateway-1", "radosgw", alive=False), daemon("store-1", "osd.0", alive=False)]
     assert asked(*dead) == (
-        [
-            (
-                "  dead: none of it is running; `weighbridge down --hardware FILE` takes away "
-                "what is left"
-            )
-        ],
+        ["  dead: none of it is running; `weighbridge down --hardware FILE` removes what is left"],
         None,
     )
 
@@ -188,7 +185,7 @@ def test_daemons_on_a_host_that_does_not_answer_are_neither_running_nor_dead(ask
     lines, error = asked(dead, on=HOSTS[:3], failed=("store-2",), known=stands(*HOSTS))
     assert [line[:16] for line in lines] == [
         "  dead: radosgw ",
-        "  it is not what",
+        "  it is incomple",
         "  not known: wha",
     ]
     assert lines[2] == "  not known: what is running on store-2"
