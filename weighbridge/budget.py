@@ -1,6 +1,4 @@
-"""A budget: how many repeats fit into a time, with which windows, and what such a run can then
-claim.
-"""
+"""A time budget: how many repeats fit, with which windows, and what such a run can claim."""
 
 from __future__ import annotations
 
@@ -10,8 +8,8 @@ from typing import Final
 
 from weighbridge.common.errors import UsageError
 from weighbridge.common.record import Record
-from weighbridge.conductor.pace import REPORTING_S, Pace, show_duration
-from weighbridge.conductor.plan import NO_TWINS, Plan, make_plan
+from weighbridge.conductor.plan import NO_CONTROLS, Plan, make_plan
+from weighbridge.conductor.time_estimate import REPORTING_S, TimeEstimate, show_duration
 from weighbridge.results.metrics import compared
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, next_level, smallest_ratio
 from weighbridge.spread import RepeatScatter
@@ -20,25 +18,23 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 
 SHORTEST_WINDOW_S: Final = 10.0
-"""No window is made shorter than this to save time: warm-up and drift are told by its seconds, and
-ten of them are few.
-"""
+"""The shortest window to save time: warm-up and drift are judged by its seconds."""
 CHECKING_S: Final = 3.0
-"""Having the programs of one layout check its configuration, before a run."""
+"""Time for the programs of one layout to check its configuration, before a run."""
 MOST: Final = 1000
 """Repeats that a suite may have."""
 
 
 class Budgeted(Record):
-    """A plan that fits into a time, as far as can be told before."""
+    """A plan that fits into a time, by the estimate before it starts."""
 
     plan: Plan
     seconds: float
-    """What all of it probably takes."""
+    """Estimated time for all of it."""
     claim_s: float
-    """What as many repeats as a claim needs would take."""
+    """Estimated time for as many repeats as a claim needs."""
     shortened: tuple[str, ...] = ()
-    """Windows that were made shorter, in words."""
+    """Windows that were shortened, in words."""
 
 
 def fit(
@@ -47,101 +43,104 @@ def fit(
     planned: Sequence[Planned],
     budget_s: float,
     *,
-    twins: Mapping[str, str] = NO_TWINS,
+    controls: Mapping[str, str] = NO_CONTROLS,
     attest: bool = False,
     order_seed: int | None = None,
 ) -> Budgeted:
-    """The plan with the most repeats that fit; windows are shortened where fewer than a claim needs
-    would fit, and that helps.
+    """The plan with the most repeats that fit.
 
-    Raises UsageError when not even one repeat fits.
+    Windows are shortened if fewer repeats than a claim needs would fit, and that helps. Raises
+    UsageError if not even one repeat fits.
     """
 
     def planned_for(one: Suite, repeats: int) -> Plan:
         plan = make_plan(
-            one.changed(repeats=repeats), hardware, planned, twins=twins, order_seed=order_seed
+            one.changed(repeats=repeats),
+            hardware,
+            planned,
+            controls=controls,
+            order_seed=order_seed,
         )
         return plan.model_copy(update={"attest": attest, "budget_s": budget_s})
 
     def repeat_s(one: Suite) -> float:
-        return Pace.of(planned_for(one, 1)).left_s()
+        return TimeEstimate.of(planned_for(one, 1)).left_s()
 
     beside_s = CHECKING_S * len(planned) * hardware.of.measurable + REPORTING_S
     room_s = budget_s - beside_s
-    shown, repeats = suite, _times(room_s, repeat_s(suite))
+
+    def repeats_of(one: Suite) -> int:
+        return max(0, min(MOST, math.floor(room_s / repeat_s(one))))
+
+    chosen, repeats = suite, repeats_of(suite)
     if repeats < REPEATS_FOR_A_CLAIM:
         shortest = _shortened(suite, 0.0)
-        fewest = _times(room_s, repeat_s(shortest))
-        if fewest < 1:
-            needed_s = beside_s + repeat_s(shortest)
-            what = (
-                f"a budget of {show_duration(budget_s)} holds no repeat: one takes about "
-                f"{show_duration(needed_s)} in all"
-            )
-            if shortest != suite:
-                what += f" even with windows of {SHORTEST_WINDOW_S:g} s"
-            raise UsageError(
-                what, advice="Give more time, fewer layouts, or a suite with fewer steps."
-            )
-        if fewest >= REPEATS_FOR_A_CLAIM:
-            shown, repeats = (
-                _longest(suite, lambda one: _times(room_s, repeat_s(one)) >= REPEATS_FOR_A_CLAIM),
-                REPEATS_FOR_A_CLAIM,
-            )
-        elif repeats < 1:
-            # No claim can be made either way: the windows stay as long as one repeat of them
-            # allows.
-            shown, repeats = _longest(suite, lambda one: _times(room_s, repeat_s(one)) >= 1), 1
-    plan = planned_for(shown, repeats)
-    claim_s = beside_s + REPEATS_FOR_A_CLAIM * repeat_s(shown)
+        most = repeats_of(shortest)
+        if most < 1:
+            raise _too_short(budget_s, beside_s + repeat_s(shortest), shorter=shortest != suite)
+        if most >= REPEATS_FOR_A_CLAIM or repeats < 1:
+            # Without any chance of a claim, the windows are as long as one repeat allows.
+            repeats = REPEATS_FOR_A_CLAIM if most >= REPEATS_FOR_A_CLAIM else 1
+            chosen = _longest(suite, lambda one: repeats_of(one) >= repeats)
+    plan = planned_for(chosen, repeats)
+    pairs = zip(suite.workloads, chosen.workloads, strict=True)
     return Budgeted(
         plan=plan,
-        seconds=beside_s + Pace.of(plan).left_s(),
-        claim_s=claim_s,
-        shortened=_told(suite, shown),
+        seconds=beside_s + TimeEstimate.of(plan).left_s(),
+        claim_s=beside_s + REPEATS_FOR_A_CLAIM * repeat_s(chosen),
+        shortened=tuple(
+            f"{old.name} from {old.runtime:g} s to {new.runtime:g} s"
+            for old, new in pairs
+            if old.runtime != new.runtime
+        ),
+    )
+
+
+def _too_short(budget_s: float, needed_s: float, *, shorter: bool) -> UsageError:
+    windows = f" even with windows of {SHORTEST_WINDOW_S:g} s" if shorter else ""
+    return UsageError(
+        f"a budget of {show_duration(budget_s)} is too short for one repeat, which takes about "
+        f"{show_duration(needed_s)} in all{windows}",
+        advice="Give more time, fewer layouts, or a suite with fewer steps.",
     )
 
 
 def sentences(budgeted: Budgeted, budget_s: float, spread: RepeatScatter) -> tuple[str, ...]:
-    """What is going to be done in the time, and what can be claimed of it then, in plain words."""
+    """What will be done in the time, and what can then be claimed, in plain words."""
     plan, repeats = budgeted.plan, budgeted.plan.suite.repeats
-    much = "1 repeat" if repeats == 1 else f"{repeats} repeats"
-    whole, all_of_it = show_duration(budget_s), show_duration(budgeted.seconds)
+    many = "1 repeat" if repeats == 1 else f"{repeats} repeats"
+    each, total = plan.steps // repeats, show_duration(budgeted.seconds)
     found = [
-        (
-            f"a budget of {whole} holds {much} of {plan.steps // repeats} steps: about {all_of_it} in "
-            "all, as far as can be told now"
-        ),
-        "a repeat that turns out not to fit is not begun; what was measured counts",
+        f"{show_duration(budget_s)} is enough for {many} of {each} steps: about {total} in all",
+        "a repeat that turns out not to fit is not started; what was measured counts",
     ]
     if plan.suite.age is not None:
         found.append(
-            "how long aging the stores takes is not known before it was done once, and is not "
-            "counted in this"
+            "the time to age the stores is not known before the first time, and is not included"
         )
     if budgeted.shortened:
-        found.append(f"windows are shortened to make room: {'; '.join(budgeted.shortened)}")
+        found.append(f"windows are shortened to fit: {'; '.join(budgeted.shortened)}")
         found.append(
-            "whether a p90 still has the 200 requests that it needs is not known before they are "
-            "made: the table tells"
+            "whether a p90 still has the 200 requests that it needs is not known beforehand: see "
+            "the table"
         )
+    can_claim = claim(plan, spread)
     if repeats < REPEATS_FOR_A_CLAIM:
-        return (*found, f"{claim(plan, spread)}: about {show_duration(budgeted.claim_s)}")
-    return (*found, claim(plan, spread))
+        return (*found, f"{can_claim}: about {show_duration(budgeted.claim_s)}")
+    return (*found, can_claim)
 
 
 def claim(plan: Plan, spread: RepeatScatter, repeats: int | None = None) -> str:
-    """What a plan can show in so many repeats (its own, where none are given) of such a spread, in
-    one sentence.
+    """What a plan can show in so many repeats (default: its own) with such scatter, in a sentence.
 
-    By the level that the first claim among all of the plan's tests has to reach: Benjamini and
+    By the level that the first claim among all of the plan's tests must reach: Benjamini and
     Hochberg's least favourable.
     """
     repeats = plan.suite.repeats if repeats is None else repeats
     if repeats < REPEATS_FOR_A_CLAIM:
         return (
-            f"n = {repeats}: nothing can be claimed of a difference, which takes "
-            f"{REPEATS_FOR_A_CLAIM} repeats"
+            f"n = {repeats}: no difference can be claimed, which takes {REPEATS_FOR_A_CLAIM} "
+            "repeats"
         )
     tests = comparisons_of(plan)
     if not tests:
@@ -153,14 +152,12 @@ def claim(plan: Plan, spread: RepeatScatter, repeats: int | None = None) -> str:
         level=next_level(tests),
         bound=max(bounds.throughput_ratio, bounds.p90_ratio),
     )
-    shown = f"differences of about {math.ceil((least - 1) * 100)} % would be claimed 8 times in 10"
-    return f"n = {repeats}: {spread.words}, {shown} in each of {tests} tests"
+    found = f"differences of about {math.ceil((least - 1) * 100)} % would be found 8 times in 10"
+    return f"n = {repeats}: {spread.words}, {found} in each of {tests} tests"
 
 
 def comparisons_of(plan: Plan) -> int:
-    """How many cells a plan compares at the most: of each metric each layout but the first and its
-    twins with the first.
-    """
+    """How many cells a plan compares at most: each layout with the first, for each metric."""
     others = len(plan.layouts) - len(plan.twins) - 1
     ways = plan.passes[plan.layouts[0].name]
     cells = sum(
@@ -172,37 +169,18 @@ def comparisons_of(plan: Plan) -> int:
     return others * cells * len(compared())
 
 
-def _times(room_s: float, one_s: float) -> int:
-    return max(0, min(MOST, math.floor(room_s / one_s)))
-
-
 def _shortened(suite: Suite, share: float) -> Suite:
-    """The suite with windows of this share of their length, in whole seconds, none below the
-    shortest that is sensible.
-    """
+    """The suite with windows of this share of their length, in full seconds."""
     workloads = []
     for one in suite.workloads:
-        floor_s = min(one.runtime, SHORTEST_WINDOW_S)
-        workloads.append(
-            one.model_copy(update={"runtime": max(floor_s, float(math.floor(one.runtime * share)))})
-        )
+        least_s = min(one.runtime, SHORTEST_WINDOW_S)
+        runtime_s = max(least_s, float(math.floor(one.runtime * share)))
+        workloads.append(one.model_copy(update={"runtime": runtime_s}))
     return suite.model_copy(update={"workloads": tuple(workloads)})
 
 
 def _longest(suite: Suite, fits: Callable[[Suite], bool]) -> Suite:
-    """The suite with the longest windows that fit, all shortened alike, to 1 in 64; the shortest
-    are known to fit.
-    """
-    shares = [step / 64 for step in range(64, 0, -1)]
-    return next(
-        (one for share in shares if fits(one := _shortened(suite, share))), _shortened(suite, 0.0)
-    )
-
-
-def _told(before: Suite, after: Suite) -> tuple[str, ...]:
-    pairs = zip(before.workloads, after.workloads, strict=True)
-    return tuple(
-        f"{old.name} from {old.runtime:g} s to {new.runtime:g} s"
-        for old, new in pairs
-        if old.runtime != new.runtime
-    )
+    """The suite with the longest windows that fit, to 1 in 64; the shortest are known to fit."""
+    shares = (step / 64 for step in range(64, 0, -1))
+    shortened = (_shortened(suite, share) for share in shares)
+    return next((one for one in shortened if fits(one)), _shortened(suite, 0.0))

@@ -1,5 +1,5 @@
-"""Going on with a run that was ended or killed: what its folder says was to be done, whether this
-is still the same machine, and what its last process has left standing here.
+"""Resuming a run that was interrupted or killed: what is left to do according to its folder,
+whether this is still the same machine, and what its last process left running.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.record import Record
 from weighbridge.conductor.conductor import BUDGET, RESUMED
 from weighbridge.conductor.facts import facts_of_machine
-from weighbridge.conductor.measuring import whole
 from weighbridge.conductor.plan import Plan
+from weighbridge.conductor.step_runner import complete_steps
 from weighbridge.gateways.gateway import Say
 from weighbridge.results.record.hold import Holder
 from weighbridge.results.record.manifest import Manifest
@@ -41,42 +41,41 @@ if TYPE_CHECKING:
 
 ALL: Final = "all"
 MOST: Final = 100
-"""Repeats that a run may be gone on with by."""
+"""Further repeats that a resumed run may have."""
 KERNEL: Final = "sysctl kernel.osrelease"
 KINDS_OF: Final[Mapping[str, str]] = MappingProxyType({"sysctl": "sysctl", "package": "packages"})
-"""Facts of the machine that are passed over together, by the first word of their names."""
+"""Facts of the machine that are accepted together, by the first word of their names."""
 PASSING: Final = ("load before",)
-"""Facts of the machine that may differ from one hour to the next without the machine being another.
-"""
+"""Facts that change from hour to hour on the same machine."""
 
 
 @dataclass(frozen=True)
-class Begun:
-    """A run that has been begun: its folder, its plan, its layouts ready to be stood up, and the
-    steps that are whole.
-    """
+class ResumableRun:
+    """A run that has begun: its folder, plan, layouts ready to start, and complete steps."""
 
     store: RunStore
     plan: Plan
     planned: tuple[Planned, ...]
-    whole: frozenset[StepKey]
+    complete: frozenset[StepKey]
 
     @property
     def done(self) -> bool:
         """Whether every step of the plan is measured."""
-        return all(key in self.whole for visit in self.plan.visits for key in self.plan.keys(visit))
+        return self.complete.issuperset(
+            key for visit in self.plan.visits for key in self.plan.keys(visit)
+        )
 
-    def with_further(self, within_s: float) -> Begun:
-        """The same, with as many further repeats as fit into a time while not all is clear."""
+    def with_further(self, within_s: float) -> ResumableRun:
+        """The same, with further repeats in this time until every difference is clear."""
         further = Further(blocks=MOST, within=float(within_s))
         suite = self.plan.suite.model_copy(update={"further": further})
         return replace(self, plan=self.plan.model_copy(update={"suite": suite}))
 
 
-class Unlike(Record):
-    """A fact that was another when the run was begun:
+class ChangedFact(Record):
+    """A fact that has changed since the run began.
 
-    `fact` is what it is called to be passed over, `of` what it is of.
+    `fact` is the name that accepts it (--despite), `of` what it is about.
     """
 
     fact: str
@@ -86,21 +85,18 @@ class Unlike(Record):
 
     def __str__(self) -> str:
         what = f"{self.fact} ({self.of})" if self.of else self.fact
-        return (
-            f"{what}: {self.before or 'not known'} when it was begun, {self.now or 'not known'} now"
-        )
+        return f"{what}: {self.before or 'not known'} when it began, {self.now or 'not known'} now"
 
 
-def begun(folder: Path) -> Begun:
+def load_run(folder: Path) -> ResumableRun:
     """The run of a folder.
 
-    Raises UsageError when it is none or cannot be gone on with, InvalidMeasurement about broken
-    lines.
+    Raises UsageError if it is none or cannot be resumed, InvalidMeasurement about broken lines.
     """
     store = RunStore.open(folder)
     plan = _plan(store)
     if "attest" not in plan.model_fields_set:
-        # Plans of earlier versions do not say; what their hosts were measured at does.
+        # Plans of earlier versions do not say; whether their hosts were measured does.
         plan = plan.model_copy(
             update={"attest": any(one.kind != "osd" for one in store.attested())}
         )
@@ -113,40 +109,36 @@ def begun(folder: Path) -> Begun:
             faults += error.faults
     if faults:
         raise DocumentError(faults)
-    return Begun(store, plan, tuple(planned), frozenset(whole(store.steps())))
+    return ResumableRun(store, plan, tuple(planned), frozenset(complete_steps(store.steps())))
 
 
-def refuse_unlike(
-    run: Begun, place: StatePlace, despite: Collection[str] = ()
-) -> tuple[Unlike, ...]:
-    """What differs from when the run was begun, all of it named in `despite`, or that says `all`.
+def refuse_changed(
+    run: ResumableRun, place: StatePlace, despite: Collection[str] = ()
+) -> tuple[ChangedFact, ...]:
+    """The facts that have changed since the run began, all of them accepted by `despite`.
 
-    Raises UsageError with what differs and is not: figures of two machines, or of two versions, do
-    not belong into one table.
+    Raises UsageError with those that are not: results of two machines, or of two versions, do not
+    belong in one table.
     """
-    found = unlike(run, place)
+    found = changed_facts(run, place)
     facts = list(dict.fromkeys(one.fact for one in found))
     strange = [name for name in despite if name not in (*facts, ALL)]
     if strange:
         hints = ", ".join(f"{name!r}{did_you_mean(name, facts)}" for name in strange)
-        raise UsageError(
-            f"--despite {hints}: nothing of that name differs from when the run was begun"
-        )
+        raise UsageError(f"--despite {hints}: no fact of that name has changed since the run began")
     refused = [one for one in found if ALL not in despite and one.fact not in despite]
     if refused:
         lines = "\n".join(f"  {one}" for one in refused)
         raise UsageError(
-            f"{run.store.folder}: what decides the figures is not what it was:\n{lines}",
-            advice="Go on where it was begun, or make a new run. To go on all the same: "
+            f"{run.store.folder}: facts that decide results have changed:\n{lines}",
+            advice="Resume it where it began, or make a new run. To resume it all the same: "
             f"--despite {','.join(facts)}",
         )
     return found
 
 
-def unlike(run: Begun, place: StatePlace) -> tuple[Unlike, ...]:
-    """Facts of this machine, this program and the images of the layouts that were others when the
-    run was begun.
-    """
+def changed_facts(run: ResumableRun, place: StatePlace) -> tuple[ChangedFact, ...]:
+    """Facts of this machine, this program and the layouts' images that have changed."""
     manifest = run.store.manifest
     then = {
         name: text
@@ -155,94 +147,86 @@ def unlike(run: Begun, place: StatePlace) -> tuple[Unlike, ...]:
         for name, text in sheet.facts.items()
     }
     found = _differing(then, facts_of_machine(run.plan.hardware)) if then else []
-    if manifest.weighbridge_version and manifest.weighbridge_version != version("weighbridge"):
-        found.append(
-            Unlike(
-                fact="weighbridge", before=manifest.weighbridge_version, now=version("weighbridge")
-            )
-        )
+    before, now = manifest.weighbridge_version, version("weighbridge")
+    if before and before != now:
+        found.append(ChangedFact(fact="weighbridge", before=before, now=now))
     if run.plan.hardware.of.contained:
         found += _rebuilt(manifest, run.planned, place)
     return tuple(found)
 
 
-def take_away_leftovers(
+def remove_leftovers(
     holders: Collection[Holder], place: StatePlace, say: Say, *, lab: bool = True
 ) -> None:
-    """Take away what stands of a process that wrote to the run, if it was killed. Of others nothing
-    is touched.
+    """Remove deployments that killed processes of this run left; touches nothing of others.
 
-    `lab`: its hosts were containers; programs on others have ended with it. Raises UsageError while
-    that deployment's hosts are still at work, TargetError when something cannot be taken away.
+    `lab`: its hosts were containers; programs on other hosts have ended with it. Raises UsageError
+    while that deployment's hosts are in use, TargetError if something cannot be removed.
     """
     left: list[ClaimedMachine | Conducted] = [*conducted(place)]
     if lab:
-        from weighbridge.topologies.lab import leftovers  # noqa: PLC0415 - the lab is wanted only where there is one
-        from weighbridge.topologies.lab.claim import claims  # noqa: PLC0415
+        from weighbridge.topologies.lab import leftovers  # noqa: PLC0415 - only for lab hosts
+        from weighbridge.topologies.lab.claim import claims  # noqa: PLC0415 - as above
 
         left += claims(place.state)
-    ours = [
-        one
-        for one in left
-        if any(one.pid == holder.pid and one.since >= holder.since for holder in holders)
-    ]
+    ours = [one for one in left if _wrote(holders, one.pid, one.since)]
     for deployment in dict.fromkeys(one.deployment for one in ours):
         if lab:
             removed = leftovers.remove(deployment, home=place.home, state=place.state)
-            say(f"removed {deployment}, which was left standing: {len(removed)} things")
+            say(f"removed {deployment}, which was left running: {len(removed)} items")
         elif not any(
             one.deployment == deployment and Path(f"/proc/{one.pid}").exists() for one in ours
         ):
-            # Whoever has that number now may be at work with a deployment of its own.
+            # A process that has that number now may be using its own deployment.
             shutil.rmtree(place.deployments / deployment)
             say(f"removed {deployment}, which was left")
 
 
-def take_away_from_real_hosts(holders: Collection[Holder], hardware: Hardware, say: Say) -> None:
-    """The same on real hosts, by their claims: those of a process of this machine that wrote to the
-    run and was killed.
+def remove_ssh_leftovers(holders: Collection[Holder], hardware: Hardware, say: Say) -> None:
+    """The same on real hosts, by the claims of killed processes of this machine that wrote the run.
 
-    Raises TargetError where something stayed. A host that does not answer is named: without it the
-    run cannot be gone on with.
+    Raises TargetError if something stayed, naming hosts that do not answer: without them the run
+    cannot be resumed.
     """
-    from weighbridge.topologies.ssh import leftovers  # noqa: PLC0415 - the way to real hosts is wanted only where there are some
+    from weighbridge.topologies.ssh import leftovers  # noqa: PLC0415 - only for SSH hosts
 
     there = leftovers.find(hardware)
     mine = {
         one.claimed.deployment
         for one in there.stood
-        if not one.elsewhere
-        and any(
-            one.claimed.pid == holder.pid and one.claimed.since >= holder.since
-            for holder in holders
-        )
+        if not one.elsewhere and _wrote(holders, one.claimed.pid, one.claimed.since)
     }
     if not mine:
         return
     swept = leftovers.remove(hardware, mine, silent=there.failed)
     for deployment in sorted({one.deployment for one in swept.found}):
         hosts = sorted({one.host for one in swept.found if one.deployment == deployment})
-        say(f"removed {deployment}, which was left standing on {', '.join(hosts)}")
+        say(f"removed {deployment}, which was left running on {', '.join(hosts)}")
     if swept.failed:
         raise TargetError("\n".join(str(error) for error in swept.failed.values()))
 
 
+def _wrote(holders: Collection[Holder], pid: int, since: str) -> bool:
+    """Whether the process with this number at that time wrote to the run."""
+    return any(pid == holder.pid and since >= holder.since for holder in holders)
+
+
 def spent_s(store: RunStore) -> float:
-    """Seconds that the run has taken so far: from the first to the last that was written down in
-    each go.
-    """
-    goes = [[datetime.fromisoformat(store.manifest.created_at)]]
+    """Seconds that the run has taken so far, from the first to the last event of each session."""
+    sessions = [[datetime.fromisoformat(store.manifest.created_at)]]
     for event in store.events():
         if event.kind == RESUMED:
-            goes.append([])
-        goes[-1].append(datetime.fromisoformat(event.at))
+            sessions.append([])
+        sessions[-1].append(datetime.fromisoformat(event.at))
     return sum(
-        max(0.0, (later - sooner).total_seconds()) for go in goes for sooner, later in pairwise(go)
+        max(0.0, (later - sooner).total_seconds())
+        for session in sessions
+        for sooner, later in pairwise(session)
     )
 
 
 def ended_by_budget(store: RunStore) -> bool:
-    """Whether all that is left of the run is what its budget held no more."""
+    """Whether all that is left of the run did not fit into its budget."""
     lost = any(not step.whole for step in store.latest().values())
     return (
         store.manifest.state == "done"
@@ -269,40 +253,36 @@ def _plan(store: RunStore) -> Plan:
         )
         raise UsageError(
             f"{path}: this plan cannot be read: {where}: {fault['msg']}".replace(": :", ":"),
-            advice=f"It was written by {wrote}, and this is {version('weighbridge')}: go on with "
-            "the one that wrote it.",
+            advice=f"It was written by {wrote}, and this is {version('weighbridge')}: resume it "
+            "with the version that wrote it.",
         ) from None
 
 
-def _differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[Unlike]:
+def _differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[ChangedFact]:
     names = dict.fromkeys(name for name in (*before, *now) if name not in PASSING)
     found = []
     for name in names:
         then, today = (_steady(name, facts.get(name, "")) for facts in (before, now))
         if then != today:
             kind, _, rest = name.partition(" ")
-            fact, of = (
-                ("kernel", "")
-                if name == KERNEL
-                else (KINDS_OF.get(kind, name), rest if kind in KINDS_OF else "")
-            )
-            found.append(Unlike(fact=fact, of=of, before=then, now=today))
+            if name == KERNEL:
+                fact, of = "kernel", ""
+            else:
+                fact, of = (KINDS_OF[kind], rest) if kind in KINDS_OF else (name, "")
+            found.append(ChangedFact(fact=fact, of=of, before=then, now=today))
     return found
 
 
 def _steady(name: str, text: str) -> str:
-    """A fact as it is compared.
-
-    Memory in GiB with one decimal: what a kernel keeps for itself differs from boot to boot.
-    """
+    """A fact as it is compared: memory with one decimal of GiB, as boots differ in the rest."""
     found = re.fullmatch(r"(\d+) kB", text) if name == "memory" else None
     return f"{int(found[1]) / 2**20:.1f} GiB" if found else text
 
 
-def _rebuilt(manifest: Manifest, planned: Sequence[Planned], place: StatePlace) -> list[Unlike]:
-    """Images that were built anew since, with other packages, or that a changed recipe would
-    build.
-    """
+def _rebuilt(
+    manifest: Manifest, planned: Sequence[Planned], place: StatePlace
+) -> list[ChangedFact]:
+    """Images that have been rebuilt since with other packages, or whose recipe has changed."""
     from weighbridge.topologies.images import key, packages_sum  # noqa: PLC0415 - as above
 
     sheets = {sheet.layout: sheet.facts for sheet in manifest.sheets if sheet.title == "deployment"}
@@ -315,14 +295,15 @@ def _rebuilt(manifest: Manifest, planned: Sequence[Planned], place: StatePlace) 
             if name.startswith("image ")
         }
         if not then or not image.packages:
-            continue  # the layout never stood in this run
+            continue  # the layout was never started in this run
         now = f"image {key(image)}"
         text = packages_sum(place.images / key(image))
         if then != {now: text}:
-            before = ", ".join(
-                f"{name.removeprefix('image ')} {told}" for name, told in then.items()
-            )
+            images = (f"{name.removeprefix('image ')} {sums}" for name, sums in then.items())
+            before = ", ".join(images)
             found.append(
-                Unlike(fact="image", of=one.layout.name, before=before, now=f"{key(image)} {text}")
+                ChangedFact(
+                    fact="image", of=one.layout.name, before=before, now=f"{key(image)} {text}"
+                )
             )
     return found

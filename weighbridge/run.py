@@ -1,6 +1,4 @@
-"""A run, from its folder to its report: what comparing layouts, replaying a study and going on with
-either have in common.
-"""
+"""A run from its folder to its report, for comparisons, studies and resuming either."""
 
 from __future__ import annotations
 
@@ -23,15 +21,15 @@ from weighbridge.common.errors import UsageError
 from weighbridge.conductor.conductor import RESUMED, Conductor
 from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.interruption import Interrupted, interruptible
-from weighbridge.conductor.measuring import whole
 from weighbridge.conductor.opening import DriverSettings, settings_of
-from weighbridge.conductor.pace import Pace, TimeAllowance, show_duration
 from weighbridge.conductor.passes import asked_of_hosts, wants_tools
 from weighbridge.conductor.perf import able
 from weighbridge.conductor.plan import Plan
 from weighbridge.conductor.profiling import Profiler
-from weighbridge.conductor.quiet import Quiet, see
-from weighbridge.means import require
+from weighbridge.conductor.quiet import QuietMachine, background_load
+from weighbridge.conductor.step_runner import complete_steps
+from weighbridge.conductor.time_estimate import TimeAllowance, TimeEstimate, show_duration
+from weighbridge.environment import require
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.derivation import Derived
@@ -41,48 +39,41 @@ from weighbridge.results.record.manifest import Sheet, State
 from weighbridge.results.record.profile import Chosen
 from weighbridge.results.record.step import Pass, StepResult
 from weighbridge.results.record.store import RunStore, StoreError
-from weighbridge.resumption import Begun
+from weighbridge.resumption import ResumableRun
 from weighbridge.screen.display import display_for
 from weighbridge.screen.influx_display import sending
+from weighbridge.screen.terminal import print_line
 from weighbridge.spread import spread_here, spread_of
 from weighbridge.topologies.deployment import StatePlace
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 
 LOOK_S: Final = 0.5
-"""How long it is looked before each deployment whether the machine is quiet: the default run has 15
-of them.
-"""
-
-
+"""How long to check before each deployment whether the machine is quiet; the default run has 15."""
 MOST_DAYS: Final = 366
-"""What a run may take at a guess."""
+"""Estimated time that a run may take."""
 
 
 @dataclass(frozen=True)
 class Doing:
-    """Where a run is done, who is told of it, where its InfluxDB is, if it has one, and what its
-    drivers are told.
-    """
+    """What a run needs besides its plan: folders, console, InfluxDB and drivers' settings."""
 
     where: StatePlace
     screen: Console
     influx: InfluxServer | None = None
-    """What is sent each step as it is measured, and is never a reason to fail."""
+    """Gets each step as it is measured; never makes a run fail."""
     pictures: bool = True
-    """Whether charts are written as files once it was told what came out; the report has them
-    either way.
-    """
+    """Whether to write charts as files; the report has them either way."""
     own: Mapping[str, object] = field(default_factory=dict)
-    """Options of the command that drivers have declared, as they were given."""
+    """The command's options that drivers declare, as they were given."""
     settings: DriverSettings = field(default_factory=dict)
-    """Drivers' own settings, for drivers that options say nothing of."""
+    """Drivers' own settings, for drivers without options."""
 
-    def say(self, words: str) -> None:
-        """Tell the user."""
-        self.screen.print(words, markup=False, highlight=False, soft_wrap=True)
+    def say(self, text: str) -> None:
+        """Print a line."""
+        print_line(self.screen, text)
 
-    def told(self, ways: Iterable[Pass], hardware: Hardware) -> Doing:
+    def with_settings(self, ways: Iterable[Pass], hardware: Hardware) -> Doing:
         """The same, with the settings of the drivers of these passes. Raises UsageError."""
         made = settings_of([way.driver for way in ways], self.own, lab=hardware.of.contained)
         return replace(self, settings={**self.settings, **made})
@@ -99,24 +90,24 @@ def run(
     begun: Callable[[RunStore], None] | None = None,
     profile: Chosen | None = None,
 ) -> tuple[Derived, tuple[StepResult, ...]]:
-    """Do a plan in a new folder below `out` and derive its report; returns that, and the last
+    """Run a plan in a new folder below `out` and derive its report; returns that, and the last
     result of each step.
 
-    `text` is the plan as it was given; `begun` is told of the folder before anything is measured;
-    `profile` is the step that is profiled. Raises UsageError before anything is started when
-    something cannot be done; any other WeighbridgeError when a gateway could not be stood up, all
-    of it then being taken away again.
+    `text` is the plan as it was given; `begun` is called with the folder before anything is
+    measured; `profile` is the step to profile. Raises UsageError before anything is started if
+    something cannot be done; any other WeighbridgeError if a gateway could not be started, after
+    all of it is torn down.
     """
-    # What is needed to go on with the run is part of its plan.
+    # What resuming the run needs is part of its plan.
     plan = plan.model_copy(update={"attest": attest, "profile": profile})
     allowance = None if plan.budget_s is None else TimeAllowance(plan.budget_s)
     further = None if plan.suite.further is None else TimeAllowance(plan.suite.further.within)
     _refuse_endless(plan)
-    doing = doing.told(chain(*plan.passes.values()), plan.hardware)
+    doing = doing.with_settings(chain(*plan.passes.values()), plan.hardware)
     require(plan.hardware, doing.where)
-    with interruptible(), alone(plan.hardware, doing.where) as tell:
-        # Before the folder of the run is made: what the last layout gets wrong would else be found
-        # when the first is measured.
+    with interruptible(), alone(plan.hardware, doing.where) as register:
+        # Before the run's folder is made: otherwise faults of the last layout would be found only
+        # after the first is measured.
         _check(plan, layouts, doing)
         store = RunStore.create(
             out,
@@ -128,9 +119,9 @@ def run(
             sheets=[Sheet(title="machine", facts=facts_of_machine(plan.hardware))],
         )
         with holding(store.folder):
-            tell(str(store.folder))
+            register(str(store.folder))
             _conduct(
-                Begun(store, plan, tuple(layouts), frozenset()),
+                ResumableRun(store, plan, tuple(layouts), frozenset()),
                 doing,
                 allowance,
                 begun,
@@ -142,16 +133,16 @@ def run(
 def resume(
     folder: Path, doing: Doing, *, despite: Collection[str] = (), budget_s: float | None = None
 ) -> tuple[Derived, tuple[StepResult, ...], bool]:
-    """Go on with the run of a folder at the first step that is not whole, and derive its report; as
-    `run` returns, and whether anything was left to be done.
+    """Resume a run at the first missing step and derive its report; returns what `run` does, and
+    whether anything was left to do.
 
-    `despite` names facts that may differ from when it was begun; `budget_s` is what the rest may
-    take instead of what the run was given. Raises UsageError before anything is started when it
-    cannot be gone on with; else as `run`.
+    `despite` names facts that may have changed since it began; `budget_s` is the time for the rest,
+    instead of the run's own. Raises UsageError before anything is started if it cannot be resumed;
+    else as `run`.
     """
-    RunStore.open(folder)  # no lock is left in a folder that is no run's
+    RunStore.open(folder)  # leave no lock in a folder that is not a run's
     with interruptible(), holding(folder) as holders, ExitStack() as stack:
-        left = resumption.begun(folder)
+        left = resumption.load_run(folder)
         if budget_s is not None and left.done:
             left = left.with_further(budget_s)
         store, plan = left.store, left.plan
@@ -159,41 +150,32 @@ def resume(
         if nothing:
             doing.say(f"{folder}: {nothing}")
             return derive(folder, pictures=False), tuple(store.latest().values()), False
-        doing = doing.told(chain(*plan.passes.values()), plan.hardware)
+        doing = doing.with_settings(chain(*plan.passes.values()), plan.hardware)
         require(plan.hardware, doing.where)
         stack.enter_context(alone(plan.hardware, doing.where))(str(folder))
-        # Of a run that was killed after its last step only what it left standing is wanted.
+        # For a run that was killed after its last step, only what it left running is removed.
         over = left.done and plan.suite.further is None
-        passed_over = () if over else resumption.refuse_unlike(left, doing.where, despite)
+        accepted = () if over else resumption.refuse_changed(left, doing.where, despite)
         if plan.hardware.of.by_ssh:
-            resumption.take_away_from_real_hosts(holders, plan.hardware, doing.say)
-        resumption.take_away_leftovers(
-            holders, doing.where, doing.say, lab=plan.hardware.of.contained
-        )
+            resumption.remove_ssh_leftovers(holders, plan.hardware, doing.say)
+        resumption.remove_leftovers(holders, doing.where, doing.say, lab=plan.hardware.of.contained)
         if not over:
             _check(plan, left.planned, doing)
-        was = (
-            f"{store.manifest.state}: {store.manifest.error}"
-            if store.manifest.error
-            else store.manifest.state
-        )
-        if store.manifest.state == "running":
-            was = "killed"
+        state, error = store.manifest.state, store.manifest.error
+        was = "killed" if state == "running" else f"{state}: {error}" if error else state
         store.event(
             RESUMED,
-            f"{len(left.whole)} of {plan.steps} steps are whole; the run was {was}; now process "
-            f"{os.getpid()}",
+            f"{len(left.complete)} of {plan.steps} steps are complete; the run was {was}; now "
+            f"process {os.getpid()}",
         )
-        for one in passed_over:
-            store.event("unlike", f"gone on with although {one}")
+        for one in accepted:
+            store.event("unlike", f"resumed although {one}")
         spent_s = 0.0 if budget_s is not None else resumption.spent_s(store)
         given_s = plan.budget_s if budget_s is None else budget_s
         store.set_state("running")
-        within_s = (
-            budget_s
-            if plan.suite.further is None or budget_s is not None
-            else plan.suite.further.within
-        )
+        within_s = budget_s
+        if budget_s is None and plan.suite.further is not None:
+            within_s = plan.suite.further.within
         further = None if within_s is None else TimeAllowance(within_s, spent_s=spent_s)
         _conduct(
             left,
@@ -206,15 +188,15 @@ def resume(
 
 @contextmanager
 def alone(hardware: Hardware, where: StatePlace) -> Iterator[Callable[[str], None]]:
-    """Be the only run on this machine, where its hosts are lab hosts; yields what is told the
-    folder of the run.
+    """Be the only run on this machine if its hosts are lab hosts; yields a function that registers
+    the run's folder.
 
-    A tuning's confirmation is a run within a run. Raises UsageError naming the run that is there.
+    A tuning's confirmation is a run within a run. Raises UsageError naming the other run.
     """
     if not hardware.of.contained:
         yield lambda _: None
         return
-    from weighbridge.topologies.lab.claim import AtWork, MachineHold  # noqa: PLC0415 - the lab is wanted only where there is one
+    from weighbridge.topologies.lab.claim import AtWork, MachineHold  # noqa: PLC0415 - only for lab hosts
 
     try:
         running = MachineHold(where.state)
@@ -230,39 +212,36 @@ def alone(hardware: Hardware, where: StatePlace) -> Iterator[Callable[[str], Non
 
 
 def _refuse_endless(plan: Plan) -> None:
-    """Raise UsageError of a plan that would not come to its end."""
-    days = Pace.of(plan).left_s() / 86400
+    """Raise UsageError for a plan that would take too long."""
+    days = TimeEstimate.of(plan).left_s() / 86400
     if days > MOST_DAYS:
-        advice = "Ask for fewer or smaller objects, shorter windows, or fewer repeats."
         raise UsageError(
-            f"the run would probably take {days:,.0f} days; at most {MOST_DAYS} are planned",
-            advice=advice,
+            f"the run would take an estimated {days:,.0f} days; the limit is {MOST_DAYS}",
+            advice="Ask for fewer or smaller objects, shorter windows, or fewer repeats.",
         )
 
 
-def _nothing_to_do(left: Begun, budget_s: float | None) -> str:
-    """Why a run need not be gone on with; empty where it has to be."""
+def _nothing_to_do(left: ResumableRun, budget_s: float | None) -> str:
+    """Why a run need not be resumed; empty if it must be."""
     if left.store.manifest.state == "done" and left.done:
-        more = "; --budget TIME goes on with further repeats" if len(left.plan.layouts) > 1 else ""
-        return (
-            ""
-            if budget_s is not None and more
-            else f"every step is measured; nothing is left to be done{more}"
-        )
+        more = "; --budget TIME adds further repeats" if len(left.plan.layouts) > 1 else ""
+        if budget_s is not None and more:
+            return ""
+        return f"every step is measured; nothing is left to do{more}"
     if budget_s is None and resumption.ended_by_budget(left.store):
-        return "every step that its budget held is measured; --budget TIME gives the rest more"
+        return "every step that fits into its budget is measured; --budget TIME allows more"
     return ""
 
 
 def _check(plan: Plan, layouts: Sequence[Planned], doing: Doing) -> None:
     tools = wants_tools(plan.suite) or bool(asked_of_hosts(plan.suite, sameness=plan.attest))
-    # What its programs say of a twin's configuration they say of its layout's.
+    # An A/A control has the configuration of its layout.
     own = [one for one in layouts if one.layout.name not in plan.twins]
     selection.check(own, plan.hardware, doing.where, doing.say, attest=tools)
 
 
-class _Counted:
-    """How many steps there are to be measured in all, as the plan is now: it may grow."""
+class _GrowingPlan:
+    """The number of steps to measure in all, as the plan is now: it may grow."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -276,33 +255,32 @@ class _Counted:
 
 
 def _conduct(
-    left: Begun,
+    left: ResumableRun,
     doing: Doing,
     allowance: TimeAllowance | None,
     begun: Callable[[RunStore], None] | None = None,
     *,
     further: TimeAllowance | None = None,
 ) -> None:
-    """Measure what a run lacks; however that ends, the folder says how."""
+    """Measure what a run lacks; the folder records how that ended."""
     store, plan = left.store, left.plan
-    pace, counted = Pace.of(plan, left.whole), _Counted(plan)
+    estimate, growing = TimeEstimate.of(plan, left.complete), _GrowingPlan(plan)
     try:
         if begun is not None:
             begun(store)
         with (
-            sending(doing.influx, store, doing.say) as sent_too,
-            display_for(counted, doing.screen, pace) as shown,
+            sending(doing.influx, store, doing.say) as with_influx,
+            display_for(growing, doing.screen, estimate) as shown,
         ):
-            display = sent_too(shown)
-            lacking = plan.steps - len(left.whole)
+            display = with_influx(shown)
             display.say(
-                f"writing to {store.folder}: {lacking} steps, probably "
-                f"{show_duration(pace.left_s())}"
+                f"writing to {store.folder}: {plan.steps - len(left.complete)} steps, estimated "
+                f"time {show_duration(estimate.left_s())}"
             )
             profiler = (
                 None
                 if plan.profile is None
-                else Profiler(plan.profile, store, able(), whole=left.whole)
+                else Profiler(plan.profile, store, able(), complete=left.complete)
             )
             why = Conductor(
                 plan,
@@ -313,21 +291,23 @@ def _conduct(
                 settings=doing.settings,
                 attest=plan.attest,
                 profiler=profiler,
-                pace=pace,
+                estimate=estimate,
                 allowance=allowance,
-                quiet=Quiet(look=partial(see, LOOK_S)) if plan.hardware.of.contained else None,
+                quiet=QuietMachine(look=partial(background_load, LOOK_S))
+                if plan.hardware.of.contained
+                else None,
                 further=further,
-                grown=counted.grown,
+                grown=growing.grown,
             ).run()
         store.event("ended", "done")
         store.set_state("done")
     except BaseException as error:
         ended(store, "interrupted" if isinstance(error, Interrupted) else "failed", str(error))
-        doing.say(f"what was measured is kept; to go on: weighbridge resume {store.folder}")
+        doing.say(f"what was measured is kept; to resume: weighbridge resume {store.folder}")
         raise
     latest = store.latest()
     if why:
-        measured = whole(latest.values())
+        measured = complete_steps(latest.values())
         repeats = sum(
             all(key in measured for visit in block for key in plan.keys(visit))
             for block in plan.blocks()
@@ -338,23 +318,18 @@ def _conduct(
         doing.say(f"{why}; {claim(plan, spread, repeats)}")
     lost = sum(step.measurement is None for step in latest.values())
     spoilt = sum(step.spoilt for step in latest.values())
-    if lost or spoilt:
-        told = (
-            [f"{'1 step was' if lost == 1 else f'{lost} steps were'} not measured"] if lost else []
-        )
-        told += (
-            [f"in {'1 step' if spoilt == 1 else f'{spoilt} steps'} the gateway did not stay whole"]
-            if spoilt
-            else []
-        )
-        doing.say(f"{', '.join(told)}; to try again: weighbridge resume {store.folder}")
+    failures = []
+    if lost:
+        failures.append(f"{'1 step was' if lost == 1 else f'{lost} steps were'} not measured")
+    if spoilt:
+        steps = "1 step" if spoilt == 1 else f"{spoilt} steps"
+        failures.append(f"in {steps} a part of the gateway failed")
+    if failures:
+        doing.say(f"{', '.join(failures)}; to try again: weighbridge resume {store.folder}")
 
 
 def ended(store: RunStore, state: State, why: str) -> None:
-    """Write down how a run ended.
-
-    Where that cannot be written, what ended it is still what is told.
-    """
+    """Record how a run ended, unless it cannot be written: the error that ended it comes first."""
     with suppress(StoreError):
         store.event("ended", f"{state}: {why}")
     with suppress(StoreError):

@@ -1,6 +1,4 @@
-"""What a command line names, read and checked: every fault of every file at once, before anything
-starts.
-"""
+"""What a command line names, read and checked: all faults of all files, before anything starts."""
 
 from __future__ import annotations
 
@@ -23,23 +21,20 @@ from weighbridge.topologies.loader import Planned
 from weighbridge.topologies.reference import Reference, parse
 
 HARDWARE = "lab-small"
-"""The hardware used when the command names none: two cores, which any machine has."""
+"""The default hardware: two cores, which any machine has."""
 Read = TypeVar("Read")
 
 PLAIN: Final = ("rgw-beast", "swift")
-"""Layouts whose release is the one that a host is looked at for, where none is named."""
+"""Layouts whose release hosts are checked for if none is named."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """A suite, its hardware and its layouts, checked against each other.
-
-    `suite_text` is the suite's file.
-    """
+    """A suite, its hardware and its layouts, checked against each other."""
 
     suite: Suite
-    suite_path: Path
     suite_text: str
+    """The suite's file."""
     hardware: Hardware
     layouts: tuple[Planned, ...]
 
@@ -70,15 +65,15 @@ def _layout_file(name: str) -> tuple[Path, Reference]:
 def fitting(hardware: Hardware) -> tuple[Planned, ...]:
     """Layouts that ship and fit the names and disks of the hardware's hosts.
 
-    Of each kind of gateway they are of one release, since a host has one of each program: that of
-    `PLAIN` where it fits.
+    All of one kind of gateway have the same release, since a host has one version of each program:
+    that of `PLAIN` if it fits.
     """
     found: dict[str, Planned] = {}
     for name, path in loader.shipped_layouts().items():
         try:
             planned = loader.load_layout(path, hardware)
         except DocumentError:
-            continue  # it wants hosts or disks that this hardware has not
+            continue  # it needs hosts or disks that this hardware lacks
         if not planned.gateway.already_runs:
             found[name] = planned
     first = {
@@ -89,10 +84,7 @@ def fitting(hardware: Hardware) -> tuple[Planned, ...]:
 
 
 def select(suite: str, layouts: Sequence[str], hardware: str | None) -> Selection:
-    """Read all files that are named.
-
-    Raises DocumentError or UsageError with what is wrong with all of them.
-    """
+    """Read all named files. Raises DocumentError or UsageError with the faults of all of them."""
     refused: list[UsageError] = []
     suite_path = _tried(partial(suite_files.find, suite), refused)
     chosen = (
@@ -101,7 +93,7 @@ def select(suite: str, layouts: Sequence[str], hardware: str | None) -> Selectio
     hosts = _tried(partial(hardware_named, hardware), refused)
     planned = []
     for name in list(layouts) or list(chosen.layouts if chosen else ()):
-        # Whether a layout fits is not known without its hardware; whether there is one is.
+        # Without hardware, whether a layout fits is not known; whether it exists is.
         one = (
             _tried(partial(_layout_file, name), refused)
             if hosts is None
@@ -110,13 +102,11 @@ def select(suite: str, layouts: Sequence[str], hardware: str | None) -> Selectio
         planned += [one] if isinstance(one, Planned) else []
     if refused or suite_path is None or chosen is None or hosts is None:
         raise together(refused)
-    return Selection(
-        chosen, suite_path, suite_path.read_text(encoding="utf-8"), hosts, tuple(planned)
-    )
+    return Selection(chosen, suite_path.read_text(encoding="utf-8"), hosts, tuple(planned))
 
 
 def _tried(read: Callable[[], Read], refused: list[UsageError]) -> Read | None:
-    """What is read; None where it is refused, which is added to what else is."""
+    """What is read; None if it is refused, which is added to `refused`."""
     try:
         return read()
     except UsageError as error:
@@ -125,18 +115,12 @@ def _tried(read: Callable[[], Read], refused: list[UsageError]) -> Read | None:
 
 
 def together(refused: Sequence[UsageError]) -> UsageError:
-    """Several refusals as one error; faults of files stay faults."""
+    """Several refusals as one error; faults in files stay faults."""
     if len(refused) == 1:
         return refused[0]
-    if all(isinstance(error, DocumentError) for error in refused):
-        return DocumentError(
-            [
-                fault
-                for error in refused
-                if isinstance(error, DocumentError)
-                for fault in error.faults
-            ]
-        )
+    documents = [error for error in refused if isinstance(error, DocumentError)]
+    if len(documents) == len(refused):
+        return DocumentError([fault for error in documents for fault in error.faults])
     advice = dict.fromkeys(error.advice for error in refused if error.advice)
     return UsageError(
         "\n".join(dict.fromkeys(error.message for error in refused)), advice="\n".join(advice)
@@ -151,10 +135,10 @@ def check(
     *,
     attest: bool = False,
 ) -> None:
-    """Have the programs of every layout check its configuration; builds images where there are
-    none, for `attest` as well.
+    """Have the programs of every layout check its configuration; builds missing images.
 
-    Raises UsageError with what is wrong in all of them, CommandFailed.
+    `attest`: builds the image of the tools, too. Raises UsageError with the faults of all layouts,
+    CommandFailed.
     """
     refused: dict[str, list[str]] = {}
     for one in layouts:

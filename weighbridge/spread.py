@@ -1,6 +1,4 @@
-"""How far repeats scatter on this machine, as far as earlier runs of it tell; for saying what a run
-that is planned could show.
-"""
+"""How far repeats scatter on this machine, as earlier runs show: what could a planned run find?"""
 
 from __future__ import annotations
 
@@ -20,13 +18,13 @@ from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.topologies.hardware import Hardware
 
 ASSUMED: Final = 0.15
-"""The standard deviation of a repeat's logarithm where no earlier run tells: what `quick` shows on
-two cores is 5 to 25 %.
+"""The standard deviation of a repeat's logarithm if no earlier run shows it: `quick` scatters by
+5 to 25 % on two cores.
 """
 FEWEST: Final = 3
-"""Repeats of a cell of which a scatter is made."""
+"""Repeats of a cell that a scatter needs."""
 LOOKED_AT: Final = 5
-"""So many runs, the newest, are looked at for one that tells."""
+"""How many runs, the newest, are searched."""
 SAME: Final = ("cpu", "cpus", "hardware")
 """Facts of the machine that must be the same."""
 
@@ -38,51 +36,39 @@ class RepeatScatter(Record):
     cells: PositiveInt | None = None
     """None: it is assumed."""
     run: str = ""
-    """The run that told it."""
+    """The run that it was measured in."""
 
     @property
     def words(self) -> str:
-        """`repeats of RUN scattered by 14 % here (median of 24 cells)`."""
+        """`if repeats scatter by 14 % as in RUN (median of 24 cells)`."""
+        percent = f"if repeats scatter by {self.share * 100:.0f} %"
         if self.cells is None:
-            return (
-                f"assuming that repeats scatter by {self.share * 100:.0f} % (no earlier run "
-                "here tells)"
-            )
-        return (
-            f"as repeats of {self.run} scatter by {self.share * 100:.0f} % (median of "
-            f"{self.cells} cells)"
-        )
+            return f"{percent} (assumed: no earlier run on this machine)"
+        return f"{percent} as in {self.run} (median of {self.cells} cells)"
 
 
 def spread_of(rows: Sequence[Row], run: str) -> RepeatScatter | None:
-    """The spread of a table's throughputs and p90s; None where no cell has repeats enough."""
+    """The scatter of a table's throughputs and p90s; None if no cell has enough repeats."""
     found = []
     for row in rows:
         points = [point for point in row.used if point.valid]
         for metric in ("throughput", "p90"):
-            known = [
-                math.log(figure)
-                for point in points
-                if (figure := point.value(metric)) is not None and figure > 0
-            ]
+            figures = (point.value(metric) for point in points)
+            known = [math.log(one) for one in figures if one is not None and one > 0]
             if len(known) >= FEWEST:
                 found.append(statistics.stdev(known))
-    return (
-        RepeatScatter(share=statistics.median(found), cells=len(found), run=run) if found else None
-    )
+    if not found:
+        return None
+    return RepeatScatter(share=statistics.median(found), cells=len(found), run=run)
 
 
 def spread_here(runs: Path, hardware: Hardware) -> RepeatScatter:
-    """What the newest run below a folder tells that was made on this machine with this hardware,
-    else what is assumed.
-
-    A folder that is no run, or cannot be read, is passed over: what it would have told is not
-    needed.
+    """The scatter in the newest run below a folder that was made on this machine with this
+    hardware, else the assumed one. Folders that cannot be read as runs are skipped.
     """
     now = facts_of_machine(hardware)
-    for folder in sorted((one.parent for one in runs.glob("*/manifest.json")), reverse=True)[
-        :LOOKED_AT
-    ]:
+    folders = sorted((one.parent for one in runs.glob("*/manifest.json")), reverse=True)
+    for folder in folders[:LOOKED_AT]:
         try:
             data = RunData(folder)
             facts = next(

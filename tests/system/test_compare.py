@@ -185,7 +185,7 @@ def test_a_comparison_leaves_nothing_behind(at_first: Traces) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
-    "when", ["standing up", "attesting", "stands, verified", "preparing", "step 1/"]
+    "when", ["starting", "attesting", "is running and verified", "preparing", "step 1/"]
 )
 def test_a_run_that_is_ended_at_any_point_leaves_nothing(
     tmp_path: Path, before: Traces, number: signal.Signals, when: str
@@ -237,7 +237,7 @@ def test_what_a_killed_run_leaves_is_found_by_its_label_and_removed(
     removed = weighbridge("down", "--all")
     assert removed.returncode == 0, removed.stderr
     assert soon(before) == before
-    assert weighbridge("down", "--all").stdout.startswith("nothing stands")
+    assert weighbridge("down", "--all").stdout.startswith("nothing is running")
 
 
 def test_a_run_that_is_killed_in_the_middle_of_a_step_is_gone_on_with_where_it_was(

@@ -170,8 +170,7 @@ def test_the_run_goes_on_with_the_next_workload_on_a_new_deployment_and_loses_no
     assert events == ["visit", "up", "down"] * len(workloads)
     lost = [step for step in steps if step.measurement is None]
     assert all(
-        step.notes[0].startswith("not measured, since the gateway was not whole any more: ")
-        for step in lost
+        step.notes[0].startswith("not measured, since the gateway had failed: ") for step in lost
     )
     assert [step.key.workers for step in lost] == ([3] if layout != "rgw-apache-fastcgi" else [])
     assert ended.code == 3

@@ -40,11 +40,11 @@ def _hosts_come(printed: str) -> bool:
     """The run's own hosts, after those on which its files were checked: claimed a moment before the
     first of them is started.
     """
-    return "standing up" in printed and any((place().state / "claims").glob("*.json"))
+    return "starting null" in printed and any((place().state / "claims").glob("*.json"))
 
 
 def _hosts_go(printed: str) -> bool:
-    return "taking null down" in printed
+    return "stopping null" in printed
 
 
 def weighbridge(*words: str) -> subprocess.CompletedProcess[str]:

@@ -341,7 +341,7 @@ def test_what_a_killed_run_left_is_swept_by_clean_and_nothing_else_is(site: Site
     done = subprocess.run(
         sweep, capture_output=True, text=True, check=False, timeout=600, env=site.environment()
     )
-    assert done.stdout.count("a run may be at work in it") >= 3, done.stdout + done.stderr
+    assert done.stdout.count("a run may still be using it") >= 3, done.stdout + done.stderr
     assert len(site.seen()) == 4
     sweep += ["--older-than", "1ms"]
     done = subprocess.run(

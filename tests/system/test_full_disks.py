@@ -179,7 +179,7 @@ def test_a_run_that_has_no_room_to_begin_says_so_before_anything_is_started(
     assert code in (2, 3), said
     assert str(full.folder / "runs") in said
     assert "No space left on device" in said
-    assert "standing up" not in said
+    assert "starting " not in said
 
 
 def test_a_disk_that_fills_up_in_a_step_costs_that_step_alone_and_is_gone_on_with(

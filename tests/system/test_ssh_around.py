@@ -286,7 +286,7 @@ def test_what_a_killed_conductor_left_is_taken_away_and_one_at_work_is_left_alon
     code, said = weighbridge(stood, "down")
     assert code == EXIT_USAGE, said
     assert "left-1 was left alone" in said
-    assert "at work" in weighbridge(stood, "status")[1]
+    assert "in use" in weighbridge(stood, "status")[1]
     conductor.stdin.write(b"\n")
     conductor.stdin.flush()
     conductor.wait(10)
@@ -304,20 +304,17 @@ def test_what_a_killed_conductor_left_is_taken_away_and_one_at_work_is_left_alon
     assert code == 0, said
     assert said.count("dead: ") == 1, said
     log = "/opt/weighbridge/deployments/left-1/log/sleeper.out"
-    assert (
-        f"dead: sleeper on {GATEWAY}; its log: {GATEWAY}:{log} it is not what was stood up any more"
-        in said
-    )
+    assert f"dead: sleeper on {GATEWAY}; its log: {GATEWAY}:{log} it is incomplete" in said
     assert stood.hosts[GATEWAY].run(["cat", log]).stdout == ""
     stood.hosts[STORE].run(["sh", "-ec", KILL])
     code, said = weighbridge(stood, "status")
     assert code == 0, said
-    assert "dead: nothing of it runs any more; `weighbridge down --hardware FILE`" in said
+    assert "dead: none of it is running; `weighbridge down --hardware FILE`" in said
     (stood.shared / "real.yaml").write_text(f"{hardware}  gone-1: {{address: 10.255.255.1}}\n")
     code, said = weighbridge(stood, "status")
     assert code == EXIT_TARGET, said
     assert [f"dead: sleeper on {name}; " in said for name in BOTH] == [True, True], said
-    assert "not known: what of it runs on gone-1" in said
+    assert "not known: what is running on gone-1" in said
     assert "gone-1 (10.255.255.1): cannot be reached" in said
     code, said = weighbridge(stood, "down")
     (stood.shared / "real.yaml").write_text(hardware)

@@ -1,6 +1,4 @@
-"""What tests of verbs share: a run folder that is whole, one to be spoilt, and the command as a
-person has it.
-"""
+"""For tests of verbs: a complete run folder, one to damage, and the command line."""
 
 import shutil
 import sys
@@ -14,25 +12,25 @@ from weighbridge.command import main
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of two steps."""
     workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
     return fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=1).folder
 
 
 @pytest.fixture
-def folder(whole: Path, tmp_path: Path) -> Path:
-    """The same, to be spoilt."""
-    return Path(shutil.copytree(whole, tmp_path / "run"))
+def folder(run_folder: Path, tmp_path: Path) -> Path:
+    """A copy, to damage."""
+    return Path(shutil.copytree(run_folder, tmp_path / "run"))
 
 
 @pytest.fixture
-def tell(
+def run_cli(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
-    """Run the command; its exit code and what it printed."""
+    """Run the command: exit code, stdout and stderr."""
 
-    def told(*arguments: str | Path) -> tuple[int, str, str]:
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["weighbridge", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             main()
@@ -40,4 +38,4 @@ def tell(
         assert isinstance(ended.value.code, int)
         return ended.value.code, printed.out, printed.err
 
-    return told
+    return run

@@ -1,5 +1,4 @@
-"""Locust's driver as it is, but for requests that may take less than a minute: what waits for a
-timeout would wait for so long.
+"""Locust's driver with a request timeout below its minute, which tests would wait for.
 
 `python -m tests.weighbridge.impatient_locust [SECONDS]`
 """
@@ -17,7 +16,7 @@ TIMEOUT_S = float(sys.argv[1]) if len(sys.argv) > 1 else 0.6
 
 
 class ImpatientLoop(loop.LocustLoop):
-    """The same, set up with another timeout."""
+    """The driver, set up with another timeout."""
 
     def _set_up(self, order: Setup) -> Ready:
         return super()._set_up(order.model_copy(update={"request_timeout_s": TIMEOUT_S}))

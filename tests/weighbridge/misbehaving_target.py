@@ -1,9 +1,8 @@
-"""A small S3 and Swift that misbehaves where a bucket's name asks for it, as a process of its own.
+"""A small S3 and Swift server that misbehaves if a bucket's name asks for it.
 
-It keeps what it is given, and does right by it, but for requests on objects in buckets of a
-workload that is named after a fault: there every second read of a prepared object goes wrong, and
-every second write that a step makes, where the fault is one of writes too (an object that is
-prepared is always taken). `GET /witness` tells what was answered, by workload.
+It works correctly, except on objects in buckets of a workload that is named after a fault: there
+every second read of a prepared object fails, and every second write of a step if the fault is one
+of writes, too (a prepared object is always stored). `GET /witness` reports its answers by workload.
 
 Prints `{"listening": url}` when it listens. Buckets are `prefix-workload-number`, as drivers name
 them.
@@ -46,7 +45,7 @@ tasks: set[asyncio.Task[None]] = set()
 
 
 class Hangup(Exception):
-    """The connection is to be closed."""
+    """Raised to close the connection."""
 
 
 Writer = asyncio.StreamWriter
@@ -65,7 +64,7 @@ async def send(writer: Writer, data: bytes) -> None:
 async def reset(writer: Writer, whole: bytes) -> None:
     """Half of the answer, and a connection that is reset."""
     await send(writer, whole[: len(whole) // 2])
-    await asyncio.sleep(0.01)  # so that the half is not lost with the connection
+    await asyncio.sleep(0.01)  # or the half would be lost with the connection
     wire: socket.socket = writer.get_extra_info("socket")
     wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
@@ -107,7 +106,7 @@ def status(number: int) -> Fault:
 
 
 def resized(by: int) -> Fault:
-    """An answer that hangs together, but for an object of another size."""
+    """A consistent answer, but for an object of another size."""
 
     async def answer(writer: Writer, whole: bytes) -> None:
         body = whole.split(b"\r\n\r\n", 1)[1]
@@ -194,8 +193,8 @@ async def one(reader: asyncio.StreamReader, writer: Writer) -> None:
         body = await reader.readexactly(int(fields.get("content-length", 0)))
     path, _, query = target.partition("?")
     if path == "/witness":
-        told = json.dumps({name: dict(counts) for name, counts in seen.items()}).encode()
-        await send(writer, head(200, len(told)) + told)
+        answer_body = json.dumps({name: dict(counts) for name, counts in seen.items()}).encode()
+        await send(writer, head(200, len(answer_body)) + answer_body)
         return
     if path == "/auth/v1.0":
         token = f"tk{os.urandom(8).hex()}"
@@ -234,7 +233,7 @@ async def one(reader: asyncio.StreamReader, writer: Writer) -> None:
 
 
 def whole(method: str, bucket: str, name: str, query: str, body: bytes, *, swift: bool) -> bytes:
-    """The right answer."""
+    """The correct answer."""
     if method == "PUT" and not name:
         buckets.setdefault(bucket, {})
         return head(201 if swift else 200, 0)
@@ -267,13 +266,13 @@ def listed(held: dict[str, bytes], query: str, *, swift: bool) -> bytes:
     after, prefix = asked.get("marker", asked.get("start-after", "")), asked.get("prefix", "")
     names = sorted(one for one in held if one > after and one.startswith(prefix))
     if swift:
-        told = json.dumps([{"name": one} for one in names]).encode()
+        answer_body = json.dumps([{"name": one} for one in names]).encode()
     else:
         rows = "".join(f"<Contents><Key>{escape(one)}</Key></Contents>" for one in names)
-        told = (
+        answer_body = (
             f"<ListBucketResult><IsTruncated>false</IsTruncated>{rows}</ListBucketResult>".encode()
         )
-    return head(200, len(told)) + told
+    return head(200, len(answer_body)) + answer_body
 
 
 def _md5(body: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Locust's driver, but that none of its worker processes on other clients can start."""
+"""Locust's driver, whose worker processes on other clients cannot start."""
 
 from __future__ import annotations
 

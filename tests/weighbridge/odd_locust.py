@@ -1,8 +1,7 @@
-"""Locust's driver as it is, on hosts with odd clocks, and with less patience: what waits for a lost
-worker process waits 10 s otherwise.
+"""Locust's driver on hosts with odd clocks, and with a shorter wait for a lost process than 10 s.
 
-No two processes agree on any clock that is read in Python, and the wall clock goes backwards:
-whatever goes by it is wrong.
+No two processes agree on any clock that Python reads, and the wall clock goes backwards: whatever
+relies on them is wrong.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ ANSWER_S = 3.0
 
 
 def odd_clocks() -> None:
-    """Must be done before anything is imported that takes a clock with it."""
+    """Call this before importing anything that binds a clock."""
     steady, precise = time.monotonic, time.perf_counter
     ahead_s = random.uniform(0, 1e6)
     time.monotonic = lambda: steady() + ahead_s

@@ -1,6 +1,4 @@
-"""What `report`, `export` and `sql` say of run folders that are not whole: never a traceback, never
-a silent zero.
-"""
+"""What `report`, `export` and `sql` say about damaged run folders: no traceback, no silent zero."""
 
 import json
 import re
@@ -73,7 +71,7 @@ def folder_for_manifest(run: Path) -> None:
 
 
 def unreadable(run: Path) -> None:
-    # A link to itself cannot be opened by root either, whom no mode keeps out.
+    # Root can open any file, but not a link to itself.
     (run / "steps.jsonl").unlink()
     (run / "steps.jsonl").symlink_to("steps.jsonl")
 
@@ -98,38 +96,40 @@ WRONG: dict[Callable[[Path], None], tuple[int, str]] = {
 
 
 @pytest.mark.parametrize("spoil", list(WRONG), ids=lambda spoil: spoil.__name__)
-def test_what_cannot_be_read_is_one_clear_error_of_every_verb(
-    folder: Path, tell: Callable[..., Told], spoil: Callable[[Path], None]
+def test_an_unreadable_run_is_one_clear_error_of_every_verb(
+    folder: Path, run_cli: Callable[..., Told], spoil: Callable[[Path], None]
 ) -> None:
     spoil(folder)
     code, words = WRONG[spoil]
     for arguments in (("report", folder), ("export", folder, "--to", "csv", "--out", "-")):
-        ended, out, err = tell(*arguments)
+        ended, out, err = run_cli(*arguments)
         assert (ended, out) == (code, "")
         assert err.startswith("weighbridge: ")
         assert re.search(words, err)
-    ended, out, err = tell("sql", "select count(*) from steps", folder)
+    ended, out, err = run_cli("sql", "select count(*) from steps", folder)
     assert (ended, out) == (2, "")
     assert re.search(f"left out: .*{words}", err)
     assert "none of these folders is a run that can be read" in err
 
 
-def test_a_run_that_is_being_made_is_read_as_far_as_it_is_and_every_verb_says_so(
-    folder: Path, tell: Callable[..., Told], monkeypatch: pytest.MonkeyPatch
+def test_an_unfinished_run_is_read_as_far_as_it_is_and_every_verb_says_so(
+    folder: Path, run_cli: Callable[..., Told], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Pictures take long, and are drawn elsewhere.
-    monkeypatch.setattr("weighbridge.conclusion.write_charts", lambda _drawings, _folder: ())
+    # Charts take long, and have their own tests.
+    monkeypatch.setattr("weighbridge.results_output.write_charts", lambda _drawings, _folder: ())
     change(folder / "manifest.json", '"state": "done"', '"state": "running"')
     steps = folder / "steps.jsonl"
     steps.write_bytes(steps.read_bytes()[:-100])
     for path in (folder / "telemetry").iterdir():
         path.write_bytes(path.read_bytes()[:-10])
     gap = "the run is still running, or was killed: 1 of 2 steps were measured"
-    ended, out, err = tell("sql", "select layout, measured from steps", folder, "--format", "csv")
+    ended, out, err = run_cli(
+        "sql", "select layout, measured from steps", folder, "--format", "csv"
+    )
     assert (ended, out) == (0, "layout,measured\nrgw-beast,true\n")
     assert gap in err
     assert "steps.jsonl: the last line is torn and was ignored" in err
-    ended, out, err = tell("export", folder, "--to", "json", "--out", "-")
+    ended, out, err = run_cli("export", folder, "--to", "json", "--out", "-")
     summary = {line["layout"]: line for line in json.loads(out)["tables"]["summary"]}
     assert (ended, summary["swift"]["throughput_ops_s"], summary["swift"]["notes"]) == (
         0,
@@ -137,58 +137,58 @@ def test_a_run_that_is_being_made_is_read_as_far_as_it_is_and_every_verb_says_so
         ["not measured"],
     )
     assert gap in err
-    ended, out, err = tell("report", folder)
+    ended, out, err = run_cli("report", folder)
     assert ended == 0
     assert gap in err
     assert (folder / "derived" / "report.html").is_file()
 
 
 def test_a_run_without_any_step_has_no_figures_in_any_table(
-    folder: Path, tell: Callable[..., Told]
+    folder: Path, run_cli: Callable[..., Told]
 ) -> None:
     (folder / "steps.jsonl").write_bytes(b"")
-    _, out, err = tell("export", folder, "--to", "markdown", "--out", "-")
+    _, out, err = run_cli("export", folder, "--to", "markdown", "--out", "-")
     assert "| 1 MB reads | 1 | swift † | – | – | – | – | – | – | – | 0 |" in out
     assert "0 of 2 steps were measured" in err
     assert (
-        tell(
+        run_cli(
             "sql", "select count(throughput_ops_s), count(*) from rows", folder, "--format", "csv"
         )[1].splitlines()[1]
         == "0,2"
     )
-    ended, _, err = tell("export", folder, "--to", "hgrm")
+    ended, _, err = run_cli("export", folder, "--to", "hgrm")
     assert ended == 4
     assert "nothing to export as hgrm" in err
 
 
 @pytest.mark.parametrize("where", ["derived", "derived/exports"])
-def test_a_file_where_a_folder_should_be_is_told_and_kept(
-    folder: Path, tell: Callable[..., Told], where: str
+def test_a_file_in_place_of_a_folder_is_reported_and_kept(
+    folder: Path, run_cli: Callable[..., Told], where: str
 ) -> None:
     path = folder / where
     shutil.rmtree(path, ignore_errors=True)
     path.parent.mkdir(exist_ok=True)
     path.write_text("mine")
-    ended, _, err = tell("export", folder, "--to", "csv")
+    ended, _, err = run_cli("export", folder, "--to", "csv")
     assert ended == 3
     assert f"{folder / 'derived' / 'exports'}: cannot be written" in err
     assert path.read_text() == "mine"
 
 
 def test_a_report_is_not_made_where_it_cannot_be_written(
-    folder: Path, tell: Callable[..., Told]
+    folder: Path, run_cli: Callable[..., Told]
 ) -> None:
     shutil.rmtree(folder / "derived")
     (folder / "derived").write_text("mine")
-    ended, _, err = tell("report", folder)
+    ended, _, err = run_cli("report", folder)
     assert (ended, "cannot be written" in err) == (3, True)
 
 
 def test_a_run_of_the_first_version_of_the_format_is_read(
-    tmp_path: Path, tell: Callable[..., Told]
+    tmp_path: Path, run_cli: Callable[..., Told]
 ) -> None:
     run = shutil.copytree(EARLY, tmp_path / "early")
-    ended, out, err = tell(
+    ended, out, err = run_cli(
         "sql",
         "select layout, workers, repeat, measured, samples from steps order by all",
         run,
@@ -205,20 +205,20 @@ def test_a_run_of_the_first_version_of_the_format_is_read(
         ),
         *("swift,1,1,true,159", "swift,1,2,true,155", "swift,4,1,false,", "swift,4,2,true,519"),
     ]
-    ended, out, err = tell("export", run, "--to", "latex", "--out", "-")
+    ended, out, err = run_cli("export", run, "--to", "latex", "--out", "-")
     assert (ended, err, len(re.findall(r" swift(?: \$[^$]+\$)? &", out))) == (0, "", 2)
-    assert tell("export", run, "--to", "hgrm")[0] == 0
+    assert run_cli("export", run, "--to", "hgrm")[0] == 0
 
 
-def test_sql_asks_all_of_runs_and_names_what_is_no_run_there(
-    folder: Path, tell: Callable[..., Told], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_sql_reads_all_runs_and_names_folders_that_are_not(
+    folder: Path, run_cli: Callable[..., Told], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    ended, _, err = tell("sql", "select 1")
+    ended, _, err = run_cli("sql", "select 1")
     assert (ended, "runs: No such file or directory" in err) == (2, True)
     (tmp_path / "runs" / "notes").mkdir(parents=True)
     folder.rename(tmp_path / "runs" / "one")
-    ended, out, err = tell("sql", "select count(*) from runs", "--format", "csv")
+    ended, out, err = run_cli("sql", "select count(*) from runs", "--format", "csv")
     assert (ended, out.splitlines()[1]) == (0, "1")
     assert (
         err == "weighbridge: left out: runs/notes: is not the folder of a run: it has no "

@@ -6,12 +6,18 @@ import pytest
 from click.testing import CliRunner
 
 from stub_run import SUITE, Run, by_fake
+from tests.weighbridge.displays import Silent
 from weighbridge.budget import SHORTEST_WINDOW_S, Budgeted, claim, comparisons_of, fit, sentences
 from weighbridge.command import weighbridge
 from weighbridge.common.errors import UsageError
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.facts import facts_of_machine
-from weighbridge.conductor.pace import REPORTING_S, Pace, TimeAllowance, show_duration
+from weighbridge.conductor.time_estimate import (
+    REPORTING_S,
+    TimeAllowance,
+    TimeEstimate,
+    show_duration,
+)
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.metrics import compared
 from weighbridge.results.record.manifest import Sheet
@@ -29,7 +35,7 @@ def fitted(run: Run, budget_s: float) -> Budgeted:
 
 
 def repeat_s(run: Run) -> float:
-    return Pace.of(run.plan()).left_s()
+    return TimeEstimate.of(run.plan()).left_s()
 
 
 def test_as_many_repeats_are_planned_as_fit_whatever_the_suite_says(tmp_path: Path) -> None:
@@ -42,7 +48,7 @@ def test_as_many_repeats_are_planned_as_fit_whatever_the_suite_says(tmp_path: Pa
         assert not found.shortened
 
 
-def test_windows_are_shortened_where_fewer_repeats_than_a_claim_needs_would_fit(
+def test_windows_are_shortened_if_too_few_repeats_for_a_claim_would_fit(
     tmp_path: Path,
 ) -> None:
     run = Run(tmp_path, workloads=LONG)
@@ -51,9 +57,9 @@ def test_windows_are_shortened_where_fewer_repeats_than_a_claim_needs_would_fit(
     windows = {workload.name: workload.runtime for workload in found.plan.suite.workloads}
     assert all(SHORTEST_WINDOW_S < window < 60 for window in windows.values())
     assert found.seconds <= REPORTING_S + 3 * repeat_s(run)
-    told = sentences(found, 600, ASSUME)
-    assert any("small from 60 s to" in text for text in told)
-    assert any("200 requests" in text for text in told)
+    lines = sentences(found, 600, ASSUME)
+    assert any("small from 60 s to" in text for text in lines)
+    assert any("200 requests" in text for text in lines)
     assert {key.workload for visit in found.plan.visits for key in found.plan.keys(visit)} == set(
         windows
     )
@@ -65,7 +71,7 @@ def test_windows_are_shortened_where_fewer_repeats_than_a_claim_needs_would_fit(
     )
 
 
-def test_windows_keep_their_length_where_shortening_them_would_make_no_claim_possible_either(
+def test_windows_keep_their_length_if_shortening_them_allows_no_claim(
     tmp_path: Path,
 ) -> None:
     run = Run(tmp_path)
@@ -75,11 +81,11 @@ def test_windows_keep_their_length_where_shortening_them_would_make_no_claim_pos
     longer = show_duration(REPORTING_S + 5 * repeat_s(run))
     assert (
         sentences(found, 600, ASSUME)[-1]
-        == f"n = 3: nothing can be claimed of a difference, which takes 5 repeats: about {longer}"
+        == f"n = 3: no difference can be claimed, which takes 5 repeats: about {longer}"
     )
 
 
-def test_one_repeat_gets_the_longest_windows_that_fit_where_it_fits_by_that_alone(
+def test_one_repeat_gets_the_longest_windows_that_fit(
     tmp_path: Path,
 ) -> None:
     run = Run(tmp_path, workloads=LONG)
@@ -89,36 +95,39 @@ def test_one_repeat_gets_the_longest_windows_that_fit_where_it_fits_by_that_alon
     assert found.seconds <= REPORTING_S + 0.5 * repeat_s(run)
 
 
-def test_a_budget_that_holds_no_repeat_is_refused_with_what_one_takes(tmp_path: Path) -> None:
+def test_a_budget_too_short_for_one_repeat_is_refused_with_its_time(tmp_path: Path) -> None:
     run = Run(tmp_path, workloads=LONG)
     with pytest.raises(
-        UsageError, match=r"holds no repeat: one takes about .* even with windows of 10 s"
+        UsageError,
+        match=r"too short for one repeat, which takes about .* even with windows of 10 s",
     ):
         fitted(run, 30)
 
 
-def test_what_can_be_claimed_is_told_by_repeats_spread_and_the_level_that_all_tests_leave(
+def test_claims_depend_on_repeats_scatter_and_the_number_of_tests(
     tmp_path: Path,
 ) -> None:
     plan = Run(tmp_path, repeats=7).plan()
     tests = comparisons_of(plan)
-    # One worker count apart 2 and 1 cells of reads, and 1 of writes, of each metric.
+    # For each metric 2 and 1 cells of reads, and 1 of writes.
     assert tests == 4 * len(compared())
-    assert "nothing can be claimed" in claim(plan, ASSUME, 4)
+    assert "no difference can be claimed" in claim(plan, ASSUME, 4)
     least = (smallest_ratio(0.14, 7, level=LEVEL / tests, bound=1.1) - 1) * 100
-    told = claim(plan, RepeatScatter(share=0.14, cells=24, run="earlier"))
+    sentence = claim(plan, RepeatScatter(share=0.14, cells=24, run="earlier"))
     shown = (
-        f"differences of about {math.ceil(least)} % would be claimed 8 times in 10 in each of "
+        f"differences of about {math.ceil(least)} % would be found 8 times in 10 in each of "
         f"{tests} tests"
     )
-    assert told == f"n = 7: as repeats of earlier scatter by 14 % (median of 24 cells), {shown}"
+    assert (
+        sentence == f"n = 7: if repeats scatter by 14 % as in earlier (median of 24 cells), {shown}"
+    )
     assert least > (smallest_ratio(0.14, 7) - 1) * 100 + 10
-    assert "assuming that repeats scatter by 15 % (no earlier run here tells)" in claim(
+    assert "if repeats scatter by 15 % (assumed: no earlier run on this machine)" in claim(
         plan, ASSUME
     )
 
 
-def test_the_spread_of_this_machine_is_that_of_its_newest_run_that_tells_one(
+def test_the_scatter_is_that_of_the_newest_run_that_has_one(
     tmp_path: Path,
 ) -> None:
     here, run = tmp_path / "runs", Run(tmp_path, repeats=3)
@@ -134,9 +143,9 @@ def test_the_spread_of_this_machine_is_that_of_its_newest_run_that_tells_one(
     ):
         one = Run(tmp_path / str(len(made)), repeats=repeats)
         store = RunStore.create(here, plan_yaml="", plan=one.plan(), suite="trial", sheets=[facts])
-        Conductor(one.plan(), one.planned, store, Unseen(), one.place, settings=by_fake()).run()
+        Conductor(one.plan(), one.planned, store, Silent(), one.place, settings=by_fake()).run()
         made.append(store.folder.rename(here / f"{len(made)}-run"))
-    told = spread_here(here, run.hardware)
+    found = spread_here(here, run.hardware)
     rows = RunData(made[0]).rows
     scatter = [
         statistics.stdev(math.log(point.value("throughput")) for point in row.used) for row in rows
@@ -145,39 +154,33 @@ def test_the_spread_of_this_machine_is_that_of_its_newest_run_that_tells_one(
         statistics.stdev(math.log(point.value("p90")) for point in row.used if point.value("p90"))
         for row in rows
     ]
-    assert (told.run, told.cells) == ("0-run", 2 * len(rows))
-    assert told.share == pytest.approx(statistics.median([*scatter, *tails]))
+    assert (found.run, found.cells) == ("0-run", 2 * len(rows))
+    assert found.share == pytest.approx(statistics.median([*scatter, *tails]))
 
 
-class Unseen:
-    """A display that shows nothing."""
-
-    say = begins = progress = ended = staticmethod(lambda *_: None)
-
-
-def test_an_allowance_keeps_back_what_the_report_takes_and_what_was_spent_before(
+def test_an_allowance_reserves_time_for_the_report_and_subtracts_time_spent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr("weighbridge.conductor.pace.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("weighbridge.conductor.time_estimate.time.monotonic", lambda: now[0])
     one = TimeAllowance(600, spent_s=200)
     now[0] = 150.0
     assert one.left_s() == 600 - 200 - 50 - REPORTING_S
 
 
-def test_a_budget_beside_a_number_of_repeats_is_refused_with_the_reason() -> None:
+def test_a_budget_with_a_number_of_repeats_is_refused() -> None:
     done = CliRunner().invoke(
         weighbridge, ["compare", "--budget", "2h", "--repeats", "5"], standalone_mode=False
     )
     assert isinstance(done.exception, UsageError)
-    assert "--budget and --repeats both say" in str(done.exception)
+    assert "--budget and --repeats both set" in str(done.exception)
 
 
 @pytest.mark.parametrize(
     ("text", "why"), [("2", "not a quantity"), ("soon", "not a quantity"), ("0s", "above 0")]
 )
 @pytest.mark.parametrize("verb", [["compare"], ["resume", "."]])
-def test_a_budget_that_is_no_time_is_refused(verb: list[str], text: str, why: str) -> None:
+def test_a_budget_that_is_not_a_time_is_refused(verb: list[str], text: str, why: str) -> None:
     done = CliRunner().invoke(weighbridge, [*verb, "--budget", text])
     assert done.exit_code == 2
     assert why in done.output

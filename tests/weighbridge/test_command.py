@@ -12,36 +12,18 @@ from click import Command
 from click.testing import CliRunner
 
 from stub_run import Run
+from tests.weighbridge.command_line import weighbridge
 from weighbridge.cli import compare, resume
 from weighbridge.command import Verbs
 from weighbridge.common.errors import MissingMeans, UsageError
 from weighbridge.conductor.opening import settings_of
 from weighbridge.drivers.cosbench import installation
 from weighbridge.drivers.cosbench.site import CosbenchSite
-from weighbridge.surroundings import place
-from weighbridge.topologies.deployment import Stands, deploy
-from weighbridge.topologies.lab.daemons import keep
-from weighbridge.topologies.lab.program import LabProcess
-from weighbridge.topologies.loader import shipped_layouts
+from weighbridge.environment import place
+from weighbridge.topologies.deployment import deploy
 
 
-def weighbridge(*arguments: str, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "weighbridge", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-        env={
-            **os.environ,
-            "WEIGHBRIDGE_HOME": str(folder / "home"),
-            "WEIGHBRIDGE_STATE": str(folder / "state"),
-            **env,
-        },
-    )
-
-
-def test_help_lists_every_verb_and_every_verb_has_help_of_its_own(tmp_path: Path) -> None:
+def test_help_lists_every_verb_and_every_verb_has_help(tmp_path: Path) -> None:
     listed = weighbridge("--help", folder=tmp_path)
     assert listed.returncode == 0
     for verb in Verbs.VERBS:
@@ -62,21 +44,31 @@ def test_help_imports_no_heavy_library() -> None:
     assert done.stderr.strip() == "[]"
 
 
-def test_an_unknown_verb_is_answered_with_the_closest_known_one(tmp_path: Path) -> None:
+def test_the_closest_verb_is_suggested_for_an_unknown_one(tmp_path: Path) -> None:
     done = weighbridge("compair", folder=tmp_path)
     assert done.returncode == 2
     assert "did you mean 'compare'" in done.stderr
 
 
-def test_the_faults_of_all_files_are_told_at_once_and_nothing_is_started(tmp_path: Path) -> None:
+def test_the_faults_of_all_files_are_reported_at_once_and_nothing_is_started(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "s.yaml").write_text("name: s\nabout: x\nworkloads: []\nrepeets: 3\n")
     (tmp_path / "l.yaml").write_text(
         'name: l\nabout: x\ngateway: "null"\nrelease: engin\nplace: {target: gateway-1}\n'
     )
     done = weighbridge(
-        "compare", "--suite", str(tmp_path / "s.yaml"), "--layouts", f"{tmp_path}/l.yaml", "--hardware", "loopback",
-        "--out", str(tmp_path / "runs"), folder=tmp_path,
-    )  # fmt: skip
+        "compare",
+        "--suite",
+        str(tmp_path / "s.yaml"),
+        "--layouts",
+        f"{tmp_path}/l.yaml",
+        "--hardware",
+        "loopback",
+        "--out",
+        str(tmp_path / "runs"),
+        folder=tmp_path,
+    )
     assert done.returncode == 2
     assert f"{tmp_path}/s.yaml:3:12: workloads:" in done.stderr
     assert f"{tmp_path}/s.yaml:4:1: unknown key 'repeets' (did you mean 'repeats'?)" in done.stderr
@@ -114,12 +106,12 @@ def test_the_faults_of_all_files_are_told_at_once_and_nothing_is_started(tmp_pat
         (["up"], "Missing argument"),
         (["up", "null", "--hardware", "loopback"], "nothing would be left running"),
         (["up", "existing", "--hardware", "this-machine"], "there is nothing to start"),
-        (["exec", "client-1", "--", "true"], "no host 'client-1' stands"),
+        (["exec", "client-1", "--", "true"], "no host 'client-1' is running"),
         (["report", "no-such-run"], "does not exist"),
         (["null-target", "--port", "99999"], "port"),
     ],
 )
-def test_bad_usage_is_refused_in_words_with_exit_code_two(
+def test_bad_usage_is_refused_with_exit_code_2(
     tmp_path: Path, arguments: list[str], words: str
 ) -> None:
     done = weighbridge(*arguments, folder=tmp_path)
@@ -128,7 +120,7 @@ def test_bad_usage_is_refused_in_words_with_exit_code_two(
     assert "Traceback" not in done.stderr
 
 
-def test_names_that_nothing_has_are_refused_all_at_once_with_the_faults_of_the_files_that_are_there(
+def test_unknown_names_are_refused_at_once_with_the_faults_of_existing_files(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "l.yaml").write_text(
@@ -149,7 +141,7 @@ def test_names_that_nothing_has_are_refused_all_at_once_with_the_faults_of_the_f
         assert words in blind.stderr
 
 
-def test_a_run_of_more_than_a_year_is_refused_with_the_bound_before_anything_starts(
+def test_a_run_of_more_than_a_year_is_refused_before_anything_starts(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "s.yaml").write_text(
@@ -170,13 +162,13 @@ def test_a_run_of_more_than_a_year_is_refused_with_the_bound_before_anything_sta
     )
     done = weighbridge("compare", *asked, "--out", str(tmp_path / "runs"), folder=tmp_path)
     assert done.returncode == 2, done.stderr
-    assert "the run would probably take 637 days; at most 366 are planned" in done.stderr
+    assert "the run would take an estimated 637 days; the limit is 366" in done.stderr
     assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize("verb", ["doctor", "topologies", "status", "--help"])
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
-def test_a_terminal_of_few_letters_shows_what_it_can(
+def test_a_terminal_with_few_characters_shows_what_it_can(
     tmp_path: Path, verb: str, encoding: str
 ) -> None:
     done = weighbridge(verb, folder=tmp_path, PYTHONIOENCODING=encoding)
@@ -186,8 +178,8 @@ def test_a_terminal_of_few_letters_shows_what_it_can(
 
 
 @pytest.mark.parametrize("verb", ["doctor", "status", "down"])
-def test_a_user_whose_home_folder_is_not_known_is_told_so_in_words(
-    monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]], verb: str
+def test_an_unknown_home_folder_is_reported(
+    monkeypatch: pytest.MonkeyPatch, run_cli: Callable[..., tuple[int, str, str]], verb: str
 ) -> None:
     def unknown() -> None:
         raise RuntimeError("Could not determine home directory.")
@@ -196,7 +188,7 @@ def test_a_user_whose_home_folder_is_not_known_is_told_so_in_words(
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.setattr(os, "geteuid", lambda: 54321)
     monkeypatch.setattr(Path, "home", unknown)
-    code, _, said = tell(verb)
+    code, _, said = run_cli(verb)
     assert code == 2
     assert (
         "is not known: Could not determine home directory.\nSet WEIGHBRIDGE_HOME to a folder"
@@ -208,9 +200,7 @@ def test_a_user_whose_home_folder_is_not_known_is_told_so_in_words(
     os.geteuid() != 0, reason="root can become somebody whose home folder is closed to them"
 )
 @pytest.mark.parametrize("below", ["", "home"])
-def test_a_home_folder_that_cannot_be_looked_into_is_told_in_words(
-    monkeypatch: pytest.MonkeyPatch, below: str
-) -> None:
+def test_an_unreadable_home_folder_is_reported(monkeypatch: pytest.MonkeyPatch, below: str) -> None:
     with TemporaryDirectory(dir="/tmp") as folder:
         closed = Path(folder) / "closed"
         closed.mkdir(mode=0o700)
@@ -226,14 +216,14 @@ def test_a_home_folder_that_cannot_be_looked_into_is_told_in_words(
             os.seteuid(0)
 
 
-def test_a_file_that_this_user_may_not_use_is_told_in_words(
-    monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]]
+def test_a_file_without_permission_is_reported(
+    monkeypatch: pytest.MonkeyPatch, run_cli: Callable[..., tuple[int, str, str]]
 ) -> None:
     monkeypatch.setattr(
-        "weighbridge.screen.deployments.print_standing",
+        "weighbridge.screen.deployments.print_running",
         failing(PermissionError(errno.EACCES, "Permission denied", "/x/y")),
     )
-    code, _, said = tell("status")
+    code, _, said = run_cli("status")
     assert (code, said.splitlines()[0]) == (3, "weighbridge: /x/y: Permission denied")
 
 
@@ -261,16 +251,11 @@ def test_a_cosbench_that_hosts_of_the_lab_do_not_see_is_refused_before_anything_
         assert site.home == str(home)
 
 
-def test_status_says_when_nothing_stands(tmp_path: Path) -> None:
-    done = weighbridge("status", folder=tmp_path)
-    assert (done.returncode, done.stdout.strip()) == (0, "nothing stands")
-
-
 @pytest.mark.parametrize("label", ["--all", None, "its own"])
-def test_down_leaves_what_a_living_process_is_at_work_with_and_names_both(
+def test_down_leaves_what_a_living_process_uses_and_names_both(
     run: Run,
     monkeypatch: pytest.MonkeyPatch,
-    tell: Callable[..., tuple[int, str, str]],
+    run_cli: Callable[..., tuple[int, str, str]],
     label: str | None,
 ) -> None:
     monkeypatch.setenv("WEIGHBRIDGE_HOME", str(run.place.home))
@@ -278,97 +263,17 @@ def test_down_leaves_what_a_living_process_is_at_work_with_and_names_both(
     with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
         if label == "--all":
             (run.place.deployments / "left-1").mkdir()
-        code, printed, said = tell(
+        code, printed, said = run_cli(
             "down", *([] if label is None else [label if label == "--all" else deployment.label])
         )
         assert code == 2
         assert (
-            f"{deployment.label} was left alone: process {os.getpid()} is at work with it since"
+            f"{deployment.label} was left alone: process {os.getpid()} has been using it since"
             in said
         )
         assert ("removed left-1: 1 folder" in printed) == (label == "--all")
         assert [path.name for path in run.place.deployments.iterdir()] == [deployment.label]
         assert deployment.hosts["gateway-1"].alive("stub")
-
-
-def test_status_says_which_daemons_of_what_stands_have_died(
-    run: Run, monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]]
-) -> None:
-    monkeypatch.setenv("WEIGHBRIDGE_HOME", str(run.place.home))
-    monkeypatch.setenv("COLUMNS", "300")
-    folder = run.place.deployments / "rgw-a-1"
-    bundle = folder / "bundles" / "gateway-1"
-    bundle.mkdir(parents=True)
-    stands = Stands(
-        label="rgw-a-1",
-        layout="rgw-a",
-        hardware="lab-small",
-        since="today",
-        hosts={},
-        clients=("client-1",),
-        endpoints=(),
-    )
-    (folder / "deployment.json").write_text(stands.model_dump_json())
-    mine = LabProcess.of(os.getpid())
-    keep(bundle, "gateway-1", {"radosgw": mine})
-    assert "dead" not in tell("status")[1]
-    keep(bundle, "gateway-1", {"radosgw": None, "mon": mine})
-    code, printed, _ = tell("status")
-    assert code == 0
-    assert f"dead: radosgw on gateway-1; its log: {folder}/logs/gateway-1/radosgw.out" in printed
-    assert "mon on gateway-1" not in printed
-    keep(bundle, "gateway-1", {"radosgw": None, "mon": None})
-    assert (
-        "dead: nothing of it runs any more; `weighbridge down` takes away what is left"
-        in tell("status")[1]
-    )
-
-
-def test_topologies_lists_every_layout_release_and_parameter(tmp_path: Path) -> None:
-    done = weighbridge("topologies", folder=tmp_path, COLUMNS="400")
-    assert done.returncode == 0, done.stderr
-    for name in shipped_layouts():
-        assert name in done.stdout
-    for word in (
-        "ceph-16",
-        "swift-2.30",
-        "radosgw.threads",
-        "pools.replicas",
-        "object.keep_cache_private",
-    ):
-        assert word in done.stdout
-
-
-def test_topologies_of_one_gateway_leaves_the_others_out(tmp_path: Path) -> None:
-    done = weighbridge("topologies", "swift-s3api", folder=tmp_path, COLUMNS="400")
-    assert "keep_cache_private" in done.stdout
-    assert "radosgw" not in done.stdout.replace("rgw-beast@ceph-18:radosgw.threads=64", "")
-    wrong = weighbridge("topologies", "swft", folder=tmp_path)
-    assert wrong.returncode == 2
-    assert "did you mean 'swift'" in wrong.stderr
-
-
-def test_topologies_offers_a_layout_at_no_release_that_lacks_its_front_end(tmp_path: Path) -> None:
-    listed = weighbridge("topologies", "rgw", folder=tmp_path, COLUMNS="400").stdout.splitlines()
-    beast, civetweb = (
-        next(line for line in listed if f" {name} " in line)
-        for name in ("rgw-beast", "rgw-civetweb")
-    )
-    assert "ceph-14" in civetweb
-    assert "ceph-18" in beast
-    assert "ceph-18" not in civetweb
-
-
-def test_render_of_a_layout_without_files_says_so(tmp_path: Path) -> None:
-    done = weighbridge("render", "null", folder=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "has no configuration files" in done.stderr
-
-
-def test_render_refuses_a_host_that_the_layout_does_not_use(tmp_path: Path) -> None:
-    done = weighbridge("render", "null", "--host", "gatway-1", folder=tmp_path)
-    assert done.returncode == 2
-    assert "null has nothing on a host 'gatway-1' (did you mean 'gateway-1'?)" in done.stderr
 
 
 @pytest.mark.parametrize("verb", [compare.command, resume.command])
@@ -381,10 +286,10 @@ def test_render_refuses_a_host_that_the_layout_does_not_use(tmp_path: Path) -> N
         ("--cosbench-archive", "ssh://root:planted@store.example/opt/cosbench/archive"),
     ],
 )
-def test_no_password_is_taken_from_the_command_line_which_stands_in_the_report(
+def test_no_password_is_taken_from_the_command_line_which_is_in_the_report(
     verb: Command, driver: tuple[str, ...], option: str, value: str, tmp_path: Path
 ) -> None:
-    # There is no such suite: should the option be taken after all, nothing is started.
+    # There is no such suite: if the option is accepted after all, nothing is started.
     words = (
         [str(tmp_path)]
         if verb is resume.command
@@ -413,15 +318,15 @@ def failing(error: Exception) -> Callable[..., None]:
         OSError("odd"),
     ],
 )
-def test_what_nobody_foresaw_is_one_line_a_file_with_its_details_and_exit_code_five(
+def test_what_nobody_foresaw_is_one_line_a_file_with_details_and_exit_code_5(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    tell: Callable[..., tuple[int, str, str]],
+    run_cli: Callable[..., tuple[int, str, str]],
     error: Exception,
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr("weighbridge.screen.deployments.print_standing", failing(error))
-    code, _, said = tell("status")
+    monkeypatch.setattr("weighbridge.screen.deployments.print_running", failing(error))
+    code, _, said = run_cli("status")
     (details,) = tmp_path.glob("weighbridge-*.txt")
     assert code == 5
     assert said.startswith("weighbridge: internal error in test_command.py:")
@@ -431,37 +336,45 @@ def test_what_nobody_foresaw_is_one_line_a_file_with_its_details_and_exit_code_f
     assert details.stat().st_mode & 0o077 == 0
 
 
-def test_an_internal_error_whose_details_cannot_be_kept_is_told_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]]
+def test_an_internal_error_is_reported_even_if_its_details_cannot_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_cli: Callable[..., tuple[int, str, str]]
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     monkeypatch.setattr(
-        "weighbridge.screen.deployments.print_standing", failing(ZeroDivisionError("by nothing"))
+        "weighbridge.screen.deployments.print_running", failing(ZeroDivisionError("by nothing"))
     )
-    code, _, said = tell("status")
+    code, _, said = run_cli("status")
     assert code == 5
     assert "ZeroDivisionError: by nothing; its details could not be written: No such file" in said
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
-def test_a_disk_that_is_full_anywhere_is_told_with_its_file_and_exit_code_three(
-    monkeypatch: pytest.MonkeyPatch, tell: Callable[..., tuple[int, str, str]], number: int
+def test_a_disk_that_is_full_is_reported_with_the_file_and_exit_code_3(
+    monkeypatch: pytest.MonkeyPatch, run_cli: Callable[..., tuple[int, str, str]], number: int
 ) -> None:
     monkeypatch.setattr(
-        "weighbridge.screen.deployments.print_standing",
+        "weighbridge.screen.deployments.print_running",
         failing(OSError(number, os.strerror(number), "/somewhere/a-log")),
     )
-    code, _, said = tell("status")
+    code, _, said = run_cli("status")
     assert code == 3
     assert f"/somewhere/a-log: the disk is full ({os.strerror(number)})\nMake room" in said
 
 
-def test_an_output_that_takes_no_more_is_told_in_words(tmp_path: Path) -> None:
+def test_a_full_output_is_reported(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "weighbridge", "status"], stdout=full, stderr=subprocess.PIPE, text=True, check=False,
-            env={**os.environ, "WEIGHBRIDGE_HOME": str(tmp_path), "WEIGHBRIDGE_STATE": str(tmp_path)},
-        )  # fmt: skip
+            [sys.executable, "-m", "weighbridge", "status"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env={
+                **os.environ,
+                "WEIGHBRIDGE_HOME": str(tmp_path),
+                "WEIGHBRIDGE_STATE": str(tmp_path),
+            },
+        )
     assert done.returncode == 3
     assert "the disk is full" in done.stderr
     assert "Traceback" not in done.stderr

@@ -1,6 +1,4 @@
-"""The whole command with COSBench, whose controller is a recorded one, on a null target of this
-machine; without root.
-"""
+"""The command with COSBench, by a recorded controller, on a null target of this machine."""
 
 from __future__ import annotations
 
@@ -100,9 +98,7 @@ def null_target() -> Iterator[str]:
 def compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., tuple[int, RunStore, str]]]:
-    """Runs `weighbridge compare --driver cosbench` with options more; its exit code, its run and
-    what it said.
-    """
+    """Runs `weighbridge compare --driver cosbench` with more options: exit code, run and output."""
     variables = {
         "WEIGHBRIDGE_HOME": str(tmp_path / "home"),
         "WEIGHBRIDGE_STATE": str(tmp_path / "state"),
@@ -157,7 +153,7 @@ def controller(tmp_path: Path) -> Iterator[Any]:
         yield running
 
 
-def test_what_cosbench_measured_is_kept_beside_what_ended_badly_which_is_told_and_ends_with_3(
+def test_results_of_cosbench_are_kept_beside_failures_which_exit_with_3(
     compared: Any, controller: Any, tmp_path: Path
 ) -> None:
     one = SUITE[SUITE.index("  - name") :]
@@ -188,7 +184,7 @@ def test_what_cosbench_measured_is_kept_beside_what_ended_badly_which_is_told_an
     assert any(name.endswith("-rt-histogram.csv.gz") for name in kept)
 
 
-def test_a_controller_that_cannot_be_reached_is_told_and_ends_with_3(
+def test_an_unreachable_controller_is_reported_and_exits_with_3(
     compared: Any, tmp_path: Path
 ) -> None:
     (tmp_path / "archive").mkdir()
@@ -198,7 +194,7 @@ def test_a_controller_that_cannot_be_reached_is_told_and_ends_with_3(
     assert {step.measurement for step in store.steps()} == {None}
 
 
-def test_what_cosbench_cannot_do_is_refused_before_anything_is_begun(
+def test_what_cosbench_cannot_do_is_refused_before_anything_starts(
     compared: Any, controller: Any, tmp_path: Path
 ) -> None:
     text = SUITE.replace("{read: 80, write: 20}", "{read: 80, head: 20}")

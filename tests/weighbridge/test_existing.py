@@ -1,4 +1,4 @@
-"""The whole command on gateways that already run: null targets of this machine, without root."""
+"""The command on gateways that already run: null targets of this machine, without root."""
 
 import json
 import os
@@ -15,6 +15,7 @@ import pytest
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
+from tests.weighbridge import command_line
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.gateways.existing import made
 from weighbridge.results.record.store import RunStore
@@ -78,27 +79,23 @@ def containers(place: tuple[str, int], make: str | None = None) -> list[str]:
 def write(
     folder: Path, urls: dict[str, str], ca: Path | None = None, runtime: str = "1s"
 ) -> list[str]:
-    """Layouts and suite as files; the command that compares them."""
+    """The command that compares layouts and a suite from files."""
     (folder / "trial.yaml").write_text(SUITE.format(runtime=runtime))
     for name, url in urls.items():
         ca_file = f', ca_file: "{ca}"' if ca is not None and url.startswith("https") else ""
         (folder / f"{name}.yaml").write_text(LAYOUT.format(name=name, url=url, ca=ca_file))
     layouts = ",".join(str(folder / f"{name}.yaml") for name in urls)
-    return [
-        sys.executable, "-m", "weighbridge", "compare", "--suite", str(folder / "trial.yaml"), "--layouts", layouts,
-        "--hardware", "this-machine", "--no-charts", "--out", str(folder / "runs"),
-    ]  # fmt: skip
+    files = ("--suite", folder / "trial.yaml", "--layouts", layouts, "--out", folder / "runs")
+    return command_line.command("compare", *files, "--hardware", "this-machine", "--no-charts")
 
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    return {
-        **os.environ, "WEIGHBRIDGE_HOME": str(tmp_path / "home"), "WEIGHBRIDGE_STATE": str(tmp_path / "state"),
-        "AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY, "ST_USER": "weigh:er", "ST_KEY": KEY,
-    }  # fmt: skip
+    keys = {"AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY}
+    return command_line.environment(tmp_path, **keys, ST_USER="weigh:er", ST_KEY=KEY)
 
 
-def test_two_gateways_that_already_run_are_compared_one_of_them_behind_tls_and_keep_what_is_theirs(
+def test_two_existing_gateways_are_compared_one_behind_tls_and_keep_their_data(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     ca, certificate = authority(tmp_path / "tls", ["localhost", "127.0.0.1"])
@@ -138,7 +135,7 @@ def test_two_gateways_that_already_run_are_compared_one_of_them_behind_tls_and_k
     ]
 
 
-def test_a_run_that_is_ended_in_the_middle_of_a_step_leaves_nothing_in_the_gateway(
+def test_a_run_that_is_interrupted_in_a_step_leaves_nothing_in_the_gateway(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     with null_target() as place:
@@ -165,7 +162,7 @@ def test_a_run_that_is_ended_in_the_middle_of_a_step_leaves_nothing_in_the_gatew
     assert not list((tmp_path / "home" / "deployments").iterdir())
 
 
-def test_a_run_that_is_killed_in_the_middle_of_a_step_is_gone_on_with_and_leaves_nothing_in_the_gateway(
+def test_a_run_that_is_killed_in_a_step_can_be_resumed_and_leaves_nothing_in_the_gateway(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     with null_target() as place:
@@ -209,7 +206,7 @@ def test_a_run_that_is_killed_in_the_middle_of_a_step_is_gone_on_with_and_leaves
     assert [step.order for step in steps] == [0, 1]
 
 
-def test_what_is_missing_is_told_before_a_run_is_begun(
+def test_what_is_missing_is_reported_before_a_run_starts(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     command = write(tmp_path, {"plain": "http://127.0.0.1:9"})
@@ -244,7 +241,7 @@ def clean(folder: Path, place: tuple[str, int], *words: str) -> subprocess.Compl
     )
 
 
-def test_clean_lists_what_killed_runs_left_and_deletes_only_what_they_made_alone(
+def test_clean_lists_what_killed_runs_left_and_deletes_only_that(
     tmp_path: Path,
 ) -> None:
     ours, mixed, theirs = "wb-0123abcd-small-0", "wb-0123abcd-small-1", "wb-precious"
@@ -259,7 +256,7 @@ def test_clean_lists_what_killed_runs_left_and_deletes_only_what_they_made_alone
         assert theirs not in listed.stdout
         assert set(containers(place)) == {ours, mixed, theirs}
         young = clean(tmp_path, place, "--delete")
-        assert "a run may be at work in it" in young.stdout
+        assert "a run may still be using it" in young.stdout
         assert set(containers(place)) == {ours, mixed, theirs}
         done = clean(tmp_path, place, "--delete", "--older-than", "1ms")
         assert done.returncode == 0, done.stderr
@@ -268,7 +265,7 @@ def test_clean_lists_what_killed_runs_left_and_deletes_only_what_they_made_alone
         assert set(containers(place)) == {mixed, theirs}
 
 
-def test_a_bucket_that_goes_between_the_list_and_the_look_into_it_is_none_that_was_left(
+def test_a_bucket_that_disappears_after_it_was_listed_is_ignored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made_at = datetime(2026, 1, 1, tzinfo=UTC)
@@ -285,7 +282,7 @@ def test_a_bucket_that_goes_between_the_list_and_the_look_into_it_is_none_that_w
         assert [one.bucket for one in made.left(known)] == ["wb-0123abcd-small-0"]
 
 
-def test_clean_refuses_a_layout_whose_gateway_goes_with_its_deployment(tmp_path: Path) -> None:
+def test_clean_refuses_a_layout_that_the_suite_deploys(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "weighbridge", "clean", "swift"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 2

@@ -1,6 +1,4 @@
-"""The whole command killed or ended at points spread over all of a run: what can be read then, what
-`resume` does, what is left.
-"""
+"""The command killed or interrupted at many points of a run: what can be read, resumed, is left."""
 
 from __future__ import annotations
 
@@ -50,7 +48,7 @@ MARK = "WB_TEST_OF_KILLS"
 
 @dataclass
 class Fuse:
-    """Signals the process it is in when something has happened `times` times."""
+    """Signals its own process when something has happened `times` times."""
 
     number: int
     times: int = 1
@@ -67,7 +65,7 @@ Hook = Callable[[pytest.MonkeyPatch, Fuse], None]
 
 
 def after(owner: Any, name: str, when: Callable[..., bool] = lambda *_, **__: True) -> Hook:
-    """A hook: the fuse burns when the function has returned, if `when` says so of its arguments."""
+    """A hook: count each return of the function for which `when` accepts the arguments."""
 
     def hook(patch: pytest.MonkeyPatch, fuse: Fuse) -> None:
         real = getattr(owner, name)
@@ -84,7 +82,7 @@ def after(owner: Any, name: str, when: Callable[..., bool] = lambda *_, **__: Tr
 
 
 def before(owner: Any, name: str, when: Callable[..., bool] = lambda *_, **__: True) -> Hook:
-    """The same, before the function is called."""
+    """A hook: count before each such call."""
 
     def hook(patch: pytest.MonkeyPatch, fuse: Fuse) -> None:
         real = getattr(owner, name)
@@ -100,11 +98,11 @@ def before(owner: Any, name: str, when: Callable[..., bool] = lambda *_, **__: T
 
 
 def event(kind: str) -> Hook:
-    return after(RunStore, "event", lambda _store, told, *_, **__: told == kind)
+    return after(RunStore, "event", lambda _store, given, *_, **__: given == kind)
 
 
 def half_a_line(patch: pytest.MonkeyPatch, fuse: Fuse) -> None:
-    """The fuse burns when half of a step's line is written."""
+    """A hook: count when half of a step's line is written."""
     real = storing._write_all
 
     def hooked(descriptor: int, data: bytes) -> None:
@@ -123,22 +121,21 @@ def named(name: str) -> Callable[..., bool]:
 
 @dataclass(frozen=True)
 class Point:
-    """`times`: how often it is passed until the fuse burns; `whole`: steps that are whole then."""
+    """`times`: how often it is passed before the signal; `complete`: steps by then."""
 
     name: str
     hook: Hook
     times: int
-    whole: int
+    complete: int
 
 
-# Hosts are raised once before the run, to check files of both layouts, and then once a visit; two
-# of them.
+# Two hosts are started once before the run, to check files of both layouts, and then per visit.
 POINTS = [
     Point("while hosts are raised", after(FakeHost, "__init__"), 3, 0),
     Point("while the gateway comes up", after(FakeHost, "start"), 1, 0),
     Point("while a workload is prepared", event("prepared"), 1, 0),
-    Point("in warm-up", after(telemetry.Recording, "__enter__"), 1, 0),
-    Point("in the window of the second step", after(telemetry.Recording, "heard"), 5, 1),
+    Point("in warm-up", after(telemetry.StepTelemetry, "__enter__"), 1, 0),
+    Point("in the window of the second step", after(telemetry.StepTelemetry, "heard"), 5, 1),
     Point(
         "before a step's line",
         before(storing, "append_line", lambda path, _: path.name == "steps.jsonl"),
@@ -164,13 +161,11 @@ POINTS = [
 
 
 @pytest.fixture
-def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, ...]]:
-    """A place of its own, two layouts, and what compares them, by a driver that makes its
-    measurements up.
-    """
+def arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, ...]]:
+    """Two layouts in a folder, and a comparison of them by a driver with made-up measurements."""
     monkeypatch.setattr(loader, "STORES", Registry("none", "gateway", own={"stub": StubGateway}))
     monkeypatch.setattr(running, "Doing", partial(running.Doing, settings=by_fake()))
-    # Pictures have tests of their own, and take longer than all the rest.
+    # Charts have their own tests, and take longer than all the rest.
     monkeypatch.setattr(derivation, "gallery", lambda *_: Gallery(figures=()))
     monkeypatch.setenv("WEIGHBRIDGE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("WEIGHBRIDGE_STATE", str(tmp_path / "state"))
@@ -196,7 +191,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str,
 
 
 def command(*words: str) -> int:
-    """The command as a person has it, in this process; its exit status."""
+    """Run the command in this process; returns its exit status."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["weighbridge", *words])
         with pytest.raises(SystemExit) as ended:
@@ -206,7 +201,7 @@ def command(*words: str) -> int:
 
 
 def signalled(words: tuple[str, ...], point: Point, number: int, output: Path) -> int:
-    """The wait status of the command in a process of its own that is signalled at a point."""
+    """The wait status of the command in its own process, which is signalled at a point."""
     child = os.fork()
     if not child:
         code = 70
@@ -231,9 +226,7 @@ def only(folder: Path) -> Path:
 
 
 def marked(folder: Path, within_s: float = 5.0) -> list[str]:
-    """Processes but this one that a run below the folder has started; the kernel may take a moment
-    to end them.
-    """
+    """Other processes that a run below the folder started; they may need a moment to end."""
     deadline = time.monotonic() + within_s
     while True:
         found = []
@@ -249,8 +242,8 @@ def marked(folder: Path, within_s: float = 5.0) -> list[str]:
         time.sleep(0.02)
 
 
-def whole_lines(folder: Path) -> bytes:
-    """The lines of steps that are whole."""
+def complete_lines(folder: Path) -> bytes:
+    """The lines of complete steps."""
     path = folder / "steps.jsonl"
     text = path.read_bytes() if path.exists() else b""
     return text[: text.rfind(b"\n") + 1]
@@ -261,9 +254,7 @@ def deployments(folder: Path) -> list[Path]:
 
 
 def assert_all_there_and_nothing_else(folder: Path, lines: bytes) -> None:
-    """Every step once, those of before byte for byte; nothing that a killed process began is
-    left.
-    """
+    """Every step once, earlier ones byte for byte; nothing of a killed process is left."""
     store = RunStore.open(only(folder))
     assert (store.folder / "steps.jsonl").read_bytes().startswith(lines)
     assert Counter((step.key.layout, step.key.workers) for step in store.steps()) == {
@@ -278,23 +269,22 @@ def assert_all_there_and_nothing_else(folder: Path, lines: bytes) -> None:
 
 
 @pytest.mark.parametrize("point", POINTS, ids=[point.name for point in POINTS])
-def test_a_run_that_is_killed_can_be_read_and_gone_on_with_and_leaves_nothing(
-    tmp_path: Path, told: tuple[str, ...], point: Point
+def test_a_killed_run_can_be_read_and_resumed_and_leaves_nothing(
+    tmp_path: Path, arguments: tuple[str, ...], point: Point
 ) -> None:
-    status = signalled(told, point, signal.SIGKILL, tmp_path / "output")
+    status = signalled(arguments, point, signal.SIGKILL, tmp_path / "output")
     assert os.WIFSIGNALED(status), (status, (tmp_path / "output").read_text())
     assert marked(tmp_path) == []
     folder = only(tmp_path)
-    lines = whole_lines(folder)
-    assert lines.count(b"\n") == point.whole
+    lines = complete_lines(folder)
+    assert lines.count(b"\n") == point.complete
     assert command("report", "--no-charts", str(folder)) in (0, 4)
     assert (folder / "derived" / "report.html").exists()
     assert command("resume", "--no-charts", str(folder)) == 0
     assert_all_there_and_nothing_else(tmp_path, lines)
 
 
-# What comes after a run has ended is no part of it: making its report can be cut short and asked
-# for again.
+# After the end of a run, its report can be interrupted and made again.
 IN_THE_RUN = [point for point in POINTS if not point.name.startswith("while the report")]
 
 
@@ -303,10 +293,10 @@ IN_THE_RUN = [point for point in POINTS if not point.name.startswith("while the 
     [(point, (signal.SIGINT, signal.SIGTERM)[index % 2]) for index, point in enumerate(IN_THE_RUN)],
     ids=[point.name for point in IN_THE_RUN],
 )
-def test_a_run_that_is_asked_to_end_takes_everything_away_and_says_so(
-    tmp_path: Path, told: tuple[str, ...], point: Point, number: int
+def test_a_run_that_is_asked_to_end_tears_all_down_and_says_so(
+    tmp_path: Path, arguments: tuple[str, ...], point: Point, number: int
 ) -> None:
-    status = signalled(told, point, number, tmp_path / "output")
+    status = signalled(arguments, point, number, tmp_path / "output")
     printed = (tmp_path / "output").read_text()
     assert os.waitstatus_to_exitcode(status) == 128 + number, printed
     assert marked(tmp_path) == []
@@ -315,13 +305,12 @@ def test_a_run_that_is_asked_to_end_takes_everything_away_and_says_so(
     store = RunStore.open(folder)
     assert store.manifest.state == "interrupted"
     assert store.events()[-1].text == f"interrupted: {signal.Signals(number).name}"
-    assert f"to go on: weighbridge resume {folder}" in printed
-    # What was begun to be written down is written to its end or not at all: a signal is no reason
-    # to lose a step.
-    assert len(store.steps()) == whole_lines(folder).count(b"\n") >= point.whole
+    assert f"to resume: weighbridge resume {folder}" in printed
+    # A line that was started is written completely or not at all: a signal loses no step.
+    assert len(store.steps()) == complete_lines(folder).count(b"\n") >= point.complete
     assert all(
         (store.logs / f"{step.key.layout}-0" / "gateway-1").is_dir() for step in store.steps()
     )
     if point.name in ("in the middle of a step's line", "while taking down"):
         assert command("resume", "--no-charts", str(folder)) == 0
-        assert_all_there_and_nothing_else(tmp_path, whole_lines(folder))
+        assert_all_there_and_nothing_else(tmp_path, complete_lines(folder))

@@ -1,14 +1,12 @@
-"""Targets that do wrong under the whole command: what fails is an error of its class and nothing
-else, and the run is whole.
+"""The command on misbehaving targets: each fault is an error of its class, and the run is complete.
 
-One run of each kind of user meets all faults, a workload each; the target itself tells how many
-answers were right.
+One run of each kind of user meets all faults, one per workload; the target reports how many answers
+were correct.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -20,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.weighbridge import command_line
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
@@ -57,7 +56,8 @@ from functools import partial
 from weighbridge import run
 from weighbridge.command import main
 from weighbridge.drivers.locust.kind import LocustModule
-run.Doing = partial(run.Doing, settings={"locust": LocustModule(module=("tests.weighbridge.impatient_locust",))})
+driver = LocustModule(module=("tests.weighbridge.impatient_locust",))
+run.Doing = partial(run.Doing, settings={"locust": driver})
 main()
 """
 WORKLOAD = """
@@ -101,10 +101,10 @@ def witness(url: str) -> Counts:
     return counts
 
 
-def weigh(
+def compare(
     folder: Path, url: str, users: str, api: str, names: Sequence[str]
 ) -> subprocess.Popen[str]:
-    """A comparison that has been started, of one layout: a workload for each name."""
+    """A started comparison of one layout, with a workload for each name."""
     folder.mkdir()
     workloads = "".join(
         WORKLOAD.format(name=name, size=SIZE_BYTES, runtime=RUNTIME_S, rate=RATE_PER_S)
@@ -114,22 +114,23 @@ def weigh(
         f"name: trial\nabout: Faults\napi: [{api}]\nusers: {users}\nworkloads:{workloads}"
     )
     (folder / "plain.yaml").write_text(LAYOUT.format(url=url))
-    environment = {
-        **os.environ, "WEIGHBRIDGE_HOME": str(folder / "home"), "WEIGHBRIDGE_STATE": str(folder / "state"),
-        "PYTHONPATH": str(HERE.parents[1]), "ST_USER": "weigh:er", "ST_KEY": KEY,
-        "AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY,
-    }  # fmt: skip
+    keys = {"AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY}
+    keys |= {"ST_USER": "weigh:er", "ST_KEY": KEY}
+    where = {"PYTHONPATH": str(HERE.parents[1]), "COLUMNS": "300"}
     layout, suite = str(folder / "plain.yaml"), str(folder / "trial.yaml")
     asked = ("compare", "--suite", suite, "--layouts", layout, "--hardware", "this-machine")
     return subprocess.Popen(
         [sys.executable, "-c", COMMAND, *asked, "--no-charts", "--out", str(folder / "runs")],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**environment, "COLUMNS": "300"},
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=command_line.environment(folder, **keys, **where),
+    )
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A run that is over."""
+    """A run that has ended."""
 
     code: int
     said: str
@@ -160,7 +161,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, s
         _, url = target.__enter__()
         folder = top / f"{users}-{api}"
         names = ["expiring", *WRONG] if api == "swift" else list(WRONG)
-        started.append((target, url, folder, weigh(folder, url, users, api, names)))
+        started.append((target, url, folder, compare(folder, url, users, api, names)))
     try:
         yield {
             way: ended(process, folder, url)
@@ -173,7 +174,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, s
 
 @pytest.mark.parametrize("way", UNDER, ids="-".join)
 @pytest.mark.parametrize("fault", list(WRONG))
-def test_what_a_target_does_wrong_is_counted_by_its_class_and_never_as_done(
+def test_errors_of_a_target_are_counted_by_class_and_never_as_success(
     runs: dict[tuple[str, str], Ended], way: tuple[str, str], fault: str
 ) -> None:
     run = runs[way]
@@ -192,19 +193,19 @@ def test_what_a_target_does_wrong_is_counted_by_its_class_and_never_as_done(
             assert tally.max_us is not None
             assert (
                 tally.max_us < SLOW_S * 1e6
-            )  # what came in time may be late by the clock for what came before it
+            )  # an answer in time may be late by the clock of the one before
     failed = sum(tally.failed for tally in step.measurement.tallies)
-    if fault != "refusing":  # nobody is there to count
+    if fault != "refusing":  # nothing is there to count
         unfinished = (
             step.measurement.workers
-        )  # what the window's ends cut is counted by one side only
+        )  # requests across the window's ends are counted by one side only
         assert failed <= seen.get("GET wrong", 0) + seen.get("PUT wrong", 0) + unfinished
     assert not step.valid
     assert any(f"{name}: " in note for name in errors for note in step.notes), step.notes
 
 
 @pytest.mark.parametrize("way", UNDER, ids="-".join)
-def test_a_run_in_which_everything_was_done_wrong_ends_whole_with_4_and_says_of_each_step_why(
+def test_a_run_of_errors_completes_with_4_and_a_reason_for_each_step(
     runs: dict[tuple[str, str], Ended], way: tuple[str, str]
 ) -> None:
     run = runs[way]
@@ -223,13 +224,13 @@ def test_a_run_in_which_everything_was_done_wrong_ends_whole_with_4_and_says_of_
     ]
 
 
-def test_a_run_in_which_everything_was_done_wrong_is_reported_and_exported(
-    runs: dict[tuple[str, str], Ended], tell: Callable[..., tuple[int, str, str]]
+def test_a_run_of_errors_is_reported_and_exported(
+    runs: dict[tuple[str, str], Ended], run_cli: Callable[..., tuple[int, str, str]]
 ) -> None:
     folder = runs["sdk", "s3"].folder
     report = (folder / "derived" / "report.html").read_text()
     assert "beyond the bound of 0.10%" in report
-    code, out, err = tell("export", folder, "--to", "json", "--out", "-")
+    code, out, err = run_cli("export", folder, "--to", "json", "--out", "-")
     assert (code, err) == (0, "")
     rows = json.loads(out)["tables"]["summary"]
     assert {row["workload"] for row in rows} == set(WRONG)
@@ -240,7 +241,7 @@ def test_a_target_that_dies_in_a_step_ends_the_run_with_3_and_what_was_measured_
     tmp_path: Path,
 ) -> None:
     with misbehaving() as (target, url):
-        process = weigh(tmp_path / "run", url, "engine", "s3", ["before", "dying"])
+        process = compare(tmp_path / "run", url, "engine", "s3", ["before", "dying"])
         assert process.stdout is not None
         said = ""
         while "step 2/2" not in said:
@@ -261,7 +262,7 @@ def test_a_target_that_dies_in_a_step_ends_the_run_with_3_and_what_was_measured_
 
 
 @pytest.mark.parametrize("users", ["engine", "sdk"])
-def test_a_token_that_expires_in_a_step_is_got_anew_and_what_was_refused_is_counted(
+def test_a_token_that_expires_in_a_step_is_renewed_and_refusals_are_counted(
     runs: dict[tuple[str, str], Ended], users: str
 ) -> None:
     run = runs[users, "swift"]
@@ -271,8 +272,7 @@ def test_a_token_that_expires_in_a_step_is_got_anew_and_what_was_refused_is_coun
     assert set().union(*(one.errors for one in tallies)) == {"http-401"}
     failed, done = sum(one.failed for one in tallies), sum(one.count for one in tallies)
     assert 0 < failed <= run.seen["expiring"]["refused"]
-    # Before the token went and after the next was there: as many as the clock wanted, but for what
-    # was refused.
+    # Before the token expired and after the next: as many as the rate, except for refusals.
     assert done > RATE_PER_S * RUNTIME_S / 3
     assert done <= run.seen["expiring"]["GET right"] + run.seen["expiring"]["PUT right"]
     assert any(

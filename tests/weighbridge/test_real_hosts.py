@@ -1,4 +1,4 @@
-"""Verbs about real hosts, as far as no host has to answer for it."""
+"""Verbs about real hosts, without any real host."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 from weighbridge.cli import status
 from weighbridge.common.errors import TargetError
-from weighbridge.screen.deployments import lifeless
+from weighbridge.environment import place
+from weighbridge.screen.deployments import dead_here
 from weighbridge.selection import fitting
-from weighbridge.surroundings import place
 from weighbridge.topologies.deployment import RECORD, Stands
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
 from weighbridge.topologies.ssh import claim, leftovers
@@ -42,7 +42,7 @@ def weighbridge(*words: str, home: Path) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_layouts_that_hosts_are_looked_at_for_fit_them_and_are_of_one_release_a_gateway() -> None:
+def test_layouts_that_doctor_checks_fit_the_hosts_and_have_one_release_per_gateway() -> None:
     found = fitting(load_hardware(shipped_hardware()["ssh-example"]))
     names = {one.layout.name for one in found}
     assert {"rgw-beast", "swift", "swift-haproxy"} <= names
@@ -51,17 +51,17 @@ def test_layouts_that_hosts_are_looked_at_for_fit_them_and_are_of_one_release_a_
     assert len(releases) == len({gateway for gateway, _ in releases})
 
 
-def test_what_is_only_of_real_hosts_is_refused_for_others_and_the_other_way_round(
+def test_options_for_real_hosts_are_refused_for_others_and_vice_versa(
     tmp_path: Path,
 ) -> None:
     code, said = weighbridge("doctor", "--hardware", "lab-small", "--install", home=tmp_path)
-    assert (code, "are about real hosts" in said) == (USAGE, True)
+    assert (code, "are for real hosts" in said) == (USAGE, True)
     words = ("--hardware", "ssh-example", "--profile", "small-read", "--layouts", "rgw-beast,swift")
     code, said = weighbridge("compare", *words, home=tmp_path)
-    assert (code, "--profile sees the processes of containers" in said) == (USAGE, True)
+    assert (code, "--profile works on containers of this machine" in said) == (USAGE, True)
 
 
-def test_hosts_that_do_not_answer_are_named_by_every_verb_that_asks_them(tmp_path: Path) -> None:
+def test_hosts_that_do_not_answer_are_named_by_every_verb(tmp_path: Path) -> None:
     (tmp_path / "known").touch()
     path = tmp_path / "nowhere.yaml"
     path.write_text(NOWHERE.format(known=tmp_path / "known"))
@@ -78,13 +78,11 @@ def test_hosts_that_do_not_answer_are_named_by_every_verb_that_asks_them(tmp_pat
         assert "Traceback" not in said
 
 
-# what status says of what has died
+# dead daemons in `status`
 # --------------------------------------------------------------------------------------------
 
 LABEL = "rgw-beast-abc123"
-CHANGED = (
-    "  it is not what was stood up any more: `weighbridge down --hardware FILE`, and `up` again"
-)
+CHANGED = "  it is incomplete: `weighbridge down --hardware FILE`, and `up` again"
 HOSTS = ("client-1", "gateway-1", "store-1", "store-2")
 Asked = Callable[..., tuple[list[str], Exception | None]]
 
@@ -115,9 +113,7 @@ def daemon(host: str, service: str, *, alive: bool = True, of: str = LABEL) -> H
 
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
-    """The verb, on hosts that tell what is given: its lines about the deployment, and what it
-    raised.
-    """
+    """The verb on hosts with these answers: its lines about the deployment, and its error."""
     monkeypatch.setenv("WEIGHBRIDGE_HOME", str(tmp_path / "wb"))
     monkeypatch.setenv("COLUMNS", "200")
     path = tmp_path / "real.yaml"
@@ -149,20 +145,22 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
         head, *rest = done.output.splitlines()
         assert head.startswith(f"{LABEL} on {', '.join(on)} since ")
         return [
-            line for line in rest if line.startswith(("  dead", "  it is not", "  not known"))
+            line
+            for line in rest
+            if line.startswith(("  dead", "  it is incomplete", "  not known"))
         ], error
 
     return ask
 
 
-def test_where_all_of_a_deployment_runs_nothing_is_said_of_deaths(asked: Asked) -> None:
+def test_no_death_is_reported_if_all_daemons_are_running(asked: Asked) -> None:
     other = daemon("store-1", "osd.9", alive=False, of="swift-def456")
     assert asked(
         daemon("gateway-1", "radosgw"), daemon("store-1", "osd.0"), other, known=stands(*HOSTS)
     ) == ([], None)
 
 
-def test_what_died_on_a_real_host_is_named_as_in_the_lab_with_where_its_log_is(
+def test_a_dead_daemon_on_a_real_host_is_named_with_its_log(
     asked: Asked,
 ) -> None:
     found = asked(
@@ -174,28 +172,23 @@ def test_what_died_on_a_real_host_is_named_as_in_the_lab_with_where_its_log_is(
     assert found == ([dead, CHANGED], None)
 
 
-def test_where_nothing_runs_any_more_that_is_all_that_is_said(asked: Asked) -> None:
+def test_if_nothing_is_running_only_that_is_reported(asked: Asked) -> None:
     dead = [daemon("gateway-1", "radosgw", alive=False), daemon("store-1", "osd.0", alive=False)]
     assert asked(*dead) == (
-        [
-            (
-                "  dead: nothing of it runs any more; `weighbridge down --hardware FILE` takes away "
-                "what is left"
-            )
-        ],
+        ["  dead: none of it is running; `weighbridge down --hardware FILE` removes what is left"],
         None,
     )
 
 
-def test_of_a_host_that_does_not_answer_nothing_is_taken_for_running_or_dead(asked: Asked) -> None:
+def test_daemons_on_a_host_that_does_not_answer_are_neither_running_nor_dead(asked: Asked) -> None:
     dead = daemon("gateway-1", "radosgw", alive=False)
     lines, error = asked(dead, on=HOSTS[:3], failed=("store-2",), known=stands(*HOSTS))
     assert [line[:16] for line in lines] == [
         "  dead: radosgw ",
-        "  it is not what",
+        "  it is incomple",
         "  not known: wha",
     ]
-    assert lines[2] == "  not known: what of it runs on store-2"
+    assert lines[2] == "  not known: what is running on store-2"
     assert isinstance(error, TargetError)
     assert "store-2: cannot be reached" in error.message
 
@@ -204,11 +197,11 @@ def test_a_host_that_does_not_answer_may_be_one_of_a_deployment_that_this_machin
     asked: Asked,
 ) -> None:
     lines, error = asked(daemon("gateway-1", "radosgw"), on=HOSTS[:3], failed=("store-2",))
-    assert lines == ["  not known: what of it runs on store-2"]
+    assert lines == ["  not known: what is running on store-2"]
     assert error is not None
 
 
-def test_a_host_that_does_not_answer_and_has_no_part_in_a_deployment_leaves_no_doubt_of_it(
+def test_a_silent_host_outside_a_deployment_casts_no_doubt_on_it(
     asked: Asked,
 ) -> None:
     lines, error = asked(
@@ -218,22 +211,22 @@ def test_a_host_that_does_not_answer_and_has_no_part_in_a_deployment_leaves_no_d
     assert error is not None
 
 
-def test_hosts_of_a_deployment_that_have_lost_it_or_that_the_file_does_not_have_are_named(
+def test_hosts_that_lost_a_deployment_or_are_not_in_the_file_are_named(
     asked: Asked,
 ) -> None:
     lines, error = asked(
         daemon("gateway-1", "radosgw"), on=HOSTS[:3], known=stands(*HOSTS, "store-9")
     )
     assert lines == [
-        "  dead: all of it on store-2: it is not there any more",
+        "  dead: all of it on store-2, which has nothing of it any more",
         CHANGED,
-        "  not known: what of it runs on store-9 (no host of hardware real)",
+        "  not known: what is running on store-9 (no host of hardware real)",
     ]
     assert error is None
 
 
-def test_without_the_file_of_real_hosts_it_is_said_how_they_are_asked() -> None:
-    assert lifeless(stands(*HOSTS), place()) == [
-        "  which of its daemons run: weighbridge status --hardware FILE"
+def test_without_the_file_of_real_hosts_the_command_to_ask_them_is_printed() -> None:
+    assert dead_here(stands(*HOSTS), place()) == [
+        "  for its daemons: weighbridge status --hardware FILE"
     ]
-    assert lifeless(stands(*HOSTS, kind="fake"), place()) == []
+    assert dead_here(stands(*HOSTS, kind="fake"), place()) == []

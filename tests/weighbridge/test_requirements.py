@@ -1,6 +1,4 @@
-"""The lock files say all that is installed, by version and sums, and nothing of where it is got
-from.
-"""
+"""The lock files name all that is installed, by version and checksums, and no download address."""
 
 from __future__ import annotations
 
@@ -19,8 +17,8 @@ RUN, TEST = ROOT / "requirements.lock", ROOT / "requirements-test.lock"
 
 
 def locked(path: Path) -> dict[str, list[tuple[Requirement, list[str]]]]:
-    """What a lock file names: each package's requirements (one for each group of Pythons or
-    platforms) with their sums.
+    """Each package's requirements in a lock file (one per group of Pythons or platforms), with
+    checksums.
     """
     found: dict[str, list[tuple[Requirement, list[str]]]] = {}
     for entry in path.read_text().replace(" \\\n", " ").splitlines():
@@ -41,11 +39,11 @@ def test_every_package_has_one_version_and_sums_of_its_files(path: Path) -> None
 
 
 @pytest.mark.parametrize("path", [RUN, TEST], ids=["run", "test"])
-def test_no_address_stands_in_a_lock_file(path: Path) -> None:
+def test_no_address_is_in_a_lock_file(path: Path) -> None:
     assert not re.search(r"https?:|--(extra-)?index-url|--find-links|file:|@", path.read_text())
 
 
-def test_what_the_project_wants_is_locked_within_its_ranges() -> None:
+def test_requirements_of_the_project_are_locked_within_their_ranges() -> None:
     extra = PROJECT["project"]["optional-dependencies"]["test"]
     for path, wanted in ((RUN, WANTED), (TEST, (*WANTED, *extra))):
         known = locked(path)
@@ -66,7 +64,7 @@ def test_what_the_project_wants_is_locked_within_its_ranges() -> None:
 def test_tests_run_with_the_versions_that_users_get() -> None:
     tested = locked(TEST)
     for name, entries in locked(RUN).items():
-        # What else wants a package is part of its conditions there.
+        # The conditions there differ by what else requires a package.
         assert [(str(one.specifier), sums) for one, sums in entries] == [
             (str(one.specifier), sums) for one, sums in tested[name]
         ]

@@ -1,5 +1,5 @@
-"""A run folder in whatever order things happen to it: written to, killed at any point, gone on
-with, reported, by two at once.
+"""A run folder in any order of events: written to, killed at any point, resumed, reported, by two
+processes at once.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ POINTS: Final = strategies.tuples(
 
 @pytest.fixture
 def _without_charts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They have tests of their own, and take longer than all the rest."""
+    """Charts have their own tests, and take longer than all the rest."""
     monkeypatch.setattr(derivation, "gallery", lambda *_: Gallery(figures=()))
 
 
 @cache
 def made() -> tuple[Path, tuple[StepResult, ...]]:
-    """A run of which nothing is measured yet, and the steps that it is to have, in order."""
+    """A run without steps, and the steps that it will have, in order."""
     workload = WORKLOADS[0].model_copy(update={"workers": (1, 2), "runtime": 1.0})
     store = fake_run(Path(tempfile.mkdtemp()), workloads=[workload], repeats=2, telemetry=False)
     steps = store.steps()
@@ -65,16 +65,16 @@ def made() -> tuple[Path, tuple[StepResult, ...]]:
     RunStore.open(warm).append(steps[0])
     derive(
         warm, pictures=False
-    )  # here, so that what it imports is there in every process that is forked from this one
+    )  # here, so that its imports are in every process that is forked from this one
     return store.folder, steps
 
 
 def void(_result: object) -> None:
-    """Nothing, whatever something returned."""
+    """Ignore the result."""
 
 
 def killed_at(point: Point) -> None:
-    """Have this very process killed at a point; a write is then half done."""
+    """Kill this process at a point; a write is then half done."""
     chosen, times = point
     left = [times]
 
@@ -96,8 +96,8 @@ def killed_at(point: Point) -> None:
 def in_another(
     work: Callable[[Callable[[int], None]], None], point: Point | None
 ) -> tuple[list[int], bool]:
-    """Do something in a process of its own, which is killed at a point; what it said was done, and
-    whether it came to its end.
+    """Do something in its own process, which is killed at a point; returns what it reported, and
+    whether it finished.
     """
     reading, writing = os.pipe()
     child = os.fork()
@@ -105,7 +105,7 @@ def in_another(
         code = 70
         try:
             os.close(reading)
-            say = os.write  # as it is before it kills
+            say = os.write  # before it is patched to kill
             if point is not None:
                 killed_at(point)
             work(lambda number: void(say(writing, bytes([number]))))
@@ -113,8 +113,8 @@ def in_another(
         finally:
             os._exit(code)
     os.close(writing)
-    with os.fdopen(reading, "rb") as told:
-        done = list(told.read())
+    with os.fdopen(reading, "rb") as report:
+        done = list(report.read())
     status = os.waitpid(child, 0)[1]
     assert status in (0, signal.SIGKILL), (
         "a process that was neither killed nor came to its end met an error"
@@ -122,16 +122,14 @@ def in_another(
     return done, status == 0
 
 
-# Not made smaller when something is found: that takes minutes, and the steps are few.
+# No shrinking: it takes minutes, and the steps are few.
 QUICK: Final = settings(
     max_examples=40, stateful_step_count=15, deadline=None, phases=(Phase.reuse, Phase.generate)
 )
 
 
 class Folder(RuleBasedStateMachine):
-    """One folder. `kept` are the steps whose append has returned somewhere: they are there,
-    whatever happens next.
-    """
+    """One folder. `kept` are the steps whose append has returned: they must stay."""
 
     @initialize()
     def begin(self) -> None:
@@ -142,12 +140,12 @@ class Folder(RuleBasedStateMachine):
         self.holder: Any = None
 
     def lacking(self, count: int) -> list[int]:
-        """What `resume` would measure: the first steps that are not there."""
+        """What `resume` would measure: the first missing steps."""
         there = RunStore.open(self.folder).latest()
         return [number for number, step in enumerate(self.steps) if step.key not in there][:count]
 
     def measure(self, count: int, say: Callable[[int], None]) -> None:
-        """Go on with the run as `resume` does."""
+        """Resume the run as `resume` does."""
         with holding(self.folder):
             store = RunStore.open(self.folder)
             store.event("resumed", "going on")
@@ -220,7 +218,7 @@ class Folder(RuleBasedStateMachine):
         found = [self.steps.index(step) for step in store.steps()]
         assert len(set(found)) == len(found)
         assert self.kept <= set(found)
-        # A line is whole before its append returns: a process may have been killed between the two.
+        # A line is complete before its append returns: a kill may come between the two.
         self.kept = set(found)
         gaps(store, store.plan(), store.steps())
         assert {event.kind for event in store.events()} <= {"resumed", "step"}
@@ -239,7 +237,7 @@ class Folder(RuleBasedStateMachine):
             ] == []
 
     def contents(self) -> dict[str, bytes]:
-        """Everything but what can be derived."""
+        """All files except derived ones."""
         paths = [
             path
             for path in self.folder.rglob("*")
@@ -254,5 +252,5 @@ class Folder(RuleBasedStateMachine):
 
 
 @pytest.mark.usefixtures("_without_charts")
-def test_a_run_folder_stays_whole_in_whatever_order_things_happen_to_it() -> None:
+def test_a_run_folder_stays_consistent_in_any_order_of_events() -> None:
     run_state_machine_as_test(Folder, settings=QUICK)

@@ -1,5 +1,5 @@
-"""Secrets are planted on every way by which one comes in, and looked for in every byte that is
-left, said or listed.
+"""Secrets are planted wherever one can come in, and searched for in all that is written, printed or
+listed.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from fake_influx import FakeInflux
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from command_lines import CommandLines
 from every_byte import found, within
+
+from tests.weighbridge import command_line
 
 pytestmark = pytest.mark.long
 
@@ -89,7 +91,7 @@ def null_target(environment: dict[str, str]) -> Iterator[str]:
 
 
 def token_of(url: str) -> str:
-    """The null target has one token for all who have the key."""
+    """The null target has one token for all who know the key."""
     request = urllib.request.Request(
         f"{url}/auth/v1.0", headers={"X-Auth-User": "weigh:er", "X-Auth-Key": KEY}
     )
@@ -110,9 +112,7 @@ def recorded_controller(root: Path) -> Any:
 
 
 class Planted:
-    """Layouts, a suite, an environment and files with the secrets, and all that the command said
-    with them.
-    """
+    """Layouts, a suite, an environment and files with the secrets, and the command's output."""
 
     def __init__(self, folder: Path, url: str, environment: dict[str, str]) -> None:
         self.folder = folder
@@ -157,12 +157,19 @@ class Planted:
 def test_secrets_are_found_nowhere_in_a_run_in_what_is_made_of_it_or_in_the_process_list(
     tmp_path: Path,
 ) -> None:
-    environment = {
-        **os.environ, "WEIGHBRIDGE_HOME": str(tmp_path / "home"), "WEIGHBRIDGE_STATE": str(tmp_path / "state"),
-        "PYTHONPATH": str(TESTS.parent), "AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY,
-        "AWS_SESSION_TOKEN": SESSION, "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "aws"), "ST_USER": "weigh:er", "ST_KEY": KEY,
-        "WEIGHBRIDGE_INFLUX_TOKEN": INFLUX, "COSBENCH_USER": "bench", "COSBENCH_PASSWORD": COSBENCH,
-    }  # fmt: skip
+    environment = command_line.environment(
+        tmp_path,
+        PYTHONPATH=str(TESTS.parent),
+        AWS_ACCESS_KEY_ID="weigh:er",
+        AWS_SECRET_ACCESS_KEY=KEY,
+        AWS_SESSION_TOKEN=SESSION,
+        AWS_SHARED_CREDENTIALS_FILE=str(tmp_path / "aws"),
+        ST_USER="weigh:er",
+        ST_KEY=KEY,
+        WEIGHBRIDGE_INFLUX_TOKEN=INFLUX,
+        COSBENCH_USER="bench",
+        COSBENCH_PASSWORD=COSBENCH,
+    )
     with (
         CommandLines() as listed,
         null_target(environment) as url,
@@ -217,7 +224,7 @@ def test_secrets_are_found_nowhere_in_a_run_in_what_is_made_of_it_or_in_the_proc
     assert [one for place in places for one in found(tmp_path / place, secrets)] == []
 
 
-def test_the_search_finds_what_is_packed(tmp_path: Path) -> None:
+def test_the_search_finds_compressed_secrets(tmp_path: Path) -> None:
     secret = {"it": "planted+secret/of=a test"}
     text = f"before {secret['it']} after".encode()
     (tmp_path / "a.gz").write_bytes(gzip.compress(text))
@@ -235,5 +242,10 @@ def test_the_search_finds_what_is_packed(tmp_path: Path) -> None:
     (tmp_path / "planted+secret").mkdir()
     (tmp_path / "harmless").write_text("planted secret")
     assert {one.split(":")[0].split(" ")[0].split("/")[0] for one in found(tmp_path, secret)} == {
-        "a.gz", "b.pptx", "c.hlog", "d.parquet", "e.url", "f.pdf"
-    }  # fmt: skip
+        "a.gz",
+        "b.pptx",
+        "c.hlog",
+        "d.parquet",
+        "e.url",
+        "f.pdf",
+    }

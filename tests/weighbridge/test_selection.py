@@ -7,7 +7,7 @@ from weighbridge import selection
 from weighbridge.common.errors import UsageError
 
 
-def test_what_the_programs_of_all_layouts_refuse_is_told_at_once_and_nothing_stays(
+def test_what_the_programs_of_all_layouts_refuse_is_reported_at_once_and_nothing_stays(
     tmp_path: Path,
 ) -> None:
     run = Run(tmp_path)

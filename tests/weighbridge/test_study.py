@@ -1,22 +1,19 @@
-"""Studies as runs: that each is planned as a whole, what is refused before anything starts, and the
-whole way of one.
-"""
+"""Studies as runs: their plans, what is refused before anything starts, and one complete run."""
 
 from __future__ import annotations
 
 import csv
 import json
-import os
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.weighbridge import command_line
 from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import UsageError
+from weighbridge.prepared_study import DEPLOYMENT_S, prepare
 from weighbridge.results.analysis.study.study import study_of
-from weighbridge.study import DEPLOYMENT_S, ready
 from weighbridge.suites.studies import loader
 
 pytestmark = pytest.mark.long
@@ -33,15 +30,23 @@ variants:
 compares:
   - {factor: delay, baseline: "20", against: ["0"]}
 tables:
-  - {title: Everything, down: [workload, workers], across: [variant], cells: {throughput_ops_s: op/s}}
+  - title: Everything
+    down: [workload, workers]
+    across: [variant]
+    cells: {throughput_ops_s: op/s}
 conclusions:
   - id: waiting-costs
     says: Not to wait is faster.
-    checks: [{expect: better, of: {variants: [does-not], workloads: [small-read], workers: [2]}, than: {variants: [waits]}}]
+    checks:
+      - expect: better
+        of: {variants: [does-not], workloads: [small-read], workers: [2]}
+        than: {variants: [waits]}
 published:
   - file: ceph-osd-backends-2016-rados-bench
     title: Something else altogether
-    rules: [{when: {mode: read, object_size: 4KB}, beside: {variant: waits, workload: small-read, workers: 2}}]
+    rules:
+      - when: {mode: read, object_size: 4KB}
+        beside: {variant: waits, workload: small-read, workers: 2}
     figures: [{column: iops, title: IOPS, ours: throughput_ops_s}]
 scales:
   lab:
@@ -51,31 +56,23 @@ scales:
       name: nulls
       about: Reads of next to nothing
       workloads:
-        - {name: small-read, objects: {size: 4KiB, per_container: 4}, operations: {read: 1}, workers: [2], runtime: 1s, warmup: 1s}
+        - name: small-read
+          objects: {size: 4KiB, per_container: 4}
+          operations: {read: 1}
+          workers: [2]
+          runtime: 1s
+          warmup: 1s
 """
 
 
-def weighbridge(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    env = {
-        "WEIGHBRIDGE_HOME": str(folder / "home"),
-        "WEIGHBRIDGE_STATE": str(folder / "state"),
-        "COLUMNS": "200",
-    }
-    return subprocess.run(
-        [sys.executable, "-m", "weighbridge", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        env={**os.environ, **env},
-    )
+weighbridge = partial(command_line.weighbridge, COLUMNS="200")
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_each_study_that_ships_is_planned_whole_and_takes_at_most_twelve_minutes_by_its_plan(
+def test_each_study_that_ships_is_planned_completely_and_takes_at_most_twelve_minutes(
     name: str,
 ) -> None:
-    chosen = ready(name)
+    chosen = prepare(name)
     assert [layout.name for layout in chosen.plan.layouts] == [
         variant.name for variant in chosen.study.variants
     ]
@@ -85,26 +82,26 @@ def test_each_study_that_ships_is_planned_whole_and_takes_at_most_twelve_minutes
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_the_hosts_that_stand_at_once_have_no_more_than_two_cores(name: str) -> None:
-    chosen = ready(name)
+def test_the_hosts_of_a_deployment_have_no_more_than_two_cores(name: str) -> None:
+    chosen = prepare(name)
     for one in chosen.planned:
-        names = {*one.gateway.needs(), *chosen.hardware.clients}
-        assert sum(chosen.hardware.hosts[host].cpus or 0 for host in names) <= 2.0
+        names = {*one.gateway.needs(), *chosen.plan.hardware.clients}
+        assert sum(chosen.plan.hardware.hosts[host].cpus or 0 for host in names) <= 2.0
 
 
 def test_variants_are_what_their_names_say() -> None:
-    planned = {one.layout.name: one for one in ready("argonaut-vs-bobtail-2012").planned}
+    planned = {one.layout.name: one for one in prepare("argonaut-vs-bobtail-2012").planned}
     assert planned["ceph-14-btrfs"].layout.release == "ceph-14"
     assert planned["ceph-14-btrfs"].layout.settings["osd"]["filestore"]["filesystem"] == "btrfs"
     assert planned["ceph-16-bluestore"].layout.settings["osd"]["objectstore"] == "bluestore"
-    scaled = {one.layout.name: one.gateway.needs() for one in ready("ornl-2013").planned}
+    scaled = {one.layout.name: one.gateway.needs() for one in prepare("ornl-2013").planned}
     assert {name: sum(need.disks for need in needs.values()) for name, needs in scaled.items()} == {
         "s1-o1": 1, "s1-o2": 2, "s1-o3": 3, "s2-o3": 6, "s3-o3": 9, "s4-o3": 12,
     }  # fmt: skip
 
 
-def test_a_variant_may_differ_in_how_rados_bench_is_run_alone() -> None:
-    passes = ready("ceph-benchmarks-2012").plan.passes
+def test_a_variant_may_differ_only_in_how_rados_bench_is_run() -> None:
+    passes = prepare("ceph-benchmarks-2012").plan.passes
     groups = {
         name: one[0].rados.pg_num if one[0].rados else None
         for name, one in passes.items()
@@ -113,8 +110,8 @@ def test_a_variant_may_differ_in_how_rados_bench_is_run_alone() -> None:
     assert groups == {"r3-o3": None, "r3-o3-pg64": 64, "r3-o3-pg128": 128, "r3-o3-pg256": 256}
 
 
-def test_rados_is_measured_beneath_those_gateways_that_stand_on_it() -> None:
-    plan = ready("swift-vs-rgw-read-2014").plan
+def test_rados_is_measured_below_gateways_that_use_it() -> None:
+    plan = prepare("swift-vs-rgw-read-2014").plan
     layers = {
         name: [(one.api, one.layer) for one in passes] for name, passes in plan.passes.items()
     }
@@ -133,32 +130,34 @@ def test_rados_is_measured_beneath_those_gateways_that_stand_on_it() -> None:
     ]
 
 
-def test_the_full_scale_of_2014_wants_hardware_that_can_hold_it() -> None:
+def test_the_full_scale_of_2014_needs_large_hardware() -> None:
     with pytest.raises(
-        UsageError, match="no hardware that ships holds study swift-vs-rgw-read-2014 at scale full"
+        UsageError,
+        match="is large enough for study swift-vs-rgw-read-2014 at scale full",
     ):
-        ready("swift-vs-rgw-read-2014", "full")
+        prepare("swift-vs-rgw-read-2014", "full")
     assert (
-        ready("swift-vs-rgw-read-2014", "full", hardware="lab-small", repeats=1).least_s > 8 * 3600
+        prepare("swift-vs-rgw-read-2014", "full", hardware="lab-small", repeats=1).least_s
+        > 8 * 3600
     )
 
 
-def test_some_variants_alone_can_be_replayed_and_repeats_can_be_asked_for() -> None:
-    chosen = ready("ceph-osd-backends-2016", only=["xfs", "memstore"], repeats=5)
+def test_variants_and_repeats_can_be_chosen() -> None:
+    chosen = prepare("ceph-osd-backends-2016", only=["xfs", "memstore"], repeats=5)
     assert [one.layout.name for one in chosen.planned] == ["xfs", "memstore"]
     assert len(chosen.plan.visits) == 10
     with pytest.raises(UsageError, match=r"no variant 'memstor' \(did you mean 'memstore'"):
-        ready("ceph-osd-backends-2016", only=["memstor"])
+        prepare("ceph-osd-backends-2016", only=["memstor"])
 
 
 def test_a_scale_that_a_study_does_not_have_is_refused() -> None:
     with pytest.raises(UsageError, match="study ornl-2013 has no scale full"):
-        ready("ornl-2013", "full")
+        prepare("ornl-2013", "full")
 
 
-def test_hardware_that_lacks_disks_is_refused_with_every_variant_that_wants_more() -> None:
+def test_hardware_that_lacks_disks_is_refused_with_every_variant_that_needs_more() -> None:
     with pytest.raises(DocumentError) as error:
-        ready("ornl-2013", hardware="lab-small")
+        prepare("ornl-2013", hardware="lab-small")
     said = str(error.value)
     assert (
         "variant s1-o2: mon, osd needs 2 disk(s); host 'store-1' of hardware 'lab-small' has 1"
@@ -168,14 +167,14 @@ def test_hardware_that_lacks_disks_is_refused_with_every_variant_that_wants_more
     assert "variant s1-o1" not in said
 
 
-def test_the_faults_of_all_variants_are_told_at_once(tmp_path: Path) -> None:
+def test_the_faults_of_all_variants_are_reported_at_once(tmp_path: Path) -> None:
     path = tmp_path / "nulls.yaml"
     wrong = NULLS.replace("null:delay_ms=20", "null:dellay_ms=20").replace(
         'layout: "null"', 'layout: "nul"'
     )
     path.write_text(wrong)
     with pytest.raises(DocumentError) as error:
-        ready(str(path))
+        prepare(str(path))
     assert "variant waits: unknown key 'dellay_ms' (did you mean 'delay_ms'?)" in str(error.value)
     assert f"{path}:7:30: no layout 'nul' (did you mean 'null'?)" in str(error.value)
 
@@ -185,7 +184,7 @@ def test_the_list_names_every_study_with_its_least_time(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for name in STUDIES:
         (line,) = [line for line in done.stdout.splitlines() if f" {name} " in line]
-        assert ready(name).least in line
+        assert prepare(name).least in line
 
 
 def test_a_dry_run_prints_the_plan_and_starts_nothing(tmp_path: Path) -> None:
@@ -213,13 +212,13 @@ def test_a_dry_run_prints_the_plan_and_starts_nothing(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["ornl-2031"], "did you mean 'ornl-2013'"),
-        ([], "the NAME of a study is wanted"),
+        ([], "the NAME of a study is missing"),
         (["ornl-2013", "--scale", "fall"], "fall"),
         (["swift-vs-rgw-read-2014", "--scale", "full"], "Give --hardware FILE"),
         (["ornl-2013", "--hardware", "lab-smal"], "did you mean 'lab-small'"),
     ],
 )
-def test_bad_usage_is_refused_in_words_with_exit_code_two(
+def test_bad_usage_is_refused_with_exit_code_2(
     tmp_path: Path, arguments: list[str], words: str
 ) -> None:
     done = weighbridge("study", *arguments, folder=tmp_path)
@@ -228,7 +227,7 @@ def test_bad_usage_is_refused_in_words_with_exit_code_two(
     assert "Traceback" not in done.stderr
 
 
-def test_a_study_goes_the_whole_way_and_can_be_reported_again(tmp_path: Path) -> None:
+def test_a_study_runs_to_its_report_which_can_be_made_again(tmp_path: Path) -> None:
     (tmp_path / "nulls.yaml").write_text(NULLS)
     done = weighbridge(
         "study", str(tmp_path / "nulls.yaml"), "--out", str(tmp_path / "runs"), folder=tmp_path

@@ -1,6 +1,4 @@
-"""A driver of another package, which is installed by an entry point: everything from the command
-line to the exports knows it.
-"""
+"""A driver of another package, found by an entry point: known from command line to exports."""
 
 from __future__ import annotations
 
@@ -55,9 +53,7 @@ def weighbridge(*arguments: str | Path, **environment: str) -> subprocess.Comple
 
 @pytest.fixture(scope="module")
 def with_toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
-    """The command where the toy driver is installed, with files of a suite and a layout whose
-    target runs.
-    """
+    """The command with the toy driver installed, a suite, and a layout with a running target."""
     folder = tmp_path_factory.mktemp("toy")
     places = {
         "WEIGHBRIDGE_HOME": str(folder / "home"),
@@ -119,7 +115,7 @@ def test_a_driver_of_another_package_measures_a_run_by_its_own_option(compared: 
     assert facts["toy"] == "1.0"
 
 
-def test_its_run_has_a_report_and_exports_also_where_it_is_not_installed(
+def test_its_run_has_a_report_and_exports_even_if_it_is_not_installed(
     compared: RunStore, tmp_path: Path
 ) -> None:
     assert "heads" in (compared.derived / "report.html").read_text()
@@ -149,7 +145,7 @@ def test_its_option_and_its_name_are_in_the_help_of_every_verb_that_runs_somethi
     assert "--toy-pause" not in weighbridge("compare", "--help").stdout
 
 
-def test_what_it_cannot_do_is_refused_before_anything_is_begun(
+def test_what_it_cannot_do_is_refused_before_anything_starts(
     with_toy: Command, tmp_path: Path
 ) -> None:
     (tmp_path / "reads.yaml").write_text(SUITE.replace("head: 1", "read: 1"))
@@ -158,7 +154,7 @@ def test_what_it_cannot_do_is_refused_before_anything_is_begun(
     assert "heads: the toy driver knows no operation but head" in done.stderr
 
 
-def test_a_driver_that_is_not_installed_is_refused_where_the_suite_names_it(
+def test_a_missing_driver_is_refused_at_its_place_in_the_suite(
     tmp_path: Path, with_toy: Command
 ) -> None:
     (tmp_path / "named.yaml").write_text(SUITE.replace("api: [s3]", "api: [s3]\ndriver: toi"))

@@ -1,15 +1,13 @@
-"""A store and a front that another package brings, each in one folder: nothing of the suite knows
-their names.
-"""
+"""A store and a front of other packages: the suite does not know their names."""
 
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.weighbridge import command_line
 from weighbridge.results.analysis.steps.daemons import figure_words, figures
 from weighbridge.results.record.store import RunStore
 
@@ -36,21 +34,18 @@ FRONTED = BARE.replace("bare", "fronted").replace(
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """With the folders of both on the path, as an installation would have them."""
+    """With both folders on the path, as if installed."""
     places = [
         SUPPORT / "toy_store",
         SUPPORT / "toy_front",
         *filter(None, [os.environ.get("PYTHONPATH")]),
     ]
-    homes = {
-        "WEIGHBRIDGE_HOME": str(tmp_path / "home"),
-        "WEIGHBRIDGE_STATE": str(tmp_path / "state"),
-    }
-    return {**os.environ, **homes, "PYTHONPATH": os.pathsep.join(map(str, places))}
+    path = os.pathsep.join(map(str, places))
+    return command_line.environment(tmp_path, PYTHONPATH=path)
 
 
 def ran(environment: dict[str, str], *words: str | Path) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "weighbridge", *map(str, words)]
+    argv = command_line.command(*words)
     return subprocess.run(
         argv, capture_output=True, text=True, env=environment, timeout=600, check=False
     )
@@ -71,9 +66,20 @@ def test_a_store_and_a_front_of_other_packages_are_compared_reported_and_exporte
         tmp_path, BARE, FRONTED + "settings: {toyfront: {port: 8081, about: as told}}\n"
     )
     done = ran(
-        environment, "compare", "--suite", tmp_path / "trial.yaml", "--layouts", given, "--hardware", "loopback",
-        "--repeats", "1", "--no-charts", "--out", tmp_path / "runs",
-    )  # fmt: skip
+        environment,
+        "compare",
+        "--suite",
+        tmp_path / "trial.yaml",
+        "--layouts",
+        given,
+        "--hardware",
+        "loopback",
+        "--repeats",
+        "1",
+        "--no-charts",
+        "--out",
+        tmp_path / "runs",
+    )
     assert done.returncode in (0, 4), (
         done.stdout + done.stderr
     )  # on a busy machine a step may be too short to be valid
@@ -90,25 +96,24 @@ def test_a_store_and_a_front_of_other_packages_are_compared_reported_and_exporte
     }
     assert facts["fronted"]["path"] == "clients -> toy front on gateway-1, as told"
     (fronted,) = (step.key for step in store.steps() if step.key.layout == "fronted")
-    told = store.telemetry(fronted)
-    assert told is not None
-    # It is read here, where nobody knows the toys: what is shown of their counters is kept with the
-    # run.
-    assert figure_words([figures(told, 3.0)]) == "toyfront: 2.00 connections open"
+    telemetry = store.telemetry(fronted)
+    assert telemetry is not None
+    # It is read here, without the toys: how to show their counters is stored with the run.
+    assert figure_words([figures(telemetry, 3.0)]) == "toyfront: 2.00 connections open"
     page = (run / "derived" / "report.html").read_text()
     assert "clients -&gt; toy front on gateway-1, as told" in page
     exported = ran(environment, "export", run, "--to", "json", "--out", tmp_path / "exported.json")
     assert exported.returncode == 0, exported.stderr
     tables = json.loads((tmp_path / "exported.json").read_text())["tables"]
     assert {row["layout"] for row in tables["summary"]} == {"bare", "fronted"}
-    # Who reads the run need not have what made it.
+    # Reading the run does not need what made it.
     (run / "derived" / "report.html").unlink()
     again = ran({**environment, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}, "report", run)
     assert again.returncode == 0, again.stderr
     assert "toy front on gateway-1" in (run / "derived" / "report.html").read_text()
 
 
-def test_what_is_wrong_with_a_front_of_another_package_is_told_at_its_place_with_what_was_meant(
+def test_faults_of_a_front_of_another_package_are_reported_at_their_place_with_a_suggestion(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     (tmp_path / "trial.yaml").write_text(SUITE)
@@ -135,7 +140,7 @@ def test_what_is_wrong_with_a_front_of_another_package_is_told_at_its_place_with
     assert "toyfront: Input should be a valid string" in refused(rgw)
 
 
-def test_settings_of_a_front_are_listed_with_those_of_each_store_that_it_may_be_before(
+def test_settings_of_a_front_are_listed_with_each_store_that_it_fits(
     environment: dict[str, str],
 ) -> None:
     listed = ran(environment, "topologies", "rgw")

@@ -1,3 +1,1 @@
-"""The verbs of the command, a file each: options, and a plain function of values that does the
-work.
-"""
+"""The verbs of the command, one file each. A verb imports heavy libraries only when it runs."""

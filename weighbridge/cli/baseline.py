@@ -1,5 +1,6 @@
-"""`weighbridge baseline HARDWARE`: what the hosts of a hardware file can do, before any gateway
-stands on them.
+"""`weighbridge baseline HARDWARE`: what the hosts of a hardware file can do, without a gateway.
+
+Raises UsageError before anything is started; CommandFailed or TargetError after all is torn down.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weighbridge.cli.options import shown
+from weighbridge.cli.options import shown, split
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,48 +21,33 @@ if TYPE_CHECKING:
 
 @click.command("baseline")
 @click.argument("hardware", default="lab-small")
-@shown(
-    "--sizes", default="4KiB,64KB,1MB", metavar="A,B", help="Object sizes that disks are asked at."
-)
+@shown("--sizes", default="4KiB,64KB,1MB", metavar="A,B", help="Object sizes to test disks with.")
 @shown(
     "--out",
     default="baselines",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where a folder is made for it.",
+    help="Folder in which the baseline's folder is made.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print baseline.json instead of the table.")
 def command(hardware: str, sizes: str, out: Path, as_json: bool) -> None:
-    """Measure what the hosts of HARDWARE (a file, or the name of one that ships) can do: alone and
-    at once.
-    """
-    baseline(hardware, sizes, out, as_json=as_json)
+    """Measure the hosts of HARDWARE (a file, or the name of one that ships), alone and at once."""
+    import secrets
+    import time
+    from datetime import UTC, datetime
 
+    from weighbridge import selection
+    from weighbridge.conductor.facts import facts_of_machine
+    from weighbridge.conductor.interruption import interruptible
+    from weighbridge.environment import place, require
+    from weighbridge.results.analysis.baseline import Baseline, HostFigure, baseline_csv
+    from weighbridge.results.charts.baseline_chart import baseline_chart
+    from weighbridge.results.record.store import make_folder, write_whole
+    from weighbridge.results_output import draw
+    from weighbridge.screen.terminal import console, print_line
+    from weighbridge.topologies.attestation import tools_of
+    from weighbridge.topologies.baseline import bare, measure, refuse
 
-def baseline(hardware: str, sizes: str, out: Path, *, as_json: bool = False) -> None:
-    """Measure and print.
-
-    Raises UsageError before anything is started; CommandFailed or TargetError, nothing then being
-    left.
-    """
-    # The heavy rooms are imported here, so that `weighbridge --help` need not wait for them.
-    import secrets  # noqa: PLC0415
-    import time  # noqa: PLC0415
-    from datetime import UTC, datetime  # noqa: PLC0415
-
-    from weighbridge import selection  # noqa: PLC0415
-    from weighbridge.conclusion import draw  # noqa: PLC0415
-    from weighbridge.conductor.facts import facts_of_machine  # noqa: PLC0415
-    from weighbridge.conductor.interruption import interruptible  # noqa: PLC0415
-    from weighbridge.means import require  # noqa: PLC0415
-    from weighbridge.results.analysis.baseline import Baseline, HostFigure, baseline_csv  # noqa: PLC0415
-    from weighbridge.results.charts.baseline_chart import baseline_chart  # noqa: PLC0415
-    from weighbridge.results.record.store import make_folder, write_whole  # noqa: PLC0415
-    from weighbridge.screen.terminal import console  # noqa: PLC0415
-    from weighbridge.surroundings import place  # noqa: PLC0415
-    from weighbridge.topologies.attestation import tools_of  # noqa: PLC0415
-    from weighbridge.topologies.baseline import bare, measure, refuse  # noqa: PLC0415
-
-    asked = sizes_of(sizes)
+    sizes_bytes = sizes_of(sizes)
     hosts = selection.hardware_named(hardware)
     refuse(hosts)
     where = place()
@@ -70,88 +56,85 @@ def baseline(hardware: str, sizes: str, out: Path, *, as_json: bool = False) -> 
 
     def say(text: str) -> None:
         if not as_json:
-            screen.print(text, markup=False, highlight=False, style="dim")
+            print_line(screen, text, "dim")
 
     started, now = time.monotonic(), datetime.now(UTC)
     machine = facts_of_machine(hosts)
-    with interruptible(), bare(hosts, where, say) as raised:
-        found = measure(raised, hosts, asked, say)
-        facts = dict(raised.facts())
-        tools = tools_of(raised, hosts)
-    made = Baseline(
+    with interruptible(), bare(hosts, where, say) as running:
+        figures = measure(running, hosts, sizes_bytes, say)
+        facts = dict(running.facts())
+        tools = tools_of(running, hosts)
+    baseline = Baseline(
         hardware=hosts.name,
         about=hosts.about,
         measured_at=now.isoformat(timespec="seconds"),
         took_s=time.monotonic() - started,
         tools=tools,
         machine={**machine, **facts},
-        figures=tuple(HostFigure(**dict(one)) for one in found),
+        figures=tuple(HostFigure(**dict(one)) for one in figures),
     )
     folder = out / f"{now:%Y%m%dT%H%M%SZ}-{hosts.name}-{secrets.token_hex(3)}"
     make_folder(folder)
-    write_whole(folder / "baseline.json", made.model_dump_json(indent=1) + "\n")
-    write_whole(folder / "baseline.csv", baseline_csv(made.figures))
+    write_whole(folder / "baseline.json", baseline.model_dump_json(indent=1) + "\n")
+    write_whole(folder / "baseline.csv", baseline_csv(baseline.figures))
     if as_json:
-        click.echo(made.model_dump_json(indent=1))
+        click.echo(baseline.model_dump_json(indent=1))
     else:
-        show(made, screen)
-        screen.print(f"\nwritten to {folder}", markup=False, highlight=False, soft_wrap=True)
-    draw([baseline_chart(made)], folder / "charts", partial(click.echo, err=True))
+        print_baseline(baseline, screen)
+        print_line(screen, f"\nwritten to {folder}")
+    draw([baseline_chart(baseline)], folder / "charts", partial(click.echo, err=True))
 
 
 def sizes_of(text: str) -> tuple[int, ...]:
-    """Sizes in bytes, each once. Raises UsageError for what is none."""
-    from weighbridge.common.errors import UsageError  # noqa: PLC0415 - as above
-    from weighbridge.common.quantities import parse_bytes  # noqa: PLC0415
+    """Sizes in bytes, each once. Raises UsageError."""
+    from weighbridge.common.errors import UsageError
+    from weighbridge.common.quantities import parse_bytes
 
     sizes: list[int] = []
     faults = []
-    for word in filter(None, (one.strip() for one in text.split(","))):
+    for word in split(text):
         try:
             size = parse_bytes(word)
         except ValueError as error:
             faults.append(str(error))
             continue
         if not isinstance(size, int) or size <= 0:
-            faults.append(f"{word!r} is no size of an object")
+            faults.append(f"{word!r} is not an object size")
         else:
             sizes.append(size)
-    if faults:
-        raise UsageError("; ".join(faults), advice="Write --sizes 4KiB,64KB,1MB.")
-    if not sizes:
-        raise UsageError("--sizes names no size", advice="Write --sizes 4KiB,64KB,1MB.")
+    if faults or not sizes:
+        raise UsageError(
+            "; ".join(faults) or "--sizes names no size", advice="Write --sizes 4KiB,64KB,1MB."
+        )
     return tuple(dict.fromkeys(sizes))
 
 
-def show(baseline: Baseline, screen: Console) -> None:
-    """Print a table a group, and what is odd."""
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+def print_baseline(baseline: Baseline, screen: Console) -> None:
+    """Print a table for each group, and what is unexpected."""
+    from rich.markup import escape
 
-    from weighbridge.results.analysis.baseline import TITLES, oddities  # noqa: PLC0415
-    from weighbridge.results.figures import UNKNOWN  # noqa: PLC0415
+    from weighbridge.results.analysis.baseline import TITLES, oddities
+    from weighbridge.results.figures import UNKNOWN
+    from weighbridge.screen.terminal import new_table, print_line
 
+    numbers = ("promised", "found", "of it")
     for group, title in TITLES.items():
-        own = [one for one in baseline.figures if one.group == group]
-        if not own:
+        figures = [one for one in baseline.figures if one.group == group]
+        if not figures:
             continue
-        drawn = Table(
-            title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False
+        table = new_table(
+            *("host", "what", *numbers),
+            right=numbers,
+            title=title,
+            title_justify="left",
+            title_style="bold",
         )
-        for name in ("host", "what"):
-            drawn.add_column(name)
-        for name in ("promised", "found", "of it"):
-            drawn.add_column(name, justify="right")
-        for one in own:
+        for one in figures:
             share = UNKNOWN if one.share is None else f"{100 * one.share:.0f} %"
-            drawn.add_row(escape(one.host), escape(one.what), one.promise_shown, one.shown, share)
-        screen.print(drawn)
-    for sentence in oddities(baseline.figures):
-        screen.print(f"• {sentence}", markup=False, highlight=False, style="yellow", soft_wrap=True)
-    if not oddities(baseline.figures):
-        screen.print(
-            "• nothing is odd: promises are kept, and what ought to be alike is",
-            markup=False,
-            highlight=False,
-        )
+            table.add_row(escape(one.host), escape(one.what), one.promise_shown, one.shown, share)
+        screen.print(table)
+    odd = oddities(baseline.figures)
+    for sentence in odd:
+        print_line(screen, f"• {sentence}", "yellow")
+    if not odd:
+        print_line(screen, "• every limit is reached, and equal hosts measured the same")

@@ -1,4 +1,4 @@
-"""`weighbridge charts`: every picture of a run, for a bright room or for a dark one."""
+"""`weighbridge charts`: every chart of a run as a picture, for a bright room or a dark one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weighbridge.cli.options import named, seconds
+from weighbridge.cli.options import RUN_FOLDER, named, seconds, split
 from weighbridge.common.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,43 +17,38 @@ if TYPE_CHECKING:
 
 
 @click.command("charts")
-@click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("run", type=RUN_FOLDER)
 @click.option("--dark", is_flag=True, help="For a dark room: light on dark.")
 @click.option(
     "--only",
     metavar="NAME,...",
     callback=named,
-    help="Only these, by the names of their files; --list prints them.",
+    help="Only these, by file name; --list prints the names.",
 )
 @click.option(
     "--slo",
     metavar="TIME",
     callback=seconds,
-    help="The bound on p90 in the hockey stick, such as 50ms (default: one that tells).",
+    help="Bound on p90 in the hockey stick, such as 50ms (default: one that separates layouts).",
 )
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where to (default: derived/charts in the run's folder, dark ones in charts/dark).",
+    help="Output folder (default: derived/charts in the run's folder; charts/dark with --dark).",
 )
-@click.option(
-    "--list", "listed", is_flag=True, help="Print what can be drawn of this run, and draw nothing."
-)
+@click.option("--list", "listed", is_flag=True, help="List the charts of this run and draw none.")
 def command(
     run: Path, dark: bool, only: str | None, slo: float | None, out: Path | None, listed: bool
 ) -> None:
-    """Draw the charts of a RUN folder as PNG (2x), SVG and PDF, each with its data as CSV and its
-    finding as text.
-    """
-    # The heavy rooms are imported here, so that `weighbridge --help` need not wait for them.
-    from weighbridge.results.charts.chart_theme import DARK, LIGHT  # noqa: PLC0415
-    from weighbridge.results.charts.gallery import gallery_of  # noqa: PLC0415
-    from weighbridge.results.charts.pictures import write_charts  # noqa: PLC0415
-    from weighbridge.results.record.store import RunStore  # noqa: PLC0415
+    """Draw the charts of a RUN folder as PNG (2x), SVG and PDF, each with its CSV and finding."""
+    from weighbridge.results.charts.chart_theme import DARK, LIGHT
+    from weighbridge.results.charts.gallery import gallery_of
+    from weighbridge.results.charts.pictures import write_charts
+    from weighbridge.results.record.store import RunStore
 
     gallery = gallery_of(run, slo_ms=None if slo is None else slo * 1000)
-    for said in gallery.left_out:
-        click.echo(said, err=True)
+    for reason in gallery.left_out:
+        click.echo(reason, err=True)
     chosen = choose(gallery.figures, only)
     if listed:
         for figure in chosen:
@@ -66,22 +61,15 @@ def command(
 
 
 def choose(figures: Sequence[Figure], only: str | None) -> list[Figure]:
-    """The figures of these names, in the order asked for; all without any.
-
-    Raises UsageError on a name that none has.
-    """
-    from weighbridge.common.document import did_you_mean  # noqa: PLC0415 - for a typing error
+    """The figures named in `only`, in that order; without it all. Raises UsageError."""
+    from weighbridge.common.document import did_you_mean
 
     by_name = {figure.name: figure for figure in figures}
-    names = (
-        list(by_name)
-        if only is None
-        else [name.strip() for name in only.split(",") if name.strip()]
-    )
+    names = tuple(by_name) if only is None else split(only)
     for name in names:
         if name not in by_name:
             raise UsageError(
                 f"no chart {name!r} in this run{did_you_mean(name, list(by_name))}",
-                advice="--list says what each of them shows.",
+                advice="--list names the charts and their findings.",
             )
     return [by_name[name] for name in dict.fromkeys(names)]

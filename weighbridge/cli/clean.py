@@ -1,4 +1,7 @@
-"""`weighbridge clean LAYOUT`: buckets that killed runs left on a gateway that already ran."""
+"""`weighbridge clean LAYOUT`: buckets that killed runs left on a gateway that runs without us.
+
+Raises UsageError if the suite itself starts the layout's gateway, TargetError if a request fails.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     "--delete",
     "deleting",
     is_flag=True,
-    help="Delete what is listed as made by runs of this suite alone.",
+    help="Delete those that hold nothing but what runs of this suite made.",
 )
 @click.option(
     "--older-than",
@@ -29,69 +32,53 @@ if TYPE_CHECKING:
     default="6h",
     show_default=True,
     callback=seconds,
-    help="Leave buckets in which anything is younger: a run may be at work in them.",
+    help="Keep buckets that hold anything younger: a run may still be using them.",
 )
 def command(layout: str, older_s: float, *, deleting: bool) -> None:
-    """List what runs that were killed left on the gateway of LAYOUT, which already runs; with
-    --delete, delete it.
-    """
-    clean(layout, older_s, deleting=deleting)
+    """List what killed runs left on LAYOUT's gateway, which already runs; --delete deletes it."""
+    import os
+    from datetime import UTC, datetime, timedelta
 
+    from weighbridge import selection
+    from weighbridge.common.errors import UsageError
+    from weighbridge.gateways.existing import credentials, made
+    from weighbridge.gateways.existing.existing import Existing
+    from weighbridge.screen.terminal import console, print_line
 
-def clean(layout: str, older_s: float, *, deleting: bool) -> None:
-    """List or delete. Raises UsageError for a layout whose gateway goes with its deployment,
-    TargetError for what fails.
-    """
-    import os  # noqa: PLC0415 - heavy rooms are imported by what needs them
-    from datetime import UTC, datetime, timedelta  # noqa: PLC0415
-
-    from weighbridge import selection  # noqa: PLC0415
-    from weighbridge.common.errors import UsageError  # noqa: PLC0415
-    from weighbridge.gateways.existing import credentials, made  # noqa: PLC0415
-    from weighbridge.gateways.existing.existing import Existing  # noqa: PLC0415
-    from weighbridge.screen.terminal import console  # noqa: PLC0415
-
-    advice = (
-        "What killed runs left of gateways that stood up with them `weighbridge down --all` "
-        "takes away."
-    )
+    advice = "`weighbridge down --all` removes what killed runs left of gateways that they started."
     try:
         gateway = selection.layout_named(layout, selection.hardware_named("this-machine")).gateway
     except UsageError as error:
         raise UsageError(error.message, advice=advice) from None
     if not isinstance(gateway, Existing):
         raise UsageError(
-            f"{layout}: a {gateway.kind} gateway is no gateway that already runs", advice=advice
+            f"{layout}: a {gateway.kind} gateway is not one that already runs", advice=advice
         )
     youngest = datetime.now(UTC) - timedelta(seconds=older_s)
     screen, found = console(), 0
     for endpoint in credentials.endpoints(gateway.settings, os.environ):
         for one in made.left(endpoint):
             found += 1
-            why = _kept(one, youngest)
-            if why or not deleting:
-                verdict = why or "made by runs of this suite alone: --delete deletes it"
+            reason = _kept(one, youngest)
+            if reason or not deleting:
+                verdict = reason or "holds only what runs of this suite made: --delete deletes it"
             else:
                 verdict = f"deleted, with {made.delete(endpoint, one.bucket)} objects"
-            since = f"{one.newest.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-            screen.print(
-                f"{one.api} {one.url} {one.bucket}: {one.objects} objects, the newest of {since}: "
-                f"{verdict}",
-                markup=False,
-                highlight=False,
-                soft_wrap=True,
+            newest = f"{one.newest.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+            print_line(
+                screen,
+                f"{one.api} {one.url} {one.bucket}: {one.objects} objects, the newest from "
+                f"{newest}: {verdict}",
             )
     if not found:
-        screen.print("no run has left a bucket there", highlight=False)
+        print_line(screen, "no run has left a bucket there")
 
 
 def _kept(one: MadeBucket, youngest: datetime) -> str:
-    """Why a bucket is left alone; empty: it may go."""
+    """Why a bucket is kept; empty if it may be deleted."""
     if one.strange:
-        return (
-            "left alone: not all in it is of this suite "
-            f"({', '.join(repr(name) for name in one.strange)})"
-        )
+        names = ", ".join(map(repr, one.strange))
+        return f"kept: it holds something that this suite did not make ({names})"
     if one.newest > youngest:
-        return "left alone: a run may be at work in it, by its age (--older-than)"
+        return "kept: it is so young that a run may still be using it (--older-than)"
     return ""

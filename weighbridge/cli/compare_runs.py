@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weighbridge.cli.options import named
+from weighbridge.cli.options import RUN_FOLDER, named, split
 from weighbridge.common.errors import EXIT_DIFFERENCE, EXIT_FINE, EXIT_INVALID
 
 if TYPE_CHECKING:
@@ -18,17 +18,15 @@ if TYPE_CHECKING:
     from weighbridge.results.analysis.across_runs.guard import ComparedRun, Guarded
     from weighbridge.results.analysis.comparison import Comparison
 
-_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
-
 
 @click.command("compare-runs")
-@click.argument("a", type=_FOLDER)
-@click.argument("b", type=_FOLDER)
+@click.argument("a", type=RUN_FOLDER)
+@click.argument("b", type=RUN_FOLDER)
 @click.option(
     "--layouts",
     metavar="A=B,...",
     callback=named,
-    help="Which layout of A with which of B (default: those of the same name, each with its own).",
+    help="Which layout of A to compare with which of B (default: those of the same name).",
 )
 @click.option(
     "--despite",
@@ -38,15 +36,15 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option(
     "--history",
     metavar="RUN",
-    type=_FOLDER,
+    type=RUN_FOLDER,
     multiple=True,
-    help="An earlier run of the same thing as A; name two or more: how far such runs differ is "
-    "what B must be beyond.",
+    help="An earlier run of the same thing as A; name two or more: B must differ from A by more "
+    "than such runs differ from each other.",
 )
 @click.option(
     "--fail-on",
     type=click.Choice(["regression"]),
-    help="End with 1 when B is worse than A anywhere, for use in CI; takes two --history.",
+    help="Exit with 1 if B is worse than A anywhere, for use in CI; needs two --history.",
 )
 @click.option(
     "--out",
@@ -64,60 +62,53 @@ def command(
 ) -> int:
     """Compare run B with run A: what changed, by how much, and how sure that is.
 
-    Runs of the same thing differ from day to day by more than their repeats tell: name earlier runs
+    Runs of the same thing differ from day to day by more than their repeats show: name earlier runs
     of the same thing as A by --history; without two of them every verdict is provisional. Refused
-    where the runs differ in what decides their figures: machine, hosts, limits, workloads,
-    replicas, driver ... Ends with 0; with --fail-on regression 1 where B is worse; 4 where nothing
-    could be compared, or where A has a throughput or a p90 of which nothing could be said of B.
+    if the runs differ in what decides their results: machine, hosts, limits, workloads, replicas,
+    driver ... Exits with 0; with --fail-on regression 1 if B is worse; 4 if nothing could be
+    compared, or if a throughput or a p90 of A could not be judged in B.
     """
-    from weighbridge.results.analysis.across_runs.guard import guard, weighed  # noqa: PLC0415 - as above
-    from weighbridge.results.analysis.across_runs.runs_comparison import (  # noqa: PLC0415
+    from weighbridge.results.analysis.across_runs.guard import guard, weighed
+    from weighbridge.results.analysis.across_runs.runs_comparison import (
         compare_runs,
         hold_history,
         lost,
         match,
     )
-    from weighbridge.screen.comparison_outcome import print_comparison  # noqa: PLC0415
-    from weighbridge.screen.terminal import console  # noqa: PLC0415
+    from weighbridge.screen.comparison_outcome import print_comparison
+    from weighbridge.screen.terminal import console, print_line
 
-    before, after = weighed(a), weighed(b)
-    pairs = match(before, after, _listed(layouts))
-    guarded = guard(before, after, pairs, _listed(despite))
+    before, after, facts = weighed(a), weighed(b), list(split(despite))
+    pairs = match(before, after, list(split(layouts)))
+    guarded = guard(before, after, pairs, facts)
     earlier = [weighed(folder) for folder in history]
-    hold_history(before, after, earlier, pairs, _listed(despite))
+    hold_history(before, after, earlier, pairs, facts)
     comparison = compare_runs(before, after, pairs, guarded, earlier)
     screen = console()
     print_comparison(before, after, guarded, comparison, screen, earlier=len(earlier))
     if out is not None:
         for path in _write(comparison, guarded, out):
-            screen.print(str(path), markup=False, highlight=False, soft_wrap=True)
+            print_line(screen, str(path))
     for text in lost(before, after, pairs):
-        screen.print(
-            f"comparable in A and not in B: {text}",
-            style="yellow",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        print_line(screen, f"comparable in A and not in B: {text}", "yellow")
     return _exit_code(comparison, before, len(earlier), fail_on=fail_on is not None, screen=screen)
 
 
 def _exit_code(
     comparison: Comparison, a: ComparedRun, earlier: int, *, fail_on: bool, screen: Console
 ) -> int:
-    """0, 1 of a regression that was asked about, 4 where there is nothing to go by: what could not
-    fail has not passed.
-    """
-    from weighbridge.results.analysis.across_runs.runs_comparison import (  # noqa: PLC0415
+    """0; 1 for a regression that was asked about; 4 if it could not have been found."""
+    from weighbridge.results.analysis.across_runs.runs_comparison import (
         RUNS,
         claims,
         regressions,
         unjudged,
     )
-    from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM  # noqa: PLC0415
+    from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
+    from weighbridge.screen.terminal import print_line
 
     def say(text: str) -> None:
-        screen.print(text, style="bold", markup=False, highlight=False, soft_wrap=True)
+        print_line(screen, text, "bold")
 
     if all(effect.ratio is None for effect in comparison.effects):
         say("Nothing could be compared.")
@@ -126,49 +117,42 @@ def _exit_code(
         return EXIT_FINE
     if earlier + 1 < RUNS:
         say(
-            f"Whether B is worse cannot be judged: how far runs of the same thing differ, {RUNS} "
-            "of them tell, A among them."
+            f"Whether B is worse cannot be judged: it takes {RUNS} runs of the same thing, A among "
+            "them, to know how far such runs differ."
         )
         times = "once" if earlier + 2 == RUNS else "twice"
         again = f": {shlex.join(a.manifest.command)}" if a.manifest.command else "."
-        for line in (
-            f"Measure what A is {times} more{again}",
-            "Then name these runs: --history RUN --history RUN",
-        ):
-            screen.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+        print_line(screen, f"  Measure the same as A {times} more{again}")
+        print_line(screen, "  Then name these runs: --history RUN --history RUN")
         return EXIT_INVALID
     worse = regressions(comparison)
     if worse:
         say(f"B is worse than A: {len(worse)} of {len(comparison.effects)} comparisons.")
         for effect in worse:
-            screen.print(f"  {effect.text}", markup=False, highlight=False, soft_wrap=True)
+            print_line(screen, f"  {effect.text}")
         return EXIT_DIFFERENCE
     if not claims(comparison):
         say(
-            f"No comparison has {REPEATS_FOR_A_CLAIM} repeats a side and no doubt: a regression "
-            "could not have been shown."
+            f"No comparison has {REPEATS_FOR_A_CLAIM} repeats on each side and no doubt: a "
+            "regression could not have been found."
         )
         return EXIT_INVALID
     left = unjudged(a, comparison)
     if left:
-        many = (
-            "1 comparison that A has figures for is"
-            if len(left) == 1
-            else f"{len(left)} comparisons that A has figures for are"
-        )
-        say(f"{many} provisional or not comparable: that B is not worse cannot be said.")
+        many = f"{len(left)} comparison{'s' * (len(left) > 1)} that A has results for"
+        say(f"Provisional or not comparable: {many}. B may be worse.")
         for effect in left:
-            screen.print(f"  {effect.text}", markup=False, highlight=False, soft_wrap=True)
+            print_line(screen, f"  {effect.text}")
         return EXIT_INVALID
     return EXIT_FINE
 
 
 def _write(comparison: Comparison, guarded: Guarded, out: Path) -> tuple[Path, ...]:
-    from weighbridge.conclusion import draw  # noqa: PLC0415
-    from weighbridge.results.analysis.across_runs.guard import differences_csv  # noqa: PLC0415
-    from weighbridge.results.charts.change_map import change_maps  # noqa: PLC0415
-    from weighbridge.results.export.effects import effects_csv  # noqa: PLC0415 - as above
-    from weighbridge.results.record.store import make_folder, write_whole  # noqa: PLC0415
+    from weighbridge.results.analysis.across_runs.guard import differences_csv
+    from weighbridge.results.charts.change_map import change_maps
+    from weighbridge.results.export.effects import effects_csv
+    from weighbridge.results.record.store import make_folder, write_whole
+    from weighbridge.results_output import draw
 
     make_folder(out)
     texts = {
@@ -182,7 +166,3 @@ def _write(comparison: Comparison, guarded: Guarded, out: Path) -> tuple[Path, .
         *(out / name for name in texts),
         *draw(change_maps(comparison), out, partial(click.echo, err=True)),
     )
-
-
-def _listed(text: str | None) -> list[str]:
-    return [part.strip() for part in (text or "").split(",") if part.strip()]

@@ -1,13 +1,17 @@
-"""`weighbridge exec HOST -- COMMAND`: run something where the gateway's network is."""
+"""`weighbridge exec HOST -- COMMAND`: run a command in the gateway's network."""
 
 from __future__ import annotations
 
 import os
 import sys
 import sysconfig
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
+
+from weighbridge.cli.options import ssh_hardware
+from weighbridge.common.errors import UsageError
 
 if TYPE_CHECKING:
     from weighbridge.topologies.hardware import Hardware
@@ -18,77 +22,68 @@ if TYPE_CHECKING:
 @click.argument("host")
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(hardware: str | None, host: str, argv: tuple[str, ...]) -> int:
-    """Run a COMMAND on a HOST of what stands, such as `weighbridge exec client-1 -- curl -i
-    http://...`.
+    """Run a COMMAND on a HOST of a running deployment, such as `weighbridge exec client-1 -- curl
+    -i http://...`.
     """
-    from weighbridge import selection  # noqa: PLC0415 - heavy rooms are imported by what needs them
-
-    hosts = None if hardware is None else selection.hardware_named(hardware)
-    if hosts is not None and hosts.of.by_ssh:
-        return exec_real(hosts, host, argv)
-    return exec_lab(host, argv)
+    hosts = ssh_hardware(hardware)
+    return exec_lab(host, argv) if hosts is None else exec_real(hosts, host, argv)
 
 
 def exec_real(hardware: Hardware, host: str, argv: tuple[str, ...]) -> int:
-    """Run a command as the deployment that has claimed a real host sees its files; returns its
-    status. Raises UsageError.
+    """Run a command on a real host, with the files that its deployment sees; returns its status.
+
+    Raises UsageError.
     """
-    from weighbridge.common.document import did_you_mean  # noqa: PLC0415
-    from weighbridge.common.errors import UsageError  # noqa: PLC0415
-    from weighbridge.topologies.ssh import claim, ending  # noqa: PLC0415
-    from weighbridge.topologies.ssh.connection import SshConnection  # noqa: PLC0415
-    from weighbridge.topologies.ssh.event_loop import EventLoop  # noqa: PLC0415
+    from weighbridge.common.document import did_you_mean
+    from weighbridge.topologies.ssh import claim, ending
+    from weighbridge.topologies.ssh.connection import SshConnection
+    from weighbridge.topologies.ssh.event_loop import EventLoop
 
     if host not in hardware.hosts:
         raise UsageError(
             f"hardware {hardware.name!r} has no host "
             f"{host!r}{did_you_mean(host, list(hardware.hosts))}"
         )
-    loop = EventLoop()
-    try:
-        connection = SshConnection(host, hardware.hosts[host], hardware.access, loop)
-        try:
-            connection.open()
-            claimed = claim.read(connection, hardware.access.folder)
-            if claimed is None or claimed.holder is None:
-                raise UsageError(
-                    f"nothing stands on {host}",
-                    advice="`weighbridge up LAYOUT --hardware FILE` stands one up.",
-                )
-            services = ending.services_of(claimed, systemd=ending.has_systemd(connection))
-            words = (*services.enter(), *services.environment("exec"), *argv)
-            given, told = os.dup(sys.stdin.fileno()), os.dup(sys.stdout.fileno())
-            running = connection.start(words, stdin=given, stdout=told, stderr=sys.stderr.buffer)
-            return running.result()
-        finally:
-            connection.close()
-    finally:
-        loop.close()
+    with (
+        closing(EventLoop()) as loop,
+        closing(SshConnection(host, hardware.hosts[host], hardware.access, loop)) as connection,
+    ):
+        connection.open()
+        claimed = claim.read(connection, hardware.access.folder)
+        if claimed is None or claimed.holder is None:
+            raise UsageError(
+                f"nothing is running on {host}",
+                advice="`weighbridge up LAYOUT --hardware FILE` starts a deployment.",
+            )
+        services = ending.services_of(claimed, systemd=ending.has_systemd(connection))
+        words = (*services.enter(), *services.environment("exec"), *argv)
+        running = connection.start(
+            words,
+            stdin=os.dup(sys.stdin.fileno()),
+            stdout=os.dup(sys.stdout.fileno()),
+            stderr=sys.stderr.buffer,
+        )
+        return running.result()
 
 
 def exec_lab(host: str, argv: tuple[str, ...]) -> int:
-    """Have a command in a lab host take this program's place.
-
-    Raises UsageError when no such host stands.
-    """
-    from weighbridge.common.document import did_you_mean  # noqa: PLC0415
-    from weighbridge.common.errors import UsageError  # noqa: PLC0415
-    from weighbridge.surroundings import place  # noqa: PLC0415
-    from weighbridge.topologies.lab.bundle import PATH  # noqa: PLC0415
-    from weighbridge.topologies.lab.runc import Runc  # noqa: PLC0415
+    """Replace this program by a command in a lab host. Raises UsageError if no such host runs."""
+    from weighbridge.common.document import did_you_mean
+    from weighbridge.environment import place
+    from weighbridge.topologies.lab.bundle import PATH
+    from weighbridge.topologies.lab.runc import Runc
 
     runc = Runc(place().state / "runc")
     containers = {container.host: container for container in runc.containers()}
     if host not in containers:
-        advice = "`weighbridge up LAYOUT` stands one up." if not containers else ""
+        advice = "" if containers else "`weighbridge up LAYOUT` starts a deployment."
         raise UsageError(
-            f"no host {host!r} stands{did_you_mean(host, list(containers))}", advice=advice
+            f"no host {host!r} is running{did_you_mean(host, list(containers))}", advice=advice
         )
     terminal = ["--tty"] if sys.stdin.isatty() and sys.stdout.isatty() else []
-    # On hosts that see this machine's files the clients that came with this suite are found: swift,
-    # and the python that has boto3.
+    # Clients that this suite installed (swift, and the python that has boto3) are on the PATH of
+    # hosts that see this machine's files.
     path = f"PATH={sysconfig.get_path('scripts')}:{PATH}"
-    # The command takes this program's place, so that its status, signals and terminal are the
-    # user's own.
+    # The command replaces this program, so that status, signals and terminal are its own.
     words = runc.argv("exec", "--cwd", "/", "--env", path, *terminal, containers[host].id, *argv)
     os.execvp(words[0], words)  # noqa: S606 - an argv list, no shell

@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from weighbridge.cli.options import RUN_FOLDER
 from weighbridge.common.errors import UsageError
 
 STANDARD_OUTPUT: Final = "-"
@@ -17,20 +18,20 @@ _INFLUX: Final = "every point, to the InfluxDB that --influx names"
 def _print_schema(context: click.Context, _parameter: click.Parameter, asked: bool) -> None:
     if not asked or context.resilient_parsing:
         return
-    import json  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    import json
 
-    from weighbridge.results.export.json_format import json_schema  # noqa: PLC0415
+    from weighbridge.results.export.json_format import json_schema
 
     click.echo(json.dumps(json_schema(), indent=1, ensure_ascii=False))
     context.exit()
 
 
 class _Export(click.Command):
-    """Tells the formats in its help, those of other packages, too."""
+    """Lists the formats in its help, those of other packages included."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of formats."""
-        from weighbridge.results.export.formats import FORMATS  # noqa: PLC0415 - heavy rooms are imported by what needs them
+        from weighbridge.results.export.formats import FORMATS
 
         with formatter.section("Formats"):
             formatter.write_dl(
@@ -39,27 +40,27 @@ class _Export(click.Command):
 
 
 @click.command("export", cls=_Export)
-@click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("run", type=RUN_FOLDER)
 @click.option("--to", "form", metavar="FORMAT", required=True, help="One of the formats below.")
 @click.option(
     "--table",
     "tables",
     metavar="TABLE",
     multiple=True,
-    help="summary, steps, seconds, effects, or of a tuning ledger, trials; more than once "
-    "(default: summary; of json all).",
+    help="summary, steps, seconds, effects; of a tuning also ledger, trials; may be repeated "
+    "(default: summary; for json all).",
 )
 @click.option(
     "--out",
     metavar="PATH",
-    help="A file, or a folder where there are several; - is standard output (default: "
-    "derived/exports in the run's folder).",
+    help="A file, or a folder for several; - is standard output (default: derived/exports in the "
+    "run's folder).",
 )
-@click.option("--force", is_flag=True, help="Replace files that are there.")
+@click.option("--force", is_flag=True, help="Replace existing files.")
 @click.option(
     "--influx",
     metavar="URL",
-    help="Where influx sends to: http://HOST:8086[?bucket=B&org=O], token in "
+    help="Where --to influx sends the points: http://HOST:8086[?bucket=B&org=O], token in "
     "$WEIGHBRIDGE_INFLUX_TOKEN.",
 )
 @click.option(
@@ -75,12 +76,12 @@ def command(
 ) -> None:
     """Write a RUN folder in another FORMAT.
 
-    Tables: summary has a line for each layout, kind of requests and worker count; steps one for
-    each repeat; seconds the series; effects what differs from the first layout, with the tests
-    behind it. Of a tuning, ledger has a line for each setting and objective, and trials one for
-    each trial. What the run's folder lacks is said.
+    Tables: summary has a line for each layout, kind of request and worker count; steps one for
+    each repeat; seconds the time series; effects the differences from the first layout, with the
+    tests behind them. For a tuning, ledger has a line for each setting and objective, and trials
+    one for each trial. What the run's folder lacks is printed.
     """
-    from weighbridge.results.export.export import export, produce, single  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from weighbridge.results.export.export import export, produce, single
 
     if (form == INFLUX) != (influx is not None):
         raise UsageError(
@@ -90,15 +91,15 @@ def command(
     if influx is not None:
         if tables or out or force:
             raise UsageError(
-                "influx takes the run as a whole and makes no files",
-                advice="Leave --table, --out and --force away.",
+                "influx takes the complete run and makes no files",
+                advice="Leave out --table, --out and --force.",
             )
-        click.echo(_sent(run, influx))
+        click.echo(_send(run, influx))
         return
     if out == STANDARD_OUTPUT:
-        _, made = produce(run, form, tables)
-        click.echo(single(form, made).content, nl=False)
-        remarks = made.remarks
+        _, produced = produce(run, form, tables)
+        click.echo(single(form, produced).content, nl=False)
+        remarks = produced.remarks
     else:
         done = export(run, form, tables, out=None if out is None else Path(out), force=force)
         remarks = done.remarks
@@ -108,10 +109,10 @@ def command(
         click.echo(f"weighbridge: {remark}", err=True)
 
 
-def _sent(run: Path, url: str) -> str:
-    """Send a run to an InfluxDB; how much, in a sentence."""
-    from weighbridge.results.influx.export import send_run  # noqa: PLC0415 - as above
-    from weighbridge.results.influx.server import InfluxServer  # noqa: PLC0415
-    from weighbridge.results.record.store import RunStore  # noqa: PLC0415
+def _send(run: Path, url: str) -> str:
+    """Send a run to an InfluxDB; returns how much was sent, as a sentence."""
+    from weighbridge.results.influx.export import send_run
+    from weighbridge.results.influx.server import InfluxServer
+    from weighbridge.results.record.store import RunStore
 
     return send_run(RunStore.open(run), InfluxServer.parse(url)).words

@@ -1,13 +1,17 @@
-"""`weighbridge images`: the root images of lab hosts, and renewing them."""
+"""`weighbridge images`: the root images of lab hosts, and rebuilding them.
+
+Raises UsageError for unknown names, all at once, and if hosts are running on an image.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from weighbridge.gateways.gateway import RootImage
 
@@ -17,28 +21,18 @@ if TYPE_CHECKING:
 @click.option(
     "--refresh",
     is_flag=True,
-    help="Build those NAMEs, or all that are there, anew from today's packages.",
+    help="Build those NAMEs, or all that are built, again from today's packages.",
 )
 def command(names: tuple[str, ...], *, refresh: bool) -> None:
-    """List the images that lab hosts are made of, with the day of their packages; NAME is one such
-    as ceph-16.
-    """
-    images(names, refresh=refresh)
+    """List the images of lab hosts with the date of their packages; a NAME is ceph-16, say."""
+    from weighbridge.common.document import did_you_mean
+    from weighbridge.common.errors import UsageError
+    from weighbridge.environment import place
+    from weighbridge.screen.terminal import console, print_line
+    from weighbridge.topologies.images import built_on, find, packages_sum
+    from weighbridge.topologies.images import refresh as rebuild
 
-
-def images(names: Sequence[str], *, refresh: bool) -> None:
-    """List images, or renew them.
-
-    Raises UsageError for names that are none, all at once, and where hosts stand on one.
-    """
-    from weighbridge.common.document import did_you_mean  # noqa: PLC0415 - heavy rooms are imported by what needs them
-    from weighbridge.common.errors import UsageError  # noqa: PLC0415
-    from weighbridge.screen.terminal import console  # noqa: PLC0415
-    from weighbridge.surroundings import place  # noqa: PLC0415
-    from weighbridge.topologies.images import built_on, find, packages_sum  # noqa: PLC0415
-    from weighbridge.topologies.images import refresh as build_anew  # noqa: PLC0415
-
-    screen, store, known = console(), place().images, _known()
+    say, store, known = partial(print_line, console()), place().images, _known()
     strange = [
         f"no image {name!r}{did_you_mean(name, list(known))}" for name in names if name not in known
     ]
@@ -47,26 +41,17 @@ def images(names: Sequence[str], *, refresh: bool) -> None:
     for name in names or known:
         root = find(known[name], store)
         if refresh and (root is not None or names):
-            root = build_anew(
-                known[name],
-                lambda text: screen.print(text, markup=False, highlight=False),
-                store=store,
-            )
-        told = (
+            root = rebuild(known[name], say, store=store)
+        state = (
             "not built" if root is None else f"packages of {built_on(root)}, {packages_sum(root)}"
         )
-        screen.print(
-            f"{name}: Debian {known[name].suite}, {told}",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        say(f"{name}: Debian {known[name].suite}, {state}")
 
 
 def _known() -> Mapping[str, RootImage]:
-    """Every image that this suite builds, by its name: one a release, and that of the tools."""
-    from weighbridge.gateways.gateway import STORES  # noqa: PLC0415 - as above
-    from weighbridge.topologies.attestation import IMAGE as TOOLS  # noqa: PLC0415
+    """Every image that this suite builds, by name: one for each release, and that of the tools."""
+    from weighbridge.gateways.gateway import STORES
+    from weighbridge.topologies.attestation import IMAGE as TOOLS
 
     made = [image for kind in STORES.values() for image in kind.releases.values() if image.packages]
     return {image.name: image for image in (*made, TOOLS)}

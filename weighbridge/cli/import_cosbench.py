@@ -1,5 +1,6 @@
-"""`weighbridge import-cosbench FILE.xml`: a workload file of COSBench as a suite, and what of it is
-not in the suite.
+"""`weighbridge import-cosbench FILE.xml`: a COSBench workload file as a suite.
+
+Raises UsageError or DocumentError.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import click
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE.yaml",
-    help="Write the suite there instead of printing it.",
+    help="Write the suite to this new file instead of printing it.",
 )
 @click.option(
     "--partial",
     is_flag=True,
-    help="Make a suite even of a file that says what would change what is measured.",
+    help="Make a suite even if it measures something else than the file.",
 )
 @click.option(
     "--size",
@@ -30,29 +31,19 @@ import click
 @click.option(
     "--runtime",
     metavar="TIME",
-    help="Runtime of works that end by totalOps or totalBytes alone, such as 60s.",
+    help="Runtime of works that end only by totalOps or totalBytes, such as 60s.",
 )
 def command(
     file: Path, out: Path | None, partial: bool, size: str | None, runtime: str | None
 ) -> None:
-    """Make a suite of a workload file of COSBench, so that Locust can replay it.
+    """Convert a COSBench workload file to a suite, so that Locust can replay it.
 
-    What of the file is not in the suite is named with its line, on stderr and in the suite. Where
-    that would change what is measured no suite is made, unless --partial says so.
+    What the suite lacks of the file is named with its line, on stderr and in the suite. If the
+    suite would measure something else, none is made, except with --partial.
     """
-    import_cosbench(file, out, partial=partial, size=size, runtime=runtime)
-
-
-def import_cosbench(
-    file: Path, out: Path | None, *, partial: bool, size: str | None, runtime: str | None
-) -> None:
-    """Print the suite or write it to `out`, which must not be there.
-
-    Raises UsageError or DocumentError.
-    """
-    from weighbridge.common.errors import UsageError  # noqa: PLC0415 - heavy rooms are imported by what needs them
-    from weighbridge.common.quantities import parse_bytes, parse_seconds  # noqa: PLC0415
-    from weighbridge.suites import importer  # noqa: PLC0415
+    from weighbridge.common.errors import UsageError
+    from weighbridge.common.quantities import parse_bytes, parse_seconds
+    from weighbridge.suites import importer
 
     try:
         size_bytes = parse_bytes(size) if size is not None else None
@@ -62,7 +53,7 @@ def import_cosbench(
     if runtime_s is not None and (
         not isinstance(runtime_s, float) or runtime_s < 1 or runtime_s != int(runtime_s)
     ):
-        raise UsageError(f"--runtime {runtime}: whole seconds are wanted, such as 60s")
+        raise UsageError(f"--runtime {runtime}: must be full seconds, such as 60s")
     found = importer.from_cosbench(
         file,
         partial=partial,
@@ -77,7 +68,7 @@ def import_cosbench(
                 opened.write(found.text)
         except FileExistsError:
             raise UsageError(
-                f"{out} is there already", advice="Name another file, or take it away first."
+                f"{out} already exists", advice="Name another file, or delete this one first."
             ) from None
         except OSError as error:
             raise UsageError(f"{out}: {error.strerror}") from error

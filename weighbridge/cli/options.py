@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from weighbridge.results.influx.server import InfluxServer
+    from weighbridge.topologies.hardware import Hardware
+
+RUN_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 shown = functools.partial(click.option, show_default=True)
 """An option whose default is part of its help."""
 
 
 def named(_context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """The callback of an option that names things: one that is given and names none is refused, not
-    taken for its default.
-    """
+    """Callback of an option that takes names: refuse a value without any."""
     if value is not None and not value.replace(",", "").strip():
         raise click.BadParameter(
             "it names nothing; leave the option out for its default", param=parameter
@@ -25,40 +27,50 @@ def named(_context: click.Context, parameter: click.Parameter, value: str | None
     return value
 
 
+def listed(
+    _context: click.Context, _parameter: click.Parameter, value: str | None
+) -> tuple[str, ...] | None:
+    """Callback of an option that takes a comma-separated list."""
+    return None if value is None else split(value)
+
+
+def split(text: str | None) -> tuple[str, ...]:
+    """The items of a comma-separated list."""
+    return tuple(item for item in map(str.strip, (text or "").split(",")) if item)
+
+
 def seconds(_context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
-    """The callback of an option that is a time, such as 2h: seconds. A time of nothing is none."""
+    """Callback of an option that takes a time above 0, such as 2h: seconds."""
     if value is None:
         return None
-    from weighbridge.common.quantities import parse_seconds  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from weighbridge.common.quantities import parse_seconds
 
     try:
         found = parse_seconds(value)
     except ValueError as error:
         raise click.BadParameter(str(error), param=parameter) from None
     if not isinstance(found, float) or found <= 0:
-        raise click.BadParameter(f"{value!r} is no time: it has to be above 0", param=parameter)
+        raise click.BadParameter(f"{value!r} is not a time above 0", param=parameter)
     return found
 
 
 def influx_server(
     _context: click.Context, _parameter: click.Parameter, value: str | None
 ) -> InfluxServer | None:
-    """The callback of an option that names an InfluxDB; its token is in the environment.
+    """Callback of an option that names an InfluxDB; its token is in the environment.
 
     Raises UsageError.
     """
     if value is None:
         return None
-    from weighbridge.results.influx.server import InfluxServer  # noqa: PLC0415 - as above
+    from weighbridge.results.influx.server import InfluxServer
 
     return InfluxServer.parse(value)
 
 
 def drivers_own(verb: click.Command) -> click.Command:
-    """A verb with the options besides that installed drivers declare; it gets them together as
-    `own`, by their names.
-    """
-    from weighbridge.drivers.kind import KINDS  # noqa: PLC0415 - verbs that run nothing want no driver
+    """Add the options that installed drivers declare; the verb gets them as a mapping `own`."""
+    from weighbridge.drivers.kind import KINDS
 
     options = [option for kind in KINDS.values() for option in kind.options]
     run = verb.callback
@@ -73,11 +85,24 @@ def drivers_own(verb: click.Command) -> click.Command:
     return verb
 
 
+def ssh_hardware(name: str | None) -> Hardware | None:
+    """The hardware of a file or shipped name if its hosts are reached by SSH.
+
+    Raises UsageError or DocumentError.
+    """
+    if name is None:
+        return None
+    from weighbridge.selection import hardware_named
+
+    hardware = hardware_named(name)
+    return hardware if hardware.of.by_ssh else None
+
+
 influx = click.option(
     "--influx",
     metavar="URL",
     callback=influx_server,
-    help="Send what is measured, as it comes, to an InfluxDB: http://HOST:8086[?bucket=B&org=O]; "
+    help="Send results to an InfluxDB as they are measured: http://HOST:8086[?bucket=B&org=O]; "
     "token: $WEIGHBRIDGE_INFLUX_TOKEN.",
 )
 
@@ -93,4 +118,11 @@ pictures = shown(
     "pictures",
     default=True,
     help="Write every chart as PNG, SVG and PDF; the report has them either way.",
+)
+
+out = shown(
+    "--out",
+    default="runs",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder in which the run's folder is made.",
 )

@@ -1,5 +1,6 @@
-"""`weighbridge render LAYOUT`: every configuration file that a layout would write, without starting
-anything.
+"""`weighbridge render LAYOUT`: the configuration files of a layout, without starting anything.
+
+Raises UsageError or DocumentError.
 """
 
 from __future__ import annotations
@@ -14,20 +15,13 @@ from weighbridge.cli.options import hardware
 @click.option("--host", metavar="HOST", help="Files of this host only.")
 @hardware
 def command(layout: str, host: str | None, hardware: str | None) -> None:
-    """Print every configuration file of LAYOUT, as it would be written to its hosts; starts
-    nothing.
+    """Print every configuration file of LAYOUT as its hosts would get it; starts nothing.
+
+    A file that is the same on several hosts is printed once.
     """
-    render(layout, host, hardware)
-
-
-def render(layout: str, host: str | None, hardware: str | None) -> None:
-    """Print the files, those that are the same on several hosts once.
-
-    Raises UsageError or DocumentError.
-    """
-    from weighbridge import selection  # noqa: PLC0415
-    from weighbridge.common.document import did_you_mean  # noqa: PLC0415 - heavy rooms are imported by what needs them
-    from weighbridge.common.errors import UsageError  # noqa: PLC0415
+    from weighbridge import selection
+    from weighbridge.common.document import did_you_mean
+    from weighbridge.common.errors import UsageError
 
     hosts = selection.hardware_named(hardware)
     planned = selection.layout_named(layout, hosts)

@@ -6,23 +6,24 @@ from pathlib import Path
 
 import click
 
-from weighbridge.cli.options import pictures
+from weighbridge.cli.options import RUN_FOLDER, pictures
 
 
 @click.command("report")
-@click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("run", type=RUN_FOLDER)
 @pictures
 def command(run: Path, *, pictures: bool) -> None:
-    """Make derived/ of a RUN folder again: summary.csv, charts, report.html; print the table, and
-    what the folder lacks.
-    """
-    from weighbridge.conclusion import conclude  # noqa: PLC0415
-    from weighbridge.results import derive  # noqa: PLC0415
-    from weighbridge.results.record.gaps import gaps  # noqa: PLC0415
-    from weighbridge.results.record.store import RunStore  # noqa: PLC0415
-    from weighbridge.screen.terminal import console  # noqa: PLC0415
+    """Make summary.csv, charts and report.html of a RUN folder again, and print the table.
 
-    conclude(derive(run, pictures=False), console(), pictures=pictures)
+    What the folder lacks is printed, too.
+    """
+    from weighbridge.results import derive
+    from weighbridge.results.record.gaps import gaps
+    from weighbridge.results.record.store import RunStore
+    from weighbridge.results_output import show_results
+    from weighbridge.screen.terminal import console
+
+    show_results(derive(run, pictures=False), console(), pictures=pictures)
     store = RunStore.open(run)
     for gap in gaps(store, store.plan(), store.latest().values()):
         click.echo(f"weighbridge: {gap}", err=True)

@@ -1,15 +1,18 @@
-"""`weighbridge resume`: go on with a run that was ended or killed."""
+"""`weighbridge resume`: continue a run that was interrupted or killed.
+
+Raises as `weighbridge.run.resume` does.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import click
 
-from weighbridge.cli.options import drivers_own, influx, pictures, seconds
+from weighbridge.cli.options import RUN_FOLDER, drivers_own, influx, pictures, seconds, split
 
 if TYPE_CHECKING:
     from weighbridge.results.influx.server import InfluxServer
@@ -17,19 +20,19 @@ if TYPE_CHECKING:
 
 @drivers_own
 @click.command("resume")
-@click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("run", type=RUN_FOLDER)
 @click.option(
     "--despite",
     metavar="FACT,...",
     default="",
-    help="Go on although these facts are not what they were when the run was begun (a refusal "
-    "names them), or all.",
+    help="Continue although these facts have changed since the run began (a refusal names them); "
+    "`all`: any of them.",
 )
 @click.option(
     "--budget",
     metavar="TIME",
     callback=seconds,
-    help="What the rest may take, such as 2h (default: what is left of the run's own).",
+    help="Time for the rest, such as 2h (default: what is left of the run's own).",
 )
 @influx
 @pictures
@@ -42,50 +45,23 @@ def command(
     pictures: bool,
     own: Mapping[str, object],
 ) -> int:
-    """Go on with the RUN of a folder at the first step that is not whole, on the same machine.
+    """Continue the run in the folder RUN at the first step that is missing, on the same machine.
 
-    No step that is measured is measured again; one that could not be measured is tried again.
+    No step that was measured is measured again; one that could not be measured is tried again.
     """
-    facts = tuple(word.strip() for word in despite.split(",") if word.strip())
-    return resume(
-        run,
-        despite=facts,
-        budget_s=budget,
-        influx=influx,
-        pictures=pictures,
-        own=own,
-    )
+    from weighbridge.cli import tune
+    from weighbridge.cli.compare import exit_code
+    from weighbridge.environment import place
+    from weighbridge.results.record.trial import TrialBook
+    from weighbridge.results_output import show_results
+    from weighbridge.run import Doing
+    from weighbridge.run import resume as resume_run
+    from weighbridge.screen.terminal import console
 
-
-def resume(
-    folder: Path,
-    *,
-    despite: tuple[str, ...] = (),
-    budget_s: float | None = None,
-    influx: InfluxServer | None = None,
-    pictures: bool = True,
-    own: Mapping[str, object] = MappingProxyType({}),
-) -> int:
-    """Go on with a run and print what it came to; returns the exit code, as compare does; also of
-    one that was done already.
-
-    Raises as `weighbridge.run.resume` does.
-    """
-    from weighbridge.cli import tune  # noqa: PLC0415
-    from weighbridge.cli.compare import exit_code  # noqa: PLC0415
-    from weighbridge.conclusion import conclude  # noqa: PLC0415
-    from weighbridge.results.record.trial import TrialBook  # noqa: PLC0415 - heavy rooms are imported by what needs them
-    from weighbridge.run import Doing  # noqa: PLC0415
-    from weighbridge.run import resume as go_on  # noqa: PLC0415
-    from weighbridge.screen.terminal import console  # noqa: PLC0415
-    from weighbridge.surroundings import place  # noqa: PLC0415
-
-    screen = console()
-    if TrialBook(folder).run() is not None:
-        return tune.resume(
-            folder, screen, despite=despite, budget_s=budget_s, pictures=pictures, own=own
-        )
-    doing = Doing(place(), screen, influx, pictures=pictures, own=own)
-    derived, steps, _ = go_on(folder, doing, despite=despite, budget_s=budget_s)
-    conclude(derived, screen, pictures=pictures)
+    doing = Doing(place(), console(), pictures=pictures, own=own)
+    if TrialBook(run).run() is not None:
+        return tune.resume(run, doing, despite=split(despite), budget_s=budget)
+    doing = replace(doing, influx=influx)
+    derived, steps, _ = resume_run(run, doing, despite=split(despite), budget_s=budget)
+    show_results(derived, doing.screen, pictures=pictures)
     return exit_code(steps, comparable=derived.comparable)

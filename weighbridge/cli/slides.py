@@ -1,6 +1,4 @@
-"""`weighbridge slides`: a talk from a run, as PowerPoint with native charts and tables, and as
-Markdown.
-"""
+"""`weighbridge slides`: a talk from a run, as PowerPoint with native charts, or Markdown."""
 
 from __future__ import annotations
 
@@ -8,34 +6,32 @@ from pathlib import Path
 
 import click
 
+from weighbridge.cli.options import RUN_FOLDER
+
 
 @click.command("slides")
-@click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("run", type=RUN_FOLDER)
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The file; derived/slides.pptx of the run if not given.",
+    help="Output file (default: derived/slides.pptx in the run's folder).",
 )
 @click.option(
     "--markdown",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write the same talk into this folder as slides.md, too.",
+    help="Write the same talk to this folder as slides.md, too.",
 )
-@click.option(
-    "--force", is_flag=True, help="Replace the file of --out: somebody may have worked on it."
-)
+@click.option("--force", is_flag=True, help="Replace the file of --out even if it exists.")
 @click.option("--dark", is_flag=True, help="Light on dark, for dark rooms.")
 def command(run: Path, out: Path | None, markdown: Path | None, *, force: bool, dark: bool) -> None:
-    """Make a talk of a RUN folder: slides with charts and tables that can be edited, and notes with
-    every figure.
-    """
-    from weighbridge.common.errors import UsageError  # noqa: PLC0415
-    from weighbridge.results.charts.chart_theme import DARK, LIGHT  # noqa: PLC0415
-    from weighbridge.results.record.store import RunStore, write_whole  # noqa: PLC0415
-    from weighbridge.results.slides.evidence import evidence  # noqa: PLC0415
-    from weighbridge.results.slides.markdown import write_markdown  # noqa: PLC0415
-    from weighbridge.results.slides.powerpoint import powerpoint  # noqa: PLC0415
-    from weighbridge.results.slides.talk import talk  # noqa: PLC0415
+    """Make a talk of a RUN folder: slides with editable charts and tables, numbers in the notes."""
+    from weighbridge.common.errors import UsageError
+    from weighbridge.results.charts.chart_theme import DARK, LIGHT
+    from weighbridge.results.record.store import RunStore, write_whole
+    from weighbridge.results.slides.evidence import evidence
+    from weighbridge.results.slides.markdown import write_markdown
+    from weighbridge.results.slides.powerpoint import powerpoint
+    from weighbridge.results.slides.talk import talk
 
     store = RunStore.open(run)
     path = store.derived / "slides.pptx" if out is None else out
@@ -48,9 +44,8 @@ def command(run: Path, out: Path | None, markdown: Path | None, *, force: bool, 
         )
     elif path.exists() and not force:
         raise UsageError(
-            f"{path} is there",
-            advice="Somebody may have worked on it: choose another file, or replace it with "
-            "--force.",
+            f"{path} already exists",
+            advice="It may have been edited: choose another file, or replace it with --force.",
         )
     deck = talk(evidence(store), DARK if dark else LIGHT)
     write_whole(path, powerpoint(deck))

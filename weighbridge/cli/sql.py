@@ -1,4 +1,4 @@
-"""`weighbridge sql`: questions to many runs at once."""
+"""`weighbridge sql`: query many runs at once."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from weighbridge.cli.options import shown
 from weighbridge.common.errors import UsageError
 
 RUNS = Path("runs")
-"""Where runs are looked for when none is named."""
+"""Where runs are looked for if none is named."""
 
 EXAMPLES: Final = (
     (
-        "The fastest layout of each kind of requests, of what may be ranked:",
-        """select workload, operation, arg_max(layout, throughput_ops_s) as layout, max(throughput_ops_s) as ops_s
+        "The fastest layout for each kind of request, where layouts may be ranked:",
+        """select workload, operation, arg_max(layout, throughput_ops_s) as layout,
+max(throughput_ops_s) as ops_s
 from rows where ranked and layer is null group by all""",
     ),
     (
-        "How far the repeats of a step were apart:",
+        "How far the repeats of a step differ:",
         """select run, layout, api, driver, layer, workload, operation, workers,
 max(throughput_ops_s) / min(throughput_ops_s) as ratio from steps where ranked
 group by all order by ratio desc limit 10""",
     ),
     (
-        "The same step over all runs:",
+        "The same step in all runs:",
         """select created_at, layout, p90_ms from rows join runs using (run)
 where workload = 'small-read' and workers = 8 order by created_at""",
     ),
@@ -39,16 +40,16 @@ where workload = 'small-read' and workers = 8 order by created_at""",
         "select run, layout, workload, repeat, second from seconds where operations = 0",
     ),
     (
-        "CPU of the gateways while steps were measured, of 1:",
+        "CPU use of the gateways while steps were measured, as a share of 1:",
         """select layout, workers, avg(cpu_s / span_s / cpus) as share from hosts
 where tier = 'gateway' and phase = 'measure' group by all order by all""",
     ),
 )
-"""What can be asked, in words and in SQL."""
+"""Example queries, each with what it asks."""
 
 
 def _epilog() -> str:
-    """The examples as help shows them, each with click's mark for text that keeps its lines."""
+    """The examples for the help, each with click's mark that keeps its lines."""
     parts = []
     for words, query in EXAMPLES:
         lines = "\n".join(f"    {line}" for line in query.splitlines())
@@ -59,7 +60,7 @@ def _epilog() -> str:
 def _print_schema(context: click.Context, _parameter: click.Parameter, asked: bool) -> None:
     if not asked or context.resilient_parsing:
         return
-    from weighbridge.results.export.query import schema_words  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from weighbridge.results.export.query import schema_words
 
     click.echo(schema_words())
     context.exit()
@@ -73,7 +74,7 @@ def _print_schema(context: click.Context, _parameter: click.Parameter, asked: bo
     "form",
     type=click.Choice(["table", "csv", "json"]),
     default="table",
-    help="How the answer is written.",
+    help="Output format.",
 )
 @click.option(
     "--schema",
@@ -84,15 +85,15 @@ def _print_schema(context: click.Context, _parameter: click.Parameter, asked: bo
     help="Print the views and their columns.",
 )
 def command(query: str, runs: tuple[Path, ...], form: str) -> None:
-    """Ask the folders RUNS (all of runs/ unless named) a QUERY in SQL (DuckDB's).
+    """Run a QUERY in DuckDB's SQL on the folders RUNS (default: all of runs/).
 
-    Views: runs, rows (the table of the study), steps (every repeat), seconds (the series), effects
-    (what differs from the first layout), attestation (what hosts could do), hosts (what they did,
-    second by second), events and facts. NULL is unknown. A view is read from the folders when it is
-    named; nothing can be changed, and no file is reached.
+    Views: runs, rows (the table of the report), steps (every repeat), seconds (time series),
+    effects (differences from the first layout), attestation (what hosts could do), hosts (what
+    they did, second by second), events and facts. NULL is unknown. Only the views that a query
+    names are read; it can change nothing and reach no file.
     """
-    from weighbridge.results.export.query import ask, read_runs  # noqa: PLC0415 - heavy rooms are imported by what needs them
-    from weighbridge.screen.answer import ANSWERS  # noqa: PLC0415
+    from weighbridge.results.export.query import ask, read_runs
+    from weighbridge.screen.answer import ANSWERS
 
     found, left_out = read_runs(runs or _all_runs())
     for sentence in left_out:
@@ -100,7 +101,7 @@ def command(query: str, runs: tuple[Path, ...], form: str) -> None:
     if not found:
         raise UsageError(
             "none of these folders is a run that can be read",
-            advice="Name folders of runs behind the query.",
+            advice="Name run folders after the query.",
         )
     for one in found:
         for gap in one.gaps:
@@ -113,5 +114,5 @@ def _all_runs() -> tuple[Path, ...]:
         return tuple(sorted(path for path in RUNS.iterdir() if path.is_dir()))
     except OSError as error:
         raise UsageError(
-            f"{RUNS}: {error.strerror}", advice="Name folders of runs behind the query."
+            f"{RUNS}: {error.strerror}", advice="Name run folders after the query."
         ) from error

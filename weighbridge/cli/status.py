@@ -1,10 +1,14 @@
-"""`weighbridge status`: what stands here."""
+"""`weighbridge status`: what is running here."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
+
+from weighbridge.cli.options import ssh_hardware
+from weighbridge.common.errors import TargetError
 
 if TYPE_CHECKING:
     from weighbridge.topologies.hardware import Hardware
@@ -14,66 +18,59 @@ if TYPE_CHECKING:
 @click.option(
     "--hardware",
     metavar="FILE",
-    help="Ask the real hosts of this hardware file what stands on them.",
+    help="Show what is running on the real hosts of this hardware file.",
 )
 def command(hardware: str | None) -> None:
-    """Show what stands, what of it has died, its hosts, endpoints and credentials."""
-    from weighbridge import selection  # noqa: PLC0415 - heavy rooms are imported by what needs them
-    from weighbridge.screen.deployments import print_standing  # noqa: PLC0415
-    from weighbridge.screen.terminal import console  # noqa: PLC0415
-    from weighbridge.surroundings import place  # noqa: PLC0415
+    """Show running deployments: what has died, hosts, endpoints and credentials."""
+    from weighbridge.environment import place
+    from weighbridge.screen.deployments import print_running
+    from weighbridge.screen.terminal import console
 
-    hosts = None if hardware is None else selection.hardware_named(hardware)
-    if hosts is not None and hosts.of.by_ssh:
+    hosts = ssh_hardware(hardware)
+    if hosts is not None:
         show_real(hosts)
     else:
-        print_standing(place(), console())
+        print_running(place(), console())
 
 
 def show_real(hardware: Hardware) -> None:
-    """Print what stands on real hosts, what of it has died, and what was left there.
+    """Print what is running on real hosts, what has died, and what was left there.
 
     Raises TargetError naming hosts that do not answer, after the others.
     """
-    from collections import Counter  # noqa: PLC0415
-
-    from weighbridge.cli.down import counted  # noqa: PLC0415
-    from weighbridge.common.errors import TargetError  # noqa: PLC0415
-    from weighbridge.screen.deployments import describe, lifeless_there  # noqa: PLC0415
-    from weighbridge.screen.terminal import console  # noqa: PLC0415
-    from weighbridge.surroundings import place  # noqa: PLC0415
-    from weighbridge.topologies.deployment import standing  # noqa: PLC0415
-    from weighbridge.topologies.ssh import leftovers  # noqa: PLC0415
+    from weighbridge.cli.down import counted
+    from weighbridge.environment import place
+    from weighbridge.screen.deployments import dead_there, describe
+    from weighbridge.screen.terminal import console, print_line
+    from weighbridge.topologies.deployment import standing
+    from weighbridge.topologies.ssh import leftovers
 
     screen = console()
     there = leftovers.find(hardware, whole=True, daemons=True)
     known = {one.label: one for one in standing(place())}
     lines = []
-    for stood in there.stood:
-        claimed = stood.claimed
-        state = (
-            "made on another machine"
-            if stood.elsewhere
-            else "at work"
-            if stood.at_work
-            else "left standing, its process has ended"
-        )
+    for found in there.stood:
+        claimed = found.claimed
+        if found.elsewhere:
+            state = "made on another machine"
+        else:
+            state = "in use" if found.at_work else "left running, its process has ended"
         lines.append(
-            f"{claimed.deployment} on {', '.join(stood.hosts)} since {claimed.since}: "
+            f"{claimed.deployment} on {', '.join(found.hosts)} since {claimed.since}: "
             f"{claimed.by}; {state}"
         )
-        stands = known.get(claimed.deployment)
-        lines += lifeless_there(stood, stands, there, hardware)
-        if stands is not None:
-            lines += describe(stands)[1:]
+        record = known.get(claimed.deployment)
+        lines += dead_there(found, record, there, hardware)
+        if record is not None:
+            lines += describe(record)[1:]
     for host in hardware.hosts:
         own = [one for one in there.found if one.host == host]
         for label in dict.fromkeys(one.deployment for one in own):
             what = counted(Counter(one.kind for one in own if one.deployment == label))
             lines.append(f"  {host}: {what}" + (f" of {label}" if label else ""))
     if not lines and not there.failed:
-        lines = [f"nothing stands on the hosts of {hardware.name}"]
+        lines = [f"nothing is running on the hosts of {hardware.name}"]
     for line in lines:
-        screen.print(line, markup=False, highlight=False, soft_wrap=True)
+        print_line(screen, line)
     if there.failed:
         raise TargetError("\n".join(error.message for error in there.failed.values()))

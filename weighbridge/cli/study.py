@@ -1,22 +1,24 @@
-"""`weighbridge study`: replay what others have published."""
+"""`weighbridge study`: replay a published study.
+
+Raises as `weighbridge.run.run` does.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from weighbridge.cli.options import drivers_own, influx, named, shown
+from weighbridge.cli.options import drivers_own, influx, named, out, shown, split
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from weighbridge.prepared_study import PreparedStudy
     from weighbridge.results.influx.server import InfluxServer
     from weighbridge.results.record.store import RunStore
-    from weighbridge.study import PreparedStudy
 
 
 @drivers_own
@@ -37,25 +39,20 @@ if TYPE_CHECKING:
     "--variants",
     metavar="A,B",
     callback=named,
-    help="Replay these alone, by their names in the study (default: all).",
+    help="Replay only these, by their names in the study (default: all).",
 )
 @click.option(
     "--repeats",
     type=click.IntRange(1, 1000),
-    help="Visits of every step (default: the study's); a claim needs 5.",
+    help="Repeats of every step (default: the study's); a claim needs 5.",
 )
 @shown(
     "--attest/--no-attest",
     default=False,
-    help="Measure what the hosts of each deployment can do before: some 20 s each.",
+    help="Measure the hosts of each deployment first: about 20 s each.",
 )
 @influx
-@shown(
-    "--out",
-    default="runs",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Where the run's folder is made.",
-)
+@out
 @click.option(
     "--list",
     "listed",
@@ -80,133 +77,98 @@ def command(
     dry_run: bool,
     own: Mapping[str, object],
 ) -> int | None:
-    """Replay a published study: its layouts, its workloads, its table, its map of what changed, its
-    figures beside ours.
+    """Replay a published study: its layouts and workloads; its tables and map of what changed, with
+    its published results beside yours.
 
     NAME is a study that ships (see --list) or a study file.
     """
-    from weighbridge.screen.terminal import console  # noqa: PLC0415 - heavy rooms are imported by what needs them
+    from weighbridge.cli.compare import exit_code
+    from weighbridge.environment import place
+    from weighbridge.prepared_study import prepare
+    from weighbridge.results.analysis.study.study import FILE, StudyRun
+    from weighbridge.results.record.store import write_whole
+    from weighbridge.results_output import show_results
+    from weighbridge.run import Doing, run
+    from weighbridge.screen.terminal import console, print_line
 
     screen = console()
     if listed:
         print_studies(screen)
         return None
     if name is None:
-        raise click.UsageError("the NAME of a study is wanted; --list shows those that ship")
-    from weighbridge.study import ready  # noqa: PLC0415
-
-    only = [word.strip() for word in (variants or "").split(",") if word.strip()]
-    chosen = ready(name, scale, hardware=hardware, only=only, repeats=repeats)
+        raise click.UsageError("the NAME of a study is missing; --list shows those that ship")
+    study = prepare(name, scale, hardware=hardware, only=split(variants), repeats=repeats)
     if dry_run:
-        print_plan(chosen, screen)
+        print_plan(study, screen)
         return None
-    return replay(chosen, screen, attest=attest, influx=influx, out=out, own=own)
-
-
-def replay(
-    chosen: PreparedStudy,
-    screen: Console,
-    *,
-    attest: bool,
-    influx: InfluxServer | None = None,
-    out: Path,
-    own: Mapping[str, object] = MappingProxyType({}),
-) -> int:
-    """Run a study and print what it came to; returns the exit code.
-
-    Raises as `weighbridge.run.run` does.
-    """
-    from weighbridge.cli.compare import exit_code  # noqa: PLC0415
-    from weighbridge.conclusion import conclude  # noqa: PLC0415
-    from weighbridge.results.analysis.study.study import FILE, StudyRun  # noqa: PLC0415
-    from weighbridge.results.record.store import write_whole  # noqa: PLC0415 - as above
-    from weighbridge.run import Doing, run  # noqa: PLC0415
-    from weighbridge.surroundings import place  # noqa: PLC0415
 
     def begun(store: RunStore) -> None:
-        told = StudyRun(study=chosen.study, scale=chosen.scale_name)
-        write_whole(store.folder / FILE, told.model_dump_json(indent=1) + "\n")
+        record = StudyRun(study=study.study, scale=study.scale_name)
+        write_whole(store.folder / FILE, record.model_dump_json(indent=1) + "\n")
 
-    screen.print(f"{chosen.study.name}: {chosen.brief}", markup=False, highlight=False)
+    print_line(screen, f"{study.study.name}: {study.brief}")
     doing = Doing(place(), screen, influx, own=own)
     derived, steps = run(
-        chosen.plan, chosen.planned, doing, out=out, text=chosen.text, attest=attest, begun=begun
+        study.plan, study.planned, doing, out=out, text=study.text, attest=attest, begun=begun
     )
-    conclude(derived, screen, pictures=doing.pictures)
+    show_results(derived, screen, pictures=doing.pictures)
     return exit_code(steps, comparable=derived.comparable)
 
 
 def print_studies(screen: Console) -> None:
-    """Print the studies that ship: what each compares, after whom, and how long it takes."""
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - as above
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+    """Print the studies that ship: what each compares, its source, and how long it takes."""
+    from rich.markup import escape
 
-    from weighbridge.study import ready  # noqa: PLC0415
-    from weighbridge.suites.studies import loader  # noqa: PLC0415
+    from weighbridge.prepared_study import prepare
+    from weighbridge.screen.terminal import new_table, print_line
+    from weighbridge.suites.studies import loader
 
-    drawn = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1, 0, 0))
-    for title in ("study", "what it compares", "scales", "variants", "steps", "at least"):
-        drawn.add_column(
-            title, justify="right" if title in ("variants", "steps", "at least") else "left"
-        )
+    numbers = ("variants", "steps", "at least")
+    table = new_table("study", "what it compares", "scales", *numbers, right=numbers)
     for name in loader.shipped():
-        one = ready(name)
-        words = (
-            name,
-            one.study.about,
-            " ".join(one.study.scales),
-            str(len(one.planned)),
-            str(one.plan.steps),
-            one.least,
-        )
-        drawn.add_row(*map(escape, words))
-    screen.print(drawn)
-    about = (
-        "Of the lab scale: warm-ups, windows and deployments. Writing what is then read comes "
-        "on top of that."
+        one = prepare(name)
+        scales = " ".join(one.study.scales)
+        counts = (str(len(one.planned)), str(one.plan.steps), one.least)
+        table.add_row(*map(escape, (name, one.study.about, scales, *counts)))
+    screen.print(table)
+    print_line(
+        screen,
+        "At the lab scale: warm-ups, windows and deployments. Writing the objects to be read comes "
+        "on top.",
+        "dim",
     )
-    screen.print(about, style="dim", highlight=False)
 
 
-def print_plan(chosen: PreparedStudy, screen: Console) -> None:
+def print_plan(prepared: PreparedStudy, screen: Console) -> None:
     """Print what a study would do."""
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - as above
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+    from rich.markup import escape
 
-    study = chosen.study
-    screen.print(
-        f"{study.name}: {study.about}\nafter {study.source}", markup=False, highlight=False
-    )
-    for sentence in chosen.scale.about:
-        screen.print(f"  {sentence}", style="dim", markup=False, highlight=False)
-    drawn = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1, 0, 0))
-    for title in ("variant", *study.factors, "layout"):
-        drawn.add_column(title, overflow="fold")
-    here = {one.layout.name for one in chosen.planned}
+    from weighbridge.screen.terminal import new_table, print_line
+
+    study = prepared.study
+    print_line(screen, f"{study.name}: {study.about}\nafter {study.source}")
+    for sentence in prepared.scale.about:
+        print_line(screen, f"  {sentence}", "dim")
+    table = new_table("variant", *study.factors, "layout")
+    here = {one.layout.name for one in prepared.planned}
     for variant in study.variants:
         if variant.name in here:
             levels = (study.label(variant.factors[factor]) for factor in study.factors)
-            drawn.add_row(*map(escape, (variant.name, *levels, variant.layout)))
-    screen.print(drawn)
+            table.add_row(*map(escape, (variant.name, *levels, variant.layout)))
+    screen.print(table)
     if study.common:
-        screen.print(
-            f"and in all of them {study.common.removeprefix(':')}\n", markup=False, highlight=False
-        )
-    drawn = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1, 0, 0))
-    for title in ("workload", "by", "workers", "window"):
-        drawn.add_column(title)
+        print_line(screen, f"and in all of them {study.common.removeprefix(':')}\n")
+    table = new_table("workload", "by", "workers", "window")
     ways = {
         (one.api, one.driver, one.layer): one
-        for passes in chosen.plan.passes.values()
+        for passes in prepared.plan.passes.values()
         for one in passes
     }
     for way in ways.values():
         for workload in way.workloads:
             workers = " ".join(map(str, workload.workers))
-            drawn.add_row(
+            table.add_row(
                 workload.name, f"{way.driver}, {way.api}", workers, f"{workload.runtime:g} s"
             )
-    screen.print(drawn)
-    screen.print(chosen.brief, markup=False, highlight=False)
+    screen.print(table)
+    print_line(screen, prepared.brief)

@@ -1,4 +1,7 @@
-"""`weighbridge topologies`: what can be stood up, at which releases, with which parameters."""
+"""`weighbridge topologies`: what can be started, at which releases, with which parameters.
+
+Raises UsageError for an unknown gateway or layout.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +15,9 @@ if TYPE_CHECKING:
     from weighbridge.topologies.layout import Layout
 
 
-@click.command("topologies")
-@click.argument("gateway", required=False)
-def command(gateway: str | None) -> None:
-    """List layouts, releases and parameters; of one GATEWAY (rgw, swift ...) or LAYOUT only, if it
-    is named.
-    """
-    topologies(gateway)
-
-
-def stands_at(layout: Layout, release: str) -> bool:
-    """Whether the layout's settings are possible at a release of its gateway: civetweb, for one, is
-    not in all of them.
-    """
-    from weighbridge.gateways.gateway import STORES  # noqa: PLC0415 - heavy rooms are imported by what needs them
+def runs_at(layout: Layout, release: str) -> bool:
+    """Whether a release has the layout's settings: civetweb, for one, is not in all of them."""
+    from weighbridge.gateways.gateway import STORES
 
     kind = STORES[layout.gateway]
     try:
@@ -39,62 +31,41 @@ def stands_at(layout: Layout, release: str) -> bool:
     return True
 
 
-def topologies(only: str | None) -> None:
-    """Print layouts, releases and parameters, a line each.
+@click.command("topologies")
+@click.argument("gateway", required=False)
+def command(gateway: str | None) -> None:
+    """List layouts, releases and parameters, of one GATEWAY (rgw, swift ...) or LAYOUT if named."""
+    from rich.markup import escape
 
-    Raises UsageError when `only` names no gateway and no layout.
-    """
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - heavy rooms are imported by what needs them
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
-    from weighbridge.common.document import Document, did_you_mean  # noqa: PLC0415
-    from weighbridge.gateways.gateway import STORES  # noqa: PLC0415
-    from weighbridge.screen.terminal import console  # noqa: PLC0415
-    from weighbridge.topologies.layout import Layout  # noqa: PLC0415
-    from weighbridge.topologies.loader import shipped_layouts  # noqa: PLC0415
-    from weighbridge.topologies.parameters import parameters  # noqa: PLC0415
+    from weighbridge.common.document import Document, did_you_mean
+    from weighbridge.gateways.gateway import STORES
+    from weighbridge.screen.terminal import console, new_table, print_line
+    from weighbridge.topologies.layout import Layout
+    from weighbridge.topologies.loader import shipped_layouts
+    from weighbridge.topologies.parameters import parameters
 
     screen = console()
     layouts = [Document.read(path).into(Layout) for path in shipped_layouts().values()]
-    named = next((layout.gateway for layout in layouts if layout.name == only), only)
+    named = next((layout.gateway for layout in layouts if layout.name == gateway), gateway)
     if named is not None and named not in STORES:
         known = [*STORES, *(layout.name for layout in layouts)]
-        raise UsageError(f"no gateway or layout {only!r}{did_you_mean(named, known)}")
+        raise UsageError(f"no gateway or layout {gateway!r}{did_you_mean(named, known)}")
     kinds = [kind for kind in STORES if named in {None, kind}]
-
-    def table(*titles: str) -> Table:
-        drawn = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1, 0, 0))
-        for title in titles:
-            drawn.add_column(title, overflow="fold")
-        return drawn
-
-    drawn = table("layout", "gateway", "releases (the layout's own first)", "what stands")
+    table = new_table("layout", "gateway", "releases (the layout's own first)", "what it is")
     for layout in layouts:
         if layout.gateway in kinds:
-            releases = dict.fromkeys(
-                (
-                    layout.release,
-                    *(one for one in STORES[layout.gateway].releases if stands_at(layout, one)),
-                )
-            )
-            drawn.add_row(
-                *(
-                    escape(word)
-                    for word in (layout.name, layout.gateway, " ".join(releases), layout.about)
-                )
-            )
-    screen.print(drawn)
+            possible = [one for one in STORES[layout.gateway].releases if runs_at(layout, one)]
+            releases = " ".join(dict.fromkeys((layout.release, *possible)))
+            table.add_row(*map(escape, (layout.name, layout.gateway, releases, layout.about)))
+    screen.print(table)
     for kind in kinds:
-        drawn = table(f"parameter of {kind}", "may be", "default", "what it does")
+        table = new_table(f"parameter of {kind}", "values", "default", "what it does")
         for one in parameters(STORES[kind].Settings):
-            drawn.add_row(*(escape(word) for word in (one.key, one.kind, one.default, one.about)))
-        if drawn.row_count:
-            screen.print(drawn)
-    screen.print(
+            table.add_row(*map(escape, (one.key, one.kind, one.default, one.about)))
+        if table.row_count:
+            screen.print(table)
+    print_line(
+        screen,
         "change them in a layout file, or where a layout is named: weighbridge up "
         "rgw-beast@ceph-18:radosgw.threads=64",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
     )

@@ -1,6 +1,11 @@
-"""`weighbridge up LAYOUT`: a gateway of one's own, verified, to play with."""
+"""`weighbridge up LAYOUT`: a verified gateway of your own, to try things on.
+
+Raises UsageError or TargetError after all is torn down.
+"""
 
 from __future__ import annotations
+
+from functools import partial
 
 import click
 
@@ -11,25 +16,16 @@ from weighbridge.cli.options import hardware
 @click.argument("layout")
 @hardware
 def command(layout: str, hardware: str | None) -> None:
-    """Stand LAYOUT up (a file, or NAME[@RELEASE][:KEY=VALUE]... of one that ships), verify it, and
-    leave it standing.
+    """Start LAYOUT (a file, or NAME[@RELEASE][:KEY=VALUE]... of one that ships), verify it, and
+    leave it running.
     """
-    up(layout, hardware)
-
-
-def up(layout: str, hardware: str | None) -> None:
-    """Stand a layout up and say how to reach it.
-
-    Raises UsageError or TargetError, nothing then being left.
-    """
-    from weighbridge import selection  # noqa: PLC0415
-    from weighbridge.common.errors import UsageError  # noqa: PLC0415
-    from weighbridge.conductor.interruption import interruptible  # noqa: PLC0415
-    from weighbridge.means import require  # noqa: PLC0415
-    from weighbridge.screen.deployments import print_standing  # noqa: PLC0415
-    from weighbridge.screen.terminal import console  # noqa: PLC0415
-    from weighbridge.surroundings import place  # noqa: PLC0415
-    from weighbridge.topologies.deployment import deploy  # noqa: PLC0415
+    from weighbridge import selection
+    from weighbridge.common.errors import UsageError
+    from weighbridge.conductor.interruption import interruptible
+    from weighbridge.environment import place, require
+    from weighbridge.screen.deployments import print_running
+    from weighbridge.screen.terminal import console, print_line
+    from weighbridge.topologies.deployment import deploy
 
     hosts = selection.hardware_named(hardware)
     if hosts.of.passing:
@@ -40,17 +36,14 @@ def up(layout: str, hardware: str | None) -> None:
     where = place()
     require(hosts, where)
     screen = console()
-
-    def say(text: str) -> None:
-        screen.print(text, markup=False, highlight=False)
-
+    say = partial(print_line, screen)
     with interruptible():
         selection.check([planned], hosts, where, say)
     with interruptible(), deploy(planned, hosts, where, say) as deployment:
         deployment.keep()
     real = f" --hardware {hardware}" if hosts.of.by_ssh else ""
     say(
-        f"{deployment.label} stands after {deployment.took_s:.1f} s; `weighbridge down{real}` "
-        "takes it away"
+        f"{deployment.label} is running after {deployment.took_s:.1f} s; "
+        f"`weighbridge down{real}` tears it down"
     )
-    print_standing(where, screen)
+    print_running(where, screen)

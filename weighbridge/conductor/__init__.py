@@ -1,3 +1,1 @@
-"""The run loop: deploy a layout, have drivers measure its steps, write each down, tear it down, go
-on to the next.
-"""
+"""The run loop: deploy a layout, measure its steps, record each, tear it down, and so on."""

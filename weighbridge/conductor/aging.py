@@ -1,6 +1,4 @@
-"""Aging the stores of a run before they are measured: how much, whether it fits, and what is said
-of it.
-"""
+"""Aging the stores of a run before they are measured: how much, whether it fits, what was done."""
 
 from __future__ import annotations
 
@@ -20,24 +18,24 @@ from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.loader import Planned
 
 MARK = "a"
-"""What a run's prefix ends with for buckets that only age a store."""
+"""Ends a run's prefix for buckets that only age a store."""
 
 
 def unfit(suite: Suite, planned: Sequence[Planned]) -> list[str]:
     """Why layouts cannot be aged as the suite asks, in words."""
     if suite.age is None:
         return []
-    mute = [one.layout.name for one in planned if not one.gateway.apis()]
-    found = [f"age: {name} has neither a Swift nor an S3 API to be filled over" for name in mute]
+    found = [
+        f"age: {one.layout.name} has neither a Swift nor an S3 API to write to"
+        for one in planned
+        if not one.gateway.apis()
+    ]
     if isinstance(suite.age.fill, float):
-        unknown = [
-            one.layout.name
+        found += [
+            f"age: the disk space of {one.layout.name} is not known: give fill in bytes, such as "
+            "2GB"
             for one in planned
             if not {"rados", "object-server"} & set(one.gateway.layers())
-        ]
-        found += [
-            f"age: nobody can tell what the disks of {name} hold: give fill in bytes, such as 2GB"
-            for name in unknown
         ]
     return found
 
@@ -51,13 +49,13 @@ def buckets(suite: Suite, prefix: str) -> list[str]:
 
 
 def order_of(suite: Suite, room: Room | None, lab_free_bytes: int | None = None) -> AgeBuckets:
-    """What the driver is told. `lab_free_bytes`: what is left for the files that lab disks are.
+    """The order for the driver. `lab_free_bytes`: free space for the files behind lab disks.
 
-    Raises TargetError when it does not fit: all that is ever written must, since what is deleted
-    may be freed later; and when it is more than is ever written.
+    Raises TargetError if it does not fit: there must be room for all that is ever written, since
+    what is deleted may be freed later; and if it is more than a driver writes.
     """
     age = suite.age
-    assert age is not None  # noqa: S101 - asked only then
+    assert age is not None  # noqa: S101 - called only then
     count = age.count(None if room is None else room.bytes / room.replicas)
     too_much = age.excess(count)
     if too_much:
@@ -68,14 +66,14 @@ def order_of(suite: Suite, room: Room | None, lab_free_bytes: int | None = None)
     if room is not None:
         mean_bytes = age.objects(count).mean_bytes
         ever_bytes = (count + age.churn * age.turnover(count)) * mean_bytes * room.replicas
-        free = {"of its disks": room.free_bytes}
+        free = {"on its disks": room.free_bytes}
         if lab_free_bytes is not None:
-            free["of this machine, in whose files its disks lie,"] = lab_free_bytes
-        for whose, free_bytes in free.items():
+            free["on this machine, whose files are its disks,"] = lab_free_bytes
+        for where, free_bytes in free.items():
             if ever_bytes > free_bytes:
                 raise TargetError(
                     f"aging writes {show_bytes(ever_bytes)} in {room.replicas} replicas; "
-                    f"{show_bytes(free_bytes)} {whose} are free",
+                    f"{show_bytes(free_bytes)} {where} are free",
                     advice="Give age a smaller fill, or fewer rounds of churn.",
                 )
     return AgeBuckets(age=age, objects=count)
@@ -91,10 +89,7 @@ def age(
     heard: Heard,
     settings: DriverSettings = NO_SETTINGS,
 ) -> Aged:
-    """Have a driver do it, over the first API that the suite and the gateway both have.
-
-    Raises DriverError.
-    """
+    """Age a store over the first API that the suite and the gateway share. Raises DriverError."""
     known = [endpoint.api for endpoint in deployment.endpoints]
     api = next((api for api in suite.api if api in known), known[0])
     way = Pass(api=api, workloads=())
@@ -105,33 +100,26 @@ def age(
         return ready.driver.age(order, heard)
 
 
-def told(order: AgeBuckets, aged: Aged, room: Room | None) -> list[str]:
-    """What was done, a line for each part of it."""
+def describe(order: AgeBuckets, aged: Aged, room: Room | None) -> list[str]:
+    """What was done, a line for each part."""
     share = ""
     if room is not None:
-        share = (
-            f", {aged.filled_bytes * room.replicas / room.bytes:.2%} of "
-            f"{show_bytes(room.bytes)} with {room.replicas} replicas"
-        )
-    lines = [f"filled with {order.objects} objects, {show_bytes(aged.filled_bytes)}{share}"]
-    lines += [
+        percent = f"{aged.filled_bytes * room.replicas / room.bytes:.2%}"
+        share = f", {percent} of {show_bytes(room.bytes)} with {room.replicas} replicas"
+    filled = f"filled with {order.objects} objects, {show_bytes(aged.filled_bytes)}{share}"
+    rounds = (
         f"round {one.number + 1} of churn: {one.deleted} objects deleted "
-        f"({show_bytes(one.deleted_bytes)}), "
-        f"{one.written} written ({show_bytes(one.written_bytes)})"
+        f"({show_bytes(one.deleted_bytes)}), {one.written} written "
+        f"({show_bytes(one.written_bytes)})"
         for one in aged.rounds
-    ]
-    return [
-        *lines,
-        (
-            f"{aged.objects} objects, {show_bytes(aged.bytes)}, are there after {aged.seconds:.1f} s; "
-            f"sum {aged.fingerprint}"
-        ),
-    ]
+    )
+    left = f"{aged.objects} objects, {show_bytes(aged.bytes)}, after {aged.seconds:.1f} s"
+    return [filled, *rounds, f"{left}; checksum {aged.fingerprint}"]
 
 
 def facts(order: AgeBuckets, aged: Aged, room: Room | None) -> dict[str, str]:
-    """As facts of the layout. How long it took is none: facts of two visits must be the same."""
-    filled, *_ = told(order, aged, room)
+    """The facts of the layout, without the time it took: those of two visits must be the same."""
+    filled, *_ = describe(order, aged, room)
     seed = "the suite's" if order.age.seed is None else str(order.age.seed)
     return {
         "age": filled,

@@ -1,6 +1,4 @@
-"""Asking the OSDs of a deployment that stands what each of them does by itself: the layer `osd` of
-a suite.
-"""
+"""Measuring each OSD of a deployment alone: the layer `osd` of a suite."""
 
 from __future__ import annotations
 
@@ -12,10 +10,9 @@ from weighbridge.topologies.deployment import Deployment
 
 
 def ask_osds(deployment: Deployment, suite: Suite, repeat: int) -> list[Attested]:
-    """What each OSD writes, at the sizes of the suite's objects.
+    """The write rate of each OSD, at the sizes of the suite's objects.
 
-    Nothing where the suite does not ask for it, or there are no OSDs. Raises CommandFailed,
-    TargetError.
+    Empty if the suite does not ask for it, or there are no OSDs. Raises CommandFailed, TargetError.
     """
     below = deployment.standing.below().ceph
     if "osd" not in suite.layers or below is None:

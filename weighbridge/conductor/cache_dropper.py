@@ -1,4 +1,4 @@
-"""Caches dropped again and again while a step runs, where a suite asks for it."""
+"""Dropping caches repeatedly while a step runs, if the suite asks for it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def dropping(
     clock: Callable[[], float] = time.monotonic,
     rest: Callable[[threading.Event, float], object] = threading.Event.wait,
 ) -> Iterator[None]:
-    """Call `drop` while the block runs, at once and then as often as `cache` says, if it does.
+    """Call `drop` while the block runs, at once and then at the interval of `cache`, if it has one.
 
-    `rest` lets so many seconds pass by `clock`, or fewer when the event is set. Raises what `drop`
-    raised, when nothing else went wrong.
+    `rest` waits for so many seconds of `clock`, or until the event is set. Raises what `drop`
+    raised, unless something else failed.
     """
     if not isinstance(cache, Every):
         yield
@@ -41,8 +41,7 @@ def dropping(
             due += cache.every
             rest(done, max(0.0, due - clock()))
 
-    # A signal's exception may come before there is anybody to end it: it must not keep this process
-    # alive.
+    # A daemon: if a signal's exception comes before the block, it must not keep this process alive.
     thread = threading.Thread(target=drop_again, name="cache-dropper", daemon=True)
     thread.start()
     try:

@@ -1,6 +1,4 @@
-"""Clearing: what a run made on a gateway that outlives it goes with the run, however the run
-ends.
-"""
+"""Deleting a run's buckets from a gateway that outlives it, however the run ends."""
 
 from __future__ import annotations
 
@@ -18,9 +16,10 @@ from weighbridge.topologies.deployment import Deployment
 def buckets_of(plan: Plan, prefix: str) -> tuple[str, ...]:
     """All buckets that a run of this prefix may make on a gateway."""
     names = [
-        f"{prefix_of(prefix, way)}-{one.name}-{KINDS.get_or_refuse(way.driver).first_bucket + index}"
+        f"{prefix_of(prefix, way)}-{one.name}-{first + index}"
         for ways in plan.passes.values()
         for way in ways
+        for first in (KINDS.get_or_refuse(way.driver).first_bucket,)
         for one in way.workloads
         for index in range(one.objects.containers)
     ]
@@ -29,35 +28,33 @@ def buckets_of(plan: Plan, prefix: str) -> tuple[str, ...]:
 
 @contextmanager
 def clearing(
-    deployment: Deployment, buckets: Sequence[str], tell: Callable[[str], None]
+    deployment: Deployment, buckets: Sequence[str], say: Callable[[str], None]
 ) -> Iterator[None]:
-    """Have `buckets` deleted when the block ends, on every path; `tell` hears what was deleted, or
-    what is left.
+    """Delete `buckets` when the block ends, on every path; `say` gets what was deleted or is left.
 
-    Raises TargetError when something is left and nothing else went wrong; else what went wrong
-    stays the error.
+    Raises TargetError if something is left, unless the block itself failed.
     """
 
     def clear() -> None:
         for text in deployment.standing.clear(buckets):
-            tell(text)
+            say(text)
 
-    def clear_all_the_same() -> None:
+    def try_to_clear() -> None:
         try:
             clear()
         except WeighbridgeError as left:
-            tell(str(left))
+            say(str(left))
 
     try:
         yield
     except BaseException:
-        clear_all_the_same()
+        try_to_clear()
         raise
     try:
         clear()
     except WeighbridgeError:
         raise
     except BaseException:
-        # It was interrupted: further signals are ignored, so that this time it comes to its end.
-        clear_all_the_same()
+        # It was interrupted: further signals are ignored, so this time it will end.
+        try_to_clear()
         raise

@@ -1,6 +1,4 @@
-"""What is known of this machine, for the manifest: kernel, CPUs, memory, versions, the sysctl
-settings that decide results.
-"""
+"""Facts of this machine for the manifest: kernel, CPUs, memory, versions, relevant sysctls."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ PACKAGES = ("pydantic", "altair")
 
 
 def facts_of_machine(hardware: Hardware) -> dict[str, str]:
-    """Facts by name. What this machine does not tell is left out, never guessed."""
+    """Facts by name. What is not known is left out, never guessed."""
     facts = {
         "python": platform.python_version(),
         "machine": platform.machine(),
@@ -27,7 +25,7 @@ def facts_of_machine(hardware: Hardware) -> dict[str, str]:
         "hardware": hardware.name,
     }
     packages = dict.fromkeys(
-        [name for kind in KINDS.values() for name in kind.packages] + [*PACKAGES]
+        (*(name for kind in KINDS.values() for name in kind.packages), *PACKAGES)
     )
     facts |= {f"package {name}": version for name in packages if (version := _version(name))}
     facts |= {
@@ -58,7 +56,7 @@ def _os_release() -> str:
 
 
 def _models() -> dict[str, str]:
-    """CPU model and memory, where Linux tells."""
+    """CPU model and memory, if Linux reports them."""
     facts = {}
     for line in _read(Path("/proc/cpuinfo")).splitlines():
         if line.startswith("model name"):

@@ -1,12 +1,11 @@
-"""Further blocks: whether a run that has made all repeats of its suite goes on, since a difference
-is not clear yet.
+"""Further blocks: whether a run goes on after all repeats of its suite to settle a difference.
 
-Looking at the data after every block and ending where they please would claim more than 5 in 100 of
-what is not there. So the looks before the last are strict, by the rule of Haybittle and Peto (J. L.
-Haybittle, Br. J. Radiol. 44, 1971; R. Peto et al., Br. J. Cancer 34, 1976): a run ends early only
-where every cell of throughput and p90 is shown at `STRICT` after correction, and only the claims of
-the last look are made at the usual level. Time, which knows nothing of the figures, may end a run
-after any block. What this does to the error rate: benchmarks/first_run_claims.py, table in
+Looking at the data after every block and stopping at will would find differences that do not exist
+in more than 5 of 100 cases. So the looks before the last are strict, by the rule of Haybittle and
+Peto (J. L. Haybittle, Br. J. Radiol. 44, 1971; R. Peto et al., Br. J. Cancer 34, 1976): a run ends
+early only if every cell of throughput and p90 is significant at `STRICT` after correction, and only
+the last look claims at the usual level. The time limit, which does not depend on the results, may
+end a run after any block. The resulting error rate: benchmarks/first_run_claims.py, table in
 docs/first-run.md.
 """
 
@@ -15,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from weighbridge.conductor.pace import Pace, show_duration, units
 from weighbridge.conductor.plan import Plan
+from weighbridge.conductor.time_estimate import TimeEstimate, show_duration, units
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.contrast import ALWAYS
 from weighbridge.results.analysis.run_data import RunData
@@ -24,70 +23,68 @@ from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.trial import TrialBook
 
 STRICT: Final = 0.001
-"""How small the corrected p-value of every cell must be for a run to end before its last look."""
+"""The largest corrected p-value of a cell with which a run ends before its last look."""
 
 
 @dataclass(frozen=True)
-class Next:
-    """What a look came to: the plan with another block, or None, and why."""
+class NextBlock:
+    """The result of a look: the plan with another block, or None, and why."""
 
     plan: Plan | None
     why: str
 
 
-def next_block(plan: Plan, store: RunStore, pace: Pace, left_s: float) -> Next | None:
-    """Whether another block follows a plan that is done, with `left_s` seconds left. The plan with
-    that block is then written to the run folder, and the pace knows it. None where none may follow:
-    the suite has none, or nothing is compared.
+def next_block(
+    plan: Plan, store: RunStore, estimate: TimeEstimate, left_s: float
+) -> NextBlock | None:
+    """Whether another block follows a plan that is done, with `left_s` seconds left.
+
+    The plan with that block is then written to the run folder, and added to the estimate. None if
+    none may follow: the suite allows none, or nothing is compared.
     """
     grown = plan.grown()
     if grown is None or len(plan.layouts) - len(plan.twins) < 2:
         return None
     repeat = grown.suite.repeats
-    pace.add([unit for unit in units(grown) if unit.visit.repeat == repeat - 1])
-    needed_s = pace.repeat_s(repeat - 1)
+    estimate.add([unit for unit in units(grown) if unit.visit.repeat == repeat - 1])
+    needed_s = estimate.repeat_s(repeat - 1)
     if needed_s > left_s:
-        pace.drop(repeat - 1)
+        estimate.drop(repeat - 1)
         needed, left = show_duration(needed_s), show_duration(max(0.0, left_s))
-        return Next(
+        return NextBlock(
             None, f"no time for repeat {repeat}: it would take about {needed}, and {left} is left"
         )
     found = RunData(store.folder).comparison
     if clear(found):
-        pace.drop(repeat - 1)
-        return Next(
+        estimate.drop(repeat - 1)
+        return NextBlock(
             None,
-            "every difference of throughput and p90 that can be compared is clear after "
+            "every comparable difference of throughput and p90 is clear after "
             f"{repeat - 1} repeats",
         )
     TrialBook(store.folder).replan(grown)
     count = len(unclear(found))
-    told = (
-        f"{count} cell{'s' * (count != 1)} of throughput and p90 "
-        f"{'is' if count == 1 else 'are'} not clear"
+    cells = (
+        "1 cell of throughput and p90 is"
+        if count == 1
+        else f"{count} cells of throughput and p90 are"
     )
-    return Next(grown, f"{told} after {repeat - 1} repeats: repeat {repeat} follows")
+    return NextBlock(
+        grown, f"{cells} not clear after {repeat - 1} repeats: repeat {repeat} follows"
+    )
 
 
 def unclear(comparison: Comparison) -> tuple[Effect, ...]:
-    """The cells of throughput and p90 that can be compared and are not clear: at one worker count
-    each.
-    """
+    """The comparable cells of throughput and p90, at one worker count each, that are not clear."""
     cells = (one for one in comparison.effects if one.workers is not None and one.metric in ALWAYS)
-    return tuple(
-        one
-        for one in cells
-        if one.ratio is not None and not (one.verdict in ("better", "worse") and _strict(one))
-    )
+    return tuple(one for one in cells if one.ratio is not None and not _clear(one))
 
 
-def _strict(one: Effect) -> bool:
-    return one.q is not None and one.q <= STRICT
+def _clear(one: Effect) -> bool:
+    return one.verdict in ("better", "worse") and one.q is not None and one.q <= STRICT
 
 
 def clear(comparison: Comparison) -> bool:
-    """Whether a run may end before its last look: there is something to compare, and all of it is
-    clear.
-    """
-    told = any(one.workers is not None and one.q is not None for one in comparison.effects)
-    return told and not unclear(comparison)
+    """Whether a run may end before its last look: something is compared, and all of it is clear."""
+    tested = any(one.workers is not None and one.q is not None for one in comparison.effects)
+    return tested and not unclear(comparison)

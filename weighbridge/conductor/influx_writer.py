@@ -1,14 +1,13 @@
-"""Sending a run to an InfluxDB while it goes on, by a thread beside it that never makes it wait and
-never makes it fail.
+"""Sending a run to an InfluxDB as it is measured, by a thread that never delays or fails the run.
 
-A step that has ended is read from the run folder, made into lines and sent; a cursor beside it says
-how far the server has all (`results.influx.cursor`). While the server is away it is asked again,
-later each time; when it answers, all that it lacks is made and sent, in order. What it refuses is
-said once. At the end what could not be sent is said, with what sends it: `resume` goes on at the
-cursor, and every point can be made again from the run folder.
+A step that has ended is read from the run folder, made into lines and sent; a cursor in that folder
+records what the server has (`results.influx.cursor`). While the server is away, the thread tries
+again at growing intervals; when it answers, all that it lacks is sent, in order. What it refuses is
+reported once. At the end, what could not be sent is reported with the command to send it: `resume`
+continues at the cursor, and every point can be made again from the run folder.
 
-What a driver tells while a step runs (`weighbridge_live`) is for watching alone: it is sent when
-the server answers, and dropped when it does not.
+A driver's progress during a step (`weighbridge_live`) is only for watching: it is sent if the
+server answers, and dropped if not.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from pydantic import NonNegativeInt
@@ -42,26 +40,20 @@ from weighbridge.results.record import RunStore, StepKey
 
 FIRST_WAIT_S: Final = 2.0
 LONGEST_WAIT_S: Final = 60.0
-"""A server that is away is asked again after 2, 4, 8 ... s, or when it says so, but at least once a
-minute.
-"""
+"""Retries come after 2, 4, 8 ... s, or when the server asks for it, but at least once a minute."""
 LIVE_EVERY_S: Final = 5.0
-"""Live points of so long go out together: on small machines each write is felt."""
+"""Interval between writes of live points: on small machines each write has a cost."""
 LIVE_STEP_S: Final = 0.9
-"""Drivers tell their rates at least twice a second; one a second is enough."""
+"""Drivers report their rates at least twice a second; once is enough."""
 CLOSE_S: Final = 15.0
-"""How long the end of a run waits for what is still to be sent; a third of it when the run was
-interrupted.
-"""
+"""How long the end of a run waits for the rest; a third of it if the run was interrupted."""
 
 
 class Delivery(Record):
-    """What became of a run's points: how many the server was sent and how many of those it refused;
-    how many steps wait.
+    """What became of a run's points: how many were sent and refused; how many steps wait.
 
-    Rates that are for watching alone are not counted. Of `missed` steps no points could be made.
-    `begun`: whether the server has the run's own point. `why` is the last thing that the server
-    said or did to that; empty if nothing.
+    Live rates are not counted. `missed` steps gave no points. `begun`: the server has the run's own
+    point. `why` is the last error of the server, or empty.
     """
 
     server: str
@@ -73,41 +65,38 @@ class Delivery(Record):
     why: str = ""
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         """Whether the server has everything."""
         return self.begun and not (self.waiting or self.refused or self.missed)
 
     def words(self, folder: Path) -> str:
-        """The same in words, with what sends the rest."""
-        said = f"{self.sent} points sent to {self.server}"
-        if self.whole:
-            return said
-        rest = (
-            [f"those of {self.waiting} steps wait"]
-            if self.waiting
-            else []
-            if self.begun
-            else ["that of the run waits"]
-        )
-        rest += (
-            [f"{self.refused} that it refused are in {folder / REFUSED}"] if self.refused else []
-        )
-        rest += [f"those of {self.missed} steps could not be made"] if self.missed else []
+        """The same in words, with the command that sends the rest."""
+        sent = f"{self.sent} points sent to {self.server}"
+        if self.complete:
+            return sent
+        rest = []
+        if self.waiting:
+            rest.append(f"those of {self.waiting} steps wait")
+        elif not self.begun:
+            rest.append("that of the run waits")
+        if self.refused:
+            rest.append(f"{self.refused} that it refused are in {folder / REFUSED}")
+        if self.missed:
+            rest.append(f"those of {self.missed} steps could not be made")
         again = shlex.join(
             ("weighbridge", "export", str(folder), "--to", "influx", "--influx", self.server)
         )
         return (
-            f"{said}; {', '.join(rest)} ({self.why})\nnothing is lost: send the whole run "
-            f"again with {again}"
+            f"{sent}; {', '.join(rest)} ({self.why})\nnothing is lost: send the complete run again "
+            f"with {again}"
         )
 
 
 class InfluxWriter:
-    """Sends the points of the run in `store` to a server, from entering to leaving. `say` shows a
-    line to who watches.
+    """Sends the points of the run in `store` to a server, from entering to leaving.
 
-    Where the run is gone on with, what the server lacks of it is sent first. None of its methods
-    waits for longer than its docstring says, and none raises anything.
+    For a resumed run, what the server lacks is sent first. No method waits longer than its
+    docstring says, and none raises anything.
     """
 
     def __init__(
@@ -129,8 +118,7 @@ class InfluxWriter:
         self._first_wait_s = first_wait_s
         self._close_s = close_s
         self._woken = threading.Event()
-        # A daemon: a server that never comes to an end with its answer must not keep this process
-        # alive.
+        # A daemon: a server whose answer never ends must not keep this process alive.
         self._thread = threading.Thread(target=self._run, name="influx-writer", daemon=True)
         self._asked = threading.Event()
         self._ending = threading.Event()
@@ -145,32 +133,22 @@ class InfluxWriter:
         self._live_at = self._live_sent_at = time.monotonic()
 
     def __enter__(self) -> Self:
-        """Begin, and wait until the server has been asked once, or for as long as two writes may
-        take.
-        """
+        """Start, and wait until the server was tried once, or for the time of two writes."""
         self._thread.start()
         self._asked.wait(2 * self._deadline_s)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close(self._close_s if kind is None else self._close_s / 3)
 
     # ---- what the run calls
 
     def step(self) -> None:
-        """A step has been written down in the run folder. Waits for nothing."""
+        """A step is recorded in the run folder. Does not wait."""
         self._woken.set()
 
     def live(self, key: StepKey, progress: Progress) -> None:
-        """The driver has told its rates.
-
-        Waits for nothing; what comes within a second of the last is passed over.
-        """
+        """The driver reports its rates; ignored within a second of the last. Does not wait."""
         now = time.monotonic()
         if now - self._live_at < LIVE_STEP_S:
             return
@@ -186,7 +164,7 @@ class InfluxWriter:
             self._woken.set()
 
     def close(self, within_s: float) -> Delivery:
-        """Send what waits, for at most so long, and say and note what became of all points."""
+        """Send what waits, for at most so long, and report what became of all points."""
         self._close_by = time.monotonic() + within_s
         self._ending.set()
         self._woken.set()
@@ -203,7 +181,7 @@ class InfluxWriter:
             missed=self._missed,
             why=self._why,
         )
-        self._tell(found.words(self._store.folder))
+        self._report(found.words(self._store.folder))
         return found
 
     # ---- the thread
@@ -213,9 +191,9 @@ class InfluxWriter:
             self._cursor = Cursor.of(self._store.folder, self._server.option)
             with self._server.connect(self._deadline_s) as connection:
                 self._serve(connection)
-        except Exception as error:  # noqa: BLE001 - whatever it is: it is told, and the measurement goes on
+        except Exception as error:  # noqa: BLE001 - report any error, and let the run go on
             self._why = str(error) or type(error).__name__
-            self._tell(f"sending has ended: {self._why}")
+            self._report(f"sending has ended: {self._why}")
         finally:
             self._asked.set()
 
@@ -230,7 +208,7 @@ class InfluxWriter:
                 self._show(connection, self._shown.popleft())
             if not self._stopped and time.monotonic() >= self._due:
                 self._drain(connection)
-        # A last try, whatever came before: what was refused may have been mended.
+        # A last try, whatever came before: the reason for a refusal may be gone.
         self._drain(connection)
 
     def _lacking(self) -> bool:
@@ -245,9 +223,7 @@ class InfluxWriter:
             self._refuse(error)
 
     def _drain(self, connection: InfluxConnection) -> None:
-        """Send what the server lacks until it has all of it, is away or refuses, or the time to end
-        has come.
-        """
+        """Send what the server lacks until it has all, is away or refuses, or time is up."""
         for part in parts(self._store, self._points, self._cursor):
             lines = self._lines(part)
             while len(lines) > self._cursor.lines:
@@ -258,19 +234,17 @@ class InfluxWriter:
             self._reach(part.after)
 
     def _lines(self, part: Part) -> list[str]:
-        """The lines of a part; none where they cannot be made, which is said."""
+        """The lines of a part; none if they cannot be made, which is reported."""
         try:
             return part.lines
         except (WeighbridgeError, ValueError) as error:
             self._missed += 1
             self._why = str(error)
-            self._tell(f"{part.name} could not be made ready for sending: {error}")
+            self._report(f"{part.name} could not be prepared for sending: {error}")
             return []
 
     def _write(self, connection: InfluxConnection, lines: list[str]) -> bool:
-        """Whether the server is done with these lines: it has them, or will not have them, and they
-        are set aside.
-        """
+        """Whether these lines are done: the server has them, or refused them and they are kept."""
         try:
             connection.write(lines)
         except Away as error:
@@ -285,7 +259,7 @@ class InfluxWriter:
         else:
             self._sent += len(lines)
             if self._tries or self._stopped:
-                self._tell(f"{self._server} answers again")
+                self._report(f"{self._server} answers again")
             self._tries, self._stopped = 0, False
         self._reach(self._cursor.model_copy(update={"lines": self._cursor.lines + len(lines)}))
         return True
@@ -295,41 +269,36 @@ class InfluxWriter:
         cursor.keep(self._store.folder)
 
     def _away(self, error: Away) -> None:
-        """The server is away: say so once, and ask again later."""
+        """The server is away: report it once, and try again later."""
         if not self._tries:
-            self._tell(f"{error.message}; points are kept in {self._store.folder} until it answers")
+            self._report(
+                f"{error.message}; points are kept in {self._store.folder} until it answers"
+            )
         self._why = error.message
-        wait_s = (
-            error.after_s
-            if error.after_s is not None
-            else self._first_wait_s * 2 ** min(self._tries, 20)
-        )
+        wait_s = error.after_s
+        if wait_s is None:
+            wait_s = self._first_wait_s * 2 ** min(self._tries, 20)
         self._tries += 1
-        # A server that asks for no time at all is not asked as fast as a program can.
+        # Do not flood a server that asks for no wait at all.
         self._due = time.monotonic() + max(self._first_wait_s, min(LONGEST_WAIT_S, wait_s))
 
     def _refuse(self, error: WriteRefused) -> None:
-        """The server refuses: say why once; unless it is about these lines alone, nothing is sent
-        before the end.
-        """
+        """The server refuses: report it once, and pause unless only these lines are at fault."""
         if error.batch:
             if not self._refused:
-                self._tell(
+                self._report(
                     f"{error.message}; these lines are kept in {self._store.folder / REFUSED}"
                 )
         elif not self._stopped:
-            self._tell(
+            self._report(
                 f"{error}\npoints are kept in {self._store.folder} and sent at the end, if it "
                 "takes them then"
             )
         self._stopped = self._stopped or not error.batch
         self._why = error.message
 
-    def _tell(self, text: str) -> None:
-        """Show a line and note it in the run.
-
-        That neither can be done is no reason to lose points.
-        """
+    def _report(self, text: str) -> None:
+        """Show a line and record it in the run; if that fails, no points are lost for it."""
         with suppress(WeighbridgeError, OSError):
             self._say(f"influx: {text}")
         with suppress(WeighbridgeError):

@@ -1,6 +1,4 @@
-"""SIGINT, SIGTERM and SIGHUP as one exception, once: what follows the first is teardown, which must
-come to its end.
-"""
+"""SIGINT, SIGTERM and SIGHUP as one exception, once: the teardown after the first must finish."""
 
 from __future__ import annotations
 
@@ -13,10 +11,9 @@ from weighbridge.common.undisturbed import SIGNALS
 
 
 class Interrupted(BaseException):
-    """The run was asked to end. `signal` says by what; the exit status is 128 + its number, as
-    shells have it.
+    """The run was asked to end by `signal`; the exit status is 128 + its number, as in shells.
 
-    Not a KeyboardInterrupt, which click would turn into an error of its own without the number.
+    Not a KeyboardInterrupt, which click would turn into its own error without the number.
     """
 
     def __init__(self, number: int) -> None:
@@ -26,9 +23,7 @@ class Interrupted(BaseException):
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise Interrupted in the main thread at the first signal; ignore further ones until the block
-    has ended.
-    """
+    """Raise Interrupted in the main thread at the first signal; ignore others in the block."""
 
     def first(number: int, _frame: FrameType | None) -> None:
         for one in SIGNALS:

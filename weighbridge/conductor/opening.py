@@ -1,6 +1,4 @@
-"""Opening the driver of a pass: what it may know of the deployment that stands, and its own
-settings.
-"""
+"""Opening the driver of a pass: what it needs of the deployment, and its own settings."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment
 
 LAYER_MARKS: Final[Mapping[str, str]] = {"gateway": "g", "object-server": "o"}
-"""What a bucket's prefix ends with for layers that must not find one another's objects."""
+"""Ends a bucket's prefix for layers that must not find each other's objects."""
 
 DriverSettings = Mapping[str, Record]
 """Drivers' own settings, by the drivers' names."""
@@ -28,22 +26,21 @@ NO_SETTINGS: Final[DriverSettings] = MappingProxyType({})
 
 
 def prefix_of(prefix: str, one: Pass) -> str:
-    """What the names of a pass's buckets begin with."""
+    """The prefix of a pass's buckets."""
     return prefix + KINDS.get_or_refuse(one.driver).mark + LAYER_MARKS.get(one.layer or "", "")
 
 
 def settings_of(
     drivers: Iterable[str], given: Mapping[str, object], *, lab: bool
 ) -> dict[str, Record]:
-    """The settings of drivers by their names, as options of the command were given. Raises
-    UsageError.
+    """The settings of drivers by name, from the command's options. Raises UsageError.
 
-    `lab`: they are to run on hosts of the lab, which have folders of their own in place of some of
-    this machine's.
+    `lab`: they will run on lab hosts, which have their own versions of some of this machine's
+    folders.
     """
     hidden: tuple[str, ...] = ()
     if lab:
-        from weighbridge.topologies.lab.bundle import OWN_FOLDERS  # noqa: PLC0415 - the lab is wanted only where there is one
+        from weighbridge.topologies.lab.bundle import OWN_FOLDERS  # noqa: PLC0415 - only for lab hosts
 
         hidden = tuple(OWN_FOLDERS)
     made = {
@@ -63,10 +60,10 @@ def opened(
     settings: DriverSettings = NO_SETTINGS,
     alone: bool = False,
 ) -> Iterator[Opened]:
-    """The driver of a pass, ended on every path. `prefix` is the run's own, `log` gets what the
-    driver says to people. `alone`: on the first client, whatever others there are.
+    """The driver of a pass, ended on every path.
 
-    Raises DriverError when it cannot be set up, or did not end well.
+    `prefix` is the run's, `log` is for the driver's messages. `alone`: only on the first client.
+    Raises DriverError if it cannot be set up, or did not end well.
     """
     target, ring = (
         _target(deployment, one) if one.api in ("swift", "s3", "object-server") else (None, None)
@@ -103,13 +100,10 @@ def _target(deployment: Deployment, one: Pass) -> tuple[Endpoint, Ring | None]:
 
 
 def object_servers(deployment: Deployment) -> tuple[Endpoint, Ring]:
-    """The object servers below a Swift deployment, as the engine is told of them.
-
-    Raises DriverError where there are none.
-    """
+    """The object servers below a Swift deployment. Raises DriverError if there are none."""
     below = deployment.standing.below().swift
     if below is None:
-        raise DriverError(f"{deployment.layout.name} has no object servers of Swift")
+        raise DriverError(f"{deployment.layout.name} has no Swift object servers")
     disks = tuple(
         RingDisk(address=one.address, port=one.port, device=one.device) for one in below.servers
     )

@@ -1,6 +1,4 @@
-"""Which ways a suite is replayed on one deployment: its APIs by the drivers that it asks for, then
-the layers below.
-"""
+"""The passes of a suite on a deployment: its APIs by each of its drivers, then the layers below."""
 
 from __future__ import annotations
 
@@ -18,12 +16,11 @@ GATEWAY_APIS: Final[tuple[Api, ...]] = ("swift", "s3")
 
 
 def passes_of(suite: Suite, layers: Collection[str]) -> tuple[Pass, ...]:
-    """The passes over a suite on a layout that has these `layers`, in the order in which they are
-    done.
+    """The passes over a suite on a layout that has these `layers`, in order.
 
-    Layers are measured at each workload's largest worker count: what is asked of them is the most
-    that they can do. A workload that a layer cannot be asked (a mix, a listing) is left out there.
-    Raises UsageError with every workload that a driver of the suite cannot do as it is written.
+    Layers are measured at each workload's largest worker count, for the most that they can do. A
+    workload that a layer cannot do (a mix, a listing) is left out there. Raises UsageError with
+    every workload that a driver of the suite cannot do as it is written.
     """
     found = [
         Pass(api=api, driver=driver, workloads=suite.workloads)
@@ -31,13 +28,11 @@ def passes_of(suite: Suite, layers: Collection[str]) -> tuple[Pass, ...]:
         for driver in drivers_of(suite, api)
     ]
     faults = [
-        f"{one.driver} makes no load of {one.api}"
-        for one in found
-        if one.api not in _loaded(one.driver)
+        f"{one.driver} cannot load {one.api}" for one in found if one.api not in _loaded(one.driver)
     ]
     if len({KINDS.get_or_refuse(name).mark for name in suite.drivers}) < len(suite.drivers):
         faults.append(
-            f"{' and '.join(suite.drivers)} would find one another's objects: their buckets have "
+            f"{' and '.join(suite.drivers)} would find each other's objects: their buckets have "
             "the same mark"
         )
     faults += [
@@ -60,8 +55,8 @@ def passes_of(suite: Suite, layers: Collection[str]) -> tuple[Pass, ...]:
 
 
 def together(passes: Sequence[Pass]) -> tuple[tuple[Pass, ...], ...]:
-    """The passes, in order, as groups whose steps take turns: two drivers on the same gateway with
-    the same workloads, so that what drifts meanwhile is no difference between them.
+    """The passes, in order, as groups whose steps take turns: two drivers with the same workloads
+    on the same gateway, so that a drift affects both alike.
     """
     alike = groupby(
         passes, key=lambda one: (one.api, one.layer, "" if one.api in GATEWAY_APIS else one.driver)
@@ -70,7 +65,7 @@ def together(passes: Sequence[Pass]) -> tuple[tuple[Pass, ...], ...]:
 
 
 def left_out(suite: Suite, layers: Collection[str]) -> tuple[str, ...]:
-    """What of the suite's layers is not measured on a layout that has these, and why, in words."""
+    """Which of the suite's layers are not measured on a layout that has these, and why."""
     found = []
     for layer in suite.layers:
         if layer in ("disk", "network"):
@@ -88,14 +83,14 @@ def left_out(suite: Suite, layers: Collection[str]) -> tuple[str, ...]:
 
 
 def drivers_of(suite: Suite, api: Api) -> tuple[DriverName, ...]:
-    """The drivers that a suite is replayed by over an API."""
+    """The drivers that replay a suite over an API."""
     if api in GATEWAY_APIS:
         return suite.drivers
     return loading(api)
 
 
 def _loaded(driver: DriverName) -> tuple[str, ...]:
-    """APIs that a driver may be asked to load, those of layers included."""
+    """APIs that a driver can load, those of layers included."""
     kind = KINDS.get_or_refuse(driver)
     return (*kind.apis, *kind.layers)
 
@@ -109,9 +104,7 @@ def _below(suite: Suite, layer: Layer) -> list[Pass]:
 
 
 def _ways(suite: Suite, layer: Layer) -> list[tuple[Api, DriverName]]:
-    """By which APIs and drivers a layer is loaded: a gateway's daemon by those of the gateway, any
-    other by one of its own name.
-    """
+    """The APIs and drivers for a layer: a gateway's daemon has those of the gateway."""
     known = (
         [api for api in suite.api if api in GATEWAY_APIS] if layer == "gateway" else get_args(Api)
     )
@@ -132,8 +125,8 @@ def _largest(suite: Suite, api: Api, driver: DriverName) -> tuple[Workload, ...]
 
 
 def asked_of_hosts(suite: Suite, *, sameness: bool) -> AttestOptions:
-    """What hosts are asked before a gateway is there: what deployments are compared by, and the
-    suite's own layers.
+    """What to measure of hosts before a gateway is started: what shows that deployments are alike,
+    and the suite's own layers.
     """
     return AttestOptions(
         sameness=sameness,
@@ -143,7 +136,7 @@ def asked_of_hosts(suite: Suite, *, sameness: bool) -> AttestOptions:
 
 
 def wants_tools(suite: Suite) -> bool:
-    """Whether a driver of a layer of the suite runs a tool on the hosts: fio, on RBD and CephFS."""
+    """Whether a driver of the suite's layers runs a tool on hosts: fio, on RBD and CephFS."""
     return any(
         kind.runs_tools for kind in KINDS.values() if {*suite.api, *suite.layers} & {*kind.layers}
     )

@@ -1,6 +1,4 @@
-"""The plan of a run: which layout is stood up when, and which steps are measured on it, in which
-order.
-"""
+"""The plan of a run: when each layout is started, and which steps are measured on it."""
 
 from __future__ import annotations
 
@@ -27,16 +25,16 @@ from weighbridge.topologies.layout import Layout
 from weighbridge.topologies.loader import Planned
 
 AGAIN: Final = "-again"
-"""What the name of a layout's twin ends with."""
+"""Ends the name of a layout's A/A control."""
 NAME_LENGTH: Final = 40
 """The longest name of a layout, as `results.record.step.Slug` has it."""
 MOST_STEPS: Final = 100_000
-"""Ten times as many as any run had; of one second each they take a day."""
-NO_TWINS: Final[Mapping[str, str]] = MappingProxyType({})
+"""Ten times as many as any run had; with one second each they take a day."""
+NO_CONTROLS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Visit(Record):
-    """One standing of one layout: all steps of the suite, once."""
+    """One deployment of one layout: all steps of the suite, once."""
 
     layout: str
     repeat: int
@@ -45,7 +43,7 @@ class Visit(Record):
 
 @dataclass(frozen=True)
 class StepTurn:
-    """One step of a visit, with what it is replayed by."""
+    """One step of a visit, with its pass and workload."""
 
     way: Pass
     workload: Workload
@@ -53,34 +51,30 @@ class StepTurn:
 
 
 class Plan(Record):
-    """Everything a run does, resolved: written to the run folder before anything starts."""
+    """All that a run does, resolved: written to the run folder before anything starts."""
 
     suite: Suite
     hardware: Hardware
     layouts: tuple[Layout, ...]
     visits: tuple[Visit, ...]
     passes: dict[str, tuple[Pass, ...]]
-    """What is replayed on each layout, in order."""
+    """The passes on each layout, in order."""
     left_out: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Which of the suite's layers are not measured on each layout, or not with all workloads, and
-    why.
-    """
+    """Layers of the suite not measured on each layout, or not with all workloads, and why."""
     structures: dict[str, Structure] = Field(default_factory=dict)
-    """What each layout is made of, of those of which it is known."""
+    """The structure of each layout for which it is known."""
     twins: dict[str, str] = Field(default_factory=dict)
-    """Layouts that are another one once more, under a name of their own, and which: what differs
-    between the two is noise.
+    """A/A controls: layouts that are another one again under another name, and which one; any
+    difference between the two is noise.
     """
     attest: bool = False
-    """Whether hosts are measured, before the first visit of each layout that is no twin."""
+    """Whether hosts are measured before the first visit of each layout that is not a control."""
     profile: Chosen | None = None
     """The step that is profiled once on every layout."""
     budget_s: Annotated[float, Field(gt=0)] | None = None
-    """What the whole run may take, in seconds; None: as long as it takes."""
+    """Time for the whole run, in seconds; None: as long as it takes."""
     order_seed: Annotated[int, Field(ge=0)] | None = None
-    """What the order of visits and of shuffled worker counts was drawn from; None in plans of
-    earlier versions.
-    """
+    """Seed of the order of visits and of shuffled worker counts; None in plans of old versions."""
 
     @property
     def steps(self) -> int:
@@ -89,7 +83,7 @@ class Plan(Record):
 
     @property
     def seconds(self) -> float:
-        """Warm-ups and windows of all steps, in seconds: what the run takes at the very least."""
+        """Warm-ups and windows of all steps, in seconds: the least time that the run takes."""
         return sum(step_seconds(workload) * len(workload.workers) for workload in self._replayed())
 
     def blocks(self) -> tuple[tuple[Visit, ...], ...]:
@@ -99,14 +93,13 @@ class Plan(Record):
         )
 
     def groups(self, layout: str) -> tuple[tuple[Pass, ...], ...]:
-        """The passes of a layout, those together whose steps take turns."""
+        """The passes of a layout, in groups whose steps take turns."""
         return together(self.passes[layout])
 
     def turns(self, visit: Visit, ways: Sequence[Pass]) -> tuple[StepTurn, ...]:
-        """The steps of passes that take turns, in the order in which they are measured: workload by
-        workload, count by count.
+        """The steps of passes that take turns, in order: workload by workload, count by count.
 
-        Of two drivers the one that goes first changes from count to count and from repeat to
+        With two drivers, the one that goes first changes from count to count and from repeat to
         repeat.
         """
         found = []
@@ -120,39 +113,34 @@ class Plan(Record):
         return tuple(found)
 
     def keys(self, visit: Visit) -> tuple[StepKey, ...]:
-        """The steps of a visit, in the order in which they are measured."""
+        """The steps of a visit, in order."""
         return tuple(
             turn.key for ways in self.groups(visit.layout) for turn in self.turns(visit, ways)
         )
 
     def grown(self) -> Plan | None:
-        """The plan with the next of the blocks that may follow; None where none may."""
+        """The plan with the next of the further blocks; None if there are no more."""
         further = self.suite.further
         if further is None:
             return None
         repeat = self.suite.repeats
-        fewer = (
-            further.model_copy(update={"blocks": further.blocks - 1})
-            if further.blocks > 1
-            else None
-        )
+        fewer = None
+        if further.blocks > 1:
+            fewer = further.model_copy(update={"blocks": further.blocks - 1})
         suite = self.suite.model_copy(update={"repeats": repeat + 1, "further": fewer})
         names = [layout.name for layout in self.layouts]
-        block = blocks(
-            names, repeat + 1, self.suite.seed if self.order_seed is None else self.order_seed
-        )[repeat]
+        seed = self.suite.seed if self.order_seed is None else self.order_seed
+        block = blocks(names, repeat + 1, seed)[repeat]
         more = tuple(Visit(layout=name, repeat=repeat) for name in block)
         return self.model_copy(update={"suite": suite, "visits": (*self.visits, *more)})
 
     def attested(self, visit: Visit) -> bool:
         """Whether the hosts of a visit are measured."""
-        return self.attest and visit.layout not in self.twins and visit == self._first(visit.layout)
-
-    def _first(self, layout: str) -> Visit:
-        return next(visit for visit in self.visits if visit.layout == layout)
+        first = next(one for one in self.visits if one.layout == visit.layout)
+        return self.attest and visit.layout not in self.twins and visit == first
 
     def _counts(self, visit: Visit, workload: Workload) -> Sequence[int]:
-        """Worker counts of a workload in the order of a visit's block."""
+        """The worker counts of a workload in the order of a visit's block."""
         order = self.suite.order
         if order == "shuffle" and self.order_seed is not None:
             drawn = random.Random(f"{self.order_seed} {visit.repeat} {workload.name}")  # noqa: S311 - as in `balance`
@@ -169,14 +157,12 @@ class Plan(Record):
 
 
 def keys_of(visit: Visit, way: Pass, workload: Workload) -> tuple[StepKey, ...]:
-    """The steps of one workload of a pass of a visit, in the order of the workload."""
+    """The steps of a workload in a pass of a visit, in the order of the workload."""
     return tuple(_key(visit, way, workload, workers) for workers in workload.workers)
 
 
 def _control(suite: Suite, passes: Sequence[Pass]) -> tuple[Pass, ...]:
-    """What a twin is measured with: all of it, or the workloads that the suite names for its
-    control.
-    """
+    """The passes of an A/A control: all, or those workloads that the suite names for it."""
     if not isinstance(suite.control, tuple):
         return tuple(passes)
     kept = [[work for work in one.workloads if work.name in suite.control] for one in passes]
@@ -204,10 +190,8 @@ def step_seconds(workload: Workload) -> float:
     return workload.warmup + workload.runtime
 
 
-def twin_of(one: Planned) -> Planned:
-    """A layout once more, as an arm of its own: whatever differs between the two is the noise of
-    the rig (an A/A trial).
-    """
+def control_of(one: Planned) -> Planned:
+    """The A/A control of a layout: the same again; any difference is noise of the test bed."""
     name = f"{one.layout.name[: NAME_LENGTH - len(AGAIN)]}{AGAIN}"
     return replace(one, layout=one.layout.model_copy(update={"name": name}))
 
@@ -217,17 +201,16 @@ def make_plan(
     hardware: Hardware,
     planned: Sequence[Planned],
     *,
-    twins: Mapping[str, str] = NO_TWINS,
+    controls: Mapping[str, str] = NO_CONTROLS,
     order_seed: int | None = None,
 ) -> Plan:
-    """The plan of a suite over checked layouts, `twins` of them being others once more.
+    """The plan of a suite over checked layouts; `controls` names A/A controls and their layouts.
 
     Each repeat is a block that visits every layout once: interleaved trials, so that a drift of the
-    machine falls on all of them (Abedi and Brecht 2017), in an order that is balanced (see
-    `weighbridge.conductor.balance`) and drawn from the suite's `order_seed`, else from the one that
-    is given, else from the suite's seed. A run of one repeat keeps the order asked for. Raises
-    UsageError when a layout lacks an API, a driver cannot do what a workload says, or there are too
-    many steps.
+    machine affects all of them (Abedi and Brecht 2017), in an order that is balanced (see
+    `weighbridge.conductor.balance`) and drawn from the suite's `order_seed`, else from the given
+    one, else from the suite's seed. A run of one repeat keeps the given order. Raises UsageError if
+    a layout lacks an API, a driver cannot do a workload, or there are too many steps.
     """
     names = [one.layout.name for one in planned]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -237,7 +220,7 @@ def make_plan(
             advice="Results could not be told apart: rename one of them.",
         )
     lacking = [
-        f"{one.layout.name} does not answer the {api} API"
+        f"{one.layout.name} does not have the {api} API"
         for one in planned
         for api in suite.api
         if api not in (*one.gateway.apis(), *one.gateway.layers())
@@ -245,7 +228,7 @@ def make_plan(
     if lacking:
         raise UsageError(
             "; ".join(lacking),
-            advice="Never compare across unequal interfaces: choose an API that all layouts answer.",
+            advice="Different interfaces cannot be compared: choose an API that all layouts have.",
         )
     unfit = aging.unfit(suite, planned)
     if unfit:
@@ -253,7 +236,7 @@ def make_plan(
             "\n".join(unfit), advice="Change `age` of the suite, or leave those layouts out."
         )
     passes = {one.layout.name: passes_of(suite, one.gateway.layers()) for one in planned}
-    passes |= {name: _control(suite, passes[name]) for name in twins}
+    passes |= {name: _control(suite, passes[name]) for name in controls}
     steps = suite.repeats * sum(
         len(workload.workers)
         for ways in passes.values()
@@ -263,7 +246,7 @@ def make_plan(
     if steps > MOST_STEPS:
         advice = "Ask for fewer repeats, worker counts, workloads or layouts."
         raise UsageError(
-            f"the plan has {steps:,} steps; at most {MOST_STEPS:,} are planned", advice=advice
+            f"the plan has {steps:,} steps; the limit is {MOST_STEPS:,}", advice=advice
         )
     given = [one for one in (suite.order_seed, order_seed, suite.seed) if one is not None]
     row = blocks(names, suite.repeats, given[0]) if suite.repeats > 1 else (tuple(names),)
@@ -281,6 +264,6 @@ def make_plan(
         passes=passes,
         left_out={one.layout.name: left_out(suite, one.gateway.layers()) for one in planned},
         structures={name: structure for name, structure in known.items() if structure is not None},
-        twins=dict(twins),
+        twins=dict(controls),
         order_seed=given[0],
     )

@@ -1,6 +1,4 @@
-"""A probe that runs on a host, as the conductor reads it: one line of numbers a second, on its
-stdout.
-"""
+"""Reading a probe that runs on a host: one line of numbers per second on its stdout."""
 
 from __future__ import annotations
 
@@ -19,59 +17,55 @@ from typing import IO
 from weighbridge.gateways.probe import Probe
 
 SILENCE_S = 5.0
-"""A probe tells every second; one that has told nothing for so long while a step ran has stalled.
-"""
+"""A probe reports every second; after so long without a line during a step it has stalled."""
 QUIT_S = 2.0
-"""How long a probe may take to end when its stdin is closed, and once more after SIGTERM."""
+"""Time for a probe to end after its stdin is closed, and again after SIGTERM."""
 
 Note = Callable[[str], None]
-"""Told what could not be told, one line each."""
+"""Records what is missing, one line each."""
 
 
 @dataclass(frozen=True)
 class ProbeLine:
-    """A line of a probe, and when it came, by the monotonic clock."""
+    """A line of a probe, and when it arrived, by the monotonic clock."""
 
     probe: Probe
     at: float
     values: Mapping[str, float]
 
 
-class Ear:
-    """Where probes' lines wait for who writes them down.
-
-    What is told while nobody listens is let go: it could be hours of it.
-    """
+class ProbeInbox:
+    """Lines of probes that wait to be recorded; between steps they are dropped."""
 
     def __init__(self) -> None:
-        self._told: queue.SimpleQueue[ProbeLine] = queue.SimpleQueue()
-        self.listening = threading.Event()
+        self._lines: queue.SimpleQueue[ProbeLine] = queue.SimpleQueue()
+        self.open = threading.Event()
 
-    def put(self, told: ProbeLine) -> None:
-        """Keep a line, when somebody listens."""
-        if self.listening.is_set():
-            self._told.put(told)
+    def put(self, line: ProbeLine) -> None:
+        """Keep a line if the inbox is open."""
+        if self.open.is_set():
+            self._lines.put(line)
 
     def taken(self) -> list[ProbeLine]:
-        """All lines that wait."""
+        """All lines that wait, removed."""
         lines = []
         with contextlib.suppress(queue.Empty):
             while True:
-                lines.append(self._told.get_nowait())
+                lines.append(self._lines.get_nowait())
         return lines
 
 
 class ProbeReader:
-    """One probe that runs; what it tells goes to `ear` until `close`.
+    """A running probe; its lines go to `inbox` until `close`.
 
-    Raises WeighbridgeError or OSError when it cannot start.
+    Raises WeighbridgeError or OSError if it cannot start.
     """
 
-    def __init__(self, probe: Probe, ear: Ear, note: Note, *, stderr: Path) -> None:
+    def __init__(self, probe: Probe, inbox: ProbeInbox, note: Note, *, stderr: Path) -> None:
         self.probe = probe
         self.last_at = time.monotonic()
         self.ended = False
-        self._ear = ear
+        self._inbox = inbox
         self._note = note
         self._stderr = stderr
         self._closing = False
@@ -92,16 +86,16 @@ class ProbeReader:
             if values is None:
                 if not self._garbled:
                     self._note(
-                        f"the probe {self.probe.name} told what is no line of numbers: "
+                        f"the probe {self.probe.name} sent something other than a line of numbers: "
                         f"{line[:120]!r}"
                     )
                 self._garbled = True
                 continue
-            self._ear.put(ProbeLine(self.probe, self.last_at, values))
+            self._inbox.put(ProbeLine(self.probe, self.last_at, values))
         self.ended = True
         code = self._process.wait()
-        # One that is asked to end ends with 0, or by our signal; any other status is its own, also
-        # when it was asked just after.
+        # A probe that is asked to end exits with 0 or by our signal; any other status means that it
+        # ended by itself.
         if not self._closing or code > 0:
             self._note(
                 f"the probe {self.probe.name} ended by itself with status "
@@ -109,12 +103,12 @@ class ProbeReader:
             )
 
     def silent(self, now: float) -> bool:
-        """Whether it has told nothing for SILENCE_S; noted once for each silence."""
+        """Whether it has sent nothing for SILENCE_S; noted once for each silence."""
         if self.ended or now - self.last_at < SILENCE_S:
             return False
         if not self._stalled:
             self._note(
-                f"the probe {self.probe.name} has told nothing for {now - self.last_at:.0f} s"
+                f"the probe {self.probe.name} has sent nothing for {now - self.last_at:.0f} s"
             )
         self._stalled = True
         return True
@@ -127,16 +121,14 @@ class ProbeReader:
         return f": {lines[-1][:200]} ({self._stderr})" if lines else ""
 
     def ask_to_end(self) -> None:
-        """Close its stdin, which means its end."""
+        """Close its stdin, which asks it to end."""
         self._closing = True
         with contextlib.suppress(OSError, ValueError):  # it may be gone already
             if self._process.stdin is not None:
                 self._process.stdin.close()
 
     def close(self) -> None:
-        """See that it has ended: after `ask_to_end` it gets its time, then SIGTERM, then
-        SIGKILL.
-        """
+        """End it: by `ask_to_end`, then SIGTERM, then SIGKILL."""
         self.ask_to_end()
         for number in (None, signal.SIGTERM, signal.SIGKILL):
             if number is not None:
@@ -150,9 +142,7 @@ class ProbeReader:
 
 
 def _values(line: bytes) -> dict[str, float] | None:
-    """The numbers of a probe's line; None when it is anything but a flat object of finite
-    numbers.
-    """
+    """The numbers of a probe's line; None unless it is a flat object of finite numbers."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):

@@ -1,9 +1,7 @@
-"""Profiling one chosen step: perf of the daemons that serve it, and the block events of one disk,
-while its window is open.
+"""Profiling one step in its window: perf of the daemons that serve it, block events of one disk.
 
-Nothing of it makes a step fail: what could not be had is an event of the run and a sentence of the
-report. perf runs on this machine, outside the hosts and their limits; it is told processes, so that
-nothing else of the machine is looked at.
+Profiling makes no step fail: what is missing is an event of the run and a sentence in the report.
+perf runs on this machine, outside the hosts and their limits, and only on their processes.
 """
 
 from __future__ import annotations
@@ -11,13 +9,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from weighbridge.conductor.perf import HERTZ, STACK_BYTES, Able, Perf, why_not
+from weighbridge.conductor.perf import HERTZ, STACK_BYTES, Perf, PerfSupport, why_not
 from weighbridge.drivers.driver import Heard
 from weighbridge.drivers.order import Progress
 from weighbridge.results.charts.flame import flame
@@ -38,62 +36,54 @@ from weighbridge.results.record.store import RunStore, write_whole
 from weighbridge.topologies.deployment import Deployment
 
 LONGEST_S: Final = 30.0
-"""Of a window no more is looked at: at two CPUs it is 50 MB of stacks already."""
+"""The profiled part of a window: with two CPUs it is 50 MB of stacks already."""
 KEPT_BYTES: Final = 4 * 2**20
-"""perf.data is kept beside what was made of it when it is no larger."""
+"""perf.data is kept beside the profile if it is no larger."""
 
 
 class Profiler:
-    """Profiles the chosen step of every layout, once, but where it is among the `whole` ones, which
-    were measured before.
-
-    `allowed`: what this machine allows.
-    """
+    """Profiles the chosen step once on every layout, unless it is `complete` already."""
 
     def __init__(
-        self, chosen: Chosen, store: RunStore, allowed: Able, *, whole: Collection[StepKey] = ()
+        self,
+        chosen: Chosen,
+        store: RunStore,
+        support: PerfSupport,
+        *,
+        complete: Collection[StepKey] = (),
     ) -> None:
         self._chosen = chosen
         self._store = store
-        self._able = allowed
-        self._done = {key.layout for key in whole if self._is(key)}
+        self._support = support
+        self._done = {key.layout for key in complete if self._is(key)}
 
     def _is(self, key: StepKey) -> bool:
-        return (key.workload, key.workers, key.layer) == (
-            self._chosen.workload,
-            self._chosen.workers,
-            None,
-        )
+        chosen = self._chosen
+        return (key.workload, key.workers, key.layer) == (chosen.workload, chosen.workers, None)
 
     @contextmanager
     def step(
         self, deployment: Deployment, tiers: Mapping[str, str], key: StepKey
     ) -> Iterator[Heard]:
-        """Profile while the block runs, if this is the step; what is given wants to hear all
-        progress of it.
-        """
+        """Profile while the block runs, if this is the step; yields a listener for its progress."""
         if not self._is(key) or key.layout in self._done:
-            yield _nothing
+            yield _ignore
             return
         self._done.add(key.layout)
+        remarks: tuple[str, ...] = ()
         if not deployment.hardware.of.contained:
-            self._event(
-                key,
-                "not profiled: processes are seen only of hosts that this machine raised as "
-                "containers",
-            )
-            yield _nothing
-            return
-        if self._able.event is None and not self._able.blocks:
-            for remark in self._able.remarks:
-                self._event(key, remark)
-            yield _nothing
+            remarks = ("not profiled: only processes in containers of this machine are visible",)
+        elif self._support.event is None and not self._support.blocks:
+            remarks = self._support.remarks
+        if remarks:
+            self._events(key, remarks)
+            yield _ignore
             return
         folder = self._store.folder / FOLDER / key.file_name
         folder.mkdir(parents=True, exist_ok=True)
-        recording = _Recording(
+        recording = _StepProfile(
             folder,
-            self._able,
+            self._support,
             programs_of(deployment, tiers),
             _disk_of(deployment, tiers),
             deployment.standing.profile_remark,
@@ -103,20 +93,20 @@ class Profiler:
         except BaseException:
             recording.abandon()
             raise
-        for remark in recording.finish(key):
-            self._event(key, remark)
+        self._events(key, recording.finish(key))
 
-    def _event(self, key: StepKey, text: str) -> None:
-        self._store.event("profile", text, layout=key.layout)
+    def _events(self, key: StepKey, texts: Iterable[str]) -> None:
+        for text in texts:
+            self._store.event("profile", text, layout=key.layout)
 
 
-def _nothing(_progress: Progress) -> None:
-    """Hear of a step that is not profiled."""
+def _ignore(_progress: Progress) -> None:
+    """The listener of a step that is not profiled."""
 
 
 @dataclass(frozen=True)
 class _Disk:
-    """The disk that is traced: `device` as the kernel's events name it, such as `7,3`."""
+    """The traced disk: `device` as in the kernel's events, such as `7,3`."""
 
     host: str
     name: str
@@ -129,11 +119,9 @@ class _Disk:
 
 
 def programs_of(deployment: Deployment, tiers: Mapping[str, str]) -> dict[int, ProfiledProgram]:
-    """The processes of a lab's hosts that serve, by their number on this machine; what hosts are
-    held by is left out.
-    """
-    from weighbridge.topologies.lab.cgroup import Cgroups  # noqa: PLC0415 - the lab is wanted only where there is one
-    from weighbridge.topologies.lab.host import LabHost  # noqa: PLC0415
+    """The serving processes of lab hosts, by number on this machine."""
+    from weighbridge.topologies.lab.cgroup import Cgroups  # noqa: PLC0415 - only for lab hosts
+    from weighbridge.topologies.lab.host import LabHost  # noqa: PLC0415 - as above
 
     cgroups = Cgroups()
     found = {}
@@ -142,22 +130,20 @@ def programs_of(deployment: Deployment, tiers: Mapping[str, str]) -> dict[int, P
             continue
         for pid in cgroups.pids(host.bundle.cgroup):
             try:
-                called = Path(f"/proc/{pid}/comm").read_text().strip()
+                program = Path(f"/proc/{pid}/comm").read_text().strip()
             except OSError:
                 continue  # it has ended
-            if called not in ("sh", "sleep", "bash"):
+            if program not in ("sh", "sleep", "bash"):
                 found[pid] = ProfiledProgram(
                     kind="storage" if tiers[name] == "storage" else "gateway",
                     host=name,
-                    name=called,
+                    name=program,
                 )
     return found
 
 
 def _disk_of(deployment: Deployment, tiers: Mapping[str, str]) -> _Disk | None:
-    """The last disk of the first storage host: where a host has several, its first may hold
-    databases or a journal.
-    """
+    """The last disk of the first storage host: its first may hold databases or a journal."""
     from weighbridge.topologies.lab.host import LabHost  # noqa: PLC0415 - as above
 
     for name, host in deployment.hosts.items():
@@ -172,15 +158,15 @@ def _disk_of(deployment: Deployment, tiers: Mapping[str, str]) -> _Disk | None:
 
 
 @dataclass
-class _Recording:
-    """One step's profile while it is taken."""
+class _StepProfile:
+    """The profile of one step while it is recorded."""
 
     folder: Path
-    able: Able
+    support: PerfSupport
     programs: Mapping[int, ProfiledProgram]
     disk: _Disk | None
     remark: str = ""
-    """What there is to say of profiles of these programs."""
+    """A remark on profiles of these programs."""
     stacks: Perf | None = None
     blocks: Perf | None = None
     ready: bool = False
@@ -189,9 +175,7 @@ class _Recording:
     remarks: list[str] = field(default_factory=list)
 
     def heard(self, progress: Progress) -> None:
-        """Get ready in the warm-up, begin with the window, end with it or when it has been long
-        enough.
-        """
+        """Start perf in the warm-up; record from the window's start to its end or LONGEST_S."""
         if progress.phase in ("warm-up", "measure") and not self.ready:
             self._ready()
         if progress.phase == "measure" and not self.started:
@@ -210,20 +194,12 @@ class _Recording:
     def _ready(self) -> None:
         self.ready = True
         try:
-            if self.able.event is not None and self.programs:
-                pids = ",".join(map(str, self.programs))
-                options = [
-                    "-e",
-                    self.able.event,
-                    "-F",
-                    str(HERTZ),
-                    "--call-graph",
-                    f"dwarf,{STACK_BYTES}",
-                    "-p",
-                    pids,
-                ]
+            if self.support.event is not None and self.programs:
+                event = ("-e", self.support.event, "-F", str(HERTZ))
+                pids = ("-p", ",".join(map(str, self.programs)))
+                options = [*event, "--call-graph", f"dwarf,{STACK_BYTES}", *pids]
                 self.stacks = Perf.start(self.folder / "perf.data", options)
-            if self.able.blocks and self.disk is not None:
+            if self.support.blocks and self.disk is not None:
                 only = f"dev == {self.disk.major << 20 | self.disk.minor}"
                 options = [
                     word for event in block_trace.EVENTS for word in ("-e", event, "--filter", only)
@@ -233,39 +209,36 @@ class _Recording:
             self.remarks.append(f"perf could not be started: {error}")
 
     def _begin(self) -> None:
-        for perf in (self.stacks, self.blocks):
-            if perf is not None and not perf.begin():
+        for perf in self._perfs():
+            if not perf.begin():
                 self.remarks.append(
-                    "perf was not ready when the window opened: some of it is missing. "
+                    "perf was not ready when the window began: part of it is missing. "
                     f"{perf.words()}".strip()
                 )
         self.started = time.monotonic()
 
     def _stop(self) -> None:
         self.seconds = self._age_s
-        for perf in (self.stacks, self.blocks):
-            if perf is not None:
-                perf.stop()
+        for perf in self._perfs():
+            perf.stop()
+
+    def _perfs(self) -> list[Perf]:
+        return [perf for perf in (self.stacks, self.blocks) if perf is not None]
 
     def abandon(self) -> None:
-        """The step has failed: nothing is kept of what was recorded."""
-        for perf in (self.stacks, self.blocks):
-            if perf is not None:
-                perf.kill()
+        """The step has failed: delete what was recorded."""
+        for perf in self._perfs():
+            perf.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def finish(self, key: StepKey) -> tuple[str, ...]:
-        """Write what was found; returns what there is to say of it.
-
-        Nothing is raised but what StoreError tells.
-        """
+        """Write the profile; returns remarks on it. Raises only StoreError."""
         if self.started and not self.seconds:
             self._stop()
-        for perf in (self.stacks, self.blocks):
-            if perf is not None:
-                perf.kill()
+        for perf in self._perfs():
+            perf.kill()
         if not self.started:
-            self.remarks.append("the driver told of no window: nothing was profiled")
+            self.remarks.append("the driver reported no window: nothing was profiled")
         stacks, disk = self._read_stacks(), self._read_blocks()
         if self.programs and self.remark:
             self.remarks.append(self.remark)
@@ -276,13 +249,13 @@ class _Recording:
             workers=key.workers,
             repeat=key.repeat,
             seconds=self.seconds,
-            event=self.able.event if stacks else None,
+            event=self.support.event if stacks else None,
             hertz=HERTZ if stacks else None,
             samples=sum(stack.samples for stack in stacks),
             unresolved=unresolved(stacks),
-            perf_cpu_s=sum(perf.cpu_s for perf in (self.stacks, self.blocks) if perf is not None),
+            perf_cpu_s=sum(perf.cpu_s for perf in self._perfs()),
             disk=disk,
-            remarks=(*self.able.remarks, *self.remarks),
+            remarks=(*self.support.remarks, *self.remarks),
         )
         if stacks:
             write_whole(self.folder / "stacks.folded", folded(stacks))
@@ -294,17 +267,17 @@ class _Recording:
             write_whole(self.folder / "disk.csv", disk_csv(disk))
         write_whole(self.folder / "profile.json", profile.model_dump_json(indent=1) + "\n")
         self._tidy()
-        said = (
-            f"{profile.samples} samples of {len(self.programs)} processes in "
-            f"{self.seconds:.1f} s of the window"
+        summary = (
+            f"{profile.samples} samples of {len(self.programs)} processes in {self.seconds:.1f} s "
+            "of the window"
         )
-        return (said, *profile.remarks)
+        return (summary, *profile.remarks)
 
     def _read_stacks(self) -> tuple[Stack, ...]:
         if self.stacks is None:
             return ()
         try:
-            return fold(self.stacks.told("-F", "comm,pid,tid,time,ip,sym,dso"), self.programs)
+            return fold(self.stacks.script("-F", "comm,pid,tid,time,ip,sym,dso"), self.programs)
         except (OSError, subprocess.SubprocessError) as error:
             self.remarks.append(f"no stacks: {why_not(error)} {self.stacks.words()}")
             return ()
@@ -313,12 +286,12 @@ class _Recording:
         if self.blocks is None or self.disk is None:
             return None
         try:
-            told = self.blocks.told("-F", "time,event,trace")
+            events = self.blocks.script("-F", "time,event,trace")
         except (OSError, subprocess.SubprocessError) as error:
             self.remarks.append(f"no disk was traced: {why_not(error)} {self.blocks.words()}")
             return None
         return block_trace.parse(
-            told,
+            events,
             device=self.disk.device,
             host=self.disk.host,
             disk=self.disk.name,
@@ -326,10 +299,9 @@ class _Recording:
         )
 
     def _tidy(self) -> None:
-        """Keep perf's own file where it is small, so that one may look at it by other tools."""
-        for perf in (self.stacks, self.blocks):
-            if perf is not None:
-                perf.data.with_suffix(".log").unlink(missing_ok=True)
-                perf.data.with_name(f"{perf.data.name}.old").unlink(missing_ok=True)
-                if perf.data.exists() and perf.data.stat().st_size > KEPT_BYTES:
-                    perf.data.unlink()
+        """Keep perf's own file for other tools if it is small."""
+        for perf in self._perfs():
+            perf.data.with_suffix(".log").unlink(missing_ok=True)
+            perf.data.with_name(f"{perf.data.name}.old").unlink(missing_ok=True)
+            if perf.data.exists() and perf.data.stat().st_size > KEPT_BYTES:
+                perf.data.unlink()

@@ -1,10 +1,9 @@
-"""Whether the machine is quiet enough to measure on: what others use of its CPUs before hosts of
-ours are there, and who they are.
+"""Whether the machine is quiet enough to measure: its CPU use before lab hosts are started.
 
-Lab hosts are promised CPUs of this machine. What others use of them the hosts lack, however good
-their limits are: with 10 % of two CPUs gone, hosts that were promised both are short of 0.2, which
-is a third of a gateway of 0.6. A machine that does nothing uses 1 to 2 %. A machine that is busier
-than that is waited for, for a minute at most; then the run goes on and says so.
+Lab hosts are promised CPUs of this machine, and lack what other programs use, however good their
+limits are: with 10 % of two CPUs in use, hosts that were promised both lack 0.2, which is a third
+of a gateway with 0.6. An idle machine uses 1 to 2 %. A run waits for a busier machine, for a minute
+at most; then it goes on and says so.
 """
 
 from __future__ import annotations
@@ -19,78 +18,68 @@ import psutil
 from pydantic import Field, NonNegativeFloat
 
 from weighbridge.common.record import Record
+from weighbridge.gateways.gateway import Say
 
 BUSY: Final = 0.1
-"""Share of the machine's CPUs: from there on it is busy."""
+"""The share of the machine's CPUs from which it is busy."""
 LOOK_S: Final = 1.0
 PATIENCE_S: Final = 60.0
-"""How long a busy machine is waited for."""
+"""How long to wait for a busy machine."""
 MOST_NAMED: Final = 5
 WORTH_NAMING: Final = 0.01
-"""Of the machine's CPUs; programs that use less are not named."""
-
-Say = Callable[[str], None]
+"""Share of the machine's CPUs; programs that use less are not named."""
 
 
-class OtherProgram(Record):
-    """A program that ran meanwhile, and how many CPUs it used on average."""
+class BusyProgram(Record):
+    """Another program, and how many CPUs it used on average."""
 
     pid: int
     name: str
     cpus: NonNegativeFloat
 
 
-class OthersUse(Record):
-    """What others used of this machine over a second or so: neither this process, nor hosts of
-    ours, of which none are there.
-    """
+class BackgroundLoad(Record):
+    """CPU use of all but this process over about a second, while no lab hosts are running."""
 
     share: Annotated[float, Field(ge=0, le=1)]
-    """Of all its CPUs. Time that a hypervisor gave to other machines is in it."""
+    """Of all CPUs, including time that a hypervisor gave to other machines."""
     stolen: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Of that, what the hypervisor took."""
-    programs: tuple[OtherProgram, ...] = ()
-    """Those that used most, the busiest first. Programs that began or ended meanwhile are missed.
-    """
+    """What the hypervisor took."""
+    programs: tuple[BusyProgram, ...] = ()
+    """The busiest, in that order; programs that started or ended meanwhile are missed."""
 
     @property
     def busy(self) -> bool:
-        """Whether that is too much to measure on."""
+        """Whether that is too much to measure."""
         return self.share >= BUSY
 
     @property
     def words(self) -> str:
         """`others use 53 % of this machine's CPUs (python3 4711: 0.99 CPU, stress 12: 0.07)`."""
         named = [f"{one.name} {one.pid}: {one.cpus:.2f} CPU" for one in self.programs]
-        named += (
-            [f"taken by the hypervisor: {self.stolen * 100:.0f} %"]
-            if self.stolen >= WORTH_NAMING
-            else []
-        )
+        if self.stolen >= WORTH_NAMING:
+            named.append(f"taken by the hypervisor: {self.stolen * 100:.0f} %")
         who = f" ({', '.join(named)})" if named else ""
         return f"others use {self.share * 100:.0f} % of this machine's CPUs{who}"
 
 
-class Quiet:
-    """Waits for the machine to be quiet.
-
-    One that was busy to the end of a wait is not waited for again until it has been quiet.
-    """
+class QuietMachine:
+    """Waits until the machine is quiet; after a wait in vain, not again until it has been quiet."""
 
     def __init__(
         self,
         *,
-        look: Callable[[], OthersUse] | None = None,
+        look: Callable[[], BackgroundLoad] | None = None,
         clock: Callable[[], float] = time.monotonic,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        self._look = see if look is None else look
+        self._look = background_load if look is None else look
         self._clock = clock
         self._patience_s = patience_s
         self._in_vain = False
 
-    def wait(self, say: Say) -> OthersUse | None:
-        """Return when the machine is quiet, or when it was busy for too long: then what used it."""
+    def wait(self, say: Say) -> BackgroundLoad | None:
+        """Wait; returns the load if the machine was busy for too long."""
         found = self._look()
         if not found.busy:
             self._in_vain = False
@@ -103,20 +92,17 @@ class Quiet:
                 if not found.busy:
                     break
         self._in_vain = found.busy
-        say(
-            f"{found.words}; what is measured now is provisional"
-            if found.busy
-            else "the machine is quiet"
-        )
-        return found if found.busy else None
+        if not found.busy:
+            say("the machine is quiet")
+            return None
+        say(f"{found.words}; what is measured now is provisional")
+        return found
 
 
-def see(
+def background_load(
     seconds: float = LOOK_S, *, most: int = MOST_NAMED, proc: Path = Path("/proc")
-) -> OthersUse:
-    """Look at this machine for so many seconds, and name at most so many programs; every look takes
-    as long.
-    """
+) -> BackgroundLoad:
+    """Measure this machine for so many seconds, and name at most so many programs."""
     began, own_s, programs = _stat(proc), time.process_time(), _programs()
     started = time.monotonic()
     time.sleep(seconds)
@@ -124,7 +110,7 @@ def see(
     busy_s, stolen_s = (after - before for before, after in zip(began, _stat(proc), strict=True))
     cpus = os.cpu_count() or 1
     used = sorted(_grown(programs, _programs(), took_s), key=lambda one: -one.cpus)
-    return OthersUse(
+    return BackgroundLoad(
         share=min(1.0, max(0.0, busy_s - spent_s) / took_s / cpus),
         stolen=min(1.0, stolen_s / took_s / cpus),
         programs=tuple(one for one in used if one.cpus >= WORTH_NAMING * cpus)[:most],
@@ -132,9 +118,7 @@ def see(
 
 
 def _stat(proc: Path) -> tuple[float, float]:
-    """CPU seconds that were not idle, and those of them that a hypervisor took, since the machine
-    started (proc(5)).
-    """
+    """CPU seconds since the boot that were not idle, and those that a hypervisor took (proc(5))."""
     words = (proc / "stat").read_text().partition("\n")[0].split()[1:]
     user, nice, system, _idle, _iowait, irq, softirq, stolen, *_ = map(int, words)
     ticks = os.sysconf("SC_CLK_TCK")
@@ -142,17 +126,12 @@ def _stat(proc: Path) -> tuple[float, float]:
 
 
 def _programs() -> Mapping[tuple[int, float], tuple[str, float]]:
-    """Name and CPU seconds so far of every other process, by number and when it began: numbers are
-    given again.
-    """
+    """Name and CPU seconds of every other process, by number and start: numbers are reused."""
     found = {}
     for one in psutil.process_iter(["pid", "create_time", "name", "cpu_times"]):
-        told = one.info
-        if told["cpu_times"] is not None and told["pid"] != os.getpid():
-            found[told["pid"], told["create_time"]] = (
-                told["name"],
-                told["cpu_times"].user + told["cpu_times"].system,
-            )
+        pid, times = one.info["pid"], one.info["cpu_times"]
+        if times is not None and pid != os.getpid():
+            found[pid, one.info["create_time"]] = (one.info["name"], times.user + times.system)
     return found
 
 
@@ -160,9 +139,9 @@ def _grown(
     before: Mapping[tuple[int, float], tuple[str, float]],
     after: Mapping[tuple[int, float], tuple[str, float]],
     took_s: float,
-) -> list[OtherProgram]:
+) -> list[BusyProgram]:
     return [
-        OtherProgram(pid=key[0], name=name, cpus=max(0.0, used_s - before[key][1]) / took_s)
+        BusyProgram(pid=key[0], name=name, cpus=max(0.0, used_s - before[key][1]) / took_s)
         for key, (name, used_s) in after.items()
         if key in before
     ]

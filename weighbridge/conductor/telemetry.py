@@ -1,7 +1,6 @@
-"""The sampler: while a step runs it reads what every host has used once a second, and what the
-probes of the gateway tell.
+"""Telemetry of a step: the counters of every host and the gateway's probes, once a second.
 
-A probe or a host that cannot tell makes a gap and an event, never a number and never a failed step.
+A probe or a host that cannot be read makes a gap and an event, never a number or a failed step.
 """
 
 from __future__ import annotations
@@ -12,13 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Protocol, Self
 
-from weighbridge.common.counters import DaemonCounters
 from weighbridge.common.errors import WeighbridgeError
 from weighbridge.common.host import Counters, DiskCounters
-from weighbridge.conductor.probe_reader import SILENCE_S, Ear, ProbeLine, ProbeReader
+from weighbridge.conductor.probe_reader import SILENCE_S, ProbeInbox, ProbeLine, ProbeReader
 from weighbridge.drivers.order import Progress
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.probe import Probe
@@ -40,21 +37,24 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.quota import quota_of
 
 PERIOD_S = 1.0
+_GROWING = (
+    *("cpu_s", "throttled_s", "cpu_periods", "throttled_periods", "conductor_cpu_s"),
+    *("kernel_cpu_s", "oom_kills", "network_faults"),
+)
+"""Counters of a host that only grow, and have the same name in `HostSecond`."""
 
 
-class Counted(Protocol):
-    """What can be sampled: a host, or the machine that hosts are containers of."""
+class CounterSource(Protocol):
+    """A host, or the machine whose containers the hosts are."""
 
     def counters(self) -> Counters:
-        """What it has used so far. Raises TargetError."""
+        """Its use so far. Raises TargetError."""
 
 
 def limits_of(
     hardware: Hardware, needs: Mapping[str, HostNeed], hosts: Collection[str]
 ) -> tuple[HostLimits, ...]:
-    """What each of these hosts may use, and what for: hosts that make the load by the hardware, the
-    others by the gateway.
-    """
+    """The limits and the tier of each of these hosts."""
     return tuple(
         HostLimits(
             host=name,
@@ -75,24 +75,22 @@ def limits_of(
 
 
 class Watch:
-    """Watches the hosts of one deployment, and its probes, from the first step to the last. A
-    context manager.
+    """A context manager that watches the hosts and probes of a deployment over all its steps.
 
-    `limits` names every host that is watched, `probes` gives its probes; events go to the store
-    under `layout`.
+    `limits` names the hosts, `probes` returns the probes; events go to the store under `layout`.
     """
 
     def __init__(
         self,
         store: RunStore,
         layout: str,
-        hosts: Mapping[str, Counted],
+        hosts: Mapping[str, CounterSource],
         limits: Sequence[HostLimits],
         probes: Callable[[], Sequence[Probe]],
     ) -> None:
         self.hosts = {one.host: hosts[one.host] for one in limits}
         self.limits = tuple(limits)
-        self.ear = Ear()
+        self.inbox = ProbeInbox()
         self.readers: list[ProbeReader] = []
         self._store = store
         self._layout = layout
@@ -102,13 +100,11 @@ class Watch:
 
     def __enter__(self) -> Self:
         try:
-            for number, probe in enumerate(self._given()):
-                log = (
-                    self._store.logs
-                    / f"probe-{self._layout}-{re.sub(r'[^A-Za-z0-9.-]', '_', probe.name)}-{number}.log"
-                )
+            for number, probe in enumerate(self._probes_or_none()):
+                name = re.sub(r"[^A-Za-z0-9.-]", "_", probe.name)
+                log = self._store.logs / f"probe-{self._layout}-{name}-{number}.log"
                 try:
-                    self.readers.append(ProbeReader(probe, self.ear, self.note, stderr=log))
+                    self.readers.append(ProbeReader(probe, self.inbox, self.note, stderr=log))
                 except (WeighbridgeError, OSError) as error:
                     self.note(f"the probe {probe.name} could not be started: {error}")
         except BaseException:
@@ -116,21 +112,16 @@ class Watch:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._close()
         if self._sampled_s and kind is None:
             hosts = sum(one.tier != "machine" for one in self.limits)
             self.note(
                 f"sampling {hosts} hosts took {self._cpu_s / self._sampled_s * 1e3:.1f} ms of CPU "
-                "a second here"
+                "per second on this machine"
             )
 
-    def _given(self) -> Sequence[Probe]:
+    def _probes_or_none(self) -> Sequence[Probe]:
         try:
             return self._probes()
         except WeighbridgeError as error:
@@ -138,33 +129,24 @@ class Watch:
             return ()
 
     def note(self, text: str) -> None:
-        """Write an event. What it is about must not end what is measured, so one that cannot be
-        written is left out: the step that cannot be written either says why.
-        """
+        """Record an event. If it cannot be written, the step that cannot be written says why."""
         with contextlib.suppress(StoreError):
             self._store.event("telemetry", text, layout=self._layout)
 
-    def step(self, key: StepKey, runtime_s: float) -> Recording:
-        """Record telemetry of one step whose window is `runtime_s` long, as long as the context it
-        is used as lasts.
-        """
-        return Recording(
-            self,
-            self._store.record_telemetry(Head(key=key, hosts=self.limits, daemons=self._daemons())),
-            runtime_s,
-        )
-
-    def _daemons(self) -> tuple[DaemonCounters, ...]:
-        shown = (reader.probe.counters for reader in self.readers)
-        return tuple({one.daemon: one for one in shown if one is not None}.values())
+    def step(self, key: StepKey, runtime_s: float) -> StepTelemetry:
+        """A context manager that records telemetry of a step with a window of `runtime_s`."""
+        counters = (reader.probe.counters for reader in self.readers)
+        daemons = {one.daemon: one for one in counters if one is not None}
+        head = Head(key=key, hosts=self.limits, daemons=tuple(daemons.values()))
+        return StepTelemetry(self, self._store.record_telemetry(head), runtime_s)
 
     def spent(self, cpu_s: float, sampled_s: float) -> None:
-        """Add to what sampling has cost."""
+        """Add to the cost of sampling."""
         self._cpu_s += cpu_s
         self._sampled_s += sampled_s
 
     def _close(self) -> None:
-        # All are asked first, so that they end side by side.
+        # All are asked first, so that they end at the same time.
         for reader in self.readers:
             reader.ask_to_end()
         for reader in self.readers:
@@ -173,7 +155,7 @@ class Watch:
 
 @dataclass(frozen=True)
 class _Sample:
-    """What a host had used at a time of the monotonic clock."""
+    """The use of a host at a time of the monotonic clock."""
 
     at: float
     counters: Counters
@@ -181,21 +163,20 @@ class _Sample:
 
 @dataclass(frozen=True)
 class _Span:
-    """What a host used from one sample to the next."""
+    """The use of a host between two samples."""
 
     host: HostLimits
     first: _Sample
     last: _Sample
 
 
-class Recording:
-    """Telemetry of one step. A context manager; inside it `heard` is to be told the driver's
-    progress.
+class StepTelemetry:
+    """Telemetry of one step. A context manager; inside it, `heard` gets the driver's progress.
 
-    The start of the window is put where the driver's messages put it: when one came, less the
-    seconds it says have passed. That is late by what a message takes, so the earliest counts. From
-    then on samples are taken at whole seconds of the window and at its end. Leaving the context
-    raises StoreError when the telemetry could not be written.
+    The window starts where the driver's messages put it: when one arrived, less the seconds that it
+    says have passed. That is late by the message's delay, so the earliest counts. From then on
+    samples are taken at full seconds of the window and at its end. Leaving the context raises
+    StoreError if the telemetry could not be written.
     """
 
     def __init__(self, watch: Watch, file: TelemetryFile, runtime_s: float) -> None:
@@ -214,23 +195,17 @@ class Recording:
         self._before: dict[str, _Sample] = {}
         self._gaps: dict[str, None] = {}
         self._failed: StoreError | None = None
-        # A signal's exception may come between its start and the context's, which is then never
-        # left: it must not keep us here.
+        # A daemon: if a signal's exception comes before the context is entered, it is never left.
         self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
 
     def __enter__(self) -> Self:
-        self._watch.ear.taken()  # what a probe told as the last step ended belongs to no step
-        self._watch.ear.listening.set()
+        self._watch.inbox.taken()  # lines from the end of the last step belong to no step
+        self._watch.inbox.open.set()
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._watch.ear.listening.clear()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._watch.inbox.open.clear()
         with self._changed:
             self._ending = True
             self._changed.notify()
@@ -240,14 +215,14 @@ class Recording:
             raise self._failed
 
     def heard(self, progress: Progress) -> None:
-        """Told every progress event of the step, as soon as it comes."""
+        """Take a progress event of the step, as soon as it arrives."""
         if progress.phase != "measure":
             return
         opened = time.monotonic() - progress.done
         with self._changed:
             self._fresh = self._fresh or self._opened is None
             self._opened = opened if self._opened is None else min(self._opened, opened)
-            # Once all is done the message says no more how late it is.
+            # Once all is done, the message no longer shows how late it is.
             if progress.done < progress.total:
                 self._opened_last = max(self._opened_last, opened)
                 self._heard += 1
@@ -269,9 +244,7 @@ class Recording:
             self._watch.spent(time.thread_time() - began, time.monotonic() - self._started)
 
     def _wait(self) -> bool:
-        """Wait until the next sample is due: at a whole second, at the window's end, or when the
-        window opens. False: the end.
-        """
+        """Wait for the next sample: a full second, or the window's start or end. False: the end."""
         with self._changed:
             while (
                 not self._ending
@@ -283,13 +256,11 @@ class Recording:
             return not self._ending
 
     def _due(self) -> float:
-        """When the next sample is to be taken: on the grid of the window once that is open, before
-        that on one of its own.
-        """
+        """When the next sample is due: at seconds of the window, or before it of this thread."""
         if self._taken_at is None:
             return self._started
         zero = self._started if self._opened is None else self._opened
-        # A sample that came a little before its time is that one, not a reason for another at once.
+        # A sample slightly before its time counts as that sample.
         passed_s = self._taken_at - zero + PERIOD_S / 50
         due_s = (passed_s // PERIOD_S + 1) * PERIOD_S
         if self._opened is not None and passed_s < self._runtime_s:
@@ -297,7 +268,7 @@ class Recording:
         return zero + due_s
 
     def _taken(self) -> list[TelemetryLine]:
-        """Take a sample of every host; returns what can be written now."""
+        """Take a sample of every host; returns the lines that can be written now."""
         self._taken_at = time.monotonic()
         fresh: list[_Span | ProbeLine] = []
         for limits in self._watch.limits:
@@ -310,12 +281,12 @@ class Recording:
             if before is not None and sample.at > before.at:
                 fresh.append(_Span(limits, before, sample))
         now = time.monotonic()
-        fresh += self._watch.ear.taken()
+        fresh += self._watch.inbox.taken()
         for reader in self._watch.readers:
             if reader.ended:
                 self._gaps[f"{reader.probe.name} has ended"] = None
             elif reader.silent(now):
-                self._gaps[f"{reader.probe.name} told nothing for {SILENCE_S:g} s or more"] = None
+                self._gaps[f"{reader.probe.name} sent nothing for {SILENCE_S:g} s or more"] = None
         if self._opened is None:
             self._waiting += fresh
             return []
@@ -332,7 +303,7 @@ class Recording:
                 self._watch.note(f"{gap}: {error}")
             self._gaps[gap] = None
             return None
-        # Reading takes less than a millisecond; the end of it is as good as its middle.
+        # Reading takes less than a millisecond, so its end is as good as its middle.
         return _Sample(time.monotonic(), counters)
 
     def _write(self, lines: Sequence[TelemetryLine]) -> None:
@@ -360,8 +331,7 @@ class Recording:
         phase = self._phase(at_s - span_s, at_s)
         second = int((at_s - span_s / 2) // PERIOD_S)
         return HostSecond(
-            # What began a little before the window and counts as its own belongs to its first
-            # second.
+            # A span that began slightly before the window belongs to its first second.
             second=max(0, second) if phase == "measure" else second,
             at_s=at_s,
             span_s=max(span_s, 1e-4),
@@ -386,23 +356,15 @@ class Recording:
 
 
 def _grown(first: Counters, last: Counters) -> dict[str, object]:
-    """What a host used between two samples; a counter that is unknown in one of them, or that fell,
-    is unknown.
-    """
+    """The use of a host between two samples; unknown if a counter is unknown in one, or fell."""
+    grown = {name: _more(getattr(first, name), getattr(last, name)) for name in _GROWING}
     return {
-        "cpu_s": _more(first.cpu_s, last.cpu_s),
-        "throttled_s": _more(first.throttled_s, last.throttled_s),
-        "cpu_periods": _more(first.cpu_periods, last.cpu_periods),
-        "throttled_periods": _more(first.throttled_periods, last.throttled_periods),
-        "memory_bytes": last.memory_bytes,
-        "memory_held_bytes": last.memory_held_bytes,
-        "oom_kills": _more(first.oom_kills, last.oom_kills),
-        "disks": _disks(first.disks, last.disks),
+        **grown,
         "received_bytes": _more(first.network_received_bytes, last.network_received_bytes),
         "sent_bytes": _more(first.network_sent_bytes, last.network_sent_bytes),
-        "network_faults": _more(first.network_faults, last.network_faults),
-        "conductor_cpu_s": _more(first.conductor_cpu_s, last.conductor_cpu_s),
-        "kernel_cpu_s": _more(first.kernel_cpu_s, last.kernel_cpu_s),
+        "memory_bytes": last.memory_bytes,
+        "memory_held_bytes": last.memory_held_bytes,
+        "disks": _disks(first.disks, last.disks),
     }
 
 

@@ -1,1 +1,1 @@
-"""What a person sees on a terminal, while a run goes on and afterwards."""
+"""What a user sees on a terminal, during a run and afterwards."""

@@ -1,7 +1,6 @@
-"""An answer to a question in SQL, as text for people, as CSV or as JSON.
+"""The result of an SQL query, as text for people, as CSV or as JSON.
 
-In CSV and JSON nothing is rounded, and what is no number (a division by zero) is unknown, as NULL
-is.
+In CSV and JSON nothing is rounded, and what is not a number (a division by zero) is NULL.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ DIGITS: Final = 6
 
 
 def answer_text(answer: QueryResult) -> str:
-    """Columns beside each other, numbers to the right; nothing is cut off and no line is broken."""
+    """Aligned columns, numbers to the right; nothing is cut off and no line is broken."""
     heads = [_shown(name) for name in answer.columns]
     cells = [[_shown(value) for value in line] for line in answer.lines]
     numeric = [
@@ -53,18 +52,17 @@ def answer_text(answer: QueryResult) -> str:
 
     rule = "  ".join("-" * width for width in widths)
     count = len(answer.lines)
-    told = f"({count} line{'' if count == 1 else 's'})"
-    return "\n".join((row(heads), rule, *map(row, cells), told)) + "\n"
+    footer = f"({count} line{'' if count == 1 else 's'})"
+    return "\n".join((row(heads), rule, *map(row, cells), footer)) + "\n"
 
 
 def answer_csv(answer: QueryResult) -> str:
-    """CSV with a head; empty cells are unknown."""
+    """CSV with a header; empty cells are NULL."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([csv_text.inert(name) for name in answer.columns])
     for line in answer.lines:
-        values = [_plain(value) for value in line]
-        writer.writerow([_cell(value) for value in values])
+        writer.writerow([_cell(_plain(value)) for value in line])
     return out.getvalue()
 
 
@@ -76,9 +74,9 @@ def _cell(value: object) -> object:
 
 
 def answer_json(answer: QueryResult) -> str:
-    """A list of objects, one a line.
+    """A list of objects, one for each line.
 
-    Raises UsageError where two columns have one name: one of them would be lost.
+    Raises UsageError if two columns have the same name: one of them would be lost.
     """
     twice = sorted({name for name in answer.columns if answer.columns.count(name) > 1})
     if twice:
@@ -96,7 +94,7 @@ ANSWERS: Final[Mapping[str, Callable[[QueryResult], str]]] = MappingProxyType(
 
 
 def _shown(value: object) -> str:
-    """A value in one line of text without anything that a terminal would obey."""
+    """A value in one line of text, without control characters."""
     if value is None:
         return UNKNOWN
     if isinstance(value, (float, Decimal)):

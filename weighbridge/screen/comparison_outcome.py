@@ -1,13 +1,10 @@
-"""What comparing two runs came to, on a terminal: what differs between them, the table, one
-sentence a workload.
-"""
+"""A comparison of two runs on a terminal: what differs, the table, a sentence for each workload."""
 
 from __future__ import annotations
 
 from itertools import groupby
 from typing import Final
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -20,6 +17,7 @@ from weighbridge.results.figures import UNKNOWN, show_figure
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.percent import show_percent
 from weighbridge.screen.outcome import noise_words, verdict_words
+from weighbridge.screen.terminal import new_table, print_line
 
 _STYLES: Final = {
     "better": "blue",
@@ -28,11 +26,11 @@ _STYLES: Final = {
     "provisional": "italic",
 }
 WIDE: Final = 120
-"""Columns that the table needs with the intervals of its changes."""
+"""Columns for the table with the intervals of its changes."""
 _LONE: Final = 12
-"""So many settings that only one of two layouts has are listed; of more only the number is."""
+"""How many settings that only one of two layouts has are listed; if more, they are counted."""
 _LONGEST: Final = 100
-"""Characters of a value that differs, before it is cut."""
+"""Characters of a value before it is cut."""
 
 
 def print_comparison(
@@ -44,76 +42,62 @@ def print_comparison(
     *,
     earlier: int = 0,
 ) -> None:
-    """Print what was compared with what, the table of effects and its sentences; `earlier` runs of
-    the same thing are known.
+    """Print the two runs, the table of effects and its sentences.
+
+    `earlier`: how many runs of the same thing as A were given.
     """
     for side, run in (("A", a), ("B", b)):
-        state = "" if run.manifest.state == "done" else f", {run.manifest.state}: not whole"
-        _say(console, f"{side}  {run.manifest.run_id}, {run.manifest.created_at}{state}")
-    _say(console, f"Alike in {', '.join(guarded.same) or 'nothing that is known'}.", "dim")
+        state = "" if run.manifest.state == "done" else f", {run.manifest.state}: incomplete"
+        print_line(console, f"{side}  {run.manifest.run_id}, {run.manifest.created_at}{state}")
+    same = ", ".join(guarded.same) or "nothing that is known"
+    print_line(console, f"The same in both: {same}.", "dim")
     if guarded.unknown:
-        _say(console, f"Not known of either run: {', '.join(guarded.unknown)}.", "yellow")
+        print_line(console, f"Not known for either run: {', '.join(guarded.unknown)}.", "yellow")
     for one in guarded.unlike:
-        _say(console, f"compared although unlike: {one.text}", "yellow")
+        print_line(console, f"compared despite a difference: {one.text}", "yellow")
     if guarded.differs:
         console.print(_differences(guarded))
     console.print(_effects(comparison, intervals=console.width >= WIDE))
     for effect in comparison.effects:
         if effect.workers is None:
-            _say(console, f"• {effect.text}")
+            print_line(console, f"• {effect.text}")
     for line in dict.fromkeys((*verdict_words(comparison), *noise_words(comparison.noise))):
-        _say(console, line, "dim")
-    _say(console, "Figures are geometric means of the repeats.", "dim")
-    _say(console, _apart_words(earlier), "dim")
+        print_line(console, line, "dim")
+    print_line(console, "Values are geometric means of the repeats.", "dim")
+    print_line(console, _drift_words(earlier), "dim")
 
 
-def _apart_words(earlier: int) -> str:
-    """What the runs not being interleaved does to their comparison."""
-    told = (
-        "The runs were not interleaved: what changed on the machine between them is in every "
+def _drift_words(earlier: int) -> str:
+    """What it means that the runs were not interleaved."""
+    words = (
+        "The runs were not interleaved: what changed on the machine between them is part of every "
         "difference"
     )
     if earlier + 1 < RUNS:
-        return (
-            f"{told}, and without two earlier runs of A (--history) nothing tells it from the "
-            "gateways."
-        )
-    return (
-        f"{told}; A and {earlier} earlier runs of the same thing tell how much that is, and "
-        "intervals are as wide."
-    )
+        return f"{words}; two earlier runs of A (--history) are needed to tell how much."
+    return f"{words}; intervals include it, from A and {earlier} earlier runs of the same thing."
 
 
 def _differences(guarded: Guarded) -> Table:
-    drawn = Table(
-        header_style="bold",
-        box=SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        title="What differs between the runs",
-    )
-    for title in ("of", "what", "A", "B"):
-        drawn.add_column(title, overflow="fold")
+    table = new_table("of", "what", "A", "B", title="What differs between the runs")
     for fact, group in groupby(guarded.differs, key=lambda one: one.fact):
         found = list(group)
         lone = [one for one in found if UNKNOWN in (one.a, one.b)]
-        # Two kinds of gateway have hardly a setting in common: what each is set to is in the report
-        # of its own run.
+        # Two kinds of gateway have few settings in common: the report of each run lists its own.
         for one in [one for one in found if one not in lone] if len(lone) > _LONE else found:
-            drawn.add_row(*(escape(_cut(text)) for text in (one.fact, one.of, one.a, one.b)))
+            table.add_row(*(escape(_cut(text)) for text in (one.fact, one.of, one.a, one.b)))
         if len(lone) > _LONE:
-            counts = (
-                sum(other == UNKNOWN for other in others)
-                for others in ([one.b for one in lone], [one.a for one in lone])
+            only_a, only_b = (
+                sum(one.b == UNKNOWN for one in lone),
+                sum(one.a == UNKNOWN for one in lone),
             )
-            drawn.add_row(escape(fact), "settings of one alone", *(str(count) for count in counts))
-    return drawn
+            table.add_row(escape(fact), "settings that only one has", str(only_a), str(only_b))
+    return table
 
 
 def _effects(comparison: Comparison, *, intervals: bool) -> Table:
-    """A line for each cell: both sides' figures and the change of each metric, as far as it may be
-    claimed.
-    """
-    drawn = Table(header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    """A line for each cell: both values and the change of each metric, as far as it is a claim."""
+    table = new_table()
     heads = [METRICS[metric].terminal for metric in ALWAYS]
     for title in (
         "requests",
@@ -121,7 +105,7 @@ def _effects(comparison: Comparison, *, intervals: bool) -> Table:
         "workers",
         *(title for head in heads for title in (f"{head} A", f"{head} B", "change")),
     ):
-        drawn.add_column(
+        table.add_column(
             title,
             justify="left" if title in ("requests", "layout") else "right",
             no_wrap=title != "requests",
@@ -135,13 +119,13 @@ def _effects(comparison: Comparison, *, intervals: bool) -> Table:
     before = None
     for (about, baseline, subject, workers), by_metric in cells.items():
         if before not in {None, (about, subject)}:
-            drawn.add_section()
+            table.add_section()
         before = (about, subject)
-        told = [
+        values = [
             part for metric in ALWAYS for part in _cells(by_metric.get(metric), intervals=intervals)
         ]
-        drawn.add_row(escape(about), escape(_named(baseline, subject)), str(workers), *told)
-    return drawn
+        table.add_row(escape(about), escape(_named(baseline, subject)), str(workers), *values)
+    return table
 
 
 def _named(baseline: str, subject: str) -> str:
@@ -154,17 +138,11 @@ def _cells(effect: Effect | None, *, intervals: bool) -> tuple[str, str, str]:
         return "", "", ""
     style = _STYLES.get(effect.verdict, "")
     change = change_words(effect)
-    if (
-        intervals
-        and change.endswith("%")
-        and effect.ratio is not None
-        and effect.ratio.low is not None
-        and effect.ratio.high is not None
-    ):
-        low, high = (
-            show_percent(end).removesuffix(" %") for end in (effect.ratio.low, effect.ratio.high)
-        )
-        change = f"{change} ({low} to {high})"
+    if intervals and change.endswith("%") and effect.ratio is not None:
+        ends = [end for end in (effect.ratio.low, effect.ratio.high) if end is not None]
+        if len(ends) == 2:
+            low, high = (show_percent(end).removesuffix(" %") for end in ends)
+            change = f"{change} ({low} to {high})"
     return (
         show_figure(effect.baseline_value),
         show_figure(effect.subject_value),
@@ -173,10 +151,7 @@ def _cells(effect: Effect | None, *, intervals: bool) -> tuple[str, str, str]:
 
 
 def change_words(effect: Effect) -> str:
-    """The change of a cell as far as it may be claimed:
-
-    `+12 %`, `~` where none is shown, in brackets without a claim.
-    """
+    """The change of a cell: `+12 %`; `~` if not significant; in brackets if it is no claim."""
     if effect.ratio is None:
         return "×"
     if effect.verdict == "not shown":
@@ -187,7 +162,3 @@ def change_words(effect: Effect) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-
-
-def _say(console: Console, text: str, style: str = "") -> None:
-    console.print(text, style=style or None, markup=False, highlight=False, soft_wrap=True)

@@ -1,6 +1,4 @@
-"""What stands, in words that can be pasted: hosts, endpoints, credentials, and how to reach
-them.
-"""
+"""Running deployments: hosts, endpoints, credentials, and commands that can be pasted."""
 
 from __future__ import annotations
 
@@ -10,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from weighbridge.common.endpoint import Endpoint
+from weighbridge.screen.terminal import print_line
 from weighbridge.topologies.deployment import Stands, StatePlace, standing
 from weighbridge.topologies.hardware import HOSTS
 
@@ -18,61 +17,55 @@ if TYPE_CHECKING:
     from weighbridge.topologies.ssh.leftovers import ClaimedDeployment, Swept
 
 
-def print_standing(place: StatePlace, console: Console) -> None:
-    """Print every deployment that stands, and which of its daemons have died.
+def print_running(place: StatePlace, console: Console) -> None:
+    """Print every running deployment, and which of its daemons have died.
 
-    Raises TargetError where nobody can tell.
+    Raises TargetError if that cannot be found out.
     """
     found = standing(place)
     if not found:
-        console.print("nothing stands", highlight=False)
-    for stands in found:
-        head, *rest = describe(stands)
-        for line in (head, *lifeless(stands, place), *rest):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+        print_line(console, "nothing is running")
+    for record in found:
+        head, *rest = describe(record)
+        for line in (head, *dead_here(record, place), *rest):
+            print_line(console, line)
 
 
-def lifeless(stands: Stands, place: StatePlace) -> list[str]:
-    """The lines about what has died of a deployment on hosts of the lab; none where all of it runs.
+def dead_here(record: Stands, place: StatePlace) -> list[str]:
+    """The lines about dead daemons of a deployment on lab hosts; none if all are running.
 
-    What runs on real hosts they alone can tell, and the file that says how they are reached is not
-    known here.
+    Real hosts must be asked, and the file that says how to reach them is not known here.
     """
-    if HOSTS[stands.kind].by_ssh:
-        return ["  which of its daemons run: weighbridge status --hardware FILE"]
-    if not HOSTS[stands.kind].contained:
+    if HOSTS[record.kind].by_ssh:
+        return ["  for its daemons: weighbridge status --hardware FILE"]
+    if not HOSTS[record.kind].contained:
         return []
-    from weighbridge.topologies.lab.daemons import daemons  # noqa: PLC0415 - the lab is wanted only where there is one
+    from weighbridge.topologies.lab.daemons import daemons  # noqa: PLC0415 - only for lab hosts
 
-    folder = place.deployments / stands.label
+    folder = place.deployments / record.label
     started = daemons(folder)
     dead = [one for one in started if not one.alive]
     if started and len(dead) == len(started):
         return [_nothing()]
-    return _changed(
-        [
-            _dead(one.service, one.host, f"{folder / 'logs' / one.host / one.service}.out")
-            for one in dead
-        ]
+    logs = folder / "logs"
+    return _with_remedy(
+        [_dead(one.service, one.host, f"{logs / one.host / one.service}.out") for one in dead]
     )
 
 
-def lifeless_there(
-    stood: ClaimedDeployment, stands: Stands | None, there: Swept, hardware: Hardware
+def dead_there(
+    found: ClaimedDeployment, record: Stands | None, there: Swept, hardware: Hardware
 ) -> list[str]:
-    """The same of a deployment on real hosts, as they told it, and which of its hosts did not tell.
+    """The same for a deployment on real hosts, by their answers; names hosts that did not answer.
 
-    `stands`: what this machine knows of it. Where it knows nothing, any host that did not answer
-    may be one of its own.
+    `record`: what this machine knows of it. If it knows nothing, any host that did not answer may
+    be part of it.
     """
-    started = [one for one in there.daemons if one.deployment == stood.claimed.deployment]
+    started = [one for one in there.daemons if one.deployment == found.claimed.deployment]
     dead = [one for one in started if not one.alive]
-    silent = [name for name in there.failed if stands is None or name in stands.hosts]
-    others = [
-        name
-        for name in (() if stands is None else stands.hosts)
-        if name not in (*stood.hosts, *silent)
-    ]
+    hosts = () if record is None else tuple(record.hosts)
+    silent = [name for name in there.failed if record is None or name in hosts]
+    others = [name for name in hosts if name not in (*found.hosts, *silent)]
     silent += [
         f"{name} (no host of hardware {hardware.name})"
         for name in others
@@ -82,76 +75,67 @@ def lifeless_there(
         return [_nothing(" --hardware FILE")]
     lines = [_dead(one.service, one.host, f"{one.host}:{one.log}") for one in dead]
     lines += [
-        f"  dead: all of it on {name}: it is not there any more"
+        f"  dead: all of it on {name}, which has nothing of it any more"
         for name in others
         if name in hardware.hosts
     ]
-    unknown = [f"  not known: what of it runs on {', '.join(silent)}"] if silent else []
-    return [*_changed(lines, " --hardware FILE"), *unknown]
+    unknown = [f"  not known: what is running on {', '.join(silent)}"] if silent else []
+    return [*_with_remedy(lines, " --hardware FILE"), *unknown]
 
 
 def _nothing(real: str = "") -> str:
-    return f"  dead: nothing of it runs any more; `weighbridge down{real}` takes away what is left"
+    return f"  dead: none of it is running; `weighbridge down{real}` removes what is left"
 
 
 def _dead(service: str, host: str, log: str) -> str:
     return f"  dead: {service} on {host}; its log: {log}"
 
 
-def _changed(dead: Sequence[str], real: str = "") -> list[str]:
-    return (
-        [*dead, f"  it is not what was stood up any more: `weighbridge down{real}`, and `up` again"]
-        if dead
-        else []
-    )
+def _with_remedy(dead: Sequence[str], real: str = "") -> list[str]:
+    if not dead:
+        return []
+    return [*dead, f"  it is incomplete: `weighbridge down{real}`, and `up` again"]
 
 
-def describe(stands: Stands) -> list[str]:
+def describe(record: Stands) -> list[str]:
     """The lines about one deployment.
 
     Its network is reached from its client hosts, which see this machine's files.
     """
-    client = stands.clients[0]
-    anywhere = (
-        client
-        if len(stands.clients) == 1
-        else f"{', '.join(stands.clients[:-1])} or {stands.clients[-1]}"
-    )
-    whose = "which has" if len(stands.clients) == 1 else "which have"
+    client, *others = record.clients
+    what = f"layout {record.layout} on hardware {record.hardware}"
+    addresses = (f"{name} {address}" for name, address in record.hosts.items())
     lines = [
-        (
-            f"{stands.label}: layout {stands.layout} on hardware {stands.hardware}, since "
-            f"{stands.since}"
-        ),
-        "  hosts: " + ", ".join(f"{name} {address}" for name, address in stands.hosts.items()),
+        f"{record.label}: {what}, since {record.since}",
+        f"  hosts: {', '.join(addresses)}",
     ]
-    if HOSTS[stands.kind].by_ssh:
+    if HOSTS[record.kind].by_ssh:
         lines.append(
-            "  what it sees on a host, such as its configuration: weighbridge exec --hardware "
+            "  to see its files on a host, such as its configuration: weighbridge exec --hardware "
             f"FILE {client} -- COMMAND"
         )
     else:
+        clients = " or ".join(filter(None, (", ".join(record.clients[:-1]), record.clients[-1])))
+        has = "have" if others else "has"
         lines.append(
-            f"  its network is its own: run clients on {anywhere}, {whose} this machine's files:"
+            f"  it has its own network: run clients on {clients}, which {has} this machine's files:"
         )
         lines.append(
             f"    weighbridge exec {client} -- COMMAND        (-- bash: a shell for the lines "
             "below)"
         )
-    for endpoint in stands.endpoints:
-        lines += [f"  {endpoint.api}: {endpoint.url}"]
-        lines += [
-            f"    {line}" for line in (_s3(endpoint) if endpoint.api == "s3" else _swift(endpoint))
-        ]
+    for endpoint in record.endpoints:
+        commands = _s3(endpoint) if endpoint.api == "s3" else _swift(endpoint)
+        lines += [f"  {endpoint.api}: {endpoint.url}", *(f"    {line}" for line in commands)]
     return lines
 
 
-# What can be pasted puts no key on a command line, where every user of the machine could read it.
+# The commands put no key on a command line, where every user of the machine could read it.
 
 
 def _s3(endpoint: Endpoint) -> list[str]:
     key = endpoint.key.get_secret_value()
-    # Older curls sign no sum of the body of their own, which S3 wants among what is signed.
+    # Older versions of curl do not sign the body's checksum, which S3 requires.
     signed = f"--aws-sigv4 aws:amz:{endpoint.region}:s3 -H x-amz-content-sha256:UNSIGNED-PAYLOAD"
     return [
         f"access key {endpoint.user}   secret key {key}",

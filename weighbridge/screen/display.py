@@ -1,12 +1,9 @@
-"""What a person sees while a run goes on: a live table with rates and time left, or plain lines
-where there is no terminal.
-"""
+"""Progress of a run: a live table with rates and time left, or plain lines without a terminal."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Protocol, Self
 
 from rich.console import Console, Group
@@ -16,80 +13,70 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 
 from weighbridge.common.quantities import show_bytes
-from weighbridge.conductor.pace import show_duration
+from weighbridge.conductor.time_estimate import show_duration
 from weighbridge.drivers.order import Progress as DriverProgress
 from weighbridge.results.analysis.steps.validity import enough_samples
 from weighbridge.results.interval import percentile, summed
 from weighbridge.results.record import Histogram, StepKey, StepResult, Tally
 from weighbridge.results.record.driver_traits import driver_label
+from weighbridge.screen.terminal import print_line
 from weighbridge.suites import DEFAULT_DRIVER
 
 
 class Steps(Protocol):
-    """What is to be done, as far as a display wants to know it: a plan, or the course of a
-    tuning.
-    """
+    """What a display needs to know of a plan, or of the course of a tuning."""
 
     @property
     def steps(self) -> int:
-        """How many steps are measured in all, or at the most."""
+        """How many steps are measured in all, or at most."""
 
 
 class TimeLeft(Protocol):
-    """What tells how long the rest takes."""
+    """An estimate of the time left."""
 
     def left_s(self) -> float:
         """Seconds that are probably left."""
 
 
 class PlainDisplay:
-    """A line for each thing that happens, for logs and pipes."""
+    """A line for each event, for logs and pipes."""
 
-    def __init__(self, plan: Steps, console: Console, pace: TimeLeft) -> None:
+    def __init__(self, plan: Steps, console: Console, estimate: TimeLeft) -> None:
         self._console = console
         self._plan = plan
-        self._pace = pace
+        self._estimate = estimate
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Nothing is held."""
+    def __exit__(self, *_: object) -> None:
+        """There is nothing to close."""
 
     def say(self, text: str) -> None:
         """Print the line with the time of day."""
-        self._console.print(
-            f"{time.strftime('%H:%M:%S')}  {text}", markup=False, highlight=False, soft_wrap=True
-        )
+        print_line(self._console, f"{time.strftime('%H:%M:%S')}  {text}")
 
     def begins(self, key: StepKey, number: int) -> None:
         """Print which step begins."""
         self.say(f"step {number}/{self._plan.steps}  {_name(key)}")
 
     def progress(self, progress: DriverProgress) -> None:
-        """Lines are for what has ended."""
+        """Only what has ended gets a line."""
 
     def ended(self, result: StepResult) -> None:
         """Print the step's result."""
-        left = show_duration(self._pace.left_s())
+        left = show_duration(self._estimate.left_s())
         self.say(f"    {_outcome(result)}  ({left} left)")
 
 
 class LiveDisplay:
-    """A table of the last results above a bar with what is being done, the rates now and the time
-    left.
-    """
+    """A table of the last results above a bar with current step, rates and time left."""
 
     ROWS = 12
 
-    def __init__(self, plan: Steps, console: Console, pace: TimeLeft) -> None:
+    def __init__(self, plan: Steps, console: Console, estimate: TimeLeft) -> None:
         self._plan = plan
-        self._pace = pace
+        self._estimate = estimate
         self._rows: list[StepResult] = []
         self._bar = Progress(
             SpinnerColumn(),
@@ -101,7 +88,7 @@ class LiveDisplay:
             expand=True,
         )
         self._task: TaskID = self._bar.add_task(
-            "starting", total=None, rates="", left=show_duration(self._pace.left_s())
+            "starting", total=None, rates="", left=show_duration(self._estimate.left_s())
         )
         self._live = Live(console=console, refresh_per_second=4, get_renderable=self._view)
 
@@ -109,12 +96,7 @@ class LiveDisplay:
         self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._bar.update(self._task, visible=False)
         self._live.stop()
 
@@ -125,7 +107,7 @@ class LiveDisplay:
             description=escape(text),
             total=None,
             rates="",
-            left=show_duration(self._pace.left_s()),
+            left=show_duration(self._estimate.left_s()),
         )
 
     def begins(self, key: StepKey, number: int) -> None:
@@ -140,7 +122,7 @@ class LiveDisplay:
         )
         if progress.errors:
             rates += f"  [red]{progress.errors} errors[/]"
-        left = show_duration(self._pace.left_s())
+        left = show_duration(self._estimate.left_s())
         self._bar.update(
             self._task, completed=progress.done, total=progress.total, rates=rates, left=left
         )
@@ -150,21 +132,10 @@ class LiveDisplay:
         self._rows.append(result)
 
     def _view(self) -> Group:
-        table = Table(expand=True, header_style="bold", box=None)
-        for name in (
-            "layout",
-            "workload",
-            "workers",
-            "op/s",
-            "MB/s",
-            "p90 ms",
-            "max ms",
-            "errors",
-            "",
-        ):
-            table.add_column(
-                name, justify="left" if name in {"layout", "workload", ""} else "right"
-            )
+        table = Table("layout", "workload", expand=True, header_style="bold", box=None)
+        for name in ("workers", "op/s", "MB/s", "p90 ms", "max ms", "errors"):
+            table.add_column(name, justify="right")
+        table.add_column("")
         for result in self._rows[-self.ROWS :]:
             key = result.key
             numbers = _numbers(result)
@@ -173,25 +144,20 @@ class LiveDisplay:
         return Group(table, self._bar)
 
 
-def display_for(plan: Steps, console: Console, pace: TimeLeft) -> PlainDisplay | LiveDisplay:
-    """A live display on a terminal, plain lines elsewhere. `pace` tells how long the rest takes."""
-    return (
-        LiveDisplay(plan, console, pace)
-        if console.is_terminal
-        else PlainDisplay(plan, console, pace)
-    )
+def display_for(plan: Steps, console: Console, estimate: TimeLeft) -> PlainDisplay | LiveDisplay:
+    """A live display on a terminal, plain lines elsewhere."""
+    if console.is_terminal:
+        return LiveDisplay(plan, console, estimate)
+    return PlainDisplay(plan, console, estimate)
 
 
 def _name(key: StepKey) -> str:
-    by = (
-        f" by {driver_label(key.driver)}"
-        if key.layer is None and key.driver != DEFAULT_DRIVER
-        else ""
-    )
-    way = f"{by}{' behind its front' if key.layer == 'gateway' else ''}"
-    return f"{key.layout} {key.api} {key.workload} x{key.workers}{way}" + (
-        f" repeat {key.repeat + 1}" if key.repeat else ""
-    )
+    name = f"{key.layout} {key.api} {key.workload} x{key.workers}"
+    if key.layer is None and key.driver != DEFAULT_DRIVER:
+        name += f" by {driver_label(key.driver)}"
+    if key.layer == "gateway":
+        name += " behind its front"
+    return f"{name} repeat {key.repeat + 1}" if key.repeat else name
 
 
 def _outcome(result: StepResult) -> str:
@@ -201,9 +167,7 @@ def _outcome(result: StepResult) -> str:
 
 
 def _numbers(result: StepResult) -> tuple[str, str, str, str, str]:
-    """op/s, MB/s, p90 ms, max ms and errors of a step over all its operations; a dash where nothing
-    is known.
-    """
+    """op/s, MB/s, p90 ms, max ms and errors of a step over all operations; a dash if unknown."""
     measurement = result.measurement
     if measurement is None:
         return ("-", "-", "-", "-", "-")
@@ -223,24 +187,22 @@ def _numbers(result: StepResult) -> tuple[str, str, str, str, str]:
 
 
 def _p90(tallies: Sequence[Tally]) -> str:
-    """In ms over all operations; the bin where the driver tells bins, a dash where it tells of one
-    operation neither.
-    """
-    if all(tally.latency is not None for tally in tallies):
-        merged = Histogram.merged(
-            Histogram.decode(tally.latency) for tally in tallies if tally.latency is not None
-        )
+    """In ms over all operations, or the bin it lies in; a dash if the driver reports neither."""
+    known = [tally.latency for tally in tallies if tally.latency is not None]
+    if len(known) == len(tallies):
+        merged = Histogram.merged(map(Histogram.decode, known))
         return f"{merged.percentile_us(90) / 1e3:,.1f}"
-    bins = [tally.bins for tally in tallies if tally.bins is not None]
-    return str(percentile(summed(bins), 90)) if len(bins) == len(tallies) else "-"
+    return _bin(tallies, 90)
 
 
 def _longest(tallies: Sequence[Tally]) -> str:
-    """The slowest request in ms, or the bin that it lies in; a dash where the driver does not
-    tell.
-    """
+    """The slowest request in ms, or the bin it lies in; a dash if the driver reports neither."""
     known = [tally.max_us for tally in tallies if tally.max_us is not None]
     if len(known) == len(tallies):
         return f"{max(known) / 1e3:,.1f}"
+    return _bin(tallies, 100)
+
+
+def _bin(tallies: Sequence[Tally], percent: float) -> str:
     bins = [tally.bins for tally in tallies if tally.bins is not None]
-    return str(percentile(summed(bins), 100)) if len(bins) == len(tallies) else "-"
+    return str(percentile(summed(bins), percent)) if len(bins) == len(tallies) else "-"

@@ -1,6 +1,4 @@
-"""A display that hands what it is told on to another one, and to a writer that sends it to an
-InfluxDB.
-"""
+"""A display that passes everything on to another one, and steps to a writer for an InfluxDB."""
 
 from __future__ import annotations
 
@@ -8,26 +6,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from weighbridge.conductor.influx_writer import InfluxWriter
-from weighbridge.conductor.measuring import Display
+from weighbridge.conductor.step_runner import Display
 from weighbridge.drivers.order import Progress
 from weighbridge.results.influx.server import InfluxServer
 from weighbridge.results.record import RunStore, StepKey, StepResult
 
 
 class InfluxDisplay:
-    """Shows everything by `shown`, and has `writer` send what is told of steps."""
+    """Shows everything on `shown`, and has `writer` send steps."""
 
     def __init__(self, shown: Display, writer: InfluxWriter) -> None:
         self._shown = shown
         self._writer = writer
         self._key: StepKey | None = None
-
-    def say(self, text: str) -> None:
-        """Only shown."""
-        self._shown.say(text)
+        self.say = shown.say
 
     def begins(self, key: StepKey, number: int) -> None:
-        """From here on what is told is of this step."""
+        """From here on, progress is of this step."""
         self._key = key
         self._shown.begins(key, number)
 
@@ -38,9 +33,7 @@ class InfluxDisplay:
             self._writer.live(self._key, progress)
 
     def ended(self, result: StepResult) -> None:
-        """The conductor has written the step down, so that what is sent of it can be made again
-        from the run folder.
-        """
+        """The step is in the run folder, from which the writer reads it."""
         self._key = None
         self._shown.ended(result)
         self._writer.step()
@@ -50,9 +43,9 @@ class InfluxDisplay:
 def sending(
     server: InfluxServer | None, store: RunStore, say: Callable[[str], None]
 ) -> Iterator[Callable[[Display], Display]]:
-    """What makes of a display one that sends too; without a server the display as it is.
+    """A function that makes a display send, too; without a server it returns the display itself.
 
-    Left, what waits has been sent or told.
+    At the end, what is left is sent, or reported as not sent.
     """
     if server is None:
         yield lambda shown: shown

@@ -1,6 +1,4 @@
-"""What a run came to, on a terminal: the answer first, the table, one sentence a workload, what is
-open, where everything is.
-"""
+"""The results of a run on a terminal: the answer first, then table, sentences, doubts and files."""
 
 from __future__ import annotations
 
@@ -9,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, get_args
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.measure import Measurement
@@ -27,179 +24,134 @@ from weighbridge.results.figures import UNKNOWN, show_figure
 from weighbridge.results.metrics import METRICS, Metric
 from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.screen.study_outcome import print_study
+from weighbridge.screen.terminal import new_table, print_line
 from weighbridge.screen.tuning_outcome import print_tuning
 
 BOTH: Final = 100
-"""Columns that rates and latencies need beside each other where these are intervals, and drivers
-beside them.
-"""
-
+"""Terminal columns for rates beside latencies that are intervals, with a column for drivers."""
 _MB_PER_GB: Final = 1000
 _UNBOUND: Final = 10_000
-"""Columns of a terminal on which any table fits."""
+"""Terminal columns on which any table fits."""
 _FAR: Final = 1000
-"""Bandwidths that are so many times apart have a unit in each cell: one unit would not do for all.
-"""
+"""If bandwidths differ by this factor, each cell has its own unit."""
 _METRICS: Final = tuple(one for one in METRICS.values() if one.terminal)
 _RATES: Final = tuple(one.terminal for one in _METRICS if one.group in ("latency", "count"))
 _USES: Final = (*(one.terminal for one in _METRICS if one.group == "cost"), "saturated")
 
 
 def print_outcome(derived: Derived, console: Console) -> None:
-    """Print the answer, then table, findings and places, or the ledger of a tuning.
+    """Print the answer, then table, findings and files, or the results of a tuning.
 
-    Lines that are not ranked are dim. What is in doubt has a letter that stands below the table
-    with its reason, once. What the hosts used is told where telemetry was recorded. A terminal has
-    no room for all columns: size, p99, mean, samples and repeats are in summary.csv and in the
-    report.
+    Lines that are not ranked are dim. What is in doubt has a letter, which is explained once below
+    the table. What the hosts used is printed if telemetry was recorded. A terminal has no room for
+    all columns: size, p99, mean, samples and repeats are in summary.csv and in the report.
     """
     if derived.tuned is not None:
-        print_tuning(derived, console)
+        print_tuning(derived.tuned, derived, console)
         return
-    rows = derived.rows
-    if derived.comparison.subjects:
-        console.print(
-            f"{headline(derived.findings)}.",
-            style="bold",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
-    several = len({row.driver for row in rows}) > 1
-    drawing = _Shown(derived.reasons, _unit(rows))
-    tries = [drawing.table(rows, several=several, spread=spread) for spread in (True, False)]
-    whole = (
-        [drawn for drawn in tries if _fits(drawn, console)]
-        if any(row.resources for row in rows)
-        else []
-    )
-    if whole:
-        console.print(whole[0])
-    elif several and console.width < BOTH:
-        for driver in dict.fromkeys(row.driver for row in rows):
-            console.print(f"By {driver_label(driver)}:", style="bold")
-            _print_parts([row for row in rows if row.driver == driver], drawing, console)
-    else:
-        _print_parts(rows, drawing, console)
+    rows, comparison = derived.rows, derived.comparison
+    if comparison.subjects:
+        print_line(console, f"{headline(derived.findings)}.", "bold")
+    _print_rows(rows, _RowTable(derived.reasons, _unit(rows)), console)
     for reason in derived.reasons:
-        console.print(
-            f"{reason.mark}  {reason.text}",
-            style="yellow",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        print_line(console, f"{reason.mark}  {reason.text}", "yellow")
     for finding in derived.findings:
         if finding.workers is None and not finding.rival:
-            console.print(
-                f"• {_brief(finding, derived.reasons)}",
-                markup=False,
-                highlight=False,
-                soft_wrap=True,
-            )
-    for line in (
-        *verdict_words(derived.comparison),
-        *noise_words(derived.comparison.noise),
-        *derived.comparison.unused,
-    ):
-        console.print(line, style="dim", markup=False, highlight=False, soft_wrap=True)
+            print_line(console, f"• {_brief(finding, derived.reasons)}")
+    noise = noise_words(comparison.noise)
+    for line in (*verdict_words(comparison), *noise, *comparison.unused):
+        print_line(console, line, "dim")
     for sentence in derived.stairs:
-        console.print(f"↗ {sentence}", markup=False, highlight=False, soft_wrap=True)
+        print_line(console, f"↗ {sentence}")
     for sentence in derived.agreement:
-        console.print(f"≈ {sentence}.", markup=False, highlight=False, soft_wrap=True)
+        print_line(console, f"≈ {sentence}.")
     for sentence in derived.hosts:
-        console.print(f"  {sentence}", style="dim", markup=False, highlight=False, soft_wrap=True)
+        print_line(console, f"  {sentence}", "dim")
     if derived.replayed is not None:
         print_study(derived.replayed, console)
     if derived.remedy is not None:
         command = f":\n  {derived.remedy.command}" if derived.remedy.command else ""
-        console.print(
-            f"\n{derived.remedy.says}{command}", markup=False, highlight=False, soft_wrap=True
-        )
-    console.print(f"\ntable   {derived.summary}", markup=False, highlight=False, soft_wrap=True)
-    console.print(f"report  {derived.report}", markup=False, highlight=False, soft_wrap=True)
+        print_line(console, f"\n{derived.remedy.says}{command}")
+    print_line(console, f"\ntable   {derived.summary}")
+    print_line(console, f"report  {derived.report}")
 
 
 def noise_words(floors: Sequence[NoiseFloor]) -> tuple[str, ...]:
-    """What A/A trials told, a line for each metric; nothing where there was none."""
+    """The result of A/A controls, a line for each metric; nothing without them."""
     return tuple(floor.words for floor in floors)
 
 
 def verdict_words(comparison: Comparison) -> tuple[str, ...]:
-    """How many cells have which verdict, and that there was no A/A trial where one is missed;
-    nothing of a lone layout.
-    """
+    """How many cells have which verdict, and whether an A/A control is missing."""
     found = Counter(effect.verdict for effect in comparison.effects if effect.workers is not None)
     if not found:
         return ()
-    told = ", ".join(
-        f"{found[verdict]} {verdict}" for verdict in get_args(Verdict) if found[verdict]
-    )
-    against = f" against {comparison.baseline}" if len(comparison.subjects) > 1 else ""
-    words = f"Of {found.total()} cells{against}: {told}."
-    unmeasured = (
-        not comparison.noise and not comparison.unused and (found["better"] or found["worse"])
-    )
-    return (
-        (words, "The rig’s noise floor was not measured: compare --aa.") if unmeasured else (words,)
-    )
+    counts = ", ".join(f"{found[one]} {one}" for one in get_args(Verdict) if found[one])
+    baseline = f" compared with {comparison.baseline}" if len(comparison.subjects) > 1 else ""
+    words = f"Of {found.total()} cells{baseline}: {counts}."
+    if comparison.noise or comparison.unused or not (found["better"] or found["worse"]):
+        return (words,)
+    return (words, "The noise floor of this machine was not measured: compare --aa.")
 
 
 def _brief(finding: Finding, reasons: Sequence[Reason]) -> str:
-    """The finding's sentence, with the marks of what is in doubt in place of the reasons: these
-    stand above, once.
-    """
+    """The finding's sentence, with letters in place of the reasons, which are printed above."""
     marked = ", ".join(
         one.mark
         for one in reasons
         if any(one.words.startswith(f"{doubt.what}:") for doubt in finding.doubts)
     )
-    grave, all_of = (
-        doubt_words(graves(finding.doubts)),
-        "; ".join(dict.fromkeys(doubt.words for doubt in finding.doubts)),
-    )
+    grave = doubt_words(graves(finding.doubts))
+    every = "; ".join(dict.fromkeys(doubt.words for doubt in finding.doubts))
     text = finding.text
-    for said in (told for told in (grave, all_of) if told and marked):
-        text = text.replace(f"({said})", f"(see {marked})").replace(
-            f"provisional, {said}", f"provisional (see {marked})"
-        )
+    for words in (grave, every) if marked else ():
+        if words:
+            text = text.replace(f"({words})", f"(see {marked})").replace(
+                f"provisional, {words}", f"provisional (see {marked})"
+            )
     return text
 
 
-def _print_parts(rows: Sequence[Row], drawing: _Shown, console: Console) -> None:
-    """The table in the parts that a terminal has room for; the spread of repeats where there is
-    room for that, too.
-    """
+def _print_rows(rows: Sequence[Row], drawing: _RowTable, console: Console) -> None:
+    """One table if it fits; else in parts, and for each driver if the terminal is narrow."""
+    several = len({row.driver for row in rows}) > 1
+    if any(row.resources for row in rows):
+        for spread in (True, False):
+            table = drawing.table(rows, several=several, spread=spread)
+            if _fits(table, console):
+                console.print(table)
+                return
+    if several and console.width < BOTH:
+        for driver in dict.fromkeys(row.driver for row in rows):
+            console.print(f"By {driver_label(driver)}:", style="bold")
+            _print_parts([row for row in rows if row.driver == driver], drawing, console)
+    else:
+        _print_parts(rows, drawing, console)
+
+
+def _print_parts(rows: Sequence[Row], drawing: _RowTable, console: Console) -> None:
+    """The table in parts that fit, with the spread of repeats if that fits, too."""
     several = len({row.driver for row in rows}) > 1
     if console.width < BOTH and any(row.within("max") is not None for row in rows):
         console.print(drawing.table(rows, several=several, only=drawing.rates))
         console.print(drawing.table(rows, several=several, only=_RATES))
     else:
-        titles = (*drawing.rates, *_RATES)
-        tries = [
-            drawing.table(rows, several=several, spread=spread, only=titles)
-            for spread in (True, False)
+        tables = [
+            drawing.table(rows, several=several, spread=spread, only=(*drawing.rates, *rates))
+            for spread, rates in ((True, _RATES), (False, _RATES), (False, _RATES[1:]))
         ]
-        tries.append(
-            drawing.table(
-                rows, several=several, only=tuple(title for title in titles if title != _RATES[0])
-            )
-        )
-        console.print(next((drawn for drawn in tries if _fits(drawn, console)), tries[-1]))
+        console.print(next((table for table in tables if _fits(table, console)), tables[-1]))
     if any(row.resources for row in rows):
         console.print(drawing.table(rows, several=several, only=_USES))
 
 
-def _fits(drawn: Table, console: Console) -> bool:
+def _fits(table: Table, console: Console) -> bool:
     wide = console.options.update_width(_UNBOUND)
-    return Measurement.get(console, wide, drawn).maximum <= console.width
+    return Measurement.get(console, wide, table).maximum <= console.width
 
 
 def _unit(rows: Sequence[Row]) -> str:
-    """The unit of a column of bandwidths:
-
-    GB/s where all are large; empty where each cell needs its own.
-    """
+    """The unit of a column of bandwidths; empty if each cell needs its own."""
     known = [mb_s for row in rows if (mb_s := row.value("bandwidth"))]
     if known and max(known) > _FAR * min(known):
         return ""
@@ -207,10 +159,8 @@ def _unit(rows: Sequence[Row]) -> str:
 
 
 @dataclass(frozen=True)
-class _Shown:
-    """How the rows of a table are shown: with the marks of these reasons, and bandwidths in this
-    unit (empty: one in each cell).
-    """
+class _RowTable:
+    """Draws rows, with letters for these reasons; `unit` of bandwidths: empty if in each cell."""
 
     reasons: Sequence[Reason]
     unit: str
@@ -228,55 +178,38 @@ class _Shown:
         spread: bool = False,
         only: Sequence[str] | None = None,
     ) -> Table:
-        """A line for each row: what it is of, and its cells under `only` these titles (else all);
-        `spread`: with the ± of repeats.
+        """A line for each row, with `only` these columns (default: all).
 
-        `several` drivers have a column.
+        `several`: with a column of drivers; `spread`: with the ± of repeats.
         """
         titles = (*self.rates, *_RATES, *_USES) if only is None else tuple(only)
         several_apis = len({row.api for row in rows}) > 1
         marked = self.rates[0] in titles and any(marks(row, self.reasons) for row in rows)
-        drawn = Table(header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        for title in (
-            "workload",
-            *(["api"] if several_apis else []),
-            *(["driver"] if several else []),
-            "layout",
-        ):
-            drawn.add_column(title)
+        apis, drivers = ["api"] * several_apis, ["driver"] * several
+        table = new_table()
+        for title in ("workload", *apis, *drivers, "layout"):
+            table.add_column(title)
         for title in ("workers", *titles):
-            drawn.add_column(
+            table.add_column(
                 title, justify="left" if title == "saturated" else "right", no_wrap=True
             )
         if marked:
-            drawn.add_column("in doubt" if spread else "", no_wrap=True)
+            table.add_column("in doubt" if spread else "", no_wrap=True)
         before = None
         for row in rows:
             mixed = len({other.operation for other in rows if other.workload == row.workload}) > 1
             name = f"{row.workload}: {row.operation}" if mixed else row.workload
             if before not in {None, name}:
-                drawn.add_section()
+                table.add_section()
             before = name
-            ways = (
-                *([row.api] if several_apis else []),
-                *([driver_label(row.driver)] if several else []),
-            )
+            ways = (*[row.api] * several_apis, *[driver_label(row.driver)] * several)
             cells = self._cells(row, spread=spread)
-            drawn.add_row(
-                *map(
-                    escape,
-                    (
-                        name,
-                        *ways,
-                        row.layout,
-                        str(row.workers),
-                        *(cells[title] for title in titles),
-                    ),
-                ),
-                *([escape(marks(row, self.reasons))] if marked else []),
+            texts = (name, *ways, row.layout, str(row.workers), *(cells[title] for title in titles))
+            table.add_row(
+                *map(escape, (*texts, *[marks(row, self.reasons)] * marked)),
                 style="" if row.ranked else "dim italic",
             )
-        return drawn
+        return table
 
     def _cells(self, row: Row, *, spread: bool) -> dict[str, str]:
         """A row's cells by title."""
@@ -290,7 +223,7 @@ class _Shown:
         }
 
     def head(self, metric: Metric) -> str:
-        """The head of a metric's column: bandwidths have a unit of their own."""
+        """The head of a metric's column; for bandwidths it is the unit."""
         return self.unit if metric.key == "bandwidth" and self.unit else metric.terminal
 
     def _bandwidth(self, mb_s: float | None) -> str:
@@ -298,8 +231,6 @@ class _Shown:
             return UNKNOWN
         if self.unit:
             return show_figure(mb_s / _MB_PER_GB if self.unit == "GB/s" else mb_s)
-        return (
-            f"{show_figure(mb_s / _MB_PER_GB)} GB/s"
-            if mb_s >= _MB_PER_GB
-            else f"{show_figure(mb_s)} MB/s"
-        )
+        if mb_s >= _MB_PER_GB:
+            return f"{show_figure(mb_s / _MB_PER_GB)} GB/s"
+        return f"{show_figure(mb_s)} MB/s"

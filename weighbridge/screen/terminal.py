@@ -1,24 +1,24 @@
-"""The console that verbs print to."""
+"""The console that verbs print to, and how they print lines and tables."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.table import Table
 
 from weighbridge.common.inert import inert
 
 WIDTH_ELSEWHERE = 120
-"""Characters of a line where there is no terminal to ask (a pipe, a log) and $COLUMNS says nothing.
-"""
+"""Characters in a line where there is no terminal (a pipe, a log) and $COLUMNS is not set."""
 
 
 class InertConsole(Console):
-    """A console on which no text is obeyed by the terminal: what rich itself says to it is no
-    text.
-    """
+    """A console that escapes control characters in texts, except those that rich itself sends."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -31,8 +31,19 @@ class InertConsole(Console):
 def console() -> Console:
     """A console as wide as the terminal."""
     found = InertConsole()
-    return (
-        found
-        if found.is_terminal or "COLUMNS" in os.environ
-        else InertConsole(width=WIDTH_ELSEWHERE)
-    )
+    if found.is_terminal or "COLUMNS" in os.environ:
+        return found
+    return InertConsole(width=WIDTH_ELSEWHERE)
+
+
+def print_line(console: Console, text: str, style: str = "") -> None:
+    """Print a text as it is: no markup, no highlighting, wrapped by the terminal alone."""
+    console.print(text, style=style or None, markup=False, highlight=False, soft_wrap=True)
+
+
+def new_table(*columns: str, right: Collection[str] = (), **options: Any) -> Table:
+    """A table with a rule below its header; columns named in `right` are right-aligned."""
+    table = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1, 0, 0), **options)
+    for name in columns:
+        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    return table

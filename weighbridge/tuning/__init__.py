@@ -1,3 +1,1 @@
-"""Tuning a layout that stands: preparing it, driving its trials, choosing a winner and confirming
-it.
-"""
+"""Tuning a layout: preparation, trials on one deployment, the winner and its confirmation."""

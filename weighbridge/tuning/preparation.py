@@ -1,6 +1,4 @@
-"""Preparing a tuning: everything that can be wrong with it is found before anything is started, all
-faults at once.
-"""
+"""Preparing a tuning: all faults are found, and reported at once, before anything is started."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from weighbridge.conductor.plan import Plan, make_plan, step_seconds
 from weighbridge.gateways.gateway import Say
 from weighbridge.results.metrics import compared
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import Arm, TuningRun
+from weighbridge.results.record.trial import TuningRun
 from weighbridge.suites import Suite
 from weighbridge.suites.tuning import Strategy, Tuning
 from weighbridge.suites.tuning import loader as tuning_files
@@ -28,9 +26,9 @@ from weighbridge.tuning.space import Candidate, Space
 
 @dataclass(frozen=True)
 class PreparedTuning:
-    """A tuning that can be begun.
+    """A tuning that can begin.
 
-    `arms` are those that are known: of a search none, and `singles` are checked in their place.
+    `candidates` is empty for a search, where `singles` are checked instead.
     """
 
     tuning: Tuning
@@ -38,46 +36,45 @@ class PreparedTuning:
     hardware: Hardware
     space: Space
     singles: tuple[Candidate, ...]
-    arms: tuple[Candidate, ...]
+    candidates: tuple[Candidate, ...]
     scopes: Mapping[str, Scope]
     text: str
     """The tuning's file."""
     remarks: tuple[str, ...] = field(default=())
-    """What is not tried of it and why, in words."""
+    """What is not tried, and why."""
 
     @property
     def baseline(self) -> Candidate:
-        """The layout as it was given."""
+        """The layout as given."""
         return self.space.baseline
 
     def run(self) -> TuningRun:
-        """What the run folder says of it."""
+        """Its record in the run folder."""
         return TuningRun(
             tuning=self.tuning,
             suite=self.suite,
             objectives=tuple(one.resolved(self.suite) for one in self.tuning.objectives),
             baseline=self.baseline.arm.name,
-            arms=tuple(one.arm for one in self.arms),
+            arms=tuple(one.arm for one in self.candidates),
             scopes=dict(self.scopes),
             layout_settings=dict(self.space.layout_settings),
             release=self.baseline.planned.gateway.release,
         )
 
-    def plan(self, arms: tuple[Candidate, ...], *, attest: bool) -> Plan:
-        """The plan with these arms, by which the run is read; which is tried when is decided as it
-        goes. Raises UsageError.
+    def plan(self, candidates: tuple[Candidate, ...], *, attest: bool) -> Plan:
+        """The plan with these candidates, without visits: those are decided during the run.
+
+        Raises UsageError.
         """
-        whole = make_plan(
-            self.suite, self.hardware, [one.planned for one in (self.baseline, *arms)]
-        )
-        return whole.model_copy(
+        planned = [one.planned for one in (self.baseline, *candidates)]
+        return make_plan(self.suite, self.hardware, planned).model_copy(
             update={"visits": (), "attest": attest, "budget_s": self.tuning.budget}
         )
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What a command line says otherwise than the tuning's file; None: as the file says."""
+    """What the command line changes of the tuning's file; None: nothing."""
 
     hardware: str | None = None
     strategy: Strategy | None = None
@@ -88,25 +85,25 @@ class Changes:
     @property
     def given(self) -> dict[str, object]:
         """By field of Tuning."""
-        said = {
+        changes = {
             "hardware": self.hardware,
             "strategy": self.strategy,
             "budget": self.budget_s,
             "confirm": self.confirm,
             "seed": self.seed,
         }
-        return {name: value for name, value in said.items() if value is not None}
+        return {name: value for name, value in changes.items() if value is not None}
 
 
 NO_CHANGES = Changes()
 
 
-def unsaid(_words: str) -> None:
-    """Where nobody listens to how far it is."""
+def _silent(_text: str) -> None:
+    """Report no progress."""
 
 
 def read(name: str, changes: Changes = NO_CHANGES) -> tuple[Document, Tuning]:
-    """The tuning of a file or a shipped name, changed as a command line says.
+    """The tuning of a file or a shipped name, changed by the command line.
 
     Raises DocumentError or UsageError.
     """
@@ -114,8 +111,8 @@ def read(name: str, changes: Changes = NO_CHANGES) -> tuple[Document, Tuning]:
     return document, tuning.model_copy(update=changes.given)
 
 
-def ready(document: Document, tuning: Tuning, say: Say = unsaid) -> PreparedTuning:
-    """Check a tuning and make its arms; what takes long says how far it is.
+def prepare(document: Document, tuning: Tuning, say: Say = _silent) -> PreparedTuning:
+    """Check a tuning and make its candidates, with progress if it takes long.
 
     Raises DocumentError with all faults at once, or UsageError.
     """
@@ -133,13 +130,13 @@ def ready(document: Document, tuning: Tuning, say: Say = unsaid) -> PreparedTuni
         raise DocumentError([*faults, document.fault_at(("layout",), error.message)]) from error
     if baseline.gateway.already_runs:
         message = (
-            f"{baseline.layout.name} runs without this suite, which cannot change its settings"
+            f"{baseline.layout.name} already runs, so that its settings cannot be changed here"
         )
         faults.append(document.fault_at(("layout",), message))
     if faults or suite is None:
-        # What is wrong with the parameters is told all the same.
+        # Report faults of the parameters as well.
         try:
-            _arms(document, tuning, hardware, baseline, suite, say)
+            _candidates(document, tuning, hardware, baseline, suite, say)
         except DocumentError as error:
             faults += error.faults
         raise DocumentError(_once(faults))
@@ -152,33 +149,33 @@ def checked(
     hardware: Hardware,
     baseline: Planned,
     suite: Suite | None = None,
-    say: Say = unsaid,
+    say: Say = _silent,
 ) -> PreparedTuning:
-    """A tuning of a layout that has been read, with its arms; `suite` is what is replayed, None: as
-    the tuning says.
+    """A tuning of a layout that has been read, with its candidates; `suite`: default the tuning's.
 
     Raises DocumentError with all faults at once, or UsageError.
     """
     suite = suite or tuning_files.suite_of(document, tuning)
-    space, singles, arms, scopes, remarks = _arms(document, tuning, hardware, baseline, suite, say)
+    space, singles, candidates, scopes, remarks = _candidates(
+        document, tuning, hardware, baseline, suite, say
+    )
     found = PreparedTuning(
         tuning=tuning,
         suite=suite,
         hardware=hardware,
         space=space,
         singles=singles,
-        arms=arms,
+        candidates=candidates,
         scopes=scopes,
         text="\n".join(document.lines) + "\n",
         remarks=remarks,
     )
-    found.plan(
-        (), attest=False
-    )  # whether the layout answers the API, and the driver can do the workloads
+    # Checks that the layout has the API, and that the driver can do the workloads.
+    found.plan((), attest=False)
     return found
 
 
-def _arms(
+def _candidates(
     document: Document,
     tuning: Tuning,
     hardware: Hardware,
@@ -186,13 +183,13 @@ def _arms(
     suite: Suite | None,
     say: Say,
 ) -> tuple[Space, tuple[Candidate, ...], tuple[Candidate, ...], dict[str, Scope], tuple[str, ...]]:
-    """The space of a tuning, its single levels, its arms, scopes and remarks.
+    """The space of a tuning, its single levels, candidates, scopes and remarks.
 
     Raises DocumentError, UsageError.
     """
     space, faults = Space(tuning, baseline, hardware, document), list[Fault]()
     singles: tuple[Candidate, ...] = ()
-    arms: tuple[Candidate, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
     remarks: tuple[str, ...] = ()
     scopes: dict[str, Scope] = {}
     try:
@@ -200,36 +197,26 @@ def _arms(
     except DocumentError as error:
         faults += error.faults
     try:
-        # Combinations of levels that are wrong by themselves would only tell the same faults more
-        # often.
+        # Combinations of levels that are wrong alone would only repeat the same faults.
         singles, remarks = space.singles(say)
-        trial_s = (
-            sum(step_seconds(one) * len(one.workers) for one in suite.workloads)
-            if suite is not None
-            else 0.0
-        )
-        arms = (
-            singles
-            if tuning.strategy == "screen"
-            else space.combinations(trial_s, say)
-            if tuning.strategy == "grid"
-            else ()
-        )
+        if tuning.strategy == "screen":
+            candidates = singles
+        elif tuning.strategy == "grid":
+            workloads = () if suite is None else suite.workloads
+            trial_s = sum(step_seconds(one) * len(one.workers) for one in workloads)
+            candidates = space.combinations(trial_s, say)
     except DocumentError as error:
         faults += error.faults
-    if not faults and tuning.strategy != "search" and not arms:
-        words = (
-            "every value that is to be tried is what the layout has already: there is nothing "
-            "to try"
-        )
+    if not faults and tuning.strategy != "search" and not candidates:
+        words = "the layout already has every value that is to be tried: there is nothing to try"
         faults.append(document.fault_at(("parameters",), words, key=True))
     if faults:
         raise DocumentError(_once(faults))
-    return space, singles, arms, scopes, remarks
+    return space, singles, candidates, scopes, remarks
 
 
 def _unknown_metrics(document: Document, tuning: Tuning) -> list[Fault]:
-    """Objectives that are no metric of which differences are judged."""
+    """Objectives whose metric is unknown or not compared."""
     known = [one.key for one in compared()]
     return [
         document.fault_at(
@@ -245,11 +232,13 @@ def _once(faults: list[Fault]) -> list[Fault]:
     return sorted(dict.fromkeys(faults), key=lambda fault: (fault.file, fault.line, fault.column))
 
 
-def again(store: RunStore, run: TuningRun, plan: Plan, say: Say = unsaid) -> PreparedTuning:
-    """The tuning of a run folder as it was begun: the same arms under the same names.
+def prepare_again(
+    store: RunStore, run: TuningRun, plan: Plan, say: Say = _silent
+) -> PreparedTuning:
+    """The tuning of a run folder as it began: the same candidates under the same names.
 
-    Raises UsageError when this program would make others of it, DocumentError when the layout
-    cannot be made any more.
+    Raises UsageError if this version would make others of it, DocumentError if the layout cannot be
+    made any more.
     """
     layout = next(one for one in plan.layouts if one.name == run.baseline)
     baseline = planned_again(layout, plan.hardware, str(store.folder / "plan.resolved.json"))
@@ -258,34 +247,30 @@ def again(store: RunStore, run: TuningRun, plan: Plan, say: Say = unsaid) -> Pre
     now = found.run()
     if (now.arms, now.scopes) != (run.arms, run.scopes):
         raise UsageError(
-            f"{store.folder}: the arms of this tuning are made otherwise than when it was begun",
-            advice="It was begun by weighbridge "
-            f"{store.manifest.weighbridge_version or 'unknown'}: go on with that one.",
+            f"{store.folder}: this version makes other settings of this tuning than it began with",
+            advice="It began with weighbridge "
+            f"{store.manifest.weighbridge_version or 'unknown'}: resume it with that version.",
         )
     return found
 
 
 def check(found: PreparedTuning, place: StatePlace, say: Say, *, attest: bool) -> None:
-    """Have the programs of the release check every arm, on hosts that are raised once; builds
-    images where there are none.
+    """Have the release's programs check every candidate, on hosts that are started once; builds
+    missing images.
 
-    Raises UsageError with what they refuse of all arms, CommandFailed.
+    Raises UsageError with what they refuse of all candidates, CommandFailed.
     """
     tools = wants_tools(found.suite) or bool(asked_of_hosts(found.suite, sameness=attest))
-    tried = {one.arm.name: one for one in (found.baseline, *found.arms, *found.singles)}
+    tried = {one.arm.name: one for one in (found.baseline, *found.candidates, *found.singles)}
     refused = preflight_all(
         [one.planned for one in tried.values()], found.hardware, place, say, attest=tools
     )
     if not refused:
         return
-    same: dict[str, list[Arm]] = {}
+    same: dict[str, list[str]] = {}
     for name, message in refused.items():
-        same.setdefault(message, []).append(tried[name].arm)
-    lines = [f"{', '.join(map(_told, arms))}: {message}" for message, arms in same.items()]
+        same.setdefault(message, []).append(tried[name].words)
+    lines = [f"{'; '.join(words)}: {message}" for message, words in same.items()]
     raise UsageError(
         "\n".join(lines), advice="Take these values out of the tuning's file, or change them."
     )
-
-
-def _told(arm: Arm) -> str:
-    return " ".join(f"{key}={value}" for key, value in arm.settings.items()) or arm.name

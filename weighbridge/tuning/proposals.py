@@ -1,8 +1,8 @@
-"""The strategy `search`: Optuna proposes combinations, each is tried a few times, and the best go
-on in rounds.
+"""The strategy `search`: Optuna proposes combinations, each is tried a few times, and rounds over
+the best follow.
 
-A proposal is given up as soon as its running interval says that it is no better than the best so
-far, or than the baseline. The sampler is TPE (Bergstra et al. 2011), seeded and multivariate:
+A proposal is given up as soon as its interval shows that it is no better than the best so far, or
+than the baseline. The sampler is TPE (Bergstra et al. 2011), seeded and multivariate:
 parameters are modelled together, since the best value of one (threads) may depend on another (the
 front's connections).
 """
@@ -19,20 +19,20 @@ from weighbridge.results.analysis.tuning.ledger import LedgerEntry
 from weighbridge.results.record.trial import Arm, Trial
 from weighbridge.suites.tuning import Level
 from weighbridge.tuning.space import Candidate, Choice, Space
-from weighbridge.tuning.turns import Judge, TrialTurn, Tried, Turns, rounds, settled
+from weighbridge.tuning.turns import Judge, TrialCount, TrialTurn, Turns, rounds, settled
 
 if TYPE_CHECKING:
     import optuna
 
 Learn = Callable[[Candidate], None]
-"""Told of an arm before it is tried for the first time."""
+"""Called with a candidate before it is tried for the first time."""
 Note = Callable[[str], None]
 
 
 class OptunaSearch:
-    """Proposes arms of a space.
+    """Proposes candidates of a space.
 
-    `learn` is told of each new one, `note` in words of what is not tried and why.
+    `learn` is called with each new one, `note` with a text about each that is not tried, and why.
     """
 
     def __init__(self, space: Space, judge: Judge, learn: Learn, note: Note) -> None:
@@ -41,15 +41,14 @@ class OptunaSearch:
         self._judge = judge
         self._learn = learn
         self._note = note
-        self._tried: dict[str, Tried] = {}
+        self._tried: dict[str, TrialCount] = {}
         self._gains: dict[str, float | None] = {space.baseline.arm.name: 1.0}
-        """Of each arm that was tried how many times better than the baseline it was; None of one
-        that may not be chosen.
+        """How many times better than the baseline each candidate was; None if it may not be chosen.
         """
 
     def turns(self) -> Turns:
         """All turns of the search, and then those of its finalists."""
-        from optuna.trial import TrialState  # noqa: PLC0415 - wanted for searches alone, and slow to come
+        from optuna.trial import TrialState  # noqa: PLC0415 - only for searches, and slow to import
 
         study = self._study()
         number = 0
@@ -58,13 +57,13 @@ class OptunaSearch:
             try:
                 one = self._space.candidate(self._suggested(asked))
             except DocumentError as error:
-                told = "; ".join(dict.fromkeys(fault.message for fault in error.faults))
-                self._note(f"proposal {count} is not tried: {told}")
+                faults = "; ".join(dict.fromkeys(fault.message for fault in error.faults))
+                self._note(f"proposal {count} is not tried: {faults}")
                 study.tell(asked, state=TrialState.FAIL)
                 continue
             name = one.arm.name
             if name in self._gains:
-                self._note(f"proposal {count} is {name}, which is known already")
+                self._note(f"proposal {count} is {name}, which was tried before")
             else:
                 self._learn(one)
                 self._gains[name] = yield from self._proposal(one.arm, number)
@@ -79,16 +78,14 @@ class OptunaSearch:
         )
 
     def _proposal(self, arm: Arm, number: int) -> Generator[TrialTurn, Trial, float | None]:
-        """Try one in a round of its own, the baseline around each trial; returns its gain, None
-        where it may not be chosen.
-        """
+        """Try one in its own round; returns its gain, None if it may not be chosen."""
         baseline = self._space.baseline.arm
-        found = self._tried[arm.name] = Tried(arm)
+        found = self._tried[arm.name] = TrialCount(arm)
         entry: LedgerEntry | None = None
         yield TrialTurn(baseline, number)
         for _ in range(self._tuning.search.trials):
             found.add((yield TrialTurn(arm, number)))
-            if not found.stood:
+            if not found.started:
                 return None
             yield TrialTurn(baseline, number)
             ledger = self._judge()
@@ -106,22 +103,18 @@ class OptunaSearch:
         return entry.gain
 
     def _beaten(self, entry: LedgerEntry) -> bool:
-        best = max(
-            gain for gain in self._gains.values() if gain is not None
-        )  # the baseline's own is 1
+        best = max(gain for gain in self._gains.values() if gain is not None)
         return entry.gain_high is not None and entry.gain_high < best
 
-    def _finalists(self) -> Sequence[Tried]:
-        """The best of those that are better than the baseline, as far as is known."""
+    def _finalists(self) -> Sequence[TrialCount]:
+        """The best of those that seem better than the baseline."""
         better = {
             name: gain
             for name, gain in self._gains.items()
             if gain is not None and gain > 1 and name in self._tried
         }
-        best = sorted(better, key=lambda name: better[name], reverse=True)[
-            : self._tuning.search.finalists
-        ]
-        chosen = [self._tried[name] for name in best]
+        best = sorted(better, key=lambda name: better[name], reverse=True)
+        chosen = [self._tried[name] for name in best[: self._tuning.search.finalists]]
         if not any(one.trials >= self._tuning.trials.least for one in chosen):
             return chosen
         ledger = self._judge()
@@ -132,7 +125,7 @@ class OptunaSearch:
         ]
 
     def _suggested(self, asked: optuna.Trial) -> list[Choice]:
-        """What the sampler proposes of each parameter: of values also what the layout has."""
+        """What the sampler proposes for each parameter; for values also what the layout has."""
         found = []
         for number, parameter in enumerate(self._tuning.parameters):
             ways = self._space.choices(number)
@@ -158,8 +151,8 @@ class OptunaSearch:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         try:
             with warnings.catch_warnings():
-                # That modelling parameters together may change with a version is known: the version
-                # is part of what is installed.
+                # Modelling parameters together may change with a version; the version is fixed by
+                # what is installed.
                 warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
                 sampler = optuna.samplers.TPESampler(
                     seed=self._tuning.seed % 2**32,

@@ -1,6 +1,4 @@
-"""The space of a tuning: its arms as layouts that have been checked, and what must be started anew
-between them.
-"""
+"""The space of a tuning: its candidates as checked layouts, and what to restart between them."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from typing import Any, Final
 from weighbridge.common.document import Document, DocumentError, Fault
 from weighbridge.common.errors import UsageError
 from weighbridge.common.scope import SCOPES, Scope, widest
-from weighbridge.conductor.pace import show_duration
+from weighbridge.conductor.time_estimate import show_duration
 from weighbridge.gateways.gateway import Say
 from weighbridge.results.record.trial import Arm, Settings
 from weighbridge.suites.tuning import Level, Setting, Tuning, show_setting
@@ -24,19 +22,14 @@ from weighbridge.topologies.loader import Planned, changed_layout
 from weighbridge.topologies.reference import LONGEST_NAME, path_of, slug
 
 MOST_COMBINATIONS: Final = 500
-"""A grid of more is refused: at five trials of 10 s each, 500 take seven hours."""
-
-
-SAID_EVERY_S: Final = 1.0
-"""Nothing is silent for longer."""
+"""A larger grid is refused: with five trials of 10 s each, 500 take seven hours."""
+PROGRESS_EVERY_S: Final = 1.0
+"""Interval between lines of progress."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A level of a parameter, with where it stands in the tuning's file.
-
-    `parameter` counts from 0.
-    """
+    """A level of a parameter (from 0), with its place in the tuning's file."""
 
     parameter: int
     level: Level
@@ -45,21 +38,21 @@ class Choice:
 
 @dataclass(frozen=True)
 class Candidate:
-    """An arm that can be tried: its layout has been checked as any other.
-
-    `choices` are what it is made of.
-    """
+    """Settings that can be tried, as a checked layout, and the choices that they come from."""
 
     arm: Arm
     planned: Planned
     choices: tuple[Choice, ...] = ()
 
+    @property
+    def words(self) -> str:
+        """As `speed=2, threads=16`, or `the baseline`."""
+        settings = (f"{key}={value}" for key, value in self.arm.settings.items())
+        return ", ".join(settings) or "the baseline"
+
 
 class Space:
-    """All ways to set a layout that a tuning can try.
-
-    Faults are told at the places of the tuning's file.
-    """
+    """All settings of a layout that a tuning can try; faults point into the tuning's file."""
 
     def __init__(
         self, tuning: Tuning, baseline: Planned, hardware: Hardware, document: Document
@@ -78,11 +71,11 @@ class Space:
             for key in (parameter.key, *level.also)
         ]
         self.keys = tuple(dict.fromkeys(keys))
-        """All that any level sets."""
+        """All settings that any level changes."""
         self.layout_settings: Mapping[str, Setting | None] = {
             key: _plain(self._of(self._has, key)) for key in self.keys
         }
-        """What the layout has of them."""
+        """Their values in the layout."""
 
     def choices(self, number: int) -> tuple[Choice, ...]:
         """The levels of a parameter."""
@@ -98,11 +91,11 @@ class Space:
         )
 
     def scopes(self) -> dict[str, Scope]:
-        """What must be started anew when a setting changes. Raises DocumentError where the file
-        says less than is enough.
+        """What must be restarted when a setting changes. Raises DocumentError if the file says less
+        than is enough.
 
-        `nothing` is left to the daemons where starting them anew would be enough: they are asked
-        when it is done.
+        `nothing` is accepted if a restart of daemons would be enough: the daemons decide at run
+        time.
         """
         found: dict[str, Scope] = {}
         faults = []
@@ -115,23 +108,20 @@ class Space:
                 and not asked
                 and SCOPES.index(parameter.scope) < SCOPES.index(least)
             ):
-                message = (
-                    f"{parameter.key}: {parameter.scope} is not enough for it to count: {least} is"
-                )
+                message = f"{parameter.key} needs scope {least}: {parameter.scope} is not enough"
                 faults.append(self._document.fault_at(("parameters", number, "scope"), message))
         if faults:
             raise DocumentError(faults)
         return {key: found.get(key) or self._kind.scope(key) for key in self.keys}
 
     def candidate(self, choices: Sequence[Choice], *, name: str | None = None) -> Candidate:
-        """The arm of some levels together; the baseline where they come to what the layout has
-        already.
+        """The candidate of some levels together; the baseline if the layout has them already.
 
-        What a level only sets besides gives way to another parameter's own value; of two numbers
-        the larger is taken. Raises DocumentError with all faults.
+        A parameter's own value takes precedence over what another level sets besides (`also`); of
+        two such numbers, the larger one. Raises DocumentError with all faults.
         """
         settings, places = self._merged(choices)
-        planned = self._changed(settings, places, name or self._called(settings))
+        planned = self._changed(settings, places, name or self._name(settings))
         has = _settings(planned)
         differing: Settings = {}
         for key, value in settings.items():
@@ -142,20 +132,17 @@ class Space:
         if not differing:
             return replace(self.baseline, choices=tuple(choices))
         if differing != settings and name is None:
-            called = planned.layout.model_copy(update={"name": self._called(differing)})
-            planned = replace(planned, layout=called)
-        planned = self._told_apart(planned, differing)
+            planned = _renamed(planned, self._name(differing))
+        planned = self._with_unique_name(planned, differing)
         return Candidate(Arm(name=planned.layout.name, settings=differing), planned, tuple(choices))
 
     def singles(self, say: Say) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
-        """Each level of each parameter by itself, and in words which are no arm; how far it is is
-        said where that takes long.
+        """Each level of each parameter alone, and remarks on those that change nothing.
 
-        Raises DocumentError with all faults.
+        Reports progress if it takes long. Raises DocumentError with all faults.
         """
-        heard = _Heard(
-            "values", sum(len(parameter.levels) for parameter in self.tuning.parameters), say
-        )
+        values = sum(len(parameter.levels) for parameter in self.tuning.parameters)
+        progress = _Progress("values", values, say)
         found: list[Candidate] = []
         faults: list[Fault] = []
         words: list[str] = []
@@ -163,7 +150,7 @@ class Space:
             ways = self.choices(number)
             wrong: list[Fault] = []
             for choice in ways:
-                heard.one()
+                progress.next()
                 try:
                     one = self.candidate([choice])
                 except DocumentError as error:
@@ -171,12 +158,12 @@ class Space:
                     continue
                 if one.arm.is_baseline:
                     words.append(
-                        f"{parameter.key}: {show_setting(choice.level.value)} is what "
-                        f"{one.arm.name} has already: it is no arm"
+                        f"{parameter.key}: {one.arm.name} already has "
+                        f"{show_setting(choice.level.value)}: not tried"
                     )
                 else:
                     found.append(one)
-            # What is wrong with every level alike is wrong with the parameter.
+            # A fault of every level is a fault of the parameter.
             same = {fault.message for fault in wrong}
             if len(same) == 1 and len(wrong) == len(ways) > 1 and "unknown key" in wrong[0].message:
                 wrong = [self._document.fault_at(("parameters", number, "key"), wrong[0].message)]
@@ -186,11 +173,10 @@ class Space:
         return tuple(found), tuple(words)
 
     def combinations(self, trial_s: float, say: Say) -> tuple[Candidate, ...]:
-        """Every combination of levels, what the layout has being one of each parameter; says how
-        far it is as `singles` does.
+        """Every combination of levels, with the layout's own value as one of each parameter.
 
-        Raises DocumentError with all faults; UsageError of too many, which says how long they take
-        when a trial takes `trial_s`.
+        Reports progress as `singles` does. Raises DocumentError with all faults; UsageError if
+        there are too many, with the time that they take if a trial takes `trial_s`.
         """
         ways: list[tuple[Choice | None, ...]] = [
             (None, *self.choices(number)) for number in range(len(self.tuning.parameters))
@@ -198,24 +184,18 @@ class Space:
         many = math.prod(len(one) for one in ways) - 1
         if many > MOST_COMBINATIONS:
             least = self.tuning.trials.least
-            takes = (
-                f"{many * least} trials, {show_duration(many * least * trial_s)} of warm-ups "
-                "and windows alone"
-            )
-            what = (
-                f"the grid has {many} combinations, each of them tried {least} times at least: "
-                f"{takes}"
-            )
+            time = show_duration(many * least * trial_s)
             raise UsageError(
-                what,
-                advice=f"Leave values or parameters out (at most {MOST_COMBINATIONS} "
+                f"the grid has {many} combinations, each tried {least} times at least: "
+                f"{many * least} trials, {time} of warm-ups and windows alone",
+                advice=f"Leave out values or parameters (at most {MOST_COMBINATIONS} "
                 "combinations), or use search.",
             )
         found: dict[str, Candidate] = {}
         faults: list[Fault] = []
-        heard = _Heard("combinations", many, say)
+        progress = _Progress("combinations", many, say)
         for combined in itertools.product(*ways):
-            heard.one()
+            progress.next()
             try:
                 one = self.candidate([choice for choice in combined if choice is not None])
             except DocumentError as error:
@@ -247,22 +227,20 @@ class Space:
             self.baseline.planned, self._hardware, settings, lambda key: places[key], name=name
         )
 
-    def _called(self, settings: Settings) -> str:
-        """The name of the layout with these settings: the last word of each key, with its value."""
+    def _name(self, settings: Settings) -> str:
+        """A name for the layout with these settings: the last word of each key, with its value."""
         words = [f"{key.rpartition('.')[2]}-{value}" for key, value in settings.items()]
         return slug([self.baseline.arm.name, *words], repr(sorted(settings.items())))
 
-    def _told_apart(self, planned: Planned, settings: Settings) -> Planned:
-        """The same under a name that no other arm has: values that differ in signs alone are called
-        alike.
-        """
+    def _with_unique_name(self, planned: Planned, settings: Settings) -> Planned:
+        """The same under a unique name: values that differ only in signs have the same name."""
         name = planned.layout.name
         if self._names.setdefault(name, settings) == settings:
             return planned
-        told = hashlib.sha256(repr(sorted(settings.items())).encode()).hexdigest()[:6]
-        name = f"{name[: LONGEST_NAME - 7].rstrip('-')}-{told}"
+        digest = hashlib.sha256(repr(sorted(settings.items())).encode()).hexdigest()[:6]
+        name = f"{name[: LONGEST_NAME - 7].rstrip('-')}-{digest}"
         self._names[name] = settings
-        return replace(planned, layout=planned.layout.model_copy(update={"name": name}))
+        return _renamed(planned, name)
 
     def _of(self, settings: Mapping[str, Any], key: str) -> Any:
         found: Any = settings
@@ -271,24 +249,28 @@ class Space:
         return found
 
 
-class _Heard:
-    """Says each second how many of how many are checked; nothing of what takes no second."""
+class _Progress:
+    """Reports each second how many are checked; nothing if it takes less."""
 
     def __init__(self, what: str, many: int, say: Say) -> None:
         self._what, self._many, self._say = what, many, say
         self._done = 0
         self._said_at = time.monotonic()
 
-    def one(self) -> None:
-        """One more is about to be checked."""
-        if time.monotonic() - self._said_at >= SAID_EVERY_S:
-            self._say(f"checking what is to be tried: {self._done} of {self._many} {self._what}")
+    def next(self) -> None:
+        """The next one is about to be checked."""
+        if time.monotonic() - self._said_at >= PROGRESS_EVERY_S:
+            self._say(f"checking settings to try: {self._done} of {self._many} {self._what}")
             self._said_at = time.monotonic()
         self._done += 1
 
 
+def _renamed(planned: Planned, name: str) -> Planned:
+    return replace(planned, layout=planned.layout.model_copy(update={"name": name}))
+
+
 def differing(one: Arm, other: Arm) -> frozenset[str]:
-    """The settings in which two arms differ."""
+    """The keys of the settings in which two differ."""
     return frozenset(
         key
         for key in {*one.settings, *other.settings}
@@ -297,7 +279,7 @@ def differing(one: Arm, other: Arm) -> frozenset[str]:
 
 
 def scope_between(one: Arm, other: Arm, scopes: Mapping[str, Scope]) -> Scope:
-    """What must be started anew to go from one arm to another."""
+    """What must be restarted to go from one to the other."""
     return widest(scopes[key] for key in differing(one, other))
 
 
@@ -312,7 +294,7 @@ def _settings(planned: Planned) -> Mapping[str, Any]:
 
 
 def _plain(value: Any) -> Setting | None:
-    """As a setting that can be shown; of what is none its words."""
+    """As a setting that can be shown; anything else as text."""
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 

@@ -1,6 +1,4 @@
-"""The bench: the one deployment that trials are made on, with its driver, changed from arm to
-arm.
-"""
+"""The one deployment that trials run on, with its driver, changed from setting to setting."""
 
 from __future__ import annotations
 
@@ -13,12 +11,11 @@ from typing import Self
 
 from weighbridge.common.errors import DriverError, TargetError, UsageError, WeighbridgeError
 from weighbridge.common.scope import Scope, widest
-from weighbridge.conductor.measuring import Display, Measuring
 from weighbridge.conductor.opening import NO_SETTINGS, DriverSettings, opened
 from weighbridge.conductor.passes import asked_of_hosts, passes_of, wants_tools
 from weighbridge.conductor.plan import Visit, keys_of
+from weighbridge.conductor.step_runner import Display, StepRunner
 from weighbridge.drivers.driver import Driver, GaveUp
-from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.step import Pass, StepKey
 from weighbridge.results.record.store import RunStore
@@ -30,41 +27,41 @@ from weighbridge.tuning.space import Candidate, scope_between
 
 
 @dataclass(frozen=True)
-class Brought:
-    """What was started anew to have an arm stand, and what was done, in words."""
+class Switched:
+    """What was restarted for a setting, and what was done, in words."""
 
     scope: Scope
     done: tuple[str, ...] = ()
 
 
 class TrialDeployment:
-    """Has one arm stand at a time; a context manager that takes everything away. Nothing stands
-    before the first arm is wanted.
+    """Runs one candidate at a time, from the first `switch_to` on; a context manager that tears all
+    down.
 
-    `number` is what the first deployment is called, counted from 0 over all of the run. `settings`
-    are drivers' own.
+    `number` is the number of the first deployment, from 0 over the whole run. `settings` are
+    drivers' own.
     """
 
     def __init__(
         self,
-        ready: PreparedTuning,
+        prepared: PreparedTuning,
         store: RunStore,
         display: Display,
         place: StatePlace,
-        measuring: Measuring,
+        runner: StepRunner,
         *,
         number: int = 0,
         attest: bool = False,
         settings: DriverSettings = NO_SETTINGS,
     ) -> None:
-        self._ready = ready
+        self._tuning = prepared
         self._store = store
         self._display = display
         self._place = place
-        self._measuring = measuring
+        self._runner = runner
         self._attest = attest
         self._settings = settings
-        self._way: Pass = passes_of(ready.suite, ())[0]
+        self._way: Pass = passes_of(prepared.suite, ())[0]
         # Buckets carry the run's own id, as in every run.
         self._prefix = f"wb-{store.manifest.run_id.rsplit('-', 1)[-1]}"
         self._next = number
@@ -72,7 +69,7 @@ class TrialDeployment:
         self._deployment: Deployment | None = None
         self._arm: Arm | None = None
         self._doubt: tuple[Scope, ...] = ()
-        """What would have to be started anew for what stands to be what it is thought to be."""
+        """What must be restarted before the running settings are certain."""
         self._driving = ExitStack()
         self._driver: Driver | None = None
         self._opened = 0
@@ -81,29 +78,29 @@ class TrialDeployment:
 
     @property
     def number(self) -> int:
-        """Which deployment stands; where none does, the one that will."""
+        """The number of the running deployment, or of the next one."""
         return self._next - 1 if self._deployment is not None else self._next
 
     def scope_to(self, arm: Arm) -> Scope:
-        """What has to be started anew to have an arm stand."""
+        """What must be restarted for a setting."""
         if self._arm is None:
             return "cluster"
-        scope = widest([scope_between(self._arm, arm, self._ready.scopes), *self._doubt])
+        scope = widest([scope_between(self._arm, arm, self._tuning.scopes), *self._doubt])
         # Buckets that no driver knows any more cannot be emptied.
         return "cluster" if scope == "buckets" and self._driver is None and self._opened else scope
 
-    def bring(self, wanted: Candidate) -> Brought:
-        """Have an arm stand.
+    def switch_to(self, wanted: Candidate) -> Switched:
+        """Run a candidate.
 
-        Raises what `deploy` and `Deployment.change` raise, and DriverError; then what stands is in
-        doubt.
+        Raises what `deploy` and `Deployment.change` raise, and DriverError; then the running
+        settings are uncertain.
         """
         scope, deployment = self.scope_to(wanted.arm), self._deployment
         if deployment is None or scope == "cluster":
-            self.take_down()
-            return Brought("cluster", (self._stand_up(wanted),))
+            self.tear_down()
+            return Switched("cluster", (self._start(wanted),))
         if self._arm == wanted.arm and not self._doubt:
-            return Brought("nothing")
+            return Switched("nothing")
         self._display.say(f"changing to {wanted.arm.name}")
         if scope == "buckets":
             self._empty(deployment)
@@ -111,38 +108,33 @@ class TrialDeployment:
         done = deployment.change(wanted.planned, scope, self._display.say)
         self._arm, self._doubt = wanted.arm, ()
         self._describe(deployment)
-        self._measuring.note("changed", deployment, done)
-        return Brought(scope, done)
+        self._runner.note("changed", deployment, done)
+        return Switched(scope, done)
 
-    def refused(self, arms: Sequence[Candidate]) -> list[str]:
-        """Why what stands cannot be changed to these arms, a line for each that it cannot; empty
-        where it can. Touches nothing.
-        """
+    def refusals(self, candidates: Sequence[Candidate]) -> list[str]:
+        """Why the deployment cannot be changed to these candidates, one line for each."""
         deployment, arm = self._deployment, self._arm
-        assert deployment is not None  # noqa: S101 - something was brought
-        assert arm is not None  # noqa: S101
+        assert deployment is not None  # noqa: S101 - `switch_to` was called
+        assert arm is not None  # noqa: S101 - as above
         found = []
-        for one in arms:
-            scope = scope_between(arm, one.arm, self._ready.scopes)
-            if scope != "cluster":  # which changes nothing that stands
+        for one in candidates:
+            scope = scope_between(arm, one.arm, self._tuning.scopes)
+            if scope != "cluster":  # which starts a new deployment
                 try:
                     deployment.may_change(one.planned, scope)
                 except UsageError as error:
-                    settings = ", ".join(
-                        f"{key}={value}" for key, value in one.arm.settings.items()
-                    )
-                    found.append(f"{settings}: {error.message}")
+                    found.append(f"{one.words}: {error.message}")
         return found
 
     def measure(self, one: Candidate, repeat: int) -> float:
-        """All steps of an arm that stands, as this trial of it; returns when the first began, on
+        """Measure all steps of the running candidate as one trial; returns when the first began, on
         the monotonic clock, in seconds.
 
-        Raises DriverError or TargetError, when every step has been written down.
+        Raises DriverError or TargetError, after every step is recorded.
         """
         deployment = self._deployment
-        assert deployment is not None  # noqa: S101 - it was brought
-        assert self._arm == one.arm  # noqa: S101
+        assert deployment is not None  # noqa: S101 - `switch_to` was called
+        assert self._arm == one.arm  # noqa: S101 - as above
         keys = [
             (workload, key)
             for workload in self._way.workloads
@@ -151,17 +143,16 @@ class TrialDeployment:
         began: float | None = None
         try:
             driver = self._open(deployment)
-            with self._measuring.watching(one.planned, deployment) as watch:
+            with self._runner.watching(one.planned, deployment) as watch:
                 while keys:
                     workload, key = keys[0]
                     self._prepare(deployment, driver, workload)
                     began = time.monotonic() if began is None else began
                     if "delete" in workload.operations:
-                        del self._prepared[
-                            workload.name
-                        ]  # what a step deletes has to be there again before the next
+                        # What a step deletes must be there again before the next.
+                        del self._prepared[workload.name]
                     keys.pop(0)
-                    self._measuring.step(one.planned, deployment, watch, driver, workload, key)
+                    self._runner.step(one.planned, deployment, watch, driver, workload, key)
         except (DriverError, TargetError) as error:
             self._failed(deployment, error, [key for _, key in keys])
             raise
@@ -169,51 +160,39 @@ class TrialDeployment:
         return began
 
     def not_measured(self, arm: Arm, repeat: int, error: WeighbridgeError) -> None:
-        """Write the steps of a trial down that the gateway did not come up for."""
+        """Record the steps of a trial for which the gateway did not start."""
         visit = Visit(layout=arm.name, repeat=repeat)
         keys = [
             key for workload in self._way.workloads for key in keys_of(visit, self._way, workload)
         ]
-        self._measuring.not_measured(
-            keys, error, why="the gateway does not run with these settings"
-        )
+        self._runner.not_measured(keys, error, why="the gateway does not run with these settings")
 
-    def mend(self) -> None:
-        """After a failure: have the baseline stand again, or nothing, so that the next arm gets a
-        new deployment.
-        """
+    def recover(self) -> None:
+        """After a failure: run the baseline again, or nothing (the next gets a new deployment)."""
         if self._deployment is None:
             return
         self._display.say("going back to the baseline")
         try:
-            self.bring(self._ready.baseline)
+            self.switch_to(self._tuning.baseline)
             self._deployment.check()
         except (TargetError, DriverError, UsageError) as error:
             self._store.event(
                 "failed",
-                f"the baseline did not come back: {error}",
-                layout=self._ready.baseline.arm.name,
+                f"the baseline did not start again: {error}",
+                layout=self._tuning.baseline.arm.name,
             )
-            self.take_down()
+            self.tear_down()
 
-    def take_down(self) -> None:
-        """Take everything away."""
+    def tear_down(self) -> None:
+        """Tear everything down."""
         if self._deployment is not None:
-            self._display.say(f"taking {self._deployment.label} down")
-        self._take_down(None, None, None)
+            self._display.say(f"stopping {self._deployment.label}")
+        self.__exit__(None, None, None)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._take_down(kind, error, trace)
-
-    def _take_down(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
@@ -225,62 +204,51 @@ class TrialDeployment:
             self._close_driver(kind, error, trace)
         if deployment is not None:
             self._store.event(
-                "down", f"{deployment.label} is taken down", layout=deployment.layout.name
+                "down", f"{deployment.label} is torn down", layout=deployment.layout.name
             )
 
-    def _stand_up(self, wanted: Candidate) -> str:
-        ready, say, number = self._ready, self._display.say, self._next
-        say(f"standing up {wanted.arm.name}")
+    def _start(self, wanted: Candidate) -> str:
+        tuning, say, number = self._tuning, self._display.say, self._next
+        say(f"starting {wanted.arm.name}")
         self._next += 1
         self._opened = 0
         deployment = self._stack.enter_context(
             deploy(
                 wanted.planned,
-                ready.hardware,
+                tuning.hardware,
                 self._place,
                 say,
-                logs=self._store.logs / f"{ready.baseline.arm.name}-{number}",
-                attest=asked_of_hosts(ready.suite, sameness=self._attest),
-                tools=wants_tools(ready.suite),
+                logs=self._store.logs / f"{tuning.baseline.arm.name}-{number}",
+                attest=asked_of_hosts(tuning.suite, sameness=self._attest),
+                tools=wants_tools(tuning.suite),
             )
         )
-        text = f"{deployment.label} stands after {deployment.took_s:.2f} s"
+        text = f"{deployment.label} is running after {deployment.took_s:.2f} s"
         say(text)
         self._store.event("up", text, layout=wanted.arm.name)
         if deployment.attestation is not None:
-            figures = deployment.attestation.ceilings
-            self._store.attest(
-                [
-                    Attested(layout=ready.baseline.arm.name, repeat=number, **dict(one))
-                    for one in figures
-                ]
-            )
-            self._store.add_facts(
-                [Sheet(title="attestation", facts=dict(deployment.attestation.tools))]
-            )
+            self._runner.attested(tuning.baseline.arm.name, number, deployment.attestation)
         self._deployment, self._arm = deployment, wanted.arm
         self._describe(deployment)
         return text
 
     def _describe(self, deployment: Deployment) -> None:
-        """Facts and configuration files of each arm, once."""
+        """Record facts and configuration files of each candidate, once."""
         if deployment.layout.name not in self._described:
             self._described.add(deployment.layout.name)
-            self._measuring.describe(deployment)
+            self._runner.describe(deployment)
 
     def _open(self, deployment: Deployment) -> Driver:
         if self._driver is None:
             self._opened += 1
-            log = (
-                self._store.logs
-                / f"driver-{self._ready.baseline.arm.name}-{self._next - 1}-{self._opened}.log"
-            )
+            baseline = self._tuning.baseline.arm.name
+            log = f"driver-{baseline}-{self._next - 1}-{self._opened}.log"
             opening = opened(
                 deployment,
-                self._ready.suite,
+                self._tuning.suite,
                 self._way,
                 prefix=self._prefix,
-                log=log,
+                log=self._store.logs / log,
                 settings=self._settings,
             )
             found = self._driving.enter_context(opening)
@@ -290,31 +258,25 @@ class TrialDeployment:
 
     def _prepare(self, deployment: Deployment, driver: Driver, workload: Workload) -> None:
         if workload.name not in self._prepared:
-            self._measuring.prepare(deployment, driver, workload)
+            self._runner.prepare(deployment, driver, workload)
             self._prepared[workload.name] = workload
 
     def _empty(self, deployment: Deployment) -> None:
-        """Delete what workloads work on, with its buckets: only new ones have what is going to be
-        changed.
-        """
-        for workload in tuple(self._prepared.values()) if self._driver is not None else ():
-            assert self._driver is not None  # noqa: S101
-            self._measuring.clean(deployment, self._driver, workload)
+        """Delete the workloads' buckets: only new ones get the changed settings."""
+        if self._driver is not None:
+            for workload in self._prepared.values():
+                self._runner.clean(deployment, self._driver, workload)
         self._prepared.clear()
 
     def _failed(
         self, deployment: Deployment, error: WeighbridgeError, left: Sequence[StepKey]
     ) -> None:
-        """Write down what was not measured; a driver that could not do what it was asked is of no
-        more use.
-        """
+        """Record what was not measured, and end the driver, which may be out of step."""
         self._display.say(error.message)
         self._store.event("failed", str(error), layout=deployment.layout.name)
         if isinstance(error, GaveUp):
-            self._measuring.keep(
-                f"{deployment.layout.name}-failed-{self._measuring.order}", error.kept
-            )
-        self._measuring.not_measured(left, error)
+            self._runner.keep(f"{deployment.layout.name}-failed-{self._runner.order}", error.kept)
+        self._runner.not_measured(left, error)
         self._doubt = ("restart",)
         self._close_driver(type(error), error, None)
 
@@ -324,9 +286,9 @@ class TrialDeployment:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End the driver: asked to when all is well, at once after an error.
+        """End the driver: on request if all is well, at once after an error.
 
-        One that does not end well is told of, no more.
+        If it does not end well, that is only recorded.
         """
         self._driver = None
         self._prepared.clear()

@@ -1,8 +1,7 @@
-"""The tuner: drives the turns of a strategy, each a trial on the bench, written down when all its
-steps are.
+"""The tuner: follows the turns of a strategy; each is a trial, recorded when it is complete.
 
-Trials that the run folder holds already are told to the strategy as they were, so that it comes to
-where it was: a run that is killed loses the trial that was being made, and no other.
+The strategy first gets the trials that the run folder holds, which brings it to where it was: a run
+that is killed loses only its last trial.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from typing import Final
 
 from weighbridge.common.errors import DriverError, TargetError, UsageError, WeighbridgeError
 from weighbridge.conductor.conductor import BUDGET
-from weighbridge.conductor.measuring import Display
-from weighbridge.conductor.pace import show_duration
+from weighbridge.conductor.step_runner import Display
+from weighbridge.conductor.time_estimate import show_duration
 from weighbridge.results.analysis.steps.visit import JudgedStep
 from weighbridge.results.analysis.tuning.ledger import Ledger, ledger
 from weighbridge.results.record.step import StepKey
@@ -25,61 +24,59 @@ from weighbridge.tuning.course import Course
 from weighbridge.tuning.preparation import PreparedTuning
 from weighbridge.tuning.proposals import OptunaSearch
 from weighbridge.tuning.space import Candidate, scope_between
-from weighbridge.tuning.trial_deployment import Brought, TrialDeployment
-from weighbridge.tuning.turns import TrialTurn, Tried, Turns, rounds
+from weighbridge.tuning.trial_deployment import Switched, TrialDeployment
+from weighbridge.tuning.turns import TrialCount, TrialTurn, Turns, rounds
 
 LEFT_OUT: Final = "left out"
-"""The kind of event that tells what is not tried."""
+"""The kind of event for what is not tried."""
 
 
 class Tuner:
-    """Makes the trials of a tuning, or those that its run folder lacks.
+    """Runs the trials of a tuning, or those that its run folder lacks.
 
-    `visits` are what is kept of the steps so far: whoever writes a step down puts it there before
-    the trial's end.
+    `visits` are the judged steps so far; each step is added before its trial ends.
     """
 
     def __init__(
         self,
-        ready: PreparedTuning,
+        prepared: PreparedTuning,
         store: RunStore,
         display: Display,
-        bench: TrialDeployment,
+        deployment: TrialDeployment,
         course: Course,
         visits: dict[StepKey, JudgedStep],
         *,
         attest: bool = False,
     ) -> None:
-        self._ready = ready
-        self._run = ready.run()
+        self._tuning = prepared
+        self._run = prepared.run()
         self._store = store
         self._book = TrialBook(store.folder)
         self._display = display
-        self._bench = bench
+        self._deployment = deployment
         self._course = course
         self._visits = visits
         self._attest = attest
-        self._candidates = {one.arm.name: one for one in (ready.baseline, *ready.arms)}
+        self._candidates = {one.arm.name: one for one in (prepared.baseline, *prepared.candidates)}
         self._planned = {layout.name for layout in store.plan().layouts}
         self._before = deque(self._book.trials())
-        self._told: list[Trial] = []
+        self._trials: list[Trial] = []
         self._began: float | None = None
 
     @property
     def candidates(self) -> dict[str, Candidate]:
-        """All arms that are known, by name."""
+        """All known candidates, by name."""
         return dict(self._candidates)
 
     def judge(self) -> Ledger:
-        """The ledger of all trials so far."""
-        return ledger(self._run, self._told, self._visits)
+        """The results of all trials so far."""
+        return ledger(self._run, self._trials, self._visits)
 
     def run(self) -> str:
-        """Make all trials, or as many as the budget holds; returns why not all of them, empty when
-        all were made.
+        """Run all trials, or as many as fit into the budget; returns why not all, or empty.
 
-        Raises UsageError when the trials of the folder are not those of this tuning; what the
-        baseline fails with; StoreError.
+        Raises UsageError if the trials in the folder are not those of this tuning; the error that
+        the baseline fails with; StoreError.
         """
         turns = self._turns()
         turn = next(turns, None)
@@ -102,36 +99,35 @@ class Tuner:
         return ""
 
     def _turns(self) -> Turns:
-        ready = self._ready
-        if ready.tuning.strategy == "search":
-            return OptunaSearch(ready.space, self.judge, self._learn, self._note).turns()
-        return rounds(
-            [Tried(one.arm) for one in ready.arms], ready.tuning, ready.baseline.arm, self.judge
-        )
+        prepared = self._tuning
+        if prepared.tuning.strategy == "search":
+            return OptunaSearch(prepared.space, self.judge, self._learn, self._note).turns()
+        counts = [TrialCount(one.arm) for one in prepared.candidates]
+        return rounds(counts, prepared.tuning, prepared.baseline.arm, self.judge)
 
     def _learn(self, one: Candidate) -> None:
         self._candidates[one.arm.name] = one
         if one.arm.name not in self._planned:
-            arms = tuple(known for known in self._candidates.values() if not known.arm.is_baseline)
-            self._book.replan(self._ready.plan(arms, attest=self._attest))
+            known = tuple(one for one in self._candidates.values() if not one.arm.is_baseline)
+            self._book.replan(self._tuning.plan(known, attest=self._attest))
             self._planned.add(one.arm.name)
 
     def _note(self, text: str) -> None:
-        if not self._before:  # of what is led through again it was noted
+        if not self._before:  # otherwise it was noted when it happened
             self._display.say(text)
             self._store.event(LEFT_OUT, text)
 
-    # ---- trials that were made before
+    # ---- trials from before
 
     def _recorded(self, turn: TrialTurn) -> Trial | None:
-        """The trial that a turn came to before; None where it is still to be made."""
+        """The recorded trial of a turn; None if it is still to be made."""
         while self._before:
             trial = self._before.popleft()
-            self._told.append(trial)
+            self._trials.append(trial)
             if (trial.arm, trial.round) == (turn.arm, turn.round):
                 return trial
-            # One of the baseline that no strategy asked for: a deployment began with it, or a
-            # budget ended with it.
+            # A trial of the baseline that no strategy asked for: the first on a deployment, or the
+            # last of a budget.
             if not trial.arm.is_baseline or trial.round != turn.round:
                 raise self._other(trial, turn)
         return None
@@ -139,155 +135,147 @@ class Tuner:
     def _other(self, trial: Trial, turn: TrialTurn | None) -> UsageError:
         now = "none" if turn is None else f"{turn.arm.name} in round {turn.round + 1}"
         was = f"trial {trial.number + 1} was of {trial.arm.name} in round {trial.round + 1}"
-        message = f"{self._store.folder}: {was}, and now it would be {now}"
         made_by = self._store.manifest.weighbridge_version or "of an unknown version"
         return UsageError(
-            message,
-            advice=f"Its trials are not those of this tuning, or weighbridge {made_by} chose "
-            "otherwise.",
+            f"{self._store.folder}: {was}, and now it would be {now}",
+            advice=f"They are of another tuning, or weighbridge {made_by} chose differently.",
         )
 
-    # ---- trials that are made now
+    # ---- new trials
 
     def _made(self, turn: TrialTurn) -> Trial:
         one = self._candidates[turn.arm.name]
         if not turn.arm.is_baseline and not self._anchored(turn):
-            self._try(self._ready.baseline, turn.round)
+            self._try(self._tuning.baseline, turn.round)
         return self._try(one, turn.round)
 
     def _anchored(self, turn: TrialTurn) -> bool:
-        """Whether the baseline was tried in this round on what stands; an arm that wants a cluster
-        of its own has none.
-        """
-        if self._bench.scope_to(turn.arm) == "cluster":
+        """Whether the baseline was tried in this round on this deployment, if it can be."""
+        if self._deployment.scope_to(turn.arm) == "cluster":
             return (
-                scope_between(self._ready.baseline.arm, turn.arm, self._ready.scopes) == "cluster"
+                scope_between(self._tuning.baseline.arm, turn.arm, self._tuning.scopes) == "cluster"
             )
         return any(
             trial.arm.is_baseline
             and not trial.failed
-            and (trial.round, trial.deployment) == (turn.round, self._bench.number)
-            for trial in self._told
+            and (trial.round, trial.deployment) == (turn.round, self._deployment.number)
+            for trial in self._trials
         )
 
     def _try(self, one: Candidate, number: int) -> Trial:
-        """One trial, from changing what stands to its line on the disk."""
-        repeat = sum(trial.arm.name == one.arm.name for trial in self._told)
-        what = (
-            ", ".join(f"{key}={value}" for key, value in one.arm.settings.items()) or "the baseline"
-        )
+        """One trial, from switching to the candidate to the record of the trial."""
+        repeat = sum(trial.arm.name == one.arm.name for trial in self._trials)
         self._store.event(
-            "trial", f"trial {len(self._told) + 1}: round {number + 1}: {what}", layout=one.arm.name
+            "trial",
+            f"trial {len(self._trials) + 1}: round {number + 1}: {one.words}",
+            layout=one.arm.name,
         )
         at, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
-        brought, error, stood = self._brought(one)
-        if not self._told:
-            self._rehearse()
+        switched, error, started_up = self._switched(one)
+        if not self._trials:
+            self._check_changes()
         changed_s = time.monotonic() - began
         started = time.monotonic()
         if error is not None:
-            self._bench.not_measured(one.arm, repeat, error)
+            self._deployment.not_measured(one.arm, repeat, error)
         else:
             try:
-                started = self._bench.measure(one, repeat)
+                started = self._deployment.measure(one, repeat)
             except (DriverError, TargetError) as failed:
                 error = failed
         if self._began is None:
             self._began = started
         trial = Trial(
-            number=len(self._told),
+            number=len(self._trials),
             arm=one.arm,
             repeat=repeat,
             round=number,
-            scope=brought.scope,
-            changed=brought.done,
+            scope=switched.scope,
+            changed=switched.done,
             changed_s=changed_s,
             started_s=started - self._began,
-            deployment=self._bench.number,
+            deployment=self._deployment.number,
             at=at,
-            stood=stood,
+            stood=started_up,
             failed="" if error is None else error.message,
         )
         self._book.add(trial)
-        self._told.append(trial)
+        self._trials.append(trial)
         if error is None:
-            self._course.made(brought.scope, time.monotonic() - began)
+            self._course.made(switched.scope, time.monotonic() - began)
         elif one.arm.is_baseline:
             raise error
         else:
-            self._bench.mend()
+            self._deployment.recover()
         return trial
 
-    def _rehearse(self) -> None:
-        """Before the first trial: what running daemons would refuse, of all arms at once.
-
-        Raises UsageError.
-        """
-        refused = self._bench.refused(self._ready.arms or self._ready.singles)
-        if refused:
+    def _check_changes(self) -> None:
+        """Before the first trial, raise UsageError with all changes that running daemons refuse."""
+        refusals = self._deployment.refusals(self._tuning.candidates or self._tuning.singles)
+        if refusals:
             advice = (
                 "Give these parameters a wider scope, or leave it out: the gateway knows "
                 "what is enough."
             )
-            raise UsageError("\n".join(refused), advice=advice)
+            raise UsageError("\n".join(refusals), advice=advice)
 
-    def _brought(self, one: Candidate) -> tuple[Brought, WeighbridgeError | None, bool]:
-        """Have an arm stand: what was done, why it could not be, and whether the gateway came up.
+    def _switched(self, one: Candidate) -> tuple[Switched, WeighbridgeError | None, bool]:
+        """Run a candidate: what was done, why it failed, and whether the gateway started.
 
-        One that does not come up from where another arm stood is tried from the baseline once more,
-        and the baseline on a new deployment: it may be what the arm before has left.
+        A candidate that does not start after another one is tried again after the baseline, and
+        the baseline on a new deployment: the one before may be the cause.
         """
         try:
-            return self._bench.bring(one), None, True
+            return self._deployment.switch_to(one), None, True
         except (TargetError, DriverError, UsageError) as error:
             self._store.event("failed", str(error), layout=one.arm.name)
             self._display.say(error.message)
         if one.arm.is_baseline:
-            self._bench.take_down()
+            self._deployment.tear_down()
         else:
-            self._bench.mend()
-        scope = self._bench.scope_to(one.arm)
+            self._deployment.recover()
+        scope = self._deployment.scope_to(one.arm)
         try:
-            return self._bench.bring(one), None, True
+            return self._deployment.switch_to(one), None, True
         except (TargetError, DriverError, UsageError) as error:
             if one.arm.is_baseline:
                 raise
             self._store.event("failed", str(error), layout=one.arm.name)
-            return Brought(scope), error, False
+            return Switched(scope), error, False
 
     # ---- the budget
 
     def _too_late(self, turn: TrialTurn) -> str:
-        """Why the budget does not hold a further turn with the trial of the baseline that closes
-        its round; empty where it does.
-        """
+        """Why the budget is too short for a turn and the end of its round; empty if it is not."""
         room_s = self._course.room_s()
         needed_s = self._needed_s(turn)
         if room_s is None or needed_s <= room_s:
             return ""
-        kept_s = self._course.confirm_s()
-        kept = f", with {show_duration(kept_s)} kept for the confirmation" if kept_s else ""
+        kept_s = self._course.confirm_s
+        kept = f", with {show_duration(kept_s)} reserved for the confirmation" if kept_s else ""
         return (
-            f"the budget ends the trials after {len(self._told)}, in round {turn.round + 1}: "
-            "going on takes about "
+            f"the budget ends the trials after {len(self._trials)}, in round {turn.round + 1}: "
+            "the next one takes about "
             f"{show_duration(needed_s)}, and {show_duration(max(0.0, room_s))} is left{kept}"
         )
 
     def _needed_s(self, turn: TrialTurn) -> float:
-        """Seconds that a turn takes with what must follow it; 0 of the baseline's within a round,
-        which is never left out.
-        """
+        """Seconds for a turn with what must follow it; 0 for the baseline within a round."""
         there_s, back_s = (
-            self._course.trial_s(self._bench.scope_to(arm))
-            for arm in (turn.arm, self._ready.baseline.arm)
+            self._course.trial_s(self._deployment.scope_to(arm))
+            for arm in (turn.arm, self._tuning.baseline.arm)
         )
         if not turn.arm.is_baseline:
             return there_s + back_s
-        opens = not self._told or self._told[-1].round != turn.round
-        # A round is begun for one arm at least.
+        opens = not self._trials or self._trials[-1].round != turn.round
+        # A round has at least one setting.
         return there_s + 2 * self._course.trial_s("restart") if opens else 0.0
 
     def _close(self, number: int) -> None:
-        """End a round with the baseline, so that what was tried last has it on both sides."""
-        if self._told and not self._told[-1].arm.is_baseline and self._told[-1].round == number:
-            self._try(self._ready.baseline, number)
+        """End a round with the baseline, so that the last setting has it on both sides."""
+        if (
+            self._trials
+            and not self._trials[-1].arm.is_baseline
+            and self._trials[-1].round == number
+        ):
+            self._try(self._tuning.baseline, number)

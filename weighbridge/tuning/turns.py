@@ -1,8 +1,8 @@
-"""Turns: which arm is tried next, in which round. A strategy is a generator of turns that is sent
-the trial each of them came to.
+"""Turns: what is tried next, in which round. A strategy is a generator of turns that is sent the
+trial of each.
 
-It decides by these trials and the ledger so far alone, so that a run that is gone on with can be
-led through what was measured before and comes to where it was.
+It decides only by these trials and the ledger so far, so that a resumed run can be replayed from
+what was measured before to where it was.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Judge = Callable[[], Ledger]
 
 @dataclass(frozen=True)
 class TrialTurn:
-    """An arm is to be tried in a round, counted from 0."""
+    """A setting to try in a round, counted from 0."""
 
     arm: Arm
     round: int
@@ -31,48 +31,45 @@ class TrialTurn:
 Turns = Generator[TrialTurn, Trial, None]
 
 _FAILURES = 2
-"""Trials in which a step failed after which an arm is given up: one may have been chance."""
+"""Trials with a failed step after which a setting is given up: one may be chance."""
 
 
 @dataclass
-class Tried:
-    """What has become of an arm: how often it was tried, and in how many of these trials a step
-    failed.
-    """
+class TrialCount:
+    """How often a setting was tried, and in how many of these trials a step failed."""
 
     arm: Arm
     trials: int = 0
     failures: int = 0
-    stood: bool = True
+    started: bool = True
 
     def add(self, trial: Trial) -> None:
-        """One more trial."""
+        """Count a trial."""
         self.trials += 1
         self.failures += bool(trial.failed)
-        self.stood = self.stood and trial.stood
+        self.started = self.started and trial.stood
 
     @property
     def hopeless(self) -> bool:
         """Whether the gateway does not run with it, or its steps fail."""
-        return not self.stood or self.failures >= _FAILURES
+        return not self.started or self.failures >= _FAILURES
 
 
 def rounds(
-    open_arms: Sequence[Tried], tuning: Tuning, baseline: Arm, judge: Judge, first: int = 0
+    tried: Sequence[TrialCount], tuning: Tuning, baseline: Arm, judge: Judge, first: int = 0
 ) -> Turns:
-    """Rounds over arms until each is clear, hopeless, or was tried `most` times; `first` is the
-    number of the first round.
+    """Rounds over settings until each is clear, hopeless, or was tried `most` times.
 
-    In each the baseline is tried first, then at the most `baseline_every` arms between two trials
-    of it, and it is tried last. The order of the arms is drawn anew in each round (randomized
-    interleaved trials, Abedi and Brecht 2017).
+    `first` is the number of the first round. In each, the baseline is tried first and last, with at
+    most `baseline_every` settings between two of its trials. The order of settings is drawn again
+    in each round (randomized interleaved trials, Abedi and Brecht 2017).
     """
     trials = tuning.trials
-    waiting = [one for one in open_arms if not one.hopeless and one.trials < trials.most]
+    waiting = [one for one in tried if not one.hopeless and one.trials < trials.most]
     number = first
     while waiting:
         order = list(waiting)
-        random.Random(f"{tuning.seed} {number}").shuffle(order)  # noqa: S311 - a seeded order is wanted, not a secret
+        random.Random(f"{tuning.seed} {number}").shuffle(order)  # noqa: S311 - a seeded order, not a secret
         yield TrialTurn(baseline, number)
         for part in parts(order, trials.baseline_every):
             for one in part:
@@ -88,20 +85,18 @@ def rounds(
 
 
 def settled(ledger: Ledger, arm: Arm) -> bool:
-    """Whether no more is learnt of an arm: it is clear of the threshold, or it may not be chosen
-    anyway.
-    """
+    """Whether a setting needs no more trials: it is clear, or may not be chosen anyway."""
     entry = ledger.entry(arm)
     return entry is not None and (entry.clear or entry.verdict in ("not allowed", "failed"))
 
 
-def parts(order: Sequence[Tried], most: int) -> list[Sequence[Tried]]:
-    """The order in as few parts as hold at most so many each, as even as can be."""
+def parts(order: Sequence[TrialCount], most: int) -> list[Sequence[TrialCount]]:
+    """The order in as few parts of at most this size as possible, as even as possible."""
     count = -(-len(order) // most)
     ends = [len(order) * number // count for number in range(count + 1)]
     return [order[begin:end] for begin, end in pairwise(ends)]
 
 
-def turns_of_round(arms: int, every: int) -> int:
-    """How many trials a round over so many arms has, the baseline's among them."""
-    return arms + -(-arms // every) + 1 if arms else 0
+def turns_of_round(settings: int, every: int) -> int:
+    """How many trials a round over so many settings has, including the baseline's."""
+    return settings + -(-settings // every) + 1 if settings else 0

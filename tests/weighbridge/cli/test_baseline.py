@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from weighbridge.cli.baseline import baseline, sizes_of
+from weighbridge.cli.baseline import command, sizes_of
 from weighbridge.common.errors import UsageError
 
 
-def test_sizes_are_told_as_people_write_them_each_once() -> None:
+def test_sizes_are_parsed_each_once() -> None:
     assert sizes_of("4KiB, 64KB,1MB,4096") == (4096, 64_000, 1_000_000)
 
 
@@ -18,12 +19,12 @@ def test_sizes_are_told_as_people_write_them_each_once() -> None:
     ("text", "why"),
     [
         ("4KiB,big", "'big' is not a quantity"),
-        ("0", "'0' is no size"),
+        ("0", "'0' is not an object size"),
         ("", "names no size"),
         (" , ", "names no size"),
     ],
 )
-def test_what_is_no_size_is_refused(text: str, why: str) -> None:
+def test_what_is_not_a_size_is_refused(text: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         sizes_of(text)
 
@@ -40,6 +41,8 @@ def test_what_is_no_size_is_refused(text: str, why: str) -> None:
 def test_bad_input_is_refused_and_makes_no_folder(
     tmp_path: Path, hardware: str, sizes: str, why: str
 ) -> None:
-    with pytest.raises(UsageError, match=why):
-        baseline(hardware, sizes, tmp_path / "out")
+    asked = [hardware, "--sizes", sizes, "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(command, asked, standalone_mode=False)
+    assert isinstance(done.exception, UsageError)
+    assert why in str(done.exception)
     assert not (tmp_path / "out").exists()

@@ -38,7 +38,7 @@ def test_charts_are_written_into_the_run_with_data_and_sentence(folder: Path) ->
     }
 
 
-def test_dark_ones_lie_beside_the_light_ones(folder: Path, tmp_path: Path) -> None:
+def test_dark_charts_are_written_beside_the_light_ones(folder: Path, tmp_path: Path) -> None:
     run(str(folder), "--dark", "--only", "throughput-bars")
     assert "#14161a" in (folder / "derived" / "charts" / "dark" / "throughput-bars.svg").read_text()
     run(str(folder), "--dark", "--only", "throughput-bars", "--out", str(tmp_path / "talk"))
@@ -49,14 +49,14 @@ def test_the_bound_on_p90_is_a_time(folder: Path) -> None:
     assert "p90 of 40 ms" in run(str(folder), "--list", "--only", "hockey-stick", "--slo", "40ms")
 
 
-def test_what_there_is_to_draw_is_told(folder: Path) -> None:
+def test_charts_are_listed(folder: Path) -> None:
     before = sorted(folder.rglob("*"))
     names = [line.partition(":")[0] for line in run(str(folder), "--list").splitlines()]
     assert names[:2] == ["throughput-by-workers", "latency-by-workers"]
     assert sorted(folder.rglob("*")) == before
 
 
-def test_a_name_that_no_chart_has_is_refused_with_the_nearest(folder: Path) -> None:
+def test_an_unknown_chart_is_refused_with_the_closest_name(folder: Path) -> None:
     with pytest.raises(UsageError, match=r"did you mean .*hockey-stick"):
         CliRunner().invoke(
             weighbridge,
@@ -74,29 +74,29 @@ def test_a_name_that_no_chart_has_is_refused_with_the_nearest(folder: Path) -> N
         OSError(12, "no memory"),
     ],
 )
-def test_charts_that_fail_cost_neither_the_table_nor_the_report_nor_the_exit_code(
+def test_failed_charts_keep_table_report_and_exit_code(
     folder: Path,
-    tell: Callable[..., tuple[int, str, str]],
+    run_cli: Callable[..., tuple[int, str, str]],
     monkeypatch: pytest.MonkeyPatch,
     error: Exception,
 ) -> None:
-    whole, *_ = tell("report", "--no-charts", folder)
+    code_without_charts, *_ = run_cli("report", "--no-charts", folder)
     (folder / "derived" / "report.html").unlink()
 
     def fails(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("weighbridge.conclusion.write_charts", fails)
-    code, told, _ = tell("report", folder)
-    assert code == whole
+    monkeypatch.setattr("weighbridge.results_output.write_charts", fails)
+    code, output, _ = run_cli("report", folder)
+    assert code == code_without_charts
     assert (folder / "derived" / "report.html").is_file()
-    assert 0 < told.index("small-read") < told.index("the charts could not be drawn (")
-    assert f"nothing else is lost; to try again: weighbridge charts {folder}" in told
+    assert 0 < output.index("small-read") < output.index("the charts could not be drawn (")
+    assert f"nothing else is lost; to try again: weighbridge charts {folder}" in output
 
 
-def test_the_table_is_told_before_the_first_chart_is_drawn(
+def test_the_table_is_printed_before_the_first_chart_is_drawn(
     folder: Path,
-    tell: Callable[..., tuple[int, str, str]],
+    run_cli: Callable[..., tuple[int, str, str]],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -106,7 +106,7 @@ def test_the_table_is_told_before_the_first_chart_is_drawn(
         before.append(capsys.readouterr().out)
         return ()
 
-    monkeypatch.setattr("weighbridge.conclusion.write_charts", draws)
-    tell("report", folder)
+    monkeypatch.setattr("weighbridge.results_output.write_charts", draws)
+    run_cli("report", folder)
     assert "small-read" in before[0]
     assert "report.html" in before[0]

@@ -20,14 +20,14 @@ GOOD = StepResult(key=KEY, measurement=fake_measurement(workload="small"), valid
 LOST = StepResult(key=KEY, measurement=None, valid=False, notes=("the gateway has died",), order=1)
 
 
-def test_a_run_in_which_a_step_could_not_be_measured_does_not_end_as_if_all_were_fine() -> None:
+def test_a_run_with_a_step_that_was_not_measured_does_not_exit_with_0() -> None:
     assert exit_code([GOOD], comparable=True) == 0
     assert exit_code([GOOD, LOST], comparable=True) == 3
     assert exit_code([GOOD], comparable=False) == 4
 
 
 @pytest.mark.parametrize("verb", ["compare", "resume"])
-def test_charts_that_cannot_be_drawn_cost_no_table_and_leave_the_exit_code(
+def test_charts_that_cannot_be_drawn_keep_table_and_exit_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     store = fake_run(tmp_path, workloads=[WORKLOADS[0].model_copy(update={"workers": (1, 4)})])
@@ -38,7 +38,7 @@ def test_charts_that_cannot_be_drawn_cost_no_table_and_leave_the_exit_code(
 
     monkeypatch.setattr("weighbridge.run.run", lambda *_, **__: (derived, steps))
     monkeypatch.setattr("weighbridge.run.resume", lambda *_, **__: (derived, steps, True))
-    monkeypatch.setattr("weighbridge.conclusion.write_charts", fails)
+    monkeypatch.setattr("weighbridge.results_output.write_charts", fails)
     arguments = (
         [verb, str(store.folder)] if verb == "resume" else [verb, "--out", str(tmp_path / "runs")]
     )
@@ -50,7 +50,7 @@ def test_charts_that_cannot_be_drawn_cost_no_table_and_leave_the_exit_code(
 
 
 @pytest.mark.parametrize(("apart", "repeats", "code"), [(False, 5, 0), (False, 1, 0), (True, 5, 4)])
-def test_a_comparison_of_which_nothing_is_comparable_ends_with_4_and_a_provisional_one_with_0(
+def test_a_comparison_without_comparable_cells_exits_with_4_and_a_provisional_one_with_0(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apart: bool, repeats: int, code: int
 ) -> None:
     workload = WORKLOADS[0].model_copy(update={"workers": (1, 4)})
@@ -76,7 +76,7 @@ def test_a_comparison_of_which_nothing_is_comparable_ends_with_4_and_a_provision
     assert (again.exception, again.return_value) == (
         None,
         code,
-    )  # also of a run that was done already
+    )  # for a complete run, too
     done = CliRunner().invoke(
         weighbridge,
         ["compare", "--no-charts", "--out", str(tmp_path / "runs")],

@@ -12,62 +12,64 @@ from weighbridge.cli.sql import EXAMPLES
 Told = tuple[int, str, str]
 
 
-def test_schemas_are_printed_without_any_run(tell: Callable[..., Told]) -> None:
-    ended, out, _ = tell("export", "--schema")
+def test_schemas_are_printed_without_any_run(run_cli: Callable[..., Told]) -> None:
+    ended, out, _ = run_cli("export", "--schema")
     assert (ended, json.loads(out)["title"]) == (0, "A run of Weighbridge")
-    ended, out, _ = tell("sql", "--schema")
+    ended, out, _ = run_cli("sql", "--schema")
     assert ended == 0
     assert "attestation: " in out
 
 
-def test_every_example_of_the_help_can_be_asked(folder: Path, tell: Callable[..., Told]) -> None:
-    _, shown, _ = tell("sql", "--help")
+def test_every_example_query_of_the_help_runs(folder: Path, run_cli: Callable[..., Told]) -> None:
+    _, shown, _ = run_cli("sql", "--help")
     for words, query in EXAMPLES:
         assert words in shown
         for line in query.splitlines():
             assert f"      {line}\n" in shown
-        ended, out, err = tell("sql", query, folder)
+        ended, out, err = run_cli("sql", query, folder)
         assert (ended, err, out[-2:]) == (0, "", ")\n")
 
 
-def test_what_goes_to_standard_output_is_one_file(folder: Path, tell: Callable[..., Told]) -> None:
-    ended, out, _ = tell(
+def test_standard_output_takes_one_file(folder: Path, run_cli: Callable[..., Told]) -> None:
+    ended, out, _ = run_cli(
         "export", folder, "--to", "parquet", "--out", "-", "--table", "steps", "--table", "summary"
     )
     assert (ended, out) == (2, "")
-    ended, _, err = tell("export", folder, "--to", "influx")
+    ended, _, err = run_cli("export", folder, "--to", "influx")
     assert (ended, "--influx URL" in err) == (2, True)
-    ended, _, err = tell("export", folder, "--to", "csv", "--influx", "http://127.0.0.1:1")
+    ended, _, err = run_cli("export", folder, "--to", "csv", "--influx", "http://127.0.0.1:1")
     assert ended == 2
 
 
 def test_a_run_is_sent_to_an_influxdb(
-    folder: Path, tell: Callable[..., Told], monkeypatch: pytest.MonkeyPatch
+    folder: Path, run_cli: Callable[..., Told], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WEIGHBRIDGE_INFLUX_TOKEN", "")
     with FakeInflux() as server:
-        ended, out, err = tell("export", folder, "--to", "influx", "--influx", server.url)
+        ended, out, err = run_cli("export", folder, "--to", "influx", "--influx", server.url)
     assert (ended, err) == (0, "")
     assert out == f"{len(server.taken)} points of 2 steps sent\n"
     assert any("swift" in line for line in server.taken)
 
 
-def test_the_slides_of_a_run_open(folder: Path, tell: Callable[..., Told], tmp_path: Path) -> None:
-    ended, out, _ = tell("export", folder, "--to", "pptx", "--out", tmp_path / "talk.pptx")
+def test_the_slides_of_a_run_open(
+    folder: Path, run_cli: Callable[..., Told], tmp_path: Path
+) -> None:
+    ended, out, _ = run_cli("export", folder, "--to", "pptx", "--out", tmp_path / "talk.pptx")
     assert (ended, out) == (0, f"{tmp_path / 'talk.pptx'}\n")
     assert len(Presentation(io.BytesIO((tmp_path / "talk.pptx").read_bytes())).slides) > 3
 
 
-def test_what_is_there_is_replaced_only_when_asked_and_a_format_is_looked_for(
-    folder: Path, tell: Callable[..., Told]
+def test_existing_files_are_replaced_only_on_request_and_a_close_format_is_suggested(
+    folder: Path, run_cli: Callable[..., Told]
 ) -> None:
-    assert tell("export", folder, "--to", "csv") == (
+    assert run_cli("export", folder, "--to", "csv") == (
         0,
         f"{folder}/derived/exports/summary.csv\n",
         "",
     )
-    ended, _, err = tell("export", folder, "--to", "csv")
+    ended, _, err = run_cli("export", folder, "--to", "csv")
     assert (ended, "exists already" in err) == (2, True)
-    assert tell("export", folder, "--to", "csv", "--force")[0] == 0
-    ended, _, err = tell("export", folder, "--to", "cvs")
+    assert run_cli("export", folder, "--to", "csv", "--force")[0] == 0
+    ended, _, err = run_cli("export", folder, "--to", "cvs")
     assert (ended, "did you mean 'csv'" in err) == (2, True)

@@ -10,7 +10,8 @@ from weighbridge.suites import loader
 FILE = """<workload name="demo">
   <storage type="swift" config="policy=POLICY"/>
   <workflow>
-    <workstage name="prepare"><work type="prepare" workers="1" config="containers=r(1,2);objects=r(1,5);sizes=c(64)KB"/></workstage>
+    <workstage name="prepare"><work type="prepare" workers="1"
+        config="containers=r(1,2);objects=r(1,5);sizes=c(64)KB"/></workstage>
     <workstage name="main"><work name="main" workers="8" runtime="30" interval="1">
       <operation type="read" config="containers=u(1,2);objects=u(1,5)"/>
     </work></workstage>
@@ -33,28 +34,24 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_suite_goes_to_stdout_and_what_is_not_in_it_to_stderr(file: Path) -> None:
+def test_the_suite_goes_to_stdout_and_remarks_to_stderr(file: Path) -> None:
     done = weighbridge("import-cosbench", file)
     assert done.returncode == 0
     assert loader.parse("demo.yaml", done.stdout).workloads[0].workers == (8,)
     assert f"{file}:5: interval '1' is left out" in done.stderr
 
 
-def test_a_suite_that_is_written_can_be_loaded_and_is_never_written_over(
-    file: Path, tmp_path: Path
-) -> None:
+def test_a_written_suite_can_be_loaded_and_is_never_overwritten(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "demo.yaml"
     done = weighbridge("import-cosbench", file, "--out", out)
     assert (done.returncode, done.stdout) == (0, "")
     assert loader.load(out).name == "demo"
     again = weighbridge("import-cosbench", file, "--out", out)
     assert again.returncode == 2
-    assert "is there already" in again.stderr
+    assert "already exists" in again.stderr
 
 
-def test_what_would_measure_something_else_is_refused_and_writes_nothing(
-    file: Path, tmp_path: Path
-) -> None:
+def test_a_suite_that_would_measure_something_else_is_refused(file: Path, tmp_path: Path) -> None:
     file.write_text(FILE)
     out = tmp_path / "demo.yaml"
     done = weighbridge("import-cosbench", file, "--out", out)
@@ -69,19 +66,17 @@ def test_what_would_measure_something_else_is_refused_and_writes_nothing(
     [
         (("--size", "64 parsecs"), "is not a quantity"),
         (("--runtime", "60"), "not a quantity"),
-        (("--runtime", "1.5s"), "whole seconds are wanted"),
-        (("--runtime", "0s"), "whole seconds are wanted"),
+        (("--runtime", "1.5s"), "must be full seconds"),
+        (("--runtime", "0s"), "must be full seconds"),
     ],
 )
-def test_an_option_that_cannot_be_read_is_refused(
-    file: Path, words: tuple[str, str], message: str
-) -> None:
+def test_an_unparsable_option_is_refused(file: Path, words: tuple[str, str], message: str) -> None:
     done = weighbridge("import-cosbench", file, *words)
     assert done.returncode == 2
     assert message in done.stderr
 
 
-def test_a_file_that_is_not_there_is_told() -> None:
+def test_a_missing_file_is_reported() -> None:
     done = weighbridge("import-cosbench", "nothing.xml")
     assert done.returncode == 2
     assert "nothing.xml: no such file" in done.stderr

@@ -24,7 +24,7 @@ from weighbridge.topologies import loader
 
 @pytest.fixture(autouse=True)
 def without_lab(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver that makes measurements up, and no report, which is not what this is about."""
+    """A driver with made-up measurements, and no report."""
     monkeypatch.setattr(loader, "STORES", Registry("none", "gateway", own={"stub": StubGateway}))
     monkeypatch.setattr(running, "derive", lambda folder, **_: folder)
     monkeypatch.setattr(running, "Doing", partial(running.Doing, settings=by_fake()))
@@ -36,8 +36,8 @@ def run(tmp_path: Path) -> Run:
     return Run(tmp_path, workloads=[{**SUITE["workloads"][0], "workers": [1]}])
 
 
-def weigh(run: Run, influx: FakeInflux) -> tuple[RunStore, str]:
-    """A whole run, sent as it goes; what a user sees of it."""
+def compared(run: Run, influx: FakeInflux) -> tuple[RunStore, str]:
+    """A complete run that is sent as it is measured; returns what it printed."""
     text = io.StringIO()
     screen, server = Console(file=text, width=400), InfluxServer(url=influx.url)
     doing = running.Doing(run.place, screen, influx=server)
@@ -51,9 +51,9 @@ def lines_of(store: RunStore) -> list[str]:
     return [*points.run(), *(line for step in store.steps() for line in points.step(step))]
 
 
-def test_a_run_is_sent_as_it_goes_and_says_so(run: Run) -> None:
+def test_a_run_is_sent_as_it_is_measured_and_reports_that(run: Run) -> None:
     with FakeInflux() as influx:
-        store, text = weigh(run, influx)
+        store, text = compared(run, influx)
     assert store.manifest.state == "done"
     assert [step.notes for step in store.steps() if not step.valid] == []
     assert [line for line in influx.taken if not line.startswith("weighbridge_live")] == lines_of(
@@ -63,13 +63,13 @@ def test_a_run_is_sent_as_it_goes_and_says_so(run: Run) -> None:
 
 
 @pytest.mark.parametrize("answer", [Answer(503), Answer(401), Answer(400)])
-def test_a_server_that_does_not_take_anything_spoils_no_run(run: Run, answer: Answer) -> None:
+def test_a_server_that_refuses_everything_spoils_no_run(run: Run, answer: Answer) -> None:
     with FakeInflux(otherwise=answer) as influx:
-        store, text = weigh(run, influx)
+        store, text = compared(run, influx)
     assert store.manifest.state == "done"
     assert len(store.steps()) == 2
     assert [step.notes for step in store.steps() if not step.valid] == []
-    assert "send the whole run again with weighbridge export" in text
+    assert "send the complete run again with weighbridge export" in text
     assert any(
         "nothing is lost" in event.text for event in store.events() if event.kind == "influx"
     )
@@ -98,7 +98,7 @@ def test_a_run_that_is_interrupted_sends_what_it_has_and_ends_as_interrupted(
     with FakeInflux() as influx:
         monkeypatch.setattr(PlainDisplay, "ended", interrupted)
         with pytest.raises(Interrupted):
-            weigh(run, influx)
+            compared(run, influx)
     (folder,) = (run.folder / "runs").iterdir()
     store = RunStore.open(folder)
     assert store.manifest.state == "interrupted"
@@ -110,7 +110,7 @@ def test_a_run_that_is_interrupted_sends_what_it_has_and_ends_as_interrupted(
     ("url", "words"),
     [("nonsense", "not of the form http://"), ("http://h?token=planted-secret", "not 'token'")],
 )
-def test_a_url_that_is_none_is_refused_before_anything_is_started(
+def test_an_invalid_url_is_refused_before_anything_is_started(
     verb: Any, url: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -122,7 +122,7 @@ def test_a_url_that_is_none_is_refused_before_anything_is_started(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_token_that_is_not_given_is_refused_before_anything_is_started(
+def test_a_missing_token_is_refused_before_anything_is_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("WEIGHBRIDGE_INFLUX_TOKEN", "INFLUX_TOKEN", "WEIGHBRIDGE_INFLUX_TOKEN_FILE"):

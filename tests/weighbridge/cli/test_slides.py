@@ -28,43 +28,39 @@ def slides(*arguments: str | Path) -> str:
     )
 
 
-def test_a_talk_is_made_with_one_command_beside_the_other_derived_files(run: RunStore) -> None:
-    told = slides(run.folder)
+def test_a_talk_is_written_beside_the_other_derived_files(run: RunStore) -> None:
+    output = slides(run.folder)
     path = run.derived / "slides.pptx"
     count = len(Presentation(io.BytesIO(path.read_bytes())).slides)
-    assert told == f"{path}: {count} slides\n"
+    assert output == f"{path}: {count} slides\n"
 
 
-def test_the_same_talk_as_markdown_goes_into_a_folder_of_its_own(
-    run: RunStore, tmp_path: Path
-) -> None:
-    told = slides(
+def test_the_same_talk_as_markdown_goes_to_its_own_folder(run: RunStore, tmp_path: Path) -> None:
+    output = slides(
         run.folder, "--out", tmp_path / "talk.pptx", "--markdown", tmp_path / "talk", "--dark"
     )
-    assert told.splitlines()[1] == str(tmp_path / "talk" / "slides.md")
+    assert output.splitlines()[1] == str(tmp_path / "talk" / "slides.md")
     assert "background: #14161a" in (tmp_path / "talk" / "slides.md").read_text()
     assert (tmp_path / "talk.pptx").stat().st_size > 20_000
 
 
-def test_a_deck_that_somebody_may_have_worked_on_is_not_replaced_unasked(
-    run: RunStore, tmp_path: Path
-) -> None:
+def test_an_existing_deck_is_replaced_only_with_force(run: RunStore, tmp_path: Path) -> None:
     path = tmp_path / "talk.pptx"
     path.write_text("worked on")
-    with pytest.raises(UsageError, match="is there"):
+    with pytest.raises(UsageError, match="already exists"):
         slides(run.folder, "--out", path)
     assert path.read_text() == "worked on"
     slides(run.folder, "--out", path, "--force")
     assert path.read_bytes().startswith(b"PK")
 
 
-def test_a_folder_that_is_not_there_is_told_before_anything_is_read(
+def test_a_missing_folder_is_reported_before_anything_is_read(
     run: RunStore, tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match="there is no folder"):
         slides(run.folder, "--out", tmp_path / "none" / "talk.pptx")
 
 
-def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         slides(tmp_path)

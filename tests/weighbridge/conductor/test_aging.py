@@ -4,26 +4,17 @@ from typing import Any
 import pytest
 
 from stub_run import SUITE, Run, by_fake
+from tests.weighbridge.displays import Silent
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.conductor import aging
 from weighbridge.conductor.conductor import Conductor
-from weighbridge.conductor.measuring import Display
-from weighbridge.drivers.order import Aged, AgeRound, Progress
+from weighbridge.conductor.step_runner import Display
+from weighbridge.drivers.order import Aged, AgeRound
 from weighbridge.gateways.gateway import Room
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Suite
 
 ROOM = Room(bytes=3_000_000, free_bytes=2_900_000, replicas=3)
-
-
-class Silent:
-    def say(self, text: str) -> None: ...
-
-    def begins(self, key: object, number: int) -> None: ...
-
-    def progress(self, progress: Progress) -> None: ...
-
-    def ended(self, result: object) -> None: ...
 
 
 def suite(**age: Any) -> Suite:
@@ -39,15 +30,15 @@ def conduct(run: Run, *driver: str) -> RunStore:
     return store
 
 
-def test_a_share_of_the_disks_is_filled_by_replicas() -> None:
+def test_a_share_of_the_disks_is_filled_with_replicas() -> None:
     assert aging.order_of(suite(), ROOM).objects == 100
 
 
 @pytest.mark.parametrize(
     ("free", "lab_free", "whose"),
-    [(500_000, None, "of its disks"), (2_900_000, 500_000, "of this machine")],
+    [(500_000, None, "on its disks"), (2_900_000, 500_000, "on this machine")],
 )
-def test_what_does_not_fit_is_refused_with_what_is_free(
+def test_aging_that_does_not_fit_is_refused_with_the_free_space(
     free: int, lab_free: int | None, whose: str
 ) -> None:
     # 100 objects of 1 kB and twice 50 more, three times each: 600 kB.
@@ -57,7 +48,7 @@ def test_what_does_not_fit_is_refused_with_what_is_free(
     assert aging.order_of(suite(churn=1), room, lab_free).objects == 100
 
 
-def test_more_objects_than_anybody_waits_for_are_refused_with_the_bound() -> None:
+def test_too_many_objects_are_refused_with_the_limit() -> None:
     room = Room(bytes=3 * 10**15, free_bytes=3 * 10**15, replicas=3)
     with pytest.raises(
         TargetError,
@@ -66,7 +57,7 @@ def test_more_objects_than_anybody_waits_for_are_refused_with_the_bound() -> Non
         aging.order_of(suite(), room)
 
 
-def test_what_was_done_is_told_with_what_the_fill_came_to() -> None:
+def test_what_was_done_is_described_with_the_fill() -> None:
     order = aging.order_of(suite(), ROOM)
     rounds = (
         AgeRound(number=0, deleted=50, deleted_bytes=50_000, written=50, written_bytes=50_000),
@@ -79,17 +70,17 @@ def test_what_was_done_is_told_with_what_the_fill_came_to() -> None:
         seconds=1.5,
         fingerprint="f00",
     )
-    assert aging.told(order, aged, ROOM) == [
+    assert aging.describe(order, aged, ROOM) == [
         "filled with 100 objects, 100 kB, 10.00% of 3 MB with 3 replicas",
         "round 1 of churn: 50 objects deleted (50 kB), 50 written (50 kB)",
-        "100 objects, 100 kB, are there after 1.5 s; sum f00",
+        "100 objects, 100 kB, after 1.5 s; checksum f00",
     ]
     assert "1.5" not in str(aging.facts(order, aged, ROOM))
 
 
 def test_a_layout_that_cannot_be_filled_is_refused_before_anything_starts(tmp_path: Path) -> None:
     run = Run(tmp_path, age={"fill": "5%"})
-    with pytest.raises(UsageError, match="nobody can tell what the disks of rgw-a hold"):
+    with pytest.raises(UsageError, match="the disk space of rgw-a is not known"):
         run.plan()
     run = Run(tmp_path, age={"fill": "1MB"}, api=["rados"])
     for gateway in run.gateways.values():
@@ -99,7 +90,7 @@ def test_a_layout_that_cannot_be_filled_is_refused_before_anything_starts(tmp_pa
         run.plan()
 
 
-def test_each_deployment_is_aged_before_its_first_step_and_says_so(tmp_path: Path) -> None:
+def test_each_deployment_is_aged_before_its_first_step_and_records_that(tmp_path: Path) -> None:
     store = conduct(Run(tmp_path, age={"fill": "1MB", "size": 1000}))
     for layout in ("rgw-a", "swift-b"):
         kinds = [event.kind for event in store.events() if event.layout == layout]

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from stub_run import Run, by_fake
+from tests.weighbridge.displays import Silent
 from weighbridge.conductor import conductor
 from weighbridge.conductor.conductor import Conductor
-from weighbridge.drivers.order import Progress
-from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies import deployment as deployments
 from weighbridge.topologies.attestation import Attestation, AttestOptions
@@ -20,29 +19,17 @@ CEILING = HostCeiling(
 )
 
 
-class Unseen:
-    """A display that shows nothing."""
-
-    def say(self, text: str) -> None: ...
-
-    def begins(self, key: StepKey, number: int) -> None: ...
-
-    def progress(self, progress: Progress) -> None: ...
-
-    def ended(self, result: StepResult) -> None: ...
-
-
 def conduct(run: Run, *, attest: bool) -> RunStore:
     store = run.store()
     Conductor(
-        run.plan(), run.planned, store, Unseen(), run.place, settings=by_fake(), attest=attest
+        run.plan(), run.planned, store, Silent(), run.place, settings=by_fake(), attest=attest
     ).run()
     return store
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[AttestOptions]:
-    """What was asked of each deployment's hosts; those that were asked anything get a figure."""
+    """What was measured of each deployment's hosts, with a made-up result."""
     asked: list[AttestOptions] = []
 
     def deploy(*arguments: Any, attest: AttestOptions, **named: Any) -> deployments.Deployment:
@@ -59,7 +46,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[AttestOptions]:
     return asked
 
 
-def test_what_hosts_could_do_is_measured_once_a_layout_and_kept_with_the_tools_that_told(
+def test_hosts_are_measured_once_for_each_layout_and_recorded_with_the_tools(
     tmp_path: Path, asked: list[AttestOptions]
 ) -> None:
     store = conduct(Run(tmp_path, repeats=2), attest=True)
@@ -74,8 +61,6 @@ def test_what_hosts_could_do_is_measured_once_a_layout_and_kept_with_the_tools_t
     ]
 
 
-def test_a_run_that_is_not_to_be_attested_keeps_nothing(
-    tmp_path: Path, asked: list[AttestOptions]
-) -> None:
+def test_a_run_without_attestation_records_none(tmp_path: Path, asked: list[AttestOptions]) -> None:
     assert conduct(Run(tmp_path), attest=False).attested() == ()
     assert set(asked) == {AttestOptions()}

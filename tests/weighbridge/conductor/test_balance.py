@@ -10,7 +10,7 @@ LAYOUTS = st.integers(1, 7).map(lambda size: [f"layout-{number}" for number in r
 
 
 @given(LAYOUTS, st.integers(1, 3), st.integers(0, 2**63))
-def test_over_each_complete_design_every_layout_stands_at_every_place_and_follows_every_other_equally_often(
+def test_each_design_balances_positions_and_predecessors(
     names: list[str], designs: int, seed: int
 ) -> None:
     length = design_length(len(names))
@@ -36,7 +36,7 @@ def test_every_block_visits_every_layout_once_and_the_seed_alone_decides(
 
 
 @given(LAYOUTS, st.integers(0, 2**63))
-def test_after_as_many_blocks_as_layouts_each_has_stood_at_every_place_once(
+def test_after_as_many_blocks_as_layouts_each_has_had_every_position_once(
     names: list[str], seed: int
 ) -> None:
     found = blocks(names, len(names), seed)

@@ -1,6 +1,4 @@
-"""Caches that are dropped again and again: at once, then every so often by a clock of the test's
-own.
-"""
+"""Repeated cache drops: at once, then at intervals of a simulated clock."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ LATE_S = 10.0
 
 
 class Hours:
-    """A clock that goes on while the dropper rests, and a store whose caches are dropped; each drop
-    takes `takes_s`.
-    """
+    """A clock that advances while the dropper waits, and caches of which a drop takes `takes_s`."""
 
     def __init__(self, *, takes_s: float = 0.0, fails_at: int = -1) -> None:
         self.now_s = 100.0
@@ -44,9 +40,7 @@ class Hours:
                 return
 
     def run(self, cache: str | Every, times: int) -> list[float]:
-        """Seconds from the start at which caches were dropped, when that has happened so often, or
-        not again for long.
-        """
+        """Seconds from the start of so many drops, or of all if there are fewer."""
         with dropping(cache, self.drop, clock=lambda: self.now_s, rest=self.rest):
             for _ in range(times):
                 if not self.dropped.acquire(timeout=LATE_S):
@@ -55,16 +49,16 @@ class Hours:
         return self.at[:times]
 
 
-def test_caches_are_dropped_at_once_and_then_every_minute_for_as_long_as_a_step_runs() -> None:
+def test_caches_are_dropped_at_once_and_then_every_minute_of_a_step() -> None:
     assert Hours().run(Every(every=60.0), 5) == [0.0, 60.0, 120.0, 180.0, 240.0]
 
 
-def test_what_a_drop_takes_does_not_put_the_next_one_off() -> None:
+def test_a_slow_drop_does_not_delay_the_next_one() -> None:
     assert Hours(takes_s=7.0).run(Every(every=60.0), 4) == [0.0, 60.0, 120.0, 180.0]
     assert Hours(takes_s=90.0).run(Every(every=60.0), 3) == [0.0, 90.0, 180.0]
 
 
-def test_nothing_is_dropped_where_the_suite_does_not_ask_for_it_while_a_step_runs() -> None:
+def test_nothing_is_dropped_in_a_step_unless_the_suite_asks_for_it() -> None:
     hours = Hours()
     with dropping("before-step", hours.drop):
         pass

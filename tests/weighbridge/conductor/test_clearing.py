@@ -10,14 +10,12 @@ from weighbridge.conductor.interruption import Interrupted
 
 
 class Kept:
-    """A gateway that outlives its deployment; `fails` is what its next attempts to clear end
-    with.
-    """
+    """A gateway that outlives its deployment; `fails`: errors of its next attempts to clear."""
 
     def __init__(self, *fails: BaseException) -> None:
         self.asked: list[Sequence[str]] = []
         self.fails = list(fails)
-        self.told: list[str] = []
+        self.said: list[str] = []
 
     def clear(self, buckets: Sequence[str]) -> tuple[str, ...]:
         self.asked.append(buckets)
@@ -27,46 +25,46 @@ class Kept:
 
     def through(self, error: BaseException | None = None) -> None:
         deployment: Any = SimpleNamespace(standing=self)
-        with clearing(deployment, ["wb-1-small-0"], self.told.append):
+        with clearing(deployment, ["wb-1-small-0"], self.said.append):
             if error is not None:
                 raise error
 
 
-def test_buckets_are_deleted_when_all_went_well() -> None:
+def test_buckets_are_deleted_after_success() -> None:
     kept = Kept()
     kept.through()
     assert kept.asked == [["wb-1-small-0"]]
-    assert kept.told == ["deleted wb-1-small-0"]
+    assert kept.said == ["deleted wb-1-small-0"]
 
 
 @pytest.mark.parametrize("error", [Interrupted(15), DriverError("it broke"), KeyError("a defect")])
-def test_buckets_are_deleted_whatever_ended_the_run_which_stays_the_error(
+def test_buckets_are_deleted_after_any_error_which_stays_the_error(
     error: BaseException,
 ) -> None:
     kept = Kept()
     with pytest.raises(type(error)) as raised:
         kept.through(error)
     assert raised.value is error
-    assert kept.told == ["deleted wb-1-small-0"]
+    assert kept.said == ["deleted wb-1-small-0"]
 
 
-def test_a_bucket_that_cannot_be_deleted_is_the_error_when_nothing_else_is() -> None:
+def test_a_bucket_that_cannot_be_deleted_is_an_error_unless_there_is_another() -> None:
     kept = Kept(TargetError("left: wb-1-small-0"))
     with pytest.raises(TargetError, match="left: wb-1-small-0"):
         kept.through()
     assert len(kept.asked) == 1
 
 
-def test_a_bucket_that_cannot_be_deleted_after_another_error_is_told_beside_it() -> None:
+def test_a_bucket_that_cannot_be_deleted_after_another_error_is_reported_beside_it() -> None:
     kept = Kept(TargetError("left: wb-1-small-0"))
     with pytest.raises(Interrupted):
         kept.through(Interrupted(2))
-    assert kept.told == ["left: wb-1-small-0"]
+    assert kept.said == ["left: wb-1-small-0"]
 
 
-def test_deleting_that_is_interrupted_is_done_again_to_its_end() -> None:
+def test_interrupted_deleting_is_repeated_to_its_end() -> None:
     kept = Kept(Interrupted(2))
     with pytest.raises(Interrupted):
         kept.through()
     assert len(kept.asked) == 2
-    assert kept.told == ["deleted wb-1-small-0"]
+    assert kept.said == ["deleted wb-1-small-0"]

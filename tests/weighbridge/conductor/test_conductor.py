@@ -9,40 +9,21 @@ import pytest
 
 import fake_driver
 from stub_run import SUITE, Run, by_fake
+from tests.weighbridge.displays import Seen
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError, ServiceFailed, TargetError
-from weighbridge.conductor import conductor
+from weighbridge.conductor import conductor, pass_runner
 from weighbridge.conductor.conductor import Conductor
-from weighbridge.conductor.measuring import Measuring
+from weighbridge.conductor.step_runner import StepRunner
 from weighbridge.drivers.kind import Opened
-from weighbridge.drivers.order import Cleanup, Prepare, Progress, Setup, Step
+from weighbridge.drivers.order import Cleanup, Prepare, Setup, Step
 from weighbridge.results.record.attestation import Attested
-from weighbridge.results.record.step import Pass, StepKey, StepResult
+from weighbridge.results.record.step import Pass
 from weighbridge.results.record.store import RunStore, StoreError
 from weighbridge.suites import Suite
 from weighbridge.topologies.fake import FakeHosts
 
 DIED = "stub on gateway-1 has died (its log: stub.out)"
-
-
-class Seen:
-    """A display that remembers."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-        self.results: list[StepResult] = []
-
-    def say(self, text: str) -> None:
-        self.said.append(text)
-
-    def begins(self, key: StepKey, number: int) -> None:
-        self.said.append(f"begins {number}")
-
-    def progress(self, progress: Progress) -> None:
-        self.said.append(progress.phase)
-
-    def ended(self, result: StepResult) -> None:
-        self.results.append(result)
 
 
 def conduct(run: Run, *driver: str) -> tuple[RunStore, Seen]:
@@ -51,20 +32,20 @@ def conduct(run: Run, *driver: str) -> tuple[RunStore, Seen]:
     return store, seen
 
 
-def test_a_deployment_whose_storage_hosts_do_not_share_the_reads_is_written_down(
+def test_a_deployment_with_uneven_reads_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("stub_run.StubStanding.uneven", ("osd.0 answers all",))
     store, seen = conduct(Run(tmp_path, repeats=2))
-    told = [event for event in store.events() if event.kind == "uneven"]
-    assert {(event.layout, event.repeat) for event in told} == {
+    uneven_events = [event for event in store.events() if event.kind == "uneven"]
+    assert {(event.layout, event.repeat) for event in uneven_events} == {
         (step.key.layout, step.key.repeat) for step in store.steps()
     }
-    assert {event.text for event in told} == {"osd.0 answers all"}
+    assert {event.text for event in uneven_events} == {"osd.0 answers all"}
     assert any("osd.0 answers all: reads are provisional" in words for words in seen.said)
 
 
-def test_every_step_of_every_layout_and_repeat_is_measured_once_and_kept_in_order(
+def test_every_step_of_every_layout_and_repeat_is_measured_once_in_order(
     tmp_path: Path,
 ) -> None:
     run = Run(tmp_path, repeats=2)
@@ -92,7 +73,7 @@ def test_caches_are_dropped_before_each_step_and_deferred_work_is_settled_after_
     assert "memcached flushed" in {event.text for event in dropped}
 
 
-def test_what_is_written_goes_with_the_deployment_where_the_suite_says_so_and_all_is_prepared_first(
+def test_if_data_goes_with_the_deployment_all_is_prepared_first_and_nothing_deleted(
     tmp_path: Path,
 ) -> None:
     run = Run(tmp_path, cleanup="with-deployment")
@@ -108,16 +89,16 @@ def test_what_is_written_goes_with_the_deployment_where_the_suite_says_so_and_al
     assert not any(text.startswith("cleaning up") for text in seen.said)
 
 
-def test_what_is_prepared_is_prepared_without_limits_and_every_step_is_measured_with_them(
+def test_objects_are_prepared_without_limits_and_steps_measured_with_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     did: list[str] = []
     monkeypatch.setattr(FakeHosts, "limit", lambda self, what=(): did.append("limit"))
     monkeypatch.setattr(FakeHosts, "unlimit", lambda self, what=(): did.append("unlimit"))
-    prepare, step = Measuring.prepare, Measuring.step
-    monkeypatch.setattr(Measuring, "prepare", lambda *one: (did.append("prepare"), prepare(*one)))
+    prepare, step = StepRunner.prepare, StepRunner.step
+    monkeypatch.setattr(StepRunner, "prepare", lambda *one: (did.append("prepare"), prepare(*one)))
     monkeypatch.setattr(
-        Measuring, "step", lambda *one, **named: (did.append("step"), step(*one, **named))
+        StepRunner, "step", lambda *one, **named: (did.append("step"), step(*one, **named))
     )
     conduct(Run(tmp_path, cleanup="with-deployment"))
     visit = ["limit", "unlimit", "prepare", "prepare", "limit", "step", "step", "step"]
@@ -130,7 +111,7 @@ def test_without_a_cache_policy_nothing_is_dropped(tmp_path: Path) -> None:
     assert "drop" not in run.gateways["rgw-a"].did
 
 
-def test_the_manifest_names_what_stood_and_how_it_was_configured(run: Run) -> None:
+def test_the_manifest_has_facts_and_configuration_of_each_deployment(run: Run) -> None:
     store, _ = conduct(run)
     manifest = RunStore.open(store.folder).manifest
     assert {sheet.layout for sheet in manifest.sheets} == {None, "rgw-a", "swift-b"}
@@ -147,7 +128,7 @@ def test_no_secret_of_a_gateway_is_written_to_the_run_folder(run: Run) -> None:
     assert not [path for path in files if b"planted-secret" in path.read_bytes()]
 
 
-def test_a_gateway_that_does_not_come_up_ends_the_run_and_leaves_nothing(run: Run) -> None:
+def test_a_gateway_that_does_not_start_ends_the_run_and_leaves_nothing(run: Run) -> None:
     run.gateways["swift-b"].fails_to_start = True
     with pytest.raises(ServiceFailed, match="did not come up"):
         conduct(run)
@@ -157,7 +138,7 @@ def test_a_gateway_that_does_not_come_up_ends_the_run_and_leaves_nothing(run: Ru
 def test_a_step_in_which_a_daemon_died_is_not_valid_and_the_next_workload_gets_a_new_deployment(
     run: Run,
 ) -> None:
-    run.gateways["rgw-a"].dies_at = 2  # the look behind the first step
+    run.gateways["rgw-a"].dies_at = 2  # the check after the first step
     store, seen = conduct(run)
     first, second, third = (step for step in store.steps() if step.key.layout == "rgw-a")
     assert first.measurement is not None
@@ -165,7 +146,7 @@ def test_a_step_in_which_a_daemon_died_is_not_valid_and_the_next_workload_gets_a
     assert not first.valid
     assert first.notes == (f"in this step {DIED}",)
     assert second.measurement is None
-    assert second.notes == (f"not measured, since the gateway was not whole any more: {DIED}",)
+    assert second.notes == (f"not measured, since the gateway had failed: {DIED}",)
     assert third.valid
     assert run.gateways["rgw-a"].did == ["up", "drop", "up", "drop", "settle"]
     visits = [
@@ -181,8 +162,8 @@ def test_a_step_in_which_a_daemon_died_is_not_valid_and_the_next_workload_gets_a
     assert not list(run.place.deployments.iterdir())
 
 
-def test_a_daemon_that_dies_between_two_steps_is_not_said_to_have_died_in_one(run: Run) -> None:
-    run.gateways["rgw-a"].dies_at = 3  # the look before the second step
+def test_a_daemon_that_dies_between_two_steps_is_not_reported_for_one(run: Run) -> None:
+    run.gateways["rgw-a"].dies_at = 3  # the check before the second step
     store, _ = conduct(run)
     first, second, third = (step for step in store.steps() if step.key.layout == "rgw-a")
     assert (first.valid, third.valid) == (True, True)
@@ -199,7 +180,7 @@ def test_a_gateway_whose_daemons_always_die_ends_its_visits_and_no_others(run: R
     assert gateway.did.count("up") == 2
 
 
-def test_a_driver_that_fails_since_a_daemon_died_is_told_of_behind_it(run: Run) -> None:
+def test_a_driver_that_fails_because_a_daemon_died_is_reported_after_it(run: Run) -> None:
     run.gateways["rgw-a"].dies_at = 2
     store, seen = conduct(run, "--fail", "step")
     first = store.steps()[0]
@@ -207,7 +188,7 @@ def test_a_driver_that_fails_since_a_daemon_died_is_told_of_behind_it(run: Run) 
     assert first.notes[0] == f"in this step {DIED}"
     assert first.notes[1].startswith("the driver failed at 'step'")
     assert any(text.startswith("gateway-1: stub: has died") for text in seen.said)
-    assert "not measured, since the gateway was not whole any more" in store.steps()[1].notes[0]
+    assert "not measured, since the gateway had failed" in store.steps()[1].notes[0]
     assert any(
         "failed at 'step'" in event.text for event in store.events() if event.kind == "failed"
     )
@@ -215,7 +196,7 @@ def test_a_driver_that_fails_since_a_daemon_died_is_told_of_behind_it(run: Run) 
 
 @pytest.mark.parametrize("order", ["prepare", "step"])
 @pytest.mark.parametrize("how", ["--fail", "--end"])
-def test_a_driver_that_fails_leaves_every_step_of_the_plan_written_down_with_its_reason(
+def test_if_a_driver_fails_every_step_is_recorded_with_the_reason(
     run: Run, how: str, order: str
 ) -> None:
     store, _ = conduct(run, how, order)
@@ -233,7 +214,7 @@ def test_after_a_run_no_process_of_it_is_left(run: Run) -> None:
     assert not list(run.place.deployments.iterdir())
 
 
-def test_every_step_has_telemetry_that_names_its_hosts_and_what_they_are_for(run: Run) -> None:
+def test_every_step_has_telemetry_with_its_hosts_and_their_tiers(run: Run) -> None:
     store, _ = conduct(run)
     for key, step in store.latest().items():
         telemetry = store.telemetry(key)
@@ -254,7 +235,7 @@ def test_a_step_whose_driver_fails_leaves_telemetry_that_can_be_read(run: Run) -
     assert {one.phase for one in telemetry.hosts} <= {"unplaced"}
 
 
-def test_an_osd_that_cannot_be_asked_is_a_gap_that_is_told_and_ends_no_run(
+def test_an_osd_that_cannot_be_measured_is_reported_and_ends_no_run(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*words: object) -> list[Attested]:
@@ -272,14 +253,14 @@ def test_an_osd_that_cannot_be_asked_is_a_gap_that_is_told_and_ends_no_run(
     assert store.attested() == ()
 
 
-def test_a_step_is_written_down_before_the_files_of_its_driver_are(
+def test_a_step_is_recorded_before_the_files_of_its_driver(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(self: Conductor, folder: str, kept: object) -> None:
         if folder.startswith("rgw-a.swift.small"):
             raise StoreError(Path(folder), OSError(errno.ENOSPC, "No space left on device"))
 
-    monkeypatch.setattr(Measuring, "keep", full)
+    monkeypatch.setattr(StepRunner, "keep", full)
     store = run.store()
     with pytest.raises(StoreError, match="the disk is full"):
         Conductor(run.plan(), run.planned, store, Seen(), run.place, settings=by_fake()).run()
@@ -287,9 +268,7 @@ def test_a_step_is_written_down_before_the_files_of_its_driver_are(
 
 
 class TwoDrivers:
-    """Drivers of two kinds that are open at once; `did` is what each was asked, `fails` whose step
-    fails, once.
-    """
+    """Two drivers that are open at once; `did`: their orders; `fails`: whose step fails once."""
 
     def __init__(self, fails: str = "") -> None:
         self.did: list[tuple[str, str]] = []
@@ -352,7 +331,7 @@ def test_both_drivers_of_a_layout_are_open_at_once_and_take_turns_at_every_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both = TwoDrivers()
-    monkeypatch.setattr(conductor, "opened", both.opened)
+    monkeypatch.setattr(pass_runner, "opened", both.opened)
     store, _ = conduct(Run(tmp_path, driver="both", workloads=BOTH))
     steps = [step.key for step in store.steps() if step.key.layout == "rgw-a"]
     assert [(key.workload, key.workers) for key in steps] == [
@@ -373,7 +352,7 @@ def test_both_drivers_of_a_layout_are_open_at_once_and_take_turns_at_every_step(
 def test_a_driver_that_fails_loses_the_rest_of_its_workload_and_the_other_driver_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conductor, "opened", TwoDrivers(fails="cosbench").opened)
+    monkeypatch.setattr(pass_runner, "opened", TwoDrivers(fails="cosbench").opened)
     store, _ = conduct(Run(tmp_path, driver="both", workloads=BOTH))
     latest = [step for step in store.latest().values() if step.key.layout == "rgw-a"]
     assert len(store.steps()) == len(store.latest()) == 16

@@ -1,6 +1,4 @@
-"""Blocks beyond a suite's repeats: when they follow, when they do not, and what a run leaves
-open.
-"""
+"""Blocks beyond a suite's repeats: when they follow, and what a run leaves open."""
 
 from __future__ import annotations
 
@@ -13,8 +11,8 @@ from stub_run import SUITE, Run, by_fake
 from weighbridge.conductor import further
 from weighbridge.conductor.conductor import FURTHER, Conductor
 from weighbridge.conductor.further import STRICT, clear, unclear
-from weighbridge.conductor.pace import TimeAllowance
 from weighbridge.conductor.plan import Plan
+from weighbridge.conductor.time_estimate import TimeAllowance
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.resolved import ResolvedPlan
@@ -45,15 +43,12 @@ def comparison(*effects: Effect) -> Comparison:
     return Comparison(baseline="rgw-a", subjects=("swift-b",), effects=effects, tests=len(effects))
 
 
-def test_a_run_is_clear_where_every_cell_of_throughput_and_p90_is_shown_at_the_strict_level() -> (
-    None
-):
+def test_a_run_is_clear_if_every_cell_is_significant_at_the_strict_level() -> None:
     shown, almost = effect(STRICT), effect(STRICT * 1.01, metric="p90")
     assert clear(comparison(shown))
     assert not clear(comparison(shown, almost))
     assert unclear(comparison(shown, almost)) == (almost,)
-    # Neither what goes over all worker counts, nor other metrics, nor what no repeat makes
-    # comparable holds a run up.
+    # Effects over all worker counts, other metrics and incomparable cells do not prolong a run.
     beside = (
         effect(0.5, workers=None),
         effect(0.5, metric="max"),
@@ -65,7 +60,7 @@ def test_a_run_is_clear_where_every_cell_of_throughput_and_p90_is_shown_at_the_s
 
 
 class Grown:
-    """Remembers the plans that a conductor grew to."""
+    """Remembers the plans of a conductor as they grow."""
 
     def __init__(self) -> None:
         self.plans: list[Plan] = []
@@ -95,7 +90,7 @@ FURTHER_BLOCKS = {"blocks": 2, "within": "1h"}
 SMALL = [SUITE["workloads"][0]]
 
 
-def test_blocks_follow_until_all_is_clear_and_the_plan_on_the_disk_holds_them(
+def test_blocks_follow_until_all_is_clear_and_are_in_the_plan_on_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[bool] = [False, True]
@@ -109,15 +104,12 @@ def test_blocks_follow_until_all_is_clear_and_the_plan_on_the_disk_holds_them(
     assert plan.visits[: len(run.plan().visits)] == run.plan().visits
     assert grown.plans == [plan]
     assert isinstance(store.plan(), ResolvedPlan)
-    told = [event.text for event in store.events() if event.kind == FURTHER]
-    assert told[0].endswith("not clear after 2 repeats: repeat 3 follows")
-    assert (
-        told[1]
-        == "every difference of throughput and p90 that can be compared is clear after 3 repeats"
-    )
+    texts = [event.text for event in store.events() if event.kind == FURTHER]
+    assert texts[0].endswith("not clear after 2 repeats: repeat 3 follows")
+    assert texts[1] == "every comparable difference of throughput and p90 is clear after 3 repeats"
 
 
-def test_no_more_blocks_follow_than_the_suite_allows_and_the_order_is_that_of_a_longer_run(
+def test_no_more_blocks_follow_than_the_suite_allows_in_the_order_of_a_longer_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(further, "clear", lambda _: False)
@@ -130,17 +122,17 @@ def test_no_more_blocks_follow_than_the_suite_allows_and_the_order_is_that_of_a_
     )
 
 
-def test_no_block_follows_for_which_there_is_no_time_and_the_run_says_so(tmp_path: Path) -> None:
+def test_no_block_follows_without_time_for_it_and_the_run_reports_that(tmp_path: Path) -> None:
     store, grown = conduct(
         Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL), 1, tmp_path
     )
     assert grown.plans == []
     assert len(store.steps()) == 2 * 2 * 2
-    (told,) = (event.text for event in store.events() if event.kind == FURTHER)
-    assert told.startswith("no time for repeat 3: it would take about")
+    (texts,) = (event.text for event in store.events() if event.kind == FURTHER)
+    assert texts.startswith("no time for repeat 3: it would take about")
 
 
-def test_no_block_follows_where_the_suite_has_none_or_nothing_is_compared(tmp_path: Path) -> None:
+def test_no_block_follows_if_the_suite_allows_none_or_nothing_is_compared(tmp_path: Path) -> None:
     for name, run in (
         ("none", Run(tmp_path / "none", repeats=2, workloads=SMALL)),
         ("alone", Run(tmp_path / "alone", repeats=2, further=FURTHER_BLOCKS, workloads=SMALL)),
@@ -152,7 +144,7 @@ def test_no_block_follows_where_the_suite_has_none_or_nothing_is_compared(tmp_pa
         assert not [event for event in store.events() if event.kind == FURTHER]
 
 
-def test_the_looks_are_at_the_very_comparison_that_the_report_makes(
+def test_the_looks_use_the_comparison_of_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Comparison] = []

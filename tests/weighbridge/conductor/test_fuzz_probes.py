@@ -1,4 +1,4 @@
-"""The lines that probes print, made wrong on purpose."""
+"""Fuzz tests of the lines that probes print."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LINE = {
 
 
 @cases
-def test_whatever_a_probe_prints_is_finite_numbers_by_name_or_no_line_of_numbers(
+def test_any_probe_output_is_finite_numbers_by_name_or_refused(
     dice: Dice,
 ) -> None:
     line = wrong_json(dice, LINE)
@@ -40,5 +40,5 @@ def test_whatever_a_probe_prints_is_finite_numbers_by_name_or_no_line_of_numbers
         b"\xff{}",
     ],
 )
-def test_a_line_without_end_or_without_numbers_is_no_line_of_a_probe(line: bytes) -> None:
+def test_a_line_without_end_or_numbers_is_refused(line: bytes) -> None:
     assert _values(line) is None

@@ -1,18 +1,17 @@
 import os
 import signal
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fake_influx import Answer, FakeInflux
 from fake_run import WORKLOADS, fake_run
+from tests.weighbridge.displays import Seen
+from tests.weighbridge.sent_runs import Sending, acknowledged, measured, until
 from weighbridge.conductor import influx_writer
-from weighbridge.conductor.influx_writer import InfluxWriter
 from weighbridge.drivers.order import Progress
-from weighbridge.results.influx.cursor import CURSOR, REFUSED, Cursor
+from weighbridge.results.influx.cursor import CURSOR, REFUSED
 from weighbridge.results.influx.export import send_run
 from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.influx.server import InfluxServer
@@ -30,7 +29,7 @@ def store(tmp_path: Path) -> RunStore:
 
 @pytest.fixture
 def steps(store: RunStore) -> tuple[StepResult, ...]:
-    """The steps of the run, which are taken out of it: they are yet to be measured."""
+    """The steps of the run, removed from it: they are yet to be measured."""
     found = store.steps()
     (store.folder / "steps.jsonl").unlink()
     return found
@@ -40,50 +39,6 @@ def steps(store: RunStore) -> tuple[StepResult, ...]:
 def lines(store: RunStore, steps: tuple[StepResult, ...]) -> list[str]:
     points = RunPoints(store)
     return [*points.run(), *(line for step in steps for line in points.step(step))]
-
-
-class Sending:
-    """A writer and what it said."""
-
-    def __init__(
-        self,
-        store: RunStore,
-        influx: FakeInflux,
-        *,
-        deadline_s: float = 5.0,
-        first_wait_s: float = 0.01,
-    ) -> None:
-        self.said: list[str] = []
-        self.writer = InfluxWriter(
-            store,
-            InfluxServer(url=influx.url),
-            self.said.append,
-            deadline_s=deadline_s,
-            first_wait_s=first_wait_s,
-            close_s=20.0,
-        )
-
-
-def measured(store: RunStore, writer: InfluxWriter, *steps: StepResult) -> None:
-    """Steps end: they are written down, and the writer is woken."""
-    for step in steps:
-        store.append(step)
-        writer.step()
-
-
-def acknowledged(store: RunStore, influx: FakeInflux) -> int:
-    """How many of a run's lines a server has, by the cursor."""
-    found, points = Cursor.of(store.folder, influx.url), RunPoints(store)
-    ended = [step for step, end in store.steps_from(0) if end <= found.at_bytes]
-    return found.run + found.lines + sum(len(list(points.step(step))) for step in ended)
-
-
-def until(true: Callable[[], bool]) -> None:
-    """Wait for another thread; a test that waits in vain fails."""
-    end = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < end
-        threading.Event().wait(0.005)
 
 
 def test_what_is_sent_live_is_what_is_sent_afterwards(
@@ -97,7 +52,7 @@ def test_what_is_sent_live_is_what_is_sent_afterwards(
     assert acknowledged(store, live) == len(live.taken)
 
 
-def test_the_server_is_asked_before_anything_is_measured(
+def test_the_server_is_tried_before_anything_is_measured(
     store: RunStore, steps: tuple[StepResult, ...]
 ) -> None:
     with FakeInflux() as influx, Sending(store, influx).writer:
@@ -113,7 +68,7 @@ def test_the_server_is_asked_before_anything_is_measured(
         ([Answer(how="torn"), Answer(), Answer(how="torn"), Answer(503)], 2),
     ],
 )
-def test_a_server_that_comes_back_gets_everything_in_order_and_once_and_each_outage_is_said_once(
+def test_a_server_that_comes_back_gets_everything_once_in_order_and_each_outage_is_reported_once(
     store: RunStore,
     steps: tuple[StepResult, ...],
     lines: list[str],
@@ -132,7 +87,7 @@ def test_a_server_that_comes_back_gets_everything_in_order_and_once_and_each_out
     assert sum("answers again" in text for text in sending.said) == outages
 
 
-def test_a_server_that_dies_in_mid_run_and_is_started_again_lacks_nothing(
+def test_a_server_that_is_restarted_during_a_run_lacks_nothing(
     store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
 ) -> None:
     first, *others = steps
@@ -156,7 +111,7 @@ def test_a_server_that_dies_in_mid_run_and_is_started_again_lacks_nothing(
     assert sum("until it answers" in text for text in sending.said) == 1
 
 
-def test_a_server_that_stays_away_costs_nothing_but_a_sentence_with_what_sends_the_rest(
+def test_for_a_server_that_stays_away_the_run_prints_how_to_send_the_rest(
     store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
 ) -> None:
     with FakeInflux() as influx:
@@ -166,21 +121,21 @@ def test_a_server_that_stays_away_costs_nothing_but_a_sentence_with_what_sends_t
         measured(store, writer, *steps)
     assert acknowledged(store, influx) == 0
     again = f"weighbridge export {store.folder} --to influx --influx {influx.url}"
-    assert sending.said[-1].endswith(f"send the whole run again with {again}")
+    assert sending.said[-1].endswith(f"send the complete run again with {again}")
     assert f"0 points sent to {influx.url}; those of {len(steps)} steps wait (" in sending.said[-1]
     assert [event.text for event in store.events() if event.kind == "influx"][-1] in sending.said[
         -1
     ]
 
 
-def test_a_wrong_token_is_said_once_and_not_tried_again_before_the_end(
+def test_a_wrong_token_is_reported_once_and_not_tried_again_before_the_end(
     store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
 ) -> None:
     with FakeInflux(otherwise=Answer(401, '{"error":"authorization failed"}')) as influx:
         sending = Sending(store, influx)
         with sending.writer as writer:
             measured(store, writer, *steps)
-            threading.Event().wait(0.1)  # in which it would be asked again
+            threading.Event().wait(0.1)  # long enough for another try
             assert len(influx.writes) == 1
         assert len(influx.writes) == 2
     assert (
@@ -193,7 +148,7 @@ def test_a_wrong_token_is_said_once_and_not_tried_again_before_the_end(
     assert later.taken == lines
 
 
-def test_a_bucket_that_is_made_in_mid_run_gets_everything_at_the_end(
+def test_a_bucket_made_during_the_run_gets_everything_at_the_end(
     store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
 ) -> None:
     with FakeInflux(Answer(404, '{"error":"database not found"}')) as influx:
@@ -204,7 +159,7 @@ def test_a_bucket_that_is_made_in_mid_run_gets_everything_at_the_end(
     assert sending.said[-1].endswith(f"{len(lines)} points sent to {influx.url}")
 
 
-def test_lines_that_are_refused_are_kept_with_the_reason_and_others_go_on(
+def test_refused_lines_are_kept_with_the_reason_and_others_are_sent(
     store: RunStore,
     steps: tuple[StepResult, ...],
     lines: list[str],
@@ -224,7 +179,7 @@ def test_lines_that_are_refused_are_kept_with_the_reason_and_others_go_on(
     assert "weighbridge export" in sending.said[-1]
 
 
-def test_a_server_that_hangs_holds_up_neither_a_step_nor_the_end(
+def test_a_server_that_hangs_delays_neither_a_step_nor_the_end(
     store: RunStore, steps: tuple[StepResult, ...]
 ) -> None:
     with FakeInflux(otherwise=Answer(how="hang")) as influx:
@@ -235,7 +190,7 @@ def test_a_server_that_hangs_holds_up_neither_a_step_nor_the_end(
     assert f"those of {len(steps)} steps wait" in sending.said[-1]
 
 
-def test_a_server_that_never_ends_its_answer_is_left_behind_and_the_steps_are_told(
+def test_a_server_that_never_ends_its_answer_is_abandoned_and_the_steps_are_reported(
     store: RunStore, steps: tuple[StepResult, ...]
 ) -> None:
     with FakeInflux(Answer(), otherwise=Answer(how="hang")) as influx:
@@ -270,7 +225,7 @@ def test_a_cursor_that_cannot_be_read_or_points_nowhere_has_everything_sent(
     assert influx.taken == lines
 
 
-def test_another_server_than_the_one_that_was_sent_to_gets_everything(
+def test_another_server_gets_everything(
     store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
 ) -> None:
     with FakeInflux() as first, Sending(store, first).writer as writer:
@@ -280,7 +235,7 @@ def test_another_server_than_the_one_that_was_sent_to_gets_everything(
     assert (first.taken, second.taken) == (lines, lines)
 
 
-def test_after_a_kill_what_the_server_has_acknowledged_is_not_sent_again_and_all_else_is(
+def test_after_a_kill_only_what_the_server_has_not_acknowledged_is_sent(
     store: RunStore,
     steps: tuple[StepResult, ...],
     lines: list[str],
@@ -307,7 +262,7 @@ def test_after_a_kill_what_the_server_has_acknowledged_is_not_sent_again_and_all
     assert influx.taken == lines
 
 
-def test_of_a_step_that_was_measured_again_before_it_was_sent_only_the_last_result_is(
+def test_only_the_last_result_of_a_repeated_step_is_sent(
     store: RunStore, steps: tuple[StepResult, ...]
 ) -> None:
     first = steps[0]
@@ -322,7 +277,7 @@ def test_of_a_step_that_was_measured_again_before_it_was_sent_only_the_last_resu
     assert influx.taken == [*points.run(), *points.step(again)]
 
 
-def test_a_run_that_is_gone_on_with_sends_what_the_server_lacks_and_what_comes_and_nothing_twice(
+def test_a_resumed_run_sends_what_the_server_lacks_and_nothing_twice(
     store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
 ) -> None:
     with FakeInflux() as influx:
@@ -346,7 +301,7 @@ def test_a_cursor_that_cannot_be_written_ends_the_sending_and_not_the_run(
     assert "those of 1 steps wait" in sending.said[-1]
 
 
-def test_a_step_that_makes_no_points_is_told_and_others_go_on(
+def test_a_step_that_gives_no_points_is_reported_and_others_are_sent(
     store: RunStore, steps: tuple[StepResult, ...], lines: list[str]
 ) -> None:
     own = len(list(RunPoints(store).step(steps[0])))
@@ -356,9 +311,7 @@ def test_a_step_that_makes_no_points_is_told_and_others_go_on(
         with sending.writer as writer:
             measured(store, writer, *steps)
     assert influx.taken == [lines[0], *lines[1 + own :]]
-    assert any(
-        f"{steps[0].key} could not be made ready for sending" in text for text in sending.said
-    )
+    assert any(f"{steps[0].key} could not be prepared for sending" in text for text in sending.said)
     assert "those of 1 steps could not be made" in sending.said[-1]
 
 
@@ -368,31 +321,12 @@ def progress(phase: str = "measure") -> Progress:
     )
 
 
-class Shown:
-    """A display that remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.told.append(text)
-
-    def begins(self, key: object, number: int) -> None:
-        self.told.append(f"begins {number}")
-
-    def progress(self, progress: Progress) -> None:
-        self.told.append(progress.phase)
-
-    def ended(self, result: StepResult) -> None:
-        self.told.append("ended")
-
-
-def test_rates_are_sent_while_a_step_runs_and_never_of_preparing(
+def test_rates_are_sent_during_steps_and_not_while_preparing(
     store: RunStore, steps: tuple[StepResult, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(influx_writer, "LIVE_EVERY_S", 0.0)
     monkeypatch.setattr(influx_writer, "LIVE_STEP_S", 0.0)
-    step, shown = steps[0], Shown()
+    step, shown = steps[0], Seen()
     with FakeInflux() as influx:
         with Sending(store, influx).writer as writer:
             display = InfluxDisplay(shown, writer)
@@ -406,7 +340,7 @@ def test_rates_are_sent_while_a_step_runs_and_never_of_preparing(
             until(lambda: any("weighbridge_step" in line for line in influx.taken))
             display.progress(progress("cleanup"))
         live = [line for line in influx.taken if line.startswith("weighbridge_live")]
-    assert shown.told == ["preparing", "prepare", "begins 1", "warm-up", "ended", "cleanup"]
+    assert shown.said == ["preparing", "prepare", "begins 1", "warm-up", "ended", "cleanup"]
     assert len(live) == 1
     assert "phase=warm-up" in live[0]
     assert " ops_s=120.0,bytes_s=1000000.0,errors=0i " in live[0]
@@ -429,10 +363,10 @@ def test_rates_are_dropped_when_the_server_is_away(
     assert influx.taken == lines[:1]
 
 
-def test_without_a_server_a_display_is_left_as_it_is(
+def test_without_a_server_the_display_is_unchanged(
     store: RunStore, steps: tuple[StepResult, ...]
 ) -> None:
-    shown = Shown()
+    shown = Seen()
     with sending(None, store, shown.say) as sent_too:
         assert sent_too(shown) is shown
-    assert not shown.told
+    assert not shown.said

@@ -1,4 +1,4 @@
-"""What a step is ordered to do, how its measurement is judged, and what is deleted behind it."""
+"""The orders of a step, how its measurement is judged, and what is deleted after it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import fake_driver
 from made_up import fake_measurement
 from stub_run import SUITE, Run
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.conductor import conductor
+from weighbridge.conductor import pass_runner
 from weighbridge.conductor.conductor import Conductor
 from weighbridge.drivers.kind import Opened
 from weighbridge.drivers.order import Cleanup, Order, Prepare, Setup, Step
@@ -26,7 +26,7 @@ from weighbridge.suites import Suite
 WORKLOAD = {**SUITE["workloads"][0], "workers": [1, 4]}
 
 
-class Quiet:
+class QuietMachine:
     """A display that shows nothing."""
 
     def __getattr__(self, _name: str) -> Callable[..., None]:
@@ -34,8 +34,8 @@ class Quiet:
 
 
 class Asked:
-    """A driver that remembers its orders; `give` is what a step gives, by its order; None: what the
-    fake driver makes up.
+    """A driver that remembers its orders; `give` returns a step's measurement, or None for the fake
+    driver's.
     """
 
     def __init__(self, give: Callable[[Step], Measurement] | None = None) -> None:
@@ -71,11 +71,11 @@ class Asked:
 def measured(
     folder: Path, patch: pytest.MonkeyPatch, driver: Asked, **suite: Any
 ) -> tuple[StepResult, ...]:
-    """The steps of a run of one workload on the first of two layouts, by this driver."""
-    patch.setattr(conductor, "opened", driver.opened)
+    """The steps of a run with one workload on the first of two layouts, by this driver."""
+    patch.setattr(pass_runner, "opened", driver.opened)
     run = Run(folder, **{"workloads": [WORKLOAD], **suite})
     store = run.store()
-    Conductor(run.plan(), run.planned, store, Quiet(), run.place).run()
+    Conductor(run.plan(), run.planned, store, QuietMachine(), run.place).run()
     return tuple(step for step in store.steps() if step.key.layout == "rgw-a")
 
 
@@ -89,7 +89,7 @@ def test_each_step_is_ordered_with_its_own_workers_and_the_number_of_its_repeat(
     assert ordered == {(workers, repeat) for workers in (1, 4) for repeat in range(3)}
 
 
-def test_what_a_step_wrote_is_deleted_behind_it_and_what_the_workload_works_on_when_it_is_done(
+def test_what_a_step_wrote_is_deleted_after_it_and_all_objects_after_the_workload(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver = Asked()
@@ -113,7 +113,7 @@ def test_failures_are_judged_by_the_bound_of_the_suite(
 
 
 @pytest.mark.parametrize(("rate_per_s", "valid"), [(None, False), (200.0, True), (300.0, False)])
-def test_at_a_rate_workers_may_be_idle_in_a_closed_loop_they_may_not_and_the_rate_is_the_workloads(
+def test_idle_workers_are_a_fault_in_a_closed_loop_and_not_at_a_rate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rate_per_s: float | None, valid: bool
 ) -> None:
     """Four workers of which two are busy: 1000 requests of 10 ms in 5 s."""
@@ -131,12 +131,10 @@ def test_at_a_rate_workers_may_be_idle_in_a_closed_loop_they_may_not_and_the_rat
     assert [step.valid for step in steps] == [valid], [step.notes for step in steps]
 
 
-def test_caches_that_are_to_be_dropped_again_and_again_are_dropped_while_a_step_runs_and_no_more_when_it_is_over(
+def test_repeated_cache_drops_happen_only_while_a_step_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The step lasts until the third drop; a drop that comes once and no more leaves it at its
-    deadline.
-    """
+    """The step lasts until the third drop; if there are fewer, until its deadline."""
     run = Run(tmp_path, workloads=[{**WORKLOAD, "workers": [4]}], cache={"every": "1s"})
     gateway, never = run.gateways["rgw-a"], threading.Event()
     drops: list[int] = []
@@ -148,9 +146,9 @@ def test_caches_that_are_to_be_dropped_again_and_again_are_dropped_while_a_step_
         drops.append(gateway.did.count("drop"))
         return fake_measurement(workload="small", workers=order.workers, window_s=5)
 
-    monkeypatch.setattr(conductor, "opened", Asked(waiting).opened)
+    monkeypatch.setattr(pass_runner, "opened", Asked(waiting).opened)
     run.planned = run.planned[:1]
     store = run.store()
-    Conductor(run.plan(), run.planned, store, Quiet(), run.place).run()
+    Conductor(run.plan(), run.planned, store, QuietMachine(), run.place).run()
     assert drops[0] >= 3
     assert gateway.did.count("drop") <= drops[0] + 1

@@ -1,4 +1,4 @@
-"""What a driver is told when it is opened."""
+"""What a driver gets when it is opened."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SITE = CosbenchSite(controller="http://127.0.0.1:9/controller", archive="/nowher
 
 
 @pytest.mark.parametrize(("driver", "kind"), [("locust", Setup), ("cosbench", CosbenchSetup)])
-def test_a_driver_is_told_the_timeout_of_its_suite(
+def test_a_driver_gets_the_timeout_of_its_suite(
     driver: str, kind: type[Setup], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    told: list[LoadSite] = []
+    sites: list[LoadSite] = []
 
     @contextmanager
     def opened(_kind: object, site: LoadSite) -> Iterator[Opened]:
-        told.append(site)
+        sites.append(site)
         yield cast("Opened", None)
 
     monkeypatch.setattr(type(KINDS[driver]), "opened", opened)
@@ -47,7 +47,7 @@ def test_a_driver_is_told_the_timeout_of_its_suite(
     one = Pass(api="s3", workloads=suite.workloads, driver=driver)
     with opening.opened(deployment, suite, one, prefix="wb-one", log=tmp_path / "log"):
         pass
-    (site,) = told
+    (site,) = sites
     assert (
         site.setup(kind, **({"site": SITE} if kind is CosbenchSetup else {})).request_timeout_s
         == 90.0

@@ -1,4 +1,4 @@
-"""What a suite asks of hosts, and which tools it wants on them."""
+"""What a suite measures of hosts, and which tools it needs on them."""
 
 from __future__ import annotations
 
@@ -31,30 +31,28 @@ def suite(**changes: object) -> Suite:
     )
 
 
-def test_disks_are_asked_for_each_size_that_is_read_or_written_once_and_for_the_mean_of_those_drawn() -> (
-    None
-):
+def test_disks_are_measured_once_for_each_size_and_for_the_mean_of_random_sizes() -> None:
     asked = asked_of_hosts(suite(layers=["disk", "network"]), sameness=False)
     assert asked.sizes == (2000, 64_000)
     assert asked.all_pairs
     assert not asked.sameness
 
 
-def test_hosts_are_asked_nothing_beyond_sameness_without_layers() -> None:
+def test_without_layers_hosts_are_only_measured_for_sameness() -> None:
     assert not asked_of_hosts(suite(), sameness=False)
     assert not asked_of_hosts(suite(layers=["rados"]), sameness=False)
     assert asked_of_hosts(suite(), sameness=True)
 
 
-def test_tools_are_wanted_where_fio_makes_load() -> None:
+def test_tools_are_needed_for_fio() -> None:
     assert wants_tools(suite(layers=["rbd"]))
     assert wants_tools(suite(layers=["cephfs"]))
     assert wants_tools(suite(api=["rbd"]))
     assert not wants_tools(suite(layers=["rados", "disk"]))
 
 
-def test_a_driver_that_loads_no_gateway_is_refused_for_one() -> None:
-    with pytest.raises(UsageError, match="fio makes no load of swift"):
+def test_a_driver_that_cannot_load_gateways_is_refused() -> None:
+    with pytest.raises(UsageError, match="fio cannot load swift"):
         passes_of(suite(driver="fio"), ())
 
 

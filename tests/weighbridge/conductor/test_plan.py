@@ -8,7 +8,7 @@ from stub_run import SUITE, Run
 from weighbridge.cli.compare import command
 from weighbridge.common.errors import UsageError
 from weighbridge.conductor.passes import left_out
-from weighbridge.conductor.plan import Plan, make_plan, twin_of
+from weighbridge.conductor.plan import Plan, control_of, make_plan
 from weighbridge.suites import Layer
 
 
@@ -29,7 +29,7 @@ def test_each_repeat_visits_every_layout_once_in_a_balanced_order_drawn_by_the_s
     } != {plan.visits}
 
 
-def test_a_suite_that_names_the_seed_of_its_order_has_it_whatever_was_drawn(tmp_path: Path) -> None:
+def test_the_order_seed_of_a_suite_takes_precedence(tmp_path: Path) -> None:
     run = Run(tmp_path, repeats=20, order_seed=3)
     plans = [make_plan(run.suite, run.hardware, run.planned, order_seed=drawn) for drawn in (1, 2)]
     assert plans[0] == plans[1]
@@ -75,12 +75,14 @@ def test_two_drivers_take_turns_step_by_step_and_each_goes_first_as_often(tmp_pa
         assert len({first for (workers, first) in steps[::2] if workers == 1}) == 2
 
 
-def test_hosts_are_measured_before_the_first_visit_of_each_layout_and_not_of_its_twin(
+def test_hosts_are_measured_before_the_first_visit_of_each_layout_and_not_of_its_control(
     run: Run,
 ) -> None:
-    twin = twin_of(run.planned[0])
+    control = control_of(run.planned[0])
     suite = run.suite.changed(repeats=3)
-    plan = make_plan(suite, run.hardware, [*run.planned, twin], twins={twin.layout.name: "rgw-a"})
+    plan = make_plan(
+        suite, run.hardware, [*run.planned, control], controls={control.layout.name: "rgw-a"}
+    )
     assert not any(plan.attested(visit) for visit in plan.visits)
     attesting = plan.model_copy(update={"attest": True})
     asked = [(visit.layout, visit.repeat) for visit in plan.visits if attesting.attested(visit)]
@@ -96,29 +98,32 @@ def test_a_run_of_one_repeat_keeps_the_order_asked_for_whatever_its_seed(tmp_pat
 
 
 def test_a_twin_is_a_layout_once_more_under_a_name_of_its_own(run: Run) -> None:
-    twin = twin_of(run.planned[0])
+    control = control_of(run.planned[0])
     plan = make_plan(
-        run.suite, run.hardware, [*run.planned, twin], twins={twin.layout.name: "rgw-a"}
+        run.suite, run.hardware, [*run.planned, control], controls={control.layout.name: "rgw-a"}
     )
-    assert twin.layout.name == "rgw-a-again"
+    assert control.layout.name == "rgw-a-again"
     assert plan.twins == {"rgw-a-again": "rgw-a"}
-    assert twin.layout.model_copy(update={"name": "rgw-a"}) == run.planned[0].layout
+    assert control.layout.model_copy(update={"name": "rgw-a"}) == run.planned[0].layout
     long = run.planned[0].layout.model_copy(update={"name": "x" * 40})
-    assert twin_of(replace(run.planned[0], layout=long)).layout.name == "x" * 34 + "-again"
+    assert control_of(replace(run.planned[0], layout=long)).layout.name == "x" * 34 + "-again"
 
 
-def test_a_control_is_measured_with_the_workloads_that_the_suite_names_and_with_all_where_it_names_none(
+def test_a_control_has_the_workloads_that_the_suite_names_or_all(
     tmp_path: Path,
 ) -> None:
-    for control, wanted in (
+    for asked, wanted in (
         (("small",), {"small"}),
         (True, {"small", "mixed"}),
         (False, {"small", "mixed"}),
     ):
-        run = Run(tmp_path, control=control)
-        twin = twin_of(run.planned[0])
+        run = Run(tmp_path, control=asked)
+        control = control_of(run.planned[0])
         plan = make_plan(
-            run.suite, run.hardware, [*run.planned, twin], twins={twin.layout.name: "rgw-a"}
+            run.suite,
+            run.hardware,
+            [*run.planned, control],
+            controls={control.layout.name: "rgw-a"},
         )
         measured = {
             visit.layout: {key.workload for key in plan.keys(visit)} for visit in plan.visits
@@ -133,26 +138,24 @@ def test_a_control_is_measured_with_the_workloads_that_the_suite_names_and_with_
 @pytest.mark.parametrize(
     ("control", "words"), [(["smal"], "no workload 'smal'"), ([], "say false or leave it out")]
 )
-def test_a_control_of_workloads_that_are_none_of_the_suites_is_refused(
+def test_a_control_with_unknown_workloads_is_refused(
     tmp_path: Path, control: list[str], words: str
 ) -> None:
     with pytest.raises(ValueError, match=words):
         Run(tmp_path, control=control)
 
 
-def test_a_plan_counts_its_steps_and_its_least_seconds(tmp_path: Path) -> None:
+def test_a_plan_counts_its_steps_and_seconds(tmp_path: Path) -> None:
     plan = Run(tmp_path, repeats=2).plan()
     assert plan.steps == 2 * 2 * 3
     assert plan.seconds == 2 * 2 * 3 * 10
 
 
-def test_a_plan_of_more_steps_than_anybody_waits_for_is_refused_with_the_bound(
+def test_a_plan_with_too_many_steps_is_refused_with_the_limit(
     tmp_path: Path,
 ) -> None:
     workload = {**SUITE["workloads"][0], "workers": list(range(1, 101))}
-    with pytest.raises(
-        UsageError, match=r"the plan has 200,000 steps; at most 100,000 are planned"
-    ):
+    with pytest.raises(UsageError, match=r"the plan has 200,000 steps; the limit is 100,000"):
         Run(tmp_path, repeats=1000, workloads=[workload]).plan()
 
 
@@ -161,11 +164,11 @@ def test_a_layout_that_lacks_an_api_of_the_suite_is_refused_before_anything_star
 ) -> None:
     run = Run(tmp_path, api=["swift", "s3"])
     run.gateways["rgw-a"].answers = ("swift", "s3")
-    with pytest.raises(UsageError, match="swift-b does not answer the s3 API"):
+    with pytest.raises(UsageError, match="swift-b does not have the s3 API"):
         run.plan()
 
 
-def test_two_layouts_of_one_name_are_refused(run: Run) -> None:
+def test_two_layouts_with_the_same_name_are_refused(run: Run) -> None:
     run.planned.append(run.planned[0])
     with pytest.raises(UsageError, match="two layouts are named rgw-a"):
         run.plan()
@@ -175,7 +178,7 @@ def test_a_plan_goes_through_json_and_comes_back_the_same(run: Run) -> None:
     assert Plan.model_validate_json(run.plan().model_dump_json()) == run.plan()
 
 
-def test_layers_that_a_layout_has_not_or_that_a_workload_does_not_fit_are_told_and_not_left_out_in_silence(
+def test_layers_that_are_left_out_are_reported(
     run: Run,
 ) -> None:
     suite = run.suite.changed(layers=["rados", "object-server", "disk"])

@@ -1,4 +1,4 @@
-"""Profiling never makes a step fail: what cannot be had is an event."""
+"""Profiling never makes a step fail: what is missing is an event."""
 
 from __future__ import annotations
 
@@ -7,28 +7,14 @@ from pathlib import Path
 import pytest
 
 from stub_run import Run, by_fake
+from tests.weighbridge.displays import Silent
 from weighbridge.conductor import perf
 from weighbridge.conductor.conductor import Conductor
-from weighbridge.conductor.perf import Able, able
+from weighbridge.conductor.perf import PerfSupport, able
 from weighbridge.conductor.profiling import Profiler
-from weighbridge.drivers.order import Progress
 from weighbridge.results.record.profile import Chosen, read_profiles
-from weighbridge.results.record.step import StepKey, StepResult
 
-
-class Unseen:
-    """A display that shows nothing."""
-
-    def say(self, text: str) -> None: ...
-
-    def begins(self, key: StepKey, number: int) -> None: ...
-
-    def progress(self, progress: Progress) -> None: ...
-
-    def ended(self, result: StepResult) -> None: ...
-
-
-ALLOWED = Able(event="cpu-clock", blocks=True, remarks=())
+ALLOWED = PerfSupport(event="cpu-clock", blocks=True, remarks=())
 
 
 def test_hosts_whose_processes_cannot_be_seen_are_not_profiled_and_their_steps_are_valid(
@@ -38,16 +24,18 @@ def test_hosts_whose_processes_cannot_be_seen_are_not_profiled_and_their_steps_a
     store = run.store()
     profiler = Profiler(Chosen(workload="small", workers=4), store, ALLOWED)
     Conductor(
-        run.plan(), run.planned, store, Unseen(), run.place, settings=by_fake(), profiler=profiler
+        run.plan(), run.planned, store, Silent(), run.place, settings=by_fake(), profiler=profiler
     ).run()
     assert all(step.valid for step in store.steps())
-    told = [event for event in store.events() if event.kind == "profile"]
-    assert sorted(event.layout or "" for event in told) == ["rgw-a", "swift-b"]
-    assert all("not profiled" in event.text for event in told)
+    profile_events = [event for event in store.events() if event.kind == "profile"]
+    assert sorted(event.layout or "" for event in profile_events) == ["rgw-a", "swift-b"]
+    assert all("not profiled" in event.text for event in profile_events)
     assert read_profiles(store.folder) == ()
 
 
-def test_without_perf_the_reason_and_the_package_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_perf_the_reason_and_the_package_are_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(perf.shutil, "which", lambda _: None)
     (why,) = able().remarks
     assert "there is no program perf (Debian: apt install linux-perf)" in why
@@ -55,7 +43,7 @@ def test_without_perf_the_reason_and_the_package_are_told(monkeypatch: pytest.Mo
     assert not able().blocks
 
 
-def test_a_perf_that_may_not_record_is_quoted(
+def test_the_message_of_a_perf_that_may_not_record_is_quoted(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     refusing = tmp_path / "perf"

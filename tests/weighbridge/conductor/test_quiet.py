@@ -1,4 +1,4 @@
-"""A busy machine is waited for, and named where it stays busy."""
+"""Waiting for a busy machine, and reporting one that stays busy."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ import pytest
 from stub_run import Run, by_fake
 from weighbridge.conductor import quiet
 from weighbridge.conductor.conductor import Conductor
-from weighbridge.conductor.quiet import OtherProgram, OthersUse, Quiet, see
+from weighbridge.conductor.quiet import BackgroundLoad, BusyProgram, QuietMachine, background_load
 
-IDLE = OthersUse(share=0.02)
-BUSY = OthersUse(
+IDLE = BackgroundLoad(share=0.02)
+BUSY = BackgroundLoad(
     share=0.53,
     programs=(
-        OtherProgram(pid=4711, name="burner", cpus=0.99),
-        OtherProgram(pid=12, name="other", cpus=0.07),
+        BusyProgram(pid=4711, name="burner", cpus=0.99),
+        BusyProgram(pid=12, name="other", cpus=0.07),
     ),
 )
 
 
 class Clock:
-    """Goes on by a second at every look."""
+    """Advances by a second with each look."""
 
-    def __init__(self, looks: Callable[[int], OthersUse]) -> None:
+    def __init__(self, looks: Callable[[int], BackgroundLoad]) -> None:
         self.now_s = 0.0
         self._looks = looks
 
-    def look(self) -> OthersUse:
+    def look(self) -> BackgroundLoad:
         self.now_s += 1.0
         return self._looks(int(self.now_s))
 
-    def quiet(self, patience_s: float = 60.0) -> Quiet:
-        return Quiet(look=self.look, clock=lambda: self.now_s, patience_s=patience_s)
+    def quiet(self, patience_s: float = 60.0) -> QuietMachine:
+        return QuietMachine(look=self.look, clock=lambda: self.now_s, patience_s=patience_s)
 
 
-def test_a_quiet_machine_is_looked_at_once_and_nothing_is_said() -> None:
+def test_a_quiet_machine_is_checked_once_and_not_reported() -> None:
     said: list[str] = []
     clock = Clock(lambda _: IDLE)
     assert clock.quiet().wait(said.append) is None
     assert (clock.now_s, said) == (1.0, [])
 
 
-def test_a_busy_machine_is_waited_for_until_it_is_quiet() -> None:
+def test_a_run_waits_until_a_busy_machine_is_quiet() -> None:
     said: list[str] = []
     clock = Clock(lambda at: BUSY if at < 10 else IDLE)
     assert clock.quiet().wait(said.append) is None
@@ -57,7 +57,7 @@ def test_a_busy_machine_is_waited_for_until_it_is_quiet() -> None:
     ]
 
 
-def test_a_machine_that_stays_busy_is_waited_for_a_minute_and_then_named() -> None:
+def test_a_machine_that_stays_busy_is_reported_after_a_minute() -> None:
     said: list[str] = []
     clock = Clock(lambda _: BUSY)
     assert clock.quiet().wait(said.append) == BUSY
@@ -68,7 +68,7 @@ def test_a_machine_that_stays_busy_is_waited_for_a_minute_and_then_named() -> No
     )
 
 
-def test_what_was_waited_for_in_vain_is_not_waited_for_again_until_it_was_quiet() -> None:
+def test_after_a_wait_in_vain_there_is_no_other_until_the_machine_was_quiet() -> None:
     clock = Clock(lambda at: IDLE if at in (63, 64) else BUSY)
     waiting = clock.quiet()
     assert waiting.wait(lambda _: None) == BUSY
@@ -83,18 +83,18 @@ def test_what_was_waited_for_in_vain_is_not_waited_for_again_until_it_was_quiet(
 
 
 def test_a_tenth_of_the_machine_is_busy_and_less_is_not() -> None:
-    assert OthersUse(share=0.1).busy
-    assert not OthersUse(share=0.099).busy
+    assert BackgroundLoad(share=0.1).busy
+    assert not BackgroundLoad(share=0.099).busy
 
 
 def test_time_that_a_hypervisor_took_is_named() -> None:
     assert (
-        OthersUse(share=0.5, stolen=0.3).words
+        BackgroundLoad(share=0.5, stolen=0.3).words
         == "others use 50 % of this machine's CPUs (taken by the hypervisor: 30 %)"
     )
 
 
-def test_a_deployment_on_a_busy_machine_is_written_down_with_share_and_names(
+def test_a_deployment_on_a_busy_machine_is_recorded_with_share_and_names(
     tmp_path: Path,
 ) -> None:
     run = Run(tmp_path)
@@ -106,7 +106,7 @@ def test_a_deployment_on_a_busy_machine_is_written_down_with_share_and_names(
         begins = progress = ended = staticmethod(lambda *_: None)
 
     looks = iter([BUSY, BUSY, IDLE])
-    waiting = Quiet(look=lambda: next(looks), clock=iter([0.0, 0.0, 61.0]).__next__)
+    waiting = QuietMachine(look=lambda: next(looks), clock=iter([0.0, 0.0, 61.0]).__next__)
     Conductor(
         run.plan(), run.planned, store, Display(), run.place, settings=by_fake(), quiet=waiting
     ).run()
@@ -132,7 +132,7 @@ def test_stolen_time_is_read_from_the_kernels_count_and_counts_as_used(
     monkeypatch.setattr(quiet.time, "monotonic", iter([0.0, 1.0]).__next__)
     monkeypatch.setattr(quiet.os, "cpu_count", lambda: 1)
     monkeypatch.setattr(quiet.os, "sysconf", lambda _: 100)
-    found = see(proc=stat)
+    found = background_load(proc=stat)
     assert found.stolen == pytest.approx(0.5)
     assert found.share == pytest.approx(0.5, abs=0.1)
 
@@ -148,9 +148,9 @@ def burner() -> Iterator[subprocess.Popen[bytes]]:
         program.kill()
 
 
-def test_a_program_that_burns_a_core_is_found_by_number_and_name(
+def test_a_program_that_uses_a_core_is_found_by_number_and_name(
     burner: subprocess.Popen[bytes],
 ) -> None:
-    # On a machine that is full of others it is one of many: all are asked for.
-    found = see(1.0, most=10_000)
+    # A busy machine has many programs: ask for all.
+    found = background_load(1.0, most=10_000)
     assert burner.pid in {one.pid for one in found.programs}

@@ -1,5 +1,5 @@
-"""Load from two clients at once: pretended hosts, Locust's own driver and the null target, all of
-them real processes.
+"""Load from two clients at once: pretended hosts, Locust's driver and the null target, as real
+processes.
 """
 
 from __future__ import annotations
@@ -53,9 +53,7 @@ def work(name: str, operation: str, runtime: str) -> dict[str, Any]:
 
 
 class TwoClients(Run):
-    """A run against a null target that takes 5 ms for an answer, by two clients with two stations
-    each.
-    """
+    """A run by two clients with two worker processes each; the target answers after 5 ms."""
 
     def __init__(self, folder: Path, *workloads: dict[str, Any]) -> None:
         super().__init__(folder, workloads=list(workloads), processes=2, api=["s3"])
@@ -82,7 +80,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TwoClients, 
 
 
 def stations(of: psutil.Process | None = None) -> list[psutil.Process]:
-    """Processes below this one, or another, that are stations of Locust's driver."""
+    """Worker processes of Locust's driver below this process, or another."""
     below = (of or psutil.Process()).children(recursive=True)
     return [one for one in below if "worker" in words(one)]
 
@@ -154,13 +152,12 @@ def test_two_clients_share_the_workers_of_a_step_and_their_clocks_do_not_matter(
         cleaned = ready.driver.cleanup(Cleanup(workload=writes, what="written"))
         assert cleaned.deleted == written
         assert not names(deployment)
-        # Fewer workers than stations: some have none, and users are started by a clock that has
-        # gone back.
+        # Fewer workers than processes: some have none, and users start by a clock that went back.
         few = ready.driver.step(Step(workload=writes, workers=2)).measurement
         assert few.tallies[0].count > 0
         ready.driver.cleanup(Cleanup(workload=writes, what="written"))
     assert ended(there)
-    # What was written before the window opened and after it closed is there besides.
+    # Objects written before and after the window exist, too.
     assert 0 < tally.count < written
     assert judge(measurement, suite.bounds).valid, measurement.notes
     assert 1.0 <= measurement.window_s < 2.0
@@ -183,9 +180,7 @@ def listening(process: psutil.Process) -> list[tuple[str, int]]:
 
 
 class Killing:
-    """A display that does something to the processes of the run, once in the window of the workload
-    named.
-    """
+    """A display that does something to the run's processes, once in the window of this workload."""
 
     def __init__(self, deeds: dict[str, Callable[[], None]]) -> None:
         self._deeds = dict(deeds)
@@ -211,14 +206,14 @@ def drivers() -> list[psutil.Process]:
     return [one for one in psutil.Process().children() if words(one)[1:] == ["-m", *ODD]]
 
 
-def test_whatever_of_a_distributed_driver_dies_costs_its_own_step_alone_and_is_named(
+def test_any_process_of_a_distributed_driver_that_dies_costs_only_its_step_and_is_named(
     tmp_path: Path,
 ) -> None:
     names = ("remote-killed", "local-killed", "remote-stopped", "master-killed")
     run = TwoClients(
         tmp_path, *(work(name, "read", "60s") for name in names), work("calm", "read", "1s")
     )
-    # The driver's own stations are its children, those of the other client are this process's.
+    # The driver's own worker processes are its children, those of the other client are ours.
     display = Killing(
         {
             "remote-killed": lambda: remote()[-1].send_signal(signal.SIGKILL),
@@ -250,14 +245,14 @@ def test_whatever_of_a_distributed_driver_dies_costs_its_own_step_alone_and_is_n
 
 
 def remote() -> list[psutil.Process]:
-    """The stations that the conductor started, by their numbers."""
+    """The worker processes that the conductor started, by number."""
     return sorted(
         (one for one in psutil.Process().children() if "worker" in words(one)),
         key=lambda one: words(one)[-1],
     )
 
 
-def test_a_station_that_cannot_start_fails_the_setup_with_its_own_words(
+def test_a_load_client_that_cannot_start_fails_the_setup_with_its_message(
     two: tuple[TwoClients, Deployment], tmp_path: Path
 ) -> None:
     run, deployment = two
@@ -281,7 +276,7 @@ def test_a_station_that_cannot_start_fails_the_setup_with_its_own_words(
     assert not stations()
 
 
-def test_what_only_prepares_runs_on_the_first_client_alone(
+def test_preparing_runs_only_on_the_first_client(
     two: tuple[TwoClients, Deployment], tmp_path: Path
 ) -> None:
     run, deployment = two

@@ -1,4 +1,4 @@
-"""The sampler with hosts that count what they are told to, and probes that are small programs."""
+"""Telemetry of hosts with made-up counters, and of probes that are small programs."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fake_run import WORKLOADS, fake_run
+from tests.weighbridge.sent_runs import until
 from weighbridge.common.errors import TargetError
 from weighbridge.common.host import Counters, DiskCounters, Host
-from weighbridge.conductor.telemetry import Recording, Watch, limits_of
+from weighbridge.conductor.telemetry import StepTelemetry, Watch, limits_of
 from weighbridge.drivers.order import Progress
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.probe import Probe
@@ -39,9 +40,7 @@ while not ended.is_set():
 
 
 class Meter(FakeHost):
-    """A host that has used half a CPU and 1 MB/s of network since it began, by the monotonic
-    clock.
-    """
+    """A host that has used half a CPU and 1 MB/s of network since it was made."""
 
     def __init__(self, name: str, folder: Path) -> None:
         super().__init__(name, "127.0.0.1", folder / name)
@@ -104,15 +103,8 @@ def read(store: RunStore) -> Telemetry:
     return telemetry
 
 
-def heard(recording: Recording, done_s: float, total_s: float, phase: str = "measure") -> None:
+def heard(recording: StepTelemetry, done_s: float, total_s: float, phase: str = "measure") -> None:
     recording.heard(Progress.model_validate({"phase": phase, "done": done_s, "total": total_s}))
-
-
-def until(happened: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen within 20 s"
-        time.sleep(0.01)
 
 
 def sampled(meter: Meter, times: int) -> None:
@@ -120,18 +112,18 @@ def sampled(meter: Meter, times: int) -> None:
         assert meter.asked.acquire(timeout=20)
 
 
-def told(store: RunStore) -> list[str]:
+def notes(store: RunStore) -> list[str]:
     return [event.text for event in store.events() if event.kind == "telemetry"]
 
 
-def test_what_a_host_used_is_told_by_second_of_the_window_and_what_came_before_is_negative(
+def test_telemetry_is_by_second_of_the_window_and_negative_before_it(
     store: RunStore, meter: Meter
 ) -> None:
     with watching(store, meter) as watch, watch.step(KEY, 2.0) as recording:
         heard(recording, 0, 1, "warm-up")
         sampled(meter, 2)
         heard(recording, 0.1, 2.0)
-        sampled(meter, 4)  # at once, after one second, after two, and one of the time after
+        sampled(meter, 4)  # at once, after one second, after two, and one later
     telemetry = read(store)
     assert {one.phase for one in telemetry.hosts} == {"warm-up", "measure", "drain"}
     assert all((one.second < 0) == (one.phase == "warm-up") for one in telemetry.hosts)
@@ -151,7 +143,7 @@ def test_what_a_host_used_is_told_by_second_of_the_window_and_what_came_before_i
     assert telemetry.head.key == KEY
 
 
-def test_the_earliest_of_the_drivers_messages_says_when_the_window_opened(
+def test_the_earliest_message_of_the_driver_sets_the_start_of_the_window(
     store: RunStore, meter: Meter
 ) -> None:
     with watching(store, meter) as watch, watch.step(KEY, 60.0) as recording:
@@ -175,7 +167,7 @@ def test_a_window_that_never_opened_leaves_its_seconds_unplaced(
     assert telemetry.within(2.0) == ()
 
 
-def test_lines_of_probes_are_kept_as_they_were_told(store: RunStore, meter: Meter) -> None:
+def test_lines_of_probes_are_recorded_unchanged(store: RunStore, meter: Meter) -> None:
     with watching(store, meter, COUNTS) as watch, watch.step(KEY, 5.0) as recording:
         heard(recording, 0.0, 5.0)
         sampled(meter, 3)
@@ -186,24 +178,24 @@ def test_lines_of_probes_are_kept_as_they_were_told(store: RunStore, meter: Mete
     }
     counts = [one.values["req"] for one in lines]
     assert counts == sorted(set(counts))
-    assert not [text for text in told(store) if "probe" in text]
+    assert not [text for text in notes(store) if "probe" in text]
 
 
-def test_what_probes_tell_between_steps_is_let_go(store: RunStore, meter: Meter) -> None:
+def test_lines_of_probes_between_steps_are_dropped(store: RunStore, meter: Meter) -> None:
     with watching(store, meter, COUNTS) as watch:
         reader = watch.readers[0]
         began = reader.last_at
         until(lambda: reader.last_at > began + 0.1)
-        assert watch.ear.taken() == []
+        assert watch.inbox.taken() == []
         with watch.step(KEY, 5.0) as recording:
             heard(recording, 0.0, 5.0)
             sampled(meter, 3)
         until(lambda: reader.last_at > began + 0.2)
-        assert len(watch.ear.taken()) <= 1, "one may have been on its way"
+        assert len(watch.inbox.taken()) <= 1, "one may have been on its way"
     assert read(store).probes
 
 
-def test_a_probe_that_dies_is_an_event_and_a_gap_and_the_hosts_are_sampled_on(
+def test_a_probe_that_dies_is_an_event_and_a_gap_and_hosts_are_still_sampled(
     store: RunStore, meter: Meter
 ) -> None:
     dies = (
@@ -215,7 +207,7 @@ def test_a_probe_that_dies_is_an_event_and_a_gap_and_the_hosts_are_sampled_on(
         with watch.step(KEY, 5.0) as recording:
             heard(recording, 0.0, 5.0)
             sampled(meter, 3)
-    (said,) = [text for text in told(store) if "probe" in text]
+    (said,) = [text for text in notes(store) if "probe" in text]
     assert "radosgw.0 ended by itself with status 4: no socket" in said
     telemetry = read(store)
     assert telemetry.tail is not None
@@ -236,15 +228,15 @@ def test_a_probe_that_stalls_is_an_event_and_a_gap_and_is_ended(
             sampled(meter, 3)
         process = watch.readers[0]._process
     assert process.poll() is not None
-    assert [text for text in told(store) if "has told nothing for" in text]
+    assert [text for text in notes(store) if "has sent nothing for" in text]
     assert read(store).tail is not None
-    assert "told nothing" in " ".join(read(store).tail.gaps)  # type: ignore[union-attr]
+    assert "sent nothing" in " ".join(read(store).tail.gaps)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
     "line", ["no json", "[1]", '{"a": "b"}', '{"a": NaN}', '{"a": true}', '{"a": 1e999}']
 )
-def test_a_line_that_is_no_flat_object_of_numbers_is_an_event_and_no_number(
+def test_a_line_other_than_a_flat_object_of_numbers_is_an_event(
     store: RunStore, meter: Meter, line: str
 ) -> None:
     text = (
@@ -253,13 +245,13 @@ def test_a_line_that_is_no_flat_object_of_numbers_is_an_event_and_no_number(
     )
     with watching(store, meter, text) as watch, watch.step(KEY, 5.0) as recording:
         heard(recording, 0.0, 5.0)
-        until(lambda: told(store))
+        until(lambda: notes(store))
         sampled(meter, 3)
-    assert "no line of numbers" in told(store)[0]
+    assert "something other than a line of numbers" in notes(store)[0]
     assert all(one.values == {"fine": 1} for one in read(store).probes)
 
 
-def test_a_probe_that_cannot_be_started_does_not_keep_the_step_from_being_measured(
+def test_a_step_is_measured_even_if_a_probe_cannot_be_started(
     store: RunStore, meter: Meter
 ) -> None:
     probe = Probe(meter, "radosgw", ("/no/such/program",))
@@ -271,12 +263,10 @@ def test_a_probe_that_cannot_be_started_does_not_keep_the_step_from_being_measur
         heard(recording, 0.0, 1.0)
         sampled(meter, 2)
     assert read(store).hosts
-    assert "radosgw" in " ".join(told(store))
+    assert "radosgw" in " ".join(notes(store))
 
 
-def test_a_host_that_is_gone_is_a_gap_and_not_a_number_and_the_step_goes_on(
-    store: RunStore, meter: Meter
-) -> None:
+def test_a_host_that_is_gone_is_a_gap_and_the_step_continues(store: RunStore, meter: Meter) -> None:
     with watching(store, meter) as watch, watch.step(KEY, 30.0) as recording:
         heard(recording, 0.0, 30.0)
         sampled(meter, 2)
@@ -285,13 +275,11 @@ def test_a_host_that_is_gone_is_a_gap_and_not_a_number_and_the_step_goes_on(
     telemetry = read(store)
     assert telemetry.tail is not None
     assert telemetry.tail.gaps == ("gateway-1: its counters could not be read",)
-    assert len([text for text in told(store) if "is gone" in text]) == 1
+    assert len([text for text in notes(store) if "is gone" in text]) == 1
     assert all(one.at_s < 3 for one in telemetry.hosts)
 
 
-def test_a_host_that_can_tell_nothing_has_lines_without_numbers(
-    store: RunStore, tmp_path: Path
-) -> None:
+def test_a_host_without_counters_has_lines_without_numbers(store: RunStore, tmp_path: Path) -> None:
     host = FakeHost("gateway-1", "127.0.0.1", tmp_path / "blank")
     with watching(store, host) as watch, watch.step(KEY, 30.0) as recording:
         heard(recording, 0.0, 30.0)
@@ -324,9 +312,7 @@ def test_what_was_recorded_before_a_kill_can_be_read(store: RunStore, meter: Met
     assert json.loads(kept.splitlines()[0])["kind"] == "head"
 
 
-def test_a_step_that_is_measured_again_has_telemetry_of_the_last_time_alone(
-    store: RunStore, meter: Meter
-) -> None:
+def test_a_repeated_step_has_only_its_last_telemetry(store: RunStore, meter: Meter) -> None:
     for _ in range(2):
         with watching(store, meter) as watch, watch.step(KEY, 30.0) as recording:
             heard(recording, 0.0, 30.0)
@@ -335,15 +321,13 @@ def test_a_step_that_is_measured_again_has_telemetry_of_the_last_time_alone(
     assert sum('"head"' in line for line in lines) == 1
 
 
-def test_sampling_says_what_it_costs(store: RunStore, meter: Meter) -> None:
+def test_the_cost_of_sampling_is_recorded(store: RunStore, meter: Meter) -> None:
     with watching(store, meter) as watch, watch.step(KEY, 30.0):
         sampled(meter, 2)
-    assert "ms of CPU a second" in told(store)[-1]
+    assert "ms of CPU per second" in notes(store)[-1]
 
 
-def test_an_error_in_the_step_ends_everything_and_is_the_one_that_is_seen(
-    store: RunStore, meter: Meter
-) -> None:
+def test_an_error_in_the_step_ends_sampling_and_is_raised(store: RunStore, meter: Meter) -> None:
     before = threading.active_count()
     seen = []
 
@@ -359,7 +343,7 @@ def test_an_error_in_the_step_ends_everything_and_is_the_one_that_is_seen(
     assert threading.active_count() == before
 
 
-def test_hosts_are_told_apart_by_what_they_are_for_and_have_the_limits_of_the_hardware() -> None:
+def test_hosts_have_their_tier_and_the_limits_of_the_hardware() -> None:
     hosts = {
         "client-1": {"cpus": 0.5},
         "gateway-1": {"nic": "1Gbit"},
@@ -388,7 +372,7 @@ def test_hosts_are_told_apart_by_what_they_are_for_and_have_the_limits_of_the_ha
     assert (limits["client-1"].cpu_period_ms, limits["gateway-1"].cpu_period_ms) == (10.0, None)
 
 
-def test_every_client_is_watched_as_one_that_makes_the_load() -> None:
+def test_every_client_host_has_the_client_tier() -> None:
     hosts = {"client-1": {"nic": "1Gbit"}, "client-2": {"nic": "1Gbit"}, "gateway-1": {}}
     hardware = Hardware.model_validate(
         {"name": "h", "kind": "lab", "clients": ["client-1", "client-2"], "hosts": hosts}
@@ -400,7 +384,7 @@ def test_every_client_is_watched_as_one_that_makes_the_load() -> None:
     ]
 
 
-def test_a_gateway_whose_probes_cannot_be_made_is_measured_all_the_same(
+def test_a_gateway_is_measured_even_if_its_probes_cannot_be_made(
     store: RunStore, meter: Meter
 ) -> None:
     def fails() -> list[Probe]:
@@ -412,5 +396,5 @@ def test_a_gateway_whose_probes_cannot_be_made_is_measured_all_the_same(
         watch.step(KEY, 1.0),
     ):
         sampled(meter, 2)
-    assert "no room for the program" in " ".join(told(store))
+    assert "no room for the program" in " ".join(notes(store))
     assert read(store).hosts

@@ -16,19 +16,19 @@ ANSWER = QueryResult(
 )
 
 
-def test_an_answer_for_people_lines_up_and_obeys_nothing_that_stands_in_it() -> None:
-    head, rule, first, second, third, told = answer_text(ANSWER).splitlines()
+def test_a_text_answer_is_aligned_and_has_no_control_characters() -> None:
+    head, rule, first, second, third, footer = answer_text(ANSWER).splitlines()
     assert head.split() == ["name", "share", "texts"]
     assert set(rule) == {"-", " "}
     assert first == r'a\x1b[31m\nb  1,234.57  ["x", null]'
     assert second.split() == ["–", "inf", "[]"]
     assert third.index("-0.5") + len("-0.5") + 2 == first.index("57") + len(
         "57"
-    )  # two letters are two columns wide each
-    assert told == "(3 lines)"
+    )  # two characters are two columns wide each
+    assert footer == "(3 lines)"
 
 
-def test_an_answer_for_programs_is_exact_and_null_where_there_is_no_number() -> None:
+def test_an_answer_for_programs_is_exact_with_null_for_missing_numbers() -> None:
     found = json.loads(answer_json(ANSWER))
     assert found[0] == {"name": "a\x1b[31m\nb", "share": 1234.56789, "texts": ["x", None]}
     assert found[1]["share"] is None
@@ -38,12 +38,12 @@ def test_an_answer_for_programs_is_exact_and_null_where_there_is_no_number() -> 
     )
 
 
-def test_json_of_two_columns_of_one_name_is_refused() -> None:
+def test_json_with_two_columns_of_the_same_name_is_refused() -> None:
     with pytest.raises(UsageError, match="two columns are named a"):
         answer_json(QueryResult(columns=("a", "b", "a"), lines=((1, 2, 3),)))
 
 
-def test_an_empty_answer_is_said_to_be_empty() -> None:
+def test_an_empty_answer_says_so() -> None:
     answer = QueryResult(columns=("layout",), lines=())
     assert answer_text(answer) == "layout\n------\n(0 lines)\n"
     assert answer_json(answer) == "[]\n"

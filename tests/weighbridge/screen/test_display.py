@@ -5,7 +5,7 @@ from rich.console import Console
 
 from made_up import fake_measurement
 from stub_run import Run
-from weighbridge.conductor.pace import Pace
+from weighbridge.conductor.time_estimate import TimeEstimate
 from weighbridge.drivers.order import Progress
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.screen.display import LiveDisplay, PlainDisplay, display_for
@@ -21,8 +21,8 @@ def test_a_display_shows_steps_errors_and_names_with_brackets_as_they_are(
 ) -> None:
     text = io.StringIO()
     console = Console(file=text, force_terminal=terminal, width=140)
-    with display_for(run.plan(), console, Pace.of(run.plan())) as display:
-        display.say("standing up [rgw]")
+    with display_for(run.plan(), console, TimeEstimate.of(run.plan())) as display:
+        display.say("starting [rgw]")
         display.begins(KEY, 1)
         display.progress(
             Progress(
@@ -35,14 +35,16 @@ def test_a_display_shows_steps_errors_and_names_with_brackets_as_they_are(
     assert isinstance(display, LiveDisplay if terminal else PlainDisplay)
     assert "rgw-a" in text.getvalue()
     if not terminal:
-        assert "standing up [rgw]" in text.getvalue()
+        assert "starting [rgw]" in text.getvalue()
         assert "NOT VALID: the driver [ended]" in text.getvalue()
         assert "\x1b" not in text.getvalue()
 
 
-def test_plain_lines_tell_rate_bandwidth_p90_and_time_left(run: Run) -> None:
+def test_plain_lines_show_rate_bandwidth_p90_and_time_left(run: Run) -> None:
     text = io.StringIO()
-    with PlainDisplay(run.plan(), Console(file=text, width=200), Pace.of(run.plan())) as display:
+    with PlainDisplay(
+        run.plan(), Console(file=text, width=200), TimeEstimate.of(run.plan())
+    ) as display:
         display.begins(KEY, 1)
         display.ended(GOOD)
     first, second = text.getvalue().splitlines()
@@ -51,7 +53,7 @@ def test_plain_lines_tell_rate_bandwidth_p90_and_time_left(run: Run) -> None:
     assert " left)" in second
 
 
-def test_what_a_driver_tells_in_bins_or_not_at_all_is_shown_as_it_is_known(run: Run) -> None:
+def test_bins_and_missing_percentiles_are_shown_as_such(run: Run) -> None:
     key = KEY.model_copy(update={"driver": "cosbench"})
     measured = fake_measurement(
         workload="small", mean_ms=14.5, spread=0.001, operations={"read": 1, "write": 1}, bins=True
@@ -65,7 +67,9 @@ def test_what_a_driver_tells_in_bins_or_not_at_all_is_shown_as_it_is_known(run: 
         }
     )
     text = io.StringIO()
-    with PlainDisplay(run.plan(), Console(file=text, width=200), Pace.of(run.plan())) as display:
+    with PlainDisplay(
+        run.plan(), Console(file=text, width=200), TimeEstimate.of(run.plan())
+    ) as display:
         for measurement in (measured, bench):
             display.begins(key, 1)
             display.ended(StepResult(key=key, measurement=measurement, valid=True, order=0))

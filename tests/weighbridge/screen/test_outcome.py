@@ -42,7 +42,7 @@ def printed(derived: Derived, width: int) -> list[str]:
     return screen.getvalue().splitlines()
 
 
-def test_a_wide_terminal_shows_rates_and_what_they_cost_in_one_line(derived: Derived) -> None:
+def test_a_wide_terminal_shows_rates_and_costs_in_one_line(derived: Derived) -> None:
     lines = printed(derived, 140)
     (line,) = [line for line in lines if line.split()[:3] == ["small-read", "rgw-beast", "32"]]
     row = next(row for row in derived.rows if (row.layout, row.workers) == ("rgw-beast", 32))
@@ -123,7 +123,7 @@ def test_two_drivers_and_intervals_fit_a_narrow_terminal(
     assert not [line for line in lines if "…" in line and not line.startswith("•")]
 
 
-def test_why_a_step_is_not_valid_is_told_without_what_its_driver_says_of_itself(
+def test_the_reason_for_an_invalid_step_leaves_out_remarks_on_its_driver(
     derived: Derived,
 ) -> None:
     notes = (
@@ -146,8 +146,10 @@ def test_why_a_step_is_not_valid_is_told_without_what_its_driver_says_of_itself(
         }
     )
     rows = (spoilt, lost)
-    told = derived.model_copy(update={"rows": rows, "reasons": reasons(rows, derived.comparison)})
-    assert [line for line in printed(told, 200) if " not valid: " in line] == [
+    changed = derived.model_copy(
+        update={"rows": rows, "reasons": reasons(rows, derived.comparison)}
+    )
+    assert [line for line in printed(changed, 200) if " not valid: " in line] == [
         f"{mark}  not valid: {words} ({where})"
         for mark, words, where in (
             ("a", "the driver used 87% of its CPU limit", "rgw-beast: 1 MB reads at 1 worker"),
@@ -156,7 +158,7 @@ def test_why_a_step_is_not_valid_is_told_without_what_its_driver_says_of_itself(
     ]
 
 
-def test_verdicts_are_counted_and_a_missing_noise_floor_is_said(tmp_path: Path) -> None:
+def test_verdicts_are_counted_and_a_missing_noise_floor_is_reported(tmp_path: Path) -> None:
     text = "\n".join(
         printed(
             derive(fake_run(tmp_path, workloads=[SMALL], telemetry=False).folder, pictures=False),
@@ -165,10 +167,10 @@ def test_verdicts_are_counted_and_a_missing_noise_floor_is_said(tmp_path: Path) 
     )
     assert "Of 8 cells: " in text
     assert text.splitlines()[0] == "rgw-beast leads in the requests replayed, by 1.5×."
-    assert "The rig’s noise floor was not measured: compare --aa." in text
+    assert "The noise floor of this machine was not measured: compare --aa." in text
 
 
-def test_a_layout_weighed_against_itself_gives_its_noise_floor_and_no_finding(
+def test_a_layout_compared_with_itself_gives_a_noise_floor_and_no_finding(
     tmp_path: Path,
 ) -> None:
     store = fake_run(tmp_path, layouts=["swift", "swift-again"], workloads=[SMALL], telemetry=False)
@@ -179,8 +181,10 @@ def test_a_layout_weighed_against_itself_gives_its_noise_floor_and_no_finding(
     derived = derive(store.folder, pictures=False)
     assert derived.comparable
     text = "\n".join(printed(derived, 140))
-    assert "Noise floor of throughput: swift vs itself, 10 pairs of repeats in 2 cells: " in text
-    # The made-up twin is the slower of two layouts: an A/A trial that shows a difference says that
+    assert (
+        "Noise floor of throughput: swift vs itself, 10 pairs of repeats in 2 cells: " in text
+    )
+    # The made-up control is the slower of two layouts: an A/A control with a difference shows that
     # something is wrong.
     assert (
         "In 2 of the cells a difference was found although there is none: treat every verdict with "
@@ -191,7 +195,7 @@ def test_a_layout_weighed_against_itself_gives_its_noise_floor_and_no_finding(
     assert "not measured: compare --aa" not in text
 
 
-def test_a_control_that_failed_is_not_said_not_to_have_been_made(tmp_path: Path) -> None:
+def test_a_failed_control_is_not_reported_as_missing(tmp_path: Path) -> None:
     store = fake_run(
         tmp_path,
         layouts=["swift", "rgw-beast", "swift-again"],
@@ -229,5 +233,7 @@ def test_a_row_that_was_not_steady_is_shown_as_not_ranked_with_the_reason(derive
         else row
         for row in derived.rows
     )
-    told = derived.model_copy(update={"rows": rows, "reasons": reasons(rows, derived.comparison)})
-    assert f"a  not comparable: {falls} (swift: 1 MB reads at 32 workers)" in printed(told, 140)
+    changed = derived.model_copy(
+        update={"rows": rows, "reasons": reasons(rows, derived.comparison)}
+    )
+    assert f"a  not comparable: {falls} (swift: 1 MB reads at 32 workers)" in printed(changed, 140)

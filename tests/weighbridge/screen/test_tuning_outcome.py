@@ -7,14 +7,12 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from fake_run import WORKLOADS, fake_run
 from fake_tuning import OBJECTIVES, Course, fake_tuning
 from fake_tuning import WORKLOADS as STEPS
 from weighbridge.command import weighbridge
 from weighbridge.results.derivation import Derived, derive
 from weighbridge.results.record.store import RunStore
 from weighbridge.screen.outcome import print_outcome
-from weighbridge.screen.tuning_outcome import print_tuning
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +31,7 @@ def printed(derived: Derived, width: int = 100) -> str:
     return out.getvalue()
 
 
-def test_the_ledger_fits_a_terminal_of_100_columns(derived: Derived) -> None:
+def test_the_table_of_trials_fits_a_terminal_of_100_columns(derived: Derived) -> None:
     text = printed(derived)
     table = text[: text.index("failed: ")].splitlines()[1:]
     assert max(map(len, table)) <= 100
@@ -43,7 +41,7 @@ def test_the_ledger_fits_a_terminal_of_100_columns(derived: Derived) -> None:
         assert entry.verdict in text
 
 
-def test_what_was_chosen_whether_it_held_and_what_does_nothing_are_sentences(
+def test_winner_confirmation_and_settings_without_effect_are_sentences(
     derived: Derived,
 ) -> None:
     text = printed(derived)
@@ -55,7 +53,7 @@ def test_what_was_chosen_whether_it_held_and_what_does_nothing_are_sentences(
     assert str(derived.folder / "winner" / "ceph.conf") in text
 
 
-def test_a_wide_terminal_has_intervals_and_what_each_setting_needs(derived: Derived) -> None:
+def test_a_wide_terminal_shows_intervals_and_restarts(derived: Derived) -> None:
     text = printed(derived, 180)
     assert "new buckets" in text
     assert "radosgw.index_shards 11 → 1 " in text
@@ -73,13 +71,6 @@ def test_one_objective_has_its_interval_on_any_terminal(tmp_path: Path) -> None:
 def test_a_tuning_that_was_cut_off_chose_nothing_yet(tmp_path: Path) -> None:
     cut = fake_tuning(tmp_path, Course(rounds=1, state="interrupted", choose=False))
     assert "No setting has been chosen yet." in printed(derive(cut.folder, pictures=False))
-
-
-def test_an_ordinary_run_has_no_ledger_to_print(tmp_path: Path) -> None:
-    workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
-    plain = derive(fake_run(tmp_path, workloads=[workload], repeats=1).folder, pictures=False)
-    with pytest.raises(ValueError, match="is of no tuning"):
-        print_tuning(plain, Console(file=io.StringIO()))
 
 
 @pytest.mark.parametrize(

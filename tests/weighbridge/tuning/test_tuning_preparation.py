@@ -1,6 +1,4 @@
-"""What is wrong with a tuning is told before anything is started, all of it at once, where it
-stands in the file.
-"""
+"""All faults of a tuning are reported at once, with their places, before anything starts."""
 
 from __future__ import annotations
 
@@ -41,81 +39,83 @@ def parameters(**levels: Any) -> list[dict[str, Any]]:
 
 
 def faults(bed: Bed) -> list[str]:
-    with pytest.raises(DocumentError) as told:
+    with pytest.raises(DocumentError) as refused:
         bed.ready()
-    return [f"{fault.text.strip()} | {fault.message}" for fault in told.value.faults]
+    return [f"{fault.text.strip()} | {fault.message}" for fault in refused.value.faults]
 
 
-def test_each_level_is_an_arm_that_says_what_it_sets_otherwise(tmp_path: Path) -> None:
+def test_each_level_is_a_candidate_with_the_settings_it_changes(tmp_path: Path) -> None:
     ready = Bed(
         tmp_path, {"threads": 4}, parameters=parameters(speed=[2.0, 3.0], threads=[16])
     ).ready()
-    assert [one.arm.settings for one in ready.arms] == [
+    assert [one.arm.settings for one in ready.candidates] == [
         {"speed": 2.0},
         {"speed": 3.0},
         {"threads": 16},
     ]
-    assert [one.planned.layout.settings for one in ready.arms] == [
+    assert [one.planned.layout.settings for one in ready.candidates] == [
         {"threads": 4, "speed": 2.0},
         {"threads": 4, "speed": 3.0},
         {"threads": 16},
     ]
     assert ready.space.layout_settings == {"speed": 1.0, "threads": 4}
-    assert [one.planned.layout.name for one in ready.arms] == [one.arm.name for one in ready.arms]
+    assert [one.planned.layout.name for one in ready.candidates] == [
+        one.arm.name for one in ready.candidates
+    ]
 
 
-def test_a_value_that_the_layout_has_already_is_no_arm_and_is_told(tmp_path: Path) -> None:
+def test_a_value_that_the_layout_has_already_is_not_tried_and_reported(tmp_path: Path) -> None:
     ready = Bed(tmp_path, parameters=parameters(speed=[1, 2.0])).ready()
-    assert [one.arm.settings for one in ready.arms] == [{"speed": 2.0}]
-    assert ready.remarks == ("speed: 1 is what tunable has already: it is no arm",)
+    assert [one.arm.settings for one in ready.candidates] == [{"speed": 2.0}]
+    assert ready.remarks == ("speed: tunable already has 1: not tried",)
 
 
 def test_a_tuning_without_any_other_value_is_refused(tmp_path: Path) -> None:
-    [told] = faults(Bed(tmp_path, parameters=parameters(speed=[1.0])))
-    assert told.startswith(
-        "parameters: | every value that is to be tried is what the layout has already"
+    [refused] = faults(Bed(tmp_path, parameters=parameters(speed=[1.0])))
+    assert refused.startswith(
+        "parameters: | the layout already has every value that is to be tried"
     )
 
 
-def test_what_a_level_sets_besides_is_part_of_its_arm_unless_the_layout_has_it(
+def test_what_a_level_sets_besides_is_part_of_its_candidate_unless_the_layout_has_it(
     tmp_path: Path,
 ) -> None:
     levels = [{"value": 2.0, "also": {"threads": 16, "dummy": 0}}]
     ready = Bed(tmp_path, parameters=parameters(speed=levels)).ready()
-    assert ready.arms[0].arm.settings == {"speed": 2.0, "threads": 16}
+    assert ready.candidates[0].arm.settings == {"speed": 2.0, "threads": 16}
     assert ready.scopes == {"speed": "restart", "threads": "restart", "dummy": "restart"}
 
 
-def test_all_faults_of_all_levels_are_told_at_once_where_they_stand(tmp_path: Path) -> None:
+def test_all_faults_of_all_levels_are_reported_at_once_with_their_places(tmp_path: Path) -> None:
     bed = Bed(tmp_path, parameters=parameters(speeds=[1.0, 2.0], threads=["many"], dummy=[1]))
-    told = faults(bed)
-    assert len(told) == 2
-    assert told[0].startswith("- key: speeds | ")
-    assert "did you mean 'speed'" in told[0]
-    assert told[1].startswith("- many | ")
+    refused = faults(bed)
+    assert len(refused) == 2
+    assert refused[0].startswith("- key: speeds | ")
+    assert "did you mean 'speed'" in refused[0]
+    assert refused[1].startswith("- many | ")
 
 
-def test_a_scope_that_is_not_enough_is_refused_and_more_is_taken(tmp_path: Path) -> None:
+def test_a_scope_that_is_not_enough_is_refused_and_a_wider_one_accepted(tmp_path: Path) -> None:
     wanted = parameters(
         shards={"values": [2], "scope": "restart"},
         speed={"values": [2.0], "scope": "reload"},
         pools={"values": [2], "scope": "nothing"},
     )
     assert faults(Bed(tmp_path, parameters=wanted)) == [
-        "scope: restart | shards: restart is not enough for it to count: buckets is",
-        "scope: reload | speed: reload is not enough for it to count: restart is",
-        "scope: nothing | pools: nothing is not enough for it to count: cluster is",
+        "scope: restart | shards needs scope buckets: restart is not enough",
+        "scope: reload | speed needs scope restart: reload is not enough",
+        "scope: nothing | pools needs scope cluster: nothing is not enough",
     ]
     more = parameters(
         live={"values": [1], "scope": "buckets"}, speed={"values": [2.0], "scope": "nothing"}
     )
-    # Whether its daemons take it while they run is known to them alone.
+    # Only the daemons know whether they take it while running.
     assert Bed(tmp_path, parameters=more).ready().scopes == {"live": "buckets", "speed": "nothing"}
 
 
-def test_the_widest_scope_of_what_differs_is_what_a_change_needs(tmp_path: Path) -> None:
+def test_a_change_needs_the_widest_scope_of_what_differs(tmp_path: Path) -> None:
     ready = Bed(tmp_path, parameters=parameters(speed=[2.0], live=[1], shards=[2])).ready()
-    speed, live, shards = (one.arm for one in ready.arms)
+    speed, live, shards = (one.arm for one in ready.candidates)
     base = ready.baseline.arm
     assert scope_between(base, base, ready.scopes) == "nothing"
     assert scope_between(base, live, ready.scopes) == "nothing"
@@ -130,15 +130,15 @@ def test_a_grid_has_every_combination_that_is_not_the_layout_itself(tmp_path: Pa
         strategy="grid",
         parameters=parameters(speed=[2.0, 3.0], threads=[16], dummy=[0, 1]),
     ).ready()
-    assert len(ready.arms) == 3 * 2 * 2 - 1
-    assert len({one.arm.name for one in ready.arms}) == len(ready.arms)
+    assert len(ready.candidates) == 3 * 2 * 2 - 1
+    assert len({one.arm.name for one in ready.candidates}) == len(ready.candidates)
 
 
-def test_a_grid_of_too_many_combinations_is_refused_with_their_number(tmp_path: Path) -> None:
+def test_a_grid_with_too_many_combinations_is_refused_with_their_number(tmp_path: Path) -> None:
     many = {"range": {"low": 1, "high": 100, "steps": 30}}
     with pytest.raises(
         UsageError,
-        match="960 combinations, each of them tried 5 times at least: 4800 trials, 13:20:00",
+        match="960 combinations, each tried 5 times at least: 4800 trials, 13:20:00",
     ):
         Bed(
             tmp_path,
@@ -148,7 +148,7 @@ def test_a_grid_of_too_many_combinations_is_refused_with_their_number(tmp_path: 
 
 
 @pytest.mark.parametrize("strategy", ["screen", "grid"])
-def test_what_takes_longer_than_a_second_to_check_says_how_far_it_is(
+def test_checks_of_more_than_a_second_report_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str
 ) -> None:
     bed = Bed(tmp_path, strategy=strategy, parameters=parameters(threads=[16, 17, 18]))
@@ -156,28 +156,26 @@ def test_what_takes_longer_than_a_second_to_check_says_how_far_it_is(
     document, tuning = bed.document, bed.document.into(Tuning)
     preparation.checked(document, tuning, HARDWARE, bed.baseline, say=said.append)
     assert said == []
-    monkeypatch.setattr("weighbridge.tuning.space.SAID_EVERY_S", 0.0)
+    monkeypatch.setattr("weighbridge.tuning.space.PROGRESS_EVERY_S", 0.0)
     preparation.checked(document, tuning, HARDWARE, bed.baseline, say=said.append)
-    assert said[:3] == [
-        f"checking what is to be tried: {number} of 3 values" for number in range(3)
-    ]
+    assert said[:3] == [f"checking settings to try: {number} of 3 values" for number in range(3)]
     assert said[3:] == (
         []
         if strategy == "screen"
-        else [f"checking what is to be tried: {n} of 3 combinations" for n in range(4)]
+        else [f"checking settings to try: {n} of 3 combinations" for n in range(4)]
     )
 
 
-def test_names_of_arms_that_would_be_alike_are_told_apart(tmp_path: Path) -> None:
+def test_candidates_have_unique_names(tmp_path: Path) -> None:
     ready = Bed(tmp_path, parameters=parameters(dummy=[1, -1])).ready()
-    names = [one.arm.name for one in ready.arms]
+    names = [one.arm.name for one in ready.candidates]
     assert names[0] == "tunable-dummy-1"
     assert len(set(names)) == 2
     again = Bed(tmp_path, parameters=parameters(dummy=[1, -1])).ready()
-    assert [one.arm.name for one in again.arms] == names
+    assert [one.arm.name for one in again.candidates] == names
 
 
-def test_a_value_of_two_levels_together_is_the_parameter_s_own_and_of_numbers_the_larger(
+def test_a_value_of_two_levels_is_the_parameters_own_or_the_larger_number(
     tmp_path: Path,
 ) -> None:
     wanted = [
@@ -186,11 +184,11 @@ def test_a_value_of_two_levels_together_is_the_parameter_s_own_and_of_numbers_th
         {"key": "threads", "values": [16]},
     ]
     ready = Bed(tmp_path, parameters=wanted).ready()
-    together = ready.space.candidate([one.choices[0] for one in ready.arms])
+    together = ready.space.candidate([one.choices[0] for one in ready.candidates])
     assert together.arm.settings == {"speed": 2.0, "live": 1, "threads": 16, "dummy": 6}
 
 
-def test_what_a_command_says_otherwise_is_what_the_run_is(tmp_path: Path) -> None:
+def test_options_of_the_command_change_the_tuning(tmp_path: Path) -> None:
     path = tmp_path / "t.yaml"
     path.write_text(Bed(tmp_path).text)
     _, tuning = preparation.read(
@@ -213,61 +211,67 @@ def test_what_a_command_says_otherwise_is_what_the_run_is(tmp_path: Path) -> Non
     )
 
 
-def test_a_tuning_of_a_run_folder_has_the_same_arms_as_when_it_was_begun(tmp_path: Path) -> None:
+def test_a_tuning_of_a_run_folder_has_the_candidates_it_began_with(tmp_path: Path) -> None:
     bed = Bed(tmp_path, strategy="grid", parameters=parameters(speed=[2.0], threads=[16]))
     ready = bed.ready()
-    plan = ready.plan(ready.arms, attest=False)
+    plan = ready.plan(ready.candidates, attest=False)
     store = RunStore.create(bed.out, plan_yaml=ready.text, plan=plan, suite="trial")
     run = TuningRun.model_validate_json(ready.run().model_dump_json())
-    again = preparation.again(store, run, plan)
+    again = preparation.prepare_again(store, run, plan)
     assert again.run() == ready.run()
     other = run.model_copy(update={"arms": run.arms[:1]})
-    with pytest.raises(UsageError, match="made otherwise than when it was begun"):
-        preparation.again(store, other, plan)
+    with pytest.raises(UsageError, match="other settings of this tuning than it began with"):
+        preparation.prepare_again(store, other, plan)
 
 
-def test_a_gateway_that_runs_without_the_suite_is_refused_where_the_file_names_it(
+def test_a_gateway_that_already_runs_is_refused_at_its_place_in_the_file(
     tmp_path: Path,
 ) -> None:
     text = yaml.safe_dump(
         {**yaml.safe_load(Bed(tmp_path).text), "layout": "existing", "hardware": "this-machine"}
     )
     document, tuning = tuning_files.load(_written(tmp_path, text))
-    with pytest.raises(DocumentError, match="existing") as told:
-        preparation.ready(document, tuning)
-    assert any(fault.text.strip() == "layout: existing" for fault in told.value.faults)
+    with pytest.raises(DocumentError, match="existing") as refused:
+        preparation.prepare(document, tuning)
+    assert any(fault.text.strip() == "layout: existing" for fault in refused.value.faults)
 
 
-def test_a_layout_that_is_not_there_is_told_where_the_file_names_it(tmp_path: Path) -> None:
+def test_a_missing_layout_is_reported_at_its_place_in_the_file(tmp_path: Path) -> None:
     text = Bed(tmp_path, layout="rgw-beats").text
-    with pytest.raises(DocumentError, match="did you mean 'rgw-beast'") as told:
-        preparation.ready(Document("t.yaml", text), tuning_files.load(_written(tmp_path, text))[1])
-    assert told.value.faults[0].text.strip() == "layout: rgw-beats"
+    with pytest.raises(DocumentError, match="did you mean 'rgw-beast'") as refused:
+        preparation.prepare(
+            Document("t.yaml", text), tuning_files.load(_written(tmp_path, text))[1]
+        )
+    assert refused.value.faults[0].text.strip() == "layout: rgw-beats"
 
 
-def test_an_objective_that_is_no_metric_to_compare_by_is_told_where_it_stands(
+def test_an_unknown_objective_is_reported_at_its_place_in_the_file(
     tmp_path: Path,
 ) -> None:
     text = Bed(
         tmp_path, objectives=[{"of": "p9", "workload": "read"}, {"of": "p50", "workload": "read"}]
     ).text
-    with pytest.raises(DocumentError) as told:
-        preparation.ready(Document("t.yaml", text), tuning_files.load(_written(tmp_path, text))[1])
+    with pytest.raises(DocumentError) as refused:
+        preparation.prepare(
+            Document("t.yaml", text), tuning_files.load(_written(tmp_path, text))[1]
+        )
     assert [
-        fault.message.partition(" (")[0] for fault in told.value.faults if "metric" in fault.message
+        fault.message.partition(" (")[0]
+        for fault in refused.value.faults
+        if "metric" in fault.message
     ] == [
         "no metric 'p9' to compare by",
         "no metric 'p50' to compare by",  # it is shown, and not compared
     ]
-    assert "did you mean 'p99'" in str(told.value) or "did you mean 'p90'" in str(told.value)
+    assert "did you mean 'p99'" in str(refused.value) or "did you mean 'p90'" in str(refused.value)
 
 
-def test_the_course_knows_how_many_trials_there_are_at_the_least_and_the_most(
+def test_the_course_knows_the_least_and_the_most_trials(
     tmp_path: Path,
 ) -> None:
     ready = Bed(tmp_path, parameters=parameters(speed=[2.0, 3.0], threads=[16], dummy=[1])).ready()
     course = Course(ready, attest=False)
-    # Four arms in two parts: three trials of the baseline a round.
+    # Four settings in two parts: three trials of the baseline per round.
     assert (course.least, course.most) == (35, 42)
     assert course.steps == 42
     before_s = course.trial_s("restart")

@@ -1,4 +1,4 @@
-"""Which arm is tried when."""
+"""Which setting is tried when."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,13 +8,15 @@ from stub_tuning import TUNING
 from weighbridge.results.analysis.tuning.ledger import Ledger, LedgerEntry
 from weighbridge.results.record.trial import Arm, EntryVerdict, Trial
 from weighbridge.suites.tuning import Tuning
-from weighbridge.tuning.turns import Judge, TrialTurn, Tried, rounds
+from weighbridge.tuning.turns import Judge, TrialCount, TrialTurn, rounds
 
 BASELINE = Arm(name="base")
 
 
-def arms(count: int) -> list[Arm]:
-    return [Arm(name=f"arm-{number}", settings={"speed": number + 2.0}) for number in range(count)]
+def settings(count: int) -> list[Arm]:
+    return [
+        Arm(name=f"setting-{number}", settings={"speed": number + 2.0}) for number in range(count)
+    ]
 
 
 def tuning(seed: int = 2014, **trials: int) -> Tuning:
@@ -35,7 +37,7 @@ def judged(
                 clear=one.name in clear,
                 gain=1.0,
             )
-            for one in arms(known)
+            for one in settings(known)
         )
         return Ledger(
             baseline=BASELINE,
@@ -56,8 +58,8 @@ def played(
     judge: Judge,
     outcome: Callable[[TrialTurn, int], dict[str, object]] = lambda turn, number: {},
 ) -> list[TrialTurn]:
-    """All turns, each of them made into a trial that `outcome` says something of."""
-    turns = rounds([Tried(one) for one in arms(many)], what, BASELINE, judge)
+    """All turns, each with a trial of this outcome."""
+    turns = rounds([TrialCount(one) for one in settings(many)], what, BASELINE, judge)
     found: list[TrialTurn] = []
     turn = next(turns, None)
     while turn is not None:
@@ -87,17 +89,17 @@ def names(found: Sequence[TrialTurn], number: int) -> list[str]:
 @pytest.mark.parametrize(
     ("many", "every", "between"), [(1, 5, [1]), (5, 5, [5]), (6, 5, [3, 3]), (7, 3, [2, 2, 3])]
 )
-def test_a_round_begins_and_ends_with_the_baseline_and_has_no_more_arms_between_than_asked(
+def test_a_round_begins_and_ends_with_the_baseline_and_repeats_it_as_often_as_asked(
     many: int, every: int, between: list[int]
 ) -> None:
     found = names(played(tuning(least=2, most=2, baseline_every=every), many, judged()), 0)
     assert found[0] == found[-1] == "base"
     counts = [len(part.split()) for part in " ".join(found).split("base") if part.strip()]
     assert sorted(counts) == between
-    assert sorted(set(found) - {"base"}) == [one.name for one in arms(many)]
+    assert sorted(set(found) - {"base"}) == [one.name for one in settings(many)]
 
 
-def test_the_order_is_drawn_anew_in_each_round_and_is_the_same_for_the_same_seed() -> None:
+def test_the_order_is_drawn_again_in_each_round_and_fixed_by_the_seed() -> None:
     what = tuning(least=2, most=3, baseline_every=50)
     found = played(what, 9, judged())
     assert names(found, 0) != names(found, 1)
@@ -105,15 +107,13 @@ def test_the_order_is_drawn_anew_in_each_round_and_is_the_same_for_the_same_seed
     assert found != played(tuning(seed=1, least=2, most=3, baseline_every=50), 9, judged())
 
 
-def test_an_arm_that_is_clear_is_tried_as_often_as_a_claim_wants_and_others_until_the_most() -> (
-    None
-):
-    found = played(tuning(least=3, most=5), 3, judged(clear=["arm-1"]))
+def test_a_clear_setting_is_tried_often_enough_for_a_claim_and_others_to_the_limit() -> None:
+    found = played(tuning(least=3, most=5), 3, judged(clear=["setting-1"]))
     tried = [turn.arm.name for turn in found]
-    assert [tried.count(one.name) for one in arms(3)] == [5, 3, 5]
+    assert [tried.count(one.name) for one in settings(3)] == [5, 3, 5]
 
 
-def test_nobody_judges_before_the_least_number_of_trials() -> None:
+def test_nothing_is_judged_before_the_least_number_of_trials() -> None:
     asked: list[int] = []
     made: list[TrialTurn] = []
 
@@ -130,30 +130,30 @@ def test_nobody_judges_before_the_least_number_of_trials() -> None:
 
 
 @pytest.mark.parametrize("verdict", ["not allowed", "failed"])
-def test_an_arm_that_may_not_be_chosen_drops_out(verdict: EntryVerdict) -> None:
+def test_a_setting_that_may_not_be_chosen_drops_out(verdict: EntryVerdict) -> None:
     tried = [
         turn.arm.name
-        for turn in played(tuning(least=2, most=4), 2, judged(verdicts={"arm-0": verdict}))
+        for turn in played(tuning(least=2, most=4), 2, judged(verdicts={"setting-0": verdict}))
     ]
-    assert [tried.count("arm-0"), tried.count("arm-1")] == [2, 4]
+    assert [tried.count("setting-0"), tried.count("setting-1")] == [2, 4]
 
 
-def test_an_arm_that_the_gateway_does_not_come_up_with_is_not_tried_again() -> None:
+def test_a_setting_with_which_the_gateway_does_not_start_is_not_tried_again() -> None:
     def outcome(turn: TrialTurn, number: int) -> dict[str, object]:
-        return {"stood": False, "failed": "did not come up"} if turn.arm.name == "arm-0" else {}
+        return {"stood": False, "failed": "did not come up"} if turn.arm.name == "setting-0" else {}
 
     tried = [turn.arm.name for turn in played(tuning(least=2, most=4), 2, judged(), outcome)]
-    assert [tried.count("arm-0"), tried.count("arm-1")] == [1, 4]
+    assert [tried.count("setting-0"), tried.count("setting-1")] == [1, 4]
 
 
-def test_an_arm_whose_steps_fail_gets_a_second_chance_and_no_third() -> None:
+def test_a_setting_whose_steps_fail_gets_a_second_chance_and_no_third() -> None:
     def outcome(turn: TrialTurn, number: int) -> dict[str, object]:
-        return {"failed": "the driver gave up"} if turn.arm.name == "arm-0" else {}
+        return {"failed": "the driver gave up"} if turn.arm.name == "setting-0" else {}
 
     tried = [turn.arm.name for turn in played(tuning(least=2, most=4), 2, judged(), outcome)]
-    assert [tried.count("arm-0"), tried.count("arm-1")] == [2, 4]
+    assert [tried.count("setting-0"), tried.count("setting-1")] == [2, 4]
 
 
-def test_rounds_end_when_no_arm_is_left() -> None:
-    found = played(tuning(least=2, most=20), 2, judged(clear=["arm-0", "arm-1"]))
+def test_rounds_end_when_no_setting_is_left() -> None:
+    found = played(tuning(least=2, most=20), 2, judged(clear=["setting-0", "setting-1"]))
     assert {turn.round for turn in found} == {0, 1}

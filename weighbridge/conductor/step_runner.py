@@ -1,6 +1,4 @@
-"""Measuring a step on a deployment that stands, and writing it down: what a run of visits and a
-tuning's trials have in common.
-"""
+"""Measuring and recording a step on a deployment, for the visits of a run and a tuning's trials."""
 
 from __future__ import annotations
 
@@ -15,48 +13,45 @@ from weighbridge.common.errors import DriverError, ServiceFailed, TargetError, W
 from weighbridge.common.quantities import show_bytes
 from weighbridge.conductor.cache_dropper import dropping
 from weighbridge.conductor.profiling import Profiler
-from weighbridge.conductor.telemetry import Counted, Watch, limits_of
+from weighbridge.conductor.telemetry import CounterSource, Watch, limits_of
 from weighbridge.drivers.driver import Driver, Heard
 from weighbridge.drivers.order import Cleaned, Cleanup, KeptFile, Prepare, Progress, Step
 from weighbridge.results.analysis.steps.validity import judge
+from weighbridge.results.record.attestation import Attested
 from weighbridge.results.record.manifest import ConfigFile, Sheet
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import HostLimits
 from weighbridge.suites import Suite, Workload
+from weighbridge.topologies.attestation import Attestation
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.loader import Planned
 
 UNANSWERED: Final = frozenset({"timeout", "unfinished"})
-"""Classes of errors of requests that were never answered: daemons that live may have stopped to
-take any.
-"""
+"""Error classes of requests without an answer: live daemons may have stopped taking requests."""
 
 
 class Display(Protocol):
-    """Told by the conductor what happens; shows it."""
+    """Shows what the conductor does."""
 
     def say(self, text: str) -> None:
         """One short line about what is being done now."""
 
     def begins(self, key: StepKey, number: int) -> None:
-        """A step begins, the one that is `number` (from 1) of all that are measured or were tried
-        in this go.
-        """
+        """A step begins, the `number`th (from 1) of all that are measured or have been tried."""
 
     def progress(self, progress: Progress) -> None:
-        """The driver reports how far it is."""
+        """The driver reports its progress."""
 
     def ended(self, result: StepResult) -> None:
         """A step has ended, well or not."""
 
 
-class Measuring:
-    """Measures one step after the other into a run folder. `whole` are the steps that are measured,
-    by their latest line.
+class StepRunner:
+    """Measures one step after the other into a run folder. `complete`: steps that are measured.
 
-    What is noted and recorded is of the layout that the deployment has at that moment, or of the
-    layout of the step's key.
+    Notes and records belong to the layout that the deployment has at that moment, or to the layout
+    of the step's key. `written` is called with each step when its line is on the disk.
     """
 
     def __init__(
@@ -69,38 +64,30 @@ class Measuring:
         written: Callable[[StepResult], None] = lambda _: None,
     ) -> None:
         before = store.steps()
-        self.whole = whole(before)
+        self.complete = complete_steps(before)
+        self.order = max((one.order for one in before), default=-1) + 1
+        """The next step's place among all that were tried."""
         self._suite = suite
         self._store = store
         self._display = display
         self._profiler = profiler
         self._written = written
-        """Told of each step when its line is on the disk."""
-        self._order = max((one.order for one in before), default=-1) + 1
-        """The next step's place among all that were tried."""
-        self._settled = len(self.whole)
-
-    @property
-    def order(self) -> int:
-        """The next step's place among all that were tried."""
-        return self._order
+        self._ended = len(self.complete)
 
     def watching(self, planned: Planned, deployment: Deployment) -> Watch:
-        """What watches the hosts of a deployment, and the probes that it has now, for steps of this
-        layout.
-        """
+        """Watch the hosts of a deployment, and its current probes, for steps of a layout."""
         limits = limits_of(deployment.hardware, planned.gateway.needs(), deployment.hosts)
-        counted: dict[str, Counted] = {**deployment.hosts}
+        sources: dict[str, CounterSource] = {**deployment.hosts}
         if deployment.hardware.of.contained:
-            from weighbridge.topologies.lab.usage import LabMachine  # noqa: PLC0415 - the lab is wanted only where there is one
+            from weighbridge.topologies.lab.usage import LabMachine  # noqa: PLC0415 - only for lab hosts
 
             machine = LabMachine()
-            counted[machine.name] = machine
+            sources[machine.name] = machine
             limits = (*limits, HostLimits(host=machine.name, tier="machine", cpus=machine.cpus))
-        return Watch(self._store, planned.layout.name, counted, limits, deployment.standing.probes)
+        return Watch(self._store, planned.layout.name, sources, limits, deployment.standing.probes)
 
     def describe(self, deployment: Deployment) -> None:
-        """Write down what stands: facts, and configuration files as they are on its hosts."""
+        """Record a deployment's facts, and the configuration files on its hosts."""
         name, rendered = deployment.layout.name, deployment.standing.rendered
         configs = [
             ConfigFile(layout=name, host=one.host, path=one.path, text=one.text) for one in rendered
@@ -109,24 +96,27 @@ class Measuring:
             [Sheet(title="deployment", layout=name, facts=deployment.facts())], configs
         )
 
+    def attested(self, layout: str, repeat: int, attestation: Attestation) -> None:
+        """Record what the hosts of a deployment can do."""
+        self._store.attest(
+            [Attested(layout=layout, repeat=repeat, **dict(one)) for one in attestation.ceilings]
+        )
+        self._store.add_facts([Sheet(title="attestation", facts=dict(attestation.tools))])
+
     def prepare(self, deployment: Deployment, driver: Driver, workload: Workload) -> None:
-        """Make what a workload works on. Raises DriverError."""
+        """Write the objects of a workload. Raises DriverError."""
         self._display.say(f"preparing {workload.name}")
         prepared = driver.prepare(Prepare(workload=workload), self._display.progress)
-        self.keep(f"prepare-{workload.name}-{self._order}", prepared.kept)
-        text = (
-            f"{workload.name}: {prepared.objects} objects, {show_bytes(prepared.bytes)}, in "
-            f"{prepared.seconds:.1f} s"
-        )
+        self.keep(f"prepare-{workload.name}-{self.order}", prepared.kept)
+        size, time = show_bytes(prepared.bytes), f"{prepared.seconds:.1f} s"
+        text = f"{workload.name}: {prepared.objects} objects, {size}, in {time}"
         self.note("prepared", deployment, [text])
 
     def clean(self, deployment: Deployment, driver: Driver, workload: Workload) -> None:
-        """Delete all that a workload works on. Raises DriverError."""
+        """Delete all objects of a workload. Raises DriverError."""
         self._display.say(f"cleaning up {workload.name}")
-        self._cleaned(
-            deployment,
-            driver.cleanup(Cleanup(workload=workload, what="all"), self._display.progress),
-        )
+        order = Cleanup(workload=workload, what="all")
+        self._cleaned(deployment, driver.cleanup(order, self._display.progress))
 
     def step(
         self,
@@ -139,53 +129,44 @@ class Measuring:
         *,
         leave: bool = False,
     ) -> StepResult:
-        """One step, on the disk before anything else is done. `leave`: what it wrote stays where it
-        is.
+        """Measure one step; it is on the disk before anything else is done.
 
-        A gateway is looked at before and after: a step in which one of its daemons died is spoilt,
-        whatever it gave, and the first of its notes names the daemon. Raises DriverError or
-        TargetError, when it has been written down with the reason, or what follows it has failed;
-        ServiceFailed when a daemon has died, whatever else failed for it (that is then its cause).
+        `leave`: do not delete what it wrote. The gateway is checked before and after: a step in
+        which one of its daemons died is spoilt, whatever it measured, and its first note names the
+        daemon. Raises DriverError or TargetError, after recording the step with the reason, or if
+        what follows it failed; ServiceFailed if a daemon has died, whatever else failed because of
+        it (which is then its cause).
         """
-        self._display.begins(key, self._settled + 1)
-        before = dead(deployment)
-        if (
-            before is not None
-            # it died while the workload was prepared, or what came before was settled: not in this
-            # step
-        ):
-            note = f"not measured: {self._in_words(before)}"
-            self._write(
-                StepResult(key=key, measurement=None, valid=False, notes=(note,), order=self._order)
-            )
+        self._display.begins(key, self._ended + 1)
+        before = gateway_fault(deployment)
+        if before is not None:
+            # Not in this step, but while its workload was prepared or deferred work was awaited.
+            self._write_lost(key, f"not measured: {self._in_words(before)}")
             raise before
         try:
             result, kept = self._measure(planned, deployment, watch, driver, workload, key)
         except (DriverError, TargetError) as error:
-            died = dead(deployment, doubted=True)
-            notes = (error.message,) if died is None else (self._in_this_step(died), error.message)
-            self._write(
-                StepResult(key=key, measurement=None, valid=False, notes=notes, order=self._order)
-            )
-            if died is not None:
-                raise died from error
-            raise
+            died = gateway_fault(deployment, doubted=True)
+            if died is None:
+                self._write_lost(key, error.message)
+                raise
+            self._write_lost(key, self._in_this_step(died), error.message)
+            raise died from error
         tallies = () if result.measurement is None else result.measurement.tallies
-        died = dead(deployment, doubted=any(UNANSWERED & set(tally.errors) for tally in tallies))
+        doubted = any(UNANSWERED & set(tally.errors) for tally in tallies)
+        died = gateway_fault(deployment, doubted=doubted)
         if died is not None:
-            told = (self._in_this_step(died), *result.notes)
-            result = result.model_copy(update={"valid": False, "spoilt": True, "notes": told})
+            notes = (self._in_this_step(died), *result.notes)
+            result = result.model_copy(update={"valid": False, "spoilt": True, "notes": notes})
         self._write(result)
-        # Only now: a disk that is full of a tool's own files costs those, and no step.
+        # Only now: if the disk is full, a tool's own files are lost, and no step.
         self.keep(key.file_name, kept)
         if died is not None:
-            # nothing is deleted or settled by a gateway that is not whole: it could take hours
+            # An incomplete gateway could take hours to delete or settle anything.
             raise died
         if not leave:
-            self._cleaned(
-                deployment,
-                driver.cleanup(Cleanup(workload=workload, what="written"), self._display.progress),
-            )
+            order = Cleanup(workload=workload, what="written")
+            self._cleaned(deployment, driver.cleanup(order, self._display.progress))
             self.note("settled", deployment, deployment.standing.settle())
         return result
 
@@ -196,37 +177,29 @@ class Measuring:
         *,
         why: str = "an earlier step failed",
     ) -> None:
-        """Write steps down that were asked for and are not measured, and why: never lost, never a
-        number.
-        """
+        """Record steps that were asked for and not measured, with the reason."""
         for key in keys:
-            note = f"not measured, since {why}: {self._in_words(error)}"
-            self._write(
-                StepResult(key=key, measurement=None, valid=False, notes=(note,), order=self._order)
-            )
+            self._write_lost(key, f"not measured, since {why}: {self._in_words(error)}")
 
     def keep(self, folder: str, kept: Sequence[KeptFile]) -> None:
         """Keep files of a driver's tool. Raises StoreError."""
         for one in kept:
-            self._store.keep(
-                folder,
-                one.name,
-                one.text.encode() if one.packed is None else base64.b64decode(one.packed),
-            )
+            data = one.text.encode() if one.packed is None else base64.b64decode(one.packed)
+            self._store.keep(folder, one.name, data)
 
     def note(self, kind: str, deployment: Deployment, texts: Sequence[str]) -> None:
-        """Write events down about what stands. Raises StoreError."""
+        """Record events of a deployment. Raises StoreError."""
         for text in texts:
             self._store.event(kind, text, layout=deployment.layout.name)
 
-    def telling(self, kind: str, layout: str) -> Callable[[str], None]:
-        """What tells the user and writes down, as events of a layout."""
+    def announcing(self, kind: str, layout: str) -> Callable[[str], None]:
+        """A function that shows a text and records it as an event of a layout."""
 
-        def tell(text: str) -> None:
+        def announce(text: str) -> None:
             self._display.say(text)
             self._store.event(kind, text, layout=layout)
 
-        return tell
+        return announce
 
     def _measure(
         self,
@@ -259,7 +232,7 @@ class Measuring:
             measurement=measurement,
             valid=verdict.valid,
             notes=verdict.notes,
-            order=self._order,
+            order=self.order,
         )
         return result, measured.kept
 
@@ -273,17 +246,12 @@ class Measuring:
 
     def _in_this_step(self, died: TargetError) -> str:
         """What died in a step, in words."""
-        when = (
-            "in this step"
-            if isinstance(died, ServiceFailed)
-            else "the gateway was not whole when this step ended:"
-        )
-        return f"{when} {self._in_words(died)}"
+        if isinstance(died, ServiceFailed):
+            return f"in this step {self._in_words(died)}"
+        return f"the gateway had failed when this step ended: {self._in_words(died)}"
 
     def _in_words(self, error: WeighbridgeError) -> str:
-        """An error as a note; of a daemon that died without the last lines of its log, which is
-        named as in the run folder.
-        """
+        """An error as a note; for a dead daemon its log in the run folder, not the log's end."""
         if not isinstance(error, ServiceFailed):
             return error.message
         log = Path(error.log)
@@ -291,32 +259,32 @@ class Measuring:
         return f"{error.service} on {error.host} {error.what} (its log: {log})"
 
     def _cleaned(self, deployment: Deployment, cleaned: Cleaned) -> None:
-        self.keep(f"cleanup-{self._order}", cleaned.kept)
-        text = f"{cleaned.deleted} objects deleted"
-        self.note(
-            "cleaned",
-            deployment,
-            [f"{text}; {cleaned.failed} could not be" if cleaned.failed else text],
-        )
+        self.keep(f"cleanup-{self.order}", cleaned.kept)
+        failed = f"; {cleaned.failed} could not be deleted" if cleaned.failed else ""
+        self.note("cleaned", deployment, [f"{cleaned.deleted} objects deleted{failed}"])
 
     def _drop_caches(self, deployment: Deployment) -> None:
         self.note("caches", deployment, deployment.drop_caches())
 
+    def _write_lost(self, key: StepKey, *notes: str) -> None:
+        self._write(
+            StepResult(key=key, measurement=None, valid=False, notes=notes, order=self.order)
+        )
+
     def _write(self, result: StepResult) -> None:
         self._store.append(result)
-        self._order += 1
-        self._settled += 1
+        self.order += 1
+        self._ended += 1
         if result.whole:
-            self.whole.add(result.key)
+            self.complete.add(result.key)
         self._written(result)
         self._display.ended(result)
 
 
-def dead(deployment: Deployment, *, doubted: bool = False) -> TargetError | None:
-    """What is said of a gateway that is not whole: of what has died, or that it does not answer;
-    None when nothing is amiss.
+def gateway_fault(deployment: Deployment, *, doubted: bool = False) -> TargetError | None:
+    """What is wrong with a gateway: what has died, or that it does not answer; None if nothing is.
 
-    `doubted`: requests were not answered, so that it is also asked whether there is room for any.
+    `doubted`: requests were not answered, so its free space is checked, too.
     """
     try:
         deployment.check()
@@ -327,9 +295,7 @@ def dead(deployment: Deployment, *, doubted: bool = False) -> TargetError | None
     return None
 
 
-def whole(steps: Iterable[StepResult]) -> set[StepKey]:
-    """The steps that are measured, valid or not, and need not be again: what their latest line
-    says.
-    """
+def complete_steps(steps: Iterable[StepResult]) -> set[StepKey]:
+    """The steps whose latest line says that they are measured, valid or not."""
     latest = {step.key: step for step in steps}
     return {key for key, step in latest.items() if step.whole}

@@ -1,5 +1,6 @@
-"""A study made ready: its variants as checked layouts, its suite, and the plan of its run, all
-faults at once.
+"""A study prepared for a run: variants as checked layouts, its suite and its plan.
+
+All faults are reported at once.
 """
 
 from __future__ import annotations
@@ -21,49 +22,40 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 
 DEPLOYMENT_S: Final = 12.0
-"""What a deployment takes on two cores until it is verified, and until it is gone again: for
-telling how long a study takes.
-"""
+"""Time to start, verify and tear down a deployment on two cores, for estimates."""
 
 
 @dataclass(frozen=True)
 class PreparedStudy:
-    """A study at one scale, checked as a whole. `text` is its file."""
+    """A study at one scale, checked. `text` is its file."""
 
     study: Study
     scale_name: ScaleName
     scale: StudyScale
     text: str
-    hardware: Hardware
     planned: tuple[Planned, ...]
     plan: Plan
 
     @property
     def least_s(self) -> float:
-        """What its run takes at the least: warm-ups, windows and deployments, without writing what
-        is to be read.
-        """
+        """Warm-ups, windows and deployments, without writing the objects to be read."""
         return self.plan.seconds + DEPLOYMENT_S * len(self.plan.visits)
 
     @property
     def least(self) -> str:
         """The same in words."""
-        return (
-            f"{self.least_s / 3600:.1f} h"
-            if self.least_s >= 7200
-            else f"{self.least_s / 60:.0f} min"
-        )
+        if self.least_s >= 7200:
+            return f"{self.least_s / 3600:.1f} h"
+        return f"{self.least_s / 60:.0f} min"
 
     @property
     def brief(self) -> str:
         """What its run does, in one line."""
         counts = f"{len(self.plan.visits)} deployments, {self.plan.steps} steps"
-        return (
-            f"{counts}, at least {self.least}, and what it takes to write the objects that are read"
-        )
+        return f"{counts}, at least {self.least}, plus the time to write the objects to be read"
 
 
-def ready(
+def prepare(
     name: str,
     scale: ScaleName = "lab",
     *,
@@ -71,7 +63,7 @@ def ready(
     only: Sequence[str] = (),
     repeats: int | None = None,
 ) -> PreparedStudy:
-    """A study by its name or file, made ready to be run; `only` leaves all other variants out.
+    """The study of a name or file, ready to run; `only`: these variants, without the others.
 
     Raises UsageError, or DocumentError with the faults of all variants.
     """
@@ -90,14 +82,13 @@ def ready(
         scale_name=scale,
         scale=chosen,
         text=path.read_text(encoding="utf-8"),
-        hardware=hosts,
         planned=planned,
         plan=_plan(study, scale, hosts, variants, planned, repeats),
     )
 
 
 def _chosen(study: Study, only: Sequence[str]) -> tuple[Variant, ...]:
-    """The variants that are named, or all of them. Raises UsageError."""
+    """The named variants, or all. Raises UsageError."""
     known = [variant.name for variant in study.variants]
     strange = [name for name in only if name not in known]
     if strange:
@@ -109,7 +100,7 @@ def _chosen(study: Study, only: Sequence[str]) -> tuple[Variant, ...]:
 def _hardware(study: Study, scale: ScaleName, name: str | None) -> Hardware:
     if name is None:
         raise UsageError(
-            f"no hardware that ships holds study {study.name} at scale {scale}",
+            f"no hardware that ships is large enough for study {study.name} at scale {scale}",
             advice="Give --hardware FILE with the hosts that its layouts name: weighbridge "
             "topologies lists them.",
         )
@@ -119,36 +110,27 @@ def _hardware(study: Study, scale: ScaleName, name: str | None) -> Hardware:
 def _layouts(
     document: Document, variants: Sequence[Variant], common: str, hardware: Hardware
 ) -> tuple[Planned, ...]:
-    """The variants as layouts of their names.
-
-    Raises DocumentError with what is wrong in all of them.
-    """
+    """The variants as layouts of their names. Raises DocumentError with the faults of all."""
     faults: list[Fault] = []
     planned = []
     places = {one["name"]: number for number, one in enumerate(document.data["variants"])}
     for variant in variants:
-        reference = variant.layout + common
         try:
-            planned.append(_named(variant, layout_named(reference, hardware)))
+            one = layout_named(variant.layout + common, hardware)
+            named = one.layout.model_copy(update={"name": variant.name})
+            planned.append(replace(one, layout=named))
         except DocumentError as error:
-            # A fault points into the reference or into the file of its layout, of which several
-            # variants are made.
+            # A fault points into the reference or the layout's file, which several variants use.
             faults += [
                 replace(fault, message=f"variant {variant.name}: {fault.message}")
                 for fault in error.faults
             ]
         except UsageError as error:
-            faults.append(
-                document.fault_at(("variants", places[variant.name], "layout"), error.message)
-            )
+            place = ("variants", places[variant.name], "layout")
+            faults.append(document.fault_at(place, error.message))
     if faults:
         raise DocumentError(faults)
     return tuple(planned)
-
-
-def _named(variant: Variant, planned: Planned) -> Planned:
-    """The layout by the name that the study has for it."""
-    return replace(planned, layout=planned.layout.model_copy(update={"name": variant.name}))
 
 
 def _plan(
@@ -159,31 +141,28 @@ def _plan(
     planned: Sequence[Planned],
     repeats: int | None,
 ) -> Plan:
-    """The plan of its suite, with what else is asked of those variants that have it."""
+    """The plan of its suite, with the layer below for variants that have it."""
     chosen = study.scales[scale]
     suite = loader.suite_of(study, scale).changed(repeats=repeats)
     suite = suite.model_copy(update={"layouts": tuple(variant.name for variant in variants)})
     plan = make_plan(suite, hardware, planned, order_seed=secrets.randbelow(2**32))
     passes = {}
     for variant, one in zip(variants, planned, strict=True):
-        mine = plan.passes[variant.name]
+        ways = plan.passes[variant.name]
         if chosen.beneath and "rados" in one.gateway.layers():
-            mine = (
-                *mine,
-                Pass(
-                    api="rados", driver=loading("rados")[0], layer="rados", workloads=chosen.beneath
-                ),
-            )
-        passes[variant.name] = tuple(_by_variant(variant, way, suite) for way in mine)
-    whole = Suite.model_validate(
+            driver = loading("rados")[0]
+            below = Pass(api="rados", driver=driver, layer="rados", workloads=chosen.beneath)
+            ways = (*ways, below)
+        passes[variant.name] = tuple(_by_variant(variant, way, suite) for way in ways)
+    complete = Suite.model_validate(
         {**suite.model_dump(), "workloads": [*suite.workloads, *chosen.beneath]}
     )
-    return plan.model_copy(update={"suite": whole, "passes": passes})
+    return plan.model_copy(update={"suite": complete, "passes": passes})
 
 
 def _by_variant(variant: Variant, way: Pass, suite: Suite) -> Pass:
-    """A pass as the variant has it: what `rados bench` is told may be all that it differs in."""
+    """A pass with the variant's own options of `rados bench`, which may be all that differs."""
     if variant.rados is None or way.api != "rados":
         return way
-    told = {**suite.rados.model_dump(), **variant.rados.model_dump(exclude_unset=True)}
-    return way.model_copy(update={"rados": type(suite.rados).model_validate(told)})
+    options = {**suite.rados.model_dump(), **variant.rados.model_dump(exclude_unset=True)}
+    return way.model_copy(update={"rados": type(suite.rados).model_validate(options)})

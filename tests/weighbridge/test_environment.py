@@ -1,4 +1,4 @@
-"""What a machine may lack and still do a run."""
+"""What a run requires of this machine, and what it can do without."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from weighbridge import means
+from weighbridge import environment
 from weighbridge.cli.doctor import command
 from weighbridge.common.errors import EXIT_USAGE, UsageError
-from weighbridge.means import require
+from weighbridge.environment import require
 from weighbridge.topologies.deployment import StatePlace
 from weighbridge.topologies.hardware import Hardware
 
@@ -18,20 +18,20 @@ from weighbridge.topologies.hardware import Hardware
 def test_doctor_names_perf_as_optional_and_does_not_count_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(means.shutil, "which", lambda _: None)
+    monkeypatch.setattr(environment.shutil, "which", lambda _: None)
     monkeypatch.setenv("COLUMNS", "200")
     done = CliRunner().invoke(command, ["--hardware", "loopback"], standalone_mode=False)
     assert done.return_value == 0
     assert "perf (optional)" in done.output
     assert "apt install linux-perf" in done.output
-    assert "this machine can raise loopback" in done.output
+    assert "this machine can run loopback" in done.output
 
 
 HOSTS = Hardware.model_validate({"name": "pretended", "kind": "fake", "hosts": {"client-1": {}}})
 
 
 @pytest.mark.parametrize("which", ["home", "state"])
-def test_a_folder_that_cannot_be_written_is_refused_before_anything_starts_with_the_variable_that_names_it(
+def test_a_folder_that_cannot_be_written_is_refused_with_its_variable(
     tmp_path: Path, which: str
 ) -> None:
     (tmp_path / "file").touch()
@@ -43,14 +43,14 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_starts_with_
     with pytest.raises(UsageError) as refused:
         require(HOSTS, StatePlace(**folders))
     assert (
-        f"{tmp_path}/file/below, where hosts and images are kept, cannot be written: Not a "
-        "directory" in str(refused.value)
+        f"cannot write to {tmp_path}/file/below, the folder for hosts and images: Not a directory"
+        in str(refused.value)
     )
     assert f"Set WEIGHBRIDGE_{which.upper()}" in str(refused.value)
     assert refused.value.exit_code == EXIT_USAGE
 
 
-def test_folders_that_can_be_written_are_made_and_nothing_is_left_in_them(tmp_path: Path) -> None:
+def test_writable_folders_are_made_and_left_empty(tmp_path: Path) -> None:
     require(HOSTS, StatePlace(home=tmp_path / "a" / "home", state=tmp_path / "state"))
     assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == [
         "a",

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from stub_run import Run
-from weighbridge.conductor.pace import Pace, Unit, show_duration, units
 from weighbridge.conductor.plan import Plan, Visit
+from weighbridge.conductor.time_estimate import TimeEstimate, WorkUnit, show_duration, units
 from weighbridge.results.record.step import StepKey
 from weighbridge.topologies.hardware import Hardware
 
@@ -13,11 +13,11 @@ AGAIN = Visit(layout="rgw-a", repeat=1)
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """A clock that tests set."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
-        monkeypatch.setattr("weighbridge.conductor.pace.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("weighbridge.conductor.time_estimate.time.monotonic", lambda: self.now)
 
 
 @pytest.fixture
@@ -25,16 +25,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
-def do(one: Pace, clock: Clock, unit: Unit, took_s: float) -> None:
+def do(one: TimeEstimate, clock: Clock, unit: WorkUnit, took_s: float) -> None:
     with one.doing(unit.kind, unit.visit, unit.work, unit.workers):
         clock.now += took_s
 
 
-def test_what_a_unit_took_tells_how_long_the_same_unit_of_the_next_repeat_takes(
+def test_a_unit_is_estimated_from_the_same_unit_of_the_last_repeat(
     clock: Clock,
 ) -> None:
-    todo = [Unit("stand", visit, guess_s=10) for visit in (FIRST, SECOND, AGAIN)]
-    one = Pace(todo)
+    todo = [WorkUnit("start", visit, guess_s=10) for visit in (FIRST, SECOND, AGAIN)]
+    one = TimeEstimate(todo)
     assert one.left_s() == 30
     do(one, clock, todo[0], 20)
     do(one, clock, todo[1], 40)
@@ -43,27 +43,32 @@ def test_what_a_unit_took_tells_how_long_the_same_unit_of_the_next_repeat_takes(
     assert one.repeat_s(1) == 20
 
 
-def test_a_guess_is_corrected_by_how_far_guesses_of_its_kind_were_off(clock: Clock) -> None:
-    todo = [Unit("prepare", FIRST, "small", guess_s=2), Unit("prepare", FIRST, "large", guess_s=50)]
-    one = Pace(todo)
+def test_a_guess_is_corrected_by_the_error_of_similar_guesses(clock: Clock) -> None:
+    todo = [
+        WorkUnit("prepare", FIRST, "small", guess_s=2),
+        WorkUnit("prepare", FIRST, "large", guess_s=50),
+    ]
+    one = TimeEstimate(todo)
     do(one, clock, todo[0], 6)
     assert one.left_s() == 150
 
 
 def test_only_what_a_step_takes_beyond_its_window_is_learned(clock: Clock) -> None:
     todo = [
-        Unit("step", FIRST, "small", 1, planned_s=10, guess_s=2),
-        Unit("step", FIRST, "long", 1, planned_s=100, guess_s=2),
+        WorkUnit("step", FIRST, "small", 1, planned_s=10, guess_s=2),
+        WorkUnit("step", FIRST, "long", 1, planned_s=100, guess_s=2),
     ]
-    one = Pace(todo)
+    one = TimeEstimate(todo)
     do(one, clock, todo[0], 13)
     assert one.left_s() == 103
 
 
-def test_a_unit_that_is_being_done_counts_for_what_is_left_of_it_and_never_below_nothing(
+def test_the_current_unit_counts_with_its_time_left_but_not_below_0(
     clock: Clock,
 ) -> None:
-    one = Pace([Unit("step", FIRST, "small", 1, planned_s=10), Unit("down", FIRST, guess_s=3)])
+    one = TimeEstimate(
+        [WorkUnit("step", FIRST, "small", 1, planned_s=10), WorkUnit("stop", FIRST, guess_s=3)]
+    )
     with one.doing("step", FIRST, "small", 1):
         clock.now = 4
         assert one.left_s() == 9
@@ -71,11 +76,11 @@ def test_a_unit_that_is_being_done_counts_for_what_is_left_of_it_and_never_below
         assert one.left_s() == 3
 
 
-def test_what_was_passed_over_and_what_failed_is_no_longer_to_be_done_and_teaches_nothing(
+def test_skipped_and_failed_units_are_dropped_and_not_learned_from(
     clock: Clock,
 ) -> None:
-    todo = [Unit("step", FIRST, "small", workers, planned_s=10) for workers in (1, 2, 3)]
-    one = Pace([*todo, Unit("down", FIRST, guess_s=3)])
+    todo = [WorkUnit("step", FIRST, "small", workers, planned_s=10) for workers in (1, 2, 3)]
+    one = TimeEstimate([*todo, WorkUnit("stop", FIRST, guess_s=3)])
 
     def fail() -> None:
         with one.doing("step", FIRST, "small", 1):
@@ -85,11 +90,11 @@ def test_what_was_passed_over_and_what_failed_is_no_longer_to_be_done_and_teache
     with pytest.raises(KeyError):
         fail()
     assert one.left_s() == 23
-    do(one, clock, Unit("down", FIRST), 3)
+    do(one, clock, WorkUnit("stop", FIRST), 3)
     assert one.left_s() == 0
 
 
-def test_a_plan_is_all_its_units_and_a_resumed_one_those_that_are_left(tmp_path: Path) -> None:
+def test_a_plan_has_all_its_units_and_a_resumed_one_the_rest(tmp_path: Path) -> None:
     plan = Run(tmp_path, repeats=2).plan()
     everything = units(plan)
     assert sum(unit.kind == "step" for unit in everything) == plan.steps
@@ -114,23 +119,23 @@ def test_a_workload_whose_steps_are_all_measured_is_not_prepared(tmp_path: Path)
     ]
 
 
-def test_hosts_that_are_attested_take_longer_to_stand_and_only_in_the_lab(tmp_path: Path) -> None:
+def test_attested_hosts_take_longer_to_start_and_only_in_the_lab(tmp_path: Path) -> None:
     plan = Run(tmp_path).plan()
     lab = Hardware.model_validate(
         {"name": "lab", "kind": "lab", "hosts": {"client-1": {}, "gateway-1": {}}}
     )
 
-    def standing_s(one: Plan, *, attest: bool) -> float:
+    def starting_s(one: Plan, *, attest: bool) -> float:
         return units(one.model_copy(update={"attest": attest}))[0].guess_s
 
     real = plan.model_copy(update={"hardware": lab})
     assert (
-        standing_s(real, attest=True)
-        > standing_s(real, attest=False)
-        > standing_s(plan, attest=True)
+        starting_s(real, attest=True)
+        > starting_s(real, attest=False)
+        > starting_s(plan, attest=True)
     )
 
 
 @pytest.mark.parametrize(("seconds", "shown"), [(7, "0:07"), (425.4, "7:05"), (4025, "1:07:05")])
-def test_a_duration_is_shown_as_clocks_do(seconds: float, shown: str) -> None:
+def test_a_duration_is_shown_like_a_clock(seconds: float, shown: str) -> None:
     assert show_duration(seconds) == shown

@@ -1,10 +1,9 @@
-"""Charts as files, the last thing that is made of what was measured: it is all there, and told,
-without them.
-"""
+"""Printing the results of a run, and then drawing its charts, without which nothing is lost."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -15,36 +14,34 @@ from weighbridge.results.charts.panels import Figure
 from weighbridge.results.charts.pictures import write_charts
 from weighbridge.results.derivation import Derived
 from weighbridge.screen.outcome import print_outcome
+from weighbridge.screen.terminal import print_line
 
 
-def conclude(derived: Derived, screen: Console, *, pictures: bool) -> None:
-    """Print what a run came to, and then write its charts, if that is wanted."""
+def show_results(derived: Derived, screen: Console, *, pictures: bool) -> None:
+    """Print the results of a run, and then write its charts if asked to."""
     print_outcome(derived, screen)
     if pictures:
+        say = partial(print_line, screen)
+        for reason in derived.gallery.left_out:
+            say(reason)
+        draw_run(derived, say)
 
-        def say(words: str) -> None:
-            screen.print(words, markup=False, highlight=False, soft_wrap=True)
 
-        for said in derived.gallery.left_out:
-            say(said)
-        draw(
-            derived.gallery.figures,
-            derived.charts_folder,
-            say,
-            again=f"weighbridge charts {derived.folder.parent}",
-        )
+def draw_run(derived: Derived, say: Say) -> None:
+    """Write the charts of a run."""
+    again = f"weighbridge charts {derived.folder.parent}"
+    draw(derived.gallery.figures, derived.charts_folder, say, again=again)
 
 
 def draw(figures: Sequence[Figure], folder: Path, say: Say, *, again: str = "") -> tuple[Path, ...]:
-    """Write charts into a folder; returns their files. Where they cannot be drawn that is said, and
-    is no failure of a run.
+    """Write charts to a folder; returns their files. A failure is reported and fails no run.
 
-    `again` is the command that tries once more.
+    `again` is the command to try again.
     """
     try:
         return write_charts(figures, folder)
     except (WeighbridgeError, OSError, MemoryError) as error:
         retry = f"; to try again: {again}" if again else ""
-        why = " ".join(str(error).split()) or "no memory is left"
+        why = " ".join(str(error).split()) or "out of memory"
         say(f"the charts could not be drawn ({why}); nothing else is lost{retry}")
         return ()

@@ -1,0 +1,49 @@
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from stub_run import Run
+from tests.weighbridge.command_line import weighbridge
+from weighbridge.topologies.deployment import Stands
+from weighbridge.topologies.lab.daemons import keep
+from weighbridge.topologies.lab.program import LabProcess
+
+
+def test_status_says_when_nothing_is_running(tmp_path: Path) -> None:
+    done = weighbridge("status", folder=tmp_path)
+    assert (done.returncode, done.stdout.strip()) == (0, "nothing is running")
+
+
+def test_status_names_dead_daemons(
+    run: Run, monkeypatch: pytest.MonkeyPatch, run_cli: Callable[..., tuple[int, str, str]]
+) -> None:
+    monkeypatch.setenv("WEIGHBRIDGE_HOME", str(run.place.home))
+    monkeypatch.setenv("COLUMNS", "300")
+    folder = run.place.deployments / "rgw-a-1"
+    bundle = folder / "bundles" / "gateway-1"
+    bundle.mkdir(parents=True)
+    stands = Stands(
+        label="rgw-a-1",
+        layout="rgw-a",
+        hardware="lab-small",
+        since="today",
+        hosts={},
+        clients=("client-1",),
+        endpoints=(),
+    )
+    (folder / "deployment.json").write_text(stands.model_dump_json())
+    mine = LabProcess.of(os.getpid())
+    keep(bundle, "gateway-1", {"radosgw": mine})
+    assert "dead" not in run_cli("status")[1]
+    keep(bundle, "gateway-1", {"radosgw": None, "mon": mine})
+    code, printed, _ = run_cli("status")
+    assert code == 0
+    assert f"dead: radosgw on gateway-1; its log: {folder}/logs/gateway-1/radosgw.out" in printed
+    assert "mon on gateway-1" not in printed
+    keep(bundle, "gateway-1", {"radosgw": None, "mon": None})
+    assert (
+        "dead: none of it is running; `weighbridge down` removes what is left"
+        in run_cli("status")[1]
+    )

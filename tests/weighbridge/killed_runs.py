@@ -1,0 +1,128 @@
+"""For tests: runs with made-up measurements whose process is killed at any point."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self, cast
+
+import fake_driver
+from stub_run import Run
+from weighbridge.common.endpoint import Endpoint
+from weighbridge.conductor.conductor import RESUMED, Conductor
+from weighbridge.conductor.plan import Plan
+from weighbridge.drivers.driver import Heard
+from weighbridge.drivers.kind import Opened
+from weighbridge.drivers.order import (
+    Cleaned,
+    Cleanup,
+    Measured,
+    Prepare,
+    Prepared,
+    Progress,
+    Setup,
+    Step,
+)
+from weighbridge.results.record.step import Pass, StepKey, StepResult
+from weighbridge.results.record.store import RunStore
+from weighbridge.suites import Suite
+from weighbridge.topologies.deployment import Deployment
+
+
+class Watched:
+    """A display that remembers, and kills its process at the `at`-th call for `what`."""
+
+    def __init__(self, what: str = "", at: int = 0) -> None:
+        self.what, self.at = what, at
+        self.begun: list[tuple[StepKey, int]] = []
+        self.said: list[str] = []
+
+    def _called(self, what: str) -> None:
+        if what == self.what:
+            self.at -= 1
+            if not self.at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+        self._called(text.split(maxsplit=1)[0])
+
+    def begins(self, key: StepKey, number: int) -> None:
+        self.begun.append((key, number))
+        self._called("begins")
+
+    def progress(self, progress: Progress) -> None:
+        self._called(progress.phase)
+
+    def ended(self, result: StepResult) -> None:
+        self._called("ended")
+
+
+class Answering:
+    """A driver with made-up measurements, without its own process."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+
+    def _answer(self, order: Any, heard: Heard | None) -> Any:
+        return fake_driver.answer(
+            self.setup,
+            order,
+            lambda event: None if heard is None else heard(cast("Progress", event)),
+        )
+
+    def prepare(self, order: Prepare, heard: Heard | None = None) -> Prepared:
+        return cast("Prepared", self._answer(order, heard))
+
+    def step(self, order: Step, heard: Heard | None = None) -> Measured:
+        return cast("Measured", self._answer(order, heard))
+
+    def cleanup(self, order: Cleanup, heard: Heard | None = None) -> Cleaned:
+        return cast("Cleaned", self._answer(order, heard))
+
+    def quit(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def conduct(run: Run, store: RunStore, display: Watched, **named: Any) -> None:
+    Conductor(run.plan(), run.planned, store, display, run.place, **named).run()
+
+
+def killed(run: Run, what: str, at: int) -> RunStore:
+    """The folder of a run whose process was killed at the `at`-th call for `what`."""
+    store = run.store()
+    child = os.fork()
+    if not child:
+        try:
+            conduct(run, store, Watched(what, at))
+        finally:
+            os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    assert os.WIFSIGNALED(status), "it should have been killed, and ended by itself"
+    return RunStore.open(store.folder)
+
+
+def planned_keys(plan: Plan) -> list[StepKey]:
+    return [key for visit in plan.visits for key in plan.keys(visit)]
+
+
+def go_on(store: RunStore, run: Run) -> Watched:
+    """Resume a run as `resume` does, without its checks of the machine."""
+    seen = Watched()
+    store.event(RESUMED, "goes on")
+    conduct(run, store, seen)
+    return seen
+
+
+@contextmanager
+def opened(_deployment: Deployment, suite: Suite, one: Pass, **_named: object) -> Iterator[Opened]:
+    target = Endpoint(api=one.api, url="http://here", user="u", key="k")
+    yield Opened(Answering(Setup(target=target, bucket_prefix="wb-test", seed=suite.seed)), {})

@@ -1,0 +1,43 @@
+"""For tests: running a tuning and reading its trials."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stub_tuning import Bed
+from weighbridge.results.analysis.tuning.ledger import Ledger, LedgerEntry
+from weighbridge.results.record.trial import Trial, TrialBook
+
+
+def done(bed: Bed) -> Ledger:
+    found = bed.tune().ledger
+    assert found is not None
+    return found
+
+
+def entry(ledger: Ledger, key: str, value: object) -> LedgerEntry:
+    [found] = [one for one in ledger.entries if one.arm.settings == {key: value}]
+    return found
+
+
+def trials(bed: Bed) -> tuple[Trial, ...]:
+    return TrialBook(bed.run_folder()).trials()
+
+
+def outcomes(found: tuple[Trial, ...]) -> list[tuple[str, int, int, str]]:
+    return [(one.arm.name, one.round, one.repeat, one.failed) for one in found]
+
+
+def values(**levels: list[object]) -> list[dict[str, object]]:
+    return [{"key": key, "values": tried} for key, tried in levels.items()]
+
+
+SEARCH: dict[str, Any] = {
+    "strategy": "search",
+    "search": {"proposals": 12, "trials": 3, "startup": 4, "finalists": 2},
+    "parameters": [
+        {"key": "speed", "range": {"low": 0.5, "high": 2.0}},
+        {"key": "threads", "values": [4, 16]},
+        {"key": "dummy", "values": [1, 2]},
+    ],
+}

@@ -1,0 +1,174 @@
+"""Measuring the passes of a visit on its deployment: drivers, preparation, steps, clean-up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from weighbridge.common.errors import DriverError, ServiceFailed, TargetError
+from weighbridge.conductor.opening import DriverSettings, opened
+from weighbridge.conductor.plan import Plan, StepTurn, Visit
+from weighbridge.conductor.step_runner import Display, StepRunner, gateway_fault
+from weighbridge.conductor.telemetry import Watch
+from weighbridge.conductor.time_estimate import TimeEstimate, work_of
+from weighbridge.drivers.driver import Driver, GaveUp
+from weighbridge.results.record.manifest import Sheet
+from weighbridge.results.record.step import Pass, StepKey
+from weighbridge.results.record.store import RunStore
+from weighbridge.suites import DEFAULT_DRIVER
+from weighbridge.topologies.deployment import Deployment
+from weighbridge.topologies.loader import Planned
+
+
+@dataclass
+class PassRunner:
+    """Measures what is left of a visit on one deployment. `given_up`: steps not to try again."""
+
+    plan: Plan
+    visit: Visit
+    planned: Planned
+    deployment: Deployment
+    watch: Watch
+    runner: StepRunner
+    store: RunStore
+    display: Display
+    estimate: TimeEstimate
+    settings: DriverSettings
+    prefix: str
+    given_up: set[StepKey]
+    at: StepTurn | None = None
+    """The step that is measured or prepared."""
+    tried: set[StepKey] = field(default_factory=set)
+    """Steps that were started; they are recorded whatever happens."""
+
+    def measure(self, ways: Sequence[Pass]) -> bool:
+        """Measure all steps of passes that take turns, each by the driver of its pass.
+
+        If a driver fails, the rest of its current workload is given up, and the others get new
+        drivers. Returns False if a daemon has died; its workload is then given up, too.
+        """
+        while turns := [turn for turn in self.plan.turns(self.visit, ways) if self._left(turn)]:
+            self.at, self.tried = turns[0], set()
+            try:
+                with ExitStack() as stack:
+                    drivers: dict[str, Driver] = {}
+                    for turn in {turn.way.driver: turn for turn in reversed(turns)}.values():
+                        self.at = turn
+                        drivers[turn.way.driver] = stack.enter_context(self._driving(turn.way))
+                    self._measure_turns(drivers, turns)
+            except (DriverError, TargetError) as error:
+                if not self._failed(self.at, ways, error):
+                    return False
+        return True
+
+    def _left(self, turn: StepTurn) -> bool:
+        return turn.key not in self.runner.complete and turn.key not in self.given_up
+
+    def _failed(self, at: StepTurn, ways: Sequence[Pass], error: DriverError | TargetError) -> bool:
+        """Record that a driver failed, and give up its workload; False if a daemon has died."""
+        # If a driver fails because its gateway has died, report the gateway first.
+        died = error if isinstance(error, ServiceFailed) else self._fault()
+        first = error if died is None else died
+        self.display.say(first.message)
+        self.store.event("failed", str(first), layout=self.visit.layout)
+        if first is not error:
+            self.store.event("failed", str(error), layout=self.visit.layout)
+        for gave_up in (error, error.__cause__):
+            if isinstance(gave_up, GaveUp):
+                folder = f"{_file_name(self.visit, at.way)}-failed-{self.runner.order}"
+                self.runner.keep(folder, gave_up.kept)
+        lost = [
+            turn.key
+            for turn in self.plan.turns(self.visit, ways)
+            if turn.way == at.way and turn.workload == at.workload and self._left(turn)
+        ]
+        why = "an earlier step failed" if died is None else "the gateway had failed"
+        self.runner.not_measured([key for key in lost if key not in self.tried], first, why=why)
+        self.given_up.update(lost)
+        return not isinstance(died, ServiceFailed)
+
+    def _fault(self) -> TargetError | None:
+        """What is wrong with a gateway of ours; one that already runs was checked by its step."""
+        if self.planned.gateway.already_runs:
+            return None
+        return gateway_fault(self.deployment, doubted=True)
+
+    @contextmanager
+    def _driving(self, way: Pass) -> Iterator[Driver]:
+        with opened(
+            self.deployment,
+            self.plan.suite,
+            way,
+            prefix=self.prefix,
+            log=self.store.logs / f"driver-{_file_name(self.visit, way)}.log",
+            settings=self.settings,
+        ) as ready:
+            self.store.add_facts([Sheet(title="driver", facts=dict(ready.versions))])
+            yield ready.driver
+
+    def _measure_turns(self, drivers: Mapping[str, Driver], turns: Sequence[StepTurn]) -> None:
+        """Measure steps in turn.
+
+        Each driver prepares a workload before its first step and cleans up after the last. If what
+        was written is deleted with the deployment, all are prepared first, and none is cleaned up.
+        """
+        suite = self.plan.suite
+        leave = suite.cleanup == "with-deployment" and not self.planned.gateway.already_runs
+        if leave:
+            with self.deployment.unlimited():
+                self._prepare(drivers, turns)
+        for _, some in groupby(turns, key=lambda turn: turn.workload.name):
+            these = list(some)
+            if not leave:
+                self._prepare(drivers, these)
+            begun: set[str] = set()
+            for turn in these:
+                driver = turn.way.driver
+                self._measure_turn(drivers[driver], turn, again=driver in begun, leave=leave)
+                begun.add(driver)
+            for turn in () if leave else _first_of_each(these):
+                self.at = turn
+                with self.estimate.doing("clean", self.visit, work_of(turn.way, turn.workload)):
+                    self.runner.clean(self.deployment, drivers[turn.way.driver], turn.workload)
+
+    def _prepare(self, drivers: Mapping[str, Driver], turns: Sequence[StepTurn]) -> None:
+        """Write the objects of these steps, once for each driver and workload."""
+        for turn in _first_of_each(turns):
+            self.at = turn
+            with self.estimate.doing("prepare", self.visit, work_of(turn.way, turn.workload)):
+                self.runner.prepare(self.deployment, drivers[turn.way.driver], turn.workload)
+
+    def _measure_turn(self, driver: Driver, turn: StepTurn, *, again: bool, leave: bool) -> None:
+        self.at = turn
+        work = work_of(turn.way, turn.workload)
+        with self.estimate.doing("step", self.visit, work, turn.key.workers):
+            if again and "delete" in turn.workload.operations:
+                # What the last step deleted must be there again.
+                self.runner.prepare(self.deployment, driver, turn.workload)
+            self.tried.add(turn.key)
+            self.runner.step(
+                self.planned,
+                self.deployment,
+                self.watch,
+                driver,
+                turn.workload,
+                turn.key,
+                leave=leave,
+            )
+
+
+def _first_of_each(turns: Sequence[StepTurn]) -> list[StepTurn]:
+    """The first step of each driver and workload, in order."""
+    found: dict[tuple[str, str], StepTurn] = {}
+    for turn in turns:
+        found.setdefault((turn.way.driver, turn.workload.name), turn)
+    return list(found.values())
+
+
+def _file_name(visit: Visit, way: Pass) -> str:
+    """The name of files about a pass."""
+    driver = way.driver if way.driver != DEFAULT_DRIVER else ""
+    words = (visit.layout, way.api, way.layer, driver, str(visit.repeat))
+    return "-".join(word for word in words if word)

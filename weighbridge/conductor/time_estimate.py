@@ -1,0 +1,257 @@
+"""How long the rest of a run takes, by its plan and by how long similar work has taken so far.
+
+A run is a list of work units: start a layout, age it, prepare a workload, a step, clean up, stop.
+What a unit takes beyond its warm-up and window is guessed first, from times seen on a machine with
+two cores, and then known: best from the same unit of an earlier repeat, less well from the same
+one of another layout, and least from any unit of its kind; these correct the guess by a factor.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final, Literal
+
+from weighbridge.conductor.passes import asked_of_hosts
+from weighbridge.conductor.plan import Plan, StepTurn, Visit, step_seconds
+from weighbridge.results.record.step import Pass, StepKey
+from weighbridge.suites import Suite, Workload
+from weighbridge.topologies.hardware import Hardware
+
+WorkKind = Literal["start", "age", "prepare", "step", "clean", "stop"]
+
+STARTING_S: Final = 7.0
+"""Starting, verifying and limiting a lab layout: 6 s for Ceph and its fronts, 8 s for Swift."""
+ATTESTING_S: Final = 17.0
+"""Measuring the lab's hosts."""
+STOPPING_S: Final = 3.0
+DRIVER_S: Final = 1.5
+"""Starting a driver, with what a pass does around it."""
+PREPARED_PER_S: Final = 200
+"""Objects written, or deleted, per second, besides the time for their bytes."""
+PREPARED_BYTES_PER_S: Final = 100e6
+STEP_S: Final = 1.5
+"""Caches, settling, cleaning and checking around a step that writes nothing."""
+LEFT_STEP_S: Final = 0.4
+"""The same if what was written is not deleted."""
+DELETING: Final = 0.9
+"""Deleting what a step wrote, as a share of the time that writing it took."""
+REPORTING_S: Final = 20.0
+"""Table, charts and report after the last step."""
+
+
+@dataclass(frozen=True)
+class WorkUnit:
+    """One unit of work: `planned_s` is warm-up and window, `guess_s` the guess beyond that."""
+
+    kind: WorkKind
+    visit: Visit
+    work: str = ""
+    """The workload and pass, if it is about one."""
+    workers: int = 0
+    planned_s: float = 0.0
+    guess_s: float = 0.0
+
+    @property
+    def name(self) -> tuple[WorkKind, Visit, str, int]:
+        """Unique within a run."""
+        return (self.kind, self.visit, self.work, self.workers)
+
+    @property
+    def groups(self) -> tuple[tuple[str | int, ...], ...]:
+        """Groups of similar units, the most similar first."""
+        layout = self.visit.layout
+        return (
+            (self.kind, layout, self.work, self.workers),
+            (self.kind, layout, self.work),
+            (self.kind, self.work),
+            (self.kind,),
+        )
+
+
+@dataclass
+class _GroupTime:
+    """Time of a group's units beyond what was planned, and what was guessed, in seconds."""
+
+    took_s: float = 0.0
+    guess_s: float = 0.0
+    count: int = 0
+
+
+class TimeEstimate:
+    """Estimates the time left; the conductor reports each unit that it works on."""
+
+    def __init__(self, units: Sequence[WorkUnit]) -> None:
+        self._left = {unit.name: unit for unit in units}
+        self._groups: dict[tuple[str | int, ...], _GroupTime] = {}
+        self._current: tuple[WorkUnit, float] | None = None
+
+    @classmethod
+    def of(cls, plan: Plan, complete: Collection[StepKey] = ()) -> TimeEstimate:
+        """For a plan of which the steps `complete` are measured."""
+        return cls(units(plan, complete))
+
+    def add(self, more: Sequence[WorkUnit]) -> None:
+        """Add units behind all others, except those that are left anyway."""
+        self._left |= {unit.name: unit for unit in more if unit.name not in self._left}
+
+    def drop(self, repeat: int) -> None:
+        """Drop all units of a repeat (from 0)."""
+        self._left = {
+            name: unit for name, unit in self._left.items() if unit.visit.repeat != repeat
+        }
+
+    @contextmanager
+    def doing(
+        self, kind: WorkKind, visit: Visit, work: str = "", workers: int = 0
+    ) -> Iterator[None]:
+        """The block works on this unit. Earlier units of the plan that were skipped are dropped."""
+        asked = WorkUnit(kind, visit, work, workers)
+        unit = self._left.get(asked.name, asked)
+        while unit.name in self._left and next(iter(self._left)) != unit.name:
+            del self._left[next(iter(self._left))]
+        began = time.monotonic()
+        self._current = (unit, began)
+        try:
+            yield
+        finally:
+            self._current = None
+            self._left.pop(unit.name, None)
+        # Only units that came to their end show how long similar ones take.
+        for name in unit.groups:
+            group = self._groups.setdefault(name, _GroupTime())
+            group.took_s += max(0.0, time.monotonic() - began - unit.planned_s)
+            group.guess_s += unit.guess_s
+            group.count += 1
+
+    def left_s(self) -> float:
+        """Seconds that are probably left."""
+        total_s = sum(map(self.expected_s, self._left.values()))
+        if self._current is None:
+            return total_s
+        unit, began = self._current
+        expected_s = self.expected_s(unit) if unit.name in self._left else 0.0
+        return total_s - min(time.monotonic() - began, expected_s)
+
+    def repeat_s(self, repeat: int) -> float:
+        """Seconds that the rest of a repeat (from 0) probably takes."""
+        return sum(
+            self.expected_s(unit) for unit in self._left.values() if unit.visit.repeat == repeat
+        )
+
+    def expected_s(self, unit: WorkUnit) -> float:
+        """Seconds that a unit probably takes."""
+        group = next((self._groups[name] for name in unit.groups if name in self._groups), None)
+        if group is None:
+            return unit.planned_s + unit.guess_s
+        if not group.guess_s:
+            return unit.planned_s + group.took_s / group.count
+        # The mean for the same unit; for others the guess, with the correction that those needed.
+        return unit.planned_s + unit.guess_s * group.took_s / group.guess_s
+
+
+def units(plan: Plan, complete: Collection[StepKey] = ()) -> list[WorkUnit]:
+    """The work that a plan still needs if the steps `complete` are measured, in order."""
+    return [unit for visit in plan.visits for unit in _of_visit(plan, visit, complete)]
+
+
+def work_of(way: Pass, workload: Workload) -> str:
+    """The name of a workload of a pass among the units."""
+    return " ".join(word for word in (workload.name, way.api, way.driver, way.layer or "") if word)
+
+
+def show_duration(seconds: float) -> str:
+    """As `7:05` or `1:07:05`."""
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}:{rest:02}"
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+def _of_visit(plan: Plan, visit: Visit, complete: Collection[StepKey]) -> list[WorkUnit]:
+    # What is written is lost with the deployment, except on a gateway that already runs.
+    leaves = plan.suite.cleanup == "with-deployment" and not plan.hardware.of.of_what_runs
+    work: list[WorkUnit] = []
+    for ways in plan.groups(visit.layout):
+        turns = [turn for turn in plan.turns(visit, ways) if turn.key not in complete]
+        work += _of_turns(visit, turns, leaves=leaves)
+    if not work and plan.keys(visit):
+        return []
+    start_s = starting_s(plan.hardware, plan.suite, attest=plan.attested(visit))
+    # How long aging takes is not known before the first time.
+    aging = [WorkUnit("age", visit)] if plan.suite.age is not None else []
+    stop_s = STOPPING_S if plan.hardware.of.measurable else 0.1
+    return [
+        WorkUnit("start", visit, guess_s=start_s),
+        *aging,
+        *work,
+        WorkUnit("stop", visit, guess_s=stop_s),
+    ]
+
+
+def starting_s(hardware: Hardware, suite: Suite, *, attest: bool) -> float:
+    """A guess of the time to start a layout, in seconds."""
+    if not hardware.of.measurable:
+        return 0.5
+    return STARTING_S + (ATTESTING_S if asked_of_hosts(suite, sameness=attest) else 0.0)
+
+
+def _of_turns(visit: Visit, turns: Sequence[StepTurn], *, leaves: bool) -> list[WorkUnit]:
+    """The units of steps that take turns. `leaves`: what they write is not deleted."""
+    pairs = {work_of(turn.way, turn.workload): turn.workload for turn in turns}
+    prepare = {
+        work: WorkUnit("prepare", visit, work, guess_s=DRIVER_S + _writing_s(one))
+        for work, one in pairs.items()
+    }
+    if leaves:
+        return [*prepare.values(), *(_step(visit, turn, leaves=True) for turn in turns)]
+    found: list[WorkUnit] = []
+    for _, some in groupby(turns, key=lambda turn: turn.workload.name):
+        these = list(some)
+        works = list(dict.fromkeys(work_of(turn.way, turn.workload) for turn in these))
+        found += [prepare[work] for work in works]
+        found += [_step(visit, turn, leaves=False) for turn in these]
+        found += [
+            WorkUnit("clean", visit, work, guess_s=0.1 + _objects(pairs[work]) / PREPARED_PER_S)
+            for work in works
+        ]
+    return found
+
+
+def _step(visit: Visit, turn: StepTurn, *, leaves: bool) -> WorkUnit:
+    workload = turn.workload
+    writes = workload.operations.get("write", 0.0) / sum(workload.operations.values())
+    beside_s = LEFT_STEP_S if leaves else STEP_S + writes * DELETING * step_seconds(workload)
+    if "delete" in workload.operations:
+        beside_s += _writing_s(workload)  # what a step deleted is written again before the next
+    return WorkUnit(
+        "step",
+        visit,
+        work_of(turn.way, workload),
+        turn.key.workers,
+        planned_s=step_seconds(workload),
+        guess_s=beside_s,
+    )
+
+
+def _objects(workload: Workload) -> int:
+    return workload.objects.count if workload.needs_objects else 0
+
+
+def _writing_s(workload: Workload) -> float:
+    objects = _objects(workload)
+    return objects / PREPARED_PER_S + objects * workload.objects.mean_bytes / PREPARED_BYTES_PER_S
+
+
+class TimeAllowance:
+    """The time that a run may still take, from when this is made; `spent_s` had passed before."""
+
+    def __init__(self, budget_s: float, *, spent_s: float = 0.0) -> None:
+        self._ends = time.monotonic() + budget_s - spent_s
+
+    def left_s(self) -> float:
+        """Seconds left for measuring; below 0 if it is used up."""
+        return self._ends - time.monotonic() - REPORTING_S

@@ -1,0 +1,102 @@
+"""Where the command keeps things on this machine, and what a run requires of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from weighbridge.common.errors import MissingMeans, UsageError
+from weighbridge.topologies.deployment import StatePlace
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.lab.means import Mean, means
+
+
+def place() -> StatePlace:
+    """$WEIGHBRIDGE_HOME and $WEIGHBRIDGE_STATE; by default system folders for root, else the
+    user's own.
+
+    Raises MissingMeans if one of these folders cannot be read, or is not known.
+    """
+    return StatePlace(home=_readable("WEIGHBRIDGE_HOME"), state=_readable("WEIGHBRIDGE_STATE"))
+
+
+def requirements(hardware: Hardware, place: StatePlace) -> tuple[Mean, ...]:
+    """What hosts of this hardware require of this machine; nothing for pretended hosts."""
+    if hardware.of.by_ssh:
+        from weighbridge.topologies.ssh.means import here  # noqa: PLC0415 - only for SSH hosts
+
+        return here(hardware)
+    return means(hardware, home=place.home) if hardware.of.contained else ()
+
+
+def optional_tools() -> tuple[Mean, ...]:
+    """What only some options require."""
+    return (
+        Mean(
+            "perf",
+            shutil.which("perf") is not None,
+            "--profile: flame graphs, and the requests to a disk",
+            "apt install linux-perf",
+        ),
+    )
+
+
+def require(hardware: Hardware, place: StatePlace) -> None:
+    """Raise MissingMeans, in the words of `weighbridge doctor`, if a requirement is missing;
+    UsageError if this user cannot write to the command's folders.
+    """
+    # Images are read by users with fewer rights (apt's, while one is built); locks and claims are
+    # nobody else's business.
+    for folder, variable, mode in (
+        (place.home, "WEIGHBRIDGE_HOME", 0o755),
+        (place.state, "WEIGHBRIDGE_STATE", 0o700),
+    ):
+        _require_writable(folder, variable, mode)
+    lacking = [one for one in requirements(hardware, place) if not one.found]
+    if lacking:
+        lines = [f"  {one.name}: {one.why}\n    {one.remedy}" for one in lacking]
+        raise MissingMeans(
+            "this machine lacks:\n" + "\n".join(lines),
+            advice="`weighbridge doctor` lists all requirements.",
+        )
+
+
+def _require_writable(folder: Path, variable: str, mode: int) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=mode)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"cannot write to {folder}, the folder for hosts and images: {error.strerror}",
+            advice=f"Set {variable} to a folder that this user can write to.",
+        ) from error
+
+
+def _readable(variable: str) -> Path:
+    """The folder of a variable, or its default; it need not exist yet."""
+    advice = f"Set {variable} to a folder that this user can write to."
+    try:
+        folder = Path(os.environ.get(variable) or _default(variable)).absolute()
+        exists = folder.exists()
+    except RuntimeError as error:  # Python's, for a user without a home folder
+        raise MissingMeans(
+            f"the folder for hosts and images is not known: {error}", advice=advice
+        ) from error
+    except OSError as error:
+        raise MissingMeans(
+            f"{error.filename or 'the working folder'}: {error.strerror}", advice=advice
+        ) from error
+    if exists and not os.access(folder, os.R_OK | os.X_OK, effective_ids=True):
+        raise MissingMeans(f"{folder}: this user cannot read it", advice=advice)
+    return folder
+
+
+def _default(variable: str) -> Path:
+    home = variable == "WEIGHBRIDGE_HOME"
+    if os.geteuid() == 0:
+        return Path("/var/lib/weighbridge" if home else "/run/weighbridge")
+    base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    return base / "weighbridge" if home else base / "weighbridge" / "run"
