@@ -1,4 +1,4 @@
-"""A metric of another package: the 95th percentile of latencies, and a format that tells it."""
+"""A metric of another package, the 95th percentile of latencies, and an export format for it."""
 
 from weighbridge.results.export.file import ExportFile, Format, Produced
 from weighbridge.results.metrics import Metric
