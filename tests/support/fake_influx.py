@@ -24,7 +24,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Write:
+class InfluxWrite:
     """One request as received."""
 
     path: str
@@ -41,7 +41,7 @@ class FakeInflux:
     ) -> None:
         self.answers = deque(answers)
         self.otherwise = otherwise or Answer()
-        self.writes: list[Write] = []
+        self.writes: list[InfluxWrite] = []
         self.taken: list[str] = []
         """The lines of all writes that got a 204, in order."""
         self.asked = threading.Condition()
@@ -87,7 +87,7 @@ class FakeInflux:
         with self.asked:
             return self.asked.wait_for(lambda: len(self.writes) >= writes, timeout=20)
 
-    def took(self, write: Write) -> Answer:
+    def took(self, write: InfluxWrite) -> Answer:
         """Record a request and return its reply."""
         with self.asked:
             answer = self.answers.popleft() if self.answers else self.otherwise
@@ -131,7 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Content-Encoding") == "gzip":
             body = gzip.decompress(body)
         parts = urlsplit(self.path)
-        write = Write(
+        write = InfluxWrite(
             parts.path,
             dict(parse_qsl(parts.query)),
             self.headers.get("Authorization"),

@@ -45,11 +45,11 @@ class Knob:
         )
 
     @property
-    def arms(self) -> tuple[Arm, ...]:
+    def variants(self) -> tuple[Arm, ...]:
         """The settings to try: one for each value."""
-        return tuple(self._arm(value) for value in self.faster)
+        return tuple(self._variant(value) for value in self.faster)
 
-    def _arm(self, value: Setting) -> Arm:
+    def _variant(self, value: Setting) -> Arm:
         word = str(value).lower().replace(".", "-").strip("-")
         name = f"{BASELINE}-{self.key.rpartition('.')[2].replace('_', '-')}-{word}"
         return Arm(name=name[:40].strip("-"), settings={self.key: value, **self.also})
@@ -76,21 +76,21 @@ KNOBS: Final = (
 )
 
 
-def knob_of(arm: Arm, knobs: Sequence[Knob]) -> Knob | None:
+def knob_of(variant: Arm, knobs: Sequence[Knob]) -> Knob | None:
     """The knob that a setting turns; None for the baseline."""
-    return next((knob for knob in knobs if knob.key in arm.settings), None)
+    return next((knob for knob in knobs if knob.key in variant.settings), None)
 
 
-def winner_of(knobs: Sequence[Knob], arms: Sequence[Arm]) -> Winner | None:
+def winner_of(knobs: Sequence[Knob], variants: Sequence[Arm]) -> Winner | None:
     """The best values of all knobs that make the gateway faster and break nothing."""
     settings: dict[str, Setting] = {}
-    for arm in arms:
-        knob = knob_of(arm, knobs)
+    for variant in variants:
+        knob = knob_of(variant, knobs)
         if knob is None or knob.erring or knob.fails:
             continue
         best = max(knob.faster, key=lambda value: knob.faster[value])
-        if knob.faster[best] > 1.05 and arm.settings[knob.key] == best:
-            settings |= arm.settings
+        if knob.faster[best] > 1.05 and variant.settings[knob.key] == best:
+            settings |= variant.settings
     if not settings:
         return None
     lines = [

@@ -144,10 +144,10 @@ class Rig:
         )
 
     def go_round(
-        self, arms: Sequence[tuple[Arm, float]], number: int, *, baseline_every: int = 5
+        self, variants: Sequence[tuple[Arm, float]], number: int, *, baseline_every: int = 5
     ) -> None:
         """One round in seeded random order, with the baseline first, last and every few trials."""
-        order = self.draw.sample(arms, len(arms))
+        order = self.draw.sample(variants, len(variants))
         for place, (who, factor) in enumerate(order):
             if place % baseline_every == 0:
                 self.visit(self.baseline, round=number)

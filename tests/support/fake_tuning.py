@@ -95,13 +95,13 @@ def fake_tuning(
         seed=course.seed,
     )
     suite = tuning.suite_of(None)
-    arms = tuple(arm for knob in knobs for arm in knob.arms)
+    variants = tuple(variant for knob in knobs for variant in knob.variants)
     book_run = TuningRun(
         tuning=tuning,
         suite=suite,
         objectives=tuple(one.resolved(suite) for one in objectives),
         baseline=BASELINE,
-        arms=arms,
+        arms=variants,
         scopes={key: knob.scope for knob in knobs for key in (knob.key, *knob.also)},
         layout_settings={knob.key: knob.was for knob in knobs},
         release=RELEASE,
@@ -109,14 +109,14 @@ def fake_tuning(
     plan = ResolvedPlan(
         suite=suite,
         hardware=hardware(),
-        layouts=tuple(_layout(arm) for arm in (_BASE, *arms)),
+        layouts=tuple(_layout(variant) for variant in (_BASE, *variants)),
         structures={BASELINE: structure(BASELINE)},
     )
     store = _store(runs, plan, ("weighbridge", "tune", "made-up.yaml"))
     book = TrialBook(store.folder)
     book.begin(book_run)
-    _Machine(store, book, knobs, workloads, course).run(arms, tuning.trials.baseline_every)
-    winner = winner_of(knobs, arms) if course.choose else None
+    _Machine(store, book, knobs, workloads, course).run(variants, tuning.trials.baseline_every)
+    winner = winner_of(knobs, variants) if course.choose else None
     if winner is not None:
         book.choose(winner)
         if course.confirmed is not None:
@@ -126,8 +126,8 @@ def fake_tuning(
     return store
 
 
-def _layout(arm: Arm) -> PlannedLayout:
-    return PlannedLayout(name=arm.name, about="Made-up figures", gateway="rgw", release=RELEASE)
+def _layout(variant: Arm) -> PlannedLayout:
+    return PlannedLayout(name=variant.name, about="Made-up figures", gateway="rgw", release=RELEASE)
 
 
 def _store(runs: Path, plan: ResolvedPlan, command: tuple[str, ...]) -> RunStore:
@@ -164,37 +164,37 @@ class _Machine:
     made: dict[str, int] = field(default_factory=dict)
     current: Arm = _BASE
 
-    def run(self, arms: Sequence[Arm], baseline_every: int) -> None:
+    def run(self, variants: Sequence[Arm], baseline_every: int) -> None:
         """Each round: the baseline, some settings in random order, the baseline, and so on."""
-        open_arms = list(arms)
+        untried = list(variants)
         for number in range(self.course.rounds):
             draw = random.Random(f"{self.course.seed} order {number}")
-            shuffled = draw.sample(open_arms, len(open_arms))
+            shuffled = draw.sample(untried, len(untried))
             self._trial(_BASE, number)
             for _, part in groupby(enumerate(shuffled), key=lambda one: one[0] // baseline_every):
-                for _, arm in part:
-                    if not self._trial(arm, number):
-                        open_arms.remove(arm)
+                for _, variant in part:
+                    if not self._trial(variant, number):
+                        untried.remove(variant)
                 self._trial(_BASE, number)
 
-    def _trial(self, arm: Arm, number: int) -> bool:
+    def _trial(self, variant: Arm, number: int) -> bool:
         """One trial in the round of this number; whether the gateway started with it."""
         started_s = int(self.number * _TRIAL_S)
-        knob = knob_of(arm, self.knobs)
+        knob = knob_of(variant, self.knobs)
         failed = knob.fails if knob is not None else ""
-        changed = set(arm.settings.items()) ^ set(self.current.settings.items())
+        changed = set(variant.settings.items()) ^ set(self.current.settings.items())
         keys = {key for key, _ in changed}
         scope = widest(one.scope for one in self.knobs if one.key in keys)
-        repeat = self.made.get(arm.name, 0)
+        repeat = self.made.get(variant.name, 0)
         if not failed:
             for workload in self.workloads:
                 for workers in workload.workers:
-                    self._step(arm, knob, workload, workers, repeat, started_s)
+                    self._step(variant, knob, workload, workers, repeat, started_s)
         minutes, seconds = divmod(started_s, 60)
         self.book.add(
             Trial(
                 number=self.number,
-                arm=arm,
+                arm=variant,
                 repeat=repeat,
                 round=number,
                 scope=scope,
@@ -206,18 +206,24 @@ class _Machine:
             )
         )
         self.number += 1
-        self.made[arm.name] = repeat + 1
-        self.current = arm if not failed else _BASE
+        self.made[variant.name] = repeat + 1
+        self.current = variant if not failed else _BASE
         return not failed
 
     def _step(
-        self, arm: Arm, knob: Knob | None, workload: Workload, workers: int, repeat: int, at_s: int
+        self,
+        variant: Arm,
+        knob: Knob | None,
+        workload: Workload,
+        workers: int,
+        repeat: int,
+        at_s: int,
     ) -> None:
         key = StepKey(
-            layout=arm.name, api="s3", workload=workload.name, workers=workers, repeat=repeat
+            layout=variant.name, api="s3", workload=workload.name, workers=workers, repeat=repeat
         )
         draw = random.Random(f"{self.course.seed} {key}")
-        faster = 1.0 if knob is None else knob.faster[arm.settings[knob.key]]
+        faster = 1.0 if knob is None else knob.faster[variant.settings[knob.key]]
         hour = self.course.drift ** (at_s / 3600)
         mean_ms = self.course.mean_ms(workload.name, workers, faster * hour, draw)
         errors = {"http-408": 60} if knob is not None and knob.erring else None
