@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from made_rows import made_point
 from weighbridge.results.analysis.steps.visit import JudgedStep, Point
@@ -98,50 +99,31 @@ class Rig:
         **point: object,
     ) -> Trial:
         """One trial: the baseline's throughput at that time, times `factor` and a random factor."""
-        number = len(self.trials)
-        repeat = self.repeats[who.name] = self.repeats.get(who.name, -1) + 1
-        at_s = number * TRIAL_S
-        trial = Trial(
-            number=number,
-            arm=who,
-            repeat=repeat,
-            round=round,
-            scope="restart",
-            started_s=at_s,
-            deployment=deployment,
-        )
-        self.trials.append(trial)
+        trial = self._trial(who, round=round, deployment=deployment)
         chance = math.exp(self.draw.gauss(0, self.scatter)) if self.scatter else 1.0
-        ops_s = self.level(at_s) * factor * chance
-        workload = self.run.suite.workloads[0]
-        for workers in workload.workers:
-            key = StepKey(
-                layout=who.name, api="s3", workload=workload.name, workers=workers, repeat=repeat
-            )
-            made = suite_point(repeat, ops_s * workers / workload.workers[-1], **point)  # type: ignore[arg-type]
-            self.visits[key] = JudgedStep(
-                key=key,
-                valid=made.valid,
-                steady=made.steady,
-                notes=made.notes,
-                points={"read": made},
-            )
+        ops_s = self.level(trial.started_s) * factor * chance
+        name, counts = self.run.suite.workloads[0].name, self.run.suite.workloads[0].workers
+        repeat = trial.repeat
+        for workers in counts:
+            key = StepKey(layout=who.name, api="s3", workload=name, workers=workers, repeat=repeat)
+            made = suite_point(repeat, ops_s * workers / counts[-1], **point)  # type: ignore[arg-type]
+            verdict = {"valid": made.valid, "steady": made.steady, "notes": made.notes}
+            self.visits[key] = JudgedStep(key=key, points={"read": made}, **verdict)
         return trial
 
     def fail(self, who: Arm, why: str, *, round: int = 0) -> None:  # noqa: A002
         """A trial that failed."""
+        self._trial(who, round=round, failed=why)
+
+    def _trial(self, who: Arm, **fields: Any) -> Trial:
         repeat = self.repeats[who.name] = self.repeats.get(who.name, -1) + 1
-        self.trials.append(
-            Trial(
-                number=len(self.trials),
-                arm=who,
-                repeat=repeat,
-                round=round,
-                scope="restart",
-                started_s=len(self.trials) * TRIAL_S,
-                failed=why,
-            )
+        number = len(self.trials)
+        at_s = number * TRIAL_S
+        trial = Trial(
+            number=number, arm=who, repeat=repeat, scope="restart", started_s=at_s, **fields
         )
+        self.trials.append(trial)
+        return trial
 
     def go_round(
         self, variants: Sequence[tuple[Arm, float]], number: int, *, baseline_every: int = 5
